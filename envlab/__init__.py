@@ -4,14 +4,14 @@ At a Python prompt::
 
     import envlab
 
-    envlab.list_tasks("ant")                                # what there is
+    envlab.list_tasks("ant")                                # what exists
     env = envlab.make("Isaac-Ant-v0", num_envs=16)          # torch tensors, (num_envs, ...)
     run = envlab.train("Isaac-Cartpole-v0", max_iterations=50)
     policy = envlab.load_policy(run)                        # or load_policy("Isaac-Ant-v0")
     envlab.runs()                                           # what was trained here
 
-Importing the package is cheap on purpose: torch, MuJoCo and Gymnasium load with the functions that
-use them, when they are first asked for.
+Importing the package is deliberately cheap: torch, MuJoCo and Gymnasium load with the functions
+that use them, on first access.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MODULES = {
     "runs": "envlab.run.training_run",
     "train": "envlab.prompt",
 }
-"""Where a public name is defined."""
+"""Modules that define the public names."""
 
 
 def __getattr__(name: str) -> Any:

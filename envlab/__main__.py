@@ -1,4 +1,4 @@
-"""``python -m envlab train ...``, as a launcher starts it: ``-m envlab`` in place of a script."""
+"""``python -m envlab train ...``, for launchers: ``-m envlab`` instead of a script."""
 
 from envlab.cli import main
 

@@ -1,4 +1,4 @@
-"""What envlab itself asks of an agent's configuration, whatever the library calls it."""
+"""Settings that envlab itself needs in agent configurations, whatever the library's names."""
 
 from __future__ import annotations
 
@@ -19,54 +19,54 @@ SAVED_RATES = (
     "value_learning_rate",
     "critic_learning_rate",
 )
-"""Names of learning rates in checkpoints: of torch's optimizers and schedulers, and libraries'."""
+"""Names of learning rates in checkpoints: of torch's optimizers and schedulers, and libraries."""
 
 Precision = Literal["auto", "float32", "bfloat16"]
-"""What a policy's hidden layers are computed in, see :mod:`envlab.precision`."""
+"""Number format of a policy's hidden layers, see :mod:`envlab.precision`."""
 
 
 @dataclass(kw_only=True)
 class AgentCfg:
-    """Configuration of a library's agent (``agent.*``), as far as all libraries have it.
+    """The part of an agent's configuration (``agent.*``) that all libraries have.
 
-    A library derives its own. What it keeps elsewhere it gives as a property, and says in
-    :attr:`FLAGS` where a flag finds it; :class:`BasicAgentCfg` is for one that keeps nothing
-    elsewhere.
+    A library derives its own. Values that it keeps under other names are properties, with their
+    paths for flags in :attr:`FLAGS`; :class:`BasicAgentCfg` is for a library that has no other
+    names.
     """
 
     FLAGS: ClassVar[Mapping[str, str]]
-    """Flags that set a value, and where it is: ``{"max_iterations": "trainer.timesteps"}``."""
+    """Flags that set a value, and its path: ``{"max_iterations": "trainer.timesteps"}``."""
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ()
-    """Where learning rates are that ``--lr_scaling`` multiplies."""
+    """Paths of learning rates that ``--lr_scaling`` multiplies."""
     BATCH_SIZES: ClassVar[tuple[str, ...]] = ()
-    """Where batch sizes are that count samples, and that ``--global_num_envs`` divides."""
+    """Paths of batch sizes in samples, which ``--global_num_envs`` divides."""
     ENVS_PER_CORE: ClassVar[int] = 1024
-    """Environments per core on a CPU, at most, where nobody says: enough to amortise a step's fixed
-    cost (Cartpole gains nothing beyond 1024), few enough that an iteration takes under a second."""
+    """Most environments per core on a CPU by default: enough to amortise a step's fixed cost
+    (Cartpole gains nothing beyond 1024), few enough that an iteration takes under a second."""
     OVERLAPS: ClassVar[bool] = False
     """Whether :attr:`overlap` has an effect."""
     IMITATES: ClassVar[bool] = False
-    """Whether the policy that a new run is given may be of another library."""
+    """Whether the policy given to a new run may be of another library."""
 
     save_interval_minutes: NonNegativeFloat = 10.0
     """A checkpoint is also due when the last one is older; 0: by iterations only."""
     keep_checkpoints: NonNegativeInt = 10
-    """How many of the newest checkpoints are kept, besides the best one; 0 keeps all."""
+    """Number of the newest checkpoints to keep, in addition to the best one; 0 keeps all."""
     audit_interval: PositiveInt = 50
     """Iterations between two audits; the first update and every checkpoint are audited too."""
     overlap: bool = False
-    """Whether the next rollout is collected while one is learned from, with a policy that is an
+    """Whether the next rollout is collected while learning from one, with a policy that is one
     update older (:mod:`envlab.training.overlap`)."""
     lr_scaling: Literal["none", "linear", "sqrt"] = "none"
     """Factor of the learning rates: 1, the number of processes, or its square root."""
     logger: str = "tensorboard"
     """``tensorboard``, ``wandb``, ``mlflow`` or ``trackio``."""
     log_project_name: str | None = None
-    """Project at the service; null: its own environment variable, or the experiment's name."""
+    """Project at the service; null: the service's environment variable, or the experiment's name."""
     wandb_entity: str | None = None
-    """User or team at the service whose project it is; null: its own environment variable."""
+    """User or team that owns the project; null: the service's environment variable."""
 
-    if TYPE_CHECKING:  # what each library has, as a field or a property; see BasicAgentCfg
+    if TYPE_CHECKING:  # fields or properties of each library; see BasicAgentCfg
 
         @property
         def seed(self) -> int: ...
@@ -83,37 +83,38 @@ class AgentCfg:
 
     @property
     def origin(self) -> dict[str, str]:
-        """What a checkpoint must agree in besides library and task, such as the algorithm."""
+        """Values that a checkpoint must match besides library and task, such as the algorithm."""
         return {}
 
     def references(self) -> Mapping[str, str]:
         """Return the texts by which the library imports code, by their paths (``agent.net``).
 
-        Those that come from a file are refused unless they lead to what is trusted, see
-        :class:`envlab.config.Trust`. Fields that are annotated as functions or classes are looked
-        after by the configuration itself.
+        Those from a file are refused unless their targets are trusted, see
+        :class:`envlab.config.Trust`. The configuration itself checks fields that are annotated as
+        functions or classes.
         """
         return {}
 
     def policies(self) -> Mapping[str, str]:
-        """Return the policies that a new run begins with, in place of ``--checkpoint``'s, by path.
+        """Return the policies with which a new run begins, instead of ``--checkpoint``'s.
 
-        They are runs or checkpoints, by what names them, such as ``agent.teachers.stairs``.
+        They are runs or checkpoints by the path of their setting, such as
+        ``agent.teachers.stairs``.
         """
         return {}
 
     def takes(self, path: str, target: object) -> bool:
-        """Return whether the library should call what a text of :meth:`references` leads to.
+        """Return whether the library should call the target of a text of :meth:`references`.
 
-        It is asked of texts from files: a class of another kind would get a stranger's arguments.
+        It is called for texts from files: a class of another kind would get untrusted arguments.
         """
         return callable(target)
 
     def check_members(self, paths: Sequence[str]) -> None:
-        """Refuse a population whose members differ in what is at paths such as ``agent.seed``.
+        """Refuse a population whose members differ in values at paths such as ``agent.seed``.
 
         Raises:
-            ConfigurationError: If the library would undo what they differ in, or trains none.
+            ConfigurationError: If the library would undo the differences, or trains no populations.
         """
 
     @property
@@ -122,10 +123,10 @@ class AgentCfg:
         return False
 
     def suited(self, values: Mapping[str, Any]) -> AgentCfg:
-        """Return the defaults that values of a file belong over: of the algorithm that they name.
+        """Return the defaults for a file's values: those of the algorithm that they name.
 
         Args:
-            values: A task's agent configuration, or that of a run.
+            values: Agent configuration of a task or a run.
         """
         return self
 
@@ -134,9 +135,9 @@ class AgentCfg:
         return merge(self, values, "agent")
 
     def resolved(self) -> Self:
-        """Return this configuration with a number wherever a null stands for one.
+        """Return this configuration with a number for each null that stands for one.
 
-        This is done as late as possible, so that such a number follows what it comes from.
+        This is done as late as possible, so that such a number follows the values it depends on.
 
         Raises:
             ConfigurationError: If values contradict each other.
@@ -146,7 +147,7 @@ class AgentCfg:
 
 @dataclass(kw_only=True)
 class BasicAgentCfg(AgentCfg):
-    """One that keeps every value under its own name; a library adds its own."""
+    """A configuration with every value under its own name; a library adds its own fields."""
 
     FLAGS: ClassVar[Mapping[str, str]] = {
         name: name
@@ -167,7 +168,7 @@ class BasicAgentCfg(AgentCfg):
     num_steps_per_env: PositiveInt = 24
     """Steps of each environment per iteration."""
     max_iterations: PositiveInt = 1500
-    """Iterations in all, those before a resume included."""
+    """Iterations in total, including those before a resume."""
     save_interval: PositiveInt = 50
     """Iterations between two checkpoints."""
     experiment_name: str = "default"
@@ -177,16 +178,16 @@ class BasicAgentCfg(AgentCfg):
 
 
 def refuse_schedule(cfg: AgentCfg, paths: Sequence[str], key: str, fixed: str) -> None:
-    """Refuse learning rates of one's own that a schedule rewrites.
+    """Refuse different learning rates of members that a schedule overwrites.
 
     Args:
         cfg: The agent's configuration.
-        paths: What members differ in.
-        key: Where the schedule is.
-        fixed: What leaves learning rates as they are.
+        paths: Paths of the values in which members differ.
+        key: Path of the schedule.
+        fixed: Value of the schedule that does not change learning rates.
 
     Raises:
-        ConfigurationError: Naming the schedule, and how to be without it.
+        ConfigurationError: Naming the schedule, and how to turn it off.
     """
     rates = [path for path in paths if path.removeprefix("agent.") in cfg.LEARNING_RATES]
     if rates:

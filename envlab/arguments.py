@@ -1,4 +1,4 @@
-"""The parser of every command: what is wrong with its flags is one sentence."""
+"""The parser of every command: errors in flags are one sentence."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from envlab.errors import ConfigurationError
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """A parser that raises its errors, and knows no abbreviations."""
+    """A parser that raises its errors, and accepts no abbreviations."""
 
     def __init__(self, **kwargs: Any) -> None:
-        # Otherwise --num_env would be --num_envs, or an error, by accident.
+        # Otherwise --num_env would mean --num_envs, or be an error, by accident.
         super().__init__(allow_abbrev=False, **kwargs)
 
     def error(self, message: str) -> NoReturn:

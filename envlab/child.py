@@ -1,6 +1,6 @@
-"""A child process in which a function of ours runs, and which ends however this process ends.
+"""A child process that runs a function, and that ends however this process ends.
 
-A child is not forked, as a fork would take the locks of torch's threads along, and not spawned by
+A child is not forked, as a fork would copy the locks of torch's threads, and not spawned by
 :mod:`multiprocessing`, which would run the user's script again.
 """
 
@@ -23,15 +23,15 @@ from typing import IO, Any
 from envlab.errors import EnvlabError
 
 LOOK_S = 0.5
-"""Time between two looks at whether the parent lives."""
+"""Time between two checks of whether the parent is alive."""
 LAST_S = 5.0
-"""How long a child may take to end once its connection is closed."""
+"""Time limit of a child for ending once its connection is closed."""
 
 _CODE = "import sys; sys.path[:] = {path!r}; from envlab.child import main; main(*sys.argv[1:])"
 
 
 class ChildError(EnvlabError):
-    """A child raised an exception or ended; the text says which, and names no child."""
+    """A child raised an exception or ended; the text states which, without naming the child."""
 
     same_on_all_ranks = False
 
@@ -41,11 +41,11 @@ class SilentChildError(ChildError):
 
 
 class Child(contextlib.AbstractContextManager["Child"]):
-    """A process in a session of its own: Ctrl-C in a terminal reaches the parent alone.
+    """A process in its own session: Ctrl-C in a terminal reaches only the parent.
 
     Attributes:
-        connection: To the function's first argument.
-        timeout_s: How long an answer may take, from the start or from the last message on.
+        connection: Connection to the function's first argument.
+        timeout_s: Time limit of an answer, from the start or from the last message.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class Child(contextlib.AbstractContextManager["Child"]):
         """Start it.
 
         Args:
-            function: To call there, ``module:name``, with a connection to here and the arguments.
-                What it returns, or an ``EnvlabError`` that it raises, is its last answer.
+            function: Function to call there, ``module:name``, with a connection to here and the
+                arguments. Its result, or an ``EnvlabError`` that it raises, is the last answer.
             arguments: Anything that can be pickled.
             timeout_s: See above.
             environ: Environment variables to change; None removes one.
             fds: File descriptors that it inherits, under the same numbers.
             stdout: As in ``subprocess.Popen``.
             stderr: As in ``subprocess.Popen``.
-            farewell: The signal that it gets, with its process group, when this process is gone.
+            farewell: The signal for it and its process group when this process has ended.
         """
         self.timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
@@ -88,7 +88,7 @@ class Child(contextlib.AbstractContextManager["Child"]):
                 env={name: value for name, value in variables.items() if value is not None},
                 start_new_session=True,
             )
-        with contextlib.suppress(OSError):  # it has ended already; receive() says how
+        with contextlib.suppress(OSError):  # it has already ended; receive() reports how
             self.connection.send(arguments)
 
     def __exit__(self, *_: object) -> None:
@@ -96,7 +96,7 @@ class Child(contextlib.AbstractContextManager["Child"]):
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code, the negative number of the signal that ended it, None while it runs."""
+        """The exit code, or the negative number of the signal that ended it; None while it runs."""
         return self.process.poll()
 
     def send(self, message: object) -> None:
@@ -116,7 +116,7 @@ class Child(contextlib.AbstractContextManager["Child"]):
 
         Raises:
             ChildError: If there is none in time, or the child raised an exception or has ended.
-            EnvlabError: The child's own, if it raised one.
+            EnvlabError: The child's, if it raised one.
         """
         try:
             if not self.connection.poll(max(0.0, self._deadline - time.monotonic())):
@@ -156,14 +156,14 @@ def end_all(children: Iterable[Child], grace_s: float) -> None:
             child.process.wait(max(0.0, deadline - time.monotonic()))
         kill_group(child.process)
         child.connection.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # it waits for a dead disk or device
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it is waiting for a dead disk or device
             child.process.wait(LAST_S)
 
 
 def kill_group(process: subprocess.Popen[Any]) -> None:
     """Kill the leader of a process group and the group, unless it has ended.
 
-    Its number may be another's then.
+    Its number may belong to another process then.
     """
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
@@ -171,7 +171,7 @@ def kill_group(process: subprocess.Popen[Any]) -> None:
 
 
 def how_it_ended(code: int) -> str:
-    """Say how a process ended, by its exit code, or by the negative number of a signal."""
+    """Describe how a process ended, from its exit code or the negative number of a signal."""
     if code < 0:
         return f"was ended by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"
@@ -180,7 +180,7 @@ def how_it_ended(code: int) -> str:
 def _end_with_parent(parent: int, number: int) -> None:
     """Signal this process, and the group that it leads, once ``parent`` is no longer its parent.
 
-    The kernel's own way, PR_SET_PDEATHSIG, would not reach the group, and would already be set off
+    The kernel's own way, PR_SET_PDEATHSIG, would not reach the group, and would already be triggered
     by the end of the thread that started the child.
     """
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-# First: Ctrl-C while the rest is imported is answered in a word, too.
+# First, so that Ctrl-C while the rest is imported also prints only a word.
 import envlab.interrupts  # noqa: F401  # isort: split
 from envlab.arguments import ArgumentParser
 from envlab.commands import commands
@@ -24,9 +24,9 @@ OF_LIBRARIES = {
     "config": "envlab.training.config:run_config",
     "export": "envlab.training.play:run_export",
 }
-"""What runs a command that a library's name follows, beside ``train``."""
+"""Functions of commands followed by a library's name, except ``train``."""
 NAMES = ("train", *OF_LIBRARIES, "view")
-"""The commands that are not in the table of commands."""
+"""Commands that are not in the table of commands."""
 ELSEWHERE = {
     "list_envs": "envlab list",
     "random_agent": "envlab random",
@@ -34,7 +34,7 @@ ELSEWHERE = {
     "sweep": "envlab train ... -m, with several values in an override",
     "train_multigpu": "envlab train ... --nproc 2",
 }
-"""Commands that one may look for: Isaac Lab's, and what a flag does here."""
+"""Commands that users may look for: Isaac Lab's, and those that are flags here."""
 
 USAGE = """usage: envlab COMMAND ...
 
@@ -53,7 +53,7 @@ Each command has --help. Libraries:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the ``envlab`` command."""
-    if "_ARGCOMPLETE" in os.environ:  # the shell asks what the words so far may become
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions
         from envlab.completion import complete
 
         complete(NAMES)
@@ -86,7 +86,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
 
 
 def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the command that ``view`` stands for: a checkpoint is played; else nothing acts."""
+    """Return the command for ``view``: play a checkpoint, or show the task without actions."""
     parser = ArgumentParser(
         prog="envlab view",
         description="Watch a task live in a browser, with a trained policy or with zero actions.",
@@ -113,7 +113,7 @@ def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _library_of(checkpoint: str, task_id: str) -> str | None:
-    """Return what trained a checkpoint: that of its run, or of the task's newest run."""
+    """Return the library that trained a checkpoint: of its run, or of the task's newest run."""
     from envlab.run.pretrained import policies
 
     run = Path(checkpoint).parent.parent
@@ -132,10 +132,10 @@ def _library_of(checkpoint: str, task_id: str) -> str | None:
 
 
 def _library_first(command: str, words: Sequence[str]) -> tuple[str, list[str], str]:
-    """Return the library, the other words, and what to say of the choice.
+    """Return the library, the other words, and a message about the choice.
 
-    A library is named first, by ``--rl_library``, or not at all: then it is the first one that the
-    task has a configuration for.
+    A library is named first, by ``--rl_library``, or not at all: then it is the first one for which
+    the task has a configuration.
     """
     if words and not words[0].startswith("-") and "=" not in words[0]:
         return words[0], list(words[1:]), ""

@@ -1,7 +1,7 @@
-"""What follows ``envlab``: the commands of the core, and those that installed packages bring.
+"""The commands of ``envlab``: those of the core, and those of installed packages.
 
 A package adds a command by an entry point of the group ``envlab.commands`` that names a
-:class:`Command`. Reading them imports the module of each entry point, so it should hold little
+:class:`Command`. Reading them imports the module of each entry point, so it should contain little
 else. One that cannot be loaded is reported and skipped.
 """
 
@@ -21,13 +21,13 @@ class Command:
 
     name: str
     main: str
-    """``module:function``, from the words that follow to the exit code."""
+    """``module:function``, which maps the following words to the exit code."""
     usage: str
     """The command as typed, for ``envlab --help``, such as ``compare RUN...``."""
     description: str
     """One line, or several, for ``envlab --help``."""
     words: tuple[str, ...] = ()
-    """What a shell may complete the first word after it to."""
+    """Completions for the first word after it."""
 
 
 CORE = (
@@ -137,7 +137,7 @@ CORE = (
 
 
 def commands() -> dict[str, Command]:
-    """Return all commands by name, but for those that a library's name follows."""
+    """Return all commands by name, except those followed by a library's name."""
     found = {command.name: command for command in CORE}
     for command in load_plugins(ENTRY_POINT_GROUP, Command).found.values():
         found.setdefault(command.name, command)

@@ -18,18 +18,18 @@ _START_ZSH = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the lines that have a shell complete ``envlab``."""
+    """Print the lines that make a shell complete ``envlab``."""
     if len(arguments) != 1 or arguments[0] not in SHELLS:
         raise ConfigurationError("Name a shell: envlab completion bash, or envlab completion zsh.")
     first, *lines = argcomplete.shellcode(["envlab"], shell=arguments[0]).splitlines()
-    if arguments[0] == "zsh":  # whose system of completion need not have been started
+    if arguments[0] == "zsh":  # whose completion system may not have been started
         lines.insert(0, _START_ZSH)
     print("\n".join([first, *lines]))
     return 0
 
 
 def complete(of_libraries: Iterable[str]) -> None:
-    """Tell the shell what the words so far may become, and exit; without a shell, do nothing."""
+    """Send completions to the shell, and exit; without a shell, do nothing."""
     parser = argparse.ArgumentParser(prog="envlab")
     children = parser.add_subparsers()
     for name in of_libraries:

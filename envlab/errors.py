@@ -1,6 +1,6 @@
 """Exceptions that envlab raises on purpose.
 
-Everything that a user can cause derives from :class:`EnvlabError`. The command line prints such an
+Every error that a user can cause derives from :class:`EnvlabError`. The command line prints such an
 error as one sentence and exits with code 2, without a traceback; see
 :func:`envlab.distributed.program.guarded`.
 """
@@ -13,12 +13,12 @@ from collections.abc import Iterable
 
 
 class EnvlabError(Exception):
-    """Base of all errors a user can cause; its text tells what, value, expected, next step."""
+    """Base of all errors a user can cause; its text has setting, value, expectation, next step."""
 
     same_on_all_ranks = True
-    """Whether every rank raises it alike, so that one of them may speak for all."""
+    """Whether every rank raises the same error, so that one of them may report it for all."""
     exit_code = 2
-    """What the command line ends with: 2 for bad input."""
+    """Exit code of the command line: 2 for bad input."""
 
     def __init__(self, message: str = "", *, same_on_all_ranks: bool | None = None) -> None:
         super().__init__(message)
@@ -39,11 +39,11 @@ class DeviceError(EnvlabError):
 
 
 class LaunchError(EnvlabError):
-    """The processes were not launched the way the flags say."""
+    """The processes were not launched as the flags say."""
 
 
 class ResultLostError(EnvlabError):
-    """A run came to its end, but its last checkpoint could not be written."""
+    """A run finished, but its last checkpoint could not be written."""
 
     exit_code = 1
 
@@ -73,9 +73,9 @@ class TermError(EnvlabError):
 
 
 def name_term(error: Exception, kind: str, name: str) -> None:
-    """Note in an exception which term of a task it comes from, and where in that one's file.
+    """Note in an exception the term of a task that raised it, and the place in its file.
 
-    Whoever catches it gets the exception itself; the command line prints the note alone.
+    A caller catches the exception itself; the command line prints only the note.
     """
     if isinstance(error, EnvlabError) or hasattr(error, "envlab_term"):
         return
@@ -90,7 +90,7 @@ def name_term(error: Exception, kind: str, name: str) -> None:
 
 
 def term_error(error: Exception) -> TermError | None:
-    """Return what to tell of an exception that comes from a term, None of any other."""
+    """Return the error to report for an exception from a term, None for any other."""
     note = getattr(error, "envlab_term", None)
     return None if note is None else TermError(f"{note}\n{error}")
 

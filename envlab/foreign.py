@@ -1,4 +1,4 @@
-"""What a stranger may have written: read within bounds, and shown without commanding a terminal."""
+"""Untrusted files and text: bounded reading, and printing without terminal commands."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 2**24
-"""Of a text file: hundreds of times what envlab writes."""
+"""Limit of a text file: hundreds of times the size that envlab writes."""
 _INT_BITS = 64
 
 
 def check_file(path: Path, most_bytes: int = MOST_BYTES) -> None:
-    """Refuse what could be read without end: a pipe, a device, a huge file.
+    """Refuse files that could be endless: a pipe, a device, a huge file.
 
     Raises:
         OSError: If it is one, or there is no such file.
@@ -42,9 +42,9 @@ def bounded_int(text: str, base: int = 10) -> int:
     """Return an integer of at most 64 bits, with or without a sign.
 
     Raises:
-        ValueError: If it has more, or is none.
+        ValueError: If it has more, or is not an integer.
     """
-    if len(text) > 2 * _INT_BITS:  # spelt out, Python would refuse it in words of its own
+    if len(text) > 2 * _INT_BITS:  # a longer text would raise Python's own error
         raise ValueError(f"a number has {len(text)} digits, more than 64 bits hold")
     value = int(text, base)
     if not -(2 ** (_INT_BITS - 1)) <= value < 2**_INT_BITS:
@@ -53,10 +53,10 @@ def bounded_int(text: str, base: int = 10) -> int:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what JSON text holds.
+    """Return the value of JSON text.
 
     Raises:
-        ValueError: If it is no JSON, nests too deeply, or an integer has more than 64 bits.
+        ValueError: If it is not JSON, nests too deeply, or an integer has more than 64 bits.
     """
     try:
         return json.loads(text, parse_int=bounded_int)
@@ -65,7 +65,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def printable(text: str) -> str:
-    """Return text for a terminal: escape sequences and the like spelt out, lines kept."""
+    """Return text for a terminal: escape sequences and the like spelled out, lines kept."""
     return "".join(
         char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
         for char in text

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a terminal that closes: what was begun is ended in order."""
+"""Orderly endings after Ctrl-C, SIGTERM or the closing of a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import FrameType, TracebackType
 
 INTERRUPTED = 130
-"""What a command ends with that was interrupted by Ctrl-C, as in a shell."""
+"""Exit code of a command that was interrupted by Ctrl-C, as in a shell."""
 
 
 def _hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
@@ -19,14 +19,14 @@ def _hook(kind: type[BaseException], error: BaseException, traceback: TracebackT
         sys.__excepthook__(kind, error, traceback)
 
 
-# The command line imports this before all that takes its time: Ctrl-C then is one word, too.
+# The command line imports this before the slow modules: Ctrl-C then prints only a word, too.
 sys.excepthook = _hook
 
 
 def ending_in_order() -> AbstractContextManager[None]:
-    """Have SIGTERM and SIGHUP raise SystemExit, so that what is within can clean up.
+    """Let SIGTERM and SIGHUP raise SystemExit, so that the enclosed code can clean up.
 
-    A signal that is ignored, as SIGHUP is under ``nohup``, stays so.
+    A signal that is ignored, such as SIGHUP under ``nohup``, stays ignored.
     """
     numbers = (signal.SIGTERM, signal.SIGHUP)
     return _handled(
@@ -35,7 +35,7 @@ def ending_in_order() -> AbstractContextManager[None]:
 
 
 def uninterrupted() -> AbstractContextManager[None]:
-    """Ignore Ctrl-C, SIGTERM and SIGHUP while things are being taken back."""
+    """Ignore Ctrl-C, SIGTERM and SIGHUP during a cleanup."""
     return _handled(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

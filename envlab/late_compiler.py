@@ -1,10 +1,10 @@
-"""Leaves torch's compiler out of a process until something is compiled.
+"""Keeps torch's compiler out of a process until something is compiled.
 
 ``torch._dynamo`` and the 300 modules behind it take about a second of CPU to import, and 34 to
 69 MB. Each step of an optimizer imports it, to call ``graph_break()``, and so does tensordict, to
 mark functions that the compiler must not look into. Neither has an effect until something is
 compiled. So a module of the same name answers these few calls. At the first use of anything else,
-as by ``torch.compile``, it becomes torch's own module, with the marks made.
+such as by ``torch.compile``, it becomes torch's own module, and the marks are made.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _NAME = "torch._dynamo"
 
 
 def import_compiler_late() -> None:
-    """Have torch's compiler imported where it is first needed; without effect where it has been."""
+    """Import torch's compiler only when it is needed; no effect if it has been imported."""
     if _NAME not in sys.modules:
         sys.modules[_NAME] = torch._dynamo = _LateCompiler()  # type: ignore[assignment]
 
 
 class _LateCompiler(ModuleType):
-    """Answers what torch and tensordict ask of a compiler that compiles nothing (torch 2.13.0)."""
+    """Answers the calls of torch and tensordict while nothing is compiled (torch 2.13.0)."""
 
     def __init__(self) -> None:
         super().__init__(_NAME)
@@ -41,13 +41,13 @@ class _LateCompiler(ModuleType):
         for name in ("allow_in_graph", "assume_constant_result"):
             setattr(self, name, self._marking(name))
         self.disable = self._disable
-        # Of a process group that begins, and of DistributedDataParallel.
+        # Used by a new process group, and by DistributedDataParallel.
         self.trace_rules = _Part(self, "trace_rules", clear_lru_cache=lambda: None)
         self.utils = _Part(self, "utils", get_optimize_ddp_mode=lambda: "ddp_optimizer")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__path__":
-            raise AttributeError(name)  # asked of every module, by warnings and by inspect
+            raise AttributeError(name)  # read from every module by warnings and inspect
         self._become_torchs()
         return getattr(self, name)
 
@@ -59,7 +59,7 @@ class _LateCompiler(ModuleType):
         return mark
 
     def _disable(self, fn: Any = None, recursive: bool = True, **settings: Any) -> Any:
-        """Return torch's own function as it is; ``torch._compile`` keeps it in an attribute."""
+        """Return torch's own function unchanged; ``torch._compile`` keeps it in an attribute."""
         if settings.get("wrapping", True):
             self._become_torchs()
             return self.disable(fn, recursive, **settings)
@@ -82,7 +82,7 @@ class _LateCompiler(ModuleType):
 
 
 class _Part(SimpleNamespace):
-    """A module of the compiler, of which one function is answered."""
+    """A module of the compiler with only one function."""
 
     def __init__(self, whole: _LateCompiler, name: str, **answers: Callable[[], Any]) -> None:
         super().__init__(**answers)

@@ -1,7 +1,7 @@
-"""What a way to train implements: a :class:`Learner` to train with, a :class:`Player` to play with.
+"""Interfaces of a training library: a :class:`Learner` for training, a :class:`Player` for play.
 
-The loop around the iterations stands once, in :mod:`envlab.training.loop`; a library's folder
-says what happens within one.
+The loop over iterations is shared, in :mod:`envlab.training.loop`; a library's folder implements
+a single iteration.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 
 class OnStep(Protocol):
-    """What a learner calls after each step of its environments."""
+    """A callback for each step of a learner's environments."""
 
     def __call__(
         self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any], /
@@ -26,16 +26,16 @@ class OnStep(Protocol):
         Args:
             rewards: ``(num_envs,)``.
             ended: Whether an episode ended, bool ``(num_envs,)``.
-            info: What the environment returned.
+            info: The environment's info.
         """
 
 
 @dataclass(kw_only=True)
 class Iteration:
-    """What a learner tells about an iteration on one rank."""
+    """A learner's report on an iteration on one rank."""
 
     frames: int
-    """Steps of this rank's environments in it, each environment counted."""
+    """Steps of this rank's environments in it, counting each environment."""
     collect_s: float
     """Time of the rollout, in seconds."""
     learn_s: float
@@ -45,7 +45,7 @@ class Iteration:
     losses: Mapping[str, float]
     """This rank's losses, by the library's names."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What else the library tells of it, the same on all ranks."""
+    """The library's further information on it, the same on all ranks."""
 
 
 @dataclass(kw_only=True)
@@ -53,11 +53,11 @@ class IterationRecord:
     """A line of ``metrics.jsonl``: an iteration over all ranks, in one schema for all libraries."""
 
     iteration: int
-    """Iterations done, counted from the first run on."""
+    """Iterations done, counted from the first run."""
     frames: int
     """Environment steps of all ranks so far."""
     wall_s: float
-    """Wall time so far, in seconds, resumed runs added up."""
+    """Wall time so far, in seconds, summed over resumed runs."""
     fps: float
     """Frames of all ranks per second of this iteration."""
     collect_s: float
@@ -75,27 +75,27 @@ class IterationRecord:
     episode: dict[str, float]
     """The environments' own statistics, over the episodes of this iteration."""
     details: dict[str, Any] = field(default_factory=dict)
-    """What else the library tells of it."""
+    """The library's further information on it."""
 
 
 class Curve(NamedTuple):
     """Values for the event files, under the library's own tags."""
 
     step: int
-    """Where on the curves, in what the library counts."""
+    """Position on the curves, in the library's unit."""
     scalars: Mapping[str, float | None]
     """Values by tag; None is left out."""
 
 
 class Learner(abc.ABC):
-    """A library's algorithm on one rank, with its environments: all that is not the loop."""
+    """A library's algorithm on one rank, with its environments: everything but the loop."""
 
     frame_budget: int | None = None
-    """Frames of all ranks to end at, where iterations may differ in frames; None: iterations are
-    counted."""
+    """Frames of all ranks after which to end, if iterations may differ in frames; None: iterations
+    are counted."""
     tracker: Any = None
-    """An :class:`~envlab.training.metrics.EpisodeTracker` that counts this rank's episodes in place
-    of the loop's own, where these are not those of one batch of environments."""
+    """An :class:`~envlab.training.metrics.EpisodeTracker` that counts this rank's episodes instead
+    of the loop's own, if they are not those of one batch of environments."""
     steps_alike = True
     """Whether the environments of all ranks make the same number of steps."""
 
@@ -103,7 +103,7 @@ class Learner(abc.ABC):
         """Prepare for the first iteration.
 
         Args:
-            total: The iteration that the run ends at, for schedules.
+            total: The last iteration of the run, for schedules.
         """
 
     @abc.abstractmethod
@@ -111,58 +111,58 @@ class Learner(abc.ABC):
         """Collect a rollout and learn from it.
 
         Args:
-            number: Of the iteration; the first of a new run is 1.
-            on_step: To be called after each step of the environments.
+            number: Number of the iteration; the first of a new run is 1.
+            on_step: Must be called after each step of the environments.
         """
 
     @abc.abstractmethod
     def model_state(self) -> dict[str, Any]:
-        """Return networks, optimizer and normalisers: saved, and bit-identical on all ranks."""
+        """Return networks, optimizer and normalisers, which are saved and equal on all ranks."""
 
     @abc.abstractmethod
     def load_models(self, values: Mapping[str, Any]) -> None:
-        """Load a checkpoint, whose ``model`` is what :meth:`model_state` returned.
+        """Load a checkpoint, whose ``model`` is a result of :meth:`model_state`.
 
         Raises:
             CheckpointError: If the networks have other shapes than the configuration's.
         """
 
     def rank_state(self) -> dict[str, Any]:
-        """Return what each rank has of its own, such as the memory of recurrent networks."""
+        """Return the state specific to a rank, such as the memory of recurrent networks."""
         return {}
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`rank_state` returned."""
 
     def noise_keys(self) -> dict[str, Any]:
-        """Return keys of generators that actions are sampled with, beside the process's own."""
+        """Return keys of generators for sampling actions, in addition to the process's own."""
         return {}
 
     def curves(self, record: IterationRecord) -> list[Curve]:
-        """Return what the library itself would plot of an iteration. Called on rank 0 only."""
+        """Return the library's own curves for an iteration. Called only on rank 0."""
         return []
 
     def progress(self, record: IterationRecord) -> str:
-        """Return what the progress line should tell beside returns and speed."""
+        """Return the progress line's text in addition to returns and speed."""
         return ""
 
     def merit(self, record: IterationRecord) -> float | None:
-        """Return by what the best checkpoint is chosen, the greatest: the same on all ranks."""
+        """Return the score by which the best checkpoint is chosen: the same on all ranks."""
         return record.mean_return
 
     def is_save_due(self, record: IterationRecord) -> bool:
-        """Return whether a checkpoint is due that the intervals don't ask for: alike on all ranks.
+        """Return whether a checkpoint is due outside of the intervals: the same on all ranks.
 
-        It is asked after :meth:`is_finished`.
+        It is called after :meth:`is_finished`.
         """
         return False
 
     def is_finished(self, record: IterationRecord) -> bool:
-        """Return whether training may end before its budget does: the same on all ranks."""
+        """Return whether training may end before its budget is used: the same on all ranks."""
         return False
 
     def close(self) -> None:
-        """Close the environments that it has beside those it was built for."""
+        """Close its environments in addition to those for which it was built."""
 
 
 class Player(Protocol):
@@ -172,4 +172,4 @@ class Player(Protocol):
         """Return the best actions, ``(num_envs, num_actions)``, for observations by group."""
 
     def export(self, directory: Path) -> list[Path]:
-        """Write the policy into ``directory``; where it cannot be, print why and return nothing."""
+        """Write the policy to ``directory``; if that is impossible, print why and return nothing."""

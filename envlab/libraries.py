@@ -1,6 +1,6 @@
-"""The one table of the libraries that train: what the command line, doctor and docs read.
+"""The single table of training libraries, which the command line, doctor and docs read.
 
-A third party's library registers by being installed, as tasks do: an entry point of the group
+A third party's library registers by being installed, like tasks: an entry point of the group
 ``envlab.libraries`` names a :class:`Library`. One that cannot be loaded is reported and skipped.
 Reading the table imports no library and no torch.
 """
@@ -21,7 +21,7 @@ ENTRY_POINT_GROUP = "envlab.libraries"
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """A way to train. What it is made of is named as ``module:name`` and loaded when needed."""
+    """A way to train. Its parts are named as ``module:name`` and loaded when needed."""
 
     name: str
     """As in ``envlab train NAME``, ``logs/NAME`` and ``NAME_cfg_entry_point``."""
@@ -34,26 +34,26 @@ class Library:
     description: str
     """A line for ``envlab --help``."""
     packages: Mapping[str, str] = field(default_factory=dict)
-    """Packages it trains with, of which all ranks need the same versions; and the module of each
-    that is imported to see whether it loads, or nothing."""
+    """Packages that it trains with, whose versions must be the same on all ranks; with the module
+    of each to import as a test, or nothing."""
     flags: str | None = None
     """A subclass of :class:`envlab.training.flags.Flags` that adds the library's own."""
     has_members: bool = False
-    """Whether ``--population_size`` trains several learners of it at once, see
+    """Whether ``--population_size`` trains several learners of it together, see
     :mod:`envlab.training.population`."""
     takes_policies: bool = False
     """Whether ``--checkpoint`` without ``--resume`` gives a new run a policy to begin with, such as
     a teacher: :attr:`envlab.training.session.Session.given_policy`."""
     prepare: str | None = None
-    """``(command, words, num_nodes=None) -> words``: the flags and overrides that the words after
-    ``train``, ``play`` or ``config LIBRARY`` stand for, where a file says what to train."""
+    """``(command, words, num_nodes=None) -> words``: the flags and overrides for the words after
+    ``train``, ``play`` or ``config LIBRARY``, if a file describes the training."""
     file_flag: str | None = None
-    """The flag that names this file, in place of ``--task``. The file may also come first."""
+    """The flag that names this file, instead of ``--task``. The file may also come first."""
     file_flags: tuple[str, ...] = ()
     """Flags with arguments of the file."""
 
     def default_cfg(self, flags: Any) -> Any:
-        """Return the configuration that a task's own values and overrides are laid over."""
+        """Return the configuration under a task's own values and overrides."""
         return load_entry_point(self.cfg)(flags)
 
     def load(self, part: str) -> Callable[..., Any]:
@@ -66,14 +66,14 @@ class Library:
         return function
 
     def with_file_flag(self, words: Sequence[str]) -> list[str]:
-        """Return words in which a Python file that comes first is given by its flag."""
+        """Return words in which a leading Python file is preceded by its flag."""
         first = words[0].partition(":")[0] if words else ""
         if self.file_flag and first.endswith(".py") and not first.startswith("-"):
             return [f"--{self.file_flag}={words[0]}", *words[1:]]
         return list(words)
 
     def file_values(self, flags: Any) -> dict[str, Any]:
-        """Return the flags that name a file and its arguments, as far as they are given."""
+        """Return the given flags that name a file and its arguments."""
         names = (self.file_flag, *self.file_flags) if self.file_flag else ()
         return {
             name: value for name in names if (value := getattr(flags, name)) not in (None, False)
@@ -129,11 +129,11 @@ ENGINE_PACKAGES = (
     *("torch", "numpy", "mujoco", "gymnasium", "hydra-core", "omegaconf"),
     *("mujoco-warp", "warp-lang", "jax", "flax"),
 )
-"""Packages of envlab's own that compute what ranks must compute alike, or read what is sent."""
+"""envlab's requirements whose results, or data exchanged, must be the same on all ranks."""
 
 
 def packages_alike() -> list[str]:
-    """Return the packages of which all ranks need the same versions."""
+    """Return the packages whose versions must be the same on all ranks."""
     return [
         *ENGINE_PACKAGES,
         *(name for library in libraries().values() for name in library.packages),
@@ -149,7 +149,7 @@ def libraries() -> dict[str, Library]:
 
 
 def trusted_modules() -> frozenset[str]:
-    """Return the packages of libraries, whose code a file may name; envlab's own name none."""
+    """Return the packages of libraries whose code a file may name; not envlab's own."""
     parts = [
         (library.cfg, library.build, library.player, library.flags or "", library.prepare or "")
         for library in libraries().values()
@@ -175,6 +175,6 @@ def get_library(name: str) -> Library:
 
 
 def default_library(task: Task) -> str:
-    """Return what a task is trained with where no library is named: the first it is set up for."""
+    """Return a task's default library: the first for which it has a configuration."""
     known = libraries()
     return next((name for name in task.libraries if name in known), "rsl_rl")

@@ -1,4 +1,4 @@
-"""What installed packages add, each by an entry point of a group such as ``envlab.tasks``."""
+"""Additions of installed packages, by entry points of groups such as ``envlab.tasks``."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class Plugins(NamedTuple):
     """The entry points of a group."""
 
     found: dict[str, Any]
-    """What they name, by their own names."""
+    """Their objects, by name."""
     failed: dict[str, str]
-    """Errors of those that could not be loaded, by the modules that they name."""
+    """Errors of those that could not be loaded, by module."""
 
 
 @cache
 def load_plugins(group: str, kind: type = object) -> Plugins:
-    """Load what the entry points of a group name, once.
+    """Load the objects of a group's entry points, once.
 
     One that cannot be loaded is reported and skipped, so that the others can be used.
 
     Args:
         group: The group.
-        kind: What each must be an instance of.
+        kind: Required type of each.
     """
     plugins = Plugins({}, {})
     for entry_point in importlib.metadata.entry_points(group=group):
@@ -38,7 +38,7 @@ def load_plugins(group: str, kind: type = object) -> Plugins:
             loaded = entry_point.load()
             if not isinstance(loaded, kind):
                 raise TypeError(f"it is a {type(loaded).__name__}, not a {kind.__name__}")
-        except Exception as error:  # of somebody else's package, which must not stop ours
+        except Exception as error:  # of another package, which must not stop ours
             plugins.failed[entry_point.value] = f"{type(error).__name__}: {error}"
             logger.warning(
                 "%s (entry point %r of %s) cannot be loaded and is skipped: %s",
@@ -53,7 +53,7 @@ def load_plugins(group: str, kind: type = object) -> Plugins:
 
 
 def named_plugins(group: str) -> dict[str, str]:
-    """Return what the entry points of a group name as text, by name, without loading it."""
+    """Return the values of a group's entry points as text, by name, without loading them."""
     return {
         entry_point.name: entry_point.value
         for entry_point in importlib.metadata.entry_points(group=group)
@@ -62,7 +62,7 @@ def named_plugins(group: str) -> dict[str, str]:
 
 
 def _is_there(entry_point: importlib.metadata.EntryPoint) -> bool:
-    """Return whether it is to be loaded: all are, but for guests whose folders were taken away."""
+    """Return whether to load it: always, except for guests whose folders were removed."""
     if entry_point.dist is None or entry_point.dist.name != __package__:
         return True
     return importlib.util.find_spec(entry_point.module.partition(".")[0]) is not None

@@ -1,6 +1,6 @@
-"""What a policy's hidden layers are computed in: float32, or bfloat16 where a processor has it.
+"""Number format of a policy's hidden layers: float32, or bfloat16 if a processor supports it.
 
-Parameters, outputs, losses, gradients of parameters, and running statistics are float32 always.
+Parameters, outputs, losses, gradients of parameters, and running statistics are always float32.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from envlab.errors import ConfigurationError
 logger = logging.getLogger(__name__)
 
 NARROW = 32
-"""Layers of fewer outputs stay in float32: actions and values come from them, and converting for
-them takes longer than they do."""
+"""Layers with fewer outputs stay in float32: they compute actions and values, and a conversion
+takes longer than the layer."""
 
 
 def settle_precision(precision: Precision, context: DistributedContext) -> torch.dtype:
-    """Return what to compute in: by ``auto``, bfloat16 where all ranks' devices have it.
+    """Return the type for computing: for ``auto``, bfloat16 if all ranks' devices support it.
 
     Every rank must call this.
 
     Raises:
-        ConfigurationError: If bfloat16 is asked for and a rank's device does not have it.
+        ConfigurationError: If bfloat16 is requested and a rank's device does not support it.
     """
     if precision == "float32":
         return torch.float32
@@ -49,11 +49,11 @@ def settle_precision(precision: Precision, context: DistributedContext) -> torch
 
 
 def compute_in(network: nn.Module, dtype: torch.dtype) -> None:
-    """Have the wide layers of each ``nn.Sequential`` of a network computed in another type.
+    """Compute the wide layers of each ``nn.Sequential`` of a network in another type.
 
     Args:
-        network: Its layers must be in ``nn.Sequential``, as those of multilayer perceptrons and
-            convolutions are; others, such as recurrent ones, stay as they are.
+        network: Its layers must be in ``nn.Sequential``, like those of multilayer perceptrons and
+            convolutions; others, such as recurrent ones, are not changed.
         dtype: ``torch.bfloat16``; with ``torch.float32`` nothing is changed.
     """
     if dtype == torch.float32:

@@ -1,7 +1,7 @@
-"""What ``import envlab`` offers at a Python prompt beside :func:`envlab.make`: train, and play.
+"""Training and playing at a Python prompt, in addition to :func:`envlab.make`.
 
-Both do what the command line does, by its own words: flags have the same names and are refused by
-the same sentences, here as an :class:`~envlab.errors.EnvlabError`.
+Both work like the command line: flags have the same names and the same errors, here raised as an
+:class:`~envlab.errors.EnvlabError`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # which loads torch
     from envlab.training.play import OpenedPolicy
 
 _WITHOUT_A_RUN = ("dry_run", "multirun", "distributed")
-"""Flags of ``envlab train`` that do not end in one run."""
+"""Flags of ``envlab train`` that do not result in one run."""
 
 
 def train(
@@ -52,24 +52,24 @@ def train(
     """Train a task to the end, as ``envlab train`` does, and return the run.
 
     ``envlab.train("Isaac-Cartpole-v0", max_iterations=50).mean_return``. It trains in this process,
-    so that tasks registered here can be trained, or in several that ``nproc`` starts, which know
-    installed tasks only. Ctrl-C saves, as it does there, before KeyboardInterrupt is raised.
+    so that tasks registered here can be trained, or in several started by ``nproc``, which know
+    only installed tasks. Ctrl-C saves, as on the command line, before KeyboardInterrupt is raised.
 
     Args:
-        task_id: As ``envlab.list_tasks()`` has it.
-        library: ``rsl_rl``, ``skrl``, ...; None: the first that the task has a configuration for.
+        task_id: An id from ``envlab.list_tasks()``.
+        library: ``rsl_rl``, ``skrl``, ...; None: the first with a configuration for the task.
         overrides: Changes of the configuration: ``["agent.algorithm.gamma=0.98"]``.
-        num_envs: Environments of each process; None: the task's; on a CPU, what suits the machine.
-        max_iterations: Iterations in all; None: the agent's.
+        num_envs: Environments of each process; None: the task's; on a CPU, suited to the machine.
+        max_iterations: Iterations in total; None: the agent's.
         seed: Base seed; None: the agent's.
         device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: a GPU if there is one.
-        nproc: How many processes to start on this machine; None: none.
-        flags: Any other of ``envlab train LIBRARY --help``: ``run_name="a", resume=True``.
+        nproc: Number of processes to start on this machine; None: none.
+        flags: Any other flag of ``envlab train LIBRARY --help``: ``run_name="a", resume=True``.
 
     Raises:
         EnvlabError: For bad input, before anything is written, or if processes end in an error,
             which they print.
-        KeyboardInterrupt: After Ctrl-C, when the run is saved.
+        KeyboardInterrupt: After Ctrl-C, once the run is saved.
     """
     from envlab.training.arguments import read_words
     from envlab.training.launch import run_training, train_with
@@ -110,7 +110,7 @@ class LoadedPolicy:
     """A trained policy, which maps observations to actions: ``policy(obs)``."""
 
     env: Any = field(repr=False)
-    """The environments it plays in, made as its run had them; yours to reset, step and close."""
+    """Its environments, made like those of its run; yours to reset, step and close."""
     task: str
     """Id of their task."""
     checkpoint: Path
@@ -118,7 +118,7 @@ class LoadedPolicy:
     _opened: OpenedPolicy = field(repr=False)
 
     def __call__(self, obs: Mapping[str, Any]) -> Any:
-        """Return the best actions, ``(num_envs, num_actions)``, for what :attr:`env` observed."""
+        """Return the best actions, ``(num_envs, num_actions)``, for observations of :attr:`env`."""
         import torch
 
         with torch.inference_mode():
@@ -128,7 +128,7 @@ class LoadedPolicy:
         """Play whole episodes; return their mean return, its deviation, and their mean length.
 
         Args:
-            num_episodes: How many at least: each environment plays as many. None: one in each.
+            num_episodes: Least number; each environment plays equally many. None: one in each.
         """
         import torch
 
@@ -139,12 +139,12 @@ class LoadedPolicy:
             return evaluate(self.env, self._opened.player.act, per_env).as_dict()
 
     def view(self, *, seconds: float | None = None, port: int = PORT) -> None:
-        """Play live in the browser, in a notebook below the cell, as ``envlab view`` does.
+        """Play live in the browser, or below the cell of a notebook, as ``envlab view`` does.
 
         Args:
-            seconds: How long, in seconds of the simulation; None: until the page's "End", or
+            seconds: Duration, in seconds of the simulation; None: until the page's "End", or
                 Ctrl-C.
-            port: The port of this machine, or the next free one.
+            port: The port on this machine, or the next free one.
 
         Raises:
             ConfigurationError: If the viewer is not installed, or the task has nothing to show.
@@ -179,7 +179,7 @@ def load_policy(
     seed: int | None = None,
     device: str | None = None,
 ) -> LoadedPolicy:
-    """Return a trained policy in environments of its own.
+    """Return a trained policy with its own environments.
 
     ``policy = envlab.load_policy("Isaac-Ant-v0", num_envs=16)``, then ``policy.evaluate()``, or
     ``obs, _ = policy.env.reset()`` and ``policy.env.step(policy(obs))``.
@@ -188,8 +188,8 @@ def load_policy(
         source: A run, its directory, a checkpoint's file, ``hf:OWNER/NAME`` or
             ``wandb:ENTITY/PROJECT/RUN`` (docs/trackers.md), or the id of a task for which a policy
             is installed (docs/policies.md).
-        checkpoint: Of a run: ``latest``, ``best``, or a file's name.
-        num_envs: How many environments.
+        checkpoint: Checkpoint of a run: ``latest``, ``best``, or a file's name.
+        num_envs: Number of environments.
         overrides: Changes of their configuration: ``["env.decimation=2"]``.
         seed: Base seed; None: the agent's.
         device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: a GPU if there is one.
@@ -226,8 +226,8 @@ def _show_below(viewer: Any) -> None:
 def framed(address: str) -> str:
     """Return HTML that shows a page of this machine within another one.
 
-    The page is asked for by the name that the outer one has, localhost or 127.0.0.1: between the
-    two, a browser keeps back the cookie that lets a visitor in.
+    The page is requested by the outer page's host name, localhost or 127.0.0.1: with the other one,
+    a browser withholds the cookie that admits a visitor.
     """
     name = f"envlab-{secrets.token_hex(4)}"
     return (
@@ -239,7 +239,7 @@ def framed(address: str) -> str:
 
 
 def _find(source: str | Path | TrainingRun, checkpoint: str) -> tuple[Mapping[str, Any], str]:
-    """Return the manifest of the run that a policy is of, and what ``--checkpoint`` is then.
+    """Return the manifest of a policy's run, and the value of ``--checkpoint`` for it.
 
     Raises:
         EnvlabError: If there is none.
@@ -279,9 +279,9 @@ def _words(flags: Mapping[str, Any]) -> list[str]:
 
 @contextlib.contextmanager
 def _as_command(*words: str) -> Iterator[None]:
-    """Have a run's manifest name the command that does the same, for its resume.
+    """Let a run's manifest name the equivalent command, for its resume.
 
-    A command that is interrupted ignores further signals until its process ends; this one stays.
+    An interrupted command ignores further signals until its process ends; this process goes on.
     """
     before, handlers = sys.argv, {number: signal.getsignal(number) for number in SIGNALS}
     sys.argv = ["envlab", *words]
@@ -294,7 +294,7 @@ def _as_command(*words: str) -> Iterator[None]:
 
 
 def _newest_since(start: datetime, library: str) -> Path | None:
-    """Return the directory of the newest run of a library that other processes have begun."""
+    """Return the directory of the newest run of a library that other processes have started."""
     if not Path(LOG_ROOT).is_dir():
         return None
     found = [

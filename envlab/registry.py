@@ -13,7 +13,7 @@ A task package registers itself with strings only, with Isaac Lab's own keywords
         ...
     )
 
-Suites of tasks, envlab's own among them, register by being installed: see
+Suites of tasks, including envlab's own, register by being installed: see
 :func:`envlab.task.discover`.
 """
 
@@ -32,9 +32,9 @@ from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
 from envlab.task import Task, discover, import_named, load_entry_point
 
 TERMS = "envlab.envs.mdp"
-"""Where envlab has what the configuration of an environment names."""
+"""Package of envlab's objects that environment configurations name."""
 CONTENT = "envlab_tasks"
-"""Where envlab's tasks are."""
+"""Package of envlab's tasks."""
 AGENT_SUFFIX = "_cfg_entry_point"
 _ISAAC_LAB_3 = {
     "IsaacContrib-": "Isaac-",
@@ -45,9 +45,9 @@ _ISAAC_LAB_3 = {
     "-Pendulum-MARL-": "-Cart-Double-Pendulum-",
     "-Shadow-Handover-": "-Shadow-Hand-Over-",
 }
-"""What Isaac Lab 3.0.0 calls parts of ids, and what 2.3.2 did."""
+"""Parts of ids in Isaac Lab 3.0.0, and the same in 2.3.2."""
 _FIND_GYM_TASK = "envlab.host.tasks:find_gym_task"
-"""What finds ``gym:<id>``; by name, because it lies above this file."""
+"""Function that finds ``gym:<id>``; by name, because it is in a higher layer."""
 
 
 def list_tasks(keyword: str | None = None) -> list[Task]:
@@ -66,7 +66,7 @@ def trusted_modules() -> frozenset[str]:
     """Return the packages of registered tasks, whose code a file may name: see ``Trust``.
 
     Of envlab itself these are :data:`TERMS` and :data:`CONTENT`, which environments' configurations
-    name: the rest, guests included, imports modules by name, starts processes and writes files.
+    name: the rest, including guests, imports modules by name, starts processes and writes files.
     """
     entry_points = [
         value
@@ -78,13 +78,13 @@ def trusted_modules() -> frozenset[str]:
 
 
 def without_guests(packages: Iterable[str]) -> set[str]:
-    """Return packages but for envlab's own, of which only the tasks are for files to name."""
+    """Return packages except envlab's own, of which files may name only the tasks."""
     own = f"{__package__}_"
     return {name for name in packages if name == CONTENT or not name.startswith(own)}
 
 
 def packages_of(entry_points: Iterable[Any]) -> set[str]:
-    """Return the top-level packages, but for envlab, of entry points: text, or the objects."""
+    """Return the top-level packages, except envlab, of entry points given as text or objects."""
     modules = [
         entry_point.partition(":")[0]
         if isinstance(entry_point, str)
@@ -97,8 +97,8 @@ def packages_of(entry_points: Iterable[Any]) -> set[str]:
 def get_task(task_id: str) -> Task:
     """Return a task by its id; ``module:Id`` imports the module first, and ``-v0`` may be left out.
 
-    Isaac Lab 3's names lead to the tasks as Isaac Lab 2 calls them. ``gym:Id-v0`` is an environment
-    of Gymnasium's.
+    Isaac Lab 3's names lead to the tasks under Isaac Lab 2's names. ``gym:Id-v0`` is one of
+    Gymnasium's environments.
 
     Raises:
         UnknownTaskError: With the nearest ids.

@@ -1,4 +1,4 @@
-"""The Gaussian that SAC squashes by tanh, and its density: one for all that learn by it."""
+"""The Gaussian that SAC squashes by tanh, and its density, shared by all libraries."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def sample_squashed(
     has none: it clips actions, and takes the density of the unclipped ones.
 
     Args:
-        mean: Of the Gaussian, ``(batch, num_actions)``, as are all the others.
+        mean: Mean of the Gaussian, ``(batch, num_actions)``, like all the others.
         log_std: Logarithm of its standard deviation.
-        generator: What to draw from; None: the process's.
+        generator: Generator of the draws; None: the process's.
     """
     if generator is None:
         noise = torch.randn_like(mean)
@@ -27,7 +27,7 @@ def sample_squashed(
         noise = torch.empty_like(mean).normal_(generator=generator)
     raw = mean + noise * log_std.exp()
     density = -0.5 * noise.square() - log_std - 0.5 * math.log(2.0 * math.pi)
-    # log(1 - tanh(x)^2), in a form that does not lose its digits for large x.
+    # log(1 - tanh(x)^2), in a form that does not lose digits for large x.
     slope = 2.0 * (math.log(2.0) - raw - functional.softplus(-2.0 * raw))
     density = density - slope
     return raw.tanh(), density

@@ -1,4 +1,4 @@
-"""What a task is, and finding those that are installed. Imports neither torch nor MuJoCo."""
+"""Tasks, and the discovery of installed ones. Imports neither torch nor MuJoCo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envlab.errors import ConfigurationError, UnknownTaskError
 from envlab.plugins import load_plugins
 
 ENTRY_POINT_GROUP = "envlab.tasks"
-"""Entry points that name modules, whose import registers tasks. envlab's own are there too."""
+"""Entry points that name modules, whose import registers tasks. It includes envlab's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,19 +23,19 @@ class Task:
     kind: str
     """``manager``, ``direct``, or the entry point's class name."""
     libraries: list[str]
-    """Configurations there are: ``rsl_rl``, ``skrl``, ``skrl_mappo``, ..."""
+    """Existing configurations: ``rsl_rl``, ``skrl``, ``skrl_mappo``, ..."""
     description: str
     kwargs: dict[str, Any] = field(repr=False)
     """The registration's keywords."""
 
     @property
     def trained_id(self) -> str:
-        """Id of the task whose policies are for this one: without ``-Play``."""
+        """Id of the task whose policies this one plays: without ``-Play``."""
         return self.id.replace("-Play-v", "-v").removesuffix("-Play")
 
     @property
     def experiment_name(self) -> str:
-        """Folder of the runs, where no agent configuration names one; spelled as those are."""
+        """Folder of the runs if no agent configuration names one; spelled in the same way."""
         return self.id.lower().removesuffix("-v0").replace("-", "_")
 
     def make(self, cfg: Any, **kwargs: Any) -> Any:
@@ -44,12 +44,12 @@ class Task:
 
 
 def discover() -> dict[str, str]:
-    """Import all suites of tasks, once; return what failed, as ``{package: error}``."""
+    """Import all suites of tasks, once; return failures as ``{package: error}``."""
     return load_plugins(ENTRY_POINT_GROUP).failed
 
 
 def import_named(module: str, task_id: str) -> None:
-    """Import the module that ``module:Id`` names, which registers the task.
+    """Import the module of ``module:Id``, which registers the task.
 
     Raises:
         UnknownTaskError: If there is no such module.

@@ -1,6 +1,6 @@
 """``--config_kwargs``: arguments of an experiment as JSON, or a configuration.
 
-Where there is no experiment, ``{"agent": {"max_iterations": 20}}`` is the override
+Without an experiment, ``{"agent": {"max_iterations": 20}}`` is the override
 ``agent.max_iterations=20``.
 """
 
@@ -21,10 +21,10 @@ _KEY = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
 
 
 def read_config_kwargs(given: str) -> dict[str, Any]:
-    """Return the JSON that is given, or that is in the file of that name.
+    """Return the given JSON, or that in the file of this name.
 
     Raises:
-        ConfigurationError: If it is none, or no object.
+        ConfigurationError: If it is not JSON, or not an object.
     """
     text = given
     if not given.lstrip().startswith("{"):
@@ -50,12 +50,12 @@ def read_config_kwargs(given: str) -> dict[str, Any]:
 
 
 def overrides_of(values: dict[str, Any], num_hosts: int | None = None) -> list[str]:
-    """Return the overrides that say the same.
+    """Return the equivalent overrides.
 
     Args:
         values: By ``env`` and ``agent``; and ``distributed_nodes``, which must be the number of
             hosts and is no override.
-        num_hosts: How many hosts there are; None if that is not known.
+        num_hosts: Number of hosts; None if unknown.
 
     Raises:
         ConfigurationError: If a key has no meaning here.
@@ -76,7 +76,7 @@ def overrides_of(values: dict[str, Any], num_hosts: int | None = None) -> list[s
 
 
 def kwargs_of_experiment(values: dict[str, Any], num_hosts: int | None = None) -> list[str]:
-    """Return the flag that gives the same to an experiment on every host.
+    """Return the flag that passes the same to an experiment on every host.
 
     Raises:
         ConfigurationError: If it is for another number of hosts.
@@ -117,7 +117,7 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ",".join(map(_text, value)) + "]"
     if isinstance(value, str):
-        # Backslashes escape only before a quote, or before what is escaped at the end.
+        # Backslashes escape only before a quote, or at the end, where a quote follows.
         escaped = re.sub(r"(\\*)'", r"\1\1\\'", value)
         escaped = re.sub(r"(\\+)$", r"\1\1", escaped)
         return f"'{escaped}'"

@@ -1,9 +1,9 @@
-"""Plain values into typed ones: strict, by the annotations of dataclasses and what they hold now.
+"""Strict conversion of plain values to typed ones, by dataclasses' annotations and values.
 
-A value is decoded into a :class:`Slot`: its annotation, its dotted path and what it holds at
-present. The present value decides where the annotation leaves a choice, so that a subclass stays
-that subclass and a tuple in an untyped dict stays a tuple. No validation library knows of a present
-value, which is why this is not pydantic or cattrs.
+A value is decoded into a :class:`Slot`: its annotation, its dotted path and its present value. The
+present value decides if the annotation leaves a choice, so that a subclass stays that subclass and
+a tuple in an untyped dict stays a tuple. No validation library uses a present value, which is why
+this is not pydantic or cattrs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 Config = TypeVar("Config")
 
 ABSENT: Any = object()
-"""What a slot holds before it holds anything; ``None`` is a value."""
+"""Content of an empty slot; ``None`` is a value."""
 
 _LISTS = (list, tuple, collections.abc.Sequence)
 _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
@@ -38,7 +38,7 @@ def from_dict(
 ) -> Config:
     """Return a new ``cls`` with ``values`` over its defaults, typed by its annotations.
 
-    Free-form dicts take exactly the keys that are given; for ``trust``, see :func:`merge`.
+    Free-form dicts take exactly the given keys; for ``trust``, see :func:`merge`.
 
     Raises:
         ConfigurationError: A key is unknown, a required one is missing, or a value has another type
@@ -58,23 +58,23 @@ def merge(
 ) -> Config:
     """Return a new config equal to ``cfg`` with the possibly partial ``values`` over it.
 
-    Groups keep the class they have in ``cfg``, also where the annotation names only a base class.
+    Groups keep their class in ``cfg``, even if the annotation names only a base class.
 
     Args:
-        cfg: A dataclass, or a dict, whose values then keep their types. It stays as it is.
+        cfg: A dataclass, or a dict, whose values then keep their types. It is not changed.
         values: Plain data, nested like ``cfg``.
         path: The dotted name of ``cfg``, for errors.
         given_keys: ``values`` is a whole config: free-form dicts take exactly its keys. By default
             they keep their own keys, and a new one is an error.
-        trust: What references in ``values`` may lead to, where they come from a file; None: to
-            anything, because the program or the user wrote them.
+        trust: Allowed targets of references in ``values`` from a file; None: anything, because
+            the program or the user wrote them.
 
     Raises:
         ConfigurationError: A key is unknown, a value has another type than its field, or a
-            reference leads to what is not trusted.
+            reference leads to something untrusted.
     """
     hint = type(cfg) if is_group(cfg) else dict[str, Any]
-    # A copy, so that the two share nothing, and a __post_init__ changes nothing of the old one.
+    # A copy, so that the two share nothing, and a __post_init__ does not change the old one.
     merged: Config = decode(Slot(hint, path, copy.deepcopy(cfg), given_keys, trust), values)
     return merged
 
@@ -88,13 +88,13 @@ class Slot:
     path: str
     """Dotted path, for errors."""
     current: Any = ABSENT
-    """What it holds now."""
+    """Its present value."""
     given_keys: bool = False
-    """Whether free-form dicts take exactly the given keys, rather than keep their own."""
+    """Whether free-form dicts take exactly the given keys instead of keeping their own."""
     trust: Trust | None = None
-    """What references may lead to; None: to anything."""
+    """Allowed targets of references; None: anything."""
     untyped: bool = False
-    """Whether this is a value of a free-form dict, which must keep the type that it has."""
+    """Whether this is a value of a free-form dict, which must keep its type."""
 
     def below(self, name: str | int, hint: Any, current: Any, untyped: bool = False) -> Slot:
         """Return the slot of one field, key or position."""
@@ -119,9 +119,9 @@ class Slot:
 
 
 def decode(slot: Slot, value: Any) -> Any:
-    """Return ``value`` as the slot's annotation and present value want it.
+    """Return ``value`` converted for the slot's annotation and present value.
 
-    A value equal to the present one returns the present object, whatever the annotation says.
+    A value equal to the present one returns the present object, whatever the annotation.
     """
     current = slot.current
     if is_group(current) and isinstance(value, Mapping):
@@ -184,8 +184,8 @@ def _decode_group(slot: Slot, cls: type, values: Mapping[str, Any]) -> Any:
 
 
 def _checked(make: Callable[[], Any], given: Mapping[str, Any], path: str) -> Any:
-    """Return what ``make`` makes, after a check that its ``__post_init__`` keeps what is given."""
-    # Written down before, because a __post_init__ may change the very objects that it is given.
+    """Return the result of ``make``, after checking that its ``__post_init__`` keeps ``given``."""
+    # Encoded first, because a __post_init__ may change the given objects themselves.
     wanted = {name: encode(value, f"{path}.{name}") for name, value in given.items()}
     group = make()
     for name, value in wanted.items():
@@ -205,7 +205,7 @@ def _default_of(field: dataclasses.Field[Any]) -> Any:
 
 
 def _decode_null(slot: Slot) -> None:
-    """Take ``null`` where the annotation allows it, or where a removable term stands."""
+    """Accept ``null`` if the annotation allows it, or in place of a removable term."""
     for member in (*_members(slot.hint), type(slot.current)):
         is_removable = getattr(typing.get_origin(member) or member, "__removable__", False)
         if member in (Any, object, None, type(None)) or is_removable:
@@ -219,11 +219,11 @@ def _members(hint: Any) -> tuple[Any, ...]:
 
 
 def _decode_any(slot: Slot, value: Any) -> Any:
-    """Follow the present value: strictly in a free-form dict, where it fits under ``Any``."""
+    """Follow the present value: strictly in a free-form dict, if it fits under ``Any``."""
     hint = Any if slot.current is ABSENT else _hint_of(slot.current)
     if hint is Any:
         return value
-    # A whole config brings its own free-form lists, such as a network's layers, as it does keys.
+    # A whole config has its own free-form lists, such as a network's layers, and its own keys.
     is_own_list = slot.given_keys and isinstance(slot.current, list)
     is_strict = slot.untyped and not is_own_list
     try:
@@ -240,7 +240,7 @@ def _hint_of(value: Any) -> Any:
         return type(value)
     if isinstance(value, list | tuple):
         kinds = {_hint_of(element) for element in value}
-        # [1, 0.5] is a list of numbers, not of "anything".
+        # [1, 0.5] is a list of numbers, not of anything.
         element = float if kinds == {int, float} else kinds.pop() if len(kinds) == 1 else Any
         return list[element] if isinstance(value, list) else tuple[element, ...]  # type: ignore
     if isinstance(value, Mapping):
@@ -259,13 +259,13 @@ def _decode_union(slot: Slot, value: Any) -> Any:
         except ConfigurationError:
             continue
     if isinstance(value, Mapping) and all(map(dataclasses.is_dataclass, members)):
-        # What is wrong with it is best said of the class that it looks like most.
+        # The best error is that of the most similar class.
         decode(slot.retyped(max(members, key=lambda member: _likeness(member, value))), value)
     raise slot.wrong(value)
 
 
 def _likeness(cls: type, values: Mapping[str, Any]) -> int:
-    """Return how many keys of ``values`` a dataclass has, those that hold its default twice."""
+    """Return how many keys of ``values`` a dataclass has; those with its default count twice."""
     fields = settable_fields(cls)
     return sum(1 + same(_default_of(fields[key]), values[key]) for key in values if key in fields)
 
@@ -293,7 +293,7 @@ def _decode_scalar(slot: Slot, value: Any) -> Any:
 
 
 def _decode_list(slot: Slot, value: Any) -> Any:
-    """Decode every element; a tuple or list type decides what comes out."""
+    """Decode every element; the tuple or list type decides the type of the result."""
     if not isinstance(value, list | tuple):
         raise slot.wrong(value)
     origin, arguments = typing.get_origin(slot.hint) or slot.hint, typing.get_args(slot.hint)
@@ -350,5 +350,5 @@ def _decode_reference(slot: Slot, value: Any) -> Any:
         fits = isinstance(target, type) and issubclass(target, bounds or object)
     if not fits:
         raise slot.wrong(value)
-    encode(target, slot.path)  # refuses what could not be written down again
+    encode(target, slot.path)  # refuses objects that could not be encoded again
     return target

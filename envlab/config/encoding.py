@@ -13,10 +13,10 @@ from envlab.errors import ConfigurationError
 
 
 def to_dict(cfg: object, path: str = "env") -> dict[str, Any]:
-    """Return a config as plain data that YAML can hold; ``path`` is its name in errors.
+    """Return a config as plain data for YAML; ``path`` is its name in errors.
 
     Raises:
-        ConfigurationError: ``cfg`` is neither a dataclass nor a dict, or it holds something that
+        ConfigurationError: ``cfg`` is neither a dataclass nor a dict, or it contains something that
             has no plain form, such as a lambda or a tensor.
     """
     if not is_group(cfg) and not isinstance(cfg, Mapping):
@@ -43,7 +43,7 @@ def encode(value: object, path: str) -> Any:
         return value.name
     for scalar in (int, float, str):
         if isinstance(value, scalar):
-            # NumPy's float64 and others derive from these; YAML would refuse the derived type.
+            # NumPy's float64 and others derive from these; YAML would refuse a derived type.
             return value if type(value) is scalar else scalar(value)
     if isinstance(value, Mapping):
         for key in value:

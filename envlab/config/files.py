@@ -2,7 +2,7 @@
 
 PyYAML follows YAML 1.1, where ``1e-3`` is text, ``yes`` is true, ``010`` is eight and
 ``2026-01-31`` is a date. Reading here follows the core schema of YAML 1.2, where they are a number,
-text, ten and text. Writing quotes whatever either version would misread, so that others agree.
+text, ten and text. Writing quotes whatever either version would misread, so that all readers agree.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _BOOL = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
 _NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
 _WIDTH = 100
 _MOST_NODES = 100_000
-"""Values of a file, those of an alias counted each time: a few lines could mean billions."""
+"""Most values of a file, counting an alias each time: a few lines could mean billions."""
 NO_TRUST = Trust()
 
 
 class _Reader(yaml.SafeLoader):
-    """YAML 1.2 scalars; a key that is there twice, and aliases without end, are errors."""
+    """YAML 1.2 scalars; duplicate keys and endless aliases are errors."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}
 
     def __init__(self, stream: Any) -> None:
         super().__init__(stream)
         self._num_nodes = 0
-        self._sizes: dict[str, int] = {}  # of anchored nodes that are complete
+        self._sizes: dict[str, int] = {}  # of complete anchored nodes
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event: Any = self.peek_event()
@@ -117,17 +117,17 @@ def yaml_text(cfg: object, path: str = "env") -> str:
     """Return a config, or a plain dict, as YAML; ``path`` is its name in errors.
 
     Raises:
-        ConfigurationError: ``cfg`` holds something that a configuration cannot hold.
+        ConfigurationError: ``cfg`` contains something that a configuration cannot contain.
     """
     values = to_dict(cfg, path)
     return yaml.dump(values, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=_WIDTH)
 
 
 def write_yaml(path: str | Path, cfg: object) -> None:
-    """Write a config, or a plain dict, as YAML; a reader never sees half a file.
+    """Write a config, or a plain dict, as YAML, atomically.
 
     Raises:
-        ConfigurationError: ``cfg`` holds something that a configuration cannot hold.
+        ConfigurationError: ``cfg`` contains something that a configuration cannot contain.
     """
     path = Path(path)
     text = yaml_text(cfg, path.stem)
@@ -164,18 +164,18 @@ def read_yaml(
     """Return the config in a file, typed by ``target``; ``root`` is its name in errors.
 
     Args:
-        path: A file as :func:`write_yaml` makes it, or one that gives only some settings.
-        target: The config class, or an instance: settings that the file lacks are taken from it,
-            and groups keep its classes where annotations name a base class only. A free-form dict
-            takes exactly the keys in the file, so that what an override added or removed returns.
+        path: A file written by :func:`write_yaml`, or one with only some settings.
+        target: The config class, or an instance: it provides settings that the file lacks, and
+            groups keep its classes if annotations name only a base class. A free-form dict takes
+            exactly the keys in the file, so that keys changed by an override are restored.
         root: First part of the dotted paths in errors.
-        part: Whether the file holds several configs, this one under the key ``root``.
-        trust: What references in the file may lead to, beside what ``target`` holds already: by
-            default nothing. No code of others is run, whoever wrote the file.
+        part: Whether the file has several configs, this one under the key ``root``.
+        trust: Allowed targets of references in the file, in addition to those in ``target``: by
+            default none. No other code is run, whoever wrote the file.
 
     Raises:
         ConfigurationError: The file cannot be read, is not YAML, has a key that ``target`` does not
-            know, a value of another type, an interpolation, or a reference to what is not trusted.
+            know, a value of another type, an interpolation, or a reference to something untrusted.
     """
     values = load_yaml(path)
     if part:
@@ -187,7 +187,7 @@ def read_yaml(
         return merge(target, values, root, given_keys=True, trust=trust)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path} does not fit: {error}") from None
-    except ImportError as error:  # of a package that what it refers to needs
+    except ImportError as error:  # of a package that a reference needs
         raise ConfigurationError(
             f"{path} refers to what cannot be imported here: {error}. Install the package, or "
             "change the reference."
@@ -195,7 +195,7 @@ def read_yaml(
 
 
 def _refuse_interpolations(values: dict[str, Any], root: str) -> None:
-    """Refuse ``${...}``, by which a file could copy secrets out of environment variables."""
+    """Refuse ``${...}``, with which a file could copy secrets from environment variables."""
     for name, value in leaves(values, root):
         if isinstance(value, str) and "${" in value:
             raise ConfigurationError(
@@ -207,10 +207,10 @@ def _refuse_interpolations(values: dict[str, Any], root: str) -> None:
 def load_yaml(path: str | Path) -> dict[str, Any]:
     """Return the mapping in a YAML file, ``{}`` if it is empty.
 
-    Numbers are as in YAML 1.2 (``1e-3`` is a float), and a key that is there twice is an error.
+    Numbers are as in YAML 1.2 (``1e-3`` is a float), and a duplicate key is an error.
 
     Raises:
-        ConfigurationError: The file cannot be read, is not YAML, or holds no mapping.
+        ConfigurationError: The file cannot be read, is not YAML, or has no mapping.
     """
     try:
         text = read_text(Path(path))
@@ -220,7 +220,7 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} cannot be read: {error}. Give a YAML file.") from None
     try:
         values = yaml.load(text, Loader=_Reader)
-    except Exception as error:  # a tag on what does not fit it makes PyYAML raise nearly anything
+    except Exception as error:  # a tag on an unsuitable value makes PyYAML raise nearly anything
         raise ConfigurationError(f"{path} is not valid YAML: {_reason(error)}.") from None
     if values is None:
         return {}

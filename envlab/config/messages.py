@@ -1,4 +1,4 @@
-"""The sentences that say what a configuration expects."""
+"""Error messages about the expected contents of a configuration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMES = {
 
 
 def expected(hint: Any) -> str:
-    """Return what an annotation asks for, in words."""
+    """Return the values that an annotation expects, in words."""
     origin = typing.get_origin(hint) or hint
     arguments = typing.get_args(hint)
     if origin in (Union, types.UnionType):
@@ -59,7 +59,7 @@ def shown(value: object) -> str:
 
 
 def wrong_type(hint: Any, path: str, value: object, current: object = None) -> ConfigurationError:
-    """Return the error for a value that is not what its annotation asks for."""
+    """Return the error for a value that does not fit its annotation."""
     next_step = f"Correct {path}."
     if is_group(current) or dataclasses.is_dataclass(hint):
         cls = type(current) if is_group(current) else typing.cast(type, hint)
@@ -77,18 +77,18 @@ def wrong_type(hint: Any, path: str, value: object, current: object = None) -> C
 def unknown_key(
     key: str, holder: str, owner: object, candidates: Sequence[str]
 ) -> ConfigurationError:
-    """Return the error for a key that does not exist, with what is nearest to it.
+    """Return the error for a key that does not exist, with the nearest ones.
 
     Args:
         key: Its dotted path.
         holder: The part of it that does exist; ``""`` if none does.
-        owner: What is there: a config, its class, or a dict.
-        candidates: Paths that exist, and may be suggested.
+        owner: The object at that part: a config, its class, or a dict.
+        candidates: Existing paths to suggest.
     """
     name = key.removeprefix(f"{holder}.").partition(".")[0]
     elsewhere = _of_same_name(key, candidates)
     if is_derived(owner, name):
-        # A config class may name what to set in DERIVED_FROM, by the names of its properties.
+        # A config class may name the settings to change, by property, in DERIVED_FROM.
         source = getattr(owner, "DERIVED_FROM", {}).get(name)
         instead = f"{holder}.{source}" if source else " or ".join(elsewhere) or "those"
         return ConfigurationError(
@@ -114,7 +114,7 @@ def is_derived(owner: object, name: str) -> bool:
 def _of_same_name(key: str, candidates: Iterable[str]) -> list[str]:
     """Return up to three paths below the same root that end in the same name, nearest first.
 
-    Whoever writes ``agent.learning_rate`` knows the name and not where it is.
+    A user who writes ``agent.learning_rate`` knows the name but not the path.
     """
     root, name = key.partition(".")[0], key.rpartition(".")[2]
     if name.isdigit():  # a position in a list
@@ -124,7 +124,7 @@ def _of_same_name(key: str, candidates: Iterable[str]) -> list[str]:
         for candidate in candidates
         if candidate.startswith(f"{root}.") and candidate.endswith(f".{name}")
     ]
-    # One that differs by a typing error only is what was meant.
+    # One that differs only by a typing error is the intended one.
     typos = difflib.get_close_matches(key, same, n=1, cutoff=0.9)
     return typos or difflib.get_close_matches(key, same, n=3, cutoff=0.0)
 

@@ -1,8 +1,8 @@
 """Hydra's override grammar (``env.scene.num_envs=64``) over dataclass configs.
 
-Hydra parses and OmegaConf resolves; the rest of Hydra stays out of it: no output folder, no change
-of logging, no global state, and an exception of the user's program stays the user's. Keys are
-checked here before, and types after, so that each mistake is one sentence.
+Hydra parses and OmegaConf resolves; the rest of Hydra is not used: no output folder, no change of
+logging, no global state, and exceptions of the user's program pass unchanged. Keys are checked here
+before, and types afterwards, so that each mistake is reported in one sentence.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import Override
 else:
-    Override = Any  # importing Hydra takes 0.15 s, which a command without overrides need not wait
+    Override = Any  # importing Hydra takes 0.15 s, which commands without overrides avoid
 
 _EXAMPLE = "env.scene.num_envs=64"
 
 
 def parse_overrides(words: Iterable[str | Override]) -> list[Override]:
-    """Parse overrides, where that has not been done yet.
+    """Parse overrides that are not parsed yet.
 
     Raises:
-        ConfigurationError: An override is malformed, whatever it is composed with.
+        ConfigurationError: An override is malformed.
     """
     words = list(words)
     if all(not isinstance(word, str) for word in words):
@@ -107,13 +107,13 @@ def overrides_of(root: str, overrides: Sequence[Override]) -> list[Override]:
 
 
 def texts_of(overrides: Sequence[Override]) -> frozenset[str]:
-    """Return all texts that overrides give as values, in lists and dictionaries too."""
+    """Return all texts among the values of overrides, including those in lists and dictionaries."""
     values = [override.value() for override in overrides if not override.is_delete()]
     return frozenset(str(text) for value in values for _, text in leaves(value, ""))
 
 
 def sets_value(overrides: Sequence[Override], path: str) -> bool:
-    """Return whether overrides decide the value at a path, be it to what it was before."""
+    """Return whether overrides set the value at a path, even to the value that it had."""
     return any(
         _holds(override.value(), path.removeprefix(override.key_or_group).split(".")[1:])
         for override in overrides
@@ -122,14 +122,14 @@ def sets_value(overrides: Sequence[Override], path: str) -> bool:
 
 
 def _holds(value: Any, names: Sequence[str]) -> bool:
-    """Return whether a value reaches down these names; a dictionary is laid over what is there."""
+    """Return whether a value contains this path of names; a dictionary is merged, not assigned."""
     if not (names and isinstance(value, dict)):
         return True
     return names[0] in value and _holds(value[names[0]], names[1:])
 
 
 def _parsed(text: str, parser: OverridesParser) -> Override:
-    """Parse an override, or say in one sentence what is wrong with it."""
+    """Parse an override, or report what is wrong with it in one sentence."""
     from hydra.errors import HydraException
 
     problem = ""
@@ -150,14 +150,14 @@ def _parsed(text: str, parser: OverridesParser) -> Override:
 
 
 def _check(override: Override, roots: Mapping[str, object]) -> None:
-    """Refuse a sweep, a key that does not exist, and what cannot be added or removed."""
+    """Refuse a sweep, a key that does not exist, and invalid additions and removals."""
     text, key = override.input_line, override.key_or_group
     if override.is_sweep_override():
         raise ConfigurationError(
             f"Override '{text}' sweeps over several values, but this is one run. "
             "Pass -m (--multirun) to run each of them, or write a list as [a,b]."
         )
-    if override.package is not None or "/" in key:  # Hydra's config groups; there are none here
+    if override.package is not None or "/" in key:  # Hydra's config groups, which do not exist here
         raise _unknown(override, override.get_key_element().lstrip("+~"), roots)
     path, found = _find(roots, key)
     holder = _find(roots, key.rpartition(".")[0])[1]
@@ -212,7 +212,7 @@ def _unknown(override: Override, key: str, roots: Mapping[str, object]) -> Confi
 
 
 def _apply(override: Override, tree: Any, roots: Mapping[str, object]) -> None:
-    """Change plain data as an override says; the removed term of a dataclass becomes null."""
+    """Apply an override to plain data; a removed term of a dataclass becomes null."""
     from omegaconf import DictConfig, OmegaConf
 
     key, value = override.key_or_group, override.value()
@@ -228,7 +228,7 @@ def _apply(override: Override, tree: Any, roots: Mapping[str, object]) -> None:
 
 
 def _find(roots: Mapping[str, object], key: str) -> tuple[str, object]:
-    """Return how much of a dotted path exists, and what is there; of ``""``, the roots."""
+    """Return the existing part of a dotted path, and its node; for ``""``, the roots."""
     node: object = roots
     names = key.split(".")
     for depth, name in enumerate(names):

@@ -1,14 +1,14 @@
-"""Which numbers a setting may be, declared at its field and judged over composed values.
+"""Allowed numbers of a setting, declared at its field and checked on composed values.
 
-A field's annotation carries its range, which type checkers and :mod:`envlab.config.decoding` pass
-over; where a subclass declares the field anew, the range stays::
+A field's annotation has its range, which type checkers and :mod:`envlab.config.decoding` ignore; if
+a subclass redeclares the field, the range stays::
 
     gamma: UnitInterval = 0.99
     hidden_dims: list[Annotated[int, Range(above=0, also=-1)]]
 
-What lies in a free-form dict has no annotation; a dataclass above it names such ranges by dotted
-path in a class attribute ``RANGES``. What a single range cannot say, such as that one value must
-exceed another, a dataclass checks in a method ``check_values(path)``.
+Values in a free-form dict have no annotation; a dataclass above it names their ranges by dotted
+path in a class attribute ``RANGES``. A dataclass checks conditions that are not ranges, such as
+that one value must exceed another, in a method ``check_values(path)``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from envlab.errors import ConfigurationError
 
 @dataclass(frozen=True, kw_only=True)
 class Range:
-    """Numbers that a setting may be; each bound that is None is not there.
+    """Allowed numbers of a setting; a bound of None does not exist.
 
-    In a list or a dict, it holds for every number. Null and text, where the type allows them, are
-    not judged.
+    In a list or a dict, it applies to every number. Null and text, if the type allows them, are not
+    checked.
     """
 
     above: float | None = None
@@ -38,7 +38,7 @@ class Range:
     """With infinity here, a number must be finite."""
     at_most: float | None = None
     also: float | None = None
-    """A number outside of the bounds that has a meaning of its own, such as -1 for "all"."""
+    """A number outside of the bounds with a special meaning, such as -1 for "all"."""
 
     def holds(self, value: float) -> bool:
         """Return whether a setting may be ``value``."""
@@ -73,10 +73,10 @@ UnitInterval = Annotated[float, Range(at_least=0, at_most=1)]
 
 
 def check_ranges(cfg: object, path: str = "") -> None:
-    """Refuse a configuration that holds a number outside of its declared range.
+    """Refuse a configuration with a number outside of its declared range.
 
     Args:
-        cfg: A dataclass, dict or list; all that is below it is judged too.
+        cfg: A dataclass, dict or list; everything below it is checked too.
         path: Its dotted name, for the error; "": ``cfg`` is a dict of configurations by name.
 
     Raises:
@@ -118,13 +118,13 @@ def _numbers(value: object, path: str) -> Iterator[tuple[str, float]]:
 
 @functools.cache
 def _ranges_of_fields(cls: type) -> dict[str, tuple[Range, ...]]:
-    """Return ranges by field; a field that a subclass declares anew without one keeps its own."""
+    """Return ranges by field; a field that a subclass redeclares without one keeps its range."""
     found: dict[str, tuple[Range, ...]] = {}
     for base in reversed(cls.__mro__):
         try:
             hints = typing.get_type_hints(base, include_extras=True)
         except (NameError, TypeError):
-            # A class that dataclasses.make_dataclass made: it declares no ranges.
+            # A class made by dataclasses.make_dataclass declares no ranges.
             hints = {}
         ranges = {name: tuple(_ranges_in(hint)) for name, hint in hints.items()}
         found |= {name: declared for name, declared in ranges.items() if declared}
@@ -132,7 +132,7 @@ def _ranges_of_fields(cls: type) -> dict[str, tuple[Range, ...]]:
 
 
 def _ranges_in(hint: Any) -> Iterator[Range]:
-    """Yield the ranges in an annotation, also of a union's members and a list's elements."""
+    """Yield the ranges in an annotation, including a union's members and a list's elements."""
     yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Range))
     for argument in typing.get_args(hint):
         yield from _ranges_in(argument)

@@ -1,7 +1,7 @@
-"""Functions and classes as ``module:name`` text, so that a config can be written down.
+"""Functions and classes as ``module:name`` text, so that a config can be written to a file.
 
-What a program or a user names is imported as it is. A file may come from a stranger, who would
-choose what runs here: :class:`Trust` says which modules its references may lead to.
+References by a program or a user are imported without checks. A file may be untrusted and must not
+choose what runs here: :class:`Trust` restricts the modules of its references.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from envlab.errors import ConfigurationError, did_you_mean
 
 @dataclass(frozen=True, kw_only=True)
 class Trust:
-    """What a reference in a file may lead to; nothing by default."""
+    """Allowed targets of references in a file; none by default."""
 
     modules: frozenset[str] = frozenset()
-    """Modules and packages, with all below them. A package is trusted as a whole: whatever it
-    defines may be called."""
+    """Modules and packages, with everything below them. A package is trusted as a whole: anything
+    that it defines may be called."""
     named: frozenset[str] = frozenset()
-    """References that the user has written too, on the command line or in a task."""
+    """References that the user has also written, on the command line or in a task."""
 
     def covers(self, module: str) -> bool:
-        """Return whether a module is trusted, itself or by a package that it belongs to."""
+        """Return whether a module, or a package that contains it, is trusted."""
         return any(module == one or module.startswith(f"{one}.") for one in self.modules)
 
     def resolve(self, reference: str) -> object:
-        """Import what ``module:name`` in a file names, if it is trusted.
+        """Import the object of a file's ``module:name``, if it is trusted.
 
         Nothing else is imported, because importing a module runs it. The object must be defined in
-        a trusted module: ``my_tasks.events:os.system`` is Python's own, wherever it is found. Nor
-        may it be private: ``Env.__init__`` could be given any object as its ``self``.
+        a trusted module: ``my_tasks.events:os.system`` is Python's own, wherever it is found. It
+        must not be private: ``Env.__init__`` could get any object as its ``self``.
 
         Raises:
             ConfigurationError: If it is not trusted, or there is no such object.
@@ -72,7 +72,7 @@ def reference_of(obj: object) -> str:
 
     Raises:
         ConfigurationError: ``obj`` has no such name (a lambda, a local function, a partial), or the
-            name leads to something else.
+            name refers to something else.
     """
     module = getattr(obj, "__module__", None)
     name = getattr(obj, "__qualname__", None)
@@ -91,12 +91,12 @@ def reference_of(obj: object) -> str:
 
 
 def resolve(reference: str) -> object:
-    """Import what ``module:name`` names.
+    """Import the object named by ``module:name``.
 
-    An exception that the module itself raises while it is imported passes through unchanged.
+    An exception that the module itself raises while it is imported passes unchanged.
 
     Raises:
-        ConfigurationError: The text is no reference, or the module or the name does not exist.
+        ConfigurationError: The text is not a reference, or the module or the name does not exist.
     """
     module_name, name = _split(reference)
     holder: object = _import(module_name, reference)

@@ -1,4 +1,4 @@
-"""A configuration seen as a tree: what is below a node, and which dotted paths exist."""
+"""A configuration as a tree: the children of a node, and existing dotted paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envlab.errors import ConfigurationError
 
 
 def is_group(node: object) -> TypeGuard[Any]:
-    """Tell whether ``node`` is a dataclass instance, a group of settings with fixed names."""
+    """Return whether ``node`` is a dataclass instance, a group of settings with fixed names."""
     return dataclasses.is_dataclass(node) and not isinstance(node, type)
 
 
@@ -38,7 +38,7 @@ def field_types(cls: type) -> dict[str, Any]:
 
 
 def children(node: object) -> dict[str, object]:
-    """Return what is directly below ``node``: its fields, keys, or list positions, by name."""
+    """Return the children of ``node``: its fields, keys, or list positions, by name."""
     if is_group(node):
         return {name: getattr(node, name) for name in settable_fields(type(node))}
     if isinstance(node, Mapping):
@@ -49,12 +49,12 @@ def children(node: object) -> dict[str, object]:
 
 
 def paths(cfg: object, prefix: str) -> list[str]:
-    """Return every valid dotted path at and below ``prefix``, groups before what they hold."""
+    """Return every valid dotted path at and below ``prefix``, groups before their contents."""
     return list(_walk(cfg, prefix))
 
 
 def leaves(node: object, path: str) -> Iterator[tuple[str, object]]:
-    """Yield what is below ``node`` and has nothing below itself, with its dotted path."""
+    """Yield the leaves below ``node`` with their dotted paths."""
     below = children(node)
     if not below:
         yield path, node

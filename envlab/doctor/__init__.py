@@ -1,1 +1,1 @@
-"""``envlab doctor``: what a machine, or the ranks of a launch, can do, and what is wrong."""
+"""``envlab doctor``: the abilities and problems of a machine, or of a launch's ranks."""

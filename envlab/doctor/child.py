@@ -1,4 +1,4 @@
-"""The doctor's probes: functions that yield facts, run as :mod:`envlab.doctor.probe` says."""
+"""The doctor's probes: functions that yield facts; see :mod:`envlab.doctor.probe`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 WRITE_CHUNK_MIB = 4
 WRITE_TOTAL_MIB = 64
 WRITE_TIME_S = 1.5
-"""A slow disk is measured on fewer than 64 MiB."""
+"""Longest write; a slow disk gets less than 64 MiB."""
 
 
 def probe_torch(device: str, most: str) -> Iterator[dict[str, Any]]:
-    """Report torch's build and GPUs, and which device each of 1 to ``most`` processes would get."""
+    """Report torch's build and GPUs, and the device of each of 1 to ``most`` processes."""
     import torch
     import torch.distributed as dist
 
@@ -54,11 +54,11 @@ def _gpu(properties: Any) -> dict[str, Any]:
 
 
 def probe_imports(*modules: str) -> Iterator[dict[str, Any]]:
-    """Import modules, one after the other, and report how each went."""
+    """Import modules one by one, and report the result of each."""
     for module in modules:
         start = time.monotonic()
         problem = None
-        yield {"importing": module}  # the last one named, where an import ends the process
+        yield {"importing": module}  # the last one named, if an import ends the process
         try:
             importlib.import_module(module)
         except Exception as error:  # a broken package raises anything
@@ -68,14 +68,14 @@ def probe_imports(*modules: str) -> Iterator[dict[str, Any]]:
 
 
 def probe_jax() -> Iterator[dict[str, Any]]:
-    """Report which devices JAX sees."""
+    """Report the devices that JAX sees."""
     import jax
 
     yield {"platform": jax.default_backend(), "devices": [str(each) for each in jax.devices()]}
 
 
 def probe_renderer() -> Iterator[dict[str, Any]]:
-    """Render a picture with the first OpenGL that can, as ``--video`` does."""
+    """Render a picture with the first OpenGL that works, as ``--video`` does."""
     from envlab.sim.opengl import choose_opengl, opengl_problems
 
     choose_opengl()
@@ -83,7 +83,7 @@ def probe_renderer() -> Iterator[dict[str, Any]]:
 
 
 def probe_disk(folder: str) -> Iterator[dict[str, Any]]:
-    """Write to a folder and report how fast: a file that has no name, and is gone at the end."""
+    """Write an unnamed temporary file to a folder, and report the speed."""
     chunk = os.urandom(WRITE_CHUNK_MIB << 20)
     with tempfile.TemporaryFile(dir=folder) as file:
         start = time.monotonic()
@@ -98,7 +98,7 @@ def probe_disk(folder: str) -> Iterator[dict[str, Any]]:
 
 
 def probe_names(*names: str) -> Iterator[dict[str, Any]]:
-    """Report what host names resolve to."""
+    """Report the addresses of host names."""
     yield {"fqdn": socket.getfqdn()}
     for name in names:
         try:
@@ -111,6 +111,6 @@ def probe_names(*names: str) -> Iterator[dict[str, Any]]:
 
 
 def send_facts(connection: Connection, name: str, *words: str) -> None:
-    """Send the facts of the probe of a name, with words as its arguments."""
-    for fact in globals()[f"probe_{name.partition('_')[0]}"](*words):  # as imports_torch
+    """Send the facts of the probe called ``name``, with words as its arguments."""
+    for fact in globals()[f"probe_{name.partition('_')[0]}"](*words):  # such as imports_torch
         connection.send(fact)

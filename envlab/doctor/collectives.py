@@ -1,4 +1,4 @@
-"""How fast the ranks talk to each other, and whether one of them is slow."""
+"""Speed of communication between ranks, and a search for slow ranks."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from envlab.doctor.report import Finding, check
 
 LARGE_MIB = (4, 64)
 MEASURE_S = 0.5
-"""A collective is repeated for about so long."""
+"""Approximate time for which a collective is repeated."""
 MOST_REPEATS, FEWEST_REPEATS = 200, 5
 LARGE_BUDGET_S = 8.0
-"""A size is left out where one reduction would take longer."""
+"""Sizes for which one reduction would take longer are left out."""
 WORK_ROUNDS = 5
 SLOW_RATIO = 1.5
 SLOW_LATENCY_S = 0.02
 
 
 class Watch:
-    """Ends this process where the other ranks do not answer in time, naming what it waits for.
+    """Ends this process if the other ranks do not answer in time, naming what it waits for.
 
-    A separate thread does it, as a collective that hangs never returns.
+    A separate thread does this, as a collective that hangs never returns.
     """
 
     def __init__(self, rank: int, timeout_s: float) -> None:
@@ -39,7 +39,7 @@ class Watch:
         self._timer: threading.Timer | None = None
 
     def enter(self, phase: str, at_least_s: float = 0.0) -> None:
-        """Begin a phase, which has the whole time for itself, or more."""
+        """Begin a phase, which has the full time limit, or more."""
         self.close()
         limit_s = max(self._timeout_s, at_least_s)
         self._timer = threading.Timer(limit_s, self._leave, (phase, limit_s))
@@ -63,7 +63,7 @@ class Watch:
 
 
 def measure(context: DistributedContext, watch: Watch) -> dict[str, Any]:
-    """Return latencies and bandwidths of reductions, and how long the same work takes each rank.
+    """Return latencies and bandwidths of reductions, and the time of equal work on each rank.
 
     Every rank must call this, and gets the same. Times are in seconds, bandwidths in bytes per
     second that each rank sends (and receives) in a ring: ``2 (n - 1) / n`` times the size.
@@ -88,7 +88,7 @@ def measure(context: DistributedContext, watch: Watch) -> dict[str, Any]:
 
 
 def _time_reduction(context: DistributedContext, numbers: int, device: str | None = None) -> float:
-    """Return how long a reduction of so many float32 takes on the slowest rank, in seconds."""
+    """Return the time of a reduction of float32 numbers on the slowest rank, in seconds."""
     tensor = torch.zeros(max(2, numbers), device=device or context.device)
 
     def reduce() -> None:
@@ -135,7 +135,7 @@ def _time_work(context: DistributedContext) -> tuple[list[float], list[float]]:
 
 
 def _compare_clocks(context: DistributedContext) -> tuple[list[float], float]:
-    """Return how far each rank's clock is ahead of rank 0's, and how well that is known."""
+    """Return the offset of each rank's clock from rank 0's, and its uncertainty."""
     rounds, errors = [], []
     for _ in range(5):
         _wait_for_all()
@@ -157,10 +157,10 @@ def _wait_for_all() -> None:
 
 
 def findings_of_measures(facts: dict[str, Any], hosts: Sequence[str]) -> list[Finding]:
-    """Return the lines of what :func:`measure` measured.
+    """Return the lines for the results of :func:`measure`.
 
     Args:
-        facts: What it returned.
+        facts: Its results.
         hosts: The host of each rank.
     """
     cure = (
@@ -190,7 +190,7 @@ def findings_of_measures(facts: dict[str, Any], hosts: Sequence[str]) -> list[Fi
 
 
 def _speeds(work_s: Sequence[float], barrier_s: Sequence[float], hosts: Sequence[str]) -> Finding:
-    """Return the line of equal work: each iteration takes as long as the slowest rank."""
+    """Return the line on equal work: each iteration takes as long as the slowest rank."""
     slowest = max(range(len(work_s)), key=work_s.__getitem__)
     ratio = work_s[slowest] / statistics.median_low(work_s)
     text = (

@@ -1,7 +1,7 @@
 """``envlab doctor``: what this machine can do, what is wrong, and what to do about it.
 
-Under a launcher, with ``--distributed``, also what lies between the ranks. It ends with code 0, or
-with 1 if there is a problem, and it never hangs: whatever may not answer has a deadline.
+Under a launcher, with ``--distributed``, it also checks the communication between ranks. It exits
+with code 0, or 1 if there is a problem, and never hangs: whatever may not answer has a deadline.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
 
                 report = examine_ranks(sections, flags.device, flags.timeout_s or TIMEOUT_S)
             else:
-                read_ranks(False, os.environ)  # refuses to speak for several processes
+                read_ranks(False, os.environ)  # refuses several processes
                 report = examine_machine_of(sections, flags.device, os.environ)
     except Interrupted as interrupted:
         logger.warning("Interrupted: %s.", interrupted)
@@ -84,7 +84,7 @@ def _parser() -> ArgumentParser:
 
 
 def _sections(only: str | None) -> list[str]:
-    """Return the sections to look at.
+    """Return the sections to examine.
 
     Raises:
         ConfigurationError: For one that does not exist.

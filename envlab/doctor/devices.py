@@ -1,4 +1,4 @@
-"""Which GPUs there are, which device each local process would get, and what renders videos."""
+"""GPUs, the device of each local process, and the renderer of videos."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from envlab.doctor.report import Finding
 
 DEADLINE_S = 120.0
 MOST_PROCESSES = 8
-"""The device map is shown for up to so many local processes."""
+"""Most local processes for which the device map is shown."""
 
 
 def torch_probe(device: str | None) -> Probe:
     """Return the probe that asks torch for devices.
 
     Args:
-        device: What ``--device`` says.
+        device: The value of ``--device``.
     """
     cores = len(os.sched_getaffinity(0))
     arguments = [device or "", str(max(2, min(MOST_PROCESSES, cores)))]
@@ -33,11 +33,11 @@ def renderer_probe() -> Probe:
 
 
 def examine_devices(torch: Answer, renderer: Answer) -> tuple[list[Finding], dict[str, Any]]:
-    """Look at GPUs, the device map and the renderer.
+    """Examine GPUs, the device map and the renderer.
 
     Args:
-        torch: What the torch probe said.
-        renderer: What the renderer probe said.
+        torch: Answer of the torch probe.
+        renderer: Answer of the renderer probe.
     """
     facts = {
         "cuda_build": torch.get("cuda_build"),
@@ -55,7 +55,7 @@ def examine_devices(torch: Answer, renderer: Answer) -> tuple[list[Finding], dic
 
 
 def driver_version() -> str | None:
-    """Return the version of NVIDIA's kernel module, null where it is not loaded."""
+    """Return the version of NVIDIA's kernel module, None if it is not loaded."""
     try:
         text = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
@@ -88,7 +88,7 @@ def _gpus(facts: dict[str, Any]) -> Finding:
 
 
 def _device_map(torch: Answer) -> list[Finding]:
-    """Return a line per number of local processes, equal ones together."""
+    """Return a line for each number of local processes, with equal ones merged."""
     cores = len(os.sched_getaffinity(0))
     findings = []
     for count, devices in sorted((int(n), each) for n, each in torch.get("devices", {}).items()):

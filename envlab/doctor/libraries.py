@@ -1,4 +1,4 @@
-"""Which libraries are there, whether they load, and what each can do on this machine."""
+"""Installed libraries: whether they load, and their abilities on this machine."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Package:
     distribution: str
     """Its name at the package index."""
     role: str
-    """What it is for here."""
+    """Its purpose here."""
     module: str = ""
-    """What is imported to see whether it loads; empty: nothing."""
+    """Module to import as a test; empty: none."""
     group: str = ""
-    """Packages of a group are loaded by one process, for they share what takes long."""
+    """Packages of a group are loaded by one process, as they share slow dependencies."""
     extra: str = ""
-    """How to install it where it is optional: what of pyproject.toml has it, or a command."""
+    """How to install an optional package: its extra in pyproject.toml, or a command."""
 
     @property
     def install(self) -> str:
@@ -46,7 +46,7 @@ class Package:
 
 
 def packages() -> list[Package]:
-    """Return what envlab stands on, what its libraries train with, and what is optional."""
+    """Return envlab's requirements, the packages of its libraries, and optional packages."""
     return [
         Package("torch", "learning", "torch", "torch"),
         Package("mujoco", "physics on CPU", "mujoco.batch", "mujoco"),
@@ -80,7 +80,7 @@ def _trained_with() -> dict[tuple[str, str], list[str]]:
 
 
 def versions() -> dict[str, str | None]:
-    """Return the installed version of Python, envlab and each package, null where it is absent."""
+    """Return the installed versions of Python, envlab and all packages, None for absent ones."""
     found: dict[str, str | None] = {
         "python": platform.python_version(),
         "envlab": __version__,
@@ -94,7 +94,7 @@ def versions() -> dict[str, str | None]:
 
 
 def supported_versions() -> dict[str, Requirement]:
-    """Return what envlab's own metadata asks for, by package; empty if it is not installed."""
+    """Return the requirements in envlab's metadata, by package; empty if it is not installed."""
     try:
         lines = importlib.metadata.requires("envlab") or []
     except importlib.metadata.PackageNotFoundError:
@@ -112,10 +112,10 @@ def library_probes() -> list[Probe]:
 
 
 def examine_libraries(answers: Mapping[str, Answer]) -> tuple[list[Finding], dict[str, Any]]:
-    """Look at every package.
+    """Examine every package.
 
     Args:
-        answers: What :func:`library_probes` and the torch probe (for GPUs) said.
+        answers: Answers of :func:`library_probes` and of the torch probe (for GPUs).
     """
     installed, supported = versions(), supported_versions()
     loads = _note_all_loads(_modules_by_group(installed), answers)
@@ -139,9 +139,9 @@ def finding_of_package(
 
     Args:
         package: The package.
-        version: Its version, null where it is absent.
-        wanted: What envlab asks for.
-        problem: Why it does not load; null if it does, or is not loaded.
+        version: Its version, None if it is absent.
+        wanted: envlab's requirement.
+        problem: Why it does not load; None if it does, or is not loaded.
         ability: What it can do here.
     """
     name, install = package.distribution, package.install
@@ -176,7 +176,7 @@ def _ability(package: Package, num_gpus: int, torch_facts: Answer, jax: Answer) 
     """Return what a package can do on this machine."""
     if package.distribution == "mujoco-warp":
         return package.role if num_gpus else f"{package.role}, of which there is none here"
-    if package.group not in ("torch", "jax"):  # what trains can do it on several processes
+    if package.group not in ("torch", "jax"):  # libraries for training can use several processes
         return package.role
     if package.group == "jax" and jax.problem is not None:
         return f"{package.role}; its devices are not known: {jax.problem}"
@@ -188,7 +188,7 @@ def _ability(package: Package, num_gpus: int, torch_facts: Answer, jax: Answer) 
 
 
 def _modules_by_group(installed: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """Return what to import, a process per group."""
+    """Return the modules to import, by group; each group has a process."""
     groups: dict[str, list[str]] = {}
     for package in packages():
         if package.module and installed[package.distribution] is not None:
@@ -203,9 +203,9 @@ def _import_probe(group: str, modules: Sequence[str]) -> Probe:
 def _note_all_loads(
     groups: Mapping[str, list[str]], answers: Mapping[str, Answer]
 ) -> dict[str, str | None]:
-    """Return why each module does not load, null if it does.
+    """Return why each module does not load, None if it does.
 
-    Where one ended its process, those behind it are tried in another.
+    If one ended its process, those after it are tried in another.
     """
     loads: dict[str, str | None] = {}
     left = dict(groups)
@@ -220,7 +220,7 @@ def _note_all_loads(
 
 
 def _note_loads(modules: Sequence[str], answer: Answer, loads: dict[str, str | None]) -> list[str]:
-    """Note how each module went; return those still to be tried after one ended the process."""
+    """Note the result of each module; return those left to try after one ended the process."""
     done = {fact["module"]: fact["problem"] for fact in answer.facts if "module" in fact}
     loads |= done
     left = [module for module in modules if module not in done]

@@ -1,4 +1,4 @@
-"""Everything that the doctor looks at on one machine, for one process or for a node's first."""
+"""All checks of the doctor on one machine, for one process or a node's first."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ SECTIONS: dict[str, tuple[str, Callable[[dict[str, Answer], Mapping[str, str]], 
     "variables": ("Environment variables", lambda answers, environ: examine_variables(environ)),
     "libraries": ("Libraries", lambda answers, environ: examine_libraries(answers)),
 }
-"""What ``--only`` chooses from: heading, and what looks at it."""
+"""Choices of ``--only``: heading, and its examining function."""
 
 
 def examine_machine_of(
     sections: Collection[str], device: str | None, environ: Mapping[str, str]
 ) -> Examined:
-    """Look at this machine.
+    """Examine this machine.
 
     Args:
-        sections: What to look at, of :data:`SECTIONS`.
-        device: What ``--device`` says.
+        sections: Sections of :data:`SECTIONS` to examine.
+        device: The value of ``--device``.
         environ: The environment variables as the user set them.
 
     Returns:
@@ -56,7 +56,7 @@ def examine_machine_of(
 
 
 def _ask(sections: Collection[str], device: str | None) -> dict[str, Answer]:
-    """Ask first what is quick, so that loading libraries does not disturb what is measured."""
+    """Run quick probes first, so that loading libraries does not disturb measurements."""
     quick, slow = [], []
     if "machine" in sections:
         quick.append(disk_probe())

@@ -1,4 +1,4 @@
-"""What this machine gives: cores, memory, shared memory, disk, open files."""
+"""Resources of this machine: cores, memory, shared memory, disk, open files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from envlab.doctor.report import Finding, check
 LEAST_MEMORY = 2 << 30
 """A rank of a small task takes about 0.5 GiB; two, and the system, should fit."""
 LEAST_SHARED_MEMORY = 256 << 20
-"""Docker gives 64 MiB, of which NCCL runs out; its documentation asks for 1 GiB in a container."""
+"""Docker gives 64 MiB, too little for NCCL, which recommends 1 GiB in a container."""
 LEAST_DISK = 2 << 30
 NO_DISK = 100 << 20
 LEAST_OPEN_FILES = 1024
@@ -24,15 +24,15 @@ DISK_DEADLINE_S = 20.0
 
 
 def disk_probe() -> Probe:
-    """Return the probe that writes into the folder where runs would lie."""
+    """Return the probe that writes to the folder of runs."""
     return Probe(name="disk", deadline_s=DISK_DEADLINE_S, arguments=[str(log_folder())])
 
 
 def examine_machine(disk: Answer) -> tuple[list[Finding], dict[str, Any]]:
-    """Look at the machine.
+    """Examine the machine.
 
     Args:
-        disk: What the disk probe said.
+        disk: Answer of the disk probe.
     """
     facts = _facts(disk)
     shared = facts["shm_bytes"]
@@ -83,13 +83,13 @@ def _facts(disk: Answer) -> dict[str, Any]:
 
 
 def log_folder() -> Path:
-    """Return the folder in which run directories would lie, or the one that would hold it."""
+    """Return the folder of run directories, or the folder in which it would be made."""
     logs = Path("logs").absolute()
     return logs if logs.is_dir() else logs.parent
 
 
 def _free(folder: Path) -> int | None:
-    """Return the bytes that are free on a folder's file system, null if there is no folder."""
+    """Return the free bytes of a folder's file system, None if there is no folder."""
     try:
         found = os.statvfs(folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""What this host is called and resolves to, its interfaces, and the variables that matter."""
+"""This host's name and addresses, its interfaces, and relevant environment variables."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def names_probe() -> Probe:
 
 
 def examine_network(names: Answer) -> tuple[list[Finding], dict[str, Any]]:
-    """Look at host name and interfaces.
+    """Examine host name and interfaces.
 
     Args:
-        names: What the names probe said.
+        names: Answer of the names probe.
     """
     host, addresses = socket.gethostname(), interface_addresses()
     resolved = {fact["name"]: fact["addresses"] for fact in names.facts if "name" in fact}
@@ -52,11 +52,11 @@ def finding_of_host(
     addresses: Mapping[str, list[str]],
     problem: str | None,
 ) -> Finding:
-    """Return the line of the host's name.
+    """Return the line on the host's name.
 
     Args:
         host: Its name.
-        resolved: The addresses that the name resolves to; null if that took too long.
+        resolved: The addresses that the name resolves to; None if that took too long.
         addresses: The interfaces' addresses.
         problem: Why resolving took too long.
     """
@@ -81,7 +81,7 @@ def finding_of_host(
 
 
 def interface_addresses() -> dict[str, list[str]]:
-    """Return each interface's addresses but those of one link only; IPv4 first, loopback last."""
+    """Return each interface's addresses except link-local ones; IPv4 first, loopback last."""
     found = {}
     for name, entries in psutil.net_if_addrs().items():
         found[name] = [
@@ -94,7 +94,7 @@ def interface_addresses() -> dict[str, list[str]]:
 
 
 def examine_variables(environ: Mapping[str, str]) -> tuple[list[Finding], dict[str, Any]]:
-    """Look at the environment variables that change how ranks meet or compute."""
+    """Examine the environment variables that change how ranks meet or compute."""
     shown = {name: value for name, value in sorted(environ.items()) if _SHOWN.fullmatch(name)}
     if shown.get("OMP_WAIT_POLICY") == "PASSIVE":  # envlab's own
         del shown["OMP_WAIT_POLICY"]
@@ -128,7 +128,7 @@ def _names() -> list[str]:
 
 
 def _matches_interface(value: str) -> bool:
-    """Return whether NCCL's pattern allows an interface; see NCCL's documentation of it."""
+    """Return whether NCCL's pattern allows an interface; see NCCL's documentation."""
     is_exact, negated = "=" in value[:2], value.startswith("^")
     words = [word for word in value.lstrip("^=").split(",") if word]
 

@@ -1,7 +1,7 @@
-"""Looking at what may hang or crash: in processes of their own, all at once, each with a deadline.
+"""Probes that may hang or crash, each in its own process with a deadline, all in parallel.
 
-A probe is a function of :mod:`envlab.doctor.child` that yields facts. What it has yielded
-before it crashed or was too slow still counts.
+A probe is a function of :mod:`envlab.doctor.child` that yields facts. Facts yielded before a crash
+or a deadline still count.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from envlab.errors import EnvlabError
 
 @dataclass(kw_only=True)
 class Answer:
-    """What a probe said."""
+    """The answer of a probe."""
 
     facts: list[dict[str, Any]] = field(default_factory=list)
-    """What it yielded, in order."""
+    """The facts, in order."""
     problem: str | None = None
     """Why it ended early, such as the exception that it raised; None if it did not."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the value of a name in whichever fact has it."""
+        """Return the value of a name from the fact that has it."""
         return next((fact[name] for fact in self.facts if name in fact), default)
 
 
@@ -38,7 +38,7 @@ class Probe:
     name: str
     """The function's name without ``probe_``."""
     deadline_s: float
-    """After so many seconds it is killed, with all that it started."""
+    """Seconds after which it is killed, with all that it started."""
     arguments: Sequence[str] = ()
 
 
@@ -49,7 +49,7 @@ def ask(probes: Sequence[Probe]) -> dict[str, Answer]:
     try:
         answers = list(pool.map(_listen, children))
     finally:
-        end_all(children, grace_s=0.0)  # first: an interruption does not wait for them
+        end_all(children, grace_s=0.0)  # first, so that an interruption does not wait for them
         pool.shutdown()
     return {probe.name: answer for probe, answer in zip(probes, answers, strict=True)}
 

@@ -1,4 +1,4 @@
-"""The doctor on several processes: each node's own report, and what lies between the ranks."""
+"""The doctor on several processes: each node's own report, and communication between ranks."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from envlab.doctor.report import Finding, under
 from envlab.doctor.skew import compare_facts, finding_of_clocks, rank_facts
 
 LOCAL_REPORT_S = 600.0
-"""How long a node's own report may take; each of its probes has its own deadline."""
+"""Time limit of a node's own report; each of its probes has its own deadline."""
 
 
 def examine_ranks(
     sections: Collection[str], device: str | None, timeout_s: float
 ) -> tuple[list[Finding], dict[str, Any]]:
-    """Look at ranks and nodes. Every rank must call this, and gets the same.
+    """Examine ranks and nodes. Every rank must call this, and gets the same.
 
     Args:
-        sections: What each node is to look at.
-        device: What ``--device`` says.
+        sections: Sections for each node to examine.
+        device: The value of ``--device``.
         timeout_s: How long the other ranks may keep this one waiting.
 
     Raises:
@@ -75,7 +75,7 @@ def _local_report(
 
 
 def _nodes(context: DistributedContext) -> list[list[int]]:
-    """Return the ranks of each node; launchers number those of a node one after the other."""
+    """Return the ranks of each node; launchers number those of a node consecutively."""
     nodes: list[list[int]] = []
     for rank, local_rank in enumerate(context.gather(context.local_rank)):
         if local_rank == 0 or not nodes:
@@ -85,7 +85,7 @@ def _nodes(context: DistributedContext) -> list[list[int]]:
 
 
 def _places(everyone: Sequence[dict[str, Any]], nodes: Sequence[Sequence[int]]) -> list[Finding]:
-    """Return a line per node: its name, ranks, devices, and interface."""
+    """Return a line for each node: its name, ranks, devices, and interface."""
     findings = []
     for number, ranks in enumerate(nodes):
         places = [everyone[rank]["place"] for rank in ranks]
@@ -102,7 +102,7 @@ def _combine(
     nodes: Sequence[Sequence[int]],
     hosts: Sequence[str],
 ) -> tuple[list[Finding], dict[str, Any]]:
-    """Return the first node's report whole, and of the others what is wrong there."""
+    """Return the first node's whole report, and the problems of the others."""
     findings: list[Finding] = []
     facts: dict[str, Any] = {}
     for number, ranks in enumerate(nodes):

@@ -1,4 +1,4 @@
-"""What the doctor found, as aligned text or as JSON, and the exit code that it makes."""
+"""The doctor's findings, as aligned text or as JSON, and the exit code."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class Finding:
     """One line of the report."""
 
     name: str
-    """What was looked at."""
+    """Subject of the line."""
     text: str
-    """What was found."""
+    """The finding."""
     state: State = "ok"
     advice: str = ""
     """What to do about it; needed for a warning or a problem."""
     section: str = ""
-    """Heading that it stands under."""
+    """Heading of the line's section."""
 
     def __post_init__(self) -> None:
         assert self.advice or self.state in ("ok", "note"), f"no advice for {self.name}"
 
 
 def check(is_fine: bool, name: str, text: str, advice: str, *, state: State = "warning") -> Finding:
-    """Return a line that is ``ok``, or else in a state that needs the advice."""
+    """Return a line that is ``ok``, or else in the given state with the advice."""
     return Finding(name, text) if is_fine else Finding(name, text, state, advice)
 
 
@@ -62,7 +62,7 @@ def as_json(findings: Sequence[Finding], facts: Mapping[str, Any]) -> dict[str, 
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    """Return the report as text: the verdict, the sections, and at last what is to be done."""
+    """Return the report as text: the verdict, the sections, and finally the advice."""
     lines = [verdict(findings)]
     for section in dict.fromkeys(finding.section for finding in findings):
         of_section = [finding for finding in findings if finding.section == section]
@@ -79,7 +79,7 @@ def as_text(findings: Sequence[Finding]) -> str:
 
 
 def verdict(findings: Sequence[Finding]) -> str:
-    """Return the first line: how many problems and warnings there are."""
+    """Return the first line, with the numbers of problems and warnings."""
     problems, warnings = _count(findings, "problem"), _count(findings, "warning")
     if not problems and not warnings:
         return "envlab doctor: all is well."

@@ -1,4 +1,4 @@
-"""What differs between ranks that should not: versions, files, settings, clocks."""
+"""Differences between ranks that should not exist: versions, files, settings, clocks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from envlab.doctor.source import source_digests
 from envlab.libraries import packages_alike
 
 CLOCKS_S = 1.0
-"""Clocks that differ by more make logs and manifests misleading."""
+"""Larger differences of clocks make logs and manifests misleading."""
 _SETTINGS = ("NCCL_", "TORCH_", "OMP_", "MKL_", "XLA_", "MUJOCO_GL", "CUDA_LAUNCH_BLOCKING")
-"""Beginnings of environment variables that should be the same on all ranks."""
+"""Prefixes of environment variables that should be the same on all ranks."""
 _OWN = ("NCCL_SOCKET_IFNAME", VARIABLE)
 """Those of them that may differ between nodes."""
 
 
 def rank_facts(context: DistributedContext) -> dict[str, dict[str, str]]:
-    """Return what this rank is to be compared by: kind of fact, name, value."""
+    """Return this rank's facts for the comparison: kind of fact, name, value."""
     git = git_state()
     settings = {
         name: value
@@ -53,7 +53,7 @@ def rank_facts(context: DistributedContext) -> dict[str, dict[str, str]]:
 
 
 def _interface(name: str | None) -> str:
-    """Return the interface that gloo uses with its address; empty where it is gloo's choice."""
+    """Return gloo's interface with its address; empty if gloo chooses it."""
     if not name:
         return ""
     address = next((each.address for each in interfaces() if each.name == name), "no address")
@@ -61,10 +61,10 @@ def _interface(name: str | None) -> str:
 
 
 def compare_facts(everyone: Sequence[Mapping[str, Mapping[str, str]]]) -> list[Finding]:
-    """Return a line per fact that differs, or one that nothing does.
+    """Return a line for each fact that differs, or one that none does.
 
     Args:
-        everyone: What :func:`rank_facts` returned on each rank, in rank order.
+        everyone: Results of :func:`rank_facts` on each rank, in rank order.
     """
     findings = []
     for kind in ("version", "files", "machine", "setting", "commit"):
@@ -104,11 +104,11 @@ def _difference(
 
 
 def finding_of_clocks(offsets_s: Sequence[float], error_s: float) -> Finding:
-    """Return the line of the clocks.
+    """Return the line on the clocks.
 
     Args:
-        offsets_s: How far each rank's clock is ahead of rank 0's.
-        error_s: How well that is known.
+        offsets_s: Offset of each rank's clock from rank 0's.
+        error_s: Its uncertainty.
     """
     worst = max(range(len(offsets_s)), key=lambda rank: abs(offsets_s[rank]))
     offset = offsets_s[worst]

@@ -1,4 +1,4 @@
-"""Which code runs here: the commit, and a digest of the files that define tasks and engine."""
+"""The code that runs here: its commit, and digests of the files of tasks and engine."""
 
 from __future__ import annotations
 

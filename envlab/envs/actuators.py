@@ -2,8 +2,8 @@
 
 They live in the compiled model, so that a control step stays one call on both backends: a torque
 law is evaluated at every physics step, torque-speed limits are MuJoCo's DC motor, delays its
-history buffers. What a control means follows the gains: a target position where there is a
-stiffness, a target velocity where there is only damping, else an effort.
+history buffers. The gains decide what a control means: a target position with a stiffness, a
+target velocity with damping alone, else an effort.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _JOINT = mujoco.mjtTrn.mjTRN_JOINT
 
 @dataclass(kw_only=True)
 class ActuatorCfg:
-    """What all actuator models know. Use one of the classes below."""
+    """Settings that all actuator models share. Use one of the classes below."""
 
     joint_names_expr: list[str] | None = None
     """Hinge and slide joints, by regular expressions that match in full; null: the name of the
@@ -36,7 +36,7 @@ class ActuatorCfg:
     damping: PerJoint = 0.0
     """Effort per velocity error, N m s/rad or N s/m."""
     effort_limit: PerJoint = None
-    """Largest effort, N m or N; null: none but what the file gives the joint."""
+    """Largest effort, N m or N; null: only the limit that the file gives the joint, if any."""
     armature: PerJoint = None
     """Rotor inertia seen at the joint, kg m^2 or kg; null: the file's."""
     friction: PerJoint = None
@@ -48,7 +48,7 @@ class ImplicitActuatorCfg(ActuatorCfg):
     """PD control that the integrator treats implicitly in its velocity (``implicitfast``)."""
 
     kind: Literal["implicit"] = "implicit"
-    """Tells the classes apart in files."""
+    """Distinguishes the classes in files."""
 
 
 @dataclass(kw_only=True)
@@ -60,7 +60,7 @@ class IdealPDActuatorCfg(ActuatorCfg):
     """
 
     kind: Literal["ideal_pd"] = "ideal_pd"
-    """Tells the classes apart in files."""
+    """Distinguishes the classes in files."""
 
 
 @dataclass(kw_only=True)
@@ -76,14 +76,14 @@ class DelayedPDActuatorCfg(ActuatorCfg):
     max_delay: int
     """Largest delay, in physics steps."""
     kind: Literal["delayed_pd"] = "delayed_pd"
-    """Tells the classes apart in files."""
+    """Distinguishes the classes in files."""
 
 
 @dataclass(kw_only=True)
 class DCMotorCfg(ActuatorCfg):
     """The ideal PD behind the torque-speed line of a DC motor.
 
-    At the velocity v the effort is within ``saturation_effort * (+-1 - v / velocity_limit)``, in
+    At velocity v, the effort is within ``saturation_effort * (+-1 - v / velocity_limit)``, in
     all four quadrants, and within ``effort_limit``.
     """
 
@@ -96,7 +96,7 @@ class DCMotorCfg(ActuatorCfg):
     max_delay: int = 0
     """Largest delay of targets, in physics steps."""
     kind: Literal["dc_motor"] = "dc_motor"
-    """Tells the classes apart in files."""
+    """Distinguishes the classes in files."""
 
 
 AnyActuatorCfg = ImplicitActuatorCfg | IdealPDActuatorCfg | DelayedPDActuatorCfg | DCMotorCfg
@@ -168,18 +168,18 @@ def delay_range(cfg: ActuatorCfg) -> tuple[int, int]:
 
 
 def delay_seconds(steps: int, dt: float) -> float:
-    """Return the value of ``actuator_delay`` that means so many physics steps.
+    """Return the value of ``actuator_delay`` for a delay of ``steps`` physics steps.
 
-    MuJoCo takes the newest sample at or before the time asked for. Half a step less than the
-    delay makes that the right one whatever the rounding: ``mujoco_warp`` counts in float32.
+    MuJoCo takes the newest sample at or before the requested time. Half a step less than the
+    delay selects the right sample whatever the rounding: ``mujoco_warp`` counts in float32.
     """
     return (steps - 0.5) * dt if steps else 0.0
 
 
 def _actuator_of(spec: mujoco.MjSpec, joint: mujoco.MjsJoint) -> mujoco.MjsActuator:
-    """Return the one actuator of a joint: the first that it has, with its name, or a new one.
+    """Return a joint's only actuator: its first one, with its name, or a new one.
 
-    Further ones are removed.
+    Any others are removed.
     """
     found = [a for a in spec.actuators if a.target == joint.name and a.trntype == _JOINT]
     for other in found[1:]:
@@ -213,7 +213,7 @@ def _realise(
     inputs = mujoco.mjtCtrlInput
     if isinstance(cfg, DCMotorCfg):
         signal = inputs.mjINPUT_POS if kp else inputs.mjINPUT_VEL if kd else inputs.mjINPUT_FF
-        # A motor for 1 V: voltage and speed then are shares of the largest.
+        # A motor for 1 V: voltage and speed are then fractions of their maximum.
         actuator.set_to_dcmotor(
             motorconst=[0.0, 0.0],
             resistance=0.0,
@@ -234,7 +234,7 @@ def _realise(
 
 
 def _values(path: str, setting: PerJoint, joints: list[mujoco.MjsJoint]) -> dict[str, float]:
-    """Return a setting by the names of joints; joints without one are left out.
+    """Return a setting by joint name; joints without one are left out.
 
     Raises:
         ConfigurationError: For an expression that matches no joint of the group.
@@ -257,7 +257,7 @@ def _values(path: str, setting: PerJoint, joints: list[mujoco.MjsJoint]) -> dict
 
 
 def _check(cfg: AnyActuatorCfg, path: str) -> None:
-    """Refuse values that make no actuator."""
+    """Refuse values that are invalid for an actuator."""
     for name in ("stiffness", "damping", "armature", "friction", "effort_limit"):
         setting = getattr(cfg, name)
         for value in setting.values() if isinstance(setting, dict) else [setting]:

@@ -1,7 +1,7 @@
-"""What every batch of environments has, whatever steps it: a Gymnasium ``VectorEnv`` over tensors.
+"""The base of all batches of environments, with or without physics: a ``VectorEnv`` over tensors.
 
-Counters, randomness, resets in the same step, logs, final observations, spaces, and the state for a
-resume are here; :class:`envlab.envs.VectorEnv` adds physics.
+It has the counters, randomness, resets in the same step, logs, final observations, spaces, and the
+state for a resume; :class:`envlab.envs.VectorEnv` adds physics.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Log = dict[str, torch.Tensor | float]
 
 
 class _IsaacLabInterface:
-    """Tells skrl's ``wrap_env()`` how to treat an environment: it goes by its bases' module."""
+    """A base by whose module skrl's ``wrap_env()`` recognises how to treat an environment."""
 
 
 _IsaacLabInterface.__module__ = "isaaclab.envs"
@@ -57,8 +57,8 @@ _IsaacLabInterface.__module__ = "isaaclab.envs"
 class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc]
     """``num_envs`` environments that are stepped together and reset themselves in the same step.
 
-    :meth:`step` and :meth:`reset` are here; subclasses say what happens at each of their points by
-    the methods with a leading underscore.
+    :meth:`step` and :meth:`reset` are here; subclasses define their parts in the methods with a
+    leading underscore.
 
     Attributes:
         cfg: The configuration.
@@ -83,15 +83,15 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     autoreset_mode = AutoresetMode.SAME_STEP
     """As in ``metadata``; Gymnasium's own vector environments have it, and TorchRL asks for it."""
     resumes_exactly = True
-    """Whether :meth:`set_state` brings back all that :meth:`state` saw."""
+    """Whether :meth:`set_state` restores everything about the environment."""
     repeats_exactly = True
     """Whether equal states and actions lead to equal bits."""
     measures: EpisodeMeasures | None = None
-    """Sums up ``info["episodes"]``, where there is such."""
+    """Sums up ``info["episodes"]``, where it exists."""
     place = ""
     """Where episodes take place, such as ``houses of val``, for those who read their measures."""
     _is_compiled = False
-    """Whether steps are compiled, and so do the same operations each time, as a GPU's."""
+    """Whether steps are compiled, and thus run the same operations each time, as on a GPU."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -119,10 +119,10 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             seed: Base seed; None: ``cfg.seed``, or a random one.
             render_mode: None or ``rgb_array``.
             env_cfg_entry_point: ``module:Class`` of the configuration, from the registry.
-            registry_kwargs: The registry's other entries, which an environment does not need.
+            registry_kwargs: The registry's other entries, which are not needed here.
 
         Raises:
-            ConfigurationError: For a value that makes no environment.
+            ConfigurationError: For an invalid value.
         """
         self.cfg = cfg = registered_cfg(cfg, env_cfg_entry_point, registry_kwargs)
         check_ranges(cfg, "env")
@@ -249,7 +249,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         return self._transition()
 
     def _transition(self) -> Step:
-        """Return what :meth:`step` does; what a GPU computes of it is the same in every step."""
+        """Return the result of :meth:`step`; a GPU runs the same operations in every step."""
         self.random.draw_ahead()
         self._advance(self.actions)
         self._episode_length += 1
@@ -273,7 +273,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             info["final_obs"] = self._final_observations()
             info["_final_obs"] = ended
             self._latest_log = self._keep_log(self._reset_ended(ended, num_ended), num_ended)
-        info["log"] = dict(self._latest_log)  # a copy: rsl_rl's logger writes into what it is given
+        info["log"] = dict(self._latest_log)  # a copy: rsl_rl's logger writes into it
         self._after_resets()
         self._observe()
         return self.obs_buf, reward, terminated, truncated, info
@@ -285,8 +285,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         """Return a picture of environment 0, uint8 ``(height, width, 3)``.
 
-        It is None where no ``render_mode`` was asked for. Gymnasium's vector environments return a
-        tuple of as many pictures as environments; of thousands, one is what can be looked at.
+        It is None without a ``render_mode``. Gymnasium's vector environments return a tuple with a
+        picture of each environment; nobody can look at thousands.
         """
         raise NotImplementedError
 
@@ -300,7 +300,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         self._failures.report()
 
     def state(self) -> dict[str, Any]:
-        """Return copies of all that the next step depends on, for an exact resume."""
+        """Return copies of everything that the next step depends on, for an exact resume."""
         return {
             "common_step_counter": self.common_step_counter,
             "seed": self.random.base_seed,
@@ -314,26 +314,26 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         self.random.tick = int(state["tick"])
         self._failures.restart()
 
-    # What subclasses define ---------------------------------------------------------------------
+    # For subclasses to define ---------------------------------------------------------------------
 
     def _find_device(self) -> torch.device:
-        """Return the device of all tensors; physics, which may choose another, is made here."""
+        """Return the device of all tensors. Physics, which may choose another, is created here."""
         return self.context.device
 
     def _build(self) -> None:
-        """Make what steps the environments, then their spaces, and reset them: called once."""
+        """Create whatever steps the environments, then the spaces, and reset them. Called once."""
         raise NotImplementedError
 
     def _explain_failures(self) -> str:
-        """Save what is left of too many failed environments; return where, and what to do."""
+        """Save the states of too many failed environments; return where, and what to do."""
         raise NotImplementedError
 
     def _name_failing_terms(self) -> str:
-        """Return a sentence on which terms of the task are not finite, where that can be told."""
+        """Return a sentence on which terms of the task are not finite, if they are known."""
         return ""
 
     def _num_actions(self) -> int:
-        """Return the size of an action; of choices, how many there are."""
+        """Return the size of an action, or the number of choices."""
         raise NotImplementedError
 
     def _choices(self) -> DiscreteCfg | None:
@@ -355,11 +355,11 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     def _end_failed(
         self, terminated: torch.Tensor, reward: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return both with environments that broke down ended."""
+        """Return both, with the episodes of environments that broke down ended."""
         return terminated, reward
 
     def _before_resets(self, mask: torch.Tensor) -> None:
-        """Run what must happen in every step before the environments of ``mask`` are reset.
+        """Do the work of every step that precedes the reset of the environments of ``mask``.
 
         It is called in the same steps on all ranks, whether or not one of their environments ends.
         """
@@ -369,10 +369,10 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
 
         Args:
             mask: Which, bool ``(num_envs,)``.
-            count: How many these are; a number on a CPU, else 0-d.
+            count: Their number; a plain number on a CPU, else 0-d.
 
         Returns:
-            What to log of the episodes that end.
+            The log of the episodes that end.
         """
         raise NotImplementedError
 
@@ -381,7 +381,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         return self._reset_masked(mask, count)
 
     def _after_resets(self) -> None:
-        """Run what follows the resets of a step: commands, interval events."""
+        """Do the work that follows the resets of a step: commands, interval events."""
 
     def _get_observations(self) -> Observations:
         """Return ``{"policy": (num_envs, ...), ...}`` of the state, without side effects."""
@@ -405,11 +405,11 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         self.obs_buf = self._sample_observations()
 
     def _count(self, ended: torch.Tensor) -> torch.Tensor | int:
-        """Return how many environments ended; a GPU, which would make us wait, a 0-d tensor."""
+        """Return how many environments ended; on a GPU a 0-d tensor, so as not to wait for it."""
         return int(np.count_nonzero(ended.numpy())) if on_host(ended.device) else ended.sum()
 
     def _judge(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return terminated, time-outs and rewards of the state that a step led to.
+        """Return terminated, time-outs and rewards of the state after a step.
 
         Each is ``(num_envs,)``, or ``(num_agents, num_envs)`` where there are several agents.
         """
@@ -422,14 +422,14 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         return terminated, time_outs, reward
 
     def _save_failure(self, states: Mapping[str, Any]) -> Path:
-        """Save the states of failed environments, and what led to them; return where."""
+        """Save the states of failed environments and the steps before them; return where."""
         known = {
             "actions": self.actions.cpu(),
             "env_ids": self.env_ids.cpu(),
             "step": self.common_step_counter,
         }
-        # A new file with a name that nobody can guess, because the temporary directory is
-        # world-writable: a link under a known name would have us overwrite its target.
+        # A new file with an unguessable name, because the temporary directory is world-writable:
+        # writing through a link under a known name would overwrite its target.
         descriptor, path = tempfile.mkstemp(
             prefix=f"nan_state_rank{self.context.rank}_step{self.common_step_counter}_",
             suffix=".pt",
@@ -479,7 +479,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         return actions.detach()  # physics has no gradient, and a graph would grow without end
 
     def _keep_log(self, log: Log, num_ended: torch.Tensor | int) -> Log:
-        """Return a step's log; on a GPU, which is not asked, the one before if no episode ended."""
+        """Return a step's log, or the previous one if no episode ended; never waits for a GPU."""
         if not isinstance(num_ended, torch.Tensor):
             return log
         new = _scalars(log, num_ended.device)
@@ -489,12 +489,12 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             self._log_names = list(new)
             old = _scalars(self._latest_log, num_ended.device)
             self._log_table = torch.stack([old.get(name, value) for name, value in new.items()])
-        table = torch.stack(list(new.values()))  # three operations for all values together
+        table = torch.stack(list(new.values()))  # three operations for all values
         torch.where(num_ended > 0, table, self._log_table, out=self._log_table)
         return log | dict(zip(new, self._log_table.clone().unbind(), strict=True))
 
     def _clear_lengths(self, mask: torch.Tensor) -> None:
-        """Let the environments of ``mask`` count the steps of a new episode."""
+        """Restart the step counts of the environments of ``mask`` for a new episode."""
         clear(self._episode_length, mask)
 
 

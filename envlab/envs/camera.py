@@ -50,9 +50,9 @@ class PinholeCameraPatternCfg:
     vertical_aperture: PositiveFloat | None = None
     """Its height, in cm; null: pixels are square."""
     horizontal_aperture_offset: float = 0.0
-    """How far the axis is left of the middle of the image, in cm."""
+    """Distance of the axis to the left of the image's centre, in cm."""
     vertical_aperture_offset: float = 0.0
-    """How far it is above, in cm."""
+    """Its distance above the centre, in cm."""
 
     @classmethod
     def from_intrinsic_matrix(
@@ -98,43 +98,43 @@ class PinholeCameraPatternCfg:
 
 @dataclass(kw_only=True)
 class CameraOffsetCfg:
-    """Where a camera is on its body."""
+    """Pose of a camera on its body."""
 
     pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """In the body's frame, in m."""
     rot: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     """Orientation (w, x, y, z) in the body's frame."""
     convention: Literal["ros", "opengl", "world"] = "world"
-    """How the camera looks where ``rot`` is none: ``world`` along x with z up, ``ros`` along z with
+    """The view without a ``rot``: ``world`` along x with z up, ``ros`` along z with
     y down, ``opengl`` along -z with y up."""
 
 
 @dataclass(kw_only=True)
 class DepthCameraSensorCfg(SensorTermCfg):
-    """A depth camera on a body, which sees what is fixed to the world, and bodies if asked."""
+    """A depth camera on a body, which sees what is fixed to the world, and chosen bodies."""
 
     DATA_FIELDS: ClassVar[tuple[str, ...]] = ("xpos", "xquat")
 
     body_name: str = "base"
     """The body that carries it."""
     offset: CameraOffsetCfg = field(default_factory=CameraOffsetCfg)
-    """Where it is on the body."""
+    """Its pose on the body."""
     pattern_cfg: PinholeCameraPatternCfg = field(default_factory=PinholeCameraPatternCfg)
     """Its pixels and lens."""
     clipping_range: tuple[float, float] = (0.1, 2.0)
-    """What is nearer than the first or farther than the second is not seen, in m."""
+    """Anything nearer than the first or farther than the second is not seen, in m."""
     depth_clipping_behavior: Literal["zero", "max"] = "max"
-    """What a pixel that sees nothing shows: 0, or the far end of ``clipping_range``."""
+    """Value of a pixel that sees nothing: 0, or the far end of ``clipping_range``."""
     update_period: float = 0.0
     """Time from one image to the next in s, rounded to steps; 0: an image in every step."""
     delay_range: tuple[int, int] = (0, 0)
-    """By how many steps images arrive late, at least and at most; drawn anew for each episode."""
+    """Smallest and largest delay of images, in steps; drawn anew for each episode."""
     history_length: PositiveInt = 1
-    """Images that are given together, the newest in the last channel."""
+    """Number of images in an observation, the newest in the last channel."""
     geom_groups: list[int] | None = None
     """Groups of geoms that are seen, 0 to 5; null: all."""
     seen_bodies: list[str] = field(default_factory=list)
-    """Bodies that are seen beside what is fixed to the world, by regular expressions that match in
+    """Bodies seen in addition to what is fixed to the world, by regular expressions that match in
     full; ``[".*"]`` for the whole robot."""
 
     def build(self, env: VectorEnv) -> DepthCameraSensor:
@@ -151,10 +151,10 @@ class DepthCameraSensor(SensorTerm):
     """
 
     def __init__(self, cfg: DepthCameraSensorCfg, env: VectorEnv) -> None:
-        """Prepare to draw.
+        """Prepare to render.
 
         Raises:
-            ConfigurationError: For a camera that makes no images here.
+            ConfigurationError: For a camera that cannot make images here.
             SimulationError: If ``warp-lang`` is not installed.
         """
         try:
@@ -220,7 +220,7 @@ class DepthCameraSensor(SensorTerm):
     def image(self, data_type: DataType = "distance_to_image_plane") -> torch.Tensor:
         """Return the images that have arrived, in m, ``(num_envs, height, width, history)``.
 
-        At the start of an episode, they are its first one.
+        At the start of an episode, all of them are its first one.
         """
         if not on_host(self._device) or self._stale.any():
             self._take(self._stale)

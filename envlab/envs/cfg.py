@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 def default(value: T) -> T:
-    """Return the field of a dataclass whose default is a copy of ``value``.
+    """Return a dataclass field whose default is a copy of ``value``.
 
-    Each configuration gets its own, which an override may change::
+    Each configuration gets its own copy, which an override may change::
 
         alive: RewardTermCfg = default(RewardTermCfg(func=mdp.is_alive, weight=1.0))
     """
@@ -38,7 +38,7 @@ class NanGuardCfg:
 
 @dataclass(kw_only=True)
 class EnvCfg:
-    """What :class:`envlab.envs.VectorEnv` needs to know."""
+    """Configuration of an :class:`envlab.envs.VectorEnv`."""
 
     decimation: PositiveInt = 1
     """Physics steps per environment step."""

@@ -1,4 +1,4 @@
-"""What an environment accepts: of its caller, and of the task it runs."""
+"""Checks of values that an environment gets from its caller and its task."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.task import load_entry_point
 
 LEAST_BYTES = 200
-"""What an environment of any kind takes, at least."""
+"""Least memory of an environment of any kind, in bytes."""
 
 
 def check_memory(num_envs: int, bytes_per_env: int, context: DistributedContext) -> None:
-    """Refuse environments that cannot fit, before anything is allocated for them.
+    """Refuse environments that cannot fit in memory, before anything is allocated for them.
 
-    A huge allocation takes minutes, in which no signal is heard, and then the system ends the
+    A huge allocation takes minutes, in which no signal is handled, and then the system kills the
     process.
 
     Args:
         num_envs: Environments of each process.
-        bytes_per_env: What one takes, at least.
+        bytes_per_env: Least memory of one of them.
         context: The process's context.
 
     Raises:
@@ -55,9 +55,9 @@ def registered_cfg(cfg: Any, entry_point: str | None, registry_kwargs: Mapping[s
     """Return the configuration of an environment that Gymnasium's registry makes.
 
     Args:
-        cfg: What the caller gives; None: the one at ``entry_point``.
+        cfg: The caller's configuration; None: the one at ``entry_point``.
         entry_point: ``module:Class`` of the configuration, from the registry.
-        registry_kwargs: Other keywords. The registry's own are passed over.
+        registry_kwargs: Other keywords. The registry's own are ignored.
 
     Raises:
         ConfigurationError: For any other, since a misspelt one would have no effect; or if there is
@@ -75,14 +75,14 @@ def registered_cfg(cfg: Any, entry_point: str | None, registry_kwargs: Mapping[s
 
 
 def positive(name: str, value: Any) -> Any:
-    """Return a number that must be above 0; ``name`` is where it is set."""
+    """Return a number, which must be above 0; ``name`` is the setting's name."""
     if value <= 0:
         raise ConfigurationError(f"{name} is {value}, but must be greater than 0.")
     return value
 
 
 def base_seed(seed: int | list[int | None]) -> int:
-    """Return the one seed of ``reset(seed=...)``, which may be a list of equal ones."""
+    """Return the single seed of ``reset(seed=...)``, which may be a list of equal seeds."""
     seeds = list(seed) if isinstance(seed, list | tuple) else [seed]
     first = seeds[0] if len(set(seeds)) == 1 else None
     if first is None:
@@ -94,7 +94,7 @@ def base_seed(seed: int | list[int | None]) -> int:
 
 
 def check_result(name: str, values: torch.Tensor, dtype: torch.dtype, num_envs: int) -> None:
-    """Refuse what would broadcast into something else; called in the first step.
+    """Refuse a result that would broadcast to another shape; called in the first step.
 
     Raises:
         ConfigurationError: If ``values`` are not ``(num_envs,)`` of this type.

@@ -4,8 +4,8 @@ Forces come from the model's MuJoCo sensors, one for each body that a term asks 
 
     <contact body2="..." data="force" reduce="netforce"/>
 
-They are read of every physics step, as Isaac Lab's ``ContactSensor`` with a history is updated, so
-that touches count which begin and end within a control step.
+They are read in every physics step, as Isaac Lab's ``ContactSensor`` with a history is updated, so
+that touches within a control step count.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
 
 _NET_FORCE = (1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3)
-"""What ``data="force" reduce="netforce"`` compiles to."""
+"""The compiled form of ``data="force" reduce="netforce"``."""
 _MEMORY = (
     *("current_air_time", "last_air_time", "current_contact_time", "last_contact_time"),
     "_history",
@@ -43,9 +43,9 @@ class ContactSensorCfg(SensorTermCfg):
     SUBSTEP_FIELDS: ClassVar[tuple[str, ...]] = ("sensordata",)
 
     force_threshold: float = 1.0
-    """Force from which on a body counts as touching, in N."""
+    """Force above which a body counts as touching, in N."""
     history_length: int = 3
-    """Physics steps, up to the last one, whose largest force counts; 3 in Isaac Lab's tasks."""
+    """Number of the latest physics steps whose largest force counts; 3 in Isaac Lab's tasks."""
 
     def build(self, env: VectorEnv) -> ContactSensor:
         positive("env.sensors.*.history_length", self.history_length)
@@ -61,12 +61,12 @@ class ContactSensor(SensorTerm):
             ``(num_envs, num_bodies, 3)``.
         force_norms: The largest magnitude in the physics steps of the history,
             ``(num_envs, num_bodies)``.
-        in_contact: Whether that is above the threshold, bool.
-        first_contact: Whether the body touches since this control step, bool.
+        in_contact: Whether this force is above the threshold, bool.
+        first_contact: Whether the contact began in this control step, bool.
         current_air_time: Time since the body left the ground, in s; 0 while it touches.
-        last_air_time: How long it was in the air before it last touched, in s.
+        last_air_time: Time in the air before the last touch, in s.
         current_contact_time: Time since the body touched down, in s; 0 in the air.
-        last_contact_time: How long it touched before it last left, in s.
+        last_contact_time: Time on the ground before it last left, in s.
     """
 
     def __init__(self, cfg: ContactSensorCfg, env: VectorEnv) -> None:
@@ -81,7 +81,7 @@ class ContactSensor(SensorTerm):
         )
         self._contacts = torch.zeros(2, *shape, dtype=torch.bool, device=env.device)
         self.in_contact, self.first_contact = self._contacts.unbind()
-        # Of times in the air and on the ground, which are counted by the same operations.
+        # Of times in the air and on the ground, which the same operations count.
         self._times = torch.zeros(2, 2, *shape, device=env.device)
         self._current, self._last = self._times.unbind()
         self.current_air_time, self.current_contact_time = self._current.unbind()
@@ -106,11 +106,12 @@ class ContactSensor(SensorTerm):
         """Add physics steps of ``dt`` seconds to the times in the air and on the ground.
 
         Args:
-            touches: Which bodies touch after each, bool ``(num_envs, num_steps, num_bodies)``.
+            touches: Which bodies touch after each step, bool
+                ``(num_envs, num_steps, num_bodies)``.
             dt: In s.
         """
-        # Being in the air ends with a touch, being on the ground without one; what ends in a step
-        # and had not ended in the one before has lasted until then.
+        # A touch ends the time in the air, its absence the time on the ground. A time that ends in
+        # this step but not in the one before has lasted until now.
         ends = torch.stack((touches, ~touches))
         had_ended = torch.cat(((self._current == 0.0).unsqueeze(2), ends[:, :, :-1]), dim=2)
         for ends_now, is_over in zip(ends.unbind(2), (ends > had_ended).unbind(2), strict=True):
@@ -156,7 +157,7 @@ class ContactSensor(SensorTerm):
 
 
 class ContactBodies:
-    """Some bodies of a :class:`ContactSensor`: what a term's ``sensor_cfg`` arrives as."""
+    """Some bodies of a :class:`ContactSensor`: a term's ``sensor_cfg`` when resolved."""
 
     def __init__(self, sensor: ContactSensor, ids: slice | torch.Tensor) -> None:
         self._sensor, self._ids = sensor, ids
@@ -176,12 +177,12 @@ class ContactBodies:
 
     @property
     def in_contact(self) -> torch.Tensor:
-        """Whether these are above the threshold, bool ``(num_envs, num_bodies)``."""
+        """Whether these forces are above the threshold, bool ``(num_envs, num_bodies)``."""
         return columns(self._sensor.in_contact, self._ids)
 
     @property
     def first_contact(self) -> torch.Tensor:
-        """Whether the bodies touch since this control step, bool ``(num_envs, num_bodies)``."""
+        """Whether the contact began in this control step, bool ``(num_envs, num_bodies)``."""
         return columns(self._sensor.first_contact, self._ids)
 
     @property
@@ -206,7 +207,7 @@ class ContactBodies:
 
 
 def _contact_sensors(model: mujoco.MjModel) -> tuple[list[str], list[int]]:
-    """Return the bodies with a contact sensor, and its three columns of ``sensordata`` for each.
+    """Return the bodies with a contact sensor, and the three ``sensordata`` columns of each.
 
     Raises:
         ConfigurationError: If there is none.

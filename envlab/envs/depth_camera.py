@@ -1,6 +1,6 @@
-"""Depth images of every environment, by rays from a camera of the model: without a renderer.
+"""Depth images of every environment, from rays cast by a camera of the model: no renderer.
 
-The backends cast the rays (``Simulation.rays``), so images are the same numbers on all of them.
+The backends cast the rays (``Simulation.rays``), so images are equal on all of them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class DepthCameraCfg:
     fovy: float | None = None
     """Vertical field of view, in degrees; null: that of the MJCF."""
     clipping_range: tuple[float, float] = (0.1, 20.0)
-    """What is nearer than the first or farther than the second is not seen; along the camera's
+    """Anything nearer than the first or farther than the second is not seen; along the camera's
     axis, in m."""
     data_type: Literal["depth", "distance_to_image_plane", "distance_to_camera"] = "depth"
     """``depth``, which is ``distance_to_image_plane``: along the camera's axis, in m; or
     ``distance_to_camera``: along the pixel's ray."""
     depth_clipping_behavior: Literal["zero", "max"] = "zero"
-    """What a pixel that sees nothing shows: 0, or the far end of ``clipping_range``."""
+    """Value of a pixel that sees nothing: 0, or the far end of ``clipping_range``."""
     geom_groups: list[int] | None = None
     """Groups of geoms that are seen, 0 to 5; null: all."""
     sees_own_body: bool = False
@@ -52,10 +52,10 @@ class DepthCamera:
     """Takes a depth image in each environment of a simulation."""
 
     def __init__(self, cfg: DepthCameraCfg, sim: Simulation) -> None:
-        """Look the camera up.
+        """Look up the camera.
 
         Raises:
-            ConfigurationError: If there is none of this name, or it makes no image.
+            ConfigurationError: If there is none of this name, or it cannot make an image.
         """
         _check(cfg)
         self.cfg, self._sim = cfg, sim
@@ -80,8 +80,8 @@ class DepthCamera:
         """Return depth images of the current state, float32 ``(num_envs, height, width, 1)``.
 
         Args:
-            mask: Environments whose images are needed, bool ``(num_envs,)``; None: all. The others'
-                are meaningless. It saves time on a CPU.
+            mask: Environments whose images are needed, bool ``(num_envs,)``; None: all. The other
+                images are meaningless. It saves time on a CPU.
         """
         origins, directions = self._fixed or self._moving_rays()
         distance, _ = self._sim.rays(
@@ -133,7 +133,7 @@ class DepthCamera:
             rotation: From the camera's frame to the world's, ``(num_envs or 1, 3, 3)``.
         """
         directions = self._rays @ rotation.transpose(1, 2)
-        # Starting there, a ray passes what is nearer, as a renderer's does.
+        # From there, a ray misses whatever is nearer, as a renderer's does.
         origins = position.unsqueeze(1) + self.cfg.clipping_range[0] * directions
         shape = (self._sim.num_envs, -1, -1)
         return origins.expand(shape), directions.expand(shape)

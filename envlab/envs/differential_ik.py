@@ -9,8 +9,8 @@ the frame and its pose error ``e``, the displacement is
 - ``svd``: the same, leaving out singular values below a limit,
 - ``trans``: ``k J^T e`` (Buss: "Introduction to inverse kinematics", 2004).
 
-``dls`` and ``trans`` never wait for a GPU; ``pinv`` and ``svd`` decompose matrices, for which torch
-does.
+``dls`` and ``trans`` never wait for a GPU; ``pinv`` and ``svd`` do, because torch decomposes a
+matrix.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ IK_PARAMS: dict[str, dict[str, float]] = {
 
 @dataclass(kw_only=True)
 class DifferentialIKControllerCfg:
-    """How a command becomes joint displacements."""
+    """Conversion of commands to joint displacements."""
 
     command_type: Literal["position", "pose"] = "pose"
-    """Whether a command says only where the frame is to be, or also how it is turned."""
+    """Whether a command gives only the frame's position, or also its orientation."""
     use_relative_mode: bool = False
     """Whether a command is a displacement of the frame rather than its goal."""
     ik_method: Literal["dls", "pinv", "svd", "trans"] = "dls"
@@ -58,7 +58,7 @@ class DifferentialIKControllerCfg:
         """Return the method's parameters.
 
         Raises:
-            ConfigurationError: For a method or parameter that there is not.
+            ConfigurationError: For an unknown method or parameter.
         """
         if self.ik_method not in IK_PARAMS:
             raise ConfigurationError(
@@ -125,7 +125,7 @@ class GeometricJacobian:
 def pose_error(
     pos: torch.Tensor, quat: torch.Tensor, goal_pos: torch.Tensor, goal_quat: torch.Tensor
 ) -> torch.Tensor:
-    """Return the way to a goal pose, ``(num_envs, 6)``: in m, then as a rotation vector in rad.
+    """Return the error to a goal pose, ``(num_envs, 6)``: in m, then as a rotation vector in rad.
 
     A goal quaternion of zeros asks for no rotation.
     """
@@ -135,7 +135,7 @@ def pose_error(
 def joint_displacements(
     jacobian: torch.Tensor, error: torch.Tensor, method: str, params: Mapping[str, float]
 ) -> torch.Tensor:
-    """Return displacements, ``(num_envs, num_joints)``, that lessen a pose error.
+    """Return displacements, ``(num_envs, num_joints)``, that reduce a pose error.
 
     Args:
         jacobian: ``(num_envs, k, num_joints)``.
@@ -148,7 +148,7 @@ def joint_displacements(
         return params["k_val"] * (transposed @ error).squeeze(2)
     if method == "dls":
         damping = params["lambda_val"] ** 2 * torch.eye(jacobian.shape[1], device=error.device)
-        # solve() would ask a GPU whether it could; with damping it always can.
+        # solve() would wait for a GPU to report success; with damping it always succeeds.
         factor, _ = torch.linalg.cholesky_ex(jacobian @ transposed + damping)
         return (transposed @ torch.cholesky_solve(error, factor)).squeeze(2)
     if method == "pinv":

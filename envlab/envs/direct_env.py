@@ -25,9 +25,9 @@ class DirectEnvCfg(EnvCfg):
     """Size of an action; or, for actions that are choices, what they choose among."""
     observation_space: int | list[int] | None = 1
     """Size of the ``policy`` observation, or its shape, ``[height, width, channels]`` for an image;
-    checked against what the environment returns. Null: whatever that is."""
+    checked against what the environment returns. Null: the shape of what it returns."""
     state_space: int | list[int] = 0
-    """The same of the ``critic`` observation, where :meth:`DirectEnv._get_observations` returns
+    """The same for the ``critic`` observation, if :meth:`DirectEnv._get_observations` returns
     one."""
     action_noise_model: NoiseCfg | None = None
     """Noise on actions, before :meth:`DirectEnv._pre_physics_step` sees them; not on choices."""
@@ -40,17 +40,17 @@ class DirectEnv(VectorEnv):
 
     Override ``_pre_physics_step(actions)``, ``_apply_action()``, ``_get_observations()``,
     ``_get_rewards()``, ``_get_dones()`` and ``_reset_envs(mask)``; ``_setup()`` runs once. The
-    names are Isaac Lab's, but for ``_reset_envs``, which takes a mask, and for one rule: as physics
-    runs all substeps in one call, ``_apply_action()`` is called once per step, not per substep.
+    names are Isaac Lab's, except ``_reset_envs``, which takes a mask. Unlike there, physics runs
+    all substeps in one call, so ``_apply_action()`` is called once per step, not per substep.
     """
 
     cfg: DirectEnvCfg
     _biases: Mapping[str, torch.Tensor] = {}
-    """What noise models with a bias have drawn, by name; a subclass that declares its spaces itself
-    has none."""
+    """Biases drawn by noise models, by name; a subclass that declares its spaces itself has
+    none."""
 
     def _pre_physics_step(self, actions: torch.Tensor) -> None:
-        """Keep what :meth:`_apply_action` needs of ``actions``.
+        """Keep the parts of ``actions`` that :meth:`_apply_action` needs.
 
         Args:
             actions: Float32 ``(num_envs, num_actions)``; choices are int64, with a column for each.
@@ -86,7 +86,7 @@ class DirectEnv(VectorEnv):
         return noisy + self._biases[name] if name in self._biases else noisy
 
     def _make_biases(self, policy: torch.Tensor) -> None:
-        """Make room for the biases that noise models draw; ``policy`` is an observation."""
+        """Allocate the biases that noise models draw; ``policy`` is an observation."""
         models = {
             "action_noise": (self.cfg.action_noise_model, self.actions),
             "observation_noise": (self.cfg.observation_noise_model, policy),

@@ -17,7 +17,7 @@ from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
 
 STATE = "state"
-"""What the state is called among observations by agent; no agent may bear this name."""
+"""The state's name among observations by agent; no agent may have it."""
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class DirectMarlEnvCfg(EnvCfg):
     """Size of each agent's action."""
     state_space: int = 0
     """Size of the state that a central critic sees, from :meth:`DirectMarlEnv._get_states`; -1: all
-    observations, joined; 0: there is none."""
+    observations, joined; 0: no state."""
     action_noise_model: dict[str, NoiseCfg] | None = None
     """Noise on agents' actions, before :meth:`DirectMarlEnv._pre_physics_step` sees them."""
     observation_noise_model: dict[str, NoiseCfg] | None = None
@@ -87,9 +87,9 @@ class DirectMarlEnv(VectorEnv):
         return dict.fromkeys(self.possible_agents, self.state_space)
 
     def states(self) -> torch.Tensor | None:
-        """Return what a central critic sees, float32 ``(num_envs, dim)``; None without a state.
+        """Return the state for a central critic, float32 ``(num_envs, dim)``; None without one.
 
-        Isaac Lab calls it ``state()``, which is the state for an exact resume here.
+        Isaac Lab calls it ``state()``, which here is the state for an exact resume.
         """
         if self.cfg.state_space > 0:
             return self.obs_buf[STATE]
@@ -144,10 +144,10 @@ class DirectMarlEnv(VectorEnv):
         parts = actions.split([self.cfg.action_spaces[agent] for agent in self.possible_agents], 1)
         return dict(zip(self.possible_agents, parts, strict=True))
 
-    # What subclasses define ---------------------------------------------------------------------
+    # For subclasses to define ---------------------------------------------------------------------
 
     def _pre_physics_step(self, actions: dict[str, torch.Tensor]) -> None:
-        """Keep what :meth:`_apply_action` needs of each agent's actions."""
+        """Keep the parts of each agent's actions that :meth:`_apply_action` needs."""
         raise NotImplementedError
 
     def _apply_action(self) -> None:
@@ -163,7 +163,7 @@ class DirectMarlEnv(VectorEnv):
         raise NotImplementedError
 
     def _get_states(self) -> torch.Tensor:
-        """Return what a central critic sees, ``(num_envs, dim)``, without side effects."""
+        """Return the state for a central critic, ``(num_envs, dim)``, without side effects."""
         raise ConfigurationError(
             f"state_space is {self.cfg.state_space}, but {type(self).__name__} has no "
             "_get_states(). Write it, or set state_space to -1 to join all observations."
@@ -284,7 +284,7 @@ class DirectMarlEnv(VectorEnv):
 
 
 def _check_agents(cfg: DirectMarlEnvCfg) -> None:
-    """Refuse agents missing from, or only in, the rest of the configuration."""
+    """Refuse agents that not all parts of the configuration name."""
     agents = cfg.possible_agents
     if not agents or len(set(agents)) < len(agents) or STATE in agents:
         raise ConfigurationError(

@@ -15,7 +15,7 @@ _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 @dataclass(kw_only=True)
 class DiscreteCfg:
-    """A choice, or several that are made together (``env.action_space.*``).
+    """A choice, or several made together (``env.action_space.*``).
 
     It stands for Isaac Lab's ``{3}`` and ``[{3}, {2}]``: neither YAML nor Hydra's grammar has sets.
     """
@@ -59,7 +59,7 @@ class DiscreteCfg:
         return actions.unsqueeze(1) if alone else actions
 
     def check_range(self, actions: torch.Tensor) -> None:
-        """Refuse options that there are not.
+        """Refuse options that do not exist.
 
         Args:
             actions: On the host, integers ``(num_envs, num_choices)``.

@@ -13,7 +13,7 @@ import torch
 from envlab.errors import ConfigurationError, did_you_mean
 
 ALL = slice(None)
-"""What a :class:`SceneEntity` holds where it selects everything."""
+"""The indices of a :class:`SceneEntity` that selects everything."""
 
 Names = str | list[str] | None
 
@@ -26,7 +26,7 @@ class SceneEntityCfg:
     """The parts of the scene that a term is about, by regular expressions that match in full."""
 
     name: str = "robot"
-    """A body that hangs on the world, with all below it. Where no body is called ``robot``, that
+    """A child body of the world, with everything below it. If no body is called ``robot``, that
     name means the whole model."""
     joint_names: Names = None
     """Joints; null for all hinges and slides. A free joint, the entity's root, is selected by its
@@ -59,7 +59,7 @@ class SceneEntity:
     qvel_ids: slice | torch.Tensor
     """Columns of ``qvel`` and of every other per-degree-of-freedom field."""
     actuator_ids: slice | torch.Tensor
-    """Columns of ``ctrl`` and ``actuator_force``: what drives the selected joints."""
+    """Columns of ``ctrl`` and ``actuator_force`` of the selected joints' actuators."""
     body_ids: slice | torch.Tensor
     """Rows of body fields (``xpos``, ``body_mass``, ...)."""
     sensor_ids: slice | torch.Tensor
@@ -73,7 +73,7 @@ class SceneEntity:
     root_qpos_start: int | None
     """First of the 7 columns of ``qpos`` of the free joint; None without one."""
     root_qvel_start: int | None
-    """First of its 6 columns of ``qvel``."""
+    """First of the free joint's 6 columns of ``qvel``."""
 
     @property
     def root_pos(self) -> slice:
@@ -112,7 +112,7 @@ def resolve_entity(cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.dev
     """Look up the names of ``cfg`` in ``model``.
 
     Raises:
-        ConfigurationError: For a name that matches nothing, with what there is.
+        ConfigurationError: For a name that matches nothing, with the existing names.
     """
     root, bodies = _subtree(cfg.name, model)
     joints = [j for j in range(model.njnt) if model.jnt_bodyid[j] in bodies]
@@ -170,7 +170,7 @@ def joint_values(values: Mapping[str, float], joint_names: Sequence[str]) -> lis
     """Return a value for each joint, from values by regular expressions that match in full.
 
     Raises:
-        ConfigurationError: If a joint matches none or several of them, or one matches no joint.
+        ConfigurationError: If a joint matches no expression or several, or one matches no joint.
     """
     chosen = []
     for joint in joint_names:
@@ -191,7 +191,7 @@ def joint_values(values: Mapping[str, float], joint_names: Sequence[str]) -> lis
 
 
 def columns(values: torch.Tensor, ids: slice | torch.Tensor) -> torch.Tensor:
-    """Return ``values[:, ids]``, without a view where ``ids`` select everything."""
+    """Return ``values[:, ids]``, or ``values`` itself if ``ids`` select everything."""
     return values if ids is ALL else values[:, ids]
 
 

@@ -1,4 +1,4 @@
-"""Environments that broke down: counted, reported, and a reason to stop if they are too many."""
+"""Counts and reports environments that broke down, and stops the run if they are too many."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 class FailureCounter:
     """Counts environments whose episodes were ended because their values were not finite.
 
-    On a CPU too many at once stop the run in that step; on a GPU, which is not waited for, at the
-    next :meth:`report`.
+    On a CPU, too many in a step stop the run in that step; on a GPU, to avoid waiting for it, at
+    the next :meth:`report`.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class FailureCounter:
         Args:
             num_envs: Environments of this process.
             max_bad_share: See :class:`envlab.envs.cfg.NanGuardCfg`.
-            device: Where failures are counted.
+            device: Device of the counter.
             explain: Called when the run stops; returns what to add to the message.
             name_terms: Called on a CPU when an environment fails; returns a sentence on the terms
                 that are not finite, empty where it is physics.
@@ -87,7 +87,7 @@ class FailureCounter:
         self._num_steps = 0
 
     def _limit(self, failed: int, steps: int) -> None:
-        """Stop the run if more than the share failed; one always may."""
+        """Stop the run if more than the allowed share failed; one may always fail."""
         if failed <= max(1.0, self._share * self._num_envs * steps):
             return
         raise SimulationError(

@@ -1,4 +1,4 @@
-"""Bodies whose weight is carried, as that of an arm is by its controller."""
+"""Bodies without weight, such as an arm whose controller compensates gravity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 
 
 def disable_gravity(spec: mujoco.MjSpec, patterns: Sequence[str]) -> None:
-    """Let gravity not pull some bodies of a model, by MuJoCo's gravity compensation.
+    """Remove gravity from some bodies of a model, by MuJoCo's gravity compensation.
 
     Args:
         spec: The model; it is changed.

@@ -1,7 +1,7 @@
 """Any Gymnasium environment as a :class:`BatchedEnv`: ``--task=gym:CartPole-v1``.
 
 The environments are Gymnasium's own, on the host, without a :class:`Simulation`; see
-:mod:`envlab.host` for what steps them. docs/gymnasium.md says what is theirs and what is envlab's.
+:mod:`envlab.host` for the workers. docs/gymnasium.md says what is theirs and what is envlab's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from envlab.host.spaces import Actions, Observations
 from envlab.host.workers import make_batch
 
 RENDER_FPS = 30
-"""Steps per second of an environment that does not say."""
+"""Steps per second of an environment that does not declare them."""
 
 
 @dataclass(kw_only=True)
@@ -43,16 +43,16 @@ class GymEnvCfg:
     """Configuration of a Gymnasium environment (``env.*``)."""
 
     kwargs: dict[str, Any] = field(default_factory=dict)
-    """What ``gymnasium.make`` is given; filled with the environment's own defaults."""
+    """Keywords for ``gymnasium.make``; filled with the environment's own defaults."""
     max_episode_steps: PositiveInt | None = None
     """Time limit of an episode, in steps; null: the registration's."""
     is_finite_horizon: bool = False
     """Whether the time limit is part of the task, so that it ends an episode as a failure does."""
     num_workers: NonNegativeInt | None = None
-    """Processes that the environments are stepped in; 0: this one; null: what a measurement at the
-    start finds faster. Results do not depend on it."""
+    """Number of processes that step the environments; 0: this one; null: whatever a measurement at
+    the start finds faster. Results do not depend on it."""
     worker_timeout_s: PositiveFloat = 120.0
-    """How long workers may take for a step, or to start."""
+    """Time limit of workers for a step, or to start, in seconds."""
     seed: int | None = None
     """Base seed of the environments; null: the agent's."""
     scene: GymSceneCfg = field(default_factory=GymSceneCfg)
@@ -64,10 +64,10 @@ class GymEnvCfg:
 class GymEnv(BatchedEnv):
     """``num_envs`` environments of one Gymnasium id.
 
-    Each has a generator of its own, seeded from the base seed and its global index, so that two
-    processes of N environments see what one of 2N would, in any number of workers.
+    Each has its own generator, seeded from the base seed and its global index, so that two
+    processes of N environments see the same as one of 2N, in any number of workers.
 
-    What is observed is the group ``policy``: float32 ``(num_envs, dim)``, flattened; an image is
+    Observations are the group ``policy``: float32 ``(num_envs, dim)``, flattened; an image is
     ``(num_envs, height, width, channels)`` in [0, 1]. Actions are ``(num_envs, num_actions)``:
     numbers are clipped to their bounds, choices count from 0.
     """
@@ -98,7 +98,7 @@ class GymEnv(BatchedEnv):
             render_mode: None or ``rgb_array``.
 
         Raises:
-            ConfigurationError: If the configuration makes no environment.
+            ConfigurationError: If the configuration is not valid.
             SimulationError: If a worker process fails.
         """
         self.spec, cfg = spec, cfg or GymEnvCfg()
@@ -114,7 +114,7 @@ class GymEnv(BatchedEnv):
 
     @property
     def step_dt(self) -> float:
-        """Time between two pictures as the environment wants them shown, in seconds."""
+        """Time between two pictures at the environment's frame rate, in seconds."""
         return self._step_dt
 
     @property
@@ -123,12 +123,12 @@ class GymEnv(BatchedEnv):
 
     @property
     def unflattened_space(self) -> spaces.Space[Any]:
-        """What the environment itself observes."""
+        """Observation space of the environment itself."""
         return self._observed.space
 
     @property
     def has_bytes(self) -> bool:
-        """Whether observations are bytes over 255: images."""
+        """Whether observations are bytes divided by 255: images."""
         return self._observed.is_image
 
     @property
@@ -143,7 +143,7 @@ class GymEnv(BatchedEnv):
         self._batch.set_elapsed()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the counters, and begin new episodes, whose seeds follow from them.
+        """Restore the counters, and begin new episodes with seeds derived from them.
 
         Gymnasium's environments themselves cannot be saved.
         """
@@ -261,9 +261,9 @@ class GymEnv(BatchedEnv):
 
 
 class GroupedGymEnv(GymEnv):
-    """Environments that observe a ``Dict`` of boxes and choices: each entry is a group of its own.
+    """Environments that observe a ``Dict`` of boxes and choices: each entry is its own group.
 
-    Boxes keep their shape and type; a choice becomes a row of zeros and a one.
+    Boxes keep their shape and type; a choice becomes a one-hot row.
     """
 
     def _make_observation_space(self) -> spaces.Space:
@@ -276,7 +276,7 @@ class GroupedGymEnv(GymEnv):
         )
 
     def _observations(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
-        """Return groups from rows in which they follow one another."""
+        """Return groups from rows that hold one after the other."""
         groups, first = {}, 0
         groups_space = self.single_observation_space
         for name, space in groups_space.spaces.items():  # type: ignore[attr-defined]
@@ -298,7 +298,7 @@ def action_kind(spec: EnvSpec, cfg: GymEnvCfg) -> str:
 
 
 def _maker(spec: EnvSpec, cfg: GymEnvCfg) -> EnvMaker:
-    """Return what makes an environment: with keywords that differ from its own defaults."""
+    """Return a maker of environments, with the keywords that differ from their defaults."""
     known = known_kwargs(spec)
     changed = {
         name: value
@@ -316,7 +316,7 @@ def _options(acted: Actions) -> DiscreteCfg | None:
 
 
 def _log(ended: Ended, num_truncated: int) -> Log:
-    """Return what ended the episodes, and the means of their last infos' numbers."""
+    """Return the reasons for which episodes ended, and means of the numbers in their last infos."""
     share = num_truncated / len(ended)
     log: Log = {
         "Episode_Termination/time_out": share,

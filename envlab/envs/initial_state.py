@@ -19,7 +19,7 @@ _SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 
 @dataclass(kw_only=True)
 class InitialStateCfg:
-    """A pose, as Isaac Lab's ``init_state``. What is not named keeps the file's."""
+    """A pose, as Isaac Lab's ``init_state``. Joints without a value keep the file's."""
 
     pos: tuple[float, float, float] | None = None
     """Position of the robot's topmost body, in m."""
@@ -32,7 +32,7 @@ class InitialStateCfg:
 def robot_body(spec: mujoco.MjSpec) -> mujoco.MjsBody | None:
     """Return the robot's topmost body: ``robot``, else the first that moves freely, else the first.
 
-    These are the rules of :class:`envlab.envs.SceneEntityCfg`. None: the world has no body.
+    These are the rules of :class:`envlab.envs.SceneEntityCfg`. None if the world has no body.
     """
     tops = list(spec.worldbody.bodies)
     named = [body for body in tops if body.name == "robot"]
@@ -41,10 +41,10 @@ def robot_body(spec: mujoco.MjSpec) -> mujoco.MjsBody | None:
 
 
 def place_root(spec: mujoco.MjSpec, state: InitialStateCfg | None) -> None:
-    """Move the robot's topmost body to where it starts.
+    """Move the robot's topmost body to its start pose.
 
     Raises:
-        ConfigurationError: If the model has no body to move, or the orientation is none.
+        ConfigurationError: If the model has no body to move, or the orientation is not valid.
     """
     if state is None or (state.pos is None and state.rot is None):
         return
@@ -69,8 +69,8 @@ def set_home(spec: mujoco.MjSpec, model: mujoco.MjModel, state: InitialStateCfg 
 
     Args:
         spec: The model; its keyframe is changed or made.
-        model: It, compiled.
-        state: What to change of the file's keyframe or zero pose.
+        model: The same, compiled.
+        state: Changes to the file's keyframe or zero pose.
 
     Raises:
         ConfigurationError: For an expression that matches no joint.
@@ -94,7 +94,7 @@ def set_home(spec: mujoco.MjSpec, model: mujoco.MjModel, state: InitialStateCfg 
 def _set_root(
     model: mujoco.MjModel, qpos: np.ndarray, spec: mujoco.MjSpec, state: InitialStateCfg
 ) -> None:
-    """Write the pose of a robot that moves freely; that of a fixed one is in the model."""
+    """Write the pose of a robot that moves freely; the model holds a fixed robot's."""
     body = robot_body(spec)
     free = [joint for joint in (body.joints if body else []) if joint.type == _FREE]
     if not free:
@@ -120,7 +120,7 @@ def _set_joints(model: mujoco.MjModel, qpos: np.ndarray, state: InitialStateCfg)
 
 
 def _takes_position(model: mujoco.MjModel, actuator: int) -> bool:
-    """Tell whether an actuator's control is the target position of a hinge or slide."""
+    """Return whether an actuator's control is the target position of a hinge or slide."""
     if model.actuator_trntype[actuator] != mujoco.mjtTrn.mjTRN_JOINT:
         return False
     if int(model.jnt_type[model.actuator_trnid[actuator, 0]]) not in _SCALAR:

@@ -1,10 +1,10 @@
 """Moving policies and data between simulators, which put a robot's joints in different orders.
 
-Orders are computed from the tree of bodies in a MuJoCo model. Their rules, with where each was
-checked:
+Orders are computed from the tree of bodies in a MuJoCo model, by these rules, which name their
+sources:
 
 ``envlab``
-    Depth first, in the order of the file. This is MuJoCo's order, and thus that of our actions and
+    Depth first, in the order of the file. This is MuJoCo's order, and so that of our actions and
     observations.
 ``isaaclab``
     Breadth first, as PhysX builds an articulation (isaac-sim/IsaacLab#37). Checked against lists
@@ -44,9 +44,9 @@ def joint_names(
 
     Args:
         model: A model with the robot, such as ``env.sim.model``.
-        convention: Whose order.
-        siblings: How the Isaacs order bodies on the same parent: by ``name`` for robots that they
-            have from URDF, as in the ``file`` for robots that they have from MJCF.
+        convention: The simulator.
+        siblings: How the Isaacs order bodies on the same parent: by ``name`` for robots from URDF,
+            as in the ``file`` for robots from MJCF.
         asset_cfg: Which joints; by default all of the scene's.
 
     Raises:
@@ -83,14 +83,14 @@ def joint_names(
 
 
 class JointOrder:
-    """The way from one order of joints to another, for all that has one number a joint."""
+    """Converts values with one number a joint from one order of joints to another."""
 
     def __init__(self, source: Sequence[str], target: Sequence[str]) -> None:
         """Compare two lists of the same joints.
 
         Args:
-            source: The joints in the order that values have.
-            target: The joints in the order that values are to get.
+            source: The joints in the order of the given values.
+            target: The joints in the wanted order.
 
         Raises:
             ConfigurationError: For a joint that only one list has, or that one has twice.
@@ -111,10 +111,10 @@ class JointOrder:
                     "joint once."
                 )
         self.indices = [self.source.index(name) for name in self.target]
-        """Where each joint of the target stands in the source."""
+        """Index in the source of each joint of the target."""
 
     def inverse(self) -> JointOrder:
-        """Return the way back."""
+        """Return the opposite conversion."""
         return JointOrder(self.target, self.source)
 
     def actions(self, values: Values) -> Values:
@@ -135,7 +135,7 @@ class JointOrder:
         """Return observations ``(..., num_obs)`` whose joints are in the target's order.
 
         Args:
-            values: Observations, or any rows in which several blocks have a column for each joint.
+            values: Observations, or any rows with blocks that have a column for each joint.
             starts: The first column of each block. Those of a manager-based environment's terms are
                 in ``env.observation_manager.columns("policy")``.
 
@@ -153,13 +153,13 @@ class JointOrder:
         actor's ``state_dict()``.
 
         Args:
-            state: Tensors in nested dicts, lists and tuples; what is not a tensor stays as it is.
+            state: Tensors in nested dicts, lists and tuples; anything else is left as it is.
             num_obs: Number of columns of an observation.
             starts: The first column of each block of joints in it.
 
         Raises:
             ConfigurationError: If a hidden layer is as wide as the observations or actions, so that
-                sizes do not tell what is what; or if nothing has those sizes.
+                sizes are ambiguous; or if nothing has those sizes.
         """
         columns = self._columns(num_obs, starts)
         if num_obs == len(self.indices):
@@ -194,7 +194,7 @@ class JointOrder:
         if rows == num_actions:
             found.add("actions")
             value = value[self.indices]
-        elif (rows, width) == (1, num_actions):  # a standard deviation, say
+        elif (rows, width) == (1, num_actions):  # such as a standard deviation
             value = value[:, self.indices]
         return value
 

@@ -22,17 +22,17 @@ def make(
 
     Args:
         task_id: As ``envlab list`` shows it, or ``gym:<id>``; ``-v0`` may be left out.
-        num_envs: How many; None: the task's number, which is for a GPU.
+        num_envs: Number of environments; None: the task's number, which is for a GPU.
         overrides: Changes of the configuration, as on the command line: ``["env.decimation=2"]``.
         device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: a GPU if there is one.
         seed: Base seed; None: a random one.
         render_mode: ``rgb_array``: ``render()`` makes pictures, without a window; None: none.
 
     Raises:
-        EnvlabError: If there is no such task, or a value makes no environment.
+        EnvlabError: If there is no such task, or a value is not valid.
     """
     task = get_task(task_id)
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
-    if num_envs is not None:  # tasks may size other things by it
+    if num_envs is not None:  # other sizes of a task may depend on it
         cfg = merge(cfg, {"scene": {"num_envs": num_envs}}, "env")
     return task.make(cfg, device=device, seed=seed, render_mode=render_mode)

@@ -35,7 +35,7 @@ class ManagerEnvCfg(EnvCfg):
     """Configuration of a :class:`ManagerEnv`: each field is a dataclass whose fields are terms."""
 
     observations: Any
-    """Groups of observation terms; ``policy`` is a must, ``critic`` an option."""
+    """Groups of observation terms; ``policy`` is required, ``critic`` optional."""
     actions: Any
     """Action terms."""
     rewards: Any = None
@@ -51,7 +51,7 @@ class ManagerEnvCfg(EnvCfg):
     sensors: Any = None
     """Sensors with a memory, which terms reach by a ``SceneEntityCfg`` of the sensor's name."""
     success: SuccessTermCfg | None = None
-    """When an episode counts as successful; null: never asked."""
+    """When an episode counts as successful; null: not measured."""
 
 
 class ManagerEnv(VectorEnv):
@@ -63,7 +63,7 @@ class ManagerEnv(VectorEnv):
 
     cfg: ManagerEnvCfg
     encoder_bias: torch.Tensor | None = None
-    """By how much joints' encoders are wrong, ``(num_envs, nq)``, where an event makes them so."""
+    """Errors of the joints' encoders, ``(num_envs, nq)``, if an event adds them."""
 
     def _simulation_cfg(self, cfg: EnvCfg) -> SimulationCfg:
         sensors = terms_of(getattr(cfg, "sensors", None), SensorTermCfg).values()
@@ -151,7 +151,7 @@ class ManagerEnv(VectorEnv):
         self.event_manager.apply_intervals(self.step_dt)
 
     def _name_failing_terms(self) -> str:
-        fine = ~self.sim.bad()  # where physics is not, whatever is made of it is not either
+        fine = ~self.sim.bad()  # physics that is not finite makes all terms so
         found = {
             f"{kind} term {name!r}": int((bad & fine).sum())
             for kind, manager in (

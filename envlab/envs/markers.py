@@ -1,4 +1,4 @@
-"""Markers in a picture: goals and the like, which physics knows nothing of."""
+"""Markers in a picture, such as goals, which are not part of the physics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 _HIDDEN = 3
-"""Groups of geoms from here on are not drawn by MuJoCo's own viewer at first."""
+"""From this group of geoms on, MuJoCo's own viewer draws none by default."""
 
 
 def add_sphere(
@@ -21,7 +21,7 @@ def add_sphere(
     """Add a sphere to a scene that is about to be drawn.
 
     Args:
-        scene: What the environment's ``add_markers`` is given.
+        scene: The argument of the environment's ``add_markers``.
         position: Its centre in the world, in m, ``(3,)``.
         radius: In m.
         rgba: Colour and opacity, 0 to 1.
@@ -45,7 +45,7 @@ def add_frame(
     """Add a frame's axes to a scene that is about to be drawn: x red, y green, z blue.
 
     Args:
-        scene: What the environment's ``add_markers`` is given.
+        scene: The argument of the environment's ``add_markers``.
         position: Its origin in the world, in m, ``(3,)``.
         quaternion: Its orientation, (w, x, y, z).
         length: Of the axes, in m.
@@ -78,11 +78,11 @@ def add_arrow(
     width: float,
     rgba: Sequence[float],
 ) -> None:
-    """Add an arrow to a scene that is about to be drawn; one too short for its width is left out.
+    """Add an arrow to a scene that is about to be drawn, unless it is too short for its width.
 
     Args:
-        scene: What the environment's ``add_markers`` is given.
-        position: Where it starts in the world, in m, ``(3,)``.
+        scene: The argument of the environment's ``add_markers``.
+        position: Its start in the world, in m, ``(3,)``.
         vector: From there to its tip, in m, ``(3,)``.
         width: Of its shaft, in m.
         rgba: Colour and opacity, 0 to 1.
@@ -116,11 +116,11 @@ def add_body(
     Geoms of groups that MuJoCo hides, 3 and above, are left out.
 
     Args:
-        scene: What the environment's ``add_markers`` is given.
+        scene: The argument of the environment's ``add_markers``.
         model: The model.
         body: Its index.
-        position: Where the copy is in the world, in m, ``(3,)``.
-        quaternion: How it is turned, (w, x, y, z).
+        position: Position of the copy in the world, in m, ``(3,)``.
+        quaternion: Its orientation, (w, x, y, z).
         rgba: Colour and opacity, 0 to 1; None: the body's own.
     """
     turn = np.asarray(quaternion, dtype=np.float64)

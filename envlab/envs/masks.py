@@ -1,7 +1,7 @@
 """Clearing and averaging the environments of a mask, at the cost of those alone on a CPU.
 
-A GPU computes over all environments, because it is not asked how many a mask holds. On a CPU few
-end in a step, and NumPy reaches them in 2 us, where a masked operation over 4096 takes 5 to 40.
+A GPU computes over all environments, so as not to wait for the number in a mask. On a CPU, few end
+in a step, and NumPy reaches them in 2 us, while a masked operation over 4096 takes 5 to 40.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from envlab.sim.host import on_host
 
 @contextlib.contextmanager
 def kept_rows(mask: torch.Tensor) -> Iterator[None]:
-    """Let :func:`rows_of` look at ``mask`` once, while nobody changes it.
+    """Let :func:`rows_of` evaluate ``mask`` only once, while nobody changes it.
 
-    A reset hands one mask to all terms, which ask a dozen times; each look takes 3 us. What was
-    seen is an attribute of the mask itself.
+    A reset hands one mask to all terms, which ask a dozen times; each evaluation takes 3 us. The
+    result is an attribute of the mask itself.
     """
     if on_host(mask.device):
         mask.__dict__["rows"] = mask.numpy().nonzero()[0]
@@ -56,7 +56,7 @@ def assign(values: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> None:
     Args:
         values: ``(num_envs, ...)``.
         mask: Bool ``(num_envs,)``.
-        new: Of the same shape, and as exact a type or a less exact one.
+        new: Of the same shape, and of the same precision or less.
     """
     if on_host(values.device):
         rows = rows_of(mask)
@@ -69,11 +69,11 @@ def assign(values: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> None:
 def computed_where(
     mask: torch.Tensor, compute: Callable[[torch.Tensor | slice], torch.Tensor]
 ) -> torch.Tensor:
-    """Return what is computed of the rows of ``mask``, and 0 in the others.
+    """Return results for the rows of ``mask``, and 0 in the others.
 
     Args:
         mask: Bool ``(num_envs,)``.
-        compute: Returns float32 ``(rows, ...)`` of rows: on a CPU those alone, else all.
+        compute: Returns float32 ``(rows, ...)`` for rows: on a CPU those of the mask, else all.
     """
     if not on_host(mask.device):
         values = compute(slice(None))
@@ -100,7 +100,7 @@ def masked_means(
         values: ``(k, num_envs)``, or ``k`` of ``(num_envs,)``.
         mask: bool ``(num_envs,)``.
         count: Number of true elements in ``mask``, at least 1.
-        per: What each mean is divided by, ``(k,)``; None: 1.
+        per: Divisor of each mean, ``(k,)``; None: 1.
     """
     if not on_host(mask.device):
         table = values if isinstance(values, torch.Tensor) else torch.stack(tuple(values))
@@ -110,7 +110,7 @@ def masked_means(
     rows = rows_of(mask)
     if isinstance(values, torch.Tensor):
         chosen = values.numpy()[:, rows]
-    else:  # joining what is chosen takes less time than joining all
+    else:  # joining the chosen values takes less time than joining all
         chosen = np.array([row.numpy()[rows] for row in values])
     sums = np.add.reduce(chosen, axis=1, dtype=np.float32).tolist()
     if not math.isfinite(sum(sums)):

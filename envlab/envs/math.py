@@ -1,6 +1,6 @@
 """Rotations and frames over a batch. Quaternions are (w, x, y, z), as MuJoCo's; names, Isaac Lab's.
 
-:func:`convert_quat` serves those that have them as (x, y, z, w): Isaac Lab 3, Isaac Gym, ROS.
+:func:`convert_quat` converts from and to (x, y, z, w), as in Isaac Lab 3, Isaac Gym and ROS.
 Formulas are the textbook ones (Diebel: "Representing attitude", Stanford 2006).
 """
 
@@ -15,9 +15,9 @@ import torch
 
 from envlab.errors import ConfigurationError
 
-# Quaternions are multiplied as whole rows of components: six operations where a formula for each
-# component has thirty, and with the same roundings, for the order of additions is the formulas'. On
-# a CPU that is faster at any number of environments, on a GPU each operation is a kernel to launch.
+# Quaternions are multiplied as whole rows of components: six operations, where a formula for each
+# component has thirty. Rounding is the same, as the order of additions is the formulas'. On a CPU,
+# that is faster at any number of environments; on a GPU, each operation is a kernel to launch.
 
 
 @functools.cache
@@ -46,9 +46,9 @@ def _gravity_table(device: torch.device, dims: int) -> list[torch.Tensor]:
 
 @functools.cache
 def _euler_table(device: torch.device, dims: int) -> list[torch.Tensor]:
-    """Return which two products each component adds, and the sign of the second.
+    """Return the two products that each component adds, and the sign of the second.
 
-    A product of cosines (0) and sines (1) of roll, pitch and yaw is numbered in binary.
+    Products of cosines (0) and sines (1) of roll, pitch and yaw are numbered in binary.
     """
     first, second = [0b000, 0b100, 0b010, 0b001], [0b111, 0b011, 0b101, 0b110]
     chosen = [torch.tensor(row, device=device) for row in (first, second)]
@@ -56,7 +56,7 @@ def _euler_table(device: torch.device, dims: int) -> list[torch.Tensor]:
 
 
 def _over_batch(table: Sequence[Any], device: torch.device, dims: int) -> torch.Tensor:
-    """Return a table that is broadcast over a batch of ``dims`` dimensions behind it."""
+    """Return a table that broadcasts over ``dims`` trailing batch dimensions."""
     values = torch.tensor(table, device=device)
     return values.reshape(*values.shape, *[1] * dims)
 
@@ -72,11 +72,11 @@ def normalize(values: torch.Tensor, eps: float = 1e-9) -> torch.Tensor:
 
 
 def convert_quat(quat: torch.Tensor, to: Literal["xyzw", "wxyz"] = "xyzw") -> torch.Tensor:
-    """Return quaternions with their scalar part moved to the other end; Isaac Lab 2's function.
+    """Return quaternions with the scalar part moved to the other end; Isaac Lab 2's function.
 
     Args:
         quat: Quaternions ``(..., 4)``, in the order that ``to`` does not name.
-        to: ``xyzw`` for those of this project to others, ``wxyz`` for those of others to it.
+        to: ``xyzw`` to convert this project's quaternions, ``wxyz`` to convert others' to its.
 
     Raises:
         ConfigurationError: If ``to`` is another word, or the last dimension is not 4.

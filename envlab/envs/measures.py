@@ -1,4 +1,4 @@
-"""What a task measures of whole episodes beside their returns, such as success."""
+"""Measures of whole episodes in addition to their returns, such as success."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class EpisodeMeasures(Protocol):
 
     @property
     def MEASURES(self) -> Sequence[str]:
-        """Names of what is summed up."""
+        """Names of the measures."""
 
     def summarise(self, episodes: Mapping[str, np.ndarray], /) -> dict[str, dict[str, Any]]:
-        """Return ``MEASURES`` by group of episodes, of which ``all`` is one.
+        """Return ``MEASURES`` by group of episodes, one of which is ``all``.
 
-        Each is its mean with the ends of its 95 % interval.
+        Each is a mean with the ends of its 95 % interval.
         """
 
     def table(self, summary: dict[str, dict[str, Any]], /) -> str:
-        """Return a summary for a person."""
+        """Return a summary as text for people."""

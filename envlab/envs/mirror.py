@@ -1,12 +1,12 @@
-"""Left and right exchanged: mirror images of a robot's observations and actions.
+"""Mirror images of a robot's observations and actions, left and right exchanged.
 
 The mirror is the plane y = 0 of the robot's root. It is derived from the model: in the model's
-reference pose, each joint's mirror image is the joint that stands at the mirrored place, and turns
-the same way or the other by the mirrored axis. Names play no part: those of Ant's legs do not say
-where they are. A reflection M = diag(1, -1, 1) takes vectors v to M v, and pseudovectors, such as
+reference pose, each joint's mirror image is the joint at the mirrored place, and the mirrored axis
+decides whether it turns the same way. Names play no part: those of Ant's legs do not say where they
+are. A reflection M = diag(1, -1, 1) takes vectors v to M v, and pseudovectors, such as
 angular velocities, to -M v.
 
-The images of envlab's own observation terms are known; a task declares those of its own by
+The images of envlab's own observation terms are known; a task declares those of its own terms by
 :func:`mirrored`.
 """
 
@@ -50,7 +50,7 @@ _OF_FEET: dict[Any, tuple[float, ...]] = {
     mdp.foot_contact: (1.0,),
     mdp.foot_contact_forces: VECTOR,  # in the world's axes, whose mirror is the plane y = 0, too
 }
-"""Signs of the columns that each foot has."""
+"""Signs of each foot's columns."""
 _SENSOR = mujoco.mjtSensor
 _VECTOR_SENSORS = {
     int(_SENSOR.mjSENS_FORCE): VECTOR,
@@ -63,7 +63,7 @@ _VECTOR_SENSORS = {
 
 
 def mirrored(*signs: float) -> Callable[[Function], Function]:
-    """Say of an observation term that its columns keep their places in a mirror.
+    """Declare that an observation term's columns keep their places in a mirror.
 
     Args:
         signs: 1 for each column that stays as it is, -1 for each that changes its sign.
@@ -103,7 +103,7 @@ class Reflection:
 
     @classmethod
     def joined(cls, parts: list[Reflection]) -> Reflection:
-        """Return the reflection of columns that stand side by side."""
+        """Return the reflection of columns placed side by side."""
         places: list[int] = []
         signs: list[float] = []
         for part in parts:
@@ -126,7 +126,7 @@ class Mirror:
     """
 
     def __init__(self, env: BatchedEnv) -> None:
-        """Derive it from the environment's model and terms.
+        """Derive the mirror from the environment's model and terms.
 
         Raises:
             ConfigurationError: If the robot is not symmetric, or a term's image is unknown.
@@ -150,7 +150,7 @@ class Mirror:
         }
 
     def joints(self, names: list[str]) -> Reflection:
-        """Return the reflection of values for each of some joints.
+        """Return the reflection of one value for each of the named joints.
 
         Raises:
             ConfigurationError: If a joint's mirror image is not among them.
@@ -261,13 +261,13 @@ def _partner(
 def _joint_in_root(
     model: mujoco.MjModel, data: mujoco.MjData, joint: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a joint's place and axis in the frame of its robot's root."""
+    """Return a joint's position and axis in the frame of its robot's root."""
     place, turn = _root(model, data, int(model.jnt_bodyid[joint]))
     return (data.xanchor[joint] - place) @ turn, data.xaxis[joint] @ turn
 
 
 def _root(model: mujoco.MjModel, data: mujoco.MjData, body: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the root of a body is, and its axes as columns."""
+    """Return the position of a body's root, and its axes as columns."""
     root = int(model.body_rootid[body])
     return data.xpos[root], data.xmat[root].reshape(3, 3)
 
@@ -301,7 +301,7 @@ def _of_grid(cfg: RayCasterCfg) -> Reflection:
 
 
 def _of_bodies(model: mujoco.MjModel, names: list[str], signs: tuple[float, ...]) -> Reflection:
-    """Return the reflection of columns of bodies, which come from those at the mirrored places."""
+    """Return the reflection of bodies' columns, which come from the bodies at mirrored places."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     roots = {name: _root(model, data, model.body(name).id) for name in names}
@@ -367,6 +367,6 @@ def _sensor_partner(
 def _site_in_root(
     model: mujoco.MjModel, data: mujoco.MjData, site: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a site's place and axes in the frame of its robot's root."""
+    """Return a site's position and axes in the frame of its robot's root."""
     place, turn = _root(model, data, int(model.site_bodyid[site]))
     return (data.site_xpos[site] - place) @ turn, turn.T @ data.site_xmat[site].reshape(3, 3)

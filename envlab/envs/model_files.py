@@ -1,7 +1,7 @@
 """Finding and reading model files: MJCF or URDF, from a path, a package, or the Menagerie.
 
-MuJoCo's own messages name no file, and no line where it is in an included file; those of
-:func:`read_spec` and :func:`compile_spec` name both.
+MuJoCo's own messages name no file, and no line in an included file; those of :func:`read_spec` and
+:func:`compile_spec` name both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from envlab.envs.model_sources import Source, read_sources
 from envlab.errors import SimulationError
 
 SUFFIXES = (".xml", ".mjcf", ".urdf")
-"""What model files are called."""
+"""Suffixes of model files."""
 
 _OPTION = "env.scene.model"
 
@@ -25,11 +25,11 @@ def find_model(source: str) -> Path:
     """Return the file that ``source`` names.
 
     Args:
-        source: A path, ``package:path/inside/it.xml``, or ``menagerie:robot``, also
-            ``menagerie:robot/entry``, of the package ``mujoco-menagerie``.
+        source: A path, ``package:path/inside/it.xml``, or ``menagerie:robot`` or
+            ``menagerie:robot/entry``, from the package ``mujoco-menagerie``.
 
     Raises:
-        SimulationError: If there is no such file, or it is no MJCF or URDF.
+        SimulationError: If there is no such file, or it is not MJCF or URDF.
     """
     path = Path(source)
     package, colon, relative = source.partition(":")
@@ -58,14 +58,14 @@ def find_model(source: str) -> Path:
 
 
 def is_urdf(path: Path) -> bool:
-    """Tell whether a model file holds URDF, by its outermost element."""
+    """Return whether a model file holds URDF, judging by its outermost element."""
     return re.search(r"<(?![?!])\s*([\w:]+)", _text(path)).group(1) == "robot"  # type: ignore[union-attr]
 
 
 def urdf_moves_freely(path: Path) -> bool | None:
-    """Tell whether a URDF robot moves freely: by custom, unless it has a link called ``world``.
+    """Return whether a URDF robot moves freely: by custom, unless it has a link called ``world``.
 
-    None: the file is not URDF.
+    None if the file is not URDF.
     """
     if not is_urdf(path):
         return None
@@ -75,7 +75,7 @@ def urdf_moves_freely(path: Path) -> bool | None:
 def read_spec(path: Path) -> mujoco.MjSpec:
     """Parse a model file.
 
-    URDF keeps links that have no joint, as they may be asked for by name.
+    Links without a joint are kept in URDF, as terms may name them.
 
     Raises:
         SimulationError: For a file that cannot be read, naming file and line.
@@ -83,7 +83,7 @@ def read_spec(path: Path) -> mujoco.MjSpec:
     if not _text(path).strip():
         raise SimulationError(f"The model {path} is empty. Give a file with MJCF or URDF in it.")
     try:
-        if path.suffix.lower() == ".mjcf":  # which MuJoCo does not take from a file
+        if path.suffix.lower() == ".mjcf":  # which MuJoCo does not read from a file
             spec = mujoco.MjSpec.from_string(read_sources(path).text)
             spec.modelfiledir = str(path.parent)
         else:
@@ -96,7 +96,7 @@ def read_spec(path: Path) -> mujoco.MjSpec:
 
 
 def compile_spec(spec: mujoco.MjSpec, path: Path) -> mujoco.MjModel:
-    """Compile what :func:`read_spec` read from ``path``.
+    """Compile the result of :func:`read_spec` for ``path``.
 
     Raises:
         SimulationError: If MuJoCo refuses it, naming file and line.
@@ -129,7 +129,7 @@ def _refusal(error: ValueError, path: Path, *, compiled: bool) -> SimulationErro
 
 
 def _reason_and_line(error: ValueError) -> tuple[str, int]:
-    """Return MuJoCo's message in one line without its frame, and the line it names or 0."""
+    """Return MuJoCo's message in one line without its prefix, and the line it names or 0."""
     text = str(error)
     line = re.search(r"\bline (?:number=)?(\d+)|Line number=(\d+)", text)
     number = int(line.group(1) or line.group(2)) if line else 0
@@ -148,7 +148,7 @@ def _reason_and_line(error: ValueError) -> tuple[str, int]:
 def _reason_in_one_text(sources: Source, path: Path, compiled: bool) -> tuple[str, int] | None:
     """Return MuJoCo's reason and line for the model with all includes written out, if it has one.
 
-    MuJoCo gives everything that it includes the line 0.
+    MuJoCo reports line 0 for everything from an included file.
     """
     try:
         spec = mujoco.MjSpec.from_string(sources.text)
@@ -161,7 +161,7 @@ def _reason_in_one_text(sources: Source, path: Path, compiled: bool) -> tuple[st
 
 
 def _package_folder(source: str, package: str) -> Path:
-    # Found without importing it, which would run it: a stranger's configuration may name any.
+    # Found without an import, which would run it: an untrusted configuration may name any package.
     top, *below = package.split(".")
     try:
         spec = importlib.util.find_spec(top)

@@ -1,4 +1,4 @@
-"""The text of a model file with all that it includes, line by line."""
+"""The text of a model file with all its includes, line by line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envlab.errors import SimulationError
 
 @dataclass(frozen=True)
 class Source:
-    """A model file and what it includes, as one text."""
+    """A model file and its includes, as one text."""
 
     lines: tuple[tuple[Path, int, str], ...]
     """File, line number there, and text of each line."""
@@ -38,21 +38,21 @@ class Source:
 
 
 def read_sources(path: Path) -> Source:
-    """Read a model file and, recursively, what it includes.
+    """Read a model file and, recursively, its includes.
 
     Raises:
-        SimulationError: For text that is no XML, or an included file that is missing, naming file
+        SimulationError: For text that is not XML, or an included file that is missing, naming file
             and line.
     """
     return Source(tuple(_lines(path, path.parent, ())))
 
 
 def _lines(path: Path, folder: Path, outer: tuple[Path, ...]) -> list[tuple[Path, int, str]]:
-    """Return the lines of a file; where it is included, those inside its outermost element.
+    """Return the lines of a file; of an included one, those inside its outermost element.
 
     Args:
         path: The file.
-        folder: Where the model's main file lies, to which its paths are relative.
+        folder: Folder of the model's main file, to which paths are relative.
         outer: The files that include this one.
     """
     data = path.read_bytes()

@@ -24,7 +24,7 @@ class NanGuard:
     def __init__(
         self, sim: Simulation, failures: FailureCounter, *, allows_overflow: bool = False
     ) -> None:
-        """Watch ``sim``, and have failures counted."""
+        """Watch ``sim``, and count failures."""
         self._sim, self._failures = sim, failures
         self._allows_overflow, self._has_overflowed = allows_overflow, False
         self._is_cpu = on_host(sim.device)
@@ -33,12 +33,12 @@ class NanGuard:
         self._has_bad_obs = False
 
     def remember(self) -> None:
-        """Keep the state before a step, for rewards of progress and to be saved if it fails."""
+        """Keep the state before a step, for rewards of progress and to save if the step fails."""
         data = self._sim.data
         torch._foreach_copy_([self.last_qpos, self._last_qvel], [data.qpos, data.qvel])
 
     def look(self) -> None:
-        """Ask physics right after a step: later, it would cut a recorded step in two."""
+        """Query physics right after a step: later, it would split a recorded step in two."""
         self._bad = self._sim.bad()
 
     def end_failed(
@@ -72,7 +72,7 @@ class NanGuard:
                 continue
             observations[name], bad = _finite(values)
             found.append(bad.flatten(1))
-        if found:  # in place, as what a graph remembers must be
+        if found:  # in place, because a graph refers to these tensors
             torch.any(found[0], dim=1, out=self._bad_obs)
         elif self._has_bad_obs:
             self._bad_obs.zero_()
@@ -101,7 +101,7 @@ class NanGuard:
         logger.warning("%s", sentence)
 
     def state(self) -> torch.Tensor:
-        """Return what must survive a resume."""
+        """Return the state that a resume needs."""
         return self._bad_obs.cpu().clone()
 
     def set_state(self, state: torch.Tensor) -> None:
@@ -119,17 +119,16 @@ class NanGuard:
 
 
 def _finite(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return ``values`` with 0 for what is infinite or no number, and where that was.
+    """Return ``values`` with 0 for infinities and NaN, and a mask of these.
 
-    No number is equal to its replacement, or to anything else: two operations, where isfinite alone
-    has four.
+    They differ from their replacement: two operations, where isfinite alone has four.
     """
     finite = torch.nan_to_num(values, posinf=0.0, neginf=0.0)
     return finite, finite != values
 
 
 def _sums_up(values: torch.Tensor) -> bool:
-    """Return whether the sum of ``values`` is finite, and so all are: one pass instead of three.
+    """Return whether the sum of ``values``, and so each, is finite: one pass instead of three.
 
     A sum of finite values may overflow; the caller then looks at each of them.
     """

@@ -14,7 +14,7 @@ from envlab.envs.random import RandomStream
 
 @dataclass(kw_only=True)
 class NoiseCfg:
-    """Noise that is combined with a value, elementwise."""
+    """Noise combined with a value, elementwise."""
 
     operation: Literal["add", "scale", "abs"] = "add"
     """``add`` to the value, ``scale`` it (multiply), or replace it (``abs``)."""
@@ -69,15 +69,15 @@ class ConstantNoiseCfg(NoiseCfg):
 
 @dataclass(kw_only=True)
 class NoiseModelWithAdditiveBiasCfg(NoiseCfg):
-    """Noise in every step, and a bias that each episode has of its own: for direct tasks alone.
+    """Noise in every step, and a bias for each episode: for direct tasks only.
 
-    :class:`envlab.envs.DirectEnv` draws the bias when an episode begins, a value per component.
+    :class:`envlab.envs.DirectEnv` draws the bias when an episode begins, one value per component.
     """
 
     noise_cfg: NoiseCfg
     """Noise of each step."""
     bias_noise_cfg: NoiseCfg
-    """What the bias is drawn from."""
+    """Distribution of the bias."""
 
     def apply(self, values: torch.Tensor, stream: RandomStream) -> torch.Tensor:
         return self.noise_cfg.apply(values, stream)

@@ -1,12 +1,11 @@
 """Randomness that belongs to the environment, not to the process.
 
-Every draw is a function of (seed, stream name, global environment index, draw counter) and of
-nothing else. So one process with 1024 environments and two with 512 start from the same states and
-see the same noise, on CPU and GPU, and a resumed run draws what it would have drawn.
+Every draw is a function of (seed, stream name, global environment index, draw counter) and nothing
+else. So one process with 1024 environments and two with 512 start from the same states and see the
+same noise, on CPU and GPU, and a resumed run draws the same numbers as an uninterrupted one.
 
-The generator is SplitMix64 (:mod:`envlab.envs.splitmix`), any of whose draws is reached at once. A
-draw is about 15 tensor operations, where Philox 4x32-10 would be 140: 7 % of a Cartpole step on a
-CPU.
+The generator is SplitMix64 (:mod:`envlab.envs.splitmix`), which reaches any draw directly. A draw
+is about 15 tensor operations, where Philox 4x32-10 would be 140: 7 % of a Cartpole step on a CPU.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from envlab.errors import ConfigurationError
 from envlab.sim.host import on_host
 
 _DRAWS_PER_TICK = 1 << 20
-"""Room for the draws that one stream makes between two ticks, per environment."""
+"""Most draws of one stream between two ticks, per environment."""
 
 
 def _offset(tick: int) -> int:
-    """Return what a tick adds to SplitMix64's states."""
+    """Return the offset that a tick adds to SplitMix64's states."""
     return signed(tick * _DRAWS_PER_TICK * GAMMA)
 
 
@@ -37,7 +36,7 @@ def check_bounds(bounds: Sequence[tuple[float, float]]) -> None:
     """Refuse ranges whose ends are swapped.
 
     Raises:
-        ConfigurationError: If there is such a range, or what is no range.
+        ConfigurationError: If there is such a range, or one that is not a pair of numbers.
     """
     for bound in bounds:
         if len(bound) != 2 or not bound[0] <= bound[1]:
@@ -69,7 +68,7 @@ class EnvRandom:
             first_env: Global index of this process's first environment.
             num_envs: Number of environments of this process.
             device: Device of all draws.
-            draws_ahead: Whether all draws of a tick are made together; None: but on a CPU.
+            draws_ahead: Whether all draws of a tick are made together; None: except on a CPU.
         """
         self.device = device
         self.env_ids = torch.arange(first_env, first_env + num_envs, device=device)
@@ -78,13 +77,13 @@ class EnvRandom:
         if draws_ahead is None:
             draws_ahead = not on_host(device)
         self.ahead = DrawsAhead() if draws_ahead else None
-        """Where a step's draws are made together; None where each costs least by itself."""
+        """Makes a step's draws together; None if separate draws are cheaper."""
         self._streams: dict[str, RandomStream] = {}
         self.seed(seed)
 
     @property
     def tick(self) -> int:
-        """Draw counter: advanced once per step and reset, together on all ranks."""
+        """Draw counter: advanced once per step and reset, equally on all ranks."""
         return self._tick
 
     @tick.setter
@@ -107,25 +106,25 @@ class EnvRandom:
         self.tick += 1
 
     def draw_ahead(self) -> None:
-        """Make the tick's draws that :attr:`ahead` has planned now rather than at the first one."""
+        """Make the tick's draws that :attr:`ahead` has planned, without waiting for the first."""
         if self.ahead is not None:
             self.ahead.start(self.tick, self.offset)
 
     def keep_offset(self) -> None:
-        """Have :attr:`offset` at one address for life, where graphs read it."""
+        """Keep :attr:`offset` at a fixed address, where graphs read it."""
         self._offset = torch.tensor(_offset(self.tick), device=self.device)
 
     @property
     def offset(self) -> torch.Tensor | int:
-        """What the tick adds to SplitMix64's states: a number, or 0-d after :meth:`keep_offset`."""
+        """The tick's offset in SplitMix64's states: a number, or 0-d after :meth:`keep_offset`."""
         return _offset(self.tick) if self._offset is None else self._offset
 
     def stream(self, name: str, *, shared: bool = False) -> RandomStream:
-        """Return the stream called ``name``; its draws do not depend on what other streams draw.
+        """Return the stream called ``name``; its draws do not depend on those of other streams.
 
         Args:
             name: Its purpose.
-            shared: Whether all environments, those of other processes too, draw the same.
+            shared: Whether all environments, including those of other processes, draw the same.
         """
         if name not in self._streams:
             keys = self._keys(name, shared=shared)
@@ -133,9 +132,9 @@ class EnvRandom:
         return self._streams[name]
 
     def fingerprint(self) -> torch.Tensor:
-        """Return what tells these environments' randomness from others', int64 ``(num_envs,)``.
+        """Return numbers that identify the environments' randomness, int64 ``(num_envs,)``.
 
-        It depends on the seed and the environments alone, and draws nothing.
+        They depend on the seed and the environments alone; nothing is drawn.
         """
         return self._keys("fingerprint")
 
@@ -176,11 +175,11 @@ class RandomStream:
         return mix(self.states(before, num) + self._source.offset) if ready is None else ready
 
     def states(self, before: int, num: int) -> torch.Tensor:
-        """Return what :func:`mix` makes outputs of in tick 0, int64 ``(num_envs, num)``.
+        """Return the inputs of :func:`mix` for outputs in tick 0, int64 ``(num_envs, num)``.
 
         Args:
-            before: How many outputs of the tick there are before the first of them.
-            num: How many.
+            before: Number of the tick's outputs before the first of them.
+            num: Number of outputs.
         """
         if num not in self._columns:
             steps = torch.arange(1, num + 1, device=self._source.device)
@@ -188,7 +187,7 @@ class RandomStream:
         return self._keys + (self._columns[num] + signed(before * GAMMA))
 
     def _take(self, num: int, bounds: Bounds | None) -> torch.Tensor | None:
-        """Return the draws that were just counted, if they were made ahead."""
+        """Return the draws just counted, if they were made ahead."""
         ahead = self._source.ahead
         if ahead is None:
             return None
@@ -203,7 +202,7 @@ class RandomStream:
         Args:
             bounds: Lower and upper bounds; the upper ones are excluded.
             mask: Environments whose draws are needed, bool ``(num_envs,)``; None: all. Other rows
-                are meaningless. It saves time on a CPU; a GPU draws for all rather than wait.
+                are meaningless. It saves time on a CPU; a GPU draws for all, without waiting.
         """
         key: Bounds = tuple(map(tuple, bounds))  # type: ignore[arg-type]
         low, width = self.scale(key)
@@ -225,7 +224,7 @@ class RandomStream:
         return torch.from_numpy(spread)
 
     def scale(self, bounds: Bounds) -> tuple[Any, Any]:
-        """Return what is added to 24 random bits and what they are multiplied by, in that order.
+        """Return the summand for 24 random bits and then their factor.
 
         Raises:
             ConfigurationError: If a range's ends are swapped.
@@ -245,7 +244,7 @@ class RandomStream:
         return torch.from_numpy(low).to(device), torch.from_numpy(width).to(device)
 
     def _bits_numpy(self, num: int, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return the same as :meth:`bits`, uint64: NumPy takes a third of torch's time here."""
+        """Return the result of :meth:`bits` as uint64: NumPy takes a third of torch's time here."""
         if num not in self._steps:
             self._steps[num] = np.arange(1, num + 1, dtype=np.uint64) * np.uint64(GAMMA)
         before = self._count(num)
@@ -254,7 +253,7 @@ class RandomStream:
         return mix_numpy(keys + (self._steps[num] + start))
 
     def _count(self, num: int) -> int:
-        """Return how many outputs of this tick precede the next ``num``, and count these."""
+        """Count the next ``num`` outputs of this tick; return how many precede them."""
         if self._tick != self._source.tick:
             self._tick, self._drawn = self._source.tick, 0
         self._drawn += num
@@ -278,7 +277,7 @@ class RandomStream:
 
 
 class _Draws(NamedTuple):
-    """Draws of one stream within a tick; what it has drawn before in this tick tells them apart."""
+    """Draws of one stream within a tick, identified by the number of draws before them."""
 
     stream: RandomStream
     before: int
@@ -288,17 +287,17 @@ class _Draws(NamedTuple):
 
 
 class DrawsAhead:
-    """All draws of a tick in one batch, where each operation is a kernel to be launched.
+    """All draws of a tick in one batch, for devices where each operation launches a kernel.
 
-    A step draws what the step before it drew; what differs is drawn by itself. The numbers are the
-    same either way.
+    A step usually repeats the draws of the step before; others are drawn separately. The numbers
+    are the same either way.
     """
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Make nothing ahead until a tick has shown what is drawn: the streams' keys changed."""
+        """Draw nothing ahead until a tick has shown what is needed: the streams' keys changed."""
         self._tick = -1
         self._asked: list[_Draws] = []
         self._planned: list[_Draws] = []
@@ -306,7 +305,7 @@ class DrawsAhead:
         self._ready: dict[_Draws, torch.Tensor] = {}
 
     def start(self, tick: int, offset: torch.Tensor | int) -> None:
-        """Draw for ``tick`` what the tick before drew, unless that has been done.
+        """Repeat for ``tick`` the draws of the tick before, unless that has been done.
 
         Args:
             tick: The draw counter.
@@ -324,17 +323,17 @@ class DrawsAhead:
             self._ready |= group.draw(offset)
 
     def take(self, draws: _Draws) -> torch.Tensor | None:
-        """Return what was made ahead, ``(num_envs, num)``, if that has been; it is given once."""
+        """Return draws that were made ahead, ``(num_envs, num)``, if any; each only once."""
         self._asked.append(draws)
         return self._ready.pop(draws, None)
 
 
 class _Group(NamedTuple):
-    """Draws that are made by the same operations. Rows are columns of draws, each in one piece."""
+    """Draws made by the same operations. Each row is a column of draws, contiguous."""
 
     draws: list[_Draws]
     states: torch.Tensor
-    """Those of tick 0, int64 ``(k, num_envs)``."""
+    """SplitMix64's states in tick 0, int64 ``(k, num_envs)``."""
     low: torch.Tensor | None
     """``(k, 1)``; None: plain bits."""
     width: torch.Tensor | None

@@ -1,4 +1,4 @@
-"""What is simulated: the scene of a task, and compiling its model."""
+"""The scene of a task, and compiling its model."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ class SceneCfg:
     """MJCF or URDF file: a path, ``package:path/inside/it.xml``, or ``menagerie:robot``."""
     ground: Literal["auto", True, False] = "auto"
     """Whether to add a floor at height 0, a light and a camera. ``auto``: to a file that holds
-    nothing but a robot that moves freely; light and camera only where it has none."""
+    only a robot that moves freely; light and camera only if it has none."""
     floating_base: Literal["auto", True, False] = "auto"
     """Whether the robot's topmost body moves freely. ``auto``: as an MJCF file says; in URDF, which
     cannot say so, unless it has a link called ``world``."""
     init_state: InitialStateCfg | None = None
-    """Where episodes start, before what events add; null: the file's keyframe ``home``, else its
-    zero pose."""
+    """Start state of episodes, before events change it; null: the file's keyframe ``home``, else
+    its zero pose."""
     actuators: dict[str, AnyActuatorCfg] | None = None
     """Actuator models for groups of joints, in place of the file's; null: the file's alone."""
     disable_gravity: list[str] | None = None
-    """Bodies whose weight is carried, by regular expressions that match in full; null: none."""
+    """Bodies without weight, by regular expressions that match in full; null: none."""
     terrain: TerrainCfg | None = None
     """Generated ground in place of the floor; null: the floor."""
 
 
 _FRAMES = {"body_ipos", "body_iquat"}
-"""Fields with which a body's centre of mass may leave its frame."""
+"""Fields that may move a body's centre of mass away from its frame."""
 
 
 def build_model(
@@ -67,7 +67,7 @@ def build_model(
 def build_spec(
     cfg: SceneCfg, dt: float | None = None, model_fields: Iterable[str] = ()
 ) -> tuple[mujoco.MjSpec, mujoco.MjModel]:
-    """Return the scene of ``cfg``, and what it compiles to; see :func:`build_model`."""
+    """Return the scene of ``cfg``, and its compiled model; see :func:`build_model`."""
     path = find_model(cfg.model)
     spec = read_spec(path)
     if dt is not None:
@@ -93,13 +93,13 @@ def build_spec(
 
 
 def allow_moved_centres(spec: mujoco.MjSpec) -> None:
-    """Keep MuJoCo from compiling lone bodies so that their centre of mass must be their origin."""
+    """Compile lone bodies so that their centre of mass may later leave their origin."""
     for body in spec.bodies:
         body.simple = 0
 
 
 def load_model(source: str) -> mujoco.MjModel:
-    """Compile the model that ``source`` names, as it is in the file.
+    """Compile the model that ``source`` names, unchanged.
 
     Args:
         source: See :func:`envlab.envs.model_files.find_model`.

@@ -24,9 +24,9 @@ def multi_agent_to_single_agent(
     """Return ``env`` as one agent, under Isaac Lab's name for it.
 
     Args:
-        env: The environment; from here on, step and reset the returned one only.
-        state_as_observation: Whether the one agent observes the state that a central critic would
-            see, in place of all agents' observations.
+        env: The environment; afterwards, step and reset only the returned one.
+        state_as_observation: Whether the agent observes the state for a central critic instead of
+            all agents' observations.
 
     Raises:
         ConfigurationError: If there is no such state.
@@ -37,10 +37,9 @@ def multi_agent_to_single_agent(
 class SingleAgentEnv(BatchedEnv):
     """All agents of a :class:`DirectMarlEnv` as one.
 
-    The one observation, ``policy``, and the one action join those of the agents, in the order of
-    ``possible_agents``; the reward is their sum. An episode is terminated if all agents are, and
-    truncated if they are done otherwise. Everything else is the inner environment's own: attributes
-    that are not found here are looked up there.
+    The single observation, ``policy``, and the single action join those of the agents, in the order
+    of ``possible_agents``; the reward is their sum. An episode is terminated if all agents are, and
+    truncated if they are done otherwise. All other attributes are those of the inner environment.
 
     Attributes:
         env: The inner environment.

@@ -1,6 +1,6 @@
-"""SplitMix64, a generator whose n-th output is reached at once, in torch and in NumPy.
+"""SplitMix64, a generator whose n-th output is computed directly, in torch and in NumPy.
 
-Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014. Its n-th output
+Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014. The n-th output
 is a hash of ``key + n * GAMMA``.
 """
 
@@ -32,12 +32,12 @@ def mix(values: torch.Tensor) -> torch.Tensor:
 
 
 def _mix_upper(values: torch.Tensor) -> torch.Tensor:
-    """Return the same but for the lower 33 bits, which the last step alone completes."""
+    """Return the same except for the lower 33 bits, which only the last step completes."""
     values = (values ^ shift_right(values, 30)) * signed(_MULTIPLIER_1)
     return (values ^ shift_right(values, 27)) * signed(_MULTIPLIER_2)
 
 
-# Made once: a reset draws few numbers at a time, and each conversion takes as long as one.
+# Made once: a reset draws few numbers at a time, and a conversion takes as long as a draw.
 _U27, _U30, _U31, U40 = (np.uint64(shift) for shift in (27, 30, 31, 40))
 _U_MULTIPLIER_1, _U_MULTIPLIER_2 = np.uint64(_MULTIPLIER_1), np.uint64(_MULTIPLIER_2)
 

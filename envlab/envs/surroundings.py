@@ -1,4 +1,4 @@
-"""What a file with only a robot lacks: a base that moves, a floor, a light, a camera, and a sky."""
+"""Additions to a file with only a robot: a base that moves, a floor, a light, a camera, a sky."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DISTANCE = 1.6
 def set_floating_base(
     spec: mujoco.MjSpec, floating: Literal["auto", True, False], auto: bool | None
 ) -> None:
-    """Give the robot's topmost body a free joint, or take it away.
+    """Give the robot's topmost body a free joint, or remove it.
 
     Args:
         spec: The model; it is changed.
         floating: Whether it moves freely, or ``auto``.
-        auto: What ``auto`` means for this file; None: what the file says.
+        auto: Meaning of ``auto`` for this file; None: as the file has it.
 
     Raises:
         ConfigurationError: If there is no body that could be freed.
@@ -53,16 +53,16 @@ def set_floating_base(
 
 
 def stands_in_nothing(spec: mujoco.MjSpec) -> bool:
-    """Tell whether the world has no geom of its own and something moves freely."""
+    """Return whether the world has no geom of its own and something moves freely."""
     return not list(spec.worldbody.geoms) and any(joint.type == _FREE for joint in spec.joints)
 
 
 def add_surroundings(spec: mujoco.MjSpec, model: mujoco.MjModel) -> None:
-    """Add a floor at height 0, and where the file has none, a light and a camera.
+    """Add a floor at height 0, and a light and a camera if the file has none.
 
     Args:
         spec: The model; it is changed.
-        model: It, compiled: where the robot is.
+        model: The same, compiled, to find the robot.
     """
     body = robot_body(spec)
     body_id = -1 if body is None else body.id  # lost as soon as the model is changed
@@ -80,7 +80,7 @@ def add_surroundings(spec: mujoco.MjSpec, model: mujoco.MjModel) -> None:
 
 
 def add_sky(spec: mujoco.MjSpec) -> None:
-    """Add a sky where the file has none: pictures are black there otherwise. Nothing feels it."""
+    """Add a sky if the file has none, as pictures are black there otherwise. It is only visual."""
     skybox = mujoco.mjtTexture.mjTEXTURE_SKYBOX
     if any(texture.type == skybox for texture in spec.textures):
         return
@@ -116,13 +116,13 @@ def _add_floor(spec: mujoco.MjSpec) -> None:
 
 
 def _add_camera(body: mujoco.MjsBody, body_id: int, model: mujoco.MjModel) -> None:
-    """Add a camera that follows the robot's centre of mass from where it looks at it now."""
+    """Add a camera that looks at the robot's centre of mass now, and follows it."""
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     offset = _DISTANCE * model.stat.extent * _VIEW / np.linalg.norm(_VIEW)
     right = np.cross(-offset, [0.0, 0.0, 1.0])
     up = np.cross(right, -offset)
-    # Into the frame of the body that carries it.
+    # Into the frame of the body that carries the camera.
     rotation = data.xmat[body_id].reshape(3, 3).T
     eye = rotation @ (data.subtree_com[body_id] + offset - data.xpos[body_id])
     body.add_camera(

@@ -1,8 +1,8 @@
 """Terms of a task in one line: ``reward(mdp.joint_pos_limits, -1.0, soft_limit_factor=0.95)``.
 
 Isaac Lab's spelling of the same is ``RewardTermCfg(func=mdp.joint_pos_limits, weight=-1.0,
-params={"soft_limit_factor": 0.95})``; a task may mix both. Functions that have parameters called
-``clip``, ``scale`` or ``time_out`` themselves need the latter.
+params={"soft_limit_factor": 0.95})``; a task may mix both. Functions with parameters of their own
+called ``clip``, ``scale`` or ``time_out`` need the latter.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def at_reset(func: Callable[..., Any], /, **params: Any) -> EventTermCfg:
 def at_intervals(
     interval_range_s: tuple[float, float], func: Callable[..., Any], /, **params: Any
 ) -> EventTermCfg:
-    """Return an event that happens again and again, after a random time from a range in s."""
+    """Return an event that recurs, each time after a random time from a range in s."""
     return EventTermCfg(
         func=func, mode="interval", interval_range_s=interval_range_s, params=params
     )

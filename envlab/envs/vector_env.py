@@ -28,8 +28,8 @@ from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab.sim.threads import SMALL_BATCH, OneThread
 
 BYTES = {False: (500, 60), True: (200, 35)}
-"""What an environment takes at least, and for each number of its state, its actions and its
-sensors: with MuJoCo, and by closed forms. Measured on Cartpole, Ant and the quadcopter."""
+"""Bytes of an environment, and of each number in its state, actions and sensors, at least: with
+MuJoCo, and by closed forms. Measured on Cartpole, Ant and the quadcopter."""
 _SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 
 
@@ -37,20 +37,20 @@ class VectorEnv(BatchedEnv):
     """``num_envs`` copies of one MuJoCo model that are stepped together.
 
     Use :class:`envlab.envs.DirectEnv`, :class:`envlab.envs.ManagerEnv` or, for several agents,
-    :class:`envlab.envs.DirectMarlEnv`. Beside those of :class:`BatchedEnv` there are
+    :class:`envlab.envs.DirectMarlEnv`. In addition to those of :class:`BatchedEnv` there are
 
     Attributes:
         cfg: The task's configuration.
         sim: The physics.
-        env_origins: Where each environment is in the shared world, in m, ``(num_envs, 3)``; zero
-            but on generated terrain.
+        env_origins: Each environment's origin in the shared world, in m, ``(num_envs, 3)``; zero
+            except on generated terrain.
         terrain: Generated ground, with the level of each environment; None on a plane.
-        staged_wrenches: External wrenches that events ask for, applied after the resets.
+        staged_wrenches: External wrenches from events, applied after the resets.
         constants: Tensors that terms derive from the model once and keep, by a key of theirs.
-        derived: What terms share of a state, and ``sim.num_changes`` when it was computed.
+        derived: Results that terms share, and ``sim.num_changes`` when they were computed.
         default_qpos: Positions of the pose in which episodes start, ``(1, nq)``.
-        default_qpos_rows: The same once for each environment, ``(num_envs, nq)``: to subtract as
-            many rows takes a third of the time of subtracting one.
+        default_qpos_rows: The same for each environment, ``(num_envs, nq)``: subtracting as many
+            rows takes a third of the time of subtracting one.
         reset_qpos: Positions that a reset will write, ``(num_envs, nq)``; reset terms edit it.
         reset_qvel: Velocities that a reset will write, ``(num_envs, nv)``.
     """
@@ -60,7 +60,7 @@ class VectorEnv(BatchedEnv):
     _recording: Recording | None = None
     _is_outdated = False
     is_rehearsing = False
-    """Whether steps are made only to be recorded, and will be taken back."""
+    """Whether steps are made only to be recorded, and will be undone."""
 
     @property
     def physics_dt(self) -> float:
@@ -91,7 +91,7 @@ class VectorEnv(BatchedEnv):
             return super().step(actions)
 
     def nominal(self, name: str) -> torch.Tensor:
-        """Return the shared model's own values of a field, float32, as they were compiled."""
+        """Return the shared model's own values of a field, float32, as compiled."""
         if name not in self._nominal:
             # Kept, because a copy to a GPU in every reset would make the reset wait.
             self._nominal[name] = torch.as_tensor(
@@ -129,7 +129,7 @@ class VectorEnv(BatchedEnv):
         }
 
     def record_anew(self) -> None:
-        """Have steps recorded anew from the next one on, since they read other numbers then."""
+        """Record steps anew from the next one on, because they will read other values."""
         self._is_outdated = True
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -152,9 +152,9 @@ class VectorEnv(BatchedEnv):
     def picture(self, index: int = 0, *, height: int = 360, width: int = 640) -> np.ndarray:
         """Return a picture of one environment, uint8 ``(height, width, 3)``.
 
-        What is shown beside bodies, such as goals, is environment 0's and in its picture only. So
-        are sizes and colours that are randomised at startup, in all pictures: poses come with the
-        data, and these with the model.
+        Anything shown in addition to bodies, such as goals, is environment 0's and only in its
+        picture. Sizes and colours that are randomised at startup are environment 0's in all
+        pictures, because they come from the model, while poses come from the data.
         """
         if self._renderer is None or (self._renderer.height, self._renderer.width) != (
             height,
@@ -179,10 +179,10 @@ class VectorEnv(BatchedEnv):
             self._renderer.close()
             self._renderer = None
 
-    # What subclasses define ---------------------------------------------------------------------
+    # For subclasses to define ---------------------------------------------------------------------
 
     def _simulation_cfg(self, cfg: EnvCfg) -> SimulationCfg:
-        """Return the settings of the physics, with what the task's parts need of it."""
+        """Return the settings of the physics, including those that the task's parts need."""
         return cfg.sim
 
     def _setup(self) -> None:
@@ -193,24 +193,24 @@ class VectorEnv(BatchedEnv):
         raise NotImplementedError
 
     def _reset_envs(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
-        """Edit ``reset_qpos`` and ``reset_qvel`` and forget what belongs to the ended episodes.
+        """Edit ``reset_qpos`` and ``reset_qvel`` and drop the state of the ended episodes.
 
-        Isaac Lab's ``_reset_idx``, with a mask in place of indices, which a GPU need not count.
+        Isaac Lab's ``_reset_idx``, with a mask instead of indices, which a GPU need not count.
 
         Args:
             mask: Environments to reset, bool ``(num_envs,)``.
-            count: How many these are, at least 1; a number on a CPU, else 0-d.
+            count: Their number, at least 1; a plain number on a CPU, else 0-d.
 
         Returns:
-            What to log: means over the episodes that end, numbers or 0-d.
+            The log: means over the episodes that end, numbers or 0-d.
         """
         return {}
 
     def add_markers(self, scene: mujoco.MjvScene) -> None:
-        """Add what pictures show of environment 0 beside its bodies, such as goals."""
+        """Add markers of environment 0 to its pictures, such as goals."""
 
     def _task_state(self) -> dict[str, Any]:
-        """Return what the task itself remembers between steps, as CPU copies."""
+        """Return the task's own memory between steps, as CPU copies."""
         return {}
 
     def _set_task_state(self, state: Mapping[str, Any]) -> None:
@@ -259,13 +259,13 @@ class VectorEnv(BatchedEnv):
             self._record_steps(asked=f"env.graph={self.cfg.graph}", is_required=is_required)
 
     def _record_steps(self, new_graphs: NewGraphs = cuda_graphs, **options: Any) -> None:
-        """Have steps recorded; see :class:`Recording`."""
+        """Record steps; see :class:`Recording`."""
         self._recording = Recording(self._recorded_transition, new_graphs, **options)
         self._recorded_actions = self.actions.clone()
         self.random.keep_offset()
 
     def _recorded_transition(self) -> Step:
-        # A clone, so that a task that keeps self.actions has this step's and not the next one's.
+        # A clone, so that a task that keeps self.actions has this step's, not the next one's.
         self.actions = self._recorded_actions.clone()
         return super()._transition()
 
@@ -286,7 +286,7 @@ class VectorEnv(BatchedEnv):
         return obs, reward, terminated, truncated, info
 
     def _branches(self) -> AbstractContextManager[None]:
-        """Return a context in which a step that is compiled is the same each time."""
+        """Return a context in which a compiled step is the same each time."""
         return _branches_of_compiled() if self._is_compiled else nullcontext()
 
     def _run_recorded(self, recording: Recording) -> Step:
@@ -298,9 +298,9 @@ class VectorEnv(BatchedEnv):
         return step
 
     def _record_ahead(self, recording: Recording) -> None:
-        """Record with steps that are taken back, so that each that counts is a compiled one.
+        """Record with steps that are undone, so that each step that counts is a compiled one.
 
-        It rounds in another way, so that a resumed run would not be as it was.
+        A compiled step rounds differently, so a resumed run would not repeat the original.
 
         Raises:
             SimulationError: If the step cannot be compiled.
@@ -309,7 +309,7 @@ class VectorEnv(BatchedEnv):
         others = {
             name: one for name, one in vars(self).items() if not isinstance(one, torch.Tensor)
         }
-        del others["_log_names"], others["_latest_log"]  # the recording's own, as those tensors
+        del others["_log_names"], others["_latest_log"]  # the recording's own, like those tensors
         self.is_rehearsing = True
         with Undo() as undo:
             while not recording.is_made:
@@ -317,7 +317,7 @@ class VectorEnv(BatchedEnv):
                 self.common_step_counter += 1
                 self._run_recorded(recording)
         self._recording, self.is_rehearsing = None, False
-        self.set_state(state)  # without that what was recorded is forgotten
+        self.set_state(state)  # without forgetting the recording
         undo.restore()
         self.__dict__.update(others)
         self.sim.set_state(state["sim"])  # NumPy's part, which undo does not know
@@ -338,7 +338,7 @@ class VectorEnv(BatchedEnv):
         )
 
     def _prepare(self) -> None:
-        """Make what the steps and resets of any task need beside the simulation."""
+        """Create what all tasks need for steps and resets in addition to the simulation."""
         model, cfg = self.sim.model, self.cfg
         key = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY, "home")
         qpos = model.qpos0 if key < 0 else model.key_qpos[key]
@@ -365,7 +365,7 @@ class VectorEnv(BatchedEnv):
 
     def _restart(self, seed: int) -> None:
         if self._recording is not None:
-            self._recording.forget()  # it has the keys of the streams
+            self._recording.forget()  # it contains the keys of the streams
         super()._restart(seed)
         if self.terrain is not None:
             self.terrain.restart()
@@ -390,7 +390,7 @@ class VectorEnv(BatchedEnv):
     def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
         torch._foreach_copy_([self.reset_qpos, self.reset_qvel], self._default_state)
         if isinstance(count, torch.Tensor):
-            count = count.clamp(min=1)  # a GPU is not asked whether there are any
+            count = count.clamp(min=1)  # without asking a GPU whether there are any
         with kept_rows(mask):
             log = self._reset_envs(mask, count)
             self._delays.draw(mask)
@@ -411,6 +411,6 @@ class VectorEnv(BatchedEnv):
 
 @contextmanager
 def _branches_of_compiled() -> Iterator[None]:
-    """Do the same operations in each step; outside inference mode, which hides some from watch."""
+    """Run the same operations in each step; without inference mode, which hides some from watch."""
     with as_on_a_gpu(), torch.inference_mode(False), torch.no_grad():
         yield

@@ -1,4 +1,4 @@
-"""External wrenches that wait until the resets of a step are done, which would end them."""
+"""External wrenches that wait for the resets of a step, which would end them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envlab.sim.simulation import Simulation
 
 
 class StagedWrenches:
-    """What events ask for in a step, for some environments each."""
+    """Wrenches that events request in a step, for some environments each."""
 
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
@@ -28,7 +28,7 @@ class StagedWrenches:
         self._staged.append((mask, body_ids, torch.cat((force, torque), dim=2)))
 
     def apply(self) -> None:
-        """Write what was added to the simulation, where it stays until the next reset."""
+        """Write the added wrenches to the simulation, where they stay until the next reset."""
         for mask, body_ids, wrench in self._staged:
             kept = self._sim.xfrc_applied[:, self._sim.body_index(body_ids)]
             force, torque = torch.where(mask[:, None, None], wrench, kept).split(3, dim=2)
@@ -36,5 +36,5 @@ class StagedWrenches:
         self._staged.clear()
 
     def forget(self) -> None:
-        """Drop what was added."""
+        """Drop the added wrenches."""
         self._staged.clear()

@@ -18,7 +18,7 @@ class ActorCfg:
     hidden_dims: list[PositiveInt] = field(default_factory=lambda: [128, 128])
     """Sizes of the hidden layers, each with a LayerNorm and SiLU."""
     init_std: PositiveFloat = 0.25
-    """Deviation before tanh that actions begin with."""
+    """Initial deviation of actions before tanh."""
 
 
 @dataclass(kw_only=True)
@@ -28,9 +28,9 @@ class CriticCfg:
     hidden_dims: list[PositiveInt] = field(default_factory=lambda: [128, 128])
     """Sizes of the hidden layers, each with a LayerNorm and SiLU."""
     distributional: bool = True
-    """Whether they tell how returns are distributed (C51) or their mean alone."""
+    """Whether they estimate the distribution of returns (C51) or only the mean."""
     num_atoms: Annotated[int, Range(at_least=2)] = 51
-    """Returns that the distribution is spread over, at equal distances."""
+    """Number of returns in the support of the distribution, at equal distances."""
     v_max: PositiveFloat = 5.0
     """Largest and, negative, least of these, in units of the running returns' spread."""
 
@@ -42,52 +42,52 @@ class ReplayCfg:
     size: PositiveInt = 524_288
     """Transitions of all environments of the process; Ant's take 0.5 kB each."""
     is_saved: bool = True
-    """Whether checkpoints hold it. Without it they are small, and a resumed run fills it anew, so
-    that it is not the unbroken run."""
+    """Whether checkpoints contain it. Without it they are small, but a resumed run refills it, and
+    so differs from an uninterrupted run."""
 
 
 @dataclass(kw_only=True)
 class AlgorithmCfg:
-    """How networks learn (``agent.algorithm.*``)."""
+    """Learning of the networks (``agent.algorithm.*``)."""
 
     name: Literal["sac", "td3"] = "sac"
-    """``sac``: a Gaussian policy whose entropy is held by a temperature. ``td3``: a deterministic
-    policy that explores by noise, as in FastTD3 (arXiv 2505.22642)."""
+    """``sac``: a Gaussian policy whose entropy is controlled by a temperature. ``td3``: a
+    deterministic policy that explores by noise, as in FastTD3 (arXiv 2505.22642)."""
     learning_rate: PositiveFloat = 1e-3
-    """Of AdamW, for all networks and the temperature."""
+    """Learning rate of AdamW, for all networks and the temperature."""
     weight_decay: NonNegativeFloat = 1e-3
     batch_size: PositiveInt = 256
-    """Transitions behind an update, over all processes."""
+    """Transitions for an update, over all processes."""
     updates_per_step: PositiveInt = 1
     """Updates of the critics after each step of all environments."""
     policy_frequency: PositiveInt = 2
-    """Updates of the critics for one of the policy."""
+    """Updates of the critics for each update of the policy."""
     gamma: UnitInterval = 0.99
     n_step: PositiveInt = 1
-    """Rewards that are summed before the critic is asked."""
+    """Number of rewards summed before the critic's value."""
     tau: UnitInterval = 0.05
     """How far target critics move towards the critics in an update."""
     q_reduction: Literal["min", "mean"] = "min"
-    """How two critics are joined: the lesser (SAC, TD3), or their mean, as FastSAC has it for
+    """Combination of the two critics: the lesser (SAC, TD3), or their mean, as in FastSAC for
     batches of 8,192. With small batches Ant learns more slowly from the mean, and falls more often
     (docs/libraries.md)."""
     symmetry: bool = False
-    """Whether every second transition of a batch is taken in the robot's mirror, left for right
+    """Whether every second transition of a batch is mirrored, left for right
     (:mod:`envlab.envs.mirror`)."""
     init_temperature: PositiveFloat = 0.01
-    """What a nat of entropy is worth at first, in rewards as the critics see them."""
+    """Initial value of a nat of entropy, in rewards as the critics see them."""
     target_std: PositiveFloat = 0.15
     """The temperature is learned so that the entropy is that of Gaussian actions of this deviation,
-    where actions lie in -1 to 1."""
+    for actions between -1 and 1."""
     noise_std_min: NonNegativeFloat = 0.001
-    """Only ``td3``: least deviation of the noise that explores. Each environment draws its own,
+    """Only ``td3``: least deviation of the exploration noise. Each environment draws its own,
     uniformly up to ``noise_std_max``, for each episode. Both are FastTD3's."""
     noise_std_max: NonNegativeFloat = 0.4
-    """Only ``td3``: largest deviation of the noise that explores."""
+    """Only ``td3``: largest deviation of the exploration noise."""
     target_noise_std: NonNegativeFloat = 0.001
     """Only ``td3``: deviation of the noise on the target policy's actions; FastTD3's (TD3: 0.2)."""
     target_noise_clip: NonNegativeFloat = 0.5
-    """Only ``td3``: largest such noise, as in TD3 and FastTD3."""
+    """Only ``td3``: limit of this noise, as in TD3 and FastTD3."""
 
     def __post_init__(self) -> None:
         if self.noise_std_min > self.noise_std_max:
@@ -101,9 +101,9 @@ class AlgorithmCfg:
 class FastSacCfg(BasicAgentCfg):
     """Configuration of FastSAC for a task.
 
-    The defaults are for a CPU; docs/libraries.md has what Ant learns with them. FastSAC's own, for
+    The defaults are for a CPU; docs/libraries.md has Ant's results with them. FastSAC's own, for
     4,096 environments on a GPU, are 8 updates of 8,192 transitions, the critics' mean, layers of
-    512 for the policy and of 768 for critics, and a rate of 3e-4.
+    512 for the policy and of 768 for critics, and a learning rate of 3e-4.
     """
 
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("algorithm.learning_rate",)
@@ -114,22 +114,22 @@ class FastSacCfg(BasicAgentCfg):
     """Steps of each environment in an iteration; statistics are pooled after each iteration."""
     max_iterations: PositiveInt = 3000
     save_interval: PositiveInt = 1_000_000
-    """Iterations between two checkpoints; they hold the replay memory, so time rules instead."""
+    """Iterations between two checkpoints, which contain the replay memory; time rules instead."""
     keep_checkpoints: Annotated[int, Range(at_least=0)] = 1
     warmup_steps: PositiveInt = 10
-    """Steps of the environments before the first update, and more where these are less than a
+    """Steps of the environments before the first update, and more if these are less than a
     batch."""
     action_limit: PositiveFloat = 1.0
-    """Largest action, where the task's own have no bounds."""
+    """Largest action, if the task's own have no bounds."""
     joint_limits: bool = False
-    """Whether targets of joints reach as far as the joints do, from where action 0 holds them to
-    the farther of their limits, in place of ``action_limit``. So has holosoma 0.0.3 them, which
-    FastSAC comes from."""
+    """Whether targets of joints cover the joints' range, from the position at action 0 to the
+    farther limit, instead of ``action_limit``. This is the rule of holosoma 0.0.3, FastSAC's
+    code."""
     init_at_random_ep_len: bool = True
-    """Whether the first episodes are taken for already begun, at random steps."""
+    """Whether the first episodes begin at random steps, as if already running."""
     precision: Precision = "float32"
-    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it. FastSAC
-    has bfloat16, on GPUs."""
+    """Number format of hidden layers; ``auto``: bfloat16 if every process supports it. FastSAC uses
+    bfloat16, on GPUs."""
     actor: ActorCfg = field(default_factory=ActorCfg)
     """The policy's network."""
     critic: CriticCfg = field(default_factory=CriticCfg)
@@ -137,7 +137,7 @@ class FastSacCfg(BasicAgentCfg):
     replay: ReplayCfg = field(default_factory=ReplayCfg)
     """The replay memory."""
     algorithm: AlgorithmCfg = field(default_factory=AlgorithmCfg)
-    """How they learn."""
+    """Learning of the networks."""
 
     def batch_of(self, world_size: int) -> int:
         """Return a process's part of a batch.
@@ -154,10 +154,10 @@ class FastSacCfg(BasicAgentCfg):
         return size // world_size
 
     def first_update(self, num_envs: int, world_size: int) -> int:
-        """Return the step that the first update follows, in which as much as a batch is stored.
+        """Return the step after which the first update follows, when a full batch is stored.
 
         Raises:
-            ConfigurationError: If a batch is larger than the replay memory ever is.
+            ConfigurationError: If a batch is larger than the replay memory.
         """
         needed = -(-self.batch_of(world_size) // num_envs)
         if needed > self.replay.size // num_envs:
@@ -171,5 +171,5 @@ class FastSacCfg(BasicAgentCfg):
 
 
 def default_cfg(flags: Flags) -> FastSacCfg:
-    """Return the configuration without a task's values: the same, whatever the flags."""
+    """Return the configuration without a task's values, the same for all flags."""
     return FastSacCfg()

@@ -1,4 +1,4 @@
-"""What FastSAC cannot train, refused before anything is built; and how far actions go."""
+"""Refusal of what FastSAC cannot train, before anything is built; and the range of actions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from envlab.fast_sac.cfg import FastSacCfg
 
 
 def check_supported(cfg: FastSacCfg, env: BatchedEnv) -> None:
-    """Refuse environments that this configuration cannot train on.
+    """Refuse environments on which this configuration cannot train.
 
     Raises:
-        ConfigurationError: Naming what stands in the way, and what to do.
+        ConfigurationError: Naming the obstacle, and what to do.
     """
     if not isinstance(env.single_action_space, spaces.Box):
         raise ConfigurationError(
@@ -34,11 +34,11 @@ def check_supported(cfg: FastSacCfg, env: BatchedEnv) -> None:
 def action_range(env: BatchedEnv, cfg: FastSacCfg) -> tuple[torch.Tensor, torch.Tensor]:
     """Return half the width and the middle of the actions' range, ``(num_actions,)`` each.
 
-    It is the task's own, or where that has no bounds, from ``-agent.action_limit`` to
-    ``agent.action_limit``, or as far as joints go (``agent.joint_limits``).
+    It is the task's own range, or if that has no bounds, from ``-agent.action_limit`` to
+    ``agent.action_limit``, or the joints' range (``agent.joint_limits``).
 
     Raises:
-        ConfigurationError: If the latter is asked for, but actions are no targets of joints.
+        ConfigurationError: If the latter is set, but actions are not targets of joints.
     """
     space = env.single_action_space
     assert isinstance(space, spaces.Box)

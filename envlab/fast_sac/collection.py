@@ -1,4 +1,4 @@
-"""Steps of all environments with a policy that explores, for the replay memory."""
+"""Steps of all environments with an exploring policy, for the replay memory."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ class Transitions(NamedTuple):
     """A step of all environments."""
 
     before: dict[str, torch.Tensor]
-    """What actor and critics observed before it, by name, ``(num_envs, size)``."""
+    """Observations of actor and critics before it, by name, ``(num_envs, size)``."""
     actions: torch.Tensor
-    """As the policy draws them, -1 to 1, ``(num_envs, num_actions)``."""
+    """The policy's actions, -1 to 1, ``(num_envs, num_actions)``."""
     rewards: torch.Tensor
     """``(num_envs,)``, as are the next two."""
     terminated: torch.Tensor
     """Whether the episode failed, bool."""
     truncated: torch.Tensor
-    """Whether it was cut, bool."""
+    """Whether it was truncated, bool."""
     after: dict[str, torch.Tensor]
-    """What the step led to, by name: where an episode ended, its last observation."""
+    """Observations after it, by name: where an episode ended, its last one."""
 
 
 class Rollout(NamedTuple):
-    """Steps that were collected beside learning."""
+    """Steps collected in parallel with learning."""
 
     steps: list[Transitions]
     log: StepLog
-    """What the loop is to be told of them."""
+    """Information on them for the loop."""
 
     def state(self) -> dict[str, Any]:
-        """Return what must survive a resume, on the CPU."""
+        """Return the state that a resume needs, on the CPU."""
         steps = [transitions._asdict() for transitions in self.steps]
         return {"steps": copied(steps, torch.device("cpu")), "log": self.log.state()}
 
     @classmethod
     def of(cls, state: Mapping[str, Any], context: DistributedContext) -> Rollout:
-        """Return the rollout of which :meth:`state` returned this."""
+        """Return the rollout whose :meth:`state` this is."""
         steps = copied(list(state["steps"]), context.device)
         log = StepLog(context)
         log.set_state(state["log"])
@@ -55,10 +55,10 @@ class Rollout(NamedTuple):
 
 
 class Collector:
-    """Takes the steps. Where it collects beside learning, its policy is a copy.
+    """Takes the steps. If it collects in parallel with learning, its policy is a copy.
 
     Attributes:
-        noise: What a deterministic policy explores by; None for one that draws its actions.
+        noise: Exploration noise of a deterministic policy; None for one that draws its actions.
     """
 
     def __init__(
@@ -70,15 +70,15 @@ class Collector:
         noise: ExplorationNoise | None,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Take no step yet.
+        """Prepare; no step is taken yet.
 
         Args:
             env: The environments.
-            groups: Observation groups by the names that learning has for them.
+            groups: Observation groups by their names in learning.
             action_range: Half the width of the actions' range, and its middle.
-            policy: The policy, and what scales its observations.
-            noise: What a deterministic policy explores by.
-            generator: What actions are drawn from; None: the process's.
+            policy: The policy, and the scaler of its observations.
+            noise: Exploration noise of a deterministic policy.
+            generator: Generator of actions; None: the process's.
         """
         self._env, self._groups, self._generator = env, groups, generator
         self._half_width, self._middle = action_range
@@ -86,7 +86,7 @@ class Collector:
         self.noise = noise
 
     def follow(self, actor: Actor, scaler: ObsScaler) -> None:
-        """Go on, where the policy is a copy, with one that is as the learner's is now."""
+        """If the policy is a copy, update it to the learner's current one."""
         self._actor.load_state_dict(actor.state_dict())
         self._scaler.load_state_dict(scaler.state_dict())
 
@@ -101,7 +101,7 @@ class Collector:
         actions = (drawn * self._half_width + self._middle).to(env.device)
         obs, rewards, terminated, truncated, info = env.step(actions)
         after = self._named(obs)
-        if "final_obs" in info:  # what the step led to, where a new episode has begun
+        if "final_obs" in info:  # the state after the step, where a new episode has begun
             final = self._named(info["final_obs"])
             is_final = info["_final_obs"].to(drawn.device).unsqueeze(1)
             after = {name: torch.where(is_final, final[name], after[name]) for name in after}
@@ -115,6 +115,6 @@ class Collector:
         return Transitions(before, drawn, rewards, terminated, truncated, after)
 
     def _named(self, obs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Return copies of what actor and critics observe: environments reuse their tensors."""
+        """Return copies of actor's and critics' observations: environments reuse their tensors."""
         device = self._actor.mean.weight.device
         return {name: obs[group].to(device, copy=True) for name, group in self._groups.items()}

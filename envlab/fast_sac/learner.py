@@ -40,21 +40,21 @@ from envlab.training.session import Session
 logger = logging.getLogger(__name__)
 
 BETAS = (0.9, 0.95)
-"""Of AdamW, as in FastSAC: what gradients were is forgotten sooner."""
+"""Betas of AdamW, as in FastSAC: past gradients are forgotten sooner."""
 
 
 class FastSacLearner(Learner):
     """See :class:`envlab.learner.Learner`.
 
     Attributes:
-        actor: The policy, in ``DistributedDataParallel`` where there are several ranks.
+        actor: The policy, in ``DistributedDataParallel`` if there are several ranks.
         critics: The critics and the temperature, likewise.
         collector: Takes the steps.
         replay: This rank's replay memory.
-        scalers: Of observations by name, pooled over ranks.
-        reward_scaler: Of rewards, likewise.
-        half_width: Of the actions' range, ``(num_actions,)``.
-        middle: Of the same.
+        scalers: Scalers of observations by name, pooled over ranks.
+        reward_scaler: The scaler of rewards, likewise.
+        half_width: Half the width of the actions' range, ``(num_actions,)``.
+        middle: The middle of the range.
     """
 
     def __init__(self, env: BatchedEnv, cfg: FastSacCfg, context: DistributedContext) -> None:
@@ -178,7 +178,7 @@ class FastSacLearner(Learner):
 
     @contextlib.contextmanager
     def _steps(self, on_step: OnStep) -> Iterator[Iterable[Transitions]]:
-        """Lend the steps of an iteration: taken one by one, or collected ahead."""
+        """Provide the steps of an iteration: taken one by one, or collected ahead."""
         if self._overlap is None:
             yield (self.collector.step(on_step) for _ in range(self._cfg.num_steps_per_env))
             return
@@ -192,7 +192,7 @@ class FastSacLearner(Learner):
         return Rollout(steps, log)
 
     def _learn(self) -> None:
-        """Update the networks; transitions are drawn and scaled for all updates at once."""
+        """Update the networks; transitions for all updates are drawn and scaled together."""
         algorithm, size = self._cfg.algorithm, self._batch_size
         batch = self.replay.sample(algorithm.updates_per_step * size)
         if self._mirror is not None:
@@ -219,7 +219,7 @@ class FastSacLearner(Learner):
         )
 
     def _update(self, batch: Batch) -> None:
-        """Take a gradient step of critics and temperature, and now and then of the policy."""
+        """Take a gradient step of critics and temperature, and sometimes of the policy."""
         algorithm = self._cfg.algorithm
         is_least = algorithm.q_reduction == "min"
         with torch.no_grad():
@@ -256,7 +256,7 @@ class FastSacLearner(Learner):
 
     def _update_policy(self, batch: Batch, temperature: torch.Tensor, is_least: bool) -> None:
         actions, log_probs = self.actor(batch.obs)
-        self._critics.requires_grad_(False)  # their gradients would be thrown away
+        self._critics.requires_grad_(False)  # their gradients would be discarded
         loss = policy_loss(
             self._critics, batch.critic_obs, actions, log_probs, temperature, is_least=is_least
         )
@@ -273,7 +273,7 @@ class FastSacLearner(Learner):
         self._losses.setdefault(name, []).append(value.detach())
 
     def _take_losses(self) -> dict[str, float]:
-        """Return the iteration's mean losses; a device is read once."""
+        """Return the iteration's mean losses; the device is read only once."""
         means = [torch.stack(values).mean() for values in self._losses.values()]
         read = torch.stack(means).tolist() if means else []
         names = list(self._losses)
@@ -281,7 +281,7 @@ class FastSacLearner(Learner):
         return dict(zip(names, read, strict=True))
 
     def _warn_beyond_v_max(self, losses: Mapping[str, float]) -> None:
-        """Warn once where returns leave the range that the critics' distributions can express."""
+        """Warn once if returns leave the range of the critics' distributions."""
         v_max = self._cfg.critic.v_max
         low, high = losses.get("return_min", 0.0), losses.get("return_max", 0.0)
         if self._has_warned or not self._cfg.critic.distributional or max(-low, high) <= v_max:

@@ -1,7 +1,7 @@
-"""Batches of which every second transition is the robot's mirror image.
+"""Batches in which every second transition is mirrored.
 
-Mirroring half of a batch costs no time, unlike adding the image to it, and has the same gradient in
-the mean.
+Mirroring half of a batch costs no time, unlike adding mirror images to it, and has the same
+gradient on average.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from envlab.fast_sac.replay import Batch
 
 
 def mirrored(batch: Batch, mirror: Mirror, groups: Mapping[str, str]) -> Batch:
-    """Return a batch with every second transition in the mirror.
+    """Return a batch with every second transition mirrored.
 
     Args:
-        batch: Transitions, raw.
-        mirror: The environment's.
+        batch: Raw transitions.
+        mirror: The environment's mirror.
         groups: The observation groups of ``obs`` and, if critics see others, ``critic_obs``.
     """
     obs = mirror.obs[groups["obs"]]
@@ -35,7 +35,7 @@ def mirrored(batch: Batch, mirror: Mirror, groups: Mapping[str, str]) -> Batch:
 
 
 def check_mirror(mirror: Mirror, half_width: torch.Tensor, middle: torch.Tensor) -> None:
-    """Refuse bounds of actions that are others in the mirror.
+    """Refuse bounds of actions that change in the mirror.
 
     Raises:
         ConfigurationError: Naming them.

@@ -18,7 +18,7 @@ NUM_CRITICS = 2
 
 
 class Actor(nn.Module):
-    """A deterministic policy, TD3's: actions are -1 to 1."""
+    """TD3's deterministic policy: actions are -1 to 1."""
 
     def __init__(self, num_obs: int, num_actions: int, cfg: ActorCfg) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Actor(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return actions, ``(batch, num_actions)``, and their log densities, ``(batch,)``.
 
-        What a policy without a density returns in their place, 0, has no effect on any loss.
+        A policy without a density returns 0 instead, which has no effect on any loss.
         """
         actions = self.best(obs)
         return actions, actions.new_zeros(len(actions))
@@ -44,7 +44,7 @@ class Actor(nn.Module):
 
 
 class GaussianActor(Actor):
-    """SAC's: a Gaussian squashed by tanh."""
+    """SAC's policy: a Gaussian squashed by tanh."""
 
     def __init__(self, num_obs: int, num_actions: int, cfg: ActorCfg) -> None:
         super().__init__(num_obs, num_actions, cfg)
@@ -60,7 +60,7 @@ class GaussianActor(Actor):
 
         Args:
             obs: ``(batch, num_obs)``.
-            generator: What to draw from; None: the process's.
+            generator: Generator of the draws; None: the process's.
         """
         features = self.body(obs)
         low, high = LOG_STD
@@ -70,7 +70,7 @@ class GaussianActor(Actor):
 
 
 def _small_head(num_inputs: int, num_outputs: int) -> nn.Linear:
-    """Return a layer that begins near zero, the same in all states."""
+    """Return a layer with outputs near zero at first, the same in all states."""
     head = nn.Linear(num_inputs, num_outputs)
     with torch.no_grad():
         head.weight.mul_(0.01)
@@ -79,7 +79,7 @@ def _small_head(num_inputs: int, num_outputs: int) -> nn.Linear:
 
 
 class Critics(nn.Module):
-    """Two critics; and the temperature, learned with them."""
+    """Two critics and the temperature, which is learned with them."""
 
     def __init__(
         self, num_obs: int, num_actions: int, cfg: CriticCfg, init_temperature: float
@@ -98,7 +98,7 @@ class Critics(nn.Module):
     def forward(
         self, obs: torch.Tensor, actions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what each critic says, ``(2, batch, num_atoms or 1)``, and the log temperature."""
+        """Return each critic's output, ``(2, batch, num_atoms or 1)``, and the log temperature."""
         return self.judge(obs, actions), self.log_temperature
 
     def judge(self, obs: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
@@ -108,17 +108,17 @@ class Critics(nn.Module):
         return judged
 
     def values(self, judged: torch.Tensor) -> torch.Tensor:
-        """Return the mean returns that :meth:`judge` speaks of, ``(2, batch)``."""
+        """Return the mean returns for the output of :meth:`judge`, ``(2, batch)``."""
         if judged.shape[2] == 1:
             return judged.squeeze(2)
         return judged.softmax(dim=2) @ self.atoms
 
 
 class PairedLayers(nn.Sequential):
-    """Layers of both critics, one critic's after the other's.
+    """Layers of both critics, computed one critic after the other.
 
-    As one operation of both each, they take a quarter longer from batches of 1,024 on: libraries
-    multiply two matrices faster than a batch of two, and normalise and scale in one pass.
+    Joint operations for both take a quarter longer from batches of 1,024 on: libraries multiply two
+    matrices faster than a batch of two, and normalise and scale in one pass.
     """
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -130,7 +130,7 @@ class PairedLayers(nn.Sequential):
 
 
 class PairedLinear(nn.Module):
-    """A linear layer of both critics; a hidden one has a LayerNorm and SiLU behind it."""
+    """A linear layer of both critics; a LayerNorm and SiLU follow a hidden one."""
 
     def __init__(self, num_inputs: int, num_outputs: int, *, normalised: bool) -> None:
         super().__init__()

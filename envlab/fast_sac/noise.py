@@ -1,4 +1,4 @@
-"""TD3's noise: on the actions that explore, and on those that target values are computed for."""
+"""TD3's noise: on exploring actions, and on the actions for target values."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from envlab.fast_sac.cfg import AlgorithmCfg
 
 
 class ExplorationNoise:
-    """Gaussian noise of which each environment has its own deviation for each episode.
+    """Gaussian noise with a deviation for each environment and episode.
 
-    Seo et al., "FastTD3" (arXiv 2505.22642), whose code draws it from torch's generator likewise.
+    Seo et al., "FastTD3" (arXiv 2505.22642), whose code also draws it from torch's generator.
 
     Attributes:
-        deviations: Of each environment's noise, ``(num_envs, 1)``.
+        deviations: Deviation of each environment's noise, ``(num_envs, 1)``.
     """
 
     def __init__(
@@ -23,7 +23,7 @@ class ExplorationNoise:
         device: torch.device,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Draw the first deviations; everything is drawn from a generator, or the process's."""
+        """Draw the first deviations; all draws are from ``generator``, or the process's."""
         self._least, self._largest = cfg.noise_std_min, cfg.noise_std_max
         self._generator = generator
         self.deviations = self._drawn(torch.empty(num_envs, 1, device=device))

@@ -1,4 +1,4 @@
-"""What the networks are to minimise, for one batch."""
+"""The networks' losses for one batch."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def target_values(
     *,
     is_least: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return what critics are to learn of a batch, and the mean returns that it stands for.
+    """Return the critics' targets for a batch, and the mean returns of these.
 
     Args:
         critics: The target critics.
-        rewards: With what entropy is worth, ``(batch,)``.
-        discounts: What the next states' values count, ``(batch,)``.
+        rewards: Including the value of entropy, ``(batch,)``.
+        discounts: Factors of the next states' values, ``(batch,)``.
         obs: Next observations of the critics, ``(batch, size)``.
-        actions: The policy's, there, ``(batch, num_actions)``.
-        is_least: Whether the critic with the lesser value is believed; otherwise both are, by half.
+        actions: The policy's actions there, ``(batch, num_actions)``.
+        is_least: Whether the critic with the lesser value counts; otherwise both count, by half.
 
     Returns:
         Returns, ``(batch,)``, or the weights of C51's atoms, ``(batch, num_atoms)``; and returns,
@@ -52,10 +52,10 @@ def project(
     Bellemare et al., "A Distributional Perspective on Reinforcement Learning" (2017), algorithm 1.
 
     Args:
-        weights: Of the returns, ``(batch, num_atoms)``.
+        weights: Weights of the returns, ``(batch, num_atoms)``.
         rewards: ``(batch,)``.
         discounts: ``(batch,)``.
-        atoms: Returns at equal distances, rising, ``(num_atoms,)``.
+        atoms: Returns at equal distances, ascending, ``(num_atoms,)``.
     """
     moved = rewards.unsqueeze(1) + discounts.unsqueeze(1) * atoms
     place = (moved.clamp(atoms[0], atoms[-1]) - atoms[0]) / (atoms[1] - atoms[0])
@@ -72,7 +72,7 @@ def critic_loss(judged: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
     Args:
         judged: ``(2, batch, num_atoms or 1)``.
-        target: What :func:`target_values` returns.
+        target: The first result of :func:`target_values`.
     """
     if judged.shape[2] == 1:
         return 0.5 * (judged.squeeze(2) - target).square().mean(dim=1).sum()
@@ -88,12 +88,12 @@ def policy_loss(
     *,
     is_least: bool,
 ) -> torch.Tensor:
-    """Return what the policy is to minimise: what its entropy costs, less its value.
+    """Return the policy's loss: the cost of its entropy, minus its value.
 
     Args:
         critics: The critics, which do not learn from it.
         obs: Observations of the critics, ``(batch, size)``.
-        actions: Drawn there, ``(batch, num_actions)``, with gradients.
+        actions: Actions drawn there, ``(batch, num_actions)``, with gradients.
         log_probs: Their log densities, ``(batch,)``, with gradients.
         temperature: 0-d.
         is_least: Whether the lesser value counts, otherwise the mean.

@@ -1,4 +1,4 @@
-"""Playing a policy that FastSAC trained, and exporting it."""
+"""Playing and exporting a policy that FastSAC trained."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FastSacPlayer:
 
 
 class _Policy(nn.Module):
-    """From raw observations to the best actions as the environment takes them."""
+    """Maps raw observations to the best actions in the environment's range."""
 
     def __init__(self, learner: FastSacLearner) -> None:
         super().__init__()

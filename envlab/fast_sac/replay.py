@@ -17,17 +17,17 @@ class Batch(NamedTuple):
     obs: torch.Tensor
     critic_obs: torch.Tensor
     actions: torch.Tensor
-    """As the policy draws them, -1 to 1."""
+    """The policy's actions, -1 to 1."""
     rewards: torch.Tensor
     """Discounted sums of up to ``n_step`` rewards, ``(size,)``."""
     discounts: torch.Tensor
-    """What the value of the next state counts, ``(size,)``: 0 where the episode has failed."""
+    """Factors of the next state's value, ``(size,)``: 0 where the episode has failed."""
     next_obs: torch.Tensor
     next_critic_obs: torch.Tensor
 
 
 class Replay:
-    """Rings of the last steps, raw: they are normalised when they are drawn."""
+    """Ring buffers of the last steps, raw: they are normalised when they are drawn."""
 
     def __init__(
         self,
@@ -41,17 +41,17 @@ class Replay:
         device: torch.device,
         num_sharing: int = 1,
     ) -> None:
-        """Make room.
+        """Allocate the memory.
 
         Args:
             size: Transitions of all environments.
-            num_envs: Environments.
+            num_envs: Number of environments.
             sizes: Sizes of the observations ``obs`` and, if critics see others, ``critic_obs``.
             num_actions: Size of an action.
             gamma: Discount of a step.
-            n_step: Rewards that are summed.
-            device: Where it lies.
-            num_sharing: Processes that each have one there, and share what is free.
+            n_step: Number of summed rewards.
+            device: Its device.
+            num_sharing: Number of processes that each have one there, and share the free memory.
 
         Raises:
             ConfigurationError: If it is too short for ``n_step``, or does not fit.
@@ -84,11 +84,11 @@ class Replay:
             name: torch.zeros(rows, width, device=device) for name, width in widths.items()
         }
         self.num_added = 0
-        """Steps that were added so far."""
+        """Number of steps added so far."""
 
     @property
     def num_held(self) -> int:
-        """Steps that it holds of each environment."""
+        """Number of stored steps of each environment."""
         return min(self.num_added, self._num_steps)
 
     def add(
@@ -107,8 +107,8 @@ class Replay:
             actions: ``(num_envs, num_actions)``.
             rewards: ``(num_envs,)``.
             terminated: Whether the episode failed, bool.
-            truncated: Whether it was cut, bool.
-            after: What the step led to: where an episode ended, its last observation.
+            truncated: Whether it was truncated, bool.
+            after: Observations after the step: where an episode ended, its last one.
         """
         start = self.num_added % self._num_steps * self._num_envs
         rows = slice(start, start + self._num_envs)
@@ -124,7 +124,7 @@ class Replay:
         """Draw transitions uniformly, with replacement, from torch's generator."""
         held, device = self.num_held, self._tensors["actions"].device
         steps = min(self._n_step, held)
-        # The youngest steps have not had n rewards yet.
+        # The latest steps do not have n rewards yet.
         age = torch.randint(steps - 1, held, (size,), device=device)
         step = torch.remainder(self.num_added - 1 - age, self._num_steps)
         env = torch.randint(self._num_envs, (size,), device=device)
@@ -152,7 +152,7 @@ class Replay:
         )
 
     def state(self) -> dict[str, torch.Tensor | int]:
-        """Return what it holds, on the CPU."""
+        """Return its contents, on the CPU."""
         rows = self.num_held * self._num_envs
         held = {name: values[:rows].cpu().clone() for name, values in self._tensors.items()}
         return {"num_added": self.num_added, **held}

@@ -1,6 +1,6 @@
-"""Statistics of all ranks by which observations and rewards are scaled when they are learned from.
+"""Statistics of all ranks that scale observations and rewards for learning.
 
-They change at the end of an iteration, on all ranks alike.
+They change at the end of an iteration, equally on all ranks.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.statistics import RunningMoments
 
 EPSILON = 1e-2
-"""Added to deviations, as in FastTD3: what hardly varies is not blown up."""
+"""Added to deviations, as in FastTD3, so that nearly constant values are not blown up."""
 
 
 class ObsScaler(RunningMoments):
-    """Makes observations zero on average, with a deviation of one."""
+    """Scales observations to a mean of zero and a deviation of one."""
 
     shift: torch.Tensor
     factor: torch.Tensor
@@ -37,15 +37,15 @@ class ObsScaler(RunningMoments):
 
 
 class RewardScaler(RunningMoments):
-    """Makes the returns of episodes so far as large as critics expect, whatever a task's rewards.
+    """Scales rewards so that running returns have the size that critics expect, in any task.
 
     Lee et al., "Hyperspherical Normalization for Scalable Deep Reinforcement Learning" (SimbaV2,
-    2025): rewards are divided by the deviation of the running discounted returns, or by their
-    largest over ``v_max`` where that is more, so that a distribution within ``v_max`` holds them.
+    2025): rewards are divided by the deviation of the running discounted returns, or by the
+    largest over ``v_max`` if that is more, so that a distribution within ``v_max`` covers them.
 
     Attributes:
-        largest: Largest running return of all ranks, without sign, 0-d.
-        factor: What rewards are multiplied by, 0-d.
+        largest: Largest magnitude of the running returns of all ranks, 0-d.
+        factor: Factor of rewards, 0-d.
     """
 
     largest: torch.Tensor
@@ -60,11 +60,11 @@ class RewardScaler(RunningMoments):
     def returns(
         self, before: torch.Tensor, rewards: torch.Tensor, ended: torch.Tensor
     ) -> torch.Tensor:
-        """Return running discounted returns, ``(num_envs,)``, and start anew where one ended.
+        """Return running discounted returns, ``(num_envs,)``; they restart where an episode ended.
 
         Args:
-            before: Those before the step, which are updated in place.
-            rewards: Of the step, ``(num_envs,)``.
+            before: Returns before the step, which are updated in place.
+            rewards: Rewards of the step, ``(num_envs,)``.
             ended: Whether the episode ended, bool ``(num_envs,)``.
         """
         before.mul_(self._gamma).add_(rewards)

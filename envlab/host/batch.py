@@ -1,4 +1,4 @@
-"""A batch of Gymnasium environments in this process, which reads and writes rows of arrays."""
+"""A batch of Gymnasium environments in this process that reads and writes rows of arrays."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Ended = list[tuple[int, dict[str, float]]]
 
 @dataclass(frozen=True)
 class Arrays:
-    """What environments and their caller share, a row for each environment."""
+    """Data shared by environments and their caller, a row for each environment."""
 
     actions: np.ndarray
-    """To step with, ``(num_envs, num_actions)``."""
+    """Actions for the step, ``(num_envs, num_actions)``."""
     observations: np.ndarray
-    """Of the new episode where one ended, ``(num_envs, *shape)``."""
+    """Observations, of the new episode where one ended, ``(num_envs, *shape)``."""
     final_observations: np.ndarray
-    """Of the states in which episodes ended, valid where they did, ``(num_envs, *shape)``."""
+    """Last observations of episodes, valid where one ended, ``(num_envs, *shape)``."""
     rewards: np.ndarray
     """Float32 ``(num_envs,)``."""
     terminated: np.ndarray
@@ -44,11 +44,11 @@ class Arrays:
     failed: np.ndarray
     """Whether observation or reward was not finite, which terminates, bool ``(num_envs,)``."""
     mask: np.ndarray
-    """Which to reset, bool ``(num_envs,)``."""
+    """Environments to reset, bool ``(num_envs,)``."""
     seeds: np.ndarray
-    """What to seed those with, int64 ``(num_envs,)``."""
+    """Seeds for these resets, int64 ``(num_envs,)``."""
     elapsed: np.ndarray
-    """Steps that episodes are told to have had, int64 ``(num_envs,)``."""
+    """Steps of the episodes so far, to be set, int64 ``(num_envs,)``."""
 
     @staticmethod
     def layout(
@@ -72,12 +72,12 @@ class Arrays:
 
     @staticmethod
     def size(layout: dict[str, tuple[tuple[int, ...], Any]]) -> int:
-        """Return how many bytes the arrays take together."""
+        """Return the total size of the arrays in bytes."""
         return sum(_padded(shape, dtype) for shape, dtype in layout.values())
 
     @classmethod
     def on(cls, memory: Any, layout: dict[str, tuple[tuple[int, ...], Any]]) -> Arrays:
-        """Return arrays that lie one after the other in a writable buffer."""
+        """Return arrays placed one after the other in a writable buffer."""
         arrays, offset = {}, 0
         for name, (shape, dtype) in layout.items():
             count = math.prod(shape)
@@ -96,13 +96,13 @@ class Batch(Protocol):
     arrays: Arrays
 
     def reset(self) -> None:
-        """Start new episodes where ``mask`` says, with ``seeds``; write ``observations``."""
+        """Start new episodes according to ``mask``, with ``seeds``; write ``observations``."""
 
     def step(self) -> Ended:
-        """Step with ``actions``, reset what ended, and write all results."""
+        """Step with ``actions``, reset environments that ended, and write all results."""
 
     def set_elapsed(self) -> None:
-        """Tell time limits that episodes have had ``elapsed`` steps."""
+        """Set the steps counted by time limits to ``elapsed``."""
 
     def render(self) -> Any:
         """Return a picture of environment 0."""
@@ -115,8 +115,8 @@ class LocalBatch:
     """A :class:`Batch` in this process, one environment after the other.
 
     Gymnasium's ``SyncVectorEnv`` takes a little longer (CPU time of a step of 16: LunarLander 0.77
-    against 0.69 ms, HalfCheetah 1.08 against 0.94), resets what ended before anybody can see that
-    it is not finite, and keeps its results to itself, from where a worker would have to copy them.
+    versus 0.69 ms, HalfCheetah 1.08 versus 0.94), resets environments before non-finite values can
+    be detected, and keeps its results in its own memory, from where a worker would have to copy.
     """
 
     def __init__(
@@ -125,10 +125,10 @@ class LocalBatch:
         """Make the environments.
 
         Args:
-            maker: Makes one.
-            arrays: A row for each.
+            maker: Makes an environment.
+            arrays: Arrays with a row for each.
             first_env: Global index of the first, for messages.
-            render_mode: Of the first; the others are never rendered.
+            render_mode: Render mode of the first; the others are never rendered.
         """
         self.arrays, self._name, self._first_env = arrays, maker.spec.id, first_env
         self._envs: list[gymnasium.Env[Any, Any]] = []
@@ -188,7 +188,7 @@ class LocalBatch:
             raise self._failure(row, "reset", error) from error
 
     def _end_failed(self) -> None:
-        """Terminate what is no longer finite, at reward 0 and with an observation of zeros."""
+        """Terminate environments with non-finite values, at reward 0 and with zeros observed."""
         arrays, failed = self.arrays, self.arrays.failed
         np.logical_not(np.isfinite(arrays.rewards), out=failed)
         if arrays.observations.dtype != np.uint8 and not np.isfinite(arrays.observations).all():
@@ -200,7 +200,7 @@ class LocalBatch:
         arrays.truncated[arrays.terminated] = False
 
     def _failure(self, row: int, what: str, error: Exception) -> SimulationError:
-        """Return which environment failed, and where; its traceback goes to the log."""
+        """Return the error that names the failed environment; its traceback goes to the log."""
         logger.error("What gym:%s raised:", self._name, exc_info=error)
         return SimulationError(
             f"Environment {self._first_env + row} of gym:{self._name} failed in {what}() "
@@ -218,7 +218,7 @@ def find_time_limit(env: Any) -> TimeLimit[Any, Any] | None:
 
 
 def measure_step_s(env: gymnasium.Env[Any, Any]) -> float:
-    """Return how long a step of an environment takes, in seconds; it is stepped for that."""
+    """Return the time of a step of an environment, in seconds, by stepping it."""
     env.action_space.seed(0)
     env.reset(seed=0)
     start = time.perf_counter()

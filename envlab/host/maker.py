@@ -1,4 +1,4 @@
-"""Making one of Gymnasium's environments, and saying in a sentence why it cannot be made."""
+"""Making one of Gymnasium's environments, with a one-sentence error if that fails."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 INSTALL = "pip install -c constraints.txt -e '.[gym]'"
 
 _QUIET = {
-    "PYGAME_HIDE_SUPPORT_PROMPT": "1",  # pygame greets on stdout
-    "SDL_VIDEODRIVER": "dummy",  # it complains of "error: XDG_RUNTIME_DIR" where no screen is
+    "PYGAME_HIDE_SUPPORT_PROMPT": "1",  # pygame prints a greeting
+    "SDL_VIDEODRIVER": "dummy",  # without a screen it reports "error: XDG_RUNTIME_DIR"
     "SDL_AUDIODRIVER": "dummy",
 }
 _PLAIN = (bool, int, float, str, type(None))
@@ -31,7 +31,7 @@ _PLAIN = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True, kw_only=True)
 class EnvMaker:
-    """All that it takes to make an environment, here or in another process."""
+    """Everything needed to make an environment, here or in another process."""
 
     spec: EnvSpec
     """The registration."""
@@ -40,14 +40,14 @@ class EnvMaker:
     max_episode_steps: int | None = None
     """Time limit in steps; None: the registration's."""
     tells_index: bool = False
-    """Whether each environment is told its global index, as the keyword ``index``."""
+    """Whether each environment gets its global index, as the keyword ``index``."""
 
     def make(self, render_mode: str | None = None, index: int = 0) -> gymnasium.Env[Any, Any]:
         """Return a new environment.
 
         Args:
             render_mode: None or ``rgb_array``.
-            index: Of the environment, over all processes.
+            index: Index of the environment, over all processes.
 
         Raises:
             ConfigurationError: If a package is missing, or it refuses its keywords.
@@ -83,7 +83,7 @@ class EnvMaker:
 
 
 def known_kwargs(spec: EnvSpec) -> dict[str, Any]:
-    """Return the keywords that an environment has defaults for, as far as they are plain values.
+    """Return the keywords for which an environment has defaults, if they are plain values.
 
     Raises:
         ConfigurationError: If a package that it imports is missing.
@@ -99,7 +99,7 @@ def known_kwargs(spec: EnvSpec) -> dict[str, Any]:
 
 
 def _load(spec: EnvSpec) -> Any:
-    """Return what makes an environment, imported, and keep what it imports from chattering."""
+    """Import and return an environment's constructor, without output from its packages."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     creator: Any = spec.entry_point
@@ -109,7 +109,7 @@ def _load(spec: EnvSpec) -> Any:
     except (DependencyNotInstalled, ImportError) as error:
         raise _not_imported(spec, error) from error
     if "mujoco" in sys.modules:
-        # Else each environment prints what MuJoCo has against its model, which is Gymnasium's.
+        # Else each environment prints MuJoCo's warnings about its model, which is Gymnasium's.
         sys.modules["mujoco"].set_mju_user_warning(_warn_once)
     return creator
 
@@ -142,6 +142,6 @@ def _is_plain(value: Any) -> bool:
 
 
 def _number(value: Any, annotation: str) -> Any:
-    """Return a default as what its annotation says: some floats are written as 0 or 2."""
+    """Return a default with the annotated type: some floats are written as 0 or 2."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return float(value) if is_whole and "float" in annotation else value

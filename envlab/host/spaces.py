@@ -1,4 +1,4 @@
-"""What crosses between Gymnasium's spaces and arrays: observations and actions of a batch."""
+"""Conversion of a batch's observations and actions between Gymnasium's spaces and arrays."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _TABLES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 class Observations:
-    """How an observation becomes a row of an array.
+    """Conversion of an observation to a row of an array.
 
-    An image (a ``Box`` of uint8 with three axes) keeps its shape, channels last; all else is
+    An image (a ``Box`` of uint8 with three axes) keeps its shape, channels last; everything else is
     flattened, as ``gymnasium.spaces.flatten`` does: choices become one-hot, parts are joined.
 
     Attributes:
-        space: What is observed.
+        space: The observation space.
         shape: Shape of a row.
         dtype: uint8 for an image, else float32.
     """
 
     def __init__(self, space: spaces.Space[Any]) -> None:
-        """Look at a space.
+        """Examine a space.
 
         Raises:
             ConfigurationError: If its observations have no fixed size.
@@ -64,7 +64,7 @@ class Observations:
 
 
 class Actions:
-    """How a row of an array becomes an action.
+    """Conversion of a row of an array to an action.
 
     Attributes:
         num: Size of a row.
@@ -76,7 +76,7 @@ class Actions:
     """
 
     def __init__(self, space: spaces.Space[Any]) -> None:
-        """Look at a space.
+        """Examine a space.
 
         Raises:
             ConfigurationError: If its actions are neither numbers nor choices.
@@ -113,7 +113,7 @@ class Actions:
         return np.clip(generator.standard_normal((num, self.num)), self.low, self.high)
 
     def read(self, row: np.ndarray) -> Any:
-        """Return the action of a row, a copy."""
+        """Return the action in a row, as a copy."""
         space = self._space
         if isinstance(space, spaces.Discrete):
             return int(row[0]) + int(space.start)

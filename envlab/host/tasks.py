@@ -35,7 +35,7 @@ class GymTask(Task):
 
     @property
     def experiment_name(self) -> str:
-        """Folder of the runs: the id, as far as a folder may be called so."""
+        """Folder of the runs: the id, in characters allowed for a folder."""
         return re.sub(r"[^\w.=,+-]+", "_", self.id.lower())
 
     def make(self, cfg: Any, **kwargs: Any) -> Any:
@@ -43,7 +43,7 @@ class GymTask(Task):
         return load_entry_point("envlab.envs.gym_bridge:GymEnv")(self.spec, cfg, **kwargs)
 
     def suited(self, cfg: Any) -> GymTask:
-        """Return this task with agent configurations for the actions that ``cfg`` leads to.
+        """Return this task with agent configurations for the kind of actions that ``cfg`` gives.
 
         Raises:
             ConfigurationError: If the environment cannot be made.
@@ -65,7 +65,7 @@ def find_gym_task(task_id: str) -> GymTask:
         import_named(module, task_id)
     known = gymnasium.registry
     if name not in known:
-        discover()  # so that envlab's own tasks are told from unknown ones
+        discover()  # to distinguish envlab's own tasks from unknown ones
     spec = known.get(name)
     if spec is None:
         names = [known_id for known_id in known if not _is_own(known[known_id])]
@@ -86,7 +86,7 @@ def find_gym_task(task_id: str) -> GymTask:
 
 
 def make_cfg(spec: EnvSpec) -> Any:
-    """Return the environment configuration of a registration, its keywords' defaults included.
+    """Return the environment configuration of a registration, including its keywords' defaults.
 
     Raises:
         ConfigurationError: If a package that it needs is missing.

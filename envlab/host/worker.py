@@ -1,4 +1,4 @@
-"""A worker process: environments of its own, which it steps when asked to."""
+"""A worker process with its own environments, which it steps on request."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def main(pipe: Connection, order: bytes, memory: int) -> None:
     """Serve until the connection is closed.
 
     Args:
-        pipe: To the parent.
+        pipe: Connection to the parent.
         order: The worker's :class:`Share`.
         memory: File descriptor of the shared arrays.
     """
-    # Signals that reach all processes of a job are the parent's, which ends us, or saves first.
+    # Signals sent to all processes of a job are for the parent, which ends us, or saves first.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
-    logging.getLogger("envlab").setLevel(logging.ERROR)  # the parent has said the rest
+    logging.getLogger("envlab").setLevel(logging.ERROR)  # the parent has logged the rest
     share: Share = cloudpickle.loads(order)
     arrays = Arrays.on(mmap.mmap(memory, 0), share.layout).rows(share.start, share.stop)
     batch = LocalBatch(share.maker, arrays, share.first_env, share.render_mode)

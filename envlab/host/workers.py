@@ -1,4 +1,4 @@
-"""Environments in worker processes, over memory that all of them share."""
+"""Environments in worker processes, over shared memory."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from envlab.host.worker import Share
 logger = logging.getLogger(__name__)
 
 WORTH_S = 1e-3
-"""A step of all environments that takes less in one process is never shared out."""
+"""A step of all environments that takes less in one process is never distributed."""
 CLOSE_S = 5.0
-"""How long workers may take to close their environments before they are killed."""
+"""Time limit of workers for closing their environments before they are killed."""
 
 
 def make_batch(
@@ -41,16 +41,16 @@ def make_batch(
     timeout_s: float = 120.0,
     render_mode: str | None = None,
 ) -> tuple[Batch, gymnasium.Env[Any, Any]]:
-    """Return environments, and a closed one that tells their spaces.
+    """Return environments, and a closed one that has their spaces.
 
     Args:
-        maker: Makes one.
-        num_envs: How many.
-        num_workers: Processes to step them in; 0: this one; None: measure what pays.
-        num_threads: Processor cores that this process may use, for that.
+        maker: Makes an environment.
+        num_envs: Number of environments.
+        num_workers: Processes that step them; 0: this one; None: measure whether workers pay.
+        num_threads: Processor cores that this process may use, for the measurement.
         first_env: Global index of the first one, for messages.
-        timeout_s: How long workers may take for a step, or to start.
-        render_mode: Of the first one.
+        timeout_s: Time limit of workers for a step, or to start.
+        render_mode: Render mode of the first one.
 
     Raises:
         ConfigurationError: If they cannot be made.
@@ -79,20 +79,20 @@ def make_batch(
 
 
 class WorkerBatch:
-    """A :class:`Batch` whose environments live in worker processes."""
+    """A :class:`Batch` whose environments are in worker processes."""
 
     def __init__(self, shares: list[Share], timeout_s: float) -> None:
         """Start the workers, and wait until all have made their environments.
 
         Args:
-            shares: What each is to do.
-            timeout_s: How long they may take for anything.
+            shares: Each worker's share.
+            timeout_s: Time limit of each of their answers.
 
         Raises:
-            EnvlabError: What a worker raised, or that one does not answer.
+            EnvlabError: If a worker raised one, or does not answer.
         """
         self._name = shares[0].maker.spec.id
-        # No name and no owner: it is gone when the last process that holds it is.
+        # No name and no owner: it is freed when the last process that holds it ends.
         memory = os.memfd_create("envlab_gymnasium")
         self._workers: list[_Worker] = []
         self._finish = weakref.finalize(self, end_all, self._workers, CLOSE_S)  # at exit, too
@@ -143,7 +143,7 @@ class WorkerBatch:
 
     @contextlib.contextmanager
     def _naming(self, worker: _Worker) -> Iterator[None]:
-        """Name the environments of a worker that fails."""
+        """Name the environments of a failing worker in its error."""
         try:
             yield
         except ChildError as error:
@@ -173,7 +173,7 @@ class _Worker(Child):
 
 
 def _step_s(model: gymnasium.Env[Any, Any], maker: EnvMaker) -> float:
-    """Return how long a step of one environment takes, in seconds.
+    """Return the time of a step of one environment, in seconds.
 
     Raises:
         SimulationError: If it fails.
@@ -187,7 +187,7 @@ def _step_s(model: gymnasium.Env[Any, Any], maker: EnvMaker) -> float:
 
 
 def _pays(workers: WorkerBatch, actions: np.ndarray, together_s: float) -> bool:
-    """Return whether workers step faster than one process does, and say so."""
+    """Return whether workers step faster than one process, and log the result."""
     arrays = workers.arrays
     arrays.mask[:], arrays.actions[:] = True, actions
     workers.reset()

@@ -1,4 +1,4 @@
-"""Motion clips: what a robot did, frame by frame, for policies that are to do the same."""
+"""Motion clips: a robot's motion, frame by frame, for policies that should follow it."""
 
 from envlab.motion.clip import MotionClip, fit_clip, resample_clip
 from envlab.motion.files import read_clip, read_csv, write_clip

@@ -1,4 +1,4 @@
-"""A motion clip, what must hold of it, its rate of frames, and which robot it is of."""
+"""A motion clip: its requirements, its frame rate, and fitting it to a robot."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from envlab.errors import ConfigurationError, did_you_mean
 
 _FASTEST_BODY = 30.0
-"""m/s; a hand in a sprint makes 15. What is faster is a gap in the recording."""
+"""m/s; a hand reaches 15 in a sprint. Faster motion is a gap in the recording."""
 _FASTEST_JOINT = 100.0
 """rad/s; motors of humanoids reach 40."""
 _UNIT = 1e-2
-"""By how much the length of a quaternion may differ from 1, for files of few digits."""
+"""Tolerance of a quaternion's length of 1, for files with few digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class MotionClip:
 
     @property
     def num_frames(self) -> int:
-        """Frames, ``T``."""
+        """Number of frames, ``T``."""
         return len(self.joint_pos)
 
     @property
@@ -62,7 +62,7 @@ class MotionClip:
 
         Raises:
             ConfigurationError: If it has fewer than two frames, values that are not finite,
-                quaternions that are no rotations, shapes that do not fit, or a gap in time.
+                quaternions that are not rotations, shapes that do not fit, or a gap in time.
         """
         self._check_shapes()
         for name in _ARRAYS:
@@ -99,7 +99,7 @@ class MotionClip:
                 raise self._refusal(f"it has {len(names)} {kind} names for {num} columns")
 
     def _check_speed(self, kind: str, moved: np.ndarray) -> None:
-        """Refuse a gap, by how far each body or joint moves between frames, ``(T - 1, k)``."""
+        """Refuse a gap, given the motion of each body or joint between frames, ``(T - 1, k)``."""
         limit, unit = (_FASTEST_BODY, "m") if kind == "body" else (_FASTEST_JOINT, "rad")
         frame, index = np.unravel_index(moved.argmax(), moved.shape)
         if moved[frame, index] * self.fps > limit:
@@ -130,15 +130,15 @@ def fit_clip(clip: MotionClip, model: mujoco.MjModel) -> MotionClip:
     """Return a clip with exactly the joints and bodies of a robot, in the model's order.
 
     A clip that names neither must have as many of both as the robot, as mjlab's files do; bodies
-    that the robot lacks are dropped, as other models of it have some for sensors.
+    that the robot lacks are dropped, because other models of it have some for sensors.
 
     Args:
         clip: The clip.
-        model: The robot, with whatever is around it.
+        model: The robot with its surroundings.
 
     Raises:
         ConfigurationError: If the clip lacks joints or has others, or if it names no bodies and has
-            another number of them.
+            a different number of them.
     """
     joints, bodies = robot_joints(model), robot_bodies(model)
     joint_columns = _columns(clip, "joint", clip.joint_names, clip.joint_pos.shape[1], joints)
@@ -160,9 +160,9 @@ def fit_clip(clip: MotionClip, model: mujoco.MjModel) -> MotionClip:
 
 
 def resample_clip(clip: MotionClip, fps: float) -> MotionClip:
-    """Return a clip at another rate, between whose frames it is interpolated.
+    """Return a clip at another rate, by interpolation between frames.
 
-    Orientations by slerp, all else linearly, as ``csv_to_npz`` of mjlab 1.6.0 does.
+    Orientations use slerp, everything else is linear, as in ``csv_to_npz`` of mjlab 1.6.0.
     """
     if abs(fps - clip.fps) < 1e-6 * fps:
         return clip
@@ -183,14 +183,14 @@ def resample_clip(clip: MotionClip, fps: float) -> MotionClip:
 
 
 def slerp(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return rotations between two, the shorter way.
+    """Return rotations between two others, the shorter way.
 
     Shoemake: "Animating rotation with quaternion curves", SIGGRAPH 1985.
 
     Args:
         first: Unit quaternions, ``(..., 4)``.
         second: Unit quaternions, ``(..., 4)``.
-        share: How far between them, 0 to 1, ``(...)``.
+        share: Position between them, 0 to 1, ``(...)``.
     """
     cosine = (first * second).sum(axis=-1)
     second = np.where(cosine[..., None] < 0.0, -second, second)
@@ -224,7 +224,7 @@ def _columns(
     num: int,
     wanted: Sequence[str],
 ) -> list[int]:
-    """Return where each of ``wanted`` is in a clip."""
+    """Return the index of each of ``wanted`` in a clip."""
     plural = {"joint": "joints", "body": "bodies"}[kind]
     if names is None:
         if num != len(wanted):

@@ -7,10 +7,10 @@
 - Isaac Lab 2.3's AMP: ``fps``, ``dof_names``, ``body_names``, ``dof_positions``,
   ``dof_velocities``, ``body_positions``, ``body_rotations``, ``body_linear_velocities`` and
   ``body_angular_velocities``.
-- CSV as of LAFAN1 retargeted to Unitree's robots: a row a frame, position of the root,
+- CSV as in LAFAN1 retargeted to Unitree's robots: a row for each frame, with the root's position,
   its orientation as (x, y, z, w), and the joints in the order of the model.
 
-All quaternions but the CSV's are (w, x, y, z). Reading runs no code: pickled arrays are refused.
+All quaternions except the CSV's are (w, x, y, z). Reading runs no code: pickled arrays are refused.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def find_clip(source: str) -> Path:
     """Return the file that ``source`` names: a path, or ``package:path/inside/it.npz``.
 
     Raises:
-        ConfigurationError: If there is no such file; of a folder, what is in it is said.
+        ConfigurationError: If there is no such file; for a folder, with its contents.
     """
     path = Path(source)
     package, colon, relative = source.partition(":")
@@ -80,7 +80,7 @@ def read_clip(source: str | Path) -> MotionClip:
     """Read a clip, see the module for the layouts.
 
     Raises:
-        ConfigurationError: If there is none, or it is of no known layout, or unfit for use.
+        ConfigurationError: If there is none, or its layout is unknown, or it is not usable.
     """
     path = find_clip(str(source))
     if path.suffix == ".csv":
@@ -94,16 +94,16 @@ def read_clip(source: str | Path) -> MotionClip:
 def read_csv(
     path: Path, model: mujoco.MjModel, fps: float, frames: tuple[int, int] | None = None
 ) -> MotionClip:
-    """Read a CSV of states and compute what its bodies do, see the module.
+    """Read a CSV of states and compute the motion of bodies, see the module.
 
     Args:
         path: The file, without a header.
         model: The robot, whose first joint is free.
-        fps: Frames per second, which the file does not say.
-        frames: First and last frame that are read, counted from 1, as mjlab's ``--line-range``.
+        fps: Frames per second, which the file does not contain.
+        frames: First and last frame to read, counted from 1, like mjlab's ``--line-range``.
 
     Raises:
-        ConfigurationError: If it is no table of numbers, or not of this robot.
+        ConfigurationError: If it is not a table of numbers, or not of this robot.
     """
     try:
         table = np.loadtxt(find_clip(str(path)), delimiter=",", ndmin=2)
@@ -130,7 +130,7 @@ def read_csv(
 
 
 def write_clip(clip: MotionClip, path: Path) -> None:
-    """Write a clip in mjlab's layout, with names, which mjlab does not read; never half a file.
+    """Write a clip atomically in mjlab's layout, with names, which mjlab does not read.
 
     Raises:
         ConfigurationError: If the file cannot be written.
@@ -152,7 +152,7 @@ def write_clip(clip: MotionClip, path: Path) -> None:
 
 
 def _check_states(path: Path, qpos: np.ndarray) -> None:
-    """Refuse what would make forward kinematics meaningless."""
+    """Refuse states for which forward kinematics would be meaningless."""
     bad = ~np.isfinite(qpos).all(axis=1)
     if bad.any():
         raise ConfigurationError(f"The motion {path} is not finite in frame {bad.argmax() + 1}.")

@@ -1,4 +1,4 @@
-"""Body states of a robot whose joints are known: forward kinematics by MuJoCo."""
+"""Body states of a robot from its joints: forward kinematics by MuJoCo."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from envlab.motion.clip import MotionClip, robot_bodies, robot_joints
 
 
 def clip_of_states(name: str, model: mujoco.MjModel, qpos: np.ndarray, fps: float) -> MotionClip:
-    """Return the clip of a robot that is in these states.
+    """Return the clip of a robot in these states.
 
-    Velocities are central differences, at both ends one-sided.
+    Velocities are central differences, one-sided at both ends.
 
     Args:
-        name: What the clip is called in messages.
+        name: Name of the clip in messages.
         model: The robot.
         qpos: ``(T, nq)``, with quaternions of length 1.
         fps: Frames per second.
@@ -49,7 +49,7 @@ def clip_of_states(name: str, model: mujoco.MjModel, qpos: np.ndarray, fps: floa
 
 
 def velocities(model: mujoco.MjModel, qpos: np.ndarray, fps: float) -> np.ndarray:
-    """Return ``qvel`` of states that follow one another, ``(T, nv)``, by central differences."""
+    """Return ``qvel`` of successive states, ``(T, nv)``, by central differences."""
     last = len(qpos) - 1
     qvel = np.empty((len(qpos), model.nv))
     for frame in range(len(qpos)):

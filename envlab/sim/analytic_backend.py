@@ -1,12 +1,12 @@
 """The ``analytic`` backend: batched torch dynamics of contact-free systems, on CPU and GPU.
 
 It has no solver: the accelerations of a cart-pole or a drone are formulas (``analytic_planar.py``,
-``analytic_free.py``) in figures that it reads from the compiled model, and its step is MuJoCo's. In
-float32 it stays within 1e-4 of MuJoCo's trajectories (``tests/sim/test_analytic_backend.py``).
+``analytic_free.py``) with constants from the compiled model, and its step is MuJoCo's. In float32
+it stays within 1e-4 of MuJoCo's trajectories (``tests/sim/test_analytic_backend.py``).
 
-The state is held as rows, ``(nq + nv, num_envs)``, over which each operation runs without strides;
-:attr:`AnalyticSimulation.data` shows it transposed. Every operation is elementwise, so that an
-environment's future does not depend on how many others there are.
+The state is stored as rows, ``(nq + nv, num_envs)``, on which each operation runs without strides;
+:attr:`AnalyticSimulation.data` shows it transposed. Every operation is elementwise, so an
+environment's future does not depend on the number of others.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class AnalyticSimulation(Simulation):
         self._gains = self._motors(motor_wrenches(model, links) if is_free else None)
         self.xfrc_applied = torch.zeros(num_envs, model.nbody, 6, device=device)
         self._pushed: list[int] = []
-        """Bodies that wrenches were applied to."""
+        """Bodies to which wrenches were applied."""
         self._threads = OneThread(device.type == "cpu" and self._state.numel() <= SMALL_BATCH)
         self._none_bad = torch.zeros(num_envs, dtype=torch.bool, device=device)
         self._set_constants()
@@ -162,7 +162,7 @@ class AnalyticSimulation(Simulation):
         # The norm is small only if all values are.
         if on_host(self.device) and float(torch.linalg.vector_norm(self._state)) < _STATE_MAX:
             return self._none_bad
-        return ~(self._state.abs().amax(dim=0) < _STATE_MAX)  # NaN is no less than anything
+        return ~(self._state.abs().amax(dim=0) < _STATE_MAX)  # NaN compares false
 
     def overflow(self) -> torch.Tensor:
         return self._none_bad
@@ -251,7 +251,7 @@ class AnalyticSimulation(Simulation):
 def _set_rows(
     values: torch.Tensor, rows: np.ndarray | torch.Tensor, new: torch.Tensor | None
 ) -> None:
-    """Write some environments: on a CPU indices, alone touched; else a mask, ``(num_envs, 1)``."""
+    """Write some environments: by indices on a CPU, else by a mask, ``(num_envs, 1)``."""
     if isinstance(rows, torch.Tensor):
         values.copy_(torch.where(rows, 0.0 if new is None else new, values))
     else:

@@ -43,9 +43,9 @@ class FreeBody:
         damping: torch.Tensor,
         armature: torch.Tensor,
     ) -> None:
-        """Compute what the equations need; see :meth:`PlanarChain.set_constants`.
+        """Compute the equations' constants; see :meth:`PlanarChain.set_constants`.
 
-        A free joint with damping or armature is refused before.
+        A free joint with damping or armature has been refused by then.
         """
         bodies = self._bodies
         mass, inertia = mass[:, bodies].double(), inertia[:, bodies].double()
@@ -62,8 +62,8 @@ class FreeBody:
         self._lightness = shared(1.0 / total)[0]
         self._centre = shared(centre)
         self._inertia, self._inverse = _square(about), _square(inverse)
-        # Columns of inertia plus time step times derivative of the gyroscopic torque, which is
-        # linear in the spin: for each element a constant, and factors of the spin's three parts.
+        # Columns of the inertia plus the time step times the derivative of the gyroscopic torque.
+        # It is linear in the spin: each element has a constant, and factors of the spin's parts.
         unit = _skew(eye)
         gyroscopic = unit @ about.unsqueeze(1) - _skew(about)
         gyroscopic = (self._implicit_dt * gyroscopic).permute(0, 3, 2, 1)
@@ -81,8 +81,8 @@ class FreeBody:
 
         Args:
             state: The 7 positions, then the 6 velocities, each ``(num_envs,)``.
-            forces: Of the actuators, force and torque at the origin, in the body's frame.
-            wrenches: From outside, on bodies.
+            forces: Force and torque of the actuators at the origin, in the body's frame.
+            wrenches: External wrenches on bodies.
         """
         position, quaternion = state[:3], state[3:7]
         velocity, spin = state[7:10], list(state[10:13])
@@ -95,7 +95,7 @@ class FreeBody:
             for i, value in enumerate(velocity)
         ]
         for index, change in enumerate(linear):
-            if not isinstance(change, float):  # the thrust of a drone is along one axis alone
+            if not isinstance(change, float):  # the thrust of a drone is along a single axis
                 axis = _axis(quaternion, index)
                 velocity = [dot((1.0, velocity[i]), (axis[i], change)) for i in range(3)]
         spin = [dot((1.0, spin[i]), (self._dt, turning[i])) for i in range(3)]
@@ -154,7 +154,7 @@ class FreeBody:
 
 
 def motor_wrenches(model: mujoco.MjModel, links: Sequence[Link]) -> np.ndarray:
-    """Return what one newton of each actuator does at the body's origin, ``(6, nu)``."""
+    """Return the wrench at the body's origin of one newton of each actuator, ``(6, nu)``."""
     data = reference(model)
     body = links[0].bodies[0]
     frame, origin = data.xmat[body].reshape(3, 3), data.xpos[body]
@@ -199,7 +199,7 @@ def _solve(columns: list[list[Value]], right: list[Value]) -> list[Value]:
 
 
 def _axis(quaternion: Sequence[Value], index: int) -> list[Value]:
-    """Return where an axis of the body points in the world, by its quaternion (w, x, y, z)."""
+    """Return an axis of the body in the world, from its quaternion (w, x, y, z)."""
     w, *vector = quaternion
     a, b, c = index, (index + 1) % 3, (index + 2) % 3
     along, right, left = vector[a], 2.0 * vector[b], 2.0 * vector[c]

@@ -1,7 +1,7 @@
-"""What the ``analytic`` backend reads in a compiled model, and what it refuses.
+"""Reading a compiled model for the ``analytic`` backend, and refusing unsupported ones.
 
 Two structures have dynamics in closed form here: a slide joint that carries one or two parallel
-hinges (cart-poles), and one free body (drones). All figures come from the compiled model.
+hinges (cart-poles), and one free body (drones). All constants come from the compiled model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from envlab.errors import SimulationError
 _JOINT, _SITE = int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_SITE)
 _JOINT_KINDS = {0: "free", 1: "ball", 2: "slide", 3: "hinge"}
 CHAINS = (["slide", "hinge"], ["slide", "hinge", "hinge"])
-"""Joints of the chains that are supported, from the world outwards."""
+"""Joints of the supported chains, from the world outwards."""
 
 _HARMLESS_FLAGS = sum(
     int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{name}"))
@@ -26,12 +26,12 @@ _HARMLESS_FLAGS = sum(
         *("FILTERPARENT", "SENSOR", "MIDPHASE", "AUTORESET", "NATIVECCD", "ISLAND", "MULTICCD"),
     )
 )
-"""``<option><flag>`` switches that change nothing where there are no constraints."""
+"""``<option><flag>`` switches that have no effect without constraints."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """Bodies that move as one, in the pose of ``qpos0``; the first of them has the joint."""
+    """Bodies that move together, in the pose of ``qpos0``; the first has the joint."""
 
     joint: int
     """Index of the joint that moves the link against the one before."""
@@ -43,7 +43,7 @@ def find_links(model: mujoco.MjModel) -> list[Link]:
     """Return the moving links of a supported model, from the world outwards.
 
     Raises:
-        SimulationError: Saying what the model has that the backend cannot do.
+        SimulationError: Naming the parts of the model that the backend does not support.
     """
     for problem in _problems(model):
         raise SimulationError(

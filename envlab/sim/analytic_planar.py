@@ -1,7 +1,7 @@
 """Closed-form dynamics of a slide joint that carries one or two hinged links, in a plane.
 
-Lagrange's equations in the angles of the links against the world, carried over to joint angles;
-then a semi-implicit step in which joint damping is implicit, as in MuJoCo's ``implicitfast`` and
+Lagrange's equations in the angles of the links against the world, converted to joint angles; then
+a semi-implicit step in which joint damping is implicit, as in MuJoCo's ``implicitfast`` and
 ``Euler``: ``(M + dt D) dv = dt f`` and ``dq = dt v`` with the new ``v``.
 
 Vectors of the plane are ``(u, w)``: u along the slide, w where a positive turn of a hinge takes u.
@@ -37,7 +37,7 @@ class PlanarChain:
         self._spans = [_round(anchors[i + 1] - anchors[i]) for i in range(1, len(links) - 1)]
         """From each hinge to the next one, in the pose of ``qpos0``."""
         self._arms = data.xipos @ self._plane.T
-        """From a body's own hinge to its centre of mass; of the cart's bodies, without meaning."""
+        """From a body's own hinge to its centre of mass; meaningless for the cart's bodies."""
         for number, link in enumerate(links):
             self._arms[list(link.bodies)] -= anchors[number]
         frames = data.ximat.reshape(-1, 3, 3)
@@ -54,7 +54,7 @@ class PlanarChain:
         damping: torch.Tensor,
         armature: torch.Tensor,
     ) -> None:
-        """Compute what the equations need; rows are 1, or ``num_envs`` where some are randomised.
+        """Compute the equations' constants; rows are 1, or ``num_envs`` if some are randomised.
 
         Args:
             mass: Of the bodies, kg, ``(rows, nbody)``.
@@ -107,7 +107,7 @@ class PlanarChain:
         Args:
             state: Joint positions, then velocities, each ``(num_envs,)``.
             forces: Of the actuators on each joint, N or N m.
-            wrenches: From outside, on bodies.
+            wrenches: External wrenches on bodies.
         """
         num = len(self._links)
         positions, velocities = state[:num], state[num:]
@@ -185,7 +185,7 @@ class PlanarChain:
             *((1.0, term) for term in (on_upper, forces[2])),
             minus=((self._damping[2], velocities[2]),),
         )
-        # Inertia of the joints, the slide eliminated: its rows are -(row of levers).
+        # Inertia of the joints without the slide, whose rows are -(row of levers).
         both = levers[0][1] + levers[1][1]
         scaled, scaled_top = self._inverse * both, self._inverse * levers[1][1]
         first = dot((1.0, self._inertias_added[0]), (1.0, self._inertias[1]), (2.0, coupling))
@@ -215,7 +215,7 @@ class PlanarChain:
         turned: Sequence[Vector],
         wrenches: Wrenches,
     ) -> tuple[Value, list[Value]]:
-        """Return what wrenches push along the slide, and their torques on the links' angles."""
+        """Return the force of wrenches along the slide, and their torques on the links' angles."""
         push: Value = 0.0
         torques: list[Value] = [0.0] * len(turned)
         for body, wrench in wrenches:
@@ -238,7 +238,7 @@ class PlanarChain:
 
 
 def _rotate(vector: Sequence[Value], turned: Vector) -> Vector:
-    """Return ``vector`` turned by the angle of which ``turned`` holds cosine and sine."""
+    """Return ``vector`` turned by the angle whose cosine and sine are ``turned``."""
     cosine, sine = turned
     return (
         dot((vector[0], cosine), minus=((vector[1], sine),)),
@@ -255,6 +255,6 @@ def _compose(first: Vector, second: Vector) -> Vector:
 
 
 def _round(vector: np.ndarray) -> tuple[float, float]:
-    """Return a vector of the plane, without what rounding alone keeps from zero."""
+    """Return a vector of the plane, with zeros for components that are only rounding errors."""
     u, w = (0.0 if abs(value) < 1e-12 else float(value) for value in vector)
     return u, w

@@ -12,7 +12,7 @@ from envlab.sim.analytic_model import Link, kinds_of, reference
 
 
 class BodyPoses:
-    """Where the bodies are, at fixed addresses.
+    """Poses of the bodies, at fixed addresses.
 
     Attributes:
         xpos: Origins of the bodies' frames in the world, in m, ``(num_envs, nbody, 3)``.
@@ -55,7 +55,7 @@ class BodyPoses:
 
     def _place_chain(self, qpos: torch.Tensor) -> None:
         moved = qpos - self._qpos0
-        anchor = moved[:, :1] * self._axes[0]  # how far the first hinge is from its start
+        anchor = moved[:, :1] * self._axes[0]  # displacement of the first hinge
         change = torch.zeros_like(self.xquat[:, 0])
         change[:, 0] = 1.0
         anchor = self._anchors[0] + anchor

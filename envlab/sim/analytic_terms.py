@@ -1,7 +1,7 @@
-"""Sums of products over the batch, which leave out what is zero in every environment.
+"""Sums of products over the batch, without terms that are zero in every environment.
 
-A model's constants are numbers where all environments share them, and tensors, ``(num_envs,)``,
-where they are randomised. Most of a drone's are zero, so that leaving them out halves its step.
+A model's constants are numbers if all environments share them, and tensors, ``(num_envs,)``, if
+they are randomised. Most of a drone's are zero, so leaving them out halves the time of its step.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def dot(*terms: tuple[Value, Value], minus: Sequence[tuple[Value, Value]] = ()) 
     """Return the sum of ``factor * value``, in as few tensor operations as there are terms.
 
     Args:
-        terms: What is added.
-        minus: What is subtracted.
+        terms: Added products.
+        minus: Subtracted products.
     """
     total: Value = 0.0
     for factor, value in terms:
@@ -64,7 +64,7 @@ def cross(left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
 def shared(values: torch.Tensor) -> list[Value]:
     """Return the columns of constants, ``(1, k)`` or ``(num_envs, k)``; numbers in the first case.
 
-    Numbers that rounding alone keeps from zero become zero.
+    Numbers that are only rounding errors become zero.
     """
     if values.shape[0] > 1:
         return [column.float().contiguous() for column in values.unbind(1)]

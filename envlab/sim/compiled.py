@@ -1,8 +1,7 @@
 """A recorded step, compiled: a hundred small operations become a few loops over the batch.
 
-What torch does is traced while it happens, and repeated by TorchInductor's kernels on the memory
-that it used; see :mod:`envlab.sim.recording`. Compiled arithmetic rounds in another way than
-torch's own.
+torch's operations are traced as they run, and repeated by TorchInductor's kernels on the same
+memory; see :mod:`envlab.sim.recording`. Compiled arithmetic rounds differently from torch's own.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _to = torch.ops.aten._to_copy.default
 
 
 class _Made(NamedTuple):
-    """Memory that the step allocates: the operation that did, and how its result lies there."""
+    """Memory that the step allocates: the operation that did, and the layout of its result."""
 
     node: Node
     place: tuple[list[int], list[int], int]
@@ -34,16 +33,16 @@ class _Made(NamedTuple):
 
 
 class CompiledGraph(TorchDispatchMode):
-    """What torch does while it is entered, as one compiled function of the memory that it uses."""
+    """The operations of torch while it is entered, as one compiled function of their memory."""
 
     def __init__(self) -> None:
         super().__init__()
         self._graph = Graph()
         self._nodes = WeakTensorKeyDictionary()
-        """Of tensors that are in use, those that a term keeps among them."""
+        """Nodes of tensors in use, including those that a term keeps."""
         self._made: dict[int, _Made] = {}
         self._inputs: dict[int, tuple[Node, torch.Tensor]] = {}
-        """Memory from outside, whole and flat; as :attr:`_made` by its address."""
+        """Memory from outside, whole and flat; by its address, like :attr:`_made`."""
         self._run: Callable[..., Any]
 
     def __exit__(self, *error: Any) -> None:
@@ -53,7 +52,7 @@ class CompiledGraph(TorchDispatchMode):
             self._compile()
 
     def replay(self) -> None:
-        """Do it once more."""
+        """Repeat the operations."""
         self._run(*self._memory)
 
     def __torch_dispatch__(
@@ -81,7 +80,7 @@ class CompiledGraph(TorchDispatchMode):
         return results
 
     def _zero_unless_finite(self, values: Node) -> Node:
-        """Return the same as ``nan_to_num`` does here; its search for NaN is not vectorised."""
+        """Return the result of ``nan_to_num``, whose search for NaN is not vectorised here."""
         size = self._graph.call_function(torch.ops.aten.abs.default, (values,))
         finite = self._graph.call_function(torch.ops.aten.lt.Scalar, (size, math.inf))
         return self._graph.call_function(torch.ops.aten.where.ScalarOther, (finite, values, 0.0))
@@ -108,7 +107,7 @@ class CompiledGraph(TorchDispatchMode):
         return self._nodes[value]
 
     def _input(self, tensor: torch.Tensor, dtype: torch.dtype | None = None) -> Node:
-        """Return the placeholder of the memory that ``tensor`` lies in, taken for a ``dtype``."""
+        """Return the placeholder of the memory of ``tensor``, read as a ``dtype``."""
         address = _address(tensor)
         if address not in self._inputs:
             storage = tensor.untyped_storage()
@@ -121,12 +120,12 @@ class CompiledGraph(TorchDispatchMode):
         return self._inputs[address][0]
 
     def _keep_what_is_in_use(self) -> None:
-        """Have results, and what terms keep, written to the addresses that they have."""
+        """Write results, and tensors that terms keep, to their original addresses."""
         in_use = {_address(tensor): tensor for tensor in self._nodes}
         for address, tensor in in_use.items():
             if address in self._made:
                 node, place, dtype = self._made.pop(address)
-                if dtype == torch.bool:  # in bytes, which are written 16 at once, and bools are not
+                if dtype == torch.bool:  # as bytes, which are written 16 at a time, unlike bools
                     dtype = torch.uint8
                     node = self._graph.call_function(_to, (node,), {"dtype": torch.float32})
                     node = self._graph.call_function(_to, (node,), {"dtype": dtype})
@@ -135,10 +134,10 @@ class CompiledGraph(TorchDispatchMode):
                 self._graph.call_function(_copy, (target, node))
 
     def _compile(self) -> None:
-        """Compile what was traced.
+        """Compile the traced operations.
 
         Raises:
-            RuntimeError: If torch cannot, for want of a compiler.
+            RuntimeError: If torch cannot, for lack of a compiler.
         """
         by_node = dict(self._inputs.values())
         self._memory: list[Any] = [
@@ -150,12 +149,12 @@ class CompiledGraph(TorchDispatchMode):
         self._graph.output(())
         try:
             module = GraphModule({}, self._graph)
-            from torch import _inductor  # only now: it takes a second
+            from torch import _inductor  # deferred: it takes a second
 
             with _disable_current_modes():
-                # The memory never changes its layout, so that nobody need look.
+                # The memory never changes its layout, so it need not be checked.
                 self._run = _inductor.compile(module, self._memory, {"size_asserts": False})
-        except Exception as error:  # whatever a compiler may say
+        except Exception as error:  # whatever a compiler may raise
             line = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise RuntimeError(
                 f"torch cannot compile here: {line}; on a CPU it needs a C++ compiler, on a GPU "
@@ -164,10 +163,10 @@ class CompiledGraph(TorchDispatchMode):
 
 
 def check_compiler_cache() -> None:
-    """Refuse a folder for compiled code that cannot be made, which torch would stumble over later.
+    """Refuse a folder for compiled code that cannot be made; torch would fail on it later.
 
     Raises:
-        ConfigurationError: With the folder and what is wrong with it.
+        ConfigurationError: With the folder and the problem.
     """
     try:
         from torch._inductor.runtime.cache_dir_utils import cache_dir

@@ -1,7 +1,7 @@
-"""Draws depth images of all environments at once, of cameras on bodies: see ``depth_raster``.
+"""Draws depth images of all environments together, of cameras on bodies: see ``depth_raster``.
 
-It needs the package ``warp-lang``. On a GPU it has not run yet: there the same functions cast a ray
-for every pixel, which is tested on Warp's CPU device alone.
+It needs the package ``warp-lang``. It has not run on a GPU yet: there the same functions cast a ray
+for every pixel, which is tested only on Warp's CPU device.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Pinhole:
     intrinsics: np.ndarray
     """Focal lengths and principal point in pixels, ``((fx, 0, cx), (0, fy, cy), (0, 0, 1))``."""
     clipping_range: tuple[float, float]
-    """Nearest and farthest depth that is seen, in m."""
+    """Nearest and farthest visible depth, in m."""
 
     def rays(self) -> np.ndarray:
         """Return x and y of the pixels' centres at depth 1, ``(height, width, 2)``."""
@@ -58,7 +58,7 @@ class Pinhole:
 
 
 class DepthImages:
-    """Draws what cameras see into frames."""
+    """Draws cameras' images into frames."""
 
     def __init__(
         self,
@@ -79,12 +79,12 @@ class DepthImages:
         Args:
             camera: The camera.
             model: The model.
-            geoms: Indices of the geoms that are seen.
+            geoms: Indices of the visible geoms.
             xpos: Positions of the bodies in m, ``(num_envs, nbody, 3)``.
             xquat: Their orientations (w, x, y, z), ``(num_envs, nbody, 4)``.
             wanted: Environments to draw, bool ``(num_envs,)``.
-            slot: Which frame to draw on, int32 ``(num_envs,)``.
-            frames: What is drawn on, float32 ``(num_envs, num_slots, height, width)``: depth in m,
+            slot: Index of the frame to draw on, int32 ``(num_envs,)``.
+            frames: The frames, float32 ``(num_envs, num_slots, height, width)``: depth in m,
                 inf where nothing is seen.
             num_threads: Threads on a CPU.
             by_rays: Whether a ray is cast for every pixel; None: on a GPU.
@@ -129,7 +129,7 @@ class DepthImages:
         self._pool = ThreadPoolExecutor(len(self._launches), thread_name_prefix="depth")
 
     def draw(self) -> None:
-        """Draw the environments that are wanted."""
+        """Draw the wanted environments."""
         # One part of the work stays in this thread.
         others = [self._pool.submit(launch.launch) for launch in self._launches[1:]]
         self._launches[0].launch()
@@ -141,7 +141,7 @@ class DepthImages:
         return wp.from_torch(values, dtype=dtype)
 
     def _room(self, columns: int) -> list[wp.array]:
-        """Return room for two rows of a height field's corners, for one thread."""
+        """Return buffers for two rows of a height field's corners, for one thread."""
         return [
             self._keep(torch.zeros(2, columns, 3), wp.vec3),
             self._keep(torch.zeros(2, columns, 2), wp.vec2),

@@ -1,9 +1,9 @@
 """Warp kernel that draws depth images on a CPU: triangles into a z-buffer, and shapes.
 
 It takes a tenth of the time of casting a ray for every pixel (:mod:`envlab.sim.depth_rays`):
-neighbouring cells share their corners, and those out of sight are left out by a comparison. The
-z-buffer holds 1 / depth, which is linear over a triangle's pixels. A triangle is drawn on the
-pixels whose rays pass on the inner side of its three edges, that is, exactly where rays meet it.
+neighbouring cells share their corners, and a comparison skips those out of sight. The z-buffer
+holds 1 / depth, which is linear over a triangle's pixels. A triangle is drawn on the pixels whose
+rays pass on the inner side of its three edges, that is, exactly where rays meet it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from envlab.sim.depth_shapes import PLANE, meet_shape
 wp.set_module_options({"enable_backward": False})
 
 LEFT, RIGHT, ABOVE, BELOW, NEARER, FARTHER = (wp.constant(1 << bit) for bit in range(6))
-"""Sides of what a camera can see, of which a point may be on the outer one."""
+"""Sides of a camera's view, of which a point may be on the outer one."""
 
 
 @wp.func
 def outside(p: wp.vec3, low: wp.vec2, high: wp.vec2, near: float, far: float) -> int:
-    """Return on which sides a point is out of sight; where all points are on one, all between are.
+    """Return the sides on which a point is out of sight; between points outside one, all are.
 
     Args:
         p: The point.
@@ -79,7 +79,7 @@ def fill_triangle(
         e1: Another.
         e2: The third.
         plane: Its product with a ray is 1 / depth.
-        nearest: What 1 / depth is at most.
+        nearest: Largest value of 1 / depth.
     """
     for i in range(i0, i1 + 1):
         y = y0 + float(i) * dy
@@ -113,10 +113,10 @@ def draw_ground(
     Args:
         view: The camera.
         ground: The height field.
-        eye: Where the camera is.
-        points: Room for two rows of corners, in the camera's frame.
-        pixels: Room for their columns and rows in the image.
-        codes: Room for the sides on which they are out of sight.
+        eye: Position of the camera.
+        points: Buffer for two rows of corners, in the camera's frame.
+        pixels: Buffer for their columns and rows in the image.
+        codes: Buffer for the sides on which they are out of sight.
         frame: The z-buffer; updated.
     """
     low = wp.vec2(view.x0, view.y0)
@@ -125,7 +125,7 @@ def draw_ground(
     )
     near = view.near
     far = view.far
-    # What can be seen lies between the camera and the far ends of its outermost rays.
+    # The visible part lies between the camera and the far ends of its outermost rays.
     x_low = eye.position[0]
     x_high = eye.position[0]
     y_low = eye.position[1]
@@ -190,7 +190,7 @@ def draw_ground(
             i_high = wp.max(q00[1], q11[1])
             j_low = wp.min(q00[0], q11[0])
             j_high = wp.max(q00[0], q11[0])
-            # Corners in one order for both triangles of an edge, so that no ray passes between.
+            # Corners in one order for both triangles of an edge, so that no ray slips between.
             diagonal = wp.cross(p00, p11)
             for half in range(2):
                 i0 = int(0)
@@ -231,12 +231,12 @@ def draw_ground(
 
 @wp.func
 def covered_pixels(view: View, back: Pose, centre: wp.vec3, half: wp.vec3) -> wp.vec4i:
-    """Return the first and last row, and the first and last column, in which a box can be seen.
+    """Return the first and last row, and the first and last column, that a box may cover.
 
     Args:
         view: The camera.
         back: The camera's pose in the box's frame.
-        centre: The box's.
+        centre: The box's centre.
         half: Half its sizes.
     """
     none = wp.vec4i(1, 0, 1, 0)
@@ -297,7 +297,7 @@ def draw_shape(
     covered: wp.vec4i,
     frame: wp.array2d(dtype=float),
 ) -> None:
-    """Draw a shape on the pixels of a rectangle, a ray for each."""
+    """Draw a shape on the pixels of a rectangle, with a ray for each."""
     for i in range(covered[0], covered[1] + 1):
         y = view.y0 + float(i) * view.dy
         row = frame[i]

@@ -1,6 +1,6 @@
 """Warp kernel that draws depth images on a GPU: a ray for every pixel, from cell to cell.
 
-It meets the same triangles and shapes as :mod:`envlab.sim.depth_raster`.
+Rays meet the same triangles and shapes as in :mod:`envlab.sim.depth_raster`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ wp.set_module_options({"enable_backward": False})
 def meet_cell(
     ground: Ground, r: int, c: int, o: wp.vec3, d: wp.vec3, near: float, best: float
 ) -> float:
-    """Return where a ray meets the two triangles of a cell, if that is nearer than ``best``."""
+    """Return the distance at which a ray meets a cell's two triangles, if less than ``best``."""
     h00 = ground.heights[r, c]
     h10 = ground.heights[r, c + 1]
     h01 = ground.heights[r + 1, c]
@@ -43,7 +43,7 @@ def meet_cell(
 
 @wp.func
 def march(ground: Ground, o: wp.vec3, d: wp.vec3, near: float, far: float) -> float:
-    """Return where a ray meets the height field, cell after cell; ``far`` where it does not."""
+    """Return the distance at which a ray meets the height field, ``far`` if it does not."""
     u = (o[0] - ground.x) / ground.dx
     v = (o[1] - ground.y) / ground.dy
     du = d[0] / ground.dx
@@ -123,7 +123,7 @@ def cast_rays(
     slot: wp.array(dtype=int),
     frames: wp.array4d(dtype=float),
 ) -> None:
-    """Draw a pixel of an environment's image, as :func:`draw_frames` draws the whole."""
+    """Draw one pixel of an environment's image, like :func:`draw_frames` the whole image."""
     n, i, j = wp.tid()
     if not wanted[n]:
         return

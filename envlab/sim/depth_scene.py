@@ -1,4 +1,4 @@
-"""What depth images are drawn of, as Warp's structs: a camera on a body, a height field, shapes.
+"""The content of depth images as Warp structs: a camera on a body, a height field, shapes.
 
 The camera looks along z, with x to the right and y down. Depth is along z, and a pixel's ray has
 length 1 along it.
@@ -31,12 +31,12 @@ class View:
 
 @wp.struct
 class Ground:
-    """A height field; rows go along y, columns along x. No rows: there is none."""
+    """A height field; rows are along y, columns along x. Without rows, there is none."""
 
     heights: wp.array2d(dtype=float)
     x: float
     y: float
-    """Where its first corner is."""
+    """Position of its first corner."""
     dx: float
     dy: float
     """Sizes of a cell."""
@@ -44,7 +44,7 @@ class Ground:
 
 @wp.struct
 class Shapes:
-    """Geoms that are seen, in the frames of their bodies."""
+    """Visible geoms, in the frames of their bodies."""
 
     kind: wp.array(dtype=int)
     body: wp.array(dtype=int)
@@ -52,13 +52,13 @@ class Shapes:
     rotation: wp.array(dtype=wp.mat33)
     size: wp.array(dtype=wp.vec3)
     centre: wp.array(dtype=wp.vec3)
-    """Of the box around it."""
+    """Centre of the bounding box."""
     half: wp.array(dtype=wp.vec3)
 
 
 @wp.struct
 class Pose:
-    """Where a frame is in another."""
+    """Pose of a frame in another."""
 
     position: wp.vec3
     rotation: wp.mat33

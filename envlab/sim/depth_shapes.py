@@ -1,8 +1,8 @@
-"""Warp functions: where rays meet MuJoCo's shapes, as ``mj_ray`` has it, on all devices.
+"""Warp functions: where rays meet MuJoCo's shapes, as in ``mj_ray``, on all devices.
 
-Rays start at ``o`` and go along ``d``, in the shape's own frame. Distances are in units of the
-length of ``d``; the nearest that is ``near`` or more counts, and -1 says that there is none. A ray
-that starts within a shape meets it from the inside.
+Rays start at ``o`` and run along ``d``, in the shape's own frame. Distances are in units of the
+length of ``d``; the nearest that is at least ``near`` counts, and -1 is a miss. A ray that starts
+within a shape meets it from the inside.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ wp.set_module_options({"enable_backward": False})
 PLANE, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX = (
     wp.constant(kind) for kind in (0, 2, 3, 4, 5, 6)
 )
-"""MuJoCo's ``mjtGeom`` of the shapes that can be met."""
+"""MuJoCo's ``mjtGeom`` of the supported shapes."""
 
 
 @wp.func
 def nearer(best: float, t: float, near: float) -> float:
-    """Return the nearer of two distances, of which those below ``near`` do not count."""
+    """Return the nearer of two distances, ignoring those below ``near``."""
     if t >= near and (best < 0.0 or t < best):
         return t
     return best
@@ -106,7 +106,7 @@ def meet_box(o: wp.vec3, d: wp.vec3, half: wp.vec3, near: float) -> float:
 
 @wp.func
 def meet_plane(o: wp.vec3, d: wp.vec3, half: wp.vec3, near: float) -> float:
-    """Meet a plane from above; half sizes of 0 are endless."""
+    """Meet a plane from above; half sizes of 0 are infinite."""
     if d[2] >= 0.0:
         return -1.0
     t = -o[2] / d[2]

@@ -1,8 +1,8 @@
-"""Heights of a terrain straight below points, by lookup: what vertical rays would measure.
+"""Heights of a terrain straight below points, by lookup, equal to those of vertical rays.
 
-A ray against a height field tests dozens of triangles, a lookup interpolates in the one that is
-below. For 1024 environments with 187 points each on 800 x 1600 cells, the CPU's rays took 51 ms on
-two cores and :meth:`HeightField.heights` 7.5 ms. Both give the same heights (tested).
+A ray against a height field tests dozens of triangles; a lookup interpolates in the one below. For
+1024 environments with 187 points each on 800 x 1600 cells, the CPU's rays took 51 ms on two cores
+and :meth:`HeightField.heights` 7.5 ms. Both give the same heights (tested).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from envlab.errors import ConfigurationError
 
 
 class HeightField:
-    """A height field that is fixed to the world and upright, on a simulation's device.
+    """An upright height field fixed to the world, on a simulation's device.
 
     Attributes:
-        data: Heights in world coordinates, in m, float32 ``(num_rows, num_columns)``; rows go along
-            y, columns along x.
+        data: Heights in world coordinates, in m, float32 ``(num_rows, num_columns)``; rows are
+            along y, columns along x.
         start: x and y of the first vertex, in m.
         spacing: Distances of two vertices along x and y, in m.
     """
@@ -30,7 +30,7 @@ class HeightField:
         Args:
             model: The model.
             geom: The geom's name.
-            device: Where points will be.
+            device: Device of the points.
 
         Raises:
             ConfigurationError: If there is no such geom, or it is not fixed and upright.
@@ -67,7 +67,7 @@ class HeightField:
     def heights(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the terrain's heights at points, in m, of their shape.
 
-        Beyond the border it is that of the nearest point on the border.
+        Beyond the border it is the height of the nearest point on the border.
 
         Args:
             x: World coordinates in m, of any shape.

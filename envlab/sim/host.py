@@ -1,4 +1,4 @@
-"""Where a tensor's values can be looked at for nothing; a GPU would have to be waited for."""
+"""Devices whose values can be read at no cost, unlike a GPU's, which must be waited for."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextvars import ContextVar
 import torch
 
 HOST = {"cpu"}
-"""Types of such devices. Tests empty it, and so walk a GPU's branches on a CPU."""
+"""Types of such devices. Tests empty it to take a GPU's branches on a CPU."""
 
 _as_on_a_gpu = ContextVar("as_on_a_gpu", default=False)
 
 
 @contextlib.contextmanager
 def as_on_a_gpu() -> Iterator[None]:
-    """Walk a GPU's branches in this thread, where operations are the same in each step."""
+    """Take a GPU's branches in this thread, which run the same operations in each step."""
     token = _as_on_a_gpu.set(True)
     try:
         yield
@@ -25,5 +25,5 @@ def as_on_a_gpu() -> Iterator[None]:
 
 
 def on_host(device: torch.device) -> bool:
-    """Tell whether looking at values on a device costs no wait."""
+    """Return whether values on a device can be read without waiting."""
     return device.type in HOST and not _as_on_a_gpu.get()

@@ -3,12 +3,10 @@
 Results are bit-identical at any number of threads.
 
 ``Batch`` holds float64 rows; the tensors that tasks see are float32 mirrors, filled after every
-call. What may surprise a user of ``mujoco.batch``, and how this file answers it (each has a test in
-``tests/sim``):
+call. Surprises of ``mujoco.batch``, and this file's answers (each has a test in ``tests/sim``):
 
-- A derived field that a call did not compute holds another simulation's value. So a step asks for
-  the velocity stage as soon as one derived field is declared, and fields that need more are
-  refused.
+- A derived field that a call did not compute holds another simulation's value. So a step requests
+  the velocity stage if any derived field is declared, and fields that need more are refused.
 - After a reset and a forward pass up to the velocity stage, sensors of the acceleration stage are
   stale. So the environments that are reset run the acceleration stage.
 - Contact and constraint arrays cannot be bound: :func:`envlab.sim.simulation.check_fields`.
@@ -35,7 +33,7 @@ from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_field
 logger = logging.getLogger(__name__)
 
 NUM_THREADS_MAX = 32
-"""More were slower on a large two-socket machine (320 against 64: public report, UniLab #659)."""
+"""More were slower on a large two-socket machine (320 versus 64: public report, UniLab #659)."""
 
 _STAGE_NONE = int(mujoco.mjtStage.mjSTAGE_NONE)
 _STAGE_VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
@@ -50,9 +48,9 @@ _FULL_WARNINGS = [
     int(getattr(mujoco.mjtWarning, f"mjWARN_{name}")) for name in ("CONTACTFULL", "CNSTRFULL")
 ]
 _ROW_FIELDS = frozenset(("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat"))
-"""Fields that live in the state row, so that a step leaves them current without a further stage."""
+"""Fields in the state row, which are current after a step without a further stage."""
 _LATE_FIELDS = frozenset(("actuator_force", "qacc", "qfrc_actuator", "qfrc_constraint"))
-"""Fields of the acceleration stage: those of the last physics step, whatever is computed after."""
+"""Fields of the acceleration stage: of the last physics step, whatever is computed later."""
 
 _VIEWS = (
     *("_batch", "_sources", "_params", "_qpos_rows", "_qvel_rows", "_ctrl_rows", "_wrench_rows"),
@@ -72,10 +70,10 @@ def _warn_of_sparse_newton() -> None:
 
 
 def check_sparse_newton(model: mujoco.MjModel, version: str = mujoco.__version__) -> None:
-    """Warn, once, of a model that the one faulty version of MuJoCo solves wrongly.
+    """Warn, once, about a model that the one faulty version of MuJoCo solves wrongly.
 
-    Its sparse Cholesky factorisation merges rows that do not belong together. The fault came with
-    4.0.0, and 4.0.1 is without it.
+    Its sparse Cholesky factorisation merges rows that do not belong together. The bug appeared in
+    4.0.0 and is fixed in 4.0.1.
     """
     is_newton = model.opt.solver == mujoco.mjtSolver.mjSOL_NEWTON
     if version == "4.0.0" and is_newton and mujoco.mj_isSparse(model):
@@ -150,7 +148,7 @@ class MujocoSimulation(Simulation):
         self._full_seen = np.zeros((num_envs, len(_FULL_WARNINGS)), dtype=np.int32)
         self.reset(torch.ones(num_envs, dtype=torch.bool))
 
-    @between_graphs  # NumPy and MuJoCo, of which torch knows nothing
+    @between_graphs  # NumPy and MuJoCo, which torch cannot record
     def step(self) -> None:
         self.num_changes += 1
         np.copyto(self._ctrl_rows, self._ctrl)
@@ -158,8 +156,8 @@ class MujocoSimulation(Simulation):
             np.copyto(self._wrench_rows, self._wrench)
         steps = self._num_recorded
         if steps:
-            # A rollout records natively, which costs less than as many calls. It stops simulations
-            # in which MuJoCo warns; bad() and overflow() tell of these.
+            # A rollout records natively, which costs less than separate calls. It stops simulations
+            # in which MuJoCo warns; bad() and overflow() report these.
             names = tuple(self._records)
             self._call(lambda: self._batch.rollout(steps, record=names, out=self._records))
         if steps < self.decimation:
@@ -181,14 +179,14 @@ class MujocoSimulation(Simulation):
         rows = self._rows_to_change(mask)
         if not len(rows):
             return
-        # A row is all of a simulation's state, so this is Batch.reset without waking its threads,
+        # A row is a simulation's whole state, so this is Batch.reset without waking its threads,
         # which took longer than everything else in a reset of a few environments.
         self._batch.state[rows] = self._reset_row
         if qpos is not None:
             self._qpos_rows[rows] = qpos.numpy()[rows]
         if qvel is not None:
             self._qvel_rows[rows] = qvel.numpy()[rows]
-        # Where no forward pass follows, nothing else would notice a state that is not finite.
+        # If no forward pass follows, nothing else would notice a state that is not finite.
         self._raised[rows] = ~np.isfinite(self._batch.state[rows]).all(axis=1)
         self._warnings_seen[rows] = self._warning_counts[rows[:, None], _BAD_WARNINGS]
         self._ctrl[rows] = 0.0
@@ -247,8 +245,8 @@ class MujocoSimulation(Simulation):
         if geom_groups is not None:
             groups = np.isin(np.arange(mujoco.mjNGROUP), list(geom_groups)).astype(np.uint8)
         rows = None if mask is None else np.flatnonzero(mask.numpy())
-        # The batch computes kinematics from the state rows, so poses are current whatever is
-        # declared.
+        # The batch computes kinematics from the state rows, so poses are always current, even if
+        # not declared.
         found = self._batch.ray(
             _for_rays(origins, rows),
             _for_rays(directions, rows),
@@ -268,7 +266,7 @@ class MujocoSimulation(Simulation):
     @between_graphs
     def bad(self) -> torch.Tensor:
         # MuJoCo resets an unstable simulation by itself and counts it here. Warnings are rare, and
-        # their total is much cheaper to read than their rows: 2 us for 1024 simulations, where the
+        # their total is much cheaper to read than their rows: 2 us for 1024 simulations, while the
         # counts alone, which are not contiguous, take 12.
         total = int(self._warning_pairs.sum())
         if total == self._warning_total and not self._raised.any():
@@ -298,7 +296,7 @@ class MujocoSimulation(Simulation):
             "xfrc_applied": self.xfrc_applied.clone(),
         }
         values |= {f"data.{name}": tensor.clone() for name, tensor in self.data.items()}
-        # As they are: what was never written to has more digits than the tensors show.
+        # Unconverted: values never written to have more digits than the tensors show.
         for name, rows in self._params.items():
             values[f"params.{name}"] = torch.from_numpy(rows.copy())
         return values
@@ -331,12 +329,12 @@ class MujocoSimulation(Simulation):
         return data
 
     def close(self) -> None:
-        # The threads end with the batch, which each view of its memory keeps alive.
+        # The threads end with the batch, which any view of its memory keeps alive.
         for name in _VIEWS:
             self.__dict__.pop(name, None)
 
     def _keep_substeps(self, names: Sequence[str]) -> None:
-        """Make room for fields of every physics step; a lone physics step is ``data`` itself."""
+        """Allocate fields of every physics step; a lone physics step is ``data`` itself."""
         # Only step() can refresh early fields after the last physics step; see the module.
         is_last_apart = self._stage != _STAGE_NONE
         self._num_recorded = self.decimation - is_last_apart if names and self.decimation > 1 else 0
@@ -354,16 +352,16 @@ class MujocoSimulation(Simulation):
         self.substeps = Fields("substep", "env.sim.substep_fields", shown)
 
     def _rows_to_change(self, mask: torch.Tensor) -> np.ndarray:
-        """Return indices of the environments of ``mask``, and count that they change.
+        """Return indices of the environments of ``mask``, and count the change.
 
-        A recorded step changes something each time, as on a GPU, which does not ask for the rows.
+        A recorded step counts one each time, as on a GPU, where the rows are not read.
         """
         rows = np.flatnonzero(mask.numpy())
         self.num_changes += len(rows) > 0 or not on_host(self.device)
         return rows
 
     def _call(self, function: Callable[[], object]) -> None:
-        """Run a batch call; simulations in which MuJoCo raises are bad, the others went on."""
+        """Run a batch call; simulations in which MuJoCo raises are bad, the others continue."""
         try:
             function()
         except batch.SimulationError as error:
@@ -396,7 +394,7 @@ def _lags_behind(model: mujoco.MjModel, fields: Sequence[str]) -> bool:
     """Return whether some of ``fields`` are older than the state when physics steps end.
 
     Fields and sensors of the acceleration stage are not: they belong to the last physics step,
-    whatever is computed after it. A refresh cost 15 % of a step of a quadruped.
+    whatever is computed later. A refresh cost 15 % of a quadruped's step.
     """
     derived = set(fields) - _ROW_FIELDS - _LATE_FIELDS
     acceleration_only = bool((np.asarray(model.sensor_needstage) == _STAGE_ACC).all())
@@ -404,7 +402,7 @@ def _lags_behind(model: mujoco.MjModel, fields: Sequence[str]) -> bool:
 
 
 def _for_rays(vectors: torch.Tensor, rows: np.ndarray | None) -> np.ndarray:
-    """Return vectors of some environments as float64; what all share, once instead of N times.
+    """Return vectors of some environments as float64; shared ones once instead of N times.
 
     Args:
         vectors: ``(num_envs, num_rays, 3)``; shared ones are expanded views, with stride 0.
@@ -423,12 +421,12 @@ _warning_count = 0
 
 
 def route_mujoco_warnings() -> None:
-    """Send MuJoCo's warnings to our log; by default it writes MUJOCO_LOG.TXT where one stands."""
+    """Send MuJoCo's warnings to our log; by default, MUJOCO_LOG.TXT in the current folder."""
     mujoco.set_mju_user_warning(_log_warning)
 
 
 def _log_warning(message: str) -> None:
-    """Log the first warnings aloud, the rest at debug level: a diverging batch emits thousands."""
+    """Log the first warnings, the rest only at debug level: a diverging batch emits thousands."""
     global _warning_count
     _warning_count += 1
     level = logging.WARNING if _warning_count <= _WARNINGS_LOUD else logging.DEBUG

@@ -1,8 +1,8 @@
-"""Which OpenGL MuJoCo renders with. Imports no mujoco, which reads MUJOCO_GL only once.
+"""Choice of OpenGL for MuJoCo. Does not import mujoco, which reads MUJOCO_GL only once.
 
 Without a display, MuJoCo can render through EGL (on the GPU, or in software by Mesa) or OSMesa
-(software), and ``import mujoco`` itself fails where MUJOCO_GL names one that is not installed. So
-the command line tries them in processes of their own, before anything imports mujoco.
+(software), and ``import mujoco`` itself fails if MUJOCO_GL names one that is not installed. So the
+command line tries each in its own process, before anything imports mujoco.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _problems: dict[str, str] = {}
 def choose_opengl() -> None:
     """Set MUJOCO_GL to the first OpenGL that works here, or else to ``disable``.
 
-    A value that the user set is tried alone. A trial takes 0.5 s.
+    If the user has set a value, only that is tried. A trial takes 0.5 s.
     """
     wanted = os.environ.get("MUJOCO_GL")
     for name in (wanted,) if wanted else BACKENDS:
@@ -45,7 +45,7 @@ def choose_opengl() -> None:
 
 
 def provide_opengl() -> None:
-    """Have MuJoCo, which is imported already, render without a display where there is none.
+    """Let MuJoCo, which is already imported, render without a display if there is none.
 
     Raises:
         ConfigurationError: If nothing here can.
@@ -58,18 +58,18 @@ def provide_opengl() -> None:
         raise ConfigurationError(f"No picture can be made ({opengl_problems()}). {INSTALL_HINT}.")
     from mujoco.rendering.classic import gl_context
 
-    importlib.reload(gl_context)  # it has read MUJOCO_GL when it was imported
+    importlib.reload(gl_context)  # it read MUJOCO_GL when it was imported
 
 
 def opengl_problems() -> str:
-    """Return what :func:`choose_opengl` saw fail, ``MUJOCO_GL=egl: ...; ...``, or ``""``."""
+    """Return the failures of :func:`choose_opengl`, ``MUJOCO_GL=egl: ...; ...``, or ``""``."""
     return "; ".join(f"MUJOCO_GL={name}: {problem}" for name, problem in _problems.items())
 
 
 def pin_opengl(gpu: int) -> None:
     """Render on CUDA device ``gpu``; call it before the first picture.
 
-    MuJoCo begins with cuda:0 by itself, and goes on to Mesa's software only where no device is
+    MuJoCo begins with cuda:0 by itself, and falls back to Mesa's software only if no device is
     named. So cuda:0 is not named.
     """
     if gpu > 0:

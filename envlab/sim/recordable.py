@@ -1,4 +1,4 @@
-"""Looks for what a recording of a step would not repeat; see :mod:`envlab.sim.recording`."""
+"""Finds parts of a step that a recording would not repeat; see :mod:`envlab.sim.recording`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LEAVES_TORCH = {
     torch.Tensor.__array__: "__array__",
     torch.Tensor.tolist: "tolist",
 }
-"""What shows a CPU's memory to others, who may read and write it unseen."""
+"""Functions that expose a CPU's memory to code that may read and write it unseen."""
 
 
 class Watch(TorchDispatchMode):
-    """Looks for what graphs would not repeat, and keeps the memory that they read."""
+    """Finds operations that graphs would not repeat, and keeps the memory that graphs read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,15 +33,15 @@ class Watch(TorchDispatchMode):
         """Why the step cannot be recorded, as a part of a sentence."""
         self._before: Mapping[int, torch.Tensor | None] = {}
         self._made: dict[int, torch.Tensor | None] = {}
-        """What the step before made, and this one, by storage."""
+        """Tensors that the previous step made, and this one, by storage."""
         self._made_between: set[int] = set()
         self._read: dict[int, torch.Tensor] = {}
         self._keep_made, self._is_between = True, False
         self._done: list[Any] = []
-        """This step's operations, with what they are called with; of the step before, next."""
+        """This step's operations with their arguments; then those of the previous step."""
         self._expected: list[Any] | None = None
         self._fixed: set[int] = set()
-        """Storages that tensors made between graphs were copied to."""
+        """Storages to which tensors made between graphs were copied."""
         self._held: list[Any] = []
         """Tensors whose storages are compared, so that no other gets the same address."""
 
@@ -55,11 +55,11 @@ class Watch(TorchDispatchMode):
         self._exits.__exit__(*error)
 
     def start_step(self, *, keep_made: bool) -> None:
-        """Tell this step's tensors from those of the step before.
+        """Distinguish this step's tensors from those of the previous step.
 
         Args:
-            keep_made: Whether they are kept, so that no two have the same storage; in a recording
-                they are not, as their memory is the graphs' own.
+            keep_made: Whether they are kept, so that no two have the same storage; not in a
+                recording, where their memory is the graphs' own.
         """
         self._before, self._made = (self._made if keep_made else {}), {}
         self._made_between = set()
@@ -70,7 +70,7 @@ class Watch(TorchDispatchMode):
 
     @contextlib.contextmanager
     def between(self) -> Iterator[None]:
-        """Let what is not recorded do as it likes."""
+        """Ignore operations that are not recorded."""
         before, self._is_between = self._is_between, True
         try:
             yield
@@ -78,12 +78,12 @@ class Watch(TorchDispatchMode):
             self._is_between = before
 
     def see_read(self, name: str) -> None:
-        """Take note that an operation's result depends on values that the host reads."""
+        """Note that an operation's result depends on values that the host reads."""
         if not self._is_between and self.obstacle is None:
             self.obstacle = f"{_place()} reads a tensor's values ({name})"
 
     def admit(self, values: Any) -> None:
-        """Let graphs read tensors that were made between them."""
+        """Let graphs read tensors made between them."""
         self._made_between -= _by_storage(values).keys()
         self._fixed |= _by_storage(values).keys()
         self._held.append(values)
@@ -110,7 +110,7 @@ class Watch(TorchDispatchMode):
         return results
 
     def _difference(self, func: Any, args: Any, kwargs: Any) -> str | None:
-        """Tell if an operation, or what it is called with, is not that of the step before."""
+        """Describe how an operation or its arguments differ from the previous step, if they do."""
         leaves = tree_leaves((args, kwargs))
         if any(_is_sparse(leaf) for leaf in leaves):
             return f"{_place()} uses a sparse tensor"
@@ -125,7 +125,7 @@ class Watch(TorchDispatchMode):
         )
 
     def _sign(self, value: Any) -> Any:
-        """Return what is the same in each step of an argument that is."""
+        """Return a value that is equal in each step if the argument is."""
         if not isinstance(value, torch.Tensor):
             return repr(value)  # NaN is not equal to itself
         key = value.untyped_storage()._cdata
@@ -149,7 +149,7 @@ class Watch(TorchDispatchMode):
             return f"{_place()} reads a tensor's values ({func._schema.name})"
         tensors = (*given.values(), *new.values())
         is_mixed = len({tensor.device.type for tensor in tensors}) > 1
-        # Operations take a number of the host, but copies of one are recorded as copies.
+        # Operations accept a number on the host, but copies of one are recorded as copies.
         is_number = not any(tensor.dim() for tensor in tensors if tensor.device.type == "cpu")
         is_copy = func._schema.name in ("aten::_to_copy", "aten::copy_")
         if (is_mixed and (is_copy or not is_number)) or func._schema.name == "aten::lift_fresh":
@@ -165,7 +165,7 @@ class Watch(TorchDispatchMode):
 
 
 class Undo(TorchDispatchMode):
-    """Keeps what memory holds before torch writes to it while this is entered."""
+    """Saves the contents of memory before torch writes to it while this is entered."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -173,7 +173,7 @@ class Undo(TorchDispatchMode):
         """Bytes of a storage, and a copy of them, by its address."""
 
     def restore(self) -> None:
-        """Write it back."""
+        """Restore the contents."""
         for memory, copy in self._kept.values():
             memory.copy_(copy)
 
@@ -202,7 +202,7 @@ class Undo(TorchDispatchMode):
 
 
 class _Exits(TorchFunctionMode):
-    """Sees tensors handed to NumPy and to lists, which on a CPU are no operations of torch's."""
+    """Sees tensors handed to NumPy and to lists, which on a CPU are not torch operations."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__()
@@ -221,7 +221,7 @@ class _Exits(TorchFunctionMode):
 
 
 def reads_host(func: Any, args: Sequence[Any]) -> bool:
-    """Tell whether an operation's result depends on values that the host would have to wait for."""
+    """Return whether an operation's result depends on values for which the host would wait."""
     if func._schema.name in ("aten::index", "aten::index_put_"):
         return any(arg is not None and arg.dtype == torch.bool for arg in args[1])
     return bool({torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output} & set(func.tags))
@@ -240,7 +240,7 @@ def _is_sparse(value: Any) -> bool:
 
 
 def _place() -> str:
-    """Return which function called torch, and where it is written."""
+    """Return the function that called torch, and its place in the source."""
     passed_through = (
         str(Path(torch.__file__).parent),
         __file__,

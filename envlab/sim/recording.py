@@ -1,14 +1,14 @@
-"""A step as graphs: what torch does in it is recorded once, and then repeated without Python.
+"""A step as graphs: torch's operations are recorded once, and then repeated without Python.
 
-Each of torch's operations is a call from Python, on a GPU a kernel that it launches, in some 5 us,
-many times what the arithmetic of a small task takes. A recording is a chain of graphs, of CUDA or
-compiled (:mod:`envlab.sim.compiled`), and of the calls between them that torch cannot record:
-physics, which is MuJoCo's or a graph of Warp's own, and curricula, which go by numbers of the host.
+Each operation of torch is a call from Python, which on a GPU launches a kernel. It takes some 5 us,
+many times the arithmetic of a small task. A recording is a chain of graphs, of CUDA or compiled
+(:mod:`envlab.sim.compiled`), and of the calls between them that torch cannot record: physics, which
+is MuJoCo's or a graph of Warp's own, and curricula, which use values on the host.
 
-A graph repeats operations on the addresses that they had. So what is recorded may not read a value
-on the host, and what it remembers from one step to the next it must write in place. Both are looked
-for in the steps before, and what is found is named and not recorded. What cannot be seen is a count
-kept in Python, which would stand still.
+A graph repeats operations on the same addresses. So recorded code must not read a value on the
+host, and must write its memory from one step to the next in place. The steps before a recording are
+checked for both, and a step that fails is not recorded, with the reason. A count kept in Python,
+which would not advance, cannot be detected.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ logger = logging.getLogger(__name__)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 _WARM_UP = 3
-"""Steps that make what is made once: constants, kernels, the plan of a step's draws."""
+"""Steps that set up constants, kernels and the plan of a step's draws, which are made once."""
 _WATCHED = 2
-"""Steps after these in which we look for what cannot be recorded."""
+"""Steps after these that are checked for operations that cannot be recorded."""
 
 
 class Graph(Protocol):
-    """Records what is launched while it is entered, which has run by the time that it is left."""
+    """Records the operations launched while it is entered; they have run when it is left."""
 
     def __enter__(self) -> Any: ...
 
     def __exit__(self, *error: Any) -> Any: ...
 
     def replay(self) -> None:
-        """Run what was recorded once more."""
+        """Run the recorded operations again."""
 
 
 class CudaGraph:
-    """What torch launches on the current GPU."""
+    """torch's operations on the current GPU."""
 
     def __init__(self, pool: Any) -> None:
         """Record into ``pool``, of :func:`torch.cuda.graph_pool_handle`."""
         self._graph = torch.cuda.CUDAGraph()
-        # By thread, as others may use the GPU meanwhile.
+        # By thread, as others may use the GPU at the same time.
         self._capture = torch.cuda.graph(self._graph, pool, capture_error_mode="thread_local")
 
     def __enter__(self) -> None:
@@ -68,24 +68,24 @@ class CudaGraph:
             self.replay()  # nothing has run so far
 
     def replay(self) -> None:
-        """Run what was recorded on the current stream."""
+        """Run the recorded operations on the current stream."""
         self._graph.replay()
 
 
 NewGraphs = Callable[[], Callable[[], Graph]]
-"""Returns what makes the graphs of one recording, one after the other."""
+"""Returns a maker of the graphs of one recording."""
 
 
 def cuda_graphs() -> Callable[[], Graph]:
-    """Return what makes graphs that share their memory, as those of one recording do."""
+    """Return a maker of graphs that share memory, as those of one recording do."""
     return functools.partial(CudaGraph, torch.cuda.graph_pool_handle())
 
 
 def between_graphs(method: Method) -> Method:
-    """Decorate what runs in Python in each step of a recording, between two of its graphs.
+    """Decorate a method that runs in Python in each step of a recording, between two graphs.
 
-    Tensors that it is given have the same addresses in every step. What it returns is copied to
-    where the next graph reads it; what else it changes, it must change in place.
+    Its tensor arguments have the same addresses in every step. Its results are copied to where the
+    next graph reads them; any other changes must be in place.
     """
 
     @functools.wraps(method)
@@ -99,11 +99,11 @@ def between_graphs(method: Method) -> Method:
 
 
 _current: ContextVar[Recording | None] = ContextVar("recording", default=None)
-"""The recording that is being made in this thread."""
+"""The recording being made in this thread."""
 
 
 class Recording:
-    """Runs a function in every step: at first as it is, and then by its graphs."""
+    """Runs a function in every step: at first directly, then by its graphs."""
 
     def __init__(
         self,
@@ -119,8 +119,8 @@ class Recording:
         Args:
             function: Returns tensors within tuples and dicts, and changes others in place.
             new_graphs: See :data:`NewGraphs`.
-            asked: The setting that asks for it, to be named where it fails.
-            instead: The setting that goes on without.
+            asked: The setting that requests it, to name if it fails.
+            instead: The setting that works without recording.
             is_required: Whether a function that cannot be recorded is an error.
         """
         self._function, self._new_graphs = function, new_graphs
@@ -138,23 +138,23 @@ class Recording:
 
     @property
     def is_made(self) -> bool:
-        """Whether the next step is one of graphs."""
+        """Whether the next step runs graphs."""
         return self._results is not None
 
     @property
     def written(self) -> Any:
-        """What graphs write the function's results to."""
+        """The tensors to which graphs write the function's results."""
         assert self._results is not None
         return self._results.originals
 
     def run(self) -> Any:
-        """Return what the function does, in tensors that the next step leaves alone.
+        """Return the function's results, in tensors that the next step does not change.
 
-        Of a recorded step, what is 0-d on a CPU is given as numbers.
+        A recorded step returns 0-d tensors on a CPU as numbers.
 
         Raises:
-            SimulationError: If the function cannot be recorded, and that is required or only seen
-                while it is being recorded.
+            SimulationError: If the function cannot be recorded, and that is required or only
+                detected while it is being recorded.
         """
         if self._results is not None:
             for part in self._parts:
@@ -197,7 +197,7 @@ class Recording:
             ) from error
         finally:
             if self._graph is not None:
-                with contextlib.suppress(RuntimeError):  # it tells of the same error once more
+                with contextlib.suppress(RuntimeError):  # it reports the same error again
                     self._graph.__exit__(*sys.exc_info())
                 self._graph = None
         self._results = _Copies(results)
@@ -227,10 +227,10 @@ class Recording:
 
 
 def check_graph(graph: str, is_compiled: bool, device: torch.device) -> None:
-    """Refuse graphs where there can be none.
+    """Refuse graphs where they are not possible.
 
     Raises:
-        ConfigurationError: For ``env.graph=on`` without a GPU, or beside ``env.sim.compile``.
+        ConfigurationError: For ``env.graph=on`` without a GPU, or with ``env.sim.compile``.
     """
     if graph != "on":
         return
@@ -247,12 +247,12 @@ def check_graph(graph: str, is_compiled: bool, device: torch.device) -> None:
 
 
 class _Copies:
-    """Makes copies of what is in some tensors, which are within tuples and dicts."""
+    """Copies the contents of tensors within tuples and dicts."""
 
     def __init__(self, values: Any) -> None:
         self.originals = values
         self._leaves, self._shape = tree_flatten(values)
-        # Each type is copied at once, and numbers are best read.
+        # Tensors of one type are copied together; numbers are read instead.
         by_type: dict[torch.dtype, list[int]] = {}
         numbers: dict[torch.dtype, list[int]] = {}
         for index, leaf in enumerate(self._leaves):
@@ -262,7 +262,7 @@ class _Copies:
         self._groups, self._numbers = list(by_type.values()), list(numbers.values())
 
     def make(self, *, reads_numbers: bool = False) -> Any:
-        """Return copies, which are none of inference mode's: others may write to them."""
+        """Return copies that are not inference tensors: others may write to them."""
         leaves = list(self._leaves)
         groups = self._groups if reads_numbers else self._groups + self._numbers
         if reads_numbers:

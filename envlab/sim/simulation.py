@@ -30,13 +30,13 @@ BACKENDS = {
 """Backend name -> ``module:class``. Imported only when used, so Warp stays optional."""
 
 STATE_FIELDS = ("qpos", "qvel")
-"""Data fields that every simulation exposes without being asked."""
+"""Data fields that every simulation exposes without a declaration."""
 
 ARENA_FIELDS = ("contact", "efc_J", "efc_force", "efc_pos", "efc_vel", "efc_aref")
 """Per-step lists of varying length. They have no fixed address, so no backend can bind them."""
 
 ON_DEMAND_FIELDS = ("cacc", "cfrc_int", "cfrc_ext", "subtree_linvel", "subtree_angmom", "energy")
-"""Fields that MuJoCo fills only when a sensor or flag asks for them; else they hold zeros, or the
+"""Fields that MuJoCo fills only when a sensor or flag needs them; else they hold zeros, or the
 values of another simulation (in ``mujoco.batch``)."""
 
 
@@ -47,23 +47,23 @@ class SimulationCfg:
     dt: PositiveFloat = 1.0 / 120.0
     """Physics time step, in seconds."""
     backend: str = "auto"
-    """``mujoco``, ``mujoco_warp``, or ``auto``: ``mujoco`` on a CPU, else ``mujoco_warp``. And, for
-    cart-poles and drones alone, ``analytic``."""
+    """``mujoco``, ``mujoco_warp``, or ``auto``: ``mujoco`` on a CPU, else ``mujoco_warp``. Also
+    ``analytic``, only for cart-poles and drones."""
     data_fields: tuple[str, ...] = ()
-    """MjData fields that terms read beside ``qpos`` and ``qvel``: ``xpos``, ``sensordata``, ..."""
+    """MjData fields that terms read, except ``qpos`` and ``qvel``: ``xpos``, ``sensordata``, ..."""
     substep_fields: tuple[str, ...] = ()
-    """Those of ``data_fields`` that are kept of every physics step (``sim.substeps``); contact
+    """Those of ``data_fields`` that are kept for every physics step (``sim.substeps``); contact
     sensors add ``sensordata`` themselves."""
     model_fields: tuple[str, ...] = ()
     """MjModel fields that events randomise per environment (``body_mass``, ...)."""
     num_threads: NonNegativeInt = 0
     """Threads of the ``mujoco`` backend; 0 divides the machine's cores by the local processes."""
     num_contacts_max: PositiveInt | None = None
-    """Contacts per environment that ``mujoco_warp`` has room for (``nconmax``); null: its guess."""
+    """Most contacts per environment in ``mujoco_warp`` (``nconmax``); null: its estimate."""
     num_constraints_max: PositiveInt | None = None
-    """Constraint rows per environment that ``mujoco_warp`` has room for (``njmax``)."""
+    """Most constraint rows per environment in ``mujoco_warp`` (``njmax``)."""
     allow_overflow: bool = False
-    """Whether a training goes on where contacts do not fit for the second time; the first time is
+    """Whether training continues when contacts do not fit for the second time; the first time is
     a warning."""
     deterministic: bool = False
     """Whether ``mujoco_warp`` on a GPU repeats runs with contacts bit by bit, at some expense; it
@@ -71,8 +71,8 @@ class SimulationCfg:
     graph: bool = True
     """Whether ``mujoco_warp`` records step and reset as graphs (13 times faster on a GPU)."""
     compile: bool = False
-    """Whether what torch does in an environment's step is compiled, see :mod:`envlab.sim.compiled`
-    (needs a C++ compiler, on a GPU Triton)."""
+    """Whether torch's operations in an environment's step are compiled, see
+    :mod:`envlab.sim.compiled` (needs a C++ compiler, on a GPU Triton)."""
 
 
 class UndeclaredFieldError(ConfigurationError, AttributeError):
@@ -113,10 +113,10 @@ class Fields:
 class Simulation(ABC):
     """``num_envs`` copies of one MuJoCo model, stepped together.
 
-    Tensors are float32, ``(num_envs, ...)``, on :attr:`device`, at fixed addresses for life.
+    Tensors are float32, ``(num_envs, ...)``, on :attr:`device`, at fixed addresses.
 
     Attributes:
-        model: The model that all environments share, but for :attr:`params`.
+        model: The model that all environments share, except :attr:`params`.
         num_envs: Number of environments.
         decimation: Physics steps per control step.
         device: Device of all tensors.
@@ -124,10 +124,10 @@ class Simulation(ABC):
         xfrc_applied: External wrenches in the world frame, force (N) then torque (N m),
             ``(num_envs, nbody, 6)``; written through :meth:`apply_wrench`.
         data: Declared MjData fields, ``(num_envs, ...)``. Read only.
-        substeps: What declared MjData fields were in each physics step of the last control step,
-            ``(num_envs, decimation, ...)``. ``qpos`` and ``qvel`` are those it ended with; as
-            MuJoCo's own, fields of the position and velocity stages are of the state that it began
-            with. Read only.
+        substeps: Declared MjData fields in each physics step of the last control step,
+            ``(num_envs, decimation, ...)``. ``qpos`` and ``qvel`` are those at its end; as in
+            MuJoCo, fields of the position and velocity stages belong to the state at its
+            beginning. Read only.
         params: Declared MjModel fields, ``(num_envs, ...)``; write rows, then :meth:`apply_params`.
     """
 
@@ -141,10 +141,10 @@ class Simulation(ABC):
     substeps: Fields
     params: Fields
     repeats_exactly = True
-    """Whether equal states and controls lead to equal bits, in whatever order threads run."""
+    """Whether equal states and controls lead to equal bits, whatever the order of threads."""
     num_changes = 0
-    """How often states or parameters were written: what terms derive of them holds as long as it is
-    the same."""
+    """Number of writes to states or parameters; results derived from them are valid until it
+    changes."""
 
     @functools.cached_property  # reading it in the model takes 2 us
     def physics_dt(self) -> float:
@@ -170,7 +170,7 @@ class Simulation(ABC):
         """Reset the masked environments and refresh their fields.
 
         Args:
-            mask: Which environments, bool ``(num_envs,)``.
+            mask: The environments, bool ``(num_envs,)``.
             qpos: New positions of all environments, ``(num_envs, nq)``; rows outside the mask are
                 ignored. None: the model's ``qpos0``.
             qvel: New velocities, ``(num_envs, nv)``. None: zero.
@@ -178,13 +178,13 @@ class Simulation(ABC):
 
     @abstractmethod
     def set_velocity(self, mask: torch.Tensor, qvel: torch.Tensor) -> None:
-        """Change the velocities of the masked environments, and nothing else of their state.
+        """Change only the velocities in the state of the masked environments.
 
         Fields of the velocity stage are then current; those of the acceleration stage, contact
         sensors among them, still belong to the last physics step.
 
         Args:
-            mask: Which environments, bool ``(num_envs,)``.
+            mask: The environments, bool ``(num_envs,)``.
             qvel: New velocities, ``(num_envs, nv)``; rows outside the mask are ignored.
         """
 
@@ -195,7 +195,7 @@ class Simulation(ABC):
         Write only rows inside the mask: whether other rows take effect depends on the backend.
 
         Args:
-            mask: Which environments changed, bool ``(num_envs,)``. None: all.
+            mask: Environments that changed, bool ``(num_envs,)``. None: all.
         """
 
     @functools.cached_property
@@ -203,7 +203,7 @@ class Simulation(ABC):
         return {}
 
     def body_index(self, body_ids: Sequence[int]) -> torch.Tensor:
-        """Return indices of bodies, int64 ``(k,)`` on :attr:`device`; copied there once."""
+        """Return indices of bodies, int64 ``(k,)`` on :attr:`device`; copied to it once."""
         key = tuple(body_ids)
         if key not in self._body_ids:
             self._body_ids[key] = torch.tensor(key, device=self.device)
@@ -244,7 +244,7 @@ class Simulation(ABC):
                 length.
             geom_groups: Geom groups (0 to 5) that rays can hit. None: all.
             exclude_body: Body whose geoms rays pass through, -1 for none.
-            mask: Environments whose rays are wanted, bool ``(num_envs,)``; None: all. The others'
+            mask: Environments whose rays are needed, bool ``(num_envs,)``; None: all. The other
                 results are meaningless. It saves time on a CPU.
 
         Returns:
@@ -264,11 +264,11 @@ class Simulation(ABC):
 
     @abstractmethod
     def overflow_advice(self) -> str:
-        """Return a sentence that names the setting to raise after an overflow, and the value."""
+        """Return a sentence that names the setting to raise after an overflow, and its value."""
 
     @abstractmethod
     def state(self) -> dict[str, torch.Tensor]:
-        """Return copies of all that :meth:`step` depends on, on the CPU, for an exact resume."""
+        """Return copies on the CPU of all that :meth:`step` depends on, for an exact resume."""
 
     @abstractmethod
     def set_state(self, state: dict[str, torch.Tensor]) -> None:
@@ -289,11 +289,11 @@ class Simulation(ABC):
 def check_fields(
     model: mujoco.MjModel, data_fields: Sequence[str], substep_fields: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return :data:`STATE_FIELDS` followed by the declared data fields, without doubles.
+    """Return :data:`STATE_FIELDS` followed by the declared data fields, without duplicates.
 
     Raises:
         ConfigurationError: For a field that cannot be read reliably (see :data:`ARENA_FIELDS` and
-            :data:`ON_DEMAND_FIELDS`), that MjData does not have, or that is to be kept of every
+            :data:`ON_DEMAND_FIELDS`), that MjData does not have, or that is to be kept for every
             physics step but not declared.
     """
     for name in substep_fields:
@@ -339,8 +339,8 @@ def create_simulation(
         model: The compiled model. It is not modified.
         num_envs: Number of environments.
         decimation: Physics steps per control step.
-        device: Device that the process is pinned to. The ``mujoco`` backend lives on the CPU.
-        num_threads: CPU threads for the ``mujoco`` backend where ``cfg`` does not say.
+        device: The process's device. The ``mujoco`` backend runs on the CPU.
+        num_threads: CPU threads for the ``mujoco`` backend if ``cfg`` does not set them.
 
     Raises:
         ConfigurationError: For an unknown backend or field.
@@ -390,5 +390,5 @@ def initial_history(model: mujoco.MjModel) -> np.ndarray | None:
 
 
 def copy_model(model: mujoco.MjModel) -> mujoco.MjModel:
-    """Return a copy of a compiled model, so that changing it leaves the caller's alone."""
+    """Return a copy of a compiled model, which can be changed without affecting the original."""
     return copy.copy(model)

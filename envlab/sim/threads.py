@@ -1,4 +1,4 @@
-"""How many CPU threads torch's own operations take, beside the threads of the physics."""
+"""Number of CPU threads for torch's own operations, apart from those of the physics."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from types import TracebackType
 import torch
 
 SMALL_BATCH = 1 << 19
-"""Up to so many numbers one thread is as fast as several, and does not wait for a busy core.
+"""Up to this many numbers, one thread is as fast as several, and does not wait for a busy core.
 
 torch splits sines, roots and the like into pieces of 2048 numbers. On two idle cores the sine of
-4096 numbers takes 8 us on two threads and 3 us on one; beside other processes, 15 ms and 5 us.
+4096 numbers takes 8 us on two threads and 3 us on one; next to other processes, 15 ms and 5 us.
 """
 
 
 class OneThread:
-    """Lets torch use one CPU thread while it is entered, if wanted; takes 0.3 us."""
+    """Limits torch to one CPU thread while it is entered, if wanted; takes 0.3 us."""
 
     def __init__(self, is_wanted: bool) -> None:
         self._is_wanted = is_wanted

@@ -1,19 +1,19 @@
 """The GPU backend: ``mujoco_warp``, one captured graph per control step and one per masked reset.
 
-Warp's CPU device captures graphs too, so tests without a GPU walk the same code. On CUDA everything
+Warp's CPU device captures graphs too, so tests without a GPU run the same code. On CUDA everything
 runs on PyTorch's current stream, and neither :meth:`WarpSimulation.step` nor
 :meth:`WarpSimulation.reset` waits for the host.
 
-What may surprise a user of ``mujoco_warp`` (4.0), and how this file answers it (each has a test in
-``tests/sim``); more of it is in :mod:`envlab.sim.warp_fields`:
+Surprises of ``mujoco_warp`` (4.0), and this file's answers (each has a test in ``tests/sim``); for
+more, see :mod:`envlab.sim.warp_fields`:
 
-- Full buffers drop contacts in silence, and a reset clears the report: it is collected before.
-- ``reset_data`` builds its kernels anew at each call (5 ms): hence a graph over a persistent mask.
+- Full buffers drop contacts silently, and a reset clears the report: it is collected before.
+- ``reset_data`` builds its kernels anew in each call (5 ms): hence a graph over a persistent mask.
 - A garbage collection during capture can free what the graph uses: it is suspended.
 - PyTorch's default stream has the handle 0 on every GPU, and a graph launched on it goes to the
-  GPU that is current: so launches first make ours current.
+  current GPU: launches first make ours current.
 - Rays miss triangles of meshes and height fields unless directions have length 1, which MuJoCo
-  does not ask for: they are normalised, and distances put back into units of their length.
+  does not require: they are normalised, and distances converted back to units of their length.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CONTACT_OVERFLOWS = (
 )
 _CONSTRAINT_OVERFLOWS = mjw.OverflowType.NEFC | mjw.OverflowType.NJMAX_NNZ
 _OVERFLOWS = int(_CONTACT_OVERFLOWS | _CONSTRAINT_OVERFLOWS)
-"""Flags that mean lost contacts or constraint rows; others tell of iterations and sensors."""
+"""Flags that mean lost contacts or constraint rows; others report iterations and sensors."""
 
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class WarpSimulation(Simulation):
         names = check_fields(model, cfg.data_fields, cfg.substep_fields)
         self.model, self.num_envs, self.decimation = model, num_envs, decimation
         self.device = device
-        # On a GPU, contacts and constraints take their places in the order in which threads run.
+        # On a GPU, contacts and constraints are placed in the order in which threads run.
         self.repeats_exactly = cfg.deterministic or device.type == "cpu"
         wp.init()
         self._device = wp.device_from_torch(device)
@@ -94,7 +94,7 @@ class WarpSimulation(Simulation):
             self._params = ParamTensors(model, self._m, cfg.model_fields)
             self.data, self.params = self._data.fields, self._params.fields
             self._bind()
-            # With derived fields the refresh after a step is the first half of the next one, which
+            # With derived fields, the refresh after a step is the first half of the next one, which
             # saves one position and velocity pass per control step.
             self._split = (
                 self._data.has_derived
@@ -192,11 +192,11 @@ class WarpSimulation(Simulation):
         return (flags & _OVERFLOWS) != 0
 
     def contact_memory(self) -> tuple[int, int]:
-        """Return how much the last physics step used, or would have used.
+        """Return the room that the last physics step used, or would have used.
 
         Returns:
-            Contacts per environment, on average over these, as they share their room; and
-            constraint rows of the environment with the most.
+            Contacts per environment, averaged, as all share one buffer; and constraint rows of
+            the environment with the most.
         """
         contacts = int(torch.maximum(*map(wp.to_torch, (self._d.nacon, self._d.ncollision))))
         return -(-contacts // self.num_envs), int(wp.to_torch(self._d.nefc).max())
@@ -228,7 +228,7 @@ class WarpSimulation(Simulation):
         for name, tensor in self.params.items():
             tensor.copy_(state[f"params.{name}"])
         self._params.convert()
-        # The derived constants are copied too: computed anew they would differ in the last bit from
+        # The derived constants are copied too: recomputed, they would differ in the last bit from
         # those that MuJoCo's compiler wrote in double precision.
         for name, tensor in self._params.constants.items():
             tensor.copy_(state[f"constants.{name}"])
@@ -300,7 +300,7 @@ class WarpSimulation(Simulation):
         self._refresh()
 
     def _refresh(self) -> None:
-        """Recompute what the next physics step and the position and velocity fields rest on."""
+        """Recompute the basis of the next physics step and of the position and velocity fields."""
         if self._data.has_derived:
             mjw.fwd_position(self._m, self._d)
             mjw.fwd_velocity(self._m, self._d)
@@ -310,7 +310,7 @@ class WarpSimulation(Simulation):
             mirror.update(rows)
 
     def _bind(self) -> None:
-        """Make the tensors that tasks write, and those that the graphs read."""
+        """Create the tensors that tasks write, and those that the graphs read."""
         num_envs, model = self.num_envs, self.model
         self.ctrl = wp.to_torch(self._d.ctrl)
         self.xfrc_applied = wp.to_torch(self._d.xfrc_applied)
@@ -348,12 +348,12 @@ class WarpSimulation(Simulation):
             if graph:
                 with collection_suspended(), wp.ScopedCapture(self._device) as capture:
                     function()
-                # By name, as a bound method would keep the simulation from being freed.
+                # By name, as a bound method would keep the simulation alive.
                 self._graphs[function.__name__] = capture.graph
         self._synchronize()
 
     def _can_record(self) -> bool:
-        """Tell whether this GPU's driver can record a step, and warn if it cannot."""
+        """Return whether this GPU's driver can record a step, and warn if it cannot."""
         if self.device.type == "cpu":
             return True
         lacks = None
@@ -369,7 +369,7 @@ class WarpSimulation(Simulation):
             )
         return lacks is None
 
-    @between_graphs  # no graph of torch's can hold one of Warp's
+    @between_graphs  # a graph of torch cannot contain one of Warp's
     def _launch(self, function: Callable[[], None]) -> None:
         graph = self._graphs.get(function.__name__)
         with self._scope():
@@ -405,7 +405,7 @@ def warm_kernel_cache(cfg: SimulationCfg, model: mujoco.MjModel, device: torch.d
         device: Device to compile for.
 
     Returns:
-        Seconds it took: tens for a new model, a few for one in the cache.
+        Seconds taken: tens for a new model, a few for one in the cache.
     """
     start = time.perf_counter()
     model = copy_model(model)

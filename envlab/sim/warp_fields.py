@@ -3,15 +3,14 @@
 Tensors are zero-copy views of Warp's float32 arrays, with three exceptions: integer fields have
 float32 stand-ins, and fields of the acceleration stage and sensors are shown through mirrors.
 
-What may surprise a user of ``mujoco_warp`` (4.0), and how this file answers it (each has a test in
-``tests/sim``):
+Surprises of ``mujoco_warp`` (4.0), and this file's answers (each has a test in ``tests/sim``):
 
 - A reset recomputes every environment, which would give the others acceleration-stage values that
-  belong to no physics step. So those fields are shown through :class:`Mirror` copies, of which a
-  reset writes the masked rows only, as the CPU backend does.
+  belong to no physics step. So those fields are shown through :class:`Mirror` copies, in which a
+  reset writes only the masked rows, as the CPU backend does.
 - ``set_const`` writes one row for all environments unless its outputs are expanded as well.
 - Geoms fixed to the world keep the poses that ``make_data`` gave them, whatever is written to
-  ``geom_pos`` or ``body_pos`` later: :func:`check_static_geoms` says so.
+  ``geom_pos`` or ``body_pos`` later: :func:`check_static_geoms` reports it.
 - Spheres and capsules near a height field get contacts that are far too deep:
   :mod:`envlab.sim.warp_height_field`.
 """
@@ -66,12 +65,12 @@ def _copy_rows(
 
 
 class Mirror:
-    """A copy of a tensor's chosen columns, brought up to date for chosen rows.
+    """A copy of a tensor's chosen columns, updated for chosen rows.
 
     Args:
-        source: What to copy, ``(num_envs, ...)``.
-        target: Where to, of the same shape.
-        columns: Which elements of a row, bool, one per element. None: all.
+        source: The tensor to copy, ``(num_envs, ...)``.
+        target: The copy, of the same shape.
+        columns: The elements of a row to copy, bool, one per element. None: all.
     """
 
     def __init__(
@@ -94,9 +93,9 @@ class DataTensors:
     """The declared data fields.
 
     Attributes:
-        fields: What tasks read, float32 ``(num_envs, ...)`` in MuJoCo's own shapes.
-        smooth_mirrors: Shown copies of what the position and velocity stages compute.
-        acceleration_mirrors: Shown copies of what the acceleration stage computes.
+        fields: The tensors that tasks read, float32 ``(num_envs, ...)`` in MuJoCo's own shapes.
+        smooth_mirrors: Shown copies of fields of the position and velocity stages.
+        acceleration_mirrors: Shown copies of fields of the acceleration stage.
         substep_mirrors: Shown copies of each physics step of a control step.
         has_derived: Whether a field needs any stage beyond integration.
         needs_acceleration: Whether a field needs the acceleration stage.
@@ -119,7 +118,7 @@ class DataTensors:
         self.fields = Fields("data", "env.sim.data_fields", tensors)
 
     def keep_substeps(self, names: Sequence[str], decimation: int) -> Fields:
-        """Make room for fields of every physics step, ``(num_envs, decimation, ...)``.
+        """Allocate fields of every physics step, ``(num_envs, decimation, ...)``.
 
         Raises:
             ConfigurationError: For a field that is not of floats.
@@ -144,7 +143,7 @@ class DataTensors:
             shown.copy_(values)
 
     def _shown(self, model: mujoco.MjModel, name: str, values: torch.Tensor) -> torch.Tensor:
-        """Return a field's values, or what tasks see in their place."""
+        """Return a field's values, or the tensor that tasks see instead."""
         if name == "sensordata":
             return self._shown_sensors(model, values)
         is_early = name in _ROW_FIELDS or name in _SMOOTH_FIELDS
@@ -178,7 +177,8 @@ class ParamTensors:
 
     Attributes:
         fields: Declared fields, float32 ``(num_envs, ...)`` in MuJoCo's own shapes.
-        constants: What ``set_const`` derives from them, by name; empty without declared fields.
+        constants: Values that ``set_const`` derives from them, by name; empty without declared
+            fields.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class ParamTensors:
 
 
 def put(cfg: SimulationCfg, model: mujoco.MjModel, num_envs: int) -> tuple[mjw.Model, mjw.Data]:
-    """Put model and data on Warp's device, with declared model fields once per environment.
+    """Put model and data on Warp's device, with declared model fields for each environment.
 
     Raises:
         ConfigurationError: For a model field that cannot differ between environments.
@@ -245,9 +245,9 @@ def put(cfg: SimulationCfg, model: mujoco.MjModel, num_envs: int) -> tuple[mjw.M
 
 
 def check_static_geoms(model: mujoco.MjModel, model_fields: Sequence[str]) -> None:
-    """Say that randomising the poses of geoms fixed to the world has no effect.
+    """Report that randomising the poses of geoms fixed to the world has no effect.
 
-    Where a field also belongs to geoms or bodies that it does move, this is only a warning.
+    If the field also moves other geoms or bodies, this is only a warning.
 
     Raises:
         ConfigurationError: For a declared field that has no effect on any geom.
@@ -257,7 +257,7 @@ def check_static_geoms(model: mujoco.MjModel, model_fields: Sequence[str]) -> No
     geoms = is_fixed[model.geom_bodyid]
     bodies = np.zeros(model.nbody, dtype=bool)
     for body in model.geom_bodyid[geoms]:
-        while body:  # Moving a body moves all that hangs on it; the world, 0, is not moved.
+        while body:  # Moving a body moves all its children; the world, 0, is not moved.
             bodies[body] = True
             body = model.body_parentid[body]
     for name, fixed in (
@@ -280,7 +280,7 @@ def check_static_geoms(model: mujoco.MjModel, model_fields: Sequence[str]) -> No
 
 
 def _expanded(model_fields: Sequence[str]) -> tuple[str, ...]:
-    """Return the declared model fields and, if there are any, what ``set_const`` derives."""
+    """Return the declared model fields and, if there are any, those that ``set_const`` derives."""
     if not model_fields:
         return ()
     sizes = _GEOM_SIZE_OUTPUTS if "geom_size" in model_fields else ()

@@ -1,7 +1,7 @@
-"""Mends the height field contacts of ``mujoco_warp`` (4.0).
+"""Fixes the height field contacts of ``mujoco_warp`` (4.0).
 
 Its collision of a prism of a height field with a sphere or capsule has two branches of its own, for
-a point beside the prism's wall. They put the contact at the height of one of the prism's corners.
+a point next to the prism's wall. They put the contact at the height of one of the prism's corners.
 In float32 they are also taken for points above the surface. Measured with spheres of 22 mm up to
 26 mm above stairs: 15 % of the contacts were more than 1 cm too deep, up to 0.19 m, and 1 % of the
 spheres that touched nothing had one; velocities of a robot jumped by 5 m/s in one physics step. No
@@ -20,7 +20,7 @@ from mujoco_warp._src import collision_gjk
 logger = logging.getLogger(__name__)
 
 _NEED_MENDING = "6b8591f698fd6dbe"
-"""Digest of the two functions as they are in the version that needs this."""
+"""Digest of the two functions in the version that needs this."""
 
 
 @wp.func
@@ -77,7 +77,7 @@ def mend_height_fields() -> bool:
     """Give ``mujoco_warp`` the functions above; call it before the first height field is used.
 
     Returns:
-        Whether it has them. A version with other functions is left alone.
+        Whether it has them. A version with other functions is left unchanged.
     """
     theirs = [getattr(collision_gjk, name) for name in _OWN]
     if theirs == list(_OWN.values()):

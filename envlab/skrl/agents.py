@@ -22,14 +22,14 @@ _NO_FILES = {"write_interval": 0, "checkpoint_interval": 0, "wandb": False}
 def agent_class(
     algorithm: str, ml_framework: str, replacements: Mapping[str, Callable[[Any], Any]]
 ) -> Any:
-    """Return a subclass of skrl's class of an algorithm, fit for our loop.
+    """Return a subclass of skrl's class of an algorithm that suits our loop.
 
     Args:
         algorithm: Its name in lower case.
         ml_framework: ``torch`` or ``jax``.
-        replacements: Functions of skrl's module that ``update`` calls, by name, and what makes the
-            one to call instead from skrl's own. Nothing of skrl itself is changed: the subclass
-            has the same ``update``, which looks up its functions in another place.
+        replacements: By the name of a function that ``update`` calls in skrl's module, a function
+            that returns its replacement when given skrl's own. skrl itself is not changed: the
+            subclass has the same ``update``, which looks up its functions in another place.
     """
     load_skrl()
     package, base_name = (
@@ -48,7 +48,7 @@ def agent_class(
         update.__code__, {**update.__globals__, **called}, closure=update.__closure__
     )
     own.__kwdefaults__ = update.__kwdefaults__
-    # Between the algorithm and its base class: the former calls this in place of the latter's.
+    # Between the algorithm and its base class: the former calls this instead of the latter's.
     untracked = type("Untracked", (base,), {"record_transition": _track_nothing})
     return type(stock.__name__, (stock, untracked), {"update": own})
 
@@ -76,7 +76,7 @@ def make_agent(
         cfg: The configuration, resolved.
         device: The framework's device.
         memory_class: The framework's ``RandomMemory``.
-        scaler_class: What ``RunningStandardScaler`` names: one that works across ranks.
+        scaler_class: The class for ``RunningStandardScaler``, which works across ranks.
     """
 
     def named(name: str, path: str) -> Any:
@@ -124,7 +124,7 @@ def _make_agents(
     device: Any,
 ) -> Any:
     """Return several agents as one, from the settings of all and of ``each`` by name."""
-    # skrl takes a dictionary that is empty, or that lacks the agents' names, for a wrong one.
+    # skrl rejects a dictionary that is empty, or that lacks the agents' names.
     by_agent = {
         key: {name: each[name][key] for name in each} for key in settings if key.endswith("_kwargs")
     }
@@ -149,7 +149,7 @@ def _make_memory(
     values: Mapping[str, Any] | None,
     num_envs: int,
 ) -> Any:
-    """Return a memory of a configuration; a negative size is that of a rollout."""
+    """Return a memory from a configuration; a negative size means that of a rollout."""
     assert values is not None
     size = int(values["memory_size"])
     return memory_class(
@@ -161,7 +161,7 @@ def _make_memory(
 
 
 def _sizes(spaces: Spaces) -> dict[str, dict[str, Any]]:
-    """Return what components of an agent must know of its environment."""
+    """Return the sizes in an environment that an agent's components need."""
     return {
         "observation_preprocessor": {"size": spaces.observation_space},
         "state_preprocessor": {"size": spaces.state_space},

@@ -1,8 +1,8 @@
 """Agent configuration for skrl (``agent.*``): the layout of skrl's runner and of Isaac Lab's files.
 
-What skrl keeps in free form (``models``, ``memory``, ``agent``, ``trainer``) is filled up with
-skrl's own defaults, so that every setting can be overridden and an unknown one is an error. The
-names of skrl 1.x are understood, see :mod:`envlab.skrl.legacy`.
+skrl's free-form parts (``models``, ``memory``, ``agent``, ``trainer``) are filled with its own
+defaults, so that every setting can be overridden and an unknown one is an error. The names of
+skrl 1.x are understood, see :mod:`envlab.skrl.legacy`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from envlab.skrl.library import (
 )
 
 OFF_POLICY_STEPS = 64
-"""Steps per iteration where an algorithm has no rollouts: between two lines of the metrics."""
+"""Steps per iteration for algorithms without rollouts: between two lines of the metrics."""
 
 OBS_GROUPS: Mapping[str, list[str]] = {"observations": ["policy"], "states": ["critic"]}
-"""Groups of a task's observations by the names of skrl's arguments, unless it says otherwise."""
+"""Groups of a task's observations by the names of skrl's arguments, by default."""
 
 _NO_EFFECT = {
     "headless",
@@ -44,7 +44,7 @@ _NO_EFFECT = {
     "disable_progressbar",
     "close_environment_at_exit",
 }
-"""Settings of skrl's trainer that only its own loop and window would read."""
+"""Settings of skrl's trainer that only its own loop and window read."""
 
 _POSITIVE = (
     *("rollouts", "learning_epochs", "mini_batches", "learning_rate", "ratio_clip"),
@@ -60,12 +60,12 @@ _NOT_NEGATIVE = (
     "discriminator_weight_decay_scale",
 )
 _SHARES = ("discount_factor", "gae_lambda", "polyak", "percentile")
-"""Settings of skrl's agents by the numbers that they may be."""
+"""Settings of skrl's agents by the numbers that they allow."""
 
 
 @dataclass(kw_only=True)
 class ExperimentCfg:
-    """Where a run goes and how often it is written (``agent.agent.experiment.*``)."""
+    """Folder of a run, and frequency of its output (``agent.agent.experiment.*``)."""
 
     directory: str = "default"
     """Folder of the runs: ``logs/skrl/<directory>``."""
@@ -98,7 +98,7 @@ def _trainer() -> dict[str, Any]:
 
 @dataclass(kw_only=True)
 class SkrlCfg(AgentCfg):
-    """What skrl's runner needs, and what envlab adds to it."""
+    """Settings for skrl's runner, and envlab's additions."""
 
     FLAGS: ClassVar[Mapping[str, str]] = {
         "seed": "seed",
@@ -118,8 +118,8 @@ class SkrlCfg(AgentCfg):
         "agent.amp_batch_size",
         "agent.discriminator_batch_size",
     )
-    # Not here: value_clip, grad_norm_clip and discriminator_batch_size, which any number below 0
-    # turns off, as 0 does.
+    # Not here: value_clip, grad_norm_clip and discriminator_batch_size, which any number up to 0
+    # turns off.
     RANGES: ClassVar[Mapping[str, Range]] = {
         **{f"agent.{name}": Range(above=0) for name in _POSITIVE},
         **{f"agent.{name}": Range(at_least=0) for name in _NOT_NEGATIVE},
@@ -131,22 +131,22 @@ class SkrlCfg(AgentCfg):
     seed: int = 42
     """Base seed; -1 draws one."""
     max_iterations: PositiveInt | None = None  # type: ignore[assignment]
-    """Iterations in all, those before a resume included; null: as many as ``trainer.timesteps``
+    """Iterations in total, including those before a resume; null: as many as ``trainer.timesteps``
     make."""
     num_steps_per_env: PositiveInt | None = None  # type: ignore[assignment]
-    """Steps of each environment per iteration; null: ``agent.rollouts``, or 64 where the algorithm
+    """Steps of each environment per iteration; null: ``agent.rollouts``, or 64 if the algorithm
     has none."""
     save_interval: PositiveInt | None = None  # type: ignore[assignment]
-    """Iterations between two checkpoints; null: ``agent.experiment.checkpoint_interval`` rules."""
+    """Iterations between two checkpoints; null: see ``agent.experiment.checkpoint_interval``."""
     batch_sizes: Literal["process", "all"] = "process"
     """Whether ``agent.batch_size`` counts samples of each process or of all; ``--global_num_envs``
     makes it ``all``."""
     precision: Precision = "float32"
-    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it."""
+    """Number format of hidden layers; ``auto``: bfloat16 if every process supports it."""
     ml_framework: Literal["torch", "jax"] = "torch"
-    """What the networks are made with."""
+    """Framework of the networks."""
     obs_groups: dict[str, list[str]] = field(default_factory=lambda: dict(OBS_GROUPS))
-    """Groups of the task's observations that make up skrl's observations and, where the task has
+    """Groups of the task's observations that make up skrl's observations and, if the task has
     them, states; networks read one of several as ``OBSERVATIONS["<group>"]``. Several agents have
     their own instead."""
     models: dict[str, Any] = field(default_factory=lambda: default_models("ppo"))
@@ -161,7 +161,7 @@ class SkrlCfg(AgentCfg):
     """The algorithm (``class``) and its settings."""
     trainer: dict[str, Any] = field(default_factory=_trainer)
     """``timesteps`` of each environment; and whether ``play`` draws actions from the policy's
-    distribution (``stochastic_evaluation``) rather than takes the best."""
+    distribution (``stochastic_evaluation``) instead of taking the best."""
 
     def check_members(self, paths: Sequence[str]) -> None:
         if self.ml_framework == "jax":
@@ -195,7 +195,7 @@ class SkrlCfg(AgentCfg):
 
     @property
     def registry_key(self) -> str:
-        """What tasks register this algorithm's configuration under: ``<key>_cfg_entry_point``."""
+        """Key of this algorithm's configuration in the registry: ``<key>_cfg_entry_point``."""
         return "skrl" if self.algorithm == "ppo" else f"skrl_{self.algorithm}"
 
     @property
@@ -215,7 +215,7 @@ class SkrlCfg(AgentCfg):
         return {"algorithm": self.algorithm, "ml_framework": self.ml_framework}
 
     def references(self) -> Mapping[str, str]:
-        """Return the function that rewards go through, the only code that is named."""
+        """Return the function that shapes rewards, the only named code."""
         shaper = self.agent.get("rewards_shaper")
         return {"agent.agent.rewards_shaper": shaper} if isinstance(shaper, str) else {}
 
@@ -225,7 +225,7 @@ class SkrlCfg(AgentCfg):
         return self.algorithm in MULTI_AGENT
 
     def with_task_values(self, values: Mapping[str, Any]) -> Self:
-        """Return a task's configuration, filled up with its own algorithm's defaults.
+        """Return a task's configuration, filled with its own algorithm's defaults.
 
         Raises:
             ConfigurationError: For an unknown key or name, or a value of another type.
@@ -246,7 +246,7 @@ class SkrlCfg(AgentCfg):
         return merge(base, given, "agent")
 
     def resolved(self) -> Self:
-        """Return this configuration with a number wherever null stands for one.
+        """Return this configuration with a number for each null that stands for one.
 
         Raises:
             ConfigurationError: If values contradict each other, or one has no effect.
@@ -281,7 +281,7 @@ class SkrlCfg(AgentCfg):
         return rollouts
 
     def _check_algorithm(self) -> None:
-        """Refuse an algorithm that was changed alone: its settings would be another one's."""
+        """Refuse an algorithm changed on its own: its settings would be those of another."""
         wanted = type(self).of(str(self.agent["class"])).agent.keys()
         if wanted != self.agent.keys():
             raise ConfigurationError(
@@ -322,7 +322,7 @@ def known_algorithm(name: str, known: Collection[str]) -> str:
     """Return an algorithm's name in lower case.
 
     Raises:
-        ConfigurationError: If it is none of those that are known.
+        ConfigurationError: If it is unknown.
     """
     if name.lower() not in known:
         raise ConfigurationError(

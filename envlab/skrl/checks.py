@@ -1,4 +1,4 @@
-"""What skrl would answer with a traceback, a hang or wrong numbers is refused in a sentence."""
+"""Configurations that skrl would answer with a traceback, a hang or wrong numbers are refused."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ACTIONS: Mapping[type, tuple[str, ...]] = {
 }
 """Kinds of policies by kind of actions."""
 _ACTORS = ("policy", "target_policy")
-"""Networks that give actions."""
+"""Networks that output actions."""
 _READ = re.compile(r"""\b(OBSERVATIONS|STATES)\b(\[['"](\w+)['"]\])?""")
-"""skrl's observations or states in the input of a network, and which group of them."""
+"""skrl's observations or states in the input of a network, and their group."""
 _CONTINUOUS = ("td3", "ddpg", "sac")
 _DISCRETE = ("dqn", "ddqn")
 
@@ -70,10 +70,10 @@ def check_supported(cfg: SkrlCfg, env: SkrlEnv, context: DistributedContext) -> 
 
 
 def needs_bounds(cfg: SkrlCfg) -> bool:
-    """Return whether actions without bounds are to lie in -1 to 1.
+    """Return whether actions without bounds should lie between -1 and 1.
 
-    DDPG and TD3 clip those that they have put noise on, and fail without a bound on PyTorch; a
-    squashed Gaussian lies between bounds.
+    DDPG and TD3 clip actions with noise, and fail without a bound on PyTorch; a squashed Gaussian
+    lies between bounds.
     """
     is_squashed = cfg.models.get("policy", {}).get("class") == SQUASHED
     return is_squashed or cfg.algorithm in ("ddpg", "td3")
@@ -161,7 +161,7 @@ def _check_actions(cfg: SkrlCfg, env: SkrlEnv) -> None:
 
 
 def _check_clipping(cfg: SkrlCfg, env: SkrlEnv) -> None:
-    """Refuse to clip where there is nothing to clip to: skrl fails on PyTorch, and not on JAX."""
+    """Refuse to clip without bounds: skrl fails on PyTorch, but not on JAX."""
     is_bounded = all(_has_bounds(seen.action_space) for seen in env.spaces.values())
     for role, model in _models(cfg):
         for name in ("clip_actions", "clip_mean_actions"):
@@ -187,7 +187,7 @@ def _has_bounds(space: spaces.Space[Any]) -> bool:
 
 
 def _check_inputs(cfg: SkrlCfg, env: SkrlEnv) -> None:
-    """Refuse networks that read groups that are not there, or the rows of an image as samples."""
+    """Refuse networks that read missing groups, or the rows of an image as samples."""
     if cfg.is_multi_agent:
         return
     own = env.spaces["agent"]
@@ -207,7 +207,7 @@ def _check_input(
     read_from: tuple[str, str],
     space: spaces.Space[Any],
 ) -> None:
-    """Check what a part of a network reads: skrl's observations or states, or a group of them."""
+    """Check the input of a part of a network: skrl's observations or states, or a group of them."""
     token, group = read_from
     read, key = f'{token}["{group}"]' if group else token, token.lower()
     groups = list(space.spaces) if isinstance(space, spaces.Dict) else []
@@ -231,5 +231,5 @@ def _models(cfg: SkrlCfg) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _inputs(model: Mapping[str, Any]) -> str:
-    """Return what the parts of a network read, in capitals."""
+    """Return the inputs of a network's parts, in capitals."""
     return " ".join(str(part.get("input", "")).upper() for part in model.get("network", []))

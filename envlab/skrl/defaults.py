@@ -1,4 +1,4 @@
-"""Networks and memories for an algorithm that a task has no configuration for."""
+"""Networks and memories for an algorithm for which a task has no configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REPLAY_STEPS = 1000
 """Timesteps that a replay memory holds, of each environment."""
 
 _BOUNDED = "tanh(ACTIONS)"
-"""Output of policies that explore by noise on top: actions of envlab's tasks are about -1 to 1."""
+"""Output of policies that explore by added noise: actions of envlab's tasks are about -1 to 1."""
 
 
 def default_models(algorithm: str) -> dict[str, Any]:
@@ -37,12 +37,12 @@ def default_models(algorithm: str) -> dict[str, Any]:
 
 
 def exploration(algorithm: str) -> dict[str, Any]:
-    """Return what an algorithm's paper has and skrl leaves to its user, who may forget it.
+    """Return the exploration of an algorithm's paper, which skrl leaves to its user.
 
-    Without it, DQN, DDPG and TD3 repeat one action in a state for ever. The deviations of noise are
+    Without it, DQN, DDPG and TD3 repeat one action in a state forever. The deviations of noise are
     those of Fujimoto et al., "Addressing Function Approximation Error in Actor-Critic Methods"
-    (2018), for actions of -1 to 1; their DDPG explores by the same noise, to no worse effect than
-    by the correlated one of its own paper. Smoothing noise is clipped to 0.5 by skrl's default.
+    (2018), for actions of -1 to 1; their DDPG explores by the same noise, no worse than by the
+    correlated noise of its own paper. skrl clips smoothing noise to 0.5 by default.
     """
     if algorithm in ("dqn", "ddqn"):
         return {"exploration_scheduler": "max(0.05, 1 - 2 * timestep / timesteps)"}
@@ -55,12 +55,12 @@ def exploration(algorithm: str) -> dict[str, Any]:
 
 
 def default_settings(algorithm: str) -> dict[str, Any]:
-    """Return what differs from skrl's defaults where a task has no settings of its own."""
+    """Return the differences from skrl's defaults for a task without its own settings."""
     if algorithm in OFF_POLICY:
         return {"batch_size": 1024, "learning_starts": 16}
     if algorithm == "cem":
         return {"rollouts": 300}  # it learns from whole episodes
-    return {"time_limit_bootstrap": True}  # false, skrl's default, takes a time limit for an end
+    return {"time_limit_bootstrap": True}  # skrl's default, false, treats a time limit as an end
 
 
 def _noise(name: str, std: float) -> dict[str, Any]:
@@ -100,6 +100,6 @@ def _model(kind: str, output: str, seen: str = "OBSERVATIONS") -> dict[str, Any]
 
 
 def _memory(size: int) -> dict[str, Any]:
-    # A rollout is learned from as a whole; of a replay memory, drawing without replacement would
-    # shuffle all of it in every step.
+    # A rollout is used as a whole; drawing from a replay memory without replacement would shuffle
+    # all of it in every step.
     return {"class": "RandomMemory", "memory_size": size, "replacement": size > 0}

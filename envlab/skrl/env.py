@@ -1,8 +1,8 @@
 """envlab's environments as skrl's agents see them, for one agent and for several.
 
-Both look alike from outside: spaces are by agent, and the one agent of a single-agent task is
-called ``agent``. Observations and actions are by agent only where there are several, as skrl's
-single-agent and multi-agent algorithms want them.
+Both have the same interface: spaces are by agent, and the agent of a single-agent task is called
+``agent``. Observations and actions are by agent only if there are several, as skrl's single-agent
+and multi-agent algorithms expect.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from envlab.skrl.cfg import OBS_GROUPS
 
 
 class Spaces(NamedTuple):
-    """What an agent sees and does, under the names of skrl's arguments."""
+    """Spaces of an agent's observations and actions, under the names of skrl's arguments."""
 
     observation_space: gymnasium.Space[Any]
     state_space: gymnasium.Space[Any] | None
-    """What its critic alone sees, if there is such a thing."""
+    """Space of the state that only its critic sees, if there is one."""
     action_space: gymnasium.Space[Any]
 
 
@@ -34,8 +34,8 @@ class Spaces(NamedTuple):
 class Transition:
     """A step of this rank's environments.
 
-    The first group is in the arrays of the framework, or by agent where there are several; the
-    second is for the loop's ``on_step``.
+    The first group is in the arrays of the framework, or by agent if there are several; the second
+    is for the loop's ``on_step``.
     """
 
     rewards: Any
@@ -47,22 +47,22 @@ class Transition:
     final_observations: Any
     """Observations after the step and before a reset, ``(num_envs, dim)``."""
     final_states: Any
-    """What a critic sees of the same, or None."""
+    """States of the same for a critic, or None."""
     observations: Any
     """Observations to act on next: of the new episode where one ended."""
     states: Any
-    """What a critic sees of the same, or None."""
+    """States of the same for a critic, or None."""
 
     returns: torch.Tensor
-    """What an episode's return sums up, ``(num_envs,)``; over agents where there are several."""
+    """Summands of an episode's return, ``(num_envs,)``; summed over agents if there are several."""
     ended: torch.Tensor
     """Whether an episode ended, bool ``(num_envs,)``."""
     info: Mapping[str, Any]
-    """What the environment returned."""
+    """The environment's info."""
 
 
 class SkrlEnv(Protocol):
-    """What a learner needs of its environments."""
+    """The interface of environments for a learner."""
 
     env: Any
     """The environments themselves."""
@@ -78,8 +78,8 @@ class SkrlEnv(Protocol):
 class SkrlVectorEnv:
     """A :class:`VectorEnv` whose groups of observations are chosen by ``agent.obs_groups``.
 
-    Several groups are a ``Dict``, of which networks read ``OBSERVATIONS["<group>"]``. skrl keeps
-    observations as vectors and gives networks the space's shapes back, so everything is flattened
+    Several groups are a ``Dict``, from which networks read ``OBSERVATIONS["<group>"]``. skrl stores
+    observations as vectors and restores the space's shapes for networks, so everything is flattened
     and joined here, in skrl's order.
     """
 
@@ -94,8 +94,8 @@ class SkrlVectorEnv:
 
         Args:
             env: The environment.
-            obs_groups: Groups of the ``observations`` and, where the task has them, ``states``.
-            bounded: Whether actions without bounds are to lie in -1 to 1, see
+            obs_groups: Groups of the ``observations`` and, if the task has them, ``states``.
+            bounded: Whether actions without bounds should lie between -1 and 1, see
                 :func:`envlab.skrl.checks.needs_bounds`.
 
         Raises:
@@ -138,8 +138,8 @@ class ObservationPacker:
     """Chooses groups of observations, and joins those of each of skrl's arguments to vectors.
 
     Attributes:
-        observation_space: Of the observations.
-        state_space: Of the states; None where the task has none.
+        observation_space: Space of the observations.
+        state_space: Space of the states; None if the task has none.
     """
 
     def __init__(self, groups: gymnasium.spaces.Dict, obs_groups: Mapping[str, list[str]]) -> None:
@@ -208,7 +208,7 @@ class SkrlMarlEnv:
 def final_values(
     obs: Mapping[str, torch.Tensor], info: Mapping[str, Any]
 ) -> dict[str, torch.Tensor]:
-    """Return observations by group, of the states in which episodes ended where they did."""
+    """Return observations by group; where an episode ended, those of its last state."""
     if "final_obs" not in info:
         return dict(obs)
     ended, final = info["_final_obs"], info["final_obs"]
@@ -224,6 +224,6 @@ def _space_of(groups: gymnasium.spaces.Dict, names: list[str]) -> gymnasium.Spac
 
 
 def joined(obs: Mapping[str, torch.Tensor], names: list[str]) -> torch.Tensor:
-    """Return groups of observations as float32 vectors, one after the other."""
+    """Return groups of observations, concatenated as float32 vectors."""
     parts = [obs[name].flatten(1).float() for name in names]
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

@@ -1,4 +1,4 @@
-"""Flags of skrl, beside those that all libraries have."""
+"""Flags of skrl, in addition to those of all libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FRAMEWORKS = ("torch", "jax")
 
 
 def algorithm_flag(algorithms: Collection[str], default: str) -> Any:
-    """Return the field ``--algorithm``; ``default`` says which is taken without it."""
+    """Return the field ``--algorithm``; ``default`` describes the choice without it."""
     return flag(
         f"{', '.join(algorithms)} (default: {default})",
         "NAME",
@@ -25,7 +25,7 @@ def algorithm_flag(algorithms: Collection[str], default: str) -> Any:
 
 @dataclass(kw_only=True)
 class SkrlFlags(Flags):
-    """The flags that skrl's configuration depends on."""
+    """Flags on which skrl's configuration depends."""
 
     algorithm: str | None = algorithm_flag(ALGORITHMS, "the agent configuration's")
     ml_framework: str | None = flag(

@@ -1,4 +1,4 @@
-"""skrl's iteration and its numbers, the same for PyTorch and JAX and on every rank."""
+"""skrl's iteration and its statistics, the same for PyTorch and JAX and on every rank."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from envlab.skrl.env import SkrlEnv
 from envlab.skrl.library import OFF_POLICY
 
 UNEQUAL = ("Stats / ", "Learning / ", "Reward / ", "Episode / ")
-"""Tags that are not averaged over ranks: times, and what envlab measures itself."""
+"""Tags that are not averaged over ranks: times, and envlab's own measurements."""
 
 
 class SkrlLearner(Learner):
-    """Trains skrl's agents; a subclass knows its framework's state.
+    """Trains skrl's agents; a subclass handles its framework's state.
 
     Attributes:
-        agent: skrl's agent, or its agents as one where there are several.
+        agent: skrl's agent, or several agents as one.
         env: The environments as skrl sees them.
         cfg: The configuration, resolved.
     """
 
     def __init__(self, agent: Any, env: SkrlEnv, cfg: SkrlCfg) -> None:
-        """Prepare the agent for training; it writes no file of its own."""
+        """Prepare the agent for training; it writes no files of its own."""
         self.agent, self.env, self.cfg = agent, env, cfg
         agent.init(trainer_cfg=None)
-        # Some algorithms keep their losses only where they are written; files are written at
-        # multiples of the same number, so it is one that is never reached.
+        # Some algorithms keep their losses only if they write files, at multiples of this number.
+        # So it is one that is never reached.
         agent.write_interval = sys.maxsize
         self._steps = int(cfg.num_steps_per_env or 0)
         self._total = 0
@@ -59,7 +59,7 @@ class SkrlLearner(Learner):
         collect_s = time.perf_counter() - begin - learn_s
         tracking = self.agent.tracking_data
         self._tracked = {tag: summary(tag, values) for tag, values in tracking.items()}
-        tracking.clear()  # skrl keeps it for ever where nothing is written
+        tracking.clear()  # skrl keeps it forever if nothing is written
         return Iteration(
             frames=self._steps * self.env.env.num_envs,
             collect_s=collect_s,
@@ -71,7 +71,7 @@ class SkrlLearner(Learner):
         )
 
     def curves(self, record: IterationRecord) -> list[Curve]:
-        """Return skrl's own curves, over all ranks where that makes a difference."""
+        """Return skrl's own curves, over all ranks if that makes a difference."""
         if not self._is_written(record.iteration):
             return []
         own = {tag: value for tag, value in self._tracked.items() if tag.startswith(UNEQUAL[:2])}
@@ -86,7 +86,7 @@ class SkrlLearner(Learner):
         return [Curve(record.iteration * self._steps, scalars)]
 
     def rank_state(self) -> dict[str, Any]:
-        """Return memories that outlive an iteration, and what exploration noise remembers."""
+        """Return memories that outlive an iteration, and the state of exploration noise."""
         return {
             "memories": {name: memory.state() for name, memory in self._kept_memories().items()},
             "noise": self._noise_state(),
@@ -100,11 +100,11 @@ class SkrlLearner(Learner):
 
     @abc.abstractmethod
     def learning_rate(self) -> float:
-        """Return the (policy's) learning rate; the first agent's, where there are several."""
+        """Return the (policy's) learning rate; the first agent's if there are several."""
 
     @abc.abstractmethod
     def _noise_state(self) -> Any:
-        """Return what noise on actions remembers."""
+        """Return the state of noise on actions."""
 
     @abc.abstractmethod
     def _set_noise_state(self, state: Any) -> None:
@@ -113,7 +113,7 @@ class SkrlLearner(Learner):
     def _interact(
         self, observations: Any, states: Any, when: Mapping[str, int], on_step: OnStep
     ) -> tuple[Any, Any]:
-        """Act, step and record; return the observations and states to act on next."""
+        """Act, step and record; return the observations and states for the next action."""
         with torch.no_grad():
             actions, _ = self.agent.act(observations, states, **when)
             step = self.env.advance(actions)
@@ -139,7 +139,7 @@ class SkrlLearner(Learner):
         return {"memory": self.agent.memory} if self.cfg.algorithm in OFF_POLICY else found
 
     def _is_written(self, number: int) -> bool:
-        """Return whether ``experiment.write_interval`` asks for curves after this iteration."""
+        """Return whether ``experiment.write_interval`` requests curves after this iteration."""
         interval = self.cfg.agent["experiment"].write_interval
         if interval == "auto":
             return True
@@ -149,7 +149,7 @@ class SkrlLearner(Learner):
 
 
 def summary(tag: str, values: list[float]) -> float:
-    """Return what skrl would write of the values since it last wrote."""
+    """Return the value that skrl would write for ``values`` since its last write."""
     if tag.endswith("(min)"):
         return float(min(values))
     return float(max(values)) if tag.endswith("(max)") else float(statistics.fmean(values))

@@ -22,11 +22,11 @@ _RENAMED = {
     "amp_state_preprocessor_kwargs": "amp_observation_preprocessor_kwargs",
 }
 VALUE_CLIP = 0.2
-"""What 1.x clipped predicted values with where nothing else was said."""
+"""Default of 1.x for clipping predicted values."""
 
 
 def modernised(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an agent file's values under the names of skrl 2; what changed is logged."""
+    """Return an agent file's values under the names of skrl 2; changes are logged."""
     modern = copy.deepcopy(dict(values))
     if not isinstance(modern.get("agent"), Mapping):
         return modern
@@ -36,7 +36,7 @@ def modernised(values: Mapping[str, Any]) -> dict[str, Any]:
     logger.info("The agent's configuration is for skrl 1.x; in skrl 2: %s.", ", ".join(changes))
     modern["agent"] = agent
     if isinstance(modern.get("models"), Mapping):
-        # What 1.x called states is what an agent observes, but for MAPPO's central critic.
+        # States of 1.x are observations of an agent, except for MAPPO's central critic.
         central = "value" if _algorithm(agent) == "mappo" else None
         modern["models"] = {
             role: model if role == central else _observing(model)
@@ -46,11 +46,11 @@ def modernised(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _modern_agent(agent: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return an agent's settings under the names of skrl 2, and what changed in words."""
+    """Return an agent's settings under the names of skrl 2, and the changes in words."""
     names = dict(_RENAMED)
     if (
         "observation_preprocessor" in agent
-    ):  # skrl 2's own meaning: what a critic's states go through
+    ):  # skrl 2's own meaning: the preprocessor of a critic's states
         del names["state_preprocessor"], names["state_preprocessor_kwargs"]
     changes = [f"{name} is {names[name]}" for name in agent if name in names]
     modern = {names.get(name, name): value for name, value in agent.items()}
@@ -71,7 +71,7 @@ def _algorithm(agent: Mapping[str, Any]) -> str:
 
 
 def _observing(model: Any) -> Any:
-    """Return a network's settings with OBSERVATIONS in place of STATES among its inputs."""
+    """Return a network's settings with OBSERVATIONS instead of STATES among its inputs."""
     if not isinstance(model, Mapping) or not isinstance(model.get("network"), list):
         return model
     layers = [

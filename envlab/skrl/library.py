@@ -1,8 +1,8 @@
-"""What skrl offers and its own defaults, without what an import of it does to a process.
+"""skrl's components and defaults, without the side effects of importing it.
 
-``import skrl`` joins a process group of its own (NCCL, or JAX's) where there are several processes,
-and gives its logger a coloured handler. :func:`load_skrl` prevents both, so everything of envlab
-imports skrl through it first. Whoever builds an agent then tells ``skrl.config`` the ranks.
+With several processes, ``import skrl`` joins a process group of its own (NCCL, or JAX's), and it
+gives its logger a coloured handler. :func:`load_skrl` prevents both, so all of envlab imports skrl
+through it first. Code that builds an agent then sets the ranks in ``skrl.config``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
 logger = logging.getLogger(__name__)
 
 ON_POLICY = ("ppo", "a2c", "rpo", "trpo", "cem", "amp", "ippo", "mappo")
-"""Algorithms that learn from a rollout and forget it."""
+"""Algorithms that learn from a rollout and then discard it."""
 OFF_POLICY = ("sac", "td3", "ddpg", "dqn", "ddqn")
 """Algorithms with a replay memory."""
 MULTI_AGENT = ("ippo", "mappo")
@@ -32,8 +32,8 @@ MULTI_AGENT = ("ippo", "mappo")
 ALGORITHMS = ON_POLICY + OFF_POLICY
 
 SQUASHED = "SquashedGaussianMixin"
-"""Kind of SAC's policies by default, which skrl lacks: its Gaussian, squashed by tanh to the
-actions' bounds."""
+"""Default kind of SAC's policies, which skrl lacks: its Gaussian, squashed by tanh to the actions'
+bounds."""
 LOG_STD = (-5.0, 2.0)
 """Bounds of a squashed policy's log standard deviation, as in CleanRL's SAC and SLM-Lab 5."""
 MODELS = {
@@ -44,7 +44,7 @@ MODELS = {
     "MultiCategoricalMixin": "multicategorical_model",
     "DeterministicMixin": "deterministic_model",
 }
-"""Kinds of models, and skrl's functions that make them."""
+"""Kinds of models, and the functions of skrl that make them."""
 COMPONENTS = {
     "RunningStandardScaler": "skrl.resources.preprocessors.",
     "KLAdaptiveLR": "skrl.resources.schedulers.",
@@ -63,11 +63,11 @@ COMPONENTS = {
         "torch.optim.lr_scheduler",
     ),
 }
-"""What an agent's configuration may name, and the module that has it; a dot at the end stands for
-one of each framework."""
+"""Components that an agent's configuration may name, with their modules; a trailing dot stands for
+one module in each framework."""
 
 _SQUASHED_SETTINGS = ("initial_log_std", "fixed_log_std", "network", "output")
-"""Of a Gaussian's, those that matter to one that is squashed."""
+"""Settings of a Gaussian that also apply to a squashed one."""
 
 _MISTAKES = (
     TypeError,
@@ -79,7 +79,7 @@ _MISTAKES = (
     SyntaxError,
     AssertionError,
 )
-"""What skrl raises for a configuration that it does not understand."""
+"""Exceptions of skrl for a configuration that it does not understand."""
 _NOT_SET_BY_USER = {
     *("self", "device", "optimizer", "last_epoch", "verbose", "size"),
     *("observation_space", "state_space", "action_space", "return_source"),
@@ -88,7 +88,7 @@ _NOT_SET_BY_USER = {
 
 
 class _Once(logging.Filter):
-    """Lets a message through once; CEM repeats some in every update."""
+    """Passes each message only once; CEM repeats some in every update."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,19 +103,19 @@ class _Once(logging.Filter):
 
 @functools.cache
 def load_skrl() -> ModuleType:
-    """Import skrl without a process group of its own, its log in envlab's, and return it."""
+    """Import and return skrl, without its own process group, and with its log in envlab's."""
     with hidden_world_size():
         skrl = importlib.import_module("skrl")
     skrl.logger.handlers.clear()
     skrl.logger.parent = logging.getLogger("envlab")
-    skrl.logger.setLevel(logging.WARNING)  # else every rank tells that it broadcasts parameters
+    skrl.logger.setLevel(logging.WARNING)  # else every rank logs that it broadcasts parameters
     skrl.logger.addFilter(_Once())
     return skrl
 
 
 @contextlib.contextmanager
 def library_errors() -> Iterator[None]:
-    """Turn what skrl raises for a configuration into one sentence, and its prints into the log."""
+    """Turn skrl's errors about a configuration into one sentence, and its prints into log lines."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
@@ -130,7 +130,7 @@ def library_errors() -> Iterator[None]:
 
 
 def misfit(part: str, reason: str) -> CheckpointError:
-    """Return the error for a checkpoint of other networks than the configuration's."""
+    """Return the error for a checkpoint whose networks differ from the configuration's."""
     return CheckpointError(
         f"The checkpoint does not fit the configured {part} ({reason}). Use the run's own "
         "configuration: leave out overrides of agent.models and agent.agent."
@@ -160,7 +160,7 @@ def model_defaults(kind: str, path: str) -> dict[str, Any]:
 
     Args:
         kind: A name of :data:`MODELS`.
-        path: Where it was named, for the error.
+        path: Path of the setting, for the error.
 
     Raises:
         ConfigurationError: If there is no such kind.
@@ -183,7 +183,7 @@ def component(name: str, path: str, ml_framework: str = "torch") -> Any:
 
     Args:
         name: A name of :data:`COMPONENTS`; skrl would evaluate it as Python instead.
-        path: Where it was named, for the error.
+        path: Path of the setting, for the error.
         ml_framework: ``torch`` or ``jax``, which has fewer.
 
     Raises:
@@ -213,12 +213,12 @@ def component_defaults(name: str, path: str) -> dict[str, Any]:
 def component_arguments(name: str, given: Mapping[str, Any], path: str) -> dict[str, Any]:
     """Return all arguments of a component.
 
-    Those that were filled in for another one, which an override has replaced, are dropped.
+    Those filled in for another component that an override has replaced are dropped.
 
     Args:
         name: The component.
         given: ``<path>_kwargs`` of the configuration.
-        path: Where the component was named, for errors.
+        path: Path of the component's setting, for errors.
 
     Raises:
         ConfigurationError: If an argument is unknown or missing.
@@ -253,5 +253,5 @@ def _argument_defaults(function: Any) -> dict[str, Any]:
 
 
 def _number(value: Any, annotation: str) -> Any:
-    """Return a default as what its annotation says: skrl writes some floats as 0 or 2."""
+    """Return a default with the annotated type: skrl writes some floats as 0 or 2."""
     return float(value) if isinstance(value, int) and annotation.startswith("float") else value

@@ -1,6 +1,6 @@
-"""skrl as the table of libraries names it; ``agent.ml_framework`` decides between its frameworks.
+"""skrl's entry in the table of libraries; ``agent.ml_framework`` chooses its framework.
 
-Only the framework that is chosen is loaded: JAX need not be installed for PyTorch.
+Only the chosen framework is loaded: JAX need not be installed for PyTorch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def build(session: Session, env: Any, context: DistributedContext) -> Learner:
     """Return the learner of a settled session.
 
     Raises:
-        ConfigurationError: If the configuration cannot train, or JAX is asked for and missing.
+        ConfigurationError: If the configuration cannot train, or JAX is needed but missing.
     """
     cfg = _checked_cfg(session)
     learner: Learner = _adapter(cfg, "learner").make_learner(
@@ -47,9 +47,9 @@ def make_player(
     """Return the trained policy of a checkpoint.
 
     Raises:
-        EnvlabError: If it does not fit the configuration, or JAX is asked for and missing.
+        EnvlabError: If it does not fit the configuration, or JAX is needed but missing.
     """
-    # Played, and exported, in float32, whatever it was trained in.
+    # Played and exported in float32, whatever the precision of training.
     cfg = dataclasses.replace(_checked_cfg(session), precision="float32")
     learner = _adapter(cfg, "learner").make_learner(env, cfg, context)
     learner.load_models(values)
@@ -58,7 +58,7 @@ def make_player(
 
 
 def _checked_cfg(session: Session) -> SkrlCfg:
-    """Return a session's configuration, resolved, if it is of the algorithm that was asked for."""
+    """Return a session's configuration, resolved, if it has the requested algorithm."""
     cfg: SkrlCfg = session.agent_cfg
     if session.flags.algorithm not in (None, cfg.algorithm):
         raise ConfigurationError(

@@ -2,10 +2,10 @@
 
 skrl 2.1.1 writes a network's settings into the source of a class and executes it
 (``skrl.utils.model_instantiators``), so that ``input: __import__("os").system(...)`` would be
-called. :func:`network_settings` is the only way from a configuration to that function. What it
-returns holds numbers, names from fixed lists, identifiers, and expressions of the language that
-skrl documents: tokens such as ``OBSERVATIONS``, parts of the network by name, indexing, arithmetic
-and a few functions.
+called. :func:`network_settings` is the only way from a configuration to that code. Its result holds
+numbers, names from fixed lists, identifiers, and expressions of the language that skrl documents:
+tokens such as ``OBSERVATIONS``, parts of the network by name, indexing, arithmetic and a few
+functions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SPACES = ("OBSERVATION_SPACE", "STATE_SPACE", "ACTION_SPACE")
 _INPUT_FUNCTIONS = ("concatenate", "permute", "one_hot_encoding")
 _OUTPUTS = ("ACTIONS", "ONE")
 _UNITS = (*_INPUTS, "ONE", "NUM_OBSERVATIONS", "NUM_STATES", "NUM_ACTIONS")
-"""What stands for a number of units in a layer."""
+"""Names that stand for a number of units in a layer."""
 _LAYERS: Mapping[str, tuple[str, ...]] = {
     "linear": ("features", "out_features", "in_features", "use_bias", "bias"),
     "conv2d": (
@@ -44,14 +44,14 @@ _EXPRESSION = (
     *(ast.Expression, ast.Load, ast.List, ast.Tuple, ast.Subscript, ast.Slice),
     *(ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.UnaryOp, ast.USub, ast.UAdd),
 )
-"""Nodes that are allowed wherever they stand; names, calls and constants are looked at."""
+"""Nodes that are allowed anywhere; names, calls and constants are checked."""
 
 
 def network_settings(cfg: SkrlCfg) -> dict[str, dict[str, Any]]:
     """Return copies of the networks' settings by role, for skrl's functions that make them.
 
     Raises:
-        ConfigurationError: Naming the first setting that is not of skrl's language.
+        ConfigurationError: Naming the first setting that is not in skrl's language.
     """
     checked = {}
     for role, settings in cfg.models.items():
@@ -63,10 +63,10 @@ def network_settings(cfg: SkrlCfg) -> dict[str, dict[str, Any]]:
 
 
 def _checked_model(settings: Any, path: str) -> dict[str, Any]:
-    """Return a network's settings; expressions are written anew from what was understood."""
+    """Return a network's settings; expressions are rewritten from their parsed form."""
     kind = settings.get("class") if isinstance(settings, Mapping) else settings
     model_defaults(str(kind), f"{path}.class")  # refuses an unknown kind
-    # Those of other kinds too, which skrl refuses by itself.
+    # Including those of other kinds, which skrl refuses by itself.
     known = {name for other in MODELS for name in model_defaults(other, path)}
     checked: dict[str, Any] = {"class": kind}
     for name, value in settings.items():
@@ -98,7 +98,7 @@ def _checked_model(settings: Any, path: str) -> dict[str, Any]:
 
 
 def _checked_part(part: Any, path: str, names: list[str]) -> dict[str, Any]:
-    """Return a part of a network, and add its name to those that later parts may read."""
+    """Return a part of a network, and add its name to those available to later parts."""
     if not isinstance(part, Mapping):
         raise _refused(path, part, f"must be a part with {', '.join(_PART)}")
     for key, value in part.items():
@@ -165,7 +165,7 @@ def _expression(text: Any, path: str, names: Collection[str], functions: Collect
             is_fine = node.id in (functions if node in called else names)
         elif isinstance(node, ast.Call):
             is_fine = isinstance(node.func, ast.Name) and not node.keywords
-        elif isinstance(node, ast.Constant):  # text only picks a part of a space of several
+        elif isinstance(node, ast.Constant):  # text only selects a part of a composite space
             is_key = isinstance(node.value, str) and node in indices
             is_fine = is_key or node.value is Ellipsis or _is_number(node.value)
         else:
@@ -176,7 +176,7 @@ def _expression(text: Any, path: str, names: Collection[str], functions: Collect
 
 
 def _functions_and_indices(tree: ast.AST) -> tuple[set[ast.AST], set[ast.AST]]:
-    """Return the names that are called, and what stands as a whole between brackets."""
+    """Return the called names, and the complete contents of brackets."""
     called: set[ast.AST] = set()
     indices: set[ast.AST] = set()
     for node in ast.walk(tree):
@@ -199,7 +199,7 @@ def _check_choice(value: Any, choices: Collection[str], path: str) -> None:
 
 
 def _check_number(value: Any, path: str) -> None:
-    """Refuse what is no number, true, false, or a list of them."""
+    """Refuse anything but a number, true, false, or a list of them."""
     for one in value if isinstance(value, list | tuple) else [value]:
         if not isinstance(one, bool) and not _is_number(one):
             raise _refused(path, value, "must be a number, true or false")

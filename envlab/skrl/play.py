@@ -1,7 +1,7 @@
-"""Policies that skrl trained, to be played and exported.
+"""Playing and exporting policies that skrl trained.
 
-They take their best action, without noise; where ``agent.trainer.stochastic_evaluation`` says so,
-``play`` samples. What is played is called with torch's tensors on both frameworks.
+They take their best action, without noise; with ``agent.trainer.stochastic_evaluation``, ``play``
+samples. On both frameworks, policies are called with torch tensors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from envlab.training.export import export_policy
 
 
 class BestActions(nn.Module):
-    """A trained policy, normalisation included, that takes its best action."""
+    """A trained policy, including normalisation, that takes its best action."""
 
     def __init__(self, model: Any, role: str, scalers: Sequence[Any]) -> None:
         """Wrap a model.
@@ -31,7 +31,7 @@ class BestActions(nn.Module):
         Args:
             model: skrl's model.
             role: ``policy`` or ``q_network``.
-            scalers: What observations, and states, go through.
+            scalers: Preprocessors of observations and states.
         """
         super().__init__()
         self._model, self._role = model, role
@@ -43,7 +43,7 @@ class BestActions(nn.Module):
         flat = joined(obs, sorted(obs)) if isinstance(obs, dict) else obs.flatten(1)
         output = self._model.compute(self._inputs(flat, states), self._role)[0]
         if hasattr(self._model, "_shared_output"):
-            self._model._shared_output = None  # kept for the value network, which is not asked
+            self._model._shared_output = None  # kept for the value network, which is not called
         space = self._model.action_space
         if isinstance(space, spaces.Discrete):
             return output.argmax(dim=1, keepdim=True)
@@ -108,7 +108,7 @@ class SkrlPlayer:
                 exported: nn.Module = self._traceable(name)
                 if not isinstance(space, spaces.Dict):
                     exported = _traced(exported)
-            except Exception as error:  # a network of one's own can do anything
+            except Exception as error:  # a user's own network can do anything
                 reason = str(error).splitlines()[0] if str(error) else ""
                 print(f"Not exported: {self._obstacle} ({type(error).__name__}: {reason}).")
                 continue
@@ -139,7 +139,7 @@ class SkrlPlayer:
 
 
 class _OnObservations(nn.Module):
-    """A policy on observations alone, without the choice that a traced module cannot have."""
+    """A policy on observations alone, without the branch that a traced module cannot have."""
 
     def __init__(self, policy: nn.Module) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class _OnObservations(nn.Module):
 
 
 def _traced(policy: nn.Module) -> fx.GraphModule:
-    """Return a policy as a graph, which skrl's own models, with dictionaries and all, become so."""
+    """Return a policy as a graph: tracing removes the dictionaries of skrl's own models."""
     traced = fx.symbolic_trace(_OnObservations(policy.cpu()))
     for node in traced.graph.nodes:
         node.type = None  # TorchScript cannot resolve the names that fx writes for them

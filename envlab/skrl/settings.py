@@ -1,4 +1,4 @@
-"""An agent's settings as skrl's classes take them: names become classes, formulas functions.
+"""An agent's settings as skrl's classes need them: names become classes, formulas functions.
 
 skrl evaluates such strings as Python. Here a name is looked up, and a formula may only calculate.
 """
@@ -18,18 +18,18 @@ from envlab.errors import ConfigurationError
 from envlab.skrl.library import component_arguments
 
 _FORMULA_NODES = (ast.Constant, ast.Name, ast.BinOp, ast.UnaryOp, ast.Call)
-"""What a formula may be made of: neither attributes nor subscripts."""
+"""Allowed nodes of a formula: neither attributes nor subscripts."""
 
 
 def library_settings(
     agent: Mapping[str, Any], component: Callable[[str, str], Any]
 ) -> dict[str, Any]:
-    """Return an agent's settings for the dataclass that skrl has for the algorithm.
+    """Return an agent's settings for skrl's dataclass of the algorithm.
 
     Args:
         agent: ``agent.agent`` of the configuration, without ``experiment``.
         component: Returns the framework's class for a scheduler's, preprocessor's or noise's name
-            and the path it was named at.
+            and the path of its setting.
 
     Raises:
         ConfigurationError: For a name or formula that is not understood.
@@ -61,14 +61,14 @@ def library_settings(
 def schedule(formula: str, path: str) -> Callable[[int, int], float]:
     """Return a formula in ``timestep`` and ``timesteps`` as a function of them.
 
-    It may hold numbers, ``+ - * / **``, parentheses, ``min``, ``max`` and ``exp``.
+    It may contain numbers, ``+ - * / **``, parentheses, ``min``, ``max`` and ``exp``.
 
     Raises:
-        ConfigurationError: If it holds anything else.
+        ConfigurationError: If it contains anything else.
     """
     evaluator = SimpleEval(functions={"min": min, "max": max, "exp": math.exp})
     evaluator.nodes = {kind: evaluator.nodes[kind] for kind in _FORMULA_NODES}
-    text = formula.strip().replace("math.exp", "exp")  # as skrl's own examples write it
+    text = formula.strip().replace("math.exp", "exp")  # as in skrl's own examples
 
     def value(timestep: int, timesteps: int) -> float:
         evaluator.names = {"timestep": timestep, "timesteps": timesteps}
@@ -100,7 +100,7 @@ class _Scaled:
 
 
 def _arguments(named: Any, given: Any, path: str) -> Any:
-    """Return a component's arguments, or a tuple of them where there is a list of components."""
+    """Return a component's arguments, or a tuple of them for a list of components."""
     if isinstance(named, list | tuple):
         each = given if isinstance(given, list | tuple) else [given] * len(named)
         return tuple(
@@ -111,7 +111,7 @@ def _arguments(named: Any, given: Any, path: str) -> Any:
 
 
 def _each(value: Any, function: Callable[[Any], Any]) -> Any:
-    """Apply a function to a value, or to each of a list: one for each of an agent's networks."""
+    """Apply a function to a value, or to each in a list of values for an agent's networks."""
     if isinstance(value, list | tuple):
         return tuple(None if one is None else function(one) for one in value)
     return function(value)

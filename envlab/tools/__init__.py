@@ -1,1 +1,1 @@
-"""Small commands around the tasks: listing, stepping without a policy, warming kernels."""
+"""Small commands for tasks: listing, stepping without a policy, warming kernels."""

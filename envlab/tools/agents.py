@@ -1,4 +1,4 @@
-"""Stepping a task with random or zero actions: the first look at a new task."""
+"""Stepping a task with random or zero actions, for a first look at a new task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.training.arguments import agent_parser
 from envlab.training.viewing import NUM_WATCHED, check_viewing, start_viewing
 
-if TYPE_CHECKING:  # torch is loaded once the words have been read
+if TYPE_CHECKING:  # torch is loaded after the arguments have been parsed
     import torch
 
     from envlab.envs import BatchedEnv
@@ -25,7 +25,7 @@ NUM_STEPS = 300
 
 
 def random_main(arguments: Sequence[str]) -> int:
-    """Run ``random_agent.py``: actions uniform in their bounds, or in [-1, 1], or by choice."""
+    """Run ``random_agent.py``: actions uniform in their bounds or in [-1, 1], or random choices."""
 
     def act(env: BatchedEnv) -> torch.Tensor:
         return draw_actions(env.single_action_space, env.random.stream("random_agent"))

@@ -1,9 +1,9 @@
 """``envlab deploy``: an exported policy moves its robot in MuJoCo, without torch or envlab.
 
-This one file needs ``mujoco``, ``numpy`` and ``onnxruntime``, and reads ``policy.onnx`` and an
-MJCF; ``envlab export`` puts a copy of it beside them. A controller of a real robot has to do the
-same: :data:`TERMS` has the formula of each observation, and :meth:`Player.step` says what becomes
-of an action. An observation of your own is one more entry there::
+This single file needs ``mujoco``, ``numpy`` and ``onnxruntime``, and reads ``policy.onnx`` and an
+MJCF; ``envlab export`` puts a copy of it next to them. The controller of a real robot has to do the
+same: :data:`TERMS` has the formula of each observation, and :meth:`Player.step` applies an action.
+An observation of your own is one more entry there::
 
     python exported/deploy.py --command 1 0 0 --seconds 20
 """
@@ -23,23 +23,23 @@ import mujoco
 import numpy as np
 
 MOST_SUBSTEPS = 10_000
-"""Physics steps of a control step; training has a few."""
+"""Most physics steps of a control step; training has a few."""
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""What values of a wrong kind raise."""
+"""Exceptions due to values of a wrong kind."""
 
 
 class DeployError(Exception):
-    """What is wrong with the folder, the model or the command line, in a sentence for the user."""
+    """A problem with the folder, the model or the command line, in a sentence for the user."""
 
 
 class Player:
     """A policy, its robot, and the loop between them.
 
     Attributes:
-        cfg: What ``deploy.yaml`` holds, too.
+        cfg: The contents of ``deploy.yaml``.
         model: The robot and its surroundings.
         data: Their state.
-        commands: What the robot is to do, by the name of the command; may be changed at any time.
+        commands: The robot's commands by name; may be changed at any time.
         last_action: The latest output of the policy, ``(num_actions,)``.
     """
 
@@ -49,9 +49,9 @@ class Player:
         """Load a folder that ``envlab export`` wrote.
 
         Args:
-            directory: Has ``policy.onnx``.
-            mjcf: Another model of the robot in place of ``scene.xml`` there.
-            motion: Another clip to follow in place of ``motion.npz`` there.
+            directory: The folder with ``policy.onnx``.
+            mjcf: Another model of the robot instead of ``scene.xml`` there.
+            motion: Another clip to follow instead of ``motion.npz`` there.
 
         Raises:
             DeployError: If something is missing, or model and policy do not fit.
@@ -97,7 +97,7 @@ class Player:
         self.reset()
 
     def reset(self, qpos: np.ndarray | None = None, qvel: np.ndarray | None = None) -> None:
-        """Start again, in the pose in which training's episodes start or in a given state."""
+        """Start again, in the initial pose of training's episodes or in a given state."""
         key = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_KEY, "home")
         mujoco.mj_resetDataKeyframe(self.model, self.data, key)  # -1: qpos0
         self.data.ctrl[:] = 0.0
@@ -121,11 +121,11 @@ class Player:
         return np.concatenate(parts).astype(np.float32)
 
     def act(self) -> np.ndarray:
-        """Return the policy's action for the present state, ``(num_actions,)``."""
+        """Return the policy's action for the current state, ``(num_actions,)``."""
         obs = self.observe()[None]
         try:
             action: np.ndarray = self._session.run(["actions"], {"obs": obs})[0][0]
-        except Exception as error:  # onnxruntime has an exception of its own for each problem
+        except Exception as error:  # onnxruntime has a separate exception for each problem
             raise DeployError(
                 f"The policy does not take {obs.size} observations ({str(error).splitlines()[0]})."
             ) from None
@@ -134,7 +134,7 @@ class Player:
     def step(self, action: np.ndarray) -> None:
         """Write controls ``clip(scale * action + offset)`` and let one control step pass.
 
-        The offset of a relative action is where its joints are when the step begins.
+        The offset of a relative action is its joints' positions at the beginning of the step.
         """
         self.last_action[:] = action
         start = 0
@@ -149,18 +149,18 @@ class Player:
             start += len(own)
         for _ in range(self.cfg["decimation"]):
             mujoco.mj_step(self.model, self.data)
-        mujoco.mj_step1(self.model, self.data)  # sensors of the state that the step ended in
+        mujoco.mj_step1(self.model, self.data)  # sensors of the state after the step
         if self.motion is not None:
             self.motion.advance()
             self.commands[self.motion.name] = self.motion.command(self._joint_columns())
 
     def _joint_columns(self) -> list[int]:
-        """Return where in a motion, whose joints are the model's, the policy's joints are."""
+        """Return the columns of the policy's joints in a motion, whose joints are the model's."""
         assert self.motion is not None
         return [self.motion.joints.index(name) for name in self.cfg["joint_names"]]
 
     def _start_motion(self, motion: Motion) -> None:
-        """Put the robot into the first frame; what it does is compared with the next one."""
+        """Put the robot into the first frame; after a step it is compared with the next one."""
         motion.frame = 1
         position, orientation, velocity, turning = self.root()
         position[:] = motion.positions[0, motion.root]
@@ -194,7 +194,7 @@ class Player:
         mujoco.mju_quat2Mat(matrix, self.anchor()[1])
         return matrix.reshape(3, 3)[:, :2].ravel()
 
-    # What observations are made of ---------------------------------------------------------------
+    # Parts of observations -----------------------------------------------------------------------
 
     def root(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the root's position, orientation (w, x, y, z), linear and angular velocity."""
@@ -220,16 +220,16 @@ class Player:
         return self.data.qvel[self.model.jnt_dofadr[self._ids(params)]]
 
     def relative(self, params: dict[str, Any]) -> np.ndarray:
-        """Return joint positions less the default ones."""
+        """Return joint positions minus the default ones."""
         return self.positions(params) - self._default[self._ids(params)]
 
     def normalised(self, params: dict[str, Any]) -> np.ndarray:
-        """Return joint positions as shares of their ranges, from -1 to 1."""
+        """Return joint positions relative to their ranges, from -1 to 1."""
         low, high = self.model.jnt_range[self._ids(params)].T
         return (2.0 * self.positions(params) - (low + high)) / (high - low)
 
     def _ids(self, params: dict[str, Any]) -> list[int]:
-        """Return the model's numbers of the joints that a term is about: all, if it names none."""
+        """Return the model's indices of a term's joints: all, if it names none."""
         return [self._joints[name] for name in params.get("joint_names", self.cfg["joint_names"])]
 
     def base_lin_vel(self) -> np.ndarray:
@@ -264,13 +264,13 @@ class Player:
 
 
 class Motion:
-    """A clip in mjlab's layout: what a robot is to do, frame by frame.
+    """A clip in mjlab's layout: a reference for the robot, frame by frame.
 
     Attributes:
-        name: The command that it is.
-        frame: The one that the robot is to be in now; the last one stays.
+        name: Name of the command.
+        frame: The current reference frame; the last one stays.
         joints: Names of the columns of ``joint_pos`` and ``joint_vel``.
-        anchor: Column of the body by which the clip is seen.
+        anchor: Column of the body to which the clip is relative.
         root: Column of the robot's root.
     """
 
@@ -284,7 +284,7 @@ class Motion:
             robot: Its root.
 
         Raises:
-            DeployError: If it is none, or not of this robot.
+            DeployError: If it is not a clip, or not of this robot.
         """
         self.name, self.frame, self.anchor_name = "", 1, str(about["anchor"])
         names = [model.body(b).name for b in range(model.nbody) if model.body_rootid[b] == robot]
@@ -359,7 +359,7 @@ def _damaged(directory: Path, error: Exception) -> str:
 
 
 def _check_times(cfg: dict[str, Any]) -> None:
-    """Raise ValueError for times that no robot could be controlled by."""
+    """Raise ValueError for times with which no robot could be controlled."""
     for name in ("step_dt", "physics_dt"):
         if not 0.0 < cfg[name] < float("inf"):
             raise ValueError(f"{name} is {cfg[name]}, but must be above 0, and finite")
@@ -396,13 +396,13 @@ def _open_policy(path: Path) -> tuple[Any, dict[str, Any]]:
             "it again with this envlab, which says if a task cannot be described: envlab export "
             "LIBRARY --task ID."
         ) from None
-    except Exception as error:  # onnxruntime has an exception of its own for each kind of damage
+    except Exception as error:  # onnxruntime has a separate exception for each kind of damage
         raise DeployError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
     return session, cfg
 
 
 def _load_model(path: Path, names: Sequence[str]) -> tuple[Any, dict[str, int]]:
-    """Return the robot's model, and the number in it of each of the policy's joints."""
+    """Return the robot's model, and the index in it of each of the policy's joints."""
     if not path.is_file():
         raise DeployError(f"There is no model {path}. Give the robot's MJCF: --mjcf FILE.")
     try:
@@ -436,8 +436,8 @@ def _actuator(model: Any, joint: int, name: str) -> int:
 def open_window(model: Any, data: Any, **options: Any) -> Any:
     """Return MuJoCo's window, with the options of ``mujoco.viewer.launch_passive``.
 
-    That ends the whole process where there is no display, so a small window is opened first. The
-    camera goes along with a robot that is free to move; Tab shows MuJoCo's panels.
+    Without a display, that function ends the whole process, so a small window is opened first. The
+    camera follows a robot that is free to move; Tab shows MuJoCo's panels.
 
     Raises:
         DeployError: If no window can be opened.
@@ -446,12 +446,12 @@ def open_window(model: Any, data: Any, **options: Any) -> Any:
         import glfw
         import mujoco.viewer
 
-        with warnings.catch_warnings(action="error"):  # by which GLFW tells of what failed
+        with warnings.catch_warnings(action="error"):  # GLFW reports failures as warnings
             glfw.init()
             glfw.window_hint(glfw.VISIBLE, glfw.FALSE)
             glfw.create_window(1, 1, "", None, None)
             glfw.terminate()
-    except Exception as error:  # the display, the driver and the package each have their own
+    except Exception as error:  # display, driver and package have different exceptions
         raise DeployError(f"No window can be opened ({error}).") from None
     hidden = {"show_left_ui": False, "show_right_ui": False}
     window = mujoco.viewer.launch_passive(model, data, **hidden, **options)
@@ -463,7 +463,7 @@ def open_window(model: Any, data: Any, **options: Any) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a policy and tell where it went; bad input is one sentence and exit code 2."""
+    """Run a policy and print where it went; bad input is one sentence and exit code 2."""
     parser = argparse.ArgumentParser(prog="envlab deploy", description="Run an exported policy.")
     beside = Path(__file__).parent
     parser.add_argument(
@@ -483,7 +483,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         player = Player(flags.directory, flags.mjcf, flags.motion)
         for name, value in player.commands.items():
             if player.motion is not None and name == player.motion.name:
-                continue  # which follows from the frame
+                continue  # derived from the frame
             if flags.command is not None and len(flags.command) != len(value):
                 raise DeployError(
                     f"--command has {len(flags.command)} numbers, but the command {name!r} has "

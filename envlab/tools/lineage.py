@@ -1,4 +1,4 @@
-"""``envlab lineage``: who came from whom in a population, as text and as a picture."""
+"""``envlab lineage``: descent of the members of a population, as text and as a picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from envlab.run.compare.statistics import require
 FILE = "lineage.json"
 DEFAULT_PATH = "lineage.png"
 _LOG_RATIO = 5.0
-"""A hyper-parameter whose values differ by a larger factor is drawn on a logarithmic axis."""
+"""Hyper-parameters whose values differ by a larger factor are drawn on a logarithmic axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Point:
     fitness: float
     """NaN: unknown."""
     copied: bool
-    """Whether it kept its index, and became its parent's copy since the last generation."""
+    """Whether it kept its index, but became its parent's copy since the last generation."""
     hyperparameters: dict[str, float]
 
 
@@ -104,7 +104,7 @@ def read(run: Path) -> list[list[Point]]:
 
 
 def _finite(value: Any) -> float:
-    """Return a number that has a place in a picture; raise ValueError for infinity and NaN."""
+    """Return a number that can be drawn; raise ValueError for infinity and NaN."""
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"{number} is no finite number")
@@ -112,7 +112,7 @@ def _finite(value: Any) -> float:
 
 
 def came_from(point: Point, before: Sequence[Point]) -> Point | None:
-    """Return what a member was a generation earlier: itself, if it was there, or its parent."""
+    """Return the origin of a member a generation earlier: itself if it existed, or its parent."""
     by_index = {one.index: one for one in before}
     if point.index in by_index and not point.copied:
         return by_index[point.index]
@@ -137,9 +137,9 @@ def _score(point: Point) -> float:
 
 
 def draw(generations: Sequence[Sequence[Point]], descent: Sequence[Point]) -> Any:
-    """Return the ``matplotlib.figure.Figure``: fitness, and what of hyper-parameters has changed.
+    """Return the ``matplotlib.figure.Figure``: fitness, and the changed hyper-parameters.
 
-    A line leads from each member to what it came from; those of the fittest are thick, and bear
+    A line connects each member to its origin; those of the fittest are thick, and labelled with
     their mutations.
 
     Raises:
@@ -195,7 +195,7 @@ def _draw_lines(
 
 
 def _name_mutations(axis: Any, descent: Sequence[Point]) -> None:
-    """Write above each new member of a descent what told it from its parent."""
+    """Label each new member of a descent with its differences from its parent."""
     for before, now in itertools.pairwise(descent):
         if now.index != before.index and now.mutation != "none":
             axis.annotate(

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def table(tasks: Sequence[Task]) -> str:
-    """Return tasks as aligned columns under a heading; a star marks a policy that is installed."""
+    """Return tasks as aligned columns under a heading; a star marks an installed policy."""
     trained = {(policy.manifest["task"], policy.manifest["library"]) for policy in policies()}
     rows = [(task.id, task.kind, _libraries(task, trained), task.description) for task in tasks]
     return tabulate(rows, headers=("Task", "Kind", "Libraries", "Description"))

@@ -1,4 +1,4 @@
-"""``envlab motion``: clips that robots follow, and how well a policy follows one."""
+"""``envlab motion``: clips for robots to follow, and the quality of a policy's following."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NUM_TRIALS = 1024
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what the first word says, and return 0.
+    """Run the command of the first word, and return 0.
 
     Raises:
         EnvlabError: For bad input.
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def info(flags: argparse.Namespace, _: Sequence[str]) -> None:
-    """Print what a clip holds, and whether it is of a robot."""
+    """Print a clip's contents, and whether it fits a robot."""
     clip = read_clip(flags.file)
     speed = np.linalg.norm(clip.body_lin_vel_w, axis=2)
     lowest = clip.body_pos_w[:, :, 2].min()
@@ -74,7 +74,7 @@ def info(flags: argparse.Namespace, _: Sequence[str]) -> None:
 
 
 def convert(flags: argparse.Namespace, _: Sequence[str]) -> None:
-    """Write a clip of another file, at another rate, for a robot."""
+    """Write a clip from another file, at another rate, for a robot."""
     model = _model(flags.robot or ROBOT)
     if Path(flags.file).suffix == ".csv":
         if flags.fps is None:
@@ -91,7 +91,7 @@ def convert(flags: argparse.Namespace, _: Sequence[str]) -> None:
 
 
 def view(flags: argparse.Namespace, others: Sequence[str]) -> None:
-    """Show a clip in the browser, again and again, until the visitor ends it."""
+    """Show a clip in the browser repeatedly until the visitor ends it."""
     words = [f"--task={flags.task}", *others]
     asked = [word for word in others if word.partition("=")[0] in ("--viz", "--visualizer")]
     if not asked:
@@ -120,7 +120,7 @@ def view(flags: argparse.Namespace, others: Sequence[str]) -> None:
 
 
 def record(flags: argparse.Namespace, others: Sequence[str]) -> None:
-    """Write what a policy does in the first seconds of an episode as a clip."""
+    """Write a policy's motion in the first seconds of an episode as a clip."""
     opened = _open(flags, others, num_envs=1)
     states: list[np.ndarray] = []
     try:
@@ -148,7 +148,7 @@ def record(flags: argparse.Namespace, others: Sequence[str]) -> None:
 
 
 def evaluate(flags: argparse.Namespace, others: Sequence[str]) -> None:
-    """Print how well a policy follows its motion, from its start, in one episode a robot."""
+    """Print how well a policy follows its motion from the start, in one episode for each robot."""
     words = ["env.commands.motion.sampling_mode=start", "env.events.push_robot=null"]
     opened = _open(flags, [*others, *words], num_envs=NUM_TRIALS)
     try:
@@ -173,13 +173,13 @@ class Following:
     success_rate: float
     """Share of episodes that ended by the time limit."""
     mpkpe: float
-    """Distance of bodies from the reference's, in the world, in m."""
+    """Distance of bodies from the reference in the world, in m."""
     r_mpkpe: float
-    """The same as seen from the anchor, in m."""
+    """The same relative to the anchor, in m."""
     joint_vel_error: float
     """Root mean square over joints, in rad/s."""
     ee_pos_error: float
-    """Distance of hands and feet, as seen from the anchor, in m."""
+    """Distance of hands and feet relative to the anchor, in m."""
     ee_ori_error: float
     """Angle of hands and feet, in rad."""
 
@@ -189,9 +189,9 @@ class Following:
 
 
 def follow(opened: OpenedPolicy) -> Following:
-    """Play one episode a robot and measure it.
+    """Play and measure one episode for each robot.
 
-    The last step of an episode is left out, as the robot is in the next one after it.
+    The last step of an episode is left out, as the robot is in the next episode after it.
 
     Raises:
         ConfigurationError: If the task does not follow a motion.
@@ -206,7 +206,7 @@ def follow(opened: OpenedPolicy) -> Following:
     obs, _ = env.reset()
     env.episode_length_buf = torch.zeros_like(env.episode_length_buf)
     while bool(running.any()):
-        reference = motion.snapshot()  # what the step is rewarded for
+        reference = motion.snapshot()  # on which the step's reward is based
         obs, _, terminated, truncated, _ = env.step(opened.player.act(obs))
         ended = terminated | truncated
         success |= running & truncated & ~terminated
@@ -247,7 +247,7 @@ def _open(flags: argparse.Namespace, others: Sequence[str], num_envs: int) -> Op
 
 
 def _play(opened: OpenedPolicy, keep_going: Callable[[], bool]) -> None:
-    """Play the first episode of environment 0 for as long as wanted."""
+    """Play the first episode of environment 0 as long as wanted."""
     env = opened.env
     obs, _ = env.reset()
     env.episode_length_buf = torch.zeros_like(env.episode_length_buf)

@@ -1,4 +1,4 @@
-"""``envlab new task NAME``: a package with a task, to be changed into one's own."""
+"""``envlab new task NAME``: a package with a task, as a template for your own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str]) -> int:
     """Write the package and print what to do with it; return 0.
 
     Raises:
-        ConfigurationError: If the name is none for a package, or is taken.
+        ConfigurationError: If the name is not valid for a package, or is taken.
     """
     parser = ArgumentParser(
         prog="envlab new",
@@ -41,14 +41,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def write_task(name: str, where: Path) -> Path:
-    """Write the package into a new folder, and return that.
+    """Write the package to a new folder, and return the folder.
 
     Args:
-        name: Name of the package, a word of small letters, digits and ``_``.
-        where: The folder to make it in.
+        name: Name of the package, a word of lower-case letters, digits and ``_``.
+        where: The folder in which to make it.
 
     Raises:
-        ConfigurationError: If the name is none for a package, or the folder is there.
+        ConfigurationError: If the name is not valid for a package, or the folder exists.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
         raise ConfigurationError(

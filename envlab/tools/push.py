@@ -1,4 +1,4 @@
-"""``envlab push``: a run's policy to a Hugging Face repository, with a model card of its facts."""
+"""``envlab push``: upload a run's policy to a Hugging Face repository, with a model card."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def card(manifest: Mapping[str, Any], name: str, *, has_onnx: bool) -> str:
-    """Return the model card: what the manifest says, and how to play the policy.
+    """Return the model card: facts of the manifest, and how to play the policy.
 
     Args:
         manifest: The public one, see :func:`envlab.run.packing.pack`.
         name: The repository.
-        has_onnx: Whether ``exported/policy.onnx`` is beside it.
+        has_onnx: Whether ``exported/policy.onnx`` is included.
     """
     task, library = manifest["task"], " ".join(library_words(manifest))
     versions = manifest.get("versions", {})
@@ -93,7 +93,7 @@ def _upload(folder: Path, name: str, message: str, *, is_private: bool) -> str:
     """Upload a folder; return the commit's address.
 
     Raises:
-        CheckpointError: If it cannot be.
+        CheckpointError: If the upload fails.
     """
     try:
         api = importlib.import_module("huggingface_hub").HfApi()
@@ -104,7 +104,7 @@ def _upload(folder: Path, name: str, message: str, *, is_private: bool) -> str:
             f"'envlab push' needs the package huggingface_hub ({error}). Install it with: pip "
             "install huggingface_hub"
         ) from None
-    except Exception as error:  # the client, and the network under it, have many
+    except Exception as error:  # the client and the network have many exceptions
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise CheckpointError(
             f"hf:{name} was not pushed ({type(error).__name__}: {reason}). Log in with 'hf auth "

@@ -1,4 +1,4 @@
-"""``envlab record``: what a policy does, as a dataset of LeRobot's format, to learn from."""
+"""``envlab record``: a policy's episodes as a dataset in LeRobot's format."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from envlab.training.arguments import play_parser
 from envlab.training.play import OpenedPolicy, open_policy
 
 NUM_EPISODES = 10
-"""Episodes, where ``--num_episodes`` is not given."""
+"""Default of ``--num_episodes``."""
 NAMES = {"agent_pos": "observation.state", "pixels": "observation.image"}
-"""What LeRobot calls what its environments observe."""
+"""LeRobot's names in datasets for observations of its environments."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -92,7 +92,7 @@ def frames_per_second(step_dt: float) -> int:
     """Return the control steps of a second.
 
     Raises:
-        ConfigurationError: If that is no whole number, as LeRobot's frames are.
+        ConfigurationError: If it is not a whole number, which LeRobot needs.
     """
     fps = round(1.0 / step_dt)
     if abs(fps * step_dt - 1.0) > 1e-3:
@@ -104,7 +104,7 @@ def frames_per_second(step_dt: float) -> int:
 
 
 def features_of(env: LeRobotVectorEnvWrapper) -> dict[str, dict[str, Any]]:
-    """Return what a frame holds, by LeRobot's names, as ``LeRobotDataset.create`` takes it."""
+    """Return the contents of a frame, by LeRobot's names, for ``LeRobotDataset.create``."""
     features: dict[str, dict[str, Any]] = {}
     for name, space in env.observed.items():
         if name == "pixels":
@@ -124,9 +124,9 @@ def features_of(env: LeRobotVectorEnvWrapper) -> dict[str, dict[str, Any]]:
 def record(
     opened: OpenedPolicy, env: LeRobotVectorEnvWrapper, dataset: Any, num_episodes: int
 ) -> int:
-    """Play whole episodes, and add each frame to a dataset; return how many frames there are.
+    """Play whole episodes, and add each frame to a dataset; return the number of frames.
 
-    A frame holds what was observed, what the policy did then, and what came of it.
+    A frame contains an observation, the policy's action, and the result of the step.
     """
     observed, _ = env.reset()
     num_ended = num_frames = 0
@@ -150,7 +150,7 @@ def frame(
     done: np.ndarray,
     task_description: str,
 ) -> dict[str, Any]:
-    """Return one frame of environment 0, as ``LeRobotDataset.add_frame`` takes it."""
+    """Return one frame of environment 0 for ``LeRobotDataset.add_frame``."""
     return {
         **{NAMES[name]: values[0] for name, values in observed.items()},
         "action": np.atleast_1d(actions[0]).astype(np.float32),

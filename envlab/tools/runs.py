@@ -1,4 +1,4 @@
-"""``envlab runs``: run directories, how far each is, and how it ended."""
+"""``envlab runs``: run directories, with the progress and end of each."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from envlab.run.records import Standing
 from envlab.run.training_run import runs
 
 SILENT_S = 3600.0
-"""A run that is said to be running and has written nothing for so long has probably died."""
+"""A run that counts as running but has written nothing for this long has probably died."""
 MUTE_S = 60.0
-"""The same of one that has written heartbeats, which come every 5 s."""
+"""The same for one that has written heartbeats, which come every 5 s."""
 FILES = ("run.json", "metrics.jsonl", "heartbeats.json")
-"""What changes in a run directory for as long as the run lives."""
+"""Files in a run directory that change while the run is alive."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A run, as it is listed."""
+    """A listed run."""
 
     directory: str
     task: str | None
     library: str | None
     status: str
-    """As the manifest has it; ``silent`` for one that runs and writes nothing."""
+    """Status in the manifest; ``silent`` for one that runs and writes nothing."""
     num_processes: int | None
     seed: int | None
     iteration: int | None
     total_iterations: int | None
-    """The iteration to end at."""
+    """The last iteration."""
     frames: int | None
     """Environment steps of all processes."""
     mean_return: float | None
-    """The last one."""
+    """The latest mean return."""
     fps: float | None
     """Environment steps per second, of the last iteration."""
     eta_s: float | None
-    """Time until the end at the mean speed so far, in seconds; of one that runs."""
+    """Time until the end at the mean speed so far, in seconds, if it is running."""
     age_s: float
-    """Time since it last wrote, in seconds."""
+    """Time since its last write, in seconds."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,12 +80,12 @@ def main(arguments: Sequence[str]) -> int:
 def row(
     directory: Path, manifest: Mapping[str, Any], at: Standing, writes: Mapping[str, float]
 ) -> Row:
-    """Return what is listed of a run.
+    """Return the row of a run.
 
     Args:
         directory: The run directory.
-        manifest: What ``run.json`` holds.
-        at: How far it is.
+        manifest: Contents of ``run.json``.
+        at: Its progress.
         writes: See :func:`last_writes`.
     """
     age_s = time.time() - max(writes.values(), default=0.0)
@@ -113,7 +113,7 @@ def row(
 
 
 def last_writes(directory: Path) -> dict[str, float]:
-    """Return when each of :data:`FILES` that is there was last written, in seconds."""
+    """Return the time of the last write to each existing file of :data:`FILES`, in seconds."""
     files = (directory / name for name in FILES)
     return {file.name: file.stat().st_mtime for file in files if file.exists()}
 

@@ -1,7 +1,7 @@
-"""``envlab terms``: what managers' tasks are made of, with parameters and defaults.
+"""``envlab terms``: the terms of manager-based tasks, with parameters and defaults.
 
-The sources are parsed and not imported, so that this takes as long as ``envlab list``. A term is a
-public function whose first parameter is ``env``, or the configuration of an action or a command.
+The sources are parsed, not imported, so that this is as fast as ``envlab list``. A term is a public
+function whose first parameter is ``env``, or the configuration of an action or a command.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.task import ENTRY_POINT_GROUP
 
 SHARED = "envlab.envs.mdp"
-"""Terms that tasks share; those of one family of tasks lie beside them."""
+"""Terms that tasks share; those of one family of tasks are next to its tasks."""
 _BASES = "envlab.envs.managers"
-"""What configurations of terms inherit fields from."""
+"""The package of base classes of terms' configurations."""
 KINDS = (
     "action",
     "command",
@@ -43,21 +43,21 @@ _OF_CONFIG = {
 _OBSERVE = ("observations", "root", "height_scan")
 """Modules of terms that are observations, whether or not a task uses them."""
 _GIVEN = ("env", "mask", "stream")
-"""Parameters that the managers give."""
+"""Parameters that the managers pass."""
 
 
 @dataclass(kw_only=True)
 class Term:
-    """A term, as it is listed."""
+    """A listed term."""
 
     name: str
     """As in ``mdp.NAME``, or ``module:NAME``."""
     module: str
-    """Where its code is."""
+    """The module of its code."""
     kinds: list[str]
-    """What it may be; a function of the state may be both an observation and a reward."""
+    """Its possible kinds; a function of the state may be both an observation and a reward."""
     params: dict[str, str]
-    """Parameters or fields, and their defaults as they are written; ``...`` where there is none."""
+    """Parameters or fields with their defaults as source text; ``...`` if there is none."""
     summary: str
     """The first line of its docstring."""
 
@@ -109,7 +109,7 @@ def plural(kind: str) -> str:
 
 
 def text(terms: Sequence[Term]) -> str:
-    """Return terms below their kinds; one of several kinds stands below the first."""
+    """Return terms under their kinds; a term of several kinds is under the first."""
     parts = []
     for kind in KINDS:
         of_kind = [term for term in terms if term.kinds[0] == kind]
@@ -181,7 +181,7 @@ def _modules(package: str) -> Iterator[tuple[str, ast.Module]]:
 
 
 def _uses(trees: Iterable[ast.Module]) -> dict[str, list[str]]:
-    """Return what tasks use functions as: kinds by the function's name."""
+    """Return the uses of functions in tasks: kinds by the function's name."""
     uses: dict[str, list[str]] = {}
     for call in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)):
         kind = _OF_CONFIG.get(_last_name(call.func))
@@ -197,12 +197,12 @@ def _last_name(node: ast.AST) -> str:
 
 
 def _kinds(node: ast.FunctionDef | ast.ClassDef, module: str, uses: Sequence[str]) -> list[str]:
-    """Return what a definition may be; nothing if it is no term."""
+    """Return the possible kinds of a definition; none if it is not a term."""
     if isinstance(node, ast.ClassDef):
         found = re.search(r"(Action|Command)Cfg$", node.name)
         return [found[1].lower()] if found else []
     names = [each.arg for each in node.args.args]
-    if names[:1] != ["env"] or "entity" in names:  # which is for other terms to call
+    if names[:1] != ["env"] or "entity" in names:  # a helper of other terms
         return []
     if "mask" in names:
         return ["event" if "stream" in names else "curriculum"]
@@ -216,7 +216,7 @@ def _kinds(node: ast.FunctionDef | ast.ClassDef, module: str, uses: Sequence[str
 
 
 def _params(function: ast.FunctionDef, tree: ast.Module) -> dict[str, str]:
-    """Return parameters and defaults; a default that the module gives a name is looked up."""
+    """Return parameters and defaults; named defaults are looked up in the module."""
     named = {
         _last_name(target): ast.unparse(line.value)
         for line in tree.body

@@ -14,11 +14,11 @@ from envlab.task import Task
 from envlab.training.arguments import TrainingParser, play_parser
 
 NUM_ENVS, NUM_STEPS = 64, 200
-"""Of a measurement."""
+"""Size of a measurement."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compile, print how long it took, and return 0.
+    """Compile, print the time that it took, and return 0.
 
     Raises:
         SimulationError: If Warp is not installed.
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     if flags.measure and task.kind not in ("manager", "direct"):
         raise ConfigurationError(f"{task.id} has no contacts to measure. Leave --measure out.")
     smallest = getattr(cfg, "SMALLEST", None)
-    if smallest is not None:  # kernels of its own, which are compiled as it is made
+    if smallest is not None:  # its own kernels, which are compiled when it is made
         start = time.perf_counter()
         cfg = merge(cfg, {**smallest, "scene": {"num_envs": 1}}, "env")
         task.make(cfg, context=DistributedContext.single(flags.device), seed=0).close()
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measure(task: Task, words: Sequence[str], device: str) -> None:
-    """Print how much room contacts and constraints take, by policy, and what to set."""
+    """Print the room that contacts and constraints need, by policy, and the settings."""
     from envlab.distributed.context import DistributedContext
     from envlab.libraries import get_library
     from envlab.tools.agents import draw_actions

@@ -1,4 +1,4 @@
-"""Where an iteration's time goes on one thread, beside the arithmetic that its networks need.
+"""Times of an iteration's parts on one thread, and the arithmetic that its networks need.
 
     python scripts/benchmarks/arithmetic.py [--tasks ID...] [--num_envs 1024] [--iterations 5]
 
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def peak(dtype: torch.dtype) -> float:
-    """Return what a product of matrices reaches, in GFLOP/s: the median of 20."""
+    """Return the speed of a product of matrices, in GFLOP/s: the median of 20."""
     left, right = (torch.randn(SIDE, SIDE).to(dtype) for _ in range(2))
     seconds = []
     for _ in range(20):

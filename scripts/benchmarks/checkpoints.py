@@ -1,4 +1,4 @@
-r"""What checkpoints cost: their size, the time of one, and their share of a run's wall time.
+r"""Costs of checkpoints: size, time of one, and their share of a run's wall time.
 
     python scripts/benchmarks/checkpoints.py [--cases cartpole ant sac] [--json FILE]
     python -m torch.distributed.run --nproc_per_node=2 \

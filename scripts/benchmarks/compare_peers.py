@@ -1,13 +1,13 @@
-"""envlab beside its peers: other suites' environments, and each library's own runner over ours.
+"""envlab against its peers: other suites' environments, and each library's own runner over ours.
 
 Example::
 
     python scripts/benchmarks/compare_peers.py --only mjlab rsl_rl --write
 
-Contenders are processes on the same cores. They take turns in blocks, and wait while others have
-theirs, so that a busy machine is busy for all. Rates are medians over blocks, and ratios are
+Contenders are processes on the same cores. They take turns in blocks, and wait during the
+others', so that load on the machine affects all. Rates are medians over blocks, and ratios are
 those of medians. Steps per CPU second, over all threads and processes of a contender, hold on a
-machine that others use too. ``--write`` puts the tables into the pages that have a place for them.
+shared machine. ``--write`` puts the tables into the pages that have a place for them.
 
 A peer that needs other versions of packages than envlab does gets a virtual environment in
 ``--folder``, made on first use with this one's torch (mjlab and AgileRL: 2 GB each).
@@ -42,18 +42,18 @@ REQUIREMENTS = {
     # AgileRL imports peft, but does not ask for it.
     "AgileRL": ["agilerl==2.58.0", "peft==0.19.1", "gymnasium[box2d]"],
 }
-"""What peers with a Python of their own consist of."""
+"""Requirements of peers with a Python of their own."""
 
 
 @dataclass
 class Contender:
-    """A process that steps, and what was measured of it."""
+    """A process that steps, and its measurements."""
 
     name: str
     words: str
     """Function of its worker, and the arguments."""
     steps: int = 1
-    """What a step of an environment counts."""
+    """Weight of a step of an environment."""
     rates: list[float] = field(default_factory=list)
     """Steps per second of each block."""
     cpu_rates: list[float] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Contender:
 
 
 def runners(library: str) -> dict[str, list[Contender]]:
-    """Return envlab's training beside a library's own runner over the same environments."""
+    """Return envlab's training and a library's own runner over the same environments."""
     return {
         f"{task}, {num_envs} environments": [
             Contender("envlab", f"train {library} {task} {num_envs}"),
@@ -82,7 +82,7 @@ def runners(library: str) -> dict[str, list[Contender]]:
 
 
 def beside_mjlab(task: str, motion_file: str = "") -> list[Contender]:
-    """Return 64 environments of a task of mjlab's beside its own, in its four physics steps."""
+    """Return contenders for 64 environments of an mjlab task, in its four physics steps."""
     return [
         Contender("envlab", f"step {task} 64", steps=4),
         Contender("mjlab", f"mjlab {task} 64 {motion_file}", steps=4),
@@ -122,7 +122,7 @@ COMPARISONS: dict[str, dict[str, list[Contender]]] = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a table for each comparison, and write it where that is asked for."""
+    """Print a table for each comparison, and write it if asked for."""
     parser = ArgumentParser(prog="compare_peers", description=(__doc__ or "").partition("\n")[0])
     names = list(COMPARISONS)
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="comparisons")
@@ -172,11 +172,11 @@ def main(arguments: Sequence[str]) -> int:
 def measure(
     contenders: Sequence[Contender], pythons: dict[str, Path], blocks: int, block_s: float
 ) -> None:
-    """Run blocks of all contenders in turns."""
+    """Run blocks of all contenders in turn."""
     with ExitStack() as stack:
         workers = [stack.enter_context(started(one, pythons.get(one.name))) for one in contenders]
         for worker in workers:
-            worker.run(block_s)  # set-up, and what is only made once
+            worker.run(block_s)  # set-up, and one-time work
         for _ in range(blocks):
             for contender, worker in zip(contenders, workers, strict=True):
                 steps, seconds, cpu_seconds = worker.run(block_s)
@@ -185,7 +185,7 @@ def measure(
 
 
 class Worker:
-    """A contender's process, which waits but in its blocks."""
+    """A contender's process, which waits outside its blocks."""
 
     def __init__(self, name: str, process: subprocess.Popen[str], log: Path) -> None:
         self._name, self._process, self._log = name, process, log
@@ -249,7 +249,7 @@ def started(contender: Contender, python: Path | None) -> Iterator[Worker]:
 
 
 def peer_python(folder: Path, requirements: Sequence[str]) -> Path:
-    """Return the Python of a peer's virtual environment, which is made where it is missing.
+    """Return the Python of a peer's virtual environment, which is made if missing.
 
     Raises:
         ConfigurationError: If the peer cannot be installed.
@@ -272,7 +272,7 @@ def peer_python(folder: Path, requirements: Sequence[str]) -> Path:
 
 
 def table(unit: str, rows: dict[str, list[Contender]]) -> str:
-    """Return what was measured in a comparison, as a table."""
+    """Return a comparison's results as a table."""
     lines = [
         f"| | | {unit}/s | envlab's speed relative to it | {unit} per CPU second | by CPU time |",
         "|---|---|---|---|---|---|",
@@ -293,7 +293,7 @@ def table(unit: str, rows: dict[str, list[Contender]]) -> str:
 
 
 def write(name: str, text: str) -> None:
-    """Put a comparison's table between the marks that bear its name."""
+    """Put a comparison's table between the marks with its name."""
     for page in PAGES:
         before, mark, rest = page.read_text().partition(f"<!-- compare_peers.py {name} -->\n")
         if mark:

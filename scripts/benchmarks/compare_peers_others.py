@@ -1,4 +1,4 @@
-"""Peers in a Python of their own, for compare_peers.py; and what all its workers share.
+"""Peers in a Python of their own, for compare_peers.py; and the common part of all its workers.
 
 Arguments: a function of this file, and its arguments.
 """
@@ -16,10 +16,10 @@ DQN_ENVS, DQN_BATCH, DQN_MEMORY, DQN_EPSILON = 8, 128, 10_000, 0.1
 
 
 class Turns:
-    """Lets a process step while it is its turn: called before each step of the environments.
+    """Lets a process step during its turn: called before each step of the environments.
 
-    A turn is a line on standard input, the seconds that it lasts. It is answered by the number of
-    environment steps made, once the time is up.
+    A turn is a line on standard input, its length in seconds. It is answered by the number of
+    environment steps made, after that time.
     """
 
     def __init__(self, num_envs: int, whole: int = 1) -> None:
@@ -53,7 +53,7 @@ def mjlab(task: str, num_envs: str, motion_file: str = "") -> NoReturn:
     """Step one of mjlab's tasks with random actions, on Warp's CPU device.
 
     Args:
-        task: Its id there.
+        task: Its id in mjlab.
         num_envs: Environments.
         motion_file: The clip that a tracking task follows.
     """

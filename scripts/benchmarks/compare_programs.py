@@ -1,4 +1,4 @@
-"""envlab beside programs of its peers: the same file, trained by either, in frames per CPU second.
+"""envlab compared with programs of its peers on the same file, in frames per CPU second.
 
 ``allenact`` trains AllenAct's MiniGrid tutorial by its own ``main.py`` and by ``--allenact``;
 ``slm_lab`` trains A3C on CartPole by SLM-Lab's command and by ``envlab lab run``::
@@ -8,10 +8,9 @@
 
 It takes a peer's checkout, and a Python that has what the peer needs, and fetches nothing. Both
 programs run at the same time on one core, which the system divides between them in turns of a few
-milliseconds, so that other work on the machine meets both alike. (Stopping the one while the other
-runs would be quieter, but AllenAct gives up if its workers stand still.) A block begins and ends
-where a program reports its frames, and counts the CPU time of all its processes in between, so that
-set-up does not count.
+milliseconds, so that other work affects both equally. (Stopping one while the other runs would be
+quieter, but AllenAct gives up if its workers stand still.) A block begins and ends where a program
+reports its frames, and counts the CPU time of all its processes in between, without set-up.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = f"{sys.executable} -m envlab.cli"
 TUTORIAL = "projects/tutorials/minigrid_tutorial.py"
 BETWEEN_LOOKS_S = 0.25
-# main.py of d055fc9 names a variable that it does not have.
+# main.py of d055fc9 refers to an undefined variable.
 ALLENACT = (
     "import builtins, runpy, sys; builtins.save_ckpt_at_every_host = False; "
     "sys.argv[0] = 'main.py'; runpy.run_path('allenact/main.py', run_name='__main__')"
@@ -101,11 +100,11 @@ class Program:
     name: str
     command: Sequence[str]
     frames: Callable[[Path, str], int]
-    """Returns the frames that it has reported, of its folder and its output."""
+    """Returns its reported frames, from its folder and its output."""
     folder: Path
-    """Where it runs."""
+    """Folder to run in."""
     paths: Sequence[Path] = ()
-    """Of its Python."""
+    """Paths for its Python."""
     rates: list[float] = field(default_factory=list)
     """Frames per CPU second of each block."""
 
@@ -135,10 +134,10 @@ class Running:
             )
 
     def look(self, cpu_s: float) -> bool:
-        """See whether it has reported more frames; return whether it had reported any before.
+        """Check whether it has reported more frames; return whether it had reported any before.
 
         Args:
-            cpu_s: CPU time that a block lasts, at least; 0: none is to begin yet.
+            cpu_s: CPU time that a block lasts, at least; 0: do not start one yet.
 
         Raises:
             ConfigurationError: If it has ended.
@@ -272,13 +271,13 @@ def _last_frames(path: Path) -> int:
 
 
 def allenact_frames(folder: Path, output: str) -> int:
-    """Return the frames that AllenAct's log names last."""
+    """Return the frames of the last report in AllenAct's log."""
     named = re.findall(r"TRAIN: (\d+) rollout steps", output)
     return int(named[-1]) if named else 0
 
 
 def slm_frames(folder: Path, output: str) -> int:
-    """Return the frames of all sessions that SLM-Lab's log names."""
+    """Return the frames of all sessions in SLM-Lab's log."""
     last: dict[str, int] = {}
     output = re.sub(r"\x1b\[[\d;]*m", "", output)  # its colours
     report = r"session (\d+) \S+ \[train\](.*?)(?=\bINFO\b|\Z)"

@@ -1,11 +1,11 @@
-"""Returns of exported policies in ``deploy.py``'s player, beside those of ``play``.
+"""Returns of exported policies in ``deploy.py``'s player, compared with those of ``play``.
 
     envlab export rsl_rl --task Isaac-Ant-v0 --checkpoint pretrained
     python scripts/benchmarks/deploy.py logs/rsl_rl/ant/pretrained/exported [--num_envs 64]
 
 Both begin each episode in the same state and with the same commands, without noise, pushes and
-randomised robots, of which the player has none. The player knows no rewards. So its physics moves
-the robot, and an environment that is put into the player's state before each step keeps the score.
+randomised robots, which the player lacks. The player has no rewards. So its physics moves the
+robot, and an environment that is put into the player's state before each step computes the rewards.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def make_env(name: str, num_envs: int) -> Any:
 def returns_of(env: Any, policy: Callable[[dict[str, torch.Tensor]], torch.Tensor]) -> torch.Tensor:
     """Return each environment's return of its first episode, ``(num_envs,)``."""
     obs, _ = env.reset()
-    env.episode_length_buf = torch.zeros_like(env.episode_length_buf)  # some begin in mid-episode
+    env.episode_length_buf = torch.zeros_like(env.episode_length_buf)  # else some begin mid-episode
     total, is_over = torch.zeros(env.num_envs), torch.zeros(env.num_envs, dtype=torch.bool)
     with torch.inference_mode():
         while not is_over.all():

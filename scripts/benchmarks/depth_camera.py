@@ -1,4 +1,4 @@
-"""Depth images a CPU second on Go2's rough ground: our camera beside MuJoCo's renderer.
+"""Depth images a CPU second on Go2's rough ground: our camera and MuJoCo's renderer.
 
     MUJOCO_GL=egl taskset -c 0 python scripts/benchmarks/depth_camera.py
 

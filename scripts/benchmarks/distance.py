@@ -8,8 +8,8 @@ The nodes are network namespaces of this machine (root, iproute2), with one proc
 each; a delay is that of every packet, one way, so a collective waits for twice as much or more.
 Repeats are interleaved, and times are medians over iterations, of which the first two are left out.
 
-With ``--plot``, one process alone is measured, too, and a model says what up to 64 such nodes would
-do: an iteration takes what it takes one process, the exchange of data, which grows with the number
+With ``--plot``, one process alone is measured, too, and a model predicts the times of up to 64
+nodes: an iteration takes the time of one process, the exchange of data, which grows with the number
 of nodes n as 2 (n - 1) / n, and waiting for packets, which grows with the depth of a tree, log2 n.
 """
 

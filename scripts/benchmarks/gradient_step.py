@@ -1,18 +1,18 @@
-"""fast_sac's gradient step beside its networks' bare passes, and beside holosoma's, on one thread.
+"""fast_sac's gradient step against its networks' bare passes, and holosoma's, on one thread.
 
     python scripts/benchmarks/gradient_step.py [--task ID] [--repeats 20] [AGENT OVERRIDES...]
     python scripts/benchmarks/gradient_step.py --holosoma [--num_envs 4096] [--updates 8]
 
 A gradient step is all of an update: noise, targets, losses, backward passes, optimizers and the
 target critics. The bare passes are those of the same networks on the same batch: the policy and the
-target critics forward, the critics forward and backward, and as often as the policy is updated, the
-policy and the critics forward and backward; once with the targets and losses that they are for, and
-once without any.
+target critics forward, the critics forward and backward, and at each update of the policy, the
+policy and the critics forward and backward; once with their targets and losses, and
+once without.
 
 With ``--holosoma``, a step of training without its physics is timed: the policy acts, the replay
-memory takes and gives, and updates follow, on random data, with the sizes and settings of
+memory is written and read, and updates follow, on random data, with the sizes and settings of
 holosoma's FastSAC. It needs ``pip install --no-deps holosoma``, loguru and tyro. Both take turns;
-what counts is CPU time.
+CPU time is measured.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def beside_bare_passes(learner: FastSacLearner, repeats: int) -> None:
 
 
 def random_batch(learner: FastSacLearner, size: int) -> Batch:
-    """Return transitions by chance."""
+    """Return random transitions."""
     sizes = {name: scaler.shift.numel() for name, scaler in learner.scalers.items()}
     obs, after = torch.randn(2, size, sizes["obs"])
     critic_obs, critic_after = torch.randn(2, size, sizes.get("critic_obs", sizes["obs"]))
@@ -119,7 +119,7 @@ def random_batch(learner: FastSacLearner, size: int) -> Batch:
 
 
 def critic_passes(learner: FastSacLearner, batch: Batch, *, has_loss: bool) -> None:
-    """Go through the networks as an update of the critics does."""
+    """Run the passes of an update of the critics."""
     target, critics = learner._target, learner._critics
     with torch.no_grad():
         actions, _ = learner._actor(batch.next_obs)
@@ -137,7 +137,7 @@ def critic_passes(learner: FastSacLearner, batch: Batch, *, has_loss: bool) -> N
 
 
 def policy_passes(learner: FastSacLearner, batch: Batch, *, has_loss: bool) -> None:
-    """Go through the networks as an update of the policy does."""
+    """Run the passes of an update of the policy."""
     critics = learner._critics
     actions, log_probs = learner._actor(batch.obs)
     critics.requires_grad_(False)
@@ -237,7 +237,7 @@ def holosoma_agent(
         robot_config=SimpleNamespace(actions_dim=num_actions),
         _action_boundaries=torch.ones(num_actions),
     )
-    # On a CPU it neither compiles nor computes in bfloat16, as we don't.
+    # On a CPU, without compilation and bfloat16, like ours.
     agent.config = configs.FastSACConfig(num_updates=updates, amp=False, compile=False)
     agent.device, agent.is_multi_gpu, agent.gpu_world_size = "cpu", False, 1
     agent.setup()
@@ -245,7 +245,7 @@ def holosoma_agent(
 
 
 def in_turns(functions: Sequence[Callable[[], None]], repeats: int) -> list[list[float]]:
-    """Return the CPU seconds of each, after a first turn that is not counted."""
+    """Return the CPU seconds of each, without the first turn."""
     found: list[list[float]] = [[] for _ in functions]
     for turn in range(repeats + 1):
         for function, seconds in zip(functions, found, strict=True):

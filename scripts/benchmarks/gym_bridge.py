@@ -26,7 +26,7 @@ Step = Callable[[], Any]
 
 
 def main() -> int:
-    """Print a table; the ways are interleaved, so that a busy machine is busy for all of them."""
+    """Print a table; the ways are interleaved, so that load on the machine affects all of them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--ids", default=IDS, help=f"Gymnasium ids (default: {IDS})")
     parser.add_argument("--num_envs", type=int, default=16, help="environments (default: 16)")
@@ -69,7 +69,7 @@ def vector(name: str, num_envs: int, kind: Any) -> tuple[Step, Step]:
 
 
 def _actions(env: Any) -> list[Any]:
-    """Return the same random actions for every way: what a step costs depends on them."""
+    """Return the same random actions for every way: a step's cost depends on them."""
     env.action_space.seed(0)
     return [env.action_space.sample() for _ in range(64)]
 

@@ -4,7 +4,7 @@
 
 Each row is one run at the task's own settings for that library, in a folder of its own, followed by
 `play.py` on its last checkpoint. Frames and wall time are the run's own (`metrics.jsonl`); wall
-time is without imports and set-up, which the column "in all" holds too.
+time is without imports and set-up, which are part of the column "in all".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts/reinforcement_learning"
 LAUNCHERS = {"jax": "skrl.utils.distributed.jax"}
-"""Module that launches several processes, where it is not torch's."""
+"""Module that launches several processes, if it is not torch's."""
 
 
 @dataclass(frozen=True)

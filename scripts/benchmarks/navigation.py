@@ -4,11 +4,11 @@ Example::
 
     python scripts/benchmarks/navigation.py --num_envs 64 1024 --sizes 64 128 224
 
-The bare kernels draw the same images of the same environments into memory that is kept. Blocks of
-all contenders alternate, so that a busy machine is busy for all. What houses and the fields of
-their distances cost, and the memory of an environment, are printed, too.
+The bare kernels draw the same images of the same environments into preallocated memory. Blocks of
+all contenders alternate, so that load on the machine affects all. The costs of houses and of
+their distance fields, and an environment's memory, are printed, too.
 
-Miniworld draws colours alone, in one room or four, with OpenGL on the processor. It is no part of
+Miniworld draws colours alone, in one room or four, with OpenGL on the processor. It is not part of
 envlab, and needs other versions of packages than envlab does; so it has its own Python::
 
     python -m venv miniworld; miniworld/bin/pip install miniworld==2.1.0
@@ -44,17 +44,17 @@ from envlab_navigation.nav_cfg import ACTIONS, NavEnvCfg
 from envlab_navigation.nav_env import NavEnv
 
 CHANCES = {"MoveAhead": 0.6, "RotateLeft": 0.15, "RotateRight": 0.15, "End": 0.02}
-"""Of the actions; those that are not named share the rest."""
+"""Probabilities of the actions; the others share the rest."""
 KINDS = {"depth": ["depth"], "rgb": ["rgb"], "all": ["depth", "rgb", "labels"]}
-"""Images that are asked for, by name."""
+"""Kinds of images, by name."""
 
 
 Contenders = dict[str, Callable[[], float]]
-"""What runs a block, and returns its frames per CPU second."""
+"""Functions that run a block, and return its frames per CPU second."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a table, and what a house costs."""
+    """Print a table, and the cost of a house."""
     parser = ArgumentParser(prog="navigation", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--num_envs", type=int, nargs="+", default=[64, 1024], metavar="N")
     parser.add_argument("--sizes", type=int, nargs="+", default=[64], metavar="PIXELS")
@@ -142,18 +142,18 @@ def _ask(child: subprocess.Popen[str]) -> float:
     """Return the frames per CPU second of a block in the child."""
     assert child.stdin is not None
     assert child.stdout is not None
-    with contextlib.suppress(BrokenPipeError):  # of what has ended, and answers nothing
+    with contextlib.suppress(BrokenPipeError):  # the child has ended, and does not answer
         print(file=child.stdin, flush=True)
     answer = child.stdout.readline()
     if not answer:
         raise ConfigurationError(
-            "Miniworld ended early; what it said is above. Mend that, or leave --miniworld out."
+            "Miniworld ended early; its output is above. Fix that, or leave --miniworld out."
         )
     return float(answer)
 
 
 def _bytes_per_env(env: NavEnv) -> float:
-    """Return what an environment keeps beside its images and the houses, in bytes."""
+    """Return the bytes of an environment, without its images and the houses."""
     kept = [*vars(env.agents).values(), *vars(env.camera).values(), *vars(env).values()]
     kept += [tensor for _, tensors in env.camera._scratches for tensor in tensors.values()]
     sizes = {
@@ -182,7 +182,7 @@ def _per_cpu_s(way: Callable[[], Any], seconds: float) -> float:
 
 
 def _house_ms(count: int = 20) -> tuple[float, float]:
-    """Return the CPU time that a house takes, and its distances."""
+    """Return the CPU time of making a house, and of its distances."""
     distance_fields(make_house("test", 0))  # compiles
     start = time.process_time()
     houses = [make_house("test", index) for index in range(count)]

@@ -1,7 +1,7 @@
 """Runs blocks of Miniworld for navigation.py, in a Python of Miniworld's own.
 
-For each line on its standard input, it steps for so many CPU seconds and prints how many frames it
-drew in one of them. Arguments: pixels from left to right, and CPU seconds of a block.
+For each line on its standard input, it steps for a block of CPU seconds and prints the frames
+drawn per second. Arguments: pixels from left to right, and CPU seconds of a block.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ ENV_ID = "MiniWorld-FourRooms-v0"
 
 
 def main() -> None:
-    """Step one environment, which is all that a process can have."""
+    """Step one environment, the most that a process can have."""
     answers, sys.stdout = sys.stdout, sys.stderr  # Miniworld prints, too
-    importlib.import_module("pyglet").options["headless"] = True  # before Miniworld wants a window
+    importlib.import_module("pyglet").options["headless"] = True  # before Miniworld opens a window
     importlib.import_module("miniworld")  # registers its environments
     size, block_s = int(sys.argv[1]), float(sys.argv[2])
     env: Any = gymnasium.make(ENV_ID, obs_width=size, obs_height=size)

@@ -1,9 +1,9 @@
-"""What ``agent.overlap=true`` is worth: frames per second with and without, in turns.
+"""Gain of ``agent.overlap=true``: frames per second with and without it, in turn.
 
     python scripts/benchmarks/overlap.py fast_sac --task=Isaac-Ant-v0 [--iterations 40] [FLAGS...]
 
 Without overlap, physics and learner take turns on all cores; with it, each has half of them. It
-needs at least two cores that nobody else uses.
+needs at least two cores without other load.
 """
 
 from __future__ import annotations

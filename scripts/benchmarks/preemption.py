@@ -1,9 +1,9 @@
-"""What stopping stragglers is worth to DD-PPO: frames per second with and without.
+"""Gain of DD-PPO by stopping stragglers: frames per second with and without it.
 
     python -m torch.distributed.run --nproc_per_node=8 scripts/benchmarks/preemption.py
 
-Steps and updates are sleeps of a given length, so that the result does not depend on what else the
-machine does; counters, and the exchange of lengths after a rollout, are those of a training.
+Steps and updates are sleeps of a given length, so that the result does not depend on other load;
+counters, and the exchange of lengths after a rollout, are those of training.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.preemption import Preemption
 
 SCENARIOS = {"equal ranks": 1.0, "one rank 3 times slower": 3.0}
-"""How many times as long a step of rank 0 takes as those of the others."""
+"""Length of a step of rank 0, relative to those of the others."""
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def main() -> None:
 def run(
     context: DistributedContext, flags: argparse.Namespace, name: str, threshold: float
 ) -> tuple[float, float, float]:
-    """Return all ranks' steps a second, the least share of a rollout, and what reading took."""
+    """Return all ranks' steps a second, the least share of a rollout, and the share of reading."""
     preemption = Preemption(context, threshold)
     step_s = flags.step_s * (SCENARIOS[name] if context.is_main else 1.0)
     steps, shares, reading = 0, [], 0.0

@@ -3,7 +3,7 @@
     python scripts/benchmarks/recurrent.py [--task ID] [--num_envs 64] [--turns 5]
 
 Variants take turns in one process, each with a rollout and an update of 2 epochs of 4 minibatches,
-so that a noisy machine disturbs all alike; each figure is of a variant's best turn but the first.
+so that noise on the machine affects all; each figure is a variant's best turn, without the first.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-r"""Frames per second, and where the time goes, of training on 1, 2, ... processes.
+r"""Frames per second, and times of an iteration's parts, in training on 1, 2, ... processes.
 
     python scripts/benchmarks/scaling.py --task Isaac-Ant-v0 --processes 1,2 --mode weak \
         --folder /tmp/scaling [--library rsl_rl] [--num_envs 1024] [--repeats 3] [--iterations 10] \
         [--json FILE] [--plot FILE] [-- FLAGS...]
 
 Every run is train.py under torch.distributed.run, each process on one thread and pinned to a core
-of its own. Numbers of processes take turns within a repeat, so that a noisy machine disturbs all
+of its own. Numbers of processes take turns within a repeat, so that noise affects all
 alike; figures are medians over repeats, and speed-ups are taken within a repeat. With `weak`,
-every process has `--num_envs` environments; with `strong`, all processes share so many. The first
+every process has `--num_envs` environments; with `strong`, they share this number. The first
 iteration of a run is not counted.
 
 An iteration's time is split by what `scaling_worker.py` notes of every collective, on every rank:
-`reduce` is its shortest time over ranks, which is what the exchange itself takes; `wait` is what
-ranks spend in it beyond that, on average, because another one is late. What DistributedDataParallel
-reduces while the backward pass still goes on costs nothing and is in neither. Both are part of
-`collect`, `learn` and the rest of an iteration. `CPU` is what an iteration takes of a process's
-core, over all its threads: it hardly depends on what else the machine does. `audit` is the time of
+`reduce` is its shortest time over ranks, the time of the exchange itself; `wait` is the time that
+ranks spend in it beyond that, on average, because another one is late. Reductions of
+DistributedDataParallel during the backward pass cost nothing and are in neither. Both are part of
+`collect`, `learn` and the rest of an iteration. `CPU` is an iteration's time on a process's
+core, over all its threads: it hardly depends on other load. `audit` is the time of
 one audit, which is due in every 50th iteration by default.
 """
 
@@ -42,7 +42,7 @@ WORKER = Path(__file__).with_name("scaling_worker.py")
 AUDIT_INTERVAL = 50
 """Iterations between two audits by default."""
 PARTS = {"collect": "#4c78a8", "learn": "#72b7b2", "reduce": "#e45756", "wait": "#f2a19b"}
-"""Colours of what an iteration is made of."""
+"""Colours of an iteration's parts."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -269,7 +269,7 @@ def draw(report: dict[str, Any]) -> Any:
 
 
 def _draw_parts(axis: Any, rows: list[dict[str, Any]]) -> None:
-    """Stack what an iteration's seconds go to; reductions are drawn as taken from learning."""
+    """Stack the parts of an iteration's seconds; reductions are drawn as taken from learning."""
     labels = [f"{row['mode']}\n{row['processes']}" for row in rows]
     bottom = [0.0] * len(rows)
     for name, colour in PARTS.items():

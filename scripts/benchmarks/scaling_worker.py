@@ -1,14 +1,14 @@
-"""One process of `scaling.py`: train.py on one core, with a clock at whatever ranks do together.
+"""One process of `scaling.py`: train.py on one core, with a clock at every collective.
 
     python -m torch.distributed.run --nproc_per_node=2 scaling_worker.py FOLDER LIBRARY FLAGS...
 
 writes `FOLDER/rank<i>.json`: per iteration, the seconds of every collective in the order in which
-they were called. A collective's seconds are those of the thread that trains, so they hold the time
+they were called. A collective's seconds are those of the training thread, so they include the time
 that this rank waits for slower ones; the shortest over ranks is what the exchange itself took.
 
-DistributedDataParallel reduces gradients while the backward pass goes on; what counts there is the
-time after it, in which nothing else happens. It is torch's own measurement (its DDP logger): the
-whole reduction less the part that overlaps with the backward pass.
+DistributedDataParallel reduces gradients during the backward pass; only the time after that pass
+counts. It is torch's own measurement (its DDP logger): the whole reduction minus the part that
+overlaps with the backward pass.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NANO = 1e-9
 
 
 class Clock:
-    """Times by iteration; `start` begins after what is once-only."""
+    """Times by iteration; `start` begins after one-time work."""
 
     def __init__(self) -> None:
         self.iterations: list[dict[str, Any]] = []
@@ -57,7 +57,7 @@ class Clock:
         self._cpu = time.process_time()
 
     def watch(self, owner: Any, name: str, kind: str) -> None:
-        """Have every call of a function or method timed."""
+        """Time every call of a function or method."""
         function: Callable[..., Any] = getattr(owner, name)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
@@ -70,9 +70,9 @@ class Clock:
         setattr(owner, name, timed)
 
     def watch_gradients(self) -> None:
-        """Note, after each step of an optimizer, what DDP's last backward pass waited for.
+        """Record, after each optimizer step, the waiting time of DDP's last backward pass.
 
-        DDP tells of a backward pass in the forward pass after it, so the last one of an iteration
+        DDP reports a backward pass in the next forward pass, so the last one of an iteration
         counts in the next iteration.
         """
         models: list[Any] = []
@@ -100,7 +100,7 @@ class Clock:
         register_optimizer_step_post_hook(after_step)
 
     def watch_iterations(self) -> None:
-        """Close an iteration's account at its end."""
+        """Close an iteration's record at its end."""
         patched: Any = ProgressLine
         show = ProgressLine.show
 

@@ -1,9 +1,9 @@
-"""Kill a random rank at random moments while a task trains; check that nothing was lost by it.
+"""Kill a random rank at random moments while a task trains; check that nothing was lost.
 
     python scripts/benchmarks/soak.py --folder /tmp/soak
 
-torchrun restarts the ranks, and the run goes on from its last checkpoint. At the end the launch is
-sent SIGTERM, which saves and ends it. Then it is checked that each restart began at the newest
+torchrun restarts the ranks, and the run resumes from its last checkpoint. At the end the launch is
+sent SIGTERM, which saves and ends it. Then it checks that each restart began at the newest
 checkpoint, that the curve has every iteration once, that every checkpoint can be loaded, that no
 audit failed and no process is left, and that the first iterations are those of an unbroken run,
 number by number. The exit code is 0 if all of that holds.
@@ -34,30 +34,30 @@ from envlab.run.records import METRICS, Records
 ROOT = Path(__file__).parents[2]
 TRAIN = ROOT / "scripts/reinforcement_learning/rsl_rl/train.py"
 TIMES = ("wall_s", "fps", "collect_s", "learn_s", "reduce_s")
-"""What differs between two runs of the same numbers."""
+"""Fields that differ between two equal runs."""
 RECOVERY_DEADLINE_S = 300.0
-"""A launch that makes no iteration for so long after a kill hangs."""
+"""Time without an iteration after a kill, after which a launch counts as hung."""
 
 
 @dataclass
 class Kill:
-    """One killed rank, and how the run went on."""
+    """One killed rank, and the run's recovery."""
 
     rank: int
     signal: str
     at_s: float
-    """Since the beginning."""
+    """Seconds since the start."""
     iteration: int
-    """Iterations that were done."""
+    """Iterations done."""
     newest: int
     """Iteration of the newest checkpoint."""
     recovery_s: float = 0.0
-    """Until an iteration was done again."""
+    """Seconds until an iteration was completed again."""
 
 
 @dataclass
 class Soak:
-    """What happened."""
+    """Results of a soak."""
 
     kills: list[Kill] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -99,7 +99,7 @@ def main() -> int:
 
 
 def command(flags: argparse.Namespace, *more: str) -> list[str]:
-    """Return the command that trains on all ranks, and starts them again as often as it takes."""
+    """Return the command that trains on all ranks, and restarts them as often as needed."""
     launcher = ["--nnodes=1", f"--nproc_per_node={flags.processes}", "--max_restarts=100000"]
     endpoint = ["--rdzv_backend=c10d", "--rdzv_endpoint=127.0.0.1:0", "--shutdown_timeout=60"]
     train = [str(TRAIN), f"--task={flags.task}", "--headless", "--distributed", "--device=cpu"]
@@ -145,14 +145,14 @@ def torment(
 
 
 def check(run: Path, folder: Path, soak: Soak) -> None:
-    """Look for what was lost."""
+    """Check for losses."""
     manifest = json.loads((run / "run.json").read_text())
     soak.facts |= {"restarts": len(manifest.get("restarts", [])), "status": manifest["status"]}
     if manifest["status"] != "preempted":
         soak.problems.append(f"the run ended as {manifest['status']}: {manifest.get('error')}")
     iterations = [record["iteration"] for record in records(run)]
     if iterations != list(range(1, len(iterations) + 1)):
-        soak.problems.append("the curve misses iterations, or tells some twice")
+        soak.problems.append("the curve misses iterations, or has some twice")
     for kill, restart in zip(soak.kills, manifest.get("restarts", []), strict=False):
         if restart["iteration"] < kill.newest:
             soak.problems.append(f"a checkpoint was lost: {restart} after {kill}")
@@ -208,7 +208,7 @@ def report(flags: argparse.Namespace, soak: Soak) -> None:
 
 
 def records(run: Path) -> list[dict[str, Any]]:
-    """Return the records of a run that are written whole."""
+    """Return the records of a run that are complete."""
     return list(Records(run / METRICS).read())
 
 
@@ -218,7 +218,7 @@ def timeless(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def done(run: Path) -> int:
-    """Return how many iterations are done."""
+    """Return the number of iterations done."""
     found = records(run)
     return found[-1]["iteration"] if found else 0
 
@@ -230,7 +230,7 @@ def newest(run: Path) -> int:
 
 
 def num_restarts(run: Path) -> int:
-    """Return how often the run went on after a restart."""
+    """Return the number of times that the run resumed after a restart."""
     return len(json.loads((run / "run.json").read_text()).get("restarts", []))
 
 
@@ -269,7 +269,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def kill_tree(launch: subprocess.Popen[bytes]) -> None:
-    """Leave nothing behind, whatever happened."""
+    """End all processes in any case."""
     for pid in [*descendants(launch.pid), launch.pid]:
         if launch.poll() is None or pid != launch.pid:
             try:

@@ -1,9 +1,9 @@
-"""Time from nothing to the first answer, in new processes, the median of several.
+"""Time from start to first result in new processes, the median of several.
 
     python scripts/benchmarks/start_up.py --repeats 9
 
-Seconds of wall time of a whole process, the interpreter's own start included, each beside that of
-``python -c pass`` in turns.
+Seconds of wall time of a whole process, including the interpreter's own start, each in turn with
+``python -c pass``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Environment steps per second of a task, beside the bare backend stepping the same model.
+"""Environment steps per second of a task, and of the bare backend stepping the same model.
 
-Both are timed in turn in one process, in blocks of steps, so that a noisy machine disturbs both
+Both are timed in turn in one process, in blocks of steps, so that noise affects both
 alike; figures are medians over blocks. On a CPU the bare backend is ``mujoco.batch.Batch`` with as
 many threads, fed random controls, without observations, rewards or resets; on a GPU it is the
 captured step of ``mujoco_warp``; with ``env.sim.backend=analytic`` it is that backend's step.

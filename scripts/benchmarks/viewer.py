@@ -1,9 +1,9 @@
-"""What ``--viz web`` takes from a training: iterations with a visitor beside those without.
+"""Cost of ``--viz web`` in training: iterations with and without a visitor.
 
     OMP_NUM_THREADS=1 python scripts/benchmarks/viewer.py [--num_envs 1024] [--turns 10]
 
-One training of rsl_rl goes on, its iterations in turn without the viewer and with it. The page is
-drawn by its own process as in every training; the visitor takes what the page sends and draws
+One training of rsl_rl runs, with iterations in turn without the viewer and with it. The page is
+drawn by its own process as always; the visitor reads the page's messages and draws
 nothing, like a browser on another machine.
 """
 
@@ -89,7 +89,7 @@ class Counted(WebViewer):
 
 
 def visit(address: str) -> None:
-    """Open the page's WebSocket as viser's own script does, and read for ever."""
+    """Open the page's WebSocket as viser's own script does, and read forever."""
     host = urlsplit(address).netloc
     camera = {"wxyz": (1.0, 0.0, 0.0, 0.0), "position": (2.0, 0.0, 1.0), "fov": 0.8}
     camera |= {"near": 0.01, "far": 1000.0, "image_height": 560, "image_width": 900}

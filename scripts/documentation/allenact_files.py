@@ -1,4 +1,4 @@
-"""Try AllenAct's experiment files, and print a table of what becomes of each.
+"""Try AllenAct's experiment files, and print a table of the results.
 
 It takes the folder of a checkout of AllenAct's repository and fetches nothing. Each file of
 ``projects`` trains some frames in a process of its own, as ``envlab train ddppo FILE --allenact``
@@ -27,7 +27,7 @@ from envlab_navigation.ddppo.allenact.packages import prepare_packages
 from envlab_navigation.ddppo.pipeline import TrainingPipeline
 
 NUM_ENVS, NUM_STEPS = 4, 64
-"""Of each rollout, at most."""
+"""Largest sizes of each rollout."""
 TIMEOUT_S = 240.0
 
 
@@ -56,14 +56,14 @@ def main(argv: Sequence[str]) -> int:
 
 
 def experiments(folder: Path, only: str = "") -> Iterator[Path]:
-    """Yield the files below a folder that are no packages."""
+    """Yield the files below a folder that are not packages."""
     for path in sorted(folder.rglob("*.py")):
         if path.name != "__init__.py" and only in str(path):
             yield path
 
 
 def outcome(path: Path, frames: int) -> tuple[str, str]:
-    """Return a file's kind and a sentence: that it trains, or its error without its path."""
+    """Return a file's kind and a sentence: success, or its error without its path."""
     with tempfile.TemporaryFile("w+") as shown:
         code = _in_child(path, frames, shown.fileno())
         shown.seek(0)
@@ -97,7 +97,7 @@ def _in_child(path: Path, frames: int, shown: int) -> int | None:
 
 
 def _preload(path: Path) -> None:
-    """Import once what most files need, and have all of them train in short rollouts."""
+    """Import common modules once, and make all files train in short rollouts."""
     assert build
     prepare_packages(path)
     settle = TrainingPipeline.__post_init__
@@ -112,7 +112,7 @@ def _preload(path: Path) -> None:
 
 
 def _kind(sentence: str) -> str:
-    """Return what an error says, in a word or two."""
+    """Return the kind of an error, in a word or two."""
     kinds = {"has no experiment": "no experiment", " raised ": "raise", " needs ": "need a package"}
     return next((kind for words, kind in kinds.items() if words in sentence), "are refused")
 

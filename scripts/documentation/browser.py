@@ -1,11 +1,11 @@
-"""Build what docs/browser plays: policies in MuJoCo's WebAssembly build, as static files.
+"""Build the contents of docs/browser: policies in MuJoCo's WebAssembly build, as static files.
 
     python scripts/documentation/browser.py                # the installed policies
     python scripts/documentation/browser.py --run RUN...   # and those of runs
     python -m http.server --directory docs/browser
 
-It needs npm, for the packages in docs/browser/package.json, and the extra ``export``. All goes into
-docs/browser/built, which git does not keep, and which the site takes along where it is.
+It needs npm, for the packages in docs/browser/package.json, and the extra ``export``. It writes to
+docs/browser/built, which git ignores, and which the site includes if it exists.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ PACKAGES = {
 }
 """The files that the page loads, by their folder in node_modules."""
 SERVO = re.compile(r' input="pos"(?= biastype="affine")')
-"""What MuJoCo 4.0 writes of a position servo, and 3.14, the newest for browsers, does not read: it
+"""MuJoCo 4.0's output for a position servo, which 3.14, the newest for browsers, does not read: it
 is the only kind there."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Build the page's folder, and say where it is."""
+    """Build the page's folder, and print its path."""
     parser = ArgumentParser(description="Build what docs/browser plays.")
     parser.add_argument("--run", type=Path, nargs="+", default=[], metavar="RUN")
     parser.add_argument("--task", nargs="+", metavar="ID", help="only policies of these tasks")
@@ -92,7 +92,7 @@ def fetch_packages(folder: Path) -> None:
 
 
 def build(policy: Policy, output: Path) -> dict[str, str] | None:
-    """Export a policy for the page; return what it is called there, or None if it cannot be."""
+    """Export a policy for the page; return its entry there, or None if that is impossible."""
     manifest = policy.manifest
     task, name = manifest["task"], "_".join([manifest["task"], *library_words(manifest)[:1]])
     with tempfile.TemporaryDirectory() as temporary:
@@ -102,7 +102,7 @@ def build(policy: Policy, output: Path) -> dict[str, str] | None:
         shutil.move(run / policy.checkpoint.name, run / "checkpoints" / policy.checkpoint.name)
         checkpoint = run / "checkpoints" / policy.checkpoint.name
         words = [*library_words(manifest), f"--task={task}", f"--checkpoint={checkpoint}"]
-        with contextlib.redirect_stdout(io.StringIO()):  # where it lies for a moment
+        with contextlib.redirect_stdout(io.StringIO()):  # prints the temporary path
             code = envlab(["export", *words, "--device=cpu"])
         if code:
             raise ConfigurationError(f"{policy.folder} cannot be exported.")

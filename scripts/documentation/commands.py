@@ -2,8 +2,8 @@
 
 A command is a line of an indented block, or words in backquotes that name a script. Training is
 cut to one iteration of a few environments; optional words in brackets are left out; the two halves
-of a command for two nodes run together on this machine. What cannot run here is listed with the
-reason::
+of a command for two nodes run together on this machine. Commands that cannot run here are listed
+with the reason::
 
     python scripts/documentation/commands.py                  # all; the exit code is 1 if one fails
     python scripts/documentation/commands.py --only gym:      # those that contain a word
@@ -32,13 +32,13 @@ from envlab.distributed.program import guarded
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 600
 PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|srun|export"
-# What stands in a command, and why the command is not run then; the first that matches counts.
+# Patterns of commands that are not run, and the reasons; the first match counts.
 SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs|--agilerl|_populations.agilerl": "needs a checkout",
     r"/allenact/|minigrid_tutorial|slm_lab/spec|compare_programs": "needs a checkout",
     r"\.\.\.|LIBRARY|SPEC|<run>": "not complete",
     r"Rough-Blind-Unitree-Go2-v0 --resume": "needs a run of two hours",
-    # Commands that a sentence names alone, of those that want more words.
+    # Incomplete commands that a sentence mentions.
     r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab plot|cluster \w+)$": "not complete",
     r"--task( ID)?$|--task ID\b|\bNAME\b": "not complete",
     r"distributed\.run$": "not complete",
@@ -59,7 +59,7 @@ SKIPPED = {
     r"benchmarks/(soak|libraries|hogwild)": "takes minutes",
 }
 NEEDS_GPU = r"^envlab warm|-m gpu"
-# What is added to a command that matches.
+# Words to add to matching commands.
 SHORTENED = {
     r"train\.py|envlab train": ["--max_iterations=1"],
     r"evolution/train": ["--num_envs=8", "agent.population.generation_iterations=1"],
@@ -74,7 +74,7 @@ SHORTENED = {
     r"play.* --num_episodes": ["--num_episodes=4"],
     r"^envlab random": ["--num_envs=4", "--num_steps=20"],
     r"benchmarks/throughput": ["--num_envs", "8", "--blocks=2", "--block_s=0.05"],
-    # Not shorter: processor time is counted in hundredths of a second.
+    # Not less: processor time is counted in hundredths of a second.
     r"benchmarks/compare_peers": ["--only=rsl_rl", "--blocks=1", "--block_s=0.3"],
     r"benchmarks/gym_bridge": ["--ids=CartPole-v1", "--seconds=0.1", "--rounds=1"],
     r"benchmarks/scaling": ["--mode=weak", "--num_envs=16", "--iterations=3", "--repeats=1"],
@@ -86,14 +86,14 @@ SHORTENED = {
 
 @dataclass(frozen=True)
 class Command:
-    """A command as a page gives it."""
+    """A command on a page."""
 
     page: str
     text: str
 
     @property
     def skipped(self) -> str:
-        """Why it is not run; empty if it is."""
+        """The reason why it is not run; empty if it is."""
         for pattern, reason in SKIPPED.items():
             if re.search(pattern, self.text):
                 return reason
@@ -179,7 +179,7 @@ class Runner:
         self._waiting: list[tuple[Command, subprocess.Popen[str]]] = []
 
     def passes(self, command: Command) -> bool:
-        """Run a command and print how it went."""
+        """Run a command and print the result."""
         if command.skipped:
             print(f"skip  {command.page:18} {command.text}  ({command.skipped})", flush=True)
             return True
@@ -198,7 +198,7 @@ class Runner:
             stderr=subprocess.PIPE if redirected else subprocess.STDOUT,
             text=True,
         )
-        if "--node_rank=0" in command.text:  # ends together with the other node, which is next
+        if "--node_rank=0" in command.text:  # ends together with the other node's, which is next
             self._waiting.append((command, process))
             return True
         passed = report(command, process, start)
@@ -214,7 +214,7 @@ def report(command: Command, process: subprocess.Popen[str], start: float) -> bo
     except subprocess.TimeoutExpired:
         process.kill()
         output, errors = process.communicate()
-    output = output or errors  # what a command writes to a file is not here
+    output = output or errors  # output that a command writes to a file is missing
     # The doctor ends with 1 where the machine has a problem.
     allowed = (0, 1) if "doctor" in command.text else (0,)
     passed = process.returncode in allowed
@@ -227,7 +227,7 @@ def report(command: Command, process: subprocess.Popen[str], start: float) -> bo
 
 
 def free_port() -> int:
-    """Return a port of this machine at which nobody listens now."""
+    """Return a port of this machine without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 

@@ -1,4 +1,4 @@
-"""Draw docs/images/depth_camera.png: what Go2's camera sees on courses of parkour, and its legs.
+"""Draw docs/images/depth_camera.png: Go2's camera images of parkour courses, and of its legs.
 
 python scripts/documentation/depth_camera.py
 """
@@ -29,7 +29,7 @@ def views(*, of_its_legs: bool = False) -> list[np.ndarray]:
     camera = cfg.sensors.depth_camera
     if of_its_legs:
         camera.seen_bodies, camera.geom_groups = [".*"], [0, 1]
-        pitch = 0.5  # from below the head it looks back, and down
+        pitch = 0.5  # a view back and down, from below the head
         camera.offset = CameraOffsetCfg(
             pos=(0.33, 0.0, -0.12), rot=(0.0, -math.sin(pitch / 2), 0.0, math.cos(pitch / 2))
         )

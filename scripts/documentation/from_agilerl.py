@@ -1,12 +1,12 @@
-"""Write into docs/from_agilerl.md the table of AgileRL's files and what becomes of each.
+"""Write into docs/from_agilerl.md the table of results of AgileRL's files.
 
 Each configuration is trained for 200 frames, in a process and a scratch folder of its own, and each
-program runs as it is but for its budget. It takes folders of checkouts of AgileRL's repository, and
+program runs with a shorter budget. It takes folders of checkouts of AgileRL's repository, and
 fetches nothing; configurations are those of the first::
 
     python scripts/documentation/from_agilerl.py ~/AgileRL ~/AgileRL-0.1.13
 
-What programs import besides AgileRL (h5py, mpe2, pandas, pettingzoo, ...) should be installed.
+Packages imported besides AgileRL (h5py, mpe2, pandas, pettingzoo, ...) should be installed.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/from_agilerl.md"
 BEGIN, END = "<!-- from_agilerl.py -->\n", "<!-- until here -->\n"
 SHORT = ("--headless", "--device=cpu", "--max_frames=200", "--num_envs=16")
-"""What cuts a training short; 16 environments are a multiple of every file's population."""
+"""Flags that shorten training; 16 environments are a multiple of every file's population."""
 TIMEOUT_S = 300
 RUNS = "runs"
 FOLDERS = ("demos", "tutorials", "benchmarking", "configs", "data")
-"""What programs of a checkout read."""
+"""Folders that programs of a checkout read."""
 BUDGET = {
     **{"max_steps": 800, "evo_steps": 400, "max_episodes": 1, "learning_delay": 100},
     **{"block_steps": 4, "agent_warm_up": 2, "memory_size": 1000},
 }
-"""What budgets become in the text of a program or of a curriculum's lesson; of a data set, a
+"""Replacements of budgets in programs and in a curriculum's lessons; of a data set, a
 thousand steps are read."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A file, and what becomes of it."""
+    """A file, and its result."""
 
     file: str
     algorithm: str
@@ -54,11 +54,11 @@ class Row:
 
 
 def tried(file: Path, name: str) -> Row:
-    """Return what becomes of a configuration, by training from it.
+    """Return the result of training from a configuration.
 
     Args:
         file: The file.
-        name: What the table calls it.
+        name: Its name in the table.
     """
     algorithm = str(read_agilerl(file).text("algorithm.name"))
     words = [sys.executable, "-m", "envlab", "train", "evolution", f"--agilerl={file}", *SHORT]
@@ -76,7 +76,7 @@ def tried(file: Path, name: str) -> Row:
 
 
 def ran(program: str, root: Path) -> str:
-    """Return what becomes of a program.
+    """Return the result of a program.
 
     Args:
         program: Its path in a copy of the checkout, which is written to.
@@ -88,7 +88,7 @@ def ran(program: str, root: Path) -> str:
     environment = os.environ | {"PYTHONPATH": ":".join(paths), "WANDB_MODE": "offline"}
     environment |= {"MPLBACKEND": "agg", "SDL_VIDEODRIVER": "dummy"}
     words = [sys.executable, "-m", "envlab_populations.agilerl", str(file)]
-    for folder in (root, file.parent):  # some read their files from the folder that they lie in
+    for folder in (root, file.parent):  # some read files from their own folder
         try:
             done = subprocess.run(
                 words,
@@ -118,7 +118,7 @@ def shortened(text: str) -> str:
 
 
 def programs(checkout: Path) -> Iterator[tuple[str, str]]:
-    """Yield the programs of a checkout, and what becomes of each."""
+    """Yield the programs of a checkout, and their results."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for name in FOLDERS:
@@ -139,7 +139,7 @@ def rows(checkout: Path) -> Iterator[Row]:
     """Yield the configurations of a checkout.
 
     Raises:
-        ConfigurationError: If it is no checkout of AgileRL's, or training fails otherwise than by
+        ConfigurationError: If it is not a checkout of AgileRL, or training fails other than with
             a sentence.
     """
     folder = checkout / "configs/training"

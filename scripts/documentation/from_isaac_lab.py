@@ -1,6 +1,6 @@
-"""Write into docs/from_isaac_lab.md the table of Isaac Lab's tasks and what becomes of each kind.
+"""Write into docs/from_isaac_lab.md the table of Isaac Lab's kinds of tasks and their status.
 
-It takes the folders of checkouts or unpacked wheels of Isaac Lab, reads the ids that they register
+It takes the folders of checkouts or unpacked wheels of Isaac Lab, reads their registered ids
 without running them, and fetches nothing::
 
     python scripts/documentation/from_isaac_lab.py ~/IsaacLab-2.3.2 ~/IsaacLab-3.0.0 --verbose
@@ -36,7 +36,7 @@ KINDS = {
         "robots that are not here"
     ),
 }
-"""Names of what is missing, by words of ids. The first that matches counts."""
+"""Names of missing features, by words of ids. The first match counts."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -63,10 +63,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def ids(checkout: Path) -> Iterator[str]:
-    """Yield the ids that the files of a version register; tests' own are left out.
+    """Yield the ids that the files of a version register; without those of tests.
 
     Raises:
-        ConfigurationError: If it is no version of Isaac Lab's.
+        ConfigurationError: If it is not a version of Isaac Lab.
     """
     packages = sorted(checkout.rglob("isaaclab_tasks"))
     if not packages:

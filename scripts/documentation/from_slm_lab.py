@@ -1,4 +1,4 @@
-"""Write into docs/from_slm_lab.md the table of SLM-Lab's specs and what becomes of each kind.
+"""Write into docs/from_slm_lab.md the table of SLM-Lab's specs and their status.
 
 Each spec of the checkouts is read, and its environment and agent made; nothing is trained. It
 takes the folders of checkouts of SLM-Lab's repository, and fetches nothing::
@@ -41,7 +41,7 @@ KINDS = {
     r"but sac learns from 'Replay'": "SAC with priorities (`PrioritizedReplay`)",
     r"needs actions of a Box": "SAC of discrete actions",
 }
-"""Names of refusals in the table, by words in their sentences. The first that matches counts."""
+"""Names of refusals in the table, by words in their sentences. The first match counts."""
 FILLINGS: dict[str, dict[str, Any]] = {
     "env": {
         "atari": "ALE/Pong-v5",
@@ -50,7 +50,7 @@ FILLINGS: dict[str, dict[str, Any]] = {
     },
     "max_frame": {"": 1e6},
 }
-"""What fills a placeholder that a spec leaves open, by words of the spec's name."""
+"""Values of open placeholders, by words of the spec's name."""
 
 
 def specs(checkout: Path) -> Iterator[tuple[Path, str, object]]:

@@ -1,7 +1,7 @@
-"""Write docs/joint_orders.md: how policies move between simulators, and each robot's joints.
+"""Write docs/joint_orders.md: transfer of policies between simulators, and each robot's joints.
 
 The tables are computed from the robots' models; run this again after changing one (a test compares
-the page with what it would write)::
+the page with the output)::
 
     python scripts/documentation/joint_orders.py
 """
@@ -27,7 +27,7 @@ ROBOTS = {
     "Allegro hand": ("allegro_cube", "name"),
     "Franka Panda": ("franka", "name"),
 }
-"""Robot: its file in envlab_assets, and how the Isaacs order bodies on the same parent."""
+"""Robot: its file in envlab_assets, and the Isaacs' order of bodies on the same parent."""
 HEAD = """# Joint orders
 
 <!-- Written by scripts/documentation/joint_orders.py from the robots' models: edit that. -->

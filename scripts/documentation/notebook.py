@@ -1,4 +1,4 @@
-"""Run docs/notebook.ipynb and write what its cells show: python scripts/documentation/notebook.py.
+"""Run docs/notebook.ipynb and write its cells' output: python scripts/documentation/notebook.py.
 
 The notebook's cells are edited in the file itself, by Jupyter or by hand. With ``--output`` it is
 written elsewhere, as the test does.
@@ -15,11 +15,11 @@ from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).parents[2] / "docs/notebook.ipynb"
 LIMIT_S = 300
-"""How long a cell may take, in seconds."""
+"""Limit of a cell's time, in seconds."""
 
 
 def run(path: Path) -> nbformat.NotebookNode:
-    """Return a notebook with what its cells show; they run in an empty folder.
+    """Return a notebook with its cells' output; they run in an empty folder.
 
     Raises:
         CellExecutionError: If a cell fails.
@@ -41,7 +41,7 @@ def run(path: Path) -> nbformat.NotebookNode:
 
 
 def _tidy(cell: nbformat.NotebookNode, folder: str) -> None:
-    """Leave out what means nothing later: viewers that ended, and the folder."""
+    """Remove output without later use: viewers that ended, and the folder."""
     cell.metadata.clear()
     kept = []
     for output in cell.get("outputs", []):

@@ -1,7 +1,7 @@
-"""Pack trained runs into envlab_policies, and write docs/policies.md: what each of them reaches.
+"""Pack trained runs into envlab_policies, and write docs/policies.md with the results of each.
 
 A policy is a checkpoint without optimizer and environments, with its run's manifest and parameters,
-and how it did when played::
+and its evaluation::
 
     python scripts/documentation/policies.py --pack RUN_DIRECTORY...  # new policies
     python scripts/documentation/policies.py --evaluate TASK...       # how they do when played
@@ -23,7 +23,7 @@ import torch
 from envlab.sim.opengl import choose_opengl
 
 if __name__ == "__main__":
-    choose_opengl()  # before MuJoCo is imported
+    choose_opengl()  # must precede the import of MuJoCo
 
 from envlab.arguments import ArgumentParser
 from envlab.cli import play
@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/policies.md"
 PICTURES = ROOT / "docs/images/policies"
 LARGEST = 3 << 20
-"""Bytes of a policy, at most."""
+"""Most bytes of a policy."""
 NUM_EPISODES = 64
 NUM_NAVIGATED = 1024
 SIZE, FRAMES_PER_S, SECONDS = (288, 162), 12.5, 3.2
@@ -119,7 +119,7 @@ def pack(run: Path, selector: str, package: Path) -> None:
 
 
 def evaluate(policy: Policy) -> None:
-    """Play a policy and write down how it does.
+    """Play a policy and write its evaluation.
 
     Raises:
         ConfigurationError: If it cannot be played.
@@ -127,7 +127,7 @@ def evaluate(policy: Policy) -> None:
     of, file = policy.manifest, policy.folder / EVALUATION
     words = [f"--task={_played_in(of['task'])}", f"--checkpoint={policy.checkpoint}", "--no_export"]
     words += [f"--json={file}", "--device=cpu"]
-    if get_task(of["task"]).kind == "NavEnv":  # which differ more, and are quick
+    if get_task(of["task"]).kind == "NavEnv":  # their episodes differ more, and are quick
         words += [f"--num_episodes={NUM_NAVIGATED}", "--num_envs=64", "env.houses.split=test"]
     else:
         words.append(f"--num_episodes={NUM_EPISODES}")
@@ -140,7 +140,7 @@ def evaluate(policy: Policy) -> None:
 
 
 def _played_in(task: str) -> str:
-    """Return the task's variant for playing, where there is one."""
+    """Return the task's variant for playing, if there is one."""
     variant = task.replace("-v0", "-Play-v0")
     return variant if any(known.id == variant for known in list_tasks()) else task
 

@@ -1,7 +1,7 @@
 """Write docs/tasks.md: each task's picture, spaces, rewards and results.
 
-The text comes from the registry and from docs/tasks.yaml, which says what a run reached. Run this
-again after adding or changing a task (a test compares the page with what it would write).
+The text comes from the registry and from docs/tasks.yaml, which has the results of runs. Run this
+again after adding or changing a task (a test compares the page with the output).
 Pictures are rendered from the simulation, and curves are drawn from run directories::
 
     python scripts/documentation/tasks.py                            # the text
@@ -26,7 +26,7 @@ from envlab.run.records import METRICS, Records
 from envlab.sim.opengl import choose_opengl
 
 if __name__ == "__main__":
-    choose_opengl()  # before MuJoCo is imported
+    choose_opengl()  # must precede the import of MuJoCo
 
 from envlab.arguments import ArgumentParser
 from envlab.config import load_yaml
@@ -58,7 +58,7 @@ DIFFERS = {
     "mjlab": "Differs from mjlab 1.6.0:",
     "MuJoCo Playground": "Differs from MuJoCo Playground:",
 }
-"""What a list begins with at the end of a docstring, for docs/tasks.md."""
+"""Lines before the lists of differences at the end of docstrings, for docs/tasks.md."""
 HEAD = """# Tasks
 
 <!-- Written by scripts/documentation/tasks.py from the registry and tasks.yaml: edit those. -->
@@ -79,7 +79,7 @@ houses of your own [navigation.md](navigation.md).
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page, and the pictures and curves asked for."""
+    """Write the page, and the requested pictures and curves."""
     parser = ArgumentParser(prog="tasks", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pictures", nargs="*", metavar="ID", help="render these tasks; none: all")
     parser.add_argument("--steps", type=int, default=8, metavar="N", help="steps before a picture")
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def pictured() -> list[Task]:
-    """Return the tasks that have a section: all but the ``-Play`` variants."""
+    """Return the tasks that have a section: all except the ``-Play`` variants."""
     return [t for t in list_tasks() if t.id == t.trained_id and _family(t) in FAMILIES]
 
 
@@ -114,7 +114,7 @@ def page() -> str:
 
 
 def differences(owner: str) -> str:
-    """Return the table of what docstrings of the tasks' modules say after :data:`DIFFERS`."""
+    """Return the table of differences from docstrings of tasks' modules, after :data:`DIFFERS`."""
     tasks: dict[str, list[str]] = {}
     for task in pictured():
         for module in _modules(task):
@@ -262,7 +262,7 @@ def _differing(module: str, owner: str) -> list[str]:
 
 
 def _family(task: Task) -> str:
-    """Return the folder of envlab_tasks that a task is in, or the guest; empty for others'."""
+    """Return the folder of envlab_tasks that a task is in, or its package; empty for others'."""
     package, folder, *_ = str(task.kwargs["env_cfg_entry_point"]).split(".")
     if folder == "tasks":
         return package.removeprefix("envlab_")

@@ -40,7 +40,7 @@ def dmain(arguments: Sequence[str]) -> int:
 
 
 def launch_flags(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the flags of ``envlab cluster launch``; what is none of them is train.py's.
+    """Return the flags of ``envlab cluster launch``; all other words are train.py's.
 
     Raises:
         ConfigurationError: For a flag that has no place here, or nothing to train.
@@ -103,12 +103,12 @@ def dkill(arguments: Sequence[str]) -> int:
 
 
 def kill_flags(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the flags of ``envlab cluster kill``: without any it asks for each run known here."""
+    """Return the flags of ``envlab cluster kill``: without any, it asks about each known run."""
     parser = _parser("dkill", kill, "--screen_ids_file ~/.local/state/envlab/cluster/RUN.json")
     _add_state_file(parser)
     flags = parser.parse_args(arguments)
     flags.run = _run_of(flags)
-    # With --yes, all of them at once would be too much to guess.
+    # With --yes, ending all of them would be too risky a guess.
     if not (flags.yes or flags.run or flags.runs_on or flags.hosts):
         flags.all = True
     return flags
@@ -132,7 +132,7 @@ def _add_state_file(parser: VerbParser) -> None:
 
 
 def _run_of(flags: argparse.Namespace) -> str | None:
-    """Return the run that is named by its id, or by its state file, which is named for it."""
+    """Return the run that is named by its id, or by its state file, which has its name."""
     path = flags.screen_ids_file
     if path is None:
         return flags.run

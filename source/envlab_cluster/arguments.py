@@ -17,8 +17,8 @@ class VerbParser(ArgumentParser):
     """The parser of a verb, with an example below its flags.
 
     Args:
-        program: What is typed, as in ``envlab cluster launch``.
-        description: What it does.
+        program: The typed command, as in ``envlab cluster launch``.
+        description: Its description.
         example: A command to copy.
         note: A sentence between the flags and the example.
     """
@@ -32,7 +32,7 @@ class VerbParser(ArgumentParser):
         )
 
     def value(self, *names: str, metavar: str, help: str, **kwargs: Any) -> None:
-        """Add a flag that takes a value, and tell its default in the help."""
+        """Add a flag that takes a value, and state its default in the help."""
         if kwargs.get("default") not in (None, ""):
             help += " (default: %(default)s)"
         self.add_argument(*names, metavar=metavar, help=help, **kwargs)
@@ -42,11 +42,11 @@ class VerbParser(ArgumentParser):
         self.value(*names, type=type(default), default=default, metavar="SECONDS", help=help)
 
     def switch(self, name: str, help: str) -> None:
-        """Add a flag that is there or not."""
+        """Add a flag without a value."""
         self.add_argument(name, action="store_true", help=help)
 
     def add_host_flags(self) -> None:
-        """Add the flags that name hosts and how they are reached."""
+        """Add the flags that name hosts and the way to reach them."""
         self.value(
             "--runs_on", metavar="HOST,...", help="hosts: a,b or user@a:2222,b; or names in --hosts"
         )
@@ -58,15 +58,15 @@ class VerbParser(ArgumentParser):
         self.add_ssh_flags()
 
     def add_ssh_flags(self) -> None:
-        """Add the flags that say how hosts are reached, and ``--dry_run``."""
+        """Add the flags on the connection to hosts, and ``--dry_run``."""
         ssh_help = f"command that logs in, with {{addr}} for user@host (default: {SSH_CMD!r})"
         self.value("--ssh_cmd", metavar="CMD", help=ssh_help)
         self.seconds(
             "--connect_timeout_s",
             default=CONNECT_TIMEOUT_S,
-            help="how long a host may take to answer",
+            help="longest time for a host's answer",
         )
-        self.switch("--dry_run", "say what would be done, and do nothing")
+        self.switch("--dry_run", "show what would be done, and do nothing")
 
     def add_run_flag(self) -> None:
         """Add the flag that names a run."""
@@ -75,7 +75,7 @@ class VerbParser(ArgumentParser):
 
 
 def ssh_of(flags: argparse.Namespace, run: RunState | None = None) -> Ssh:
-    """Return how hosts are reached: by the flags, else as the run's launch did."""
+    """Return the connection to hosts: by the flags, else as in the run's launch."""
     if flags.connect_timeout_s < 1:
         raise ConfigurationError(
             f"--connect_timeout_s is {flags.connect_timeout_s}, but must be at least 1."

@@ -1,6 +1,6 @@
 """Watching a run: the logs of all its hosts as one, Ctrl-C, exit codes, and its run directory.
 
-The run goes on without a watcher.
+The run continues without a watcher.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from envlab_cluster.state import RunState
 
 RETRY_S = 3.0
 PATIENCE_S = 60.0
-"""How long a host that is out of reach is asked for once the others have ended."""
+"""How long an unreachable host is retried once the others have ended."""
 _TWICE = re.compile(r"^(\[rank \d+\] )\1")
-"""torchrun marks all that ranks print, and they themselves what they log."""
+"""torchrun prefixes all output of ranks, and they prefix their own log lines."""
 _MARKER = b"--envlab--\n"
 
 
 def attend(run: RunState, ssh: Ssh, *, fetch: bool, say: Callable[[str], None]) -> int:
     """Show a run's logs until it ends or Ctrl-C; return 0 if it ended well on all hosts."""
-    # A shell has background jobs ignore SIGINT, on which this asks what to do.
+    # A shell makes background jobs ignore SIGINT, on which this asks what to do.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     follower = Follower(run, ssh, say)
     try:
@@ -41,8 +41,8 @@ def attend(run: RunState, ssh: Ssh, *, fetch: bool, say: Callable[[str], None]) 
         follower.close()
         if not wants_stop(say):
             say(
-                f"Run {run.id} goes on. Watch it: envlab cluster status --follow. Stop it: envlab "
-                "cluster kill."
+                f"Run {run.id} continues. Watch it: envlab cluster status --follow. Stop it: "
+                "envlab cluster kill."
             )
             return INTERRUPTED
         answers = stop_run(run, ssh)
@@ -76,7 +76,7 @@ def wants_stop(say: Callable[[str], None]) -> bool:
 
 
 def collect_codes(run: RunState, ssh: Ssh) -> dict[Host, int | HostError | None]:
-    """Return the exit code of each host, None where it has none yet, and note it in the run."""
+    """Return each host's exit code, None if it has none yet, and record it in the run."""
 
     def ask(host: Host) -> int | None:
         node = run.node_of(host)
@@ -90,7 +90,7 @@ def collect_codes(run: RunState, ssh: Ssh) -> dict[Host, int | HostError | None]
 
 
 class Follower:
-    """Prints what every host's log gets, with the host's name before each line."""
+    """Prints new lines of every host's log, prefixed with the host's name."""
 
     def __init__(self, run: RunState, ssh: Ssh, say: Callable[[str], None]) -> None:
         self._run, self._ssh, self._say = run, ssh, say
@@ -99,9 +99,9 @@ class Follower:
         self._stopped = threading.Event()
         self._streams: dict[Host, subprocess.Popen[bytes]] = {}
         self._ended: dict[Host, float] = {}
-        """Hosts where the run has ended, and since when that is known."""
+        """Hosts where the run has ended, and the time at which that was noticed."""
         self._lost: dict[Host, float] = {}
-        """Hosts that are out of reach, and since when."""
+        """Unreachable hosts, and since when."""
         self._threads = [
             threading.Thread(target=self._follow, args=(host,), daemon=True) for host in run.hosts
         ]
@@ -115,7 +115,7 @@ class Follower:
                 thread.join(0.2)
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop watching."""
         self._stopped.set()
         for stream in list(self._streams.values()):
             kill_group(stream)
@@ -134,7 +134,7 @@ class Follower:
         while not self._stopped.is_set():
             stream = self._ssh.stream(host, "follow.sh", folder, seen)
             self._streams[host] = stream
-            if self._stopped.is_set():  # close() may have looked before it was there
+            if self._stopped.is_set():  # close() may have run before the stream existed
                 kill_group(stream)
             seen += self._copy(host, stream)
             assert stream.stderr is not None
@@ -156,7 +156,7 @@ class Follower:
             self._stopped.wait(RETRY_S)
 
     def _copy(self, host: Host, stream: subprocess.Popen[bytes]) -> int:
-        """Print a stream's whole lines; return how many bytes of the log they are."""
+        """Print a stream's whole lines; return their number of bytes in the log."""
         assert stream.stdout is not None
         seen, is_log = 0, False
         with stream.stdout as lines:
@@ -173,7 +173,7 @@ class Follower:
         return seen
 
     def _has_waited_enough(self, host: Host) -> bool:
-        """Return whether the run ended elsewhere, and this host has been lost since, for long."""
+        """Return whether the run ended elsewhere, and this host has been lost for long since."""
         if any(other not in self._ended and other not in self._lost for other in self._run.hosts):
             return False
         since = max([*self._ended.values(), self._lost[host]])

@@ -20,7 +20,7 @@ DESCRIPTION = (
 )
 EXAMPLE = "envlab cluster command --runs_on a,b 'tail -n 5 ~/envlab-cluster/setup/log.txt'"
 _TIMED_OUT = 124
-"""What ``timeout`` of coreutils ends with."""
+"""Exit code of coreutils' ``timeout``."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,7 +40,7 @@ def add_flags(parser: VerbParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> int:
-    """Run the command; return 0, or the first exit code that is not."""
+    """Run the command; return 0, or the first other exit code."""
     check_positive(flags, "timeout_s")
     text = _text(flags)
     known = None
@@ -65,9 +65,9 @@ def run(flags: argparse.Namespace) -> int:
 
 
 def run_command(host: Host, ssh: Ssh, text: str | None, timeout_s: float) -> tuple[int, str]:
-    """Run a shell command in a host's home folder; return its exit code and all that it printed.
+    """Run a shell command in a host's home folder; return its exit code and its output.
 
-    The exit code of one that takes too long is 124.
+    The exit code after a timeout is 124.
 
     Raises:
         HostError: If the host cannot be reached.

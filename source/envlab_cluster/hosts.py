@@ -13,7 +13,7 @@ from envlab.config import load_yaml
 from envlab.errors import ConfigurationError, did_you_mean
 
 HOSTS_FILE = "hosts.yaml"
-"""Read from the current folder where neither ``--runs_on`` nor ``--hosts`` is given."""
+"""Read from the current folder if neither ``--runs_on`` nor ``--hosts`` is given."""
 DEFAULT_PATH = "envlab-cluster"
 
 _ENTRY = re.compile(
@@ -26,19 +26,19 @@ class Host:
     """A machine that ssh reaches."""
 
     name: str
-    """What it is called in tables and messages; unique."""
+    """Its name in tables and messages; unique."""
     address: str
-    """What ssh connects to: a name that DNS or ~/.ssh/config knows, or an IP address."""
+    """The address for ssh: a name that DNS or ~/.ssh/config knows, or an IP address."""
     user: str = ""
     port: int | None = None
     key: str = ""
-    """File of the private key; empty: what ssh itself finds."""
+    """File of the private key; empty: ssh's own choice."""
     slots: int | None = None
-    """Processes to start there; None: one per GPU, one where there is none."""
+    """Processes to start there; None: one per GPU, one without GPUs."""
     path: str = DEFAULT_PATH
     """Folder there for snapshots, runs and logs; relative to the home folder."""
     env_activate_path: str = ""
-    """Script there that activates the Python environment; empty: what ``setup`` makes."""
+    """Script there that activates the Python environment; empty: the one of ``setup``."""
 
     @property
     def target(self) -> str:
@@ -58,10 +58,10 @@ def choose_hosts(
     Args:
         runs_on: ``a,b`` or ``user@a:2222,b``; with a file, names in it.
         file: A ``hosts.yaml``; None: the one in the current folder, if there is one and ``runs_on``
-            is not given or names one of its hosts. With ``runs_on``, one that cannot be read, such
-            as another program's, is ignored with a warning.
-        path: In place of every host's path.
-        activate: In place of every host's ``env_activate_path``.
+            is not given or names one of its hosts. With ``runs_on``, an unreadable one, such as
+            another program's, is ignored with a warning.
+        path: Replaces every host's path.
+        activate: Replaces every host's ``env_activate_path``.
 
     Raises:
         ConfigurationError: If there are none, or a name, port or key is wrong.
@@ -92,7 +92,7 @@ def choose_hosts(
 
 
 def read_hosts(file: Path) -> list[Host]:
-    """Return the hosts of a ``hosts.yaml``: a list ``hosts``, and defaults for all beside it.
+    """Return the hosts of a ``hosts.yaml``: a list ``hosts``, and defaults for all next to it.
 
     Raises:
         ConfigurationError: If it cannot be read, or holds a key or value that makes no sense.
@@ -181,7 +181,7 @@ def _check_port(port: int, what: str) -> None:
 
 
 def _check_path(path: str | None, what: str) -> None:
-    """Refuse line breaks and the like: what the hosts answer about it is read line by line."""
+    """Refuse line breaks and the like: the hosts' answers about it are read line by line."""
     if path is not None and not path.isprintable():
         raise ConfigurationError(
             f"{what} is {path!r}, but must be without line breaks and other control characters."

@@ -17,48 +17,48 @@ from envlab_cluster.training_words import SCRIPT, check_training, library_of, ru
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A training run on nodes that are alike."""
+    """A training run on identical nodes."""
 
     name: str
-    """The task's id, unless another one was given."""
+    """The task's id, unless another name was given."""
     train: tuple[str, ...]
-    """What torchrun runs: a script, or ``-m`` and a module, and its arguments."""
+    """The command for torchrun: a script, or ``-m`` and a module, and its arguments."""
     nodes: int
     processes_per_node: int
     gpus_per_node: int
     gpu_type: str | None
     """As the scheduler calls it, such as ``a100``; None for any."""
     max_restarts: int
-    """Those of torchrun."""
+    """torchrun's restarts."""
     notice_s: int
-    """Seconds between the signal and the end, in which an iteration is finished and saved."""
+    """Seconds between the signal and the end, to finish and save an iteration."""
 
     @property
     def size(self) -> str:
-        """How many processes on how many nodes, for people."""
+        """Numbers of processes and nodes, as readable text."""
         return f"{self.nodes} x {self.processes_per_node} processes"
 
     def with_run_id(self, *, name: str) -> Job:
-        """Return a job of another name that finds its run again when it is started again."""
+        """Return a job of another name that finds its run again after a restart."""
         if run_id_of(self.train) is not None:
             return replace(self, name=name)
         run_id = f"--run_id={name}-{secrets.token_hex(3)}"
         return replace(self, name=name, train=(*self.train, run_id))
 
     def torchrun(self, **words: str) -> str:
-        """Return bash that starts torchrun on a node; its arguments are what torchrun runs.
+        """Return bash that starts torchrun on a node; its arguments are the command for torchrun.
 
         Args:
-            words: What stands in ``torchrun.sh`` for the names there, as words of bash: how many
-                nodes there are and processes on each, the condition of the node that keeps the
-                rendezvous, and where that is. By ``exec`` torchrun gets the signals of bash.
+            words: Bash words for the names in ``torchrun.sh``: the numbers of nodes and of
+                processes on each, the condition of the node that keeps the rendezvous, and its
+                address. By ``exec`` torchrun gets the signals of bash.
         """
         values = {
             "exec": "exec ",
             "options": "",
-            "meeting_name": secrets.token_hex(8),  # which nobody can guess
+            "meeting_name": secrets.token_hex(8),  # not guessable
             "max_restarts": str(self.max_restarts),
-            # It waits for processes that save: the notice, less time to be killed.
+            # It waits for processes that save: the notice, minus time for the kill.
             "shutdown_timeout_s": str(self.notice_s - self.notice_s // 6),
         }
         return fill("torchrun.sh", values | words)
@@ -75,14 +75,14 @@ def describe(
     """Return the job that flags ask for.
 
     Args:
-        scheduler: Whose flags they are.
-        flags: Those of its command.
+        scheduler: The scheduler of the flags.
+        flags: Flags of its command.
         name: The job's; None for the task's.
-        folder: Where torchrun will start; None for a folder of an image.
-        added: Flags that train.py is given besides ``--distributed``.
+        folder: The folder in which torchrun will start; None for a folder of an image.
+        added: Flags for train.py in addition to ``--distributed``.
 
     Raises:
-        EnvlabError: If the scheduler or train.py would refuse what it is given, or flags do not
+        EnvlabError: If the scheduler or train.py would refuse its arguments, or flags do not
             fit each other.
     """
     for flag in (*scheduler.flags, *COMMON):
@@ -112,7 +112,7 @@ def describe(
 def _train_words(
     words: Sequence[str], folder: Path | None, added: Sequence[str]
 ) -> tuple[str | None, list[str]]:
-    """Return the library, if it is one of ours, and what torchrun runs."""
+    """Return the library, if it is one of ours, and the command for torchrun."""
     if not words:
         raise ConfigurationError(
             "There is nothing to train. Name a library and a task after the options, as in "

@@ -1,4 +1,4 @@
-"""``envlab cluster kill``: end a run on every host, and make sure that nothing of it is left."""
+"""``envlab cluster kill``: end a run on every host, and make sure that no process is left."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from envlab_cluster.ssh import Answer, Ssh, on_all, results_of
 from envlab_cluster.state import Node, RunState, all_runs, find_run
 
 DESCRIPTION = (
-    "End a run on every host: TERM, upon which it saves a checkpoint, then KILL. It says for each "
-    "host whether anything is left, and offers to delete the run's state file. With --runs_on or "
-    "--hosts: what runs there, whoever launched it."
+    "End a run on every host: TERM, upon which it saves a checkpoint, then KILL. It reports for "
+    "each host whether anything is left, and offers to delete the run's state file. With --runs_on "
+    "or --hosts: the runs there, whoever launched them."
 )
 
 
@@ -39,7 +39,7 @@ def add_flags(parser: VerbParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> int:
-    """End the runs that the flags name; return 0 if nothing of them is left for certain."""
+    """End the runs that the flags name; return 0 if it is certain that no process is left."""
     check_positive(flags, "grace_s")
     if flags.all and flags.run is not None:
         raise ConfigurationError("--all and --run both name runs: give one of them.")
@@ -61,14 +61,14 @@ def run(flags: argparse.Namespace) -> int:
 
 
 def _known_runs(flags: argparse.Namespace) -> list[RunState]:
-    """Return the runs that the flags name, of those that state files tell of."""
+    """Return the runs that the flags name, among those with state files."""
     if flags.envlab_path is not None:
         raise ConfigurationError("--envlab_path goes with --runs_on or --hosts: give one of them.")
     return all_runs() if flags.all else [find_run(flags.run, prefer_living=True)]
 
 
 def _found_runs(flags: argparse.Namespace) -> list[RunState]:
-    """Return the runs that the flags name, of those that run on the hosts."""
+    """Return the runs that the flags name, among those that run on the hosts."""
     if flags.fetch:
         raise ConfigurationError(
             "--fetch is for runs of your own: leave --runs_on and --hosts out."
@@ -87,9 +87,9 @@ def _found_runs(flags: argparse.Namespace) -> list[RunState]:
 
 
 def find_living(hosts: Sequence[Host], ssh: Ssh) -> list[RunState]:
-    """Return what runs on hosts, though no state file here may tell of it; the newest first.
+    """Return the runs on hosts, with or without a state file here, the newest first.
 
-    What is not needed to end a run stays empty.
+    Fields that are not needed to end a run stay empty.
 
     Raises:
         EnvlabError: If a host does not answer.

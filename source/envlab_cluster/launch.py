@@ -84,7 +84,7 @@ def add_flags(parser: VerbParser) -> None:
         ("max_restarts", 0, "N", "restarts of all processes after a failure"),
         ("min_free_mb", MIN_FREE_MB, "MB", "disk space that each host must have"),
         ("keep_snapshots", KEEP_SNAPSHOTS, "N", "newest snapshots to keep; 0: all"),
-        ("start_timeout_s", START_TIMEOUT_S, "SECONDS", "how long the processes may take to meet"),
+        ("start_timeout_s", START_TIMEOUT_S, "SECONDS", "longest time for the processes to meet"),
     ):
         parser.value(f"--{name}", type=int, default=default, metavar=metavar, help=meaning)
     parser.switch("--detach", "return once it has started")
@@ -122,7 +122,7 @@ def run(flags: argparse.Namespace) -> int:
 
 
 class Launch:
-    """What the flags ask for: checked when it is made, then shown or started."""
+    """A launch by flags, which are checked at construction; then shown or started."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.id = new_id()
@@ -174,7 +174,7 @@ class Launch:
         return run
 
     def show(self) -> None:
-        """Print what would be started where, as far as it is known without asking the hosts."""
+        """Print what would be started where, as far as is known without contact to the hosts."""
         facts = {host: Facts.of_unasked(host) for host in self._hosts}
         local = {host: f"<address of {host.name}>" for host in self._hosts}
         first = self._meeting_host
@@ -266,12 +266,12 @@ class Launch:
 
 
 def endpoint_text(address: str, port: int) -> str:
-    """Return an address and a port as torchrun takes them."""
+    """Return an address and a port in torchrun's format."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def parse_endpoint(text: str | None) -> tuple[str | None, int | None]:
-    """Return address and port of ``HOST:PORT``, ``HOST`` or ``:PORT``; None for what is not given.
+    """Return address and port of ``HOST:PORT``, ``HOST`` or ``:PORT``; None for missing parts.
 
     Raises:
         ConfigurationError: If it is none of these.

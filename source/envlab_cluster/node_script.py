@@ -1,4 +1,4 @@
-"""The script that runs a node's part of a launch there, readable and to be run again by hand."""
+"""The script that runs a node's part of a launch there, readable, and can be rerun by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from envlab_cluster.state import Node, RunState
 
 JOIN_TIMEOUT_S = 120
-"""How long nodes wait for each other; a node whose partner never comes leaves after it."""
+"""How long nodes wait for each other before they give up."""
 RANK_PREFIX = "[rank ${rank}] "
 
 _TEXT = """#!/usr/bin/env bash
@@ -36,7 +36,7 @@ def node_script(
     """Return the text of a script that runs a command and leaves its exit code in a file.
 
     Args:
-        title: What it is, for people.
+        title: A readable title.
         cwd: Where the command runs.
         run_folder: Where ``exit_code`` is written.
         activate: The script that activates the Python environment; empty: none.
@@ -74,8 +74,8 @@ def torchrun_words(
     There is no ``--node_rank``: torch 2.13 ignores it under c10d, with a warning, and gives ranks
     in the order of the nodes' addresses as text (dynamic_rendezvous.py).
 
-    ``rdzv_id`` is the same on all nodes, and nobody can guess it. ``is_host`` says which node keeps
-    the rendezvous. Otherwise torch 2.13 decides by what its own host name resolves to, which
+    ``rdzv_id`` is the same on all nodes, and not guessable. ``is_host`` marks the node that keeps
+    the rendezvous. Otherwise torch 2.13 decides by the address of its own host name, which
     /etc/hosts often has as 127.0.1.1.
     """
     conf = f"is_host={str(is_host).lower()},join_timeout={JOIN_TIMEOUT_S}"

@@ -1,4 +1,4 @@
-"""What clusters add to envlab: a command."""
+"""Entry points of clusters: a command."""
 
 from __future__ import annotations
 

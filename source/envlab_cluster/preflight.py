@@ -1,4 +1,4 @@
-"""What is checked on every host before anything starts on any."""
+"""Checks of all hosts before anything starts on any."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIN_FREE_MB = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What a host reports of itself."""
+    """A host's report on itself."""
 
     path: str
     activate: str
@@ -28,13 +28,13 @@ class Facts:
     num_gpus: int = 0
     port: int | None = None
     client: str = ""
-    """This machine's address as seen from there; empty where ssh does not say."""
+    """This machine's address as seen from there; empty if unknown to ssh."""
     server: str = ""
     """The address by which it was reached."""
 
     @classmethod
     def of_unasked(cls, host: Host) -> Facts:
-        """Return what is known of a host before it is asked."""
+        """Return the facts of a host that are known in advance."""
         activate = host.env_activate_path or f"{host.path}/venv/bin/activate"
         return cls(path=host.path, activate=activate)
 
@@ -46,7 +46,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where the nodes meet, and the address of each towards there."""
+    """Where the nodes meet, and each one's address for that connection."""
 
     host: Host
     address: str
@@ -64,11 +64,11 @@ def probe(
     min_free_mb: int,
     beside: bool,
 ) -> dict[Host, Facts | HostError]:
-    """Look at all hosts, and claim a folder for the run on each; return facts, or what is wrong.
+    """Check all hosts, and claim a folder for the run on each; return facts, or problems.
 
     Args:
         hosts: The hosts.
-        ssh: How they are reached.
+        ssh: The connection to them.
         run: The launch's id.
         port: The port that must be free on ``port_host``; None: any.
         port_host: Where the nodes will meet.
@@ -105,7 +105,7 @@ def check_versions(facts: Mapping[Host, Facts]) -> None:
     """Refuse hosts whose Python or packages differ, or that have no torch.
 
     Raises:
-        LaunchError: Naming hosts and versions; the versions that most hosts have are the measure.
+        LaunchError: Naming hosts and versions; hosts are compared with the majority's versions.
     """
     for host, one in facts.items():
         if "torch" not in one.packages:
@@ -141,17 +141,17 @@ def check_versions(facts: Mapping[Host, Facts]) -> None:
 def meet(
     facts: Mapping[Host, Facts], ssh: Ssh, host: Host, address: str | None, port: int | None
 ) -> Meeting:
-    """Find where the nodes meet, and see that each of them gets there.
+    """Find where the nodes meet, and check that each of them can reach it.
 
     Args:
         facts: What the hosts reported.
-        ssh: How they are reached.
+        ssh: The connection to them.
         host: Where the nodes meet.
         address: Its address for the others; None: found.
         port: The port; None: the one that was found free.
 
     Raises:
-        EnvlabError: With a line for each host that does not.
+        EnvlabError: With a line for each host that cannot.
     """
     found = port if port is not None else facts[host].port
     assert found is not None, "probe refuses a host without a free port"
@@ -172,8 +172,8 @@ def meet(
 def _address_for_others(facts: Mapping[Host, Facts], host: Host) -> str:
     """Return the address of a host that the others are most likely to reach.
 
-    It is the one by which it was reached from here. If that is a loopback, then the host is this
-    machine, which the others see as where their connections come from, by IPv4 if they may.
+    It is the one by which it was reached from here. If that is a loopback, the host is this one,
+    and the address is the source of its connections to the others, if possible by IPv4.
     """
     if len(facts) == 1:
         return "127.0.0.1"

@@ -1,4 +1,4 @@
-"""Starting a run's part on every host, and ending it there so that nothing of it is left."""
+"""Starting a run's part on every host, and ending it there completely."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envlab_cluster.ssh import HostError, Ssh, on_all, results_of
 from envlab_cluster.state import RunState
 
 GRACE_S = 40
-"""Between TERM and KILL: ranks finish an iteration and save, and torchrun itself waits 30 s."""
+"""Seconds from TERM to KILL: ranks finish an iteration and save, and torchrun waits 30 s."""
 _ENDS = {
     "gone": "nothing was running",
     "ended": "ended, nothing is left",
@@ -25,13 +25,13 @@ def start_all(run: RunState, ssh: Ssh, texts: Mapping[Host, str], *, timeout_s: 
     """Start every node's script, and wait until torchrun has started its processes on all nodes.
 
     Args:
-        run: The run; what its processes are is noted in it.
-        ssh: How its hosts are reached.
+        run: The run; its processes are recorded in it.
+        ssh: The connection to its hosts.
         texts: Each node's script.
-        timeout_s: How long the nodes may take to meet, in seconds.
+        timeout_s: Longest time for the nodes to meet, in seconds.
 
     Raises:
-        EnvlabError: If one does not start; the others have been stopped then.
+        EnvlabError: If one does not start; the others are then stopped.
     """
 
     def begin(host: Host) -> None:
@@ -64,7 +64,7 @@ def _await_all(run: RunState, ssh: Ssh, timeout_s: int) -> None:
     """Wait until all nodes have started; stop waiting as soon as one cannot.
 
     Raises:
-        EnvlabError: Naming the host, and what it printed last.
+        EnvlabError: With the host, and its last output.
     """
 
     def wait(host: Host) -> None:
@@ -80,7 +80,7 @@ def _await_all(run: RunState, ssh: Ssh, timeout_s: int) -> None:
             host, f"{problem}; its log ends with:\n{answer.indented_log or '  (nothing)'}"
         )
 
-    # Not on_all, which waits for every host: a failure is reported at once.
+    # Not on_all, which waits for every host: a failure must be reported immediately.
     pool = ThreadPoolExecutor(len(run.nodes))
     try:
         for done in as_completed([pool.submit(wait, host) for host in run.hosts]):
@@ -101,15 +101,15 @@ class Ended:
 
 
 def stop_run(run: RunState, ssh: Ssh, grace_s: int = GRACE_S) -> dict[Host, Ended | HostError]:
-    """End a run everywhere at the same time: TERM, then KILL; note the exit codes.
+    """End a run everywhere at the same time: TERM, then KILL; record the exit codes.
 
     Args:
         run: The run.
-        ssh: How its hosts are reached.
+        ssh: The connection to its hosts.
         grace_s: Seconds between TERM and KILL.
 
     Returns:
-        How it ended on each host, or why that is not known.
+        How it ended on each host, or the reason why that is unknown.
     """
 
     def end(host: Host) -> Ended:
@@ -127,7 +127,7 @@ def stop_run(run: RunState, ssh: Ssh, grace_s: int = GRACE_S) -> dict[Host, Ende
 
 
 def is_over(answers: Iterable[Ended | HostError]) -> bool:
-    """Return whether it is certain that nothing is left."""
+    """Return whether it is certain that no process is left."""
     return all(isinstance(answer, Ended) and not answer.left for answer in answers)
 
 

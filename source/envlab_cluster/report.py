@@ -1,4 +1,4 @@
-"""The state of a run, as its hosts report it, and a copy of its run directory."""
+"""The state of a run from its hosts' reports, and a copy of its run directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envlab_cluster.state import RunState
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What one process uses."""
+    """Resources that a process uses."""
 
     pid: int
     cpu: float
@@ -33,19 +33,19 @@ class HostReport:
     exit_code: int | None
     last_line: str
     ranks: dict[int, Load]
-    """The processes of ranks that run there."""
+    """Ranks' processes on this host."""
     lines: dict[int, str]
     """The last line that each process printed, by its number on the host."""
     gpus: list[str] = field(default_factory=list)
     run: str = ""
-    """The run directory, where this host has it."""
+    """The run directory, if it is on this host."""
     manifest: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     heartbeats: dict[str, Any] = field(default_factory=dict)
 
 
 def observe(run: RunState, ssh: Ssh) -> dict[Host, HostReport | HostError]:
-    """Ask all hosts at the same time, and note exit codes in the run."""
+    """Ask all hosts at the same time, and record exit codes in the run."""
 
     def ask(host: Host) -> HostReport:
         node = run.node_of(host)
@@ -62,7 +62,7 @@ def observe(run: RunState, ssh: Ssh) -> dict[Host, HostReport | HostError]:
 
 
 def heartbeats_of(reports: Mapping[Host, HostReport | HostError]) -> dict[int, dict[str, Any]]:
-    """Return what the run's watchdog last wrote of each rank, from the host that has the run."""
+    """Return the watchdog's last record of each rank, from the host with the run directory."""
     for report in reports.values():
         if isinstance(report, HostReport) and report.heartbeats:
             return {int(heartbeat["rank"]): heartbeat for heartbeat in report.heartbeats["ranks"]}
@@ -70,7 +70,7 @@ def heartbeats_of(reports: Mapping[Host, HostReport | HostError]) -> dict[int, d
 
 
 def fetch_here(run: RunState, ssh: Ssh, say: Callable[[str], None]) -> None:
-    """Copy a run's directory from the host that has it below the current folder; say where it is.
+    """Copy a run's directory from its host to below the current folder; print its place.
 
     Raises:
         RunDirectoryError: If no host that answers has one.
@@ -112,7 +112,7 @@ def _parse(answer: Answer) -> HostReport:
 
 
 def _loads(answer: Answer) -> dict[int, Load]:
-    """Return the load of each rank from two looks at /proc/<pid>/stat; see proc(5)."""
+    """Return the load of each rank from two readings of /proc/<pid>/stat; see proc(5)."""
     hertz, page_kb = int(answer.values["hertz"]), int(answer.values["page_kb"])
     looks: dict[tuple[int, int], list[tuple[float, int, int, int]]] = {}
     for key, value in answer.pairs:
@@ -121,10 +121,10 @@ def _loads(answer: Answer) -> dict[int, Load]:
             continue
         stat = words[3:]
         ticks, pages = int(stat[11]) + int(stat[12]), int(stat[21])
-        process = int(stat[19]), int(words[1])  # when it started, and its number
+        process = int(stat[19]), int(words[1])  # start time and number
         looks.setdefault(process, []).append((float(words[0]), int(words[2]), ticks, pages))
     found: dict[int, Load] = {}
-    for process in sorted(looks, reverse=True):  # a rank's helpers are younger than itself
+    for process in sorted(looks, reverse=True):  # a rank's helpers are younger than the rank
         (before, rank, first, _), (after, _, second, pages) = looks[process][0], looks[process][-1]
         cpu = (second - first) / hertz / (after - before) if after > before else 0.0
         found[rank] = Load(pid=process[1], cpu=cpu, memory_mb=pages * page_kb // 1024)
@@ -132,7 +132,7 @@ def _loads(answer: Answer) -> dict[int, Load]:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """Return a JSON object; an empty one where the file was being written."""
+    """Return a JSON object; an empty one if the file was being written."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError:

@@ -1,6 +1,6 @@
 """The flags and steps that the commands for schedulers share.
 
-Each of them is a :class:`Scheduler`; its own module adds the text of its file.
+Each command is a :class:`Scheduler`; its own module adds the text of its file.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from envlab.errors import ConfigurationError, LaunchError, did_you_mean
 from envlab_cluster.training_words import check_places, without_dashes
 
 MARK = "# Made by: "
-"""The first words of a line in every file made here."""
+"""Start of a line in every file made here."""
 DEADLINE_S = 60.0
-"""How long a scheduler's own command may take."""
+"""Limit of a scheduler's own command."""
 RETRIED = (70, 75, 143)
-"""Exit codes after which a run is started again; docs/survive.md says what they mean."""
+"""Exit codes after which a run is started again; docs/survive.md explains them."""
 STDOUT = "-"
 """The value of ``--output`` that prints the file."""
 
@@ -36,7 +36,7 @@ class Kind(NamedTuple):
 
     pattern: str
     wrong: str
-    """The words for a value that does not match; ``{like}`` is a name that would do."""
+    """The message for a value that does not match; ``{like}`` is a valid name."""
     type: type[int] | type[str] = str
 
 
@@ -58,7 +58,7 @@ NAME = Kind(
 
 
 def variable(reserved: str) -> Kind:
-    """Return the kind of a variable that does not begin as the scheduler's own do."""
+    """Return the kind of a variable that does not begin like the scheduler's own."""
     return Kind(
         rf"(?!{reserved})[A-Za-z_]\w*=.*",
         f"but must be NAME=VALUE, and not begin with {reserved}, as the scheduler's own do",
@@ -67,7 +67,7 @@ def variable(reserved: str) -> Kind:
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag, in schedulers' spelling and in this house's."""
+    """A flag, in schedulers' spelling and in ours."""
 
     name: str
     metavar: str | None
@@ -77,7 +77,7 @@ class Flag:
     default: object = None
     repeats: bool = False
     missing: str = ""
-    """The words where it is not given; empty: it need not be."""
+    """The message if it is missing; empty: it is optional."""
 
     @property
     def spelled(self) -> str:
@@ -98,7 +98,7 @@ class Flag:
         """Refuse a value of another kind.
 
         Raises:
-            ConfigurationError: Saying what would do.
+            ConfigurationError: With valid values.
         """
         given = getattr(flags, self.name)
         if self.missing and not given:
@@ -136,7 +136,7 @@ class Scheduler:
     """The scheduler's own command."""
     description: str
     example: str
-    """Flags to copy."""
+    """Example flags."""
     flags: tuple[Flag, ...]
 
     @property
@@ -159,10 +159,10 @@ class Scheduler:
         return parser
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Return the flags, whose values are not checked, and the words that say what to train.
+        """Return the flags, with unchecked values, and the words of the training.
 
         Raises:
-            ConfigurationError: For a flag that there is not, or that stands behind the library.
+            ConfigurationError: For an unknown flag, or one after the library.
         """
         for word in arguments:
             if not word.isprintable():
@@ -197,13 +197,12 @@ class Scheduler:
         start: str,
         submit: Callable[[], int],
     ) -> int:
-        """Print a file, write it, or submit it, as the flags say; return the exit code.
+        """Print a file, write it, or submit it, by the flags; return the exit code.
 
         Args:
             text: The file.
-            flags: Those of the command.
-            path: Where it is written without ``--output`` where the program is missing; None: it is
-                printed then.
+            flags: Flags of the command.
+            path: File to write without ``--output`` if the program is missing; None: print then.
             start: The command that takes a written file, whose path follows.
             submit: Hands it to the program.
         """
@@ -225,11 +224,11 @@ class Scheduler:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Return a file's template with each ``@name@`` replaced, by lines indented as it stands.
+    """Return a file's template with each ``@name@`` replaced, with lines indented like the name.
 
     Args:
         template: The name of a file of this package.
-        values: What stands for each name.
+        values: The replacement of each name.
     """
     text = files("envlab_cluster").joinpath(template).read_text(encoding="utf-8")
 
@@ -240,10 +239,10 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 
 def write(text: str, path: Path) -> None:
-    """Write a file for a scheduler; over an older one, but over nothing else.
+    """Write a file for a scheduler; overwrite older ones, but nothing else.
 
     Raises:
-        ConfigurationError: If that cannot be.
+        ConfigurationError: If that is impossible.
     """
     try:
         if path.exists() and MARK not in path.read_text(errors="replace")[:200]:
@@ -259,15 +258,15 @@ def write(text: str, path: Path) -> None:
 
 
 def submit_by(command: Sequence[str], text: str, *, cwd: str | None = None) -> str:
-    """Hand a file to a scheduler's command; return what that prints.
+    """Hand a file to a scheduler's command; return its output.
 
     Args:
-        command: Reads the file from its standard input.
+        command: The command, which reads the file from standard input.
         text: The file.
-        cwd: Where the command runs.
+        cwd: Folder of the command.
 
     Raises:
-        LaunchError: If there is no answer, or it is no.
+        LaunchError: If there is no answer, or the file is refused.
     """
     try:
         done = subprocess.run(
@@ -284,5 +283,5 @@ def submit_by(command: Sequence[str], text: str, *, cwd: str | None = None) -> s
 
 
 def say(sentence: str) -> None:
-    """Print a sentence beside what is printed for a machine to read."""
+    """Print a sentence to stderr, since stdout is for machines."""
     print(sentence, file=sys.stderr)

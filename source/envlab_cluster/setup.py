@@ -1,4 +1,4 @@
-"""``envlab cluster setup``: run a configuration script on every host, detached and logged there."""
+"""``envlab cluster setup``: run a script on every host, detached, with its log there."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def run(flags: argparse.Namespace) -> int:
     try:
         return _wait(folders, ssh, flags.timeout_s)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"Interrupted: the setup goes on. {watch}") from None
+        raise KeyboardInterrupt(f"Interrupted: the setup continues. {watch}") from None
 
 
 def _watching(flags: argparse.Namespace) -> str:
-    """Return the command that shows what the same hosts' setup prints."""
+    """Return the command that shows the setup's output on the same hosts."""
     given = {name: getattr(flags, name) for name in ("runs_on", "hosts", "envlab_path", "ssh_cmd")}
     if flags.runs_on is None and flags.hosts is None:
         given["hosts"] = HOSTS_FILE
@@ -87,7 +87,7 @@ def _watching(flags: argparse.Namespace) -> str:
 
 
 def _begin(host: Host, ssh: Ssh, snapshot: Snapshot | None, text: str, extras: str) -> str:
-    """Send what is needed and start the script; return the folder of its log there."""
+    """Send the files and start the script; return the folder of its log there."""
     values = ssh.run(host, "settle.sh", host.path).values
     path, folder = values["path"], values["folder"]
     exports = {"ENVLAB_PATH": path, "ENVLAB_EXTRAS": extras}
@@ -106,7 +106,7 @@ def _begin(host: Host, ssh: Ssh, snapshot: Snapshot | None, text: str, extras: s
 
 
 def _wait(folders: dict[Host, str], ssh: Ssh, timeout_s: float) -> int:
-    """Show what the scripts do until all have ended; return 1 if one failed."""
+    """Show the scripts' output until all have ended; return 1 if one failed."""
 
     def ask(host: Host) -> Answer:
         return ssh.run(host, "state.sh", folders[host], is_expendable=True)
@@ -138,7 +138,7 @@ def _wait(folders: dict[Host, str], ssh: Ssh, timeout_s: float) -> int:
             time.sleep(POLL_S)
     if waiting:
         names = ", ".join(host.name for host in folders if host in waiting)
-        say(f"Not ready within {timeout_s:g} s: {names}. It goes on there.")
+        say(f"Not ready within {timeout_s:g} s: {names}. It continues there.")
     return 1 if waiting or has_failed else 0
 
 

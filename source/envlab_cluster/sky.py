@@ -27,7 +27,7 @@ from envlab_cluster.scheduler import (
 )
 
 PORT = 29500
-"""Where nodes meet: the machines are this job's alone."""
+"""Port of the rendezvous: no other job uses the machines."""
 STORE = Kind(
     "s3|gcs|azure|r2|ibm|oci|nebius|coreweave",
     "but must be one of s3, gcs, azure, r2, ibm, oci, nebius and coreweave",
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
 def _submit(text: str, path: str) -> int:
     write(text, Path(path))
     try:
-        # It asks before it rents anything.
+        # It asks for confirmation before it rents anything.
         code = subprocess.run(["sky", "jobs", "launch", path]).returncode
     except OSError as error:
         raise LaunchError(f"The job could not be started: {error}.") from None
@@ -121,7 +121,7 @@ def _file(job: Job, flags: argparse.Namespace, command: str) -> str:
         processes=gpus if job.gpus_per_node else str(job.processes_per_node),
         endpoint=f"\"${{SKYPILOT_NODE_IPS%%$'\\n'*}}:{PORT}\"",
         options=f'--local_addr="$({own_ip})" ',
-        exec="",  # SkyPilot appends to this script what waits for the bucket's uploads
+        exec="",  # SkyPilot appends commands that wait for the bucket's uploads
     )
     values = {
         "name": job.name,

@@ -41,7 +41,7 @@ PASSED_ON = (
     Flag("exclude", "EXCLUDE", "nodes not to be used", WORD),
     Flag("job_name", "JOB", "name of the job (default: the task)", WORD),
 )
-"""Slurm's own."""
+"""Slurm's own flags."""
 SLURM = Scheduler(
     name="slurm",
     program="sbatch",
@@ -55,7 +55,7 @@ SLURM = Scheduler(
         Flag("env_activate_path", "FILE", "sourced first (default: this environment's)"),
         Flag("envlab_path", "FOLDER", "where the job starts (default: the current folder)", WORD),
         Flag("log_dir", "FOLDER", "for logs (default: logs/slurm)", WORD, default="logs/slurm"),
-        Flag("no_requeue", None, "do not go on after a preemption"),
+        Flag("no_requeue", None, "do not resume after a preemption"),
     ),
 )
 _PLAIN = re.compile(r"[\w./:,=@%+-]+")
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
-    """Return the words with ``--sbatch --x`` as one: argparse would take the second for a flag."""
+    """Return the words with ``--sbatch --x`` as one: argparse would read the second as a flag."""
     words: list[str] = []
     for word in arguments:
         if words and words[-1] in ("--sbatch", "--srun"):
@@ -101,7 +101,7 @@ def _joined(arguments: Sequence[str]) -> list[str]:
 
 
 def _check(flags: argparse.Namespace) -> None:
-    """Refuse flags that do not fit each other."""
+    """Refuse flags that contradict each other."""
     limit = None if flags.time is None else _seconds(flags.time)
     if limit is not None and limit <= flags.notice_s:
         raise ConfigurationError(
@@ -155,7 +155,7 @@ def _seeds(text: str | None, train: Sequence[str]) -> list[int]:
 
 
 def _activation(given: str | None) -> str | None:
-    """Return the file to source: the given one (empty: none), or the environment's we run in."""
+    """Return the file to source: the given one (empty: none), or the current environment's."""
     if given is not None:
         return os.path.expanduser(given) or None
     path = Path(sys.prefix, "bin/activate")
@@ -163,12 +163,12 @@ def _activation(given: str | None) -> str | None:
 
 
 def _script(job: Job, flags: argparse.Namespace, command: Sequence[str]) -> str:
-    """Return the script: plain bash, to be read and changed by hand."""
+    """Return the script: plain bash, readable and editable."""
     activate = "# No environment to activate: python is the one on PATH."
     if flags.env_activate_path is not None:
         activate = f"# shellcheck source=/dev/null\nsource {shlex.quote(flags.env_activate_path)}"
     srun = ["--ntasks-per-node=1", "--label", "--kill-on-bad-exit=0", "--wait=300", *flags.srun]
-    if flags.cpus_per_task is not None:  # since Slurm 22.05 srun does not take it from sbatch
+    if flags.cpus_per_task is not None:  # since Slurm 22.05 srun does not inherit it from sbatch
         srun.insert(4, f"--cpus-per-task={flags.cpus_per_task}")
     torchrun = job.torchrun(
         nodes='"$SLURM_NNODES"',
@@ -209,7 +209,7 @@ def _directives(job: Job, flags: argparse.Namespace) -> list[str]:
 
 
 def _quoted(value: str) -> str:
-    """Quote a directive's value, as sbatch reads it; it holds no quotes of its own."""
+    """Quote a directive's value, in sbatch's syntax; it contains no quotes."""
     return value if _PLAIN.fullmatch(value) else f'"{value}"'
 
 
@@ -229,7 +229,7 @@ def _seed_lines(seeds: Sequence[int], train: Sequence[str]) -> str:
 
 
 def _submit(script: str, job: Job, flags: argparse.Namespace) -> int:
-    """Hand the script to sbatch, and say how the job is watched and stopped."""
+    """Hand the script to sbatch, and print how to watch and stop the job."""
     for what, path in (("folder", flags.envlab_path), ("file to source", flags.env_activate_path)):
         if path is not None and not Path(path).exists():
             raise ConfigurationError(
@@ -238,7 +238,7 @@ def _submit(script: str, job: Job, flags: argparse.Namespace) -> int:
             )
     logs = Path(flags.envlab_path, flags.log_dir)
     try:
-        logs.mkdir(parents=True, exist_ok=True)  # without it the job would end without a word
+        logs.mkdir(parents=True, exist_ok=True)  # without it the job would end silently
     except OSError as error:
         raise LaunchError(f"The job could not be submitted: {error}.") from None
     answer = submit_by(["sbatch", "--parsable"], script, cwd=flags.envlab_path)

@@ -1,8 +1,8 @@
-"""The working tree as it is now, on every host, under a name that is made of its content.
+"""The working tree as it is now, on every host, under the hash of its content.
 
-What git tracks, and what it neither tracks nor ignores, also in submodules and clones inside, goes
-by rsync to ``<path>/snapshots/<content hash>``. Files that an earlier snapshot there has already
-become hard links to them, so a second launch sends changes only, and a third of the same tree none.
+Files that git tracks, or neither tracks nor ignores, also in submodules and clones inside, are sent
+by rsync to ``<path>/snapshots/<content hash>``. Files that an earlier snapshot there has become
+hard links to it, so a second launch sends changes only, and a third of the same tree nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FULL = "its disk is full: make room there, or name another by --envlab_path."
 
 
 class TransferError(HostError):
-    """rsync failed without saying why."""
+    """rsync failed without a known reason."""
 
     def __init__(self, host: Host, code: int, said: str) -> None:
         super().__init__(host, f"rsync failed with code {code} ({said}).")
@@ -44,19 +44,19 @@ class Snapshot:
     root: Path
     files: tuple[str, ...]
     digests: tuple[str, ...]
-    """Of each file's name, mode and content."""
+    """Hashes of each file's name, mode and content."""
     name: str
     num_bytes: int
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What was sent of a snapshot to a host."""
+    """The transfer of a snapshot to a host."""
 
     folder: str
     """The snapshot there, absolute."""
     num_files: int
-    """Files that were sent, rather than there already."""
+    """Files that were sent, without those already there."""
     num_bytes: int
 
 
@@ -110,13 +110,13 @@ def _list_files(root: Path) -> Iterator[str]:
     for name in filter(None, listed.split("\0")):
         if _is_file(root / name):
             yield name
-        elif (root / name / ".git").exists():  # which git lists as one
+        elif (root / name / ".git").exists():  # a clone, which git lists as one entry
             folder = name.rstrip("/")
             yield from (f"{folder}/{inner}" for inner in _list_files(root / name))
 
 
 def _outputs() -> Iterator[tuple[int, int]]:
-    """Yield the files that this command's own output goes to, which grow meanwhile."""
+    """Yield the files of this command's own output, which grow during the transfer."""
     for stream in (1, 2):
         with contextlib.suppress(OSError):  # it is closed
             found = os.fstat(stream)
@@ -133,7 +133,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _content(path: Path) -> tuple[bytes, bytes]:
-    """Return what kind of file it is, and its content or target."""
+    """Return the kind of a file, and its content or target."""
     if path.is_symlink():
         return b"link", os.fsencode(os.readlink(path))
     kind = b"script" if path.stat().st_mode & 0o100 else b"file"
@@ -144,14 +144,14 @@ def send_snapshot(snapshot: Snapshot, host: Host, path: str, ssh: Ssh) -> Sent:
     """Send a snapshot to a host, if it is not there yet.
 
     Args:
-        snapshot: What to send.
-        host: Where to.
-        path: Folder there.
-        ssh: How to get there.
+        snapshot: The snapshot.
+        host: The host.
+        path: Folder on the host.
+        ssh: The connection to it.
 
     Raises:
         HostError: If it cannot be sent whole.
-        LaunchError: If the working tree changed meanwhile. In both cases, nothing is left there.
+        LaunchError: If the working tree changed meanwhile. Either way, nothing is left there.
     """
     part = f".part-{secrets.token_hex(4)}"
 
@@ -173,8 +173,8 @@ def send_snapshot(snapshot: Snapshot, host: Host, path: str, ssh: Ssh) -> Sent:
     except EnvlabError as error:
         free = int(see_to("drop").values["free_bytes"])
         if isinstance(error, TransferError):
-            _check_unchanged(snapshot)  # such as a file that is gone
-            # Where a disk fills up, rsync's sender may end before the other side's message is here.
+            _check_unchanged(snapshot)  # such as a missing file
+            # When a disk fills up, rsync's sender may end before the other side's message arrives.
             if free < snapshot.num_bytes:
                 raise HostError(host, _FULL) from error
         raise
@@ -186,10 +186,10 @@ def send_snapshot(snapshot: Snapshot, host: Host, path: str, ssh: Ssh) -> Sent:
 
 
 def _check_unchanged(snapshot: Snapshot) -> None:
-    """See that what was sent is what bears the snapshot's name.
+    """Check that the sent files still match the snapshot's name.
 
     Raises:
-        LaunchError: If it need not be, naming a file.
+        LaunchError: If they may not, with the name of a file.
     """
     now = take_snapshot(snapshot.root)
     if now.name == snapshot.name:
@@ -204,16 +204,16 @@ def _check_unchanged(snapshot: Snapshot) -> None:
 
 
 def prune_snapshots(run: RunState, ssh: Ssh, keep: int, say: Callable[[str], None]) -> None:
-    """Remove old snapshots from a run's hosts, and say in one line which.
+    """Remove old snapshots from a run's hosts, and report them in one line.
 
-    What stays is the newest, and what anything refers to: the folder of a run, whether it lives or
-    not; a process; the environment that ``setup`` made. Nothing is removed from a host where
-    another launch is being started, and a host that fails only gives a warning.
+    The newest stay, and those that anything refers to: the folder of a run, alive or not; a
+    process; the environment that ``setup`` made. Nothing is removed from a host where another
+    launch is starting, and a failing host only gives a warning.
 
     Args:
         run: The run, which has started.
-        ssh: How its hosts are reached.
-        keep: How many of the newest stay; 0: all.
+        ssh: The connection to its hosts.
+        keep: Number of newest snapshots to keep; 0: all.
         say: Prints a line.
     """
     if keep == 0:
@@ -239,7 +239,7 @@ def _number(pattern: str, text: str) -> int:
 
 
 def rsync(ssh: Ssh, host: Host, words: list[str], stdin: bytes = b"") -> str:
-    """Copy between here and a host, which is called ``host`` in ``words``; return what rsync says.
+    """Copy between here and a host, which is called ``host`` in ``words``; return rsync's output.
 
     Raises:
         HostError: If it fails.
@@ -247,7 +247,7 @@ def rsync(ssh: Ssh, host: Host, words: list[str], stdin: bytes = b"") -> str:
     with tempfile.TemporaryDirectory(prefix="envlab-") as folder:
         shell = Path(folder, "ssh")
         shell.write_bytes(os.fsencode(f'shift\nexec {shlex.join(ssh.words(host))} "$@"\n'))
-        # By content (-c), not by time: a checkout sets the time anew.
+        # By content (-c), not by time: a checkout changes times.
         command = ["rsync", "-rlpc", "-s", "--timeout=60", f"--rsh=sh '{shell}'", *words]
         env = {**os.environ, "LC_ALL": "C"}
         try:

@@ -1,7 +1,7 @@
 """Scripts on hosts, by the system's OpenSSH: its configuration, agents and jump hosts just work.
 
-A script goes to ``bash -s`` over standard input, its arguments quoted once by :mod:`shlex` in its
-first line. So no word passes through a second shell, and the login shell there may be any.
+A script goes to ``bash -s`` over standard input, with its arguments quoted once by :mod:`shlex` in
+its first line, so that no word passes through a second shell, and any login shell works.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ SSH_CMD = "ssh {addr}"
 CONNECT_TIMEOUT_S = 10
 TIMEOUT_S = 60.0
 MARKER = "\n--envlab--\n"
-"""What comes before it may be a login shell's greeting; ``remote/common.sh`` prints it."""
+"""Printed by ``remote/common.sh``; output before it may be a login shell's greeting."""
 
 _REFUSED = 3
-"""Exit code of ``fail`` in ``remote/common.sh``, after one sentence."""
+"""Exit code of ``fail`` in ``remote/common.sh``, which prints one sentence."""
 _SSH_FAILED = 255
 _MAX_AT_ONCE = 32
 Result = TypeVar("Result")
 _expendable: set[subprocess.Popen[bytes]] = set()
-"""What Ctrl-C ends at once, as nothing is left half done by it."""
+"""Processes that Ctrl-C may end immediately, since they leave nothing half done."""
 
 
 class HostError(EnvlabError):
-    """A host cannot do what it was asked for; the text names it."""
+    """A host cannot do what was requested; the message names it."""
 
     def __init__(self, host: Host, sentence: str) -> None:
         super().__init__(f"Host {host.name}: {sentence}")
@@ -46,12 +46,12 @@ class HostError(EnvlabError):
 
 
 class UnreachableError(HostError):
-    """ssh cannot log in there, or lost the connection."""
+    """ssh cannot log in, or lost the connection."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a script on a host printed: ``key=value`` lines, and after ``log=`` the end of a log."""
+    """Output of a script on a host: ``key=value`` lines, and after ``log=`` the end of a log."""
 
     text: str
 
@@ -63,7 +63,7 @@ class Answer:
 
     @functools.cached_property
     def values(self) -> dict[str, str]:
-        """Return the first value of each key; what a log says comes behind them."""
+        """Return the first value of each key; a log's contents come after them."""
         return dict(reversed(self.pairs))
 
     @property
@@ -74,7 +74,7 @@ class Answer:
 
     @property
     def indented_log(self) -> str:
-        """Return the end of the log that it quotes, below a sentence."""
+        """Return the quoted end of the log, indented for use below a sentence."""
         return textwrap.indent(self.text.partition("log=\n")[2].rstrip("\n"), "  ")
 
 
@@ -92,7 +92,7 @@ def compose_script(name: str, arguments: Sequence[object]) -> str:
 
 @dataclass(frozen=True)
 class Ssh:
-    """The command that reaches hosts, and how long it may take."""
+    """The command that reaches hosts, and its timeout."""
 
     command: str = SSH_CMD
     """The command that logs in, with ``{addr}`` for ``user@address``."""
@@ -115,7 +115,7 @@ class Ssh:
             )
 
     def words(self, host: Host) -> list[str]:
-        """Return the command that logs in at a host; what it is to run there comes behind it."""
+        """Return the command that logs in at a host; the remote command is appended to it."""
         words = shlex.split(self.command)
         place = next(index for index, word in enumerate(words) if "{addr}" in word)
         words[place] = words[place].replace("{addr}", host.target)
@@ -128,7 +128,7 @@ class Ssh:
             options += ["-p", str(host.port)]
         if host.key:
             options += ["-i", os.path.expanduser(host.key), "-o", "IdentitiesOnly=yes"]
-        # ssh takes the first value of an option: the user's own come first. -f and -n would take
+        # ssh takes the first value of an option: so the user's own come first. -f and -n would take
         # the standard input away.
         given = [word for word in words[:place] if word not in ("-f", "-n")]
         return [*given, *options, *words[place:]]
@@ -146,8 +146,8 @@ class Ssh:
         Args:
             host: The host.
             script: Its file name.
-            *arguments: What it finds in ``$@``.
-            timeout_s: How long it may take.
+            *arguments: The script's ``$@``.
+            timeout_s: Limit of its time.
             is_expendable: Whether Ctrl-C need not wait for it.
 
         Raises:
@@ -227,14 +227,14 @@ _CAUSES = {
     "not responding": "the connection was lost",
     "closed by": "it closed the connection: see its ssh server's log",
 }
-"""What ssh says, and what it means; the first that fits counts."""
+"""ssh's messages, and their meanings; the first match counts."""
 
 
 def explain_failure(err: str, host: Host, ssh: Ssh) -> str:
-    """Return a sentence for what ssh said when it failed with code 255."""
+    """Return a sentence on ssh's error output after exit code 255."""
     lines = [line.strip() for line in err.splitlines() if line.strip()]
     if not lines:
-        return "the connection was lost (ssh said nothing)."
+        return "the connection was lost (ssh printed no reason)."
     sign = next((sign for sign in _CAUSES if sign in err), "")
     cause = _CAUSES.get(sign, "ssh failed")
     line = next((line for line in reversed(lines) if sign in line), lines[-1])
@@ -247,7 +247,7 @@ def explain_failure(err: str, host: Host, ssh: Ssh) -> str:
 def on_all(
     hosts: Iterable[Host], function: Callable[[Host], Result]
 ) -> dict[Host, Result | HostError]:
-    """Return ``function(host)`` of all hosts, called at the same time; an error in its place."""
+    """Return ``function(host)`` for all hosts, called in parallel; errors replace results."""
 
     def attempt(host: Host) -> Result | HostError:
         try:
@@ -273,12 +273,12 @@ def converse(
     is_expendable: bool,
     env: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes, bytes]:
-    """Run a command that reads ``text``; return its exit code, output and errors; leave none of it.
+    """Run a command that reads ``text``; return its exit code, output and errors; leave no process.
 
     Args:
         words: The command.
-        text: What it reads.
-        timeout_s: How long it may take.
+        text: Its standard input.
+        timeout_s: Limit of its time.
         is_expendable: Whether Ctrl-C ends it, rather than wait for it.
         env: Its environment, if not this one.
 
@@ -299,7 +299,7 @@ def converse(
 
 
 def _start(words: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a command with pipes, in a session of its own: Ctrl-C is this program's, not ssh's."""
+    """Start a command with pipes, in its own session: Ctrl-C goes to this program, not to ssh."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
         words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env=env

@@ -1,4 +1,4 @@
-"""What is known of each launch: one JSON file a run, which any later terminal finds."""
+"""The state of each launch: one JSON file per run, which any later terminal finds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERSION = 1
 
 @dataclass(kw_only=True)
 class Node:
-    """A host's part of a run."""
+    """A host's part in a run."""
 
     host: Host
     node_rank: int
@@ -52,14 +52,14 @@ class RunState:
     ssh_cmd: str
     created_at: str = ""
     endpoint: str = ""
-    """Where the nodes meet: address and port."""
+    """Address and port of the rendezvous."""
     snapshot: str = ""
     nodes: list[Node] = field(default_factory=list)
     status: str = "starting"
     """``starting``, ``running``, ``ended``."""
 
     def token(self, node: Node) -> str:
-        """Return the name that the processes of a node bear in their environment."""
+        """Return the name that a node's processes have in their environment."""
         return f"{self.id}/{node.node_rank}"
 
     def node_of(self, host: Host) -> Node:
@@ -78,7 +78,7 @@ class RunState:
 
     @property
     def file(self) -> Path:
-        """Return where it is kept."""
+        """Return its state file."""
         return state_folder() / f"{self.id}.json"
 
     def save(self) -> None:
@@ -100,7 +100,7 @@ class RunState:
             ) from error
 
     def update(self) -> None:
-        """Write what was observed, unless somebody has deleted the file meanwhile.
+        """Write observations, unless the file was deleted meanwhile.
 
         Raises:
             LaunchError: If it cannot be written.
@@ -139,7 +139,7 @@ def read_run(file: Path) -> RunState:
     """Return the run that a file describes.
 
     Raises:
-        LaunchError: If the file is none of ours, or damaged.
+        LaunchError: If the file is not one of ours, or damaged.
     """
     try:
         values = json.loads(file.read_text())
@@ -163,7 +163,7 @@ def find_run(run_id: str | None, *, prefer_living: bool = False) -> RunState:
 
     Args:
         run_id: The id, its beginning, or a training's ``--run_id``.
-        prefer_living: Whether the newest is to be one that is not known to have ended, if any.
+        prefer_living: Whether to prefer, as the newest, a run that is not known to have ended.
 
     Raises:
         ConfigurationError: If there is none, or the beginning fits several.
@@ -190,7 +190,7 @@ def find_run(run_id: str | None, *, prefer_living: bool = False) -> RunState:
 
 @contextmanager
 def launch_lock() -> Iterator[None]:
-    """Be the only launch that is starting from this account here.
+    """Hold the lock that allows one starting launch per account and machine.
 
     Raises:
         LaunchError: If another one is.

@@ -19,7 +19,7 @@ from envlab_cluster.ssh import HostError, Ssh
 from envlab_cluster.state import Node, RunState, all_runs, find_run
 
 DESCRIPTION = (
-    "Show the state of a run: for each host and rank whether its process lives, phase and "
+    "Show the state of a run: for each host and rank whether its process is alive, phase and "
     "iteration, use of CPU, memory and GPUs, exit code, and the last line of its log."
 )
 HEADER = ("host", "rank", "state", "phase", "iteration", "cpu", "memory", "exit", "last line")
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
         type=float,
         const=2.0,
         metavar="SECONDS",
-        help="show it again every so many seconds (2) until the run has ended",
+        help="refresh it every SECONDS (2) until the run has ended",
     )
     parser.switch("--follow", "show the logs of all hosts, as launch does")
     parser.switch("--fetch", "copy the run directory to ./logs")
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         while flags.watch is not None and run.status != "ended":
             time.sleep(flags.watch)
             reports = _show(run, ssh, before="\x1b[2J\x1b[H")
-    except KeyboardInterrupt:  # enough seen
+    except KeyboardInterrupt:  # the user has seen enough
         print()
     if flags.fetch:
         fetch_here(run, ssh, print)
@@ -112,7 +112,7 @@ def _running(reports: Iterable[HostReport | HostError]) -> set[int]:
 def _rows(
     node: Node, report: HostReport | HostError, heartbeats: Mapping[int, dict[str, Any]]
 ) -> list[Sequence[str]]:
-    """Return the rows of a host's ranks, or one for the host where no rank is known."""
+    """Return the rows of a host's ranks, or one for the host if no rank is known."""
     ranks = {
         rank for rank, heartbeat in heartbeats.items() if _is_at(node, report, rank, heartbeat)
     }
@@ -127,7 +127,7 @@ def _rows(
     ranks |= set(report.ranks)
     if not ranks:
         state = "running" if report.alive else "ended"
-        # A process's last words before it died say more than torchrun's summary after it.
+        # A process's last line before it died is more informative than torchrun's summary.
         said = next((line for line in report.lines.values() if line), report.last_line)
         return [(node.host.name, "-", state, "", "", "", "", code, _cut(said))]
     planned = range(node.first_rank, node.first_rank + node.num_processes)
@@ -148,14 +148,14 @@ def _rows(
 def _is_at(
     node: Node, report: HostReport | HostError, rank: int, heartbeat: Mapping[str, Any]
 ) -> bool:
-    """Return whether a rank is a node's: torchrun numbers ranks node by node."""
+    """Return whether a rank belongs to a node: torchrun numbers ranks node by node."""
     if isinstance(report, HostReport) and rank in report.ranks:
         return report.ranks[rank].pid == heartbeat["pid"]
     return node.first_rank <= rank < node.first_rank + node.num_processes
 
 
 def _progress(heartbeat: Mapping[str, Any] | None, *, is_over: bool = False) -> tuple[str, str]:
-    """Return phase and iteration; neither of a rank that has ended well."""
+    """Return phase and iteration; neither for a rank that has ended well."""
     if heartbeat is None or is_over:
         return "", ""
     since = heartbeat["seconds_since_progress"]

@@ -1,4 +1,4 @@
-"""The words that say what to train, checked here before they are sent to where they run."""
+"""The words of a training, checked here before they are sent to the hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPT = "scripts/reinforcement_learning/{library}/train.py"
 
 
 def without_dashes(words: Sequence[str]) -> list[str]:
-    """Return words without the ``--`` that may set them apart from a verb's own flags."""
+    """Return words without the ``--`` that may separate them from a verb's own flags."""
     return list(words[1:] if words[:1] == ["--"] else words)
 
 
@@ -32,12 +32,12 @@ def library_of(first: str) -> str | None:
 
 
 def check_training(library: str, words: Sequence[str], num_nodes: int | None = None) -> str:
-    """Refuse what train.py would refuse, but minutes later and elsewhere; return the task's id.
+    """Refuse what train.py would only refuse minutes later elsewhere; return the task's id.
 
     Args:
         library: The library's name.
         words: Flags and overrides of train.py.
-        num_nodes: How many nodes there will be; None if that is not known.
+        num_nodes: Number of nodes; None if unknown.
 
     Raises:
         EnvlabError: For an unknown flag or task, a word that is no override, or an experiment for
@@ -51,11 +51,11 @@ def check_training(library: str, words: Sequence[str], num_nodes: int | None = N
 
 
 def check_places(words: Sequence[str], parser: argparse.ArgumentParser) -> None:
-    """Refuse a flag of the verb itself behind the library, where train.py would not know it.
+    """Refuse a flag of the verb after the library, which train.py would not know.
 
     Args:
-        words: The library and what comes after it, or another script and its own.
-        parser: The verb's.
+        words: The library and its arguments, or another script and its arguments.
+        parser: The verb's parser.
 
     Raises:
         ConfigurationError: Naming the flag, and where it belongs.
@@ -93,7 +93,7 @@ def script_words(given: Sequence[str], snapshot: Snapshot) -> list[str]:
     path = (Path.cwd() / first).resolve()
     name = str(path.relative_to(snapshot.root)) if path.is_relative_to(snapshot.root) else first
     if name not in snapshot.files and first in snapshot.files:
-        name = first  # as seen from the root, from a folder below it
+        name = first  # relative to the root, if started in a folder below it
     if name not in snapshot.files:
         raise ConfigurationError(
             f"{first!r} is neither a library ({', '.join(libraries())}) nor a script of the "
@@ -108,7 +108,7 @@ def script_words(given: Sequence[str], snapshot: Snapshot) -> list[str]:
 
 
 def is_experiment(file: str) -> bool:
-    """Return whether a file defines an experiment rather than a script, by reading it alone."""
+    """Return whether a file defines an experiment rather than a script, without running it."""
     try:
         tree = ast.parse(Path(file).read_text())
     except (OSError, SyntaxError, ValueError):
@@ -122,7 +122,7 @@ _FUNCTION = ast.FunctionDef
 
 
 def _with_file(library: Library, words: Sequence[str], snapshot: Snapshot) -> list[str]:
-    """Return words with an experiment's file as it is called from the working tree's root."""
+    """Return words with an experiment's file relative to the working tree's root."""
     flag = f"--{library.file_flag}="
     words = library.with_file_flag(words)
     for number, word in enumerate(words):
@@ -141,12 +141,12 @@ def _with_file(library: Library, words: Sequence[str], snapshot: Snapshot) -> li
 
 
 def for_node(words: Sequence[str], code: str, machine_id: int) -> list[str]:
-    """Return a script and its arguments as they are given on a node.
+    """Return a script and its arguments for a node.
 
     Args:
         words: The script, relative to the code, and its arguments.
-        code: Where the code is there.
-        machine_id: The node's number, which experiments ask for.
+        code: Folder of the code there.
+        machine_id: The node's number, for experiments.
     """
     script, *rest = words
     library = library_of(script)
@@ -163,7 +163,7 @@ def for_node(words: Sequence[str], code: str, machine_id: int) -> list[str]:
 
 
 def for_several_hosts(words: Sequence[str], launch: str) -> list[str]:
-    """Return a script and its arguments with what our own scripts need on several hosts."""
+    """Return a script and its arguments plus those that our own scripts need on several hosts."""
     if library_of(words[0]) is None:
         return list(words)
     distributed = [] if "--distributed" in words else ["--distributed"]

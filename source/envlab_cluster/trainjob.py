@@ -46,7 +46,7 @@ SIZE = Kind(r"(?=.*[1-9])[0-9]+(\.[0-9]+)?([KMGT]i?)?", "but must be a size such
 
 
 def existing(resource: str, pattern: str = r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?") -> Kind:
-    """Return the kind of a name of what must be in the cluster already."""
+    """Return the kind of the name of an object that must exist in the cluster."""
     return Kind(
         pattern,
         "which Kubernetes takes for no name: small letters, digits and hyphens, between letters or "
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if flags.own_runtime and flags.runtime:
         raise ConfigurationError(
-            f"--runtime {flags.runtime} has no effect beside --own-runtime, which writes another "
+            f"--runtime {flags.runtime} has no effect with --own-runtime, which writes another "
             "one. Leave one of them out."
         )
     job = describe(TRAINJOB, flags, name=flags.name, folder=None)
@@ -163,12 +163,12 @@ def _file(job: Job, flags: argparse.Namespace, command: str) -> str:
 
 
 def _literal(word: str) -> str:
-    """Return a word in which Kubernetes finds no ``$(NAME)`` to replace: it reads ``$$`` as $."""
+    """Return a word with ``$(NAME)`` escaped for Kubernetes, which reads ``$$`` as $."""
     return word.replace("$", "$$")
 
 
 def _submit(text: str, job: Job, kubectl: list[str]) -> int:
-    """Hand the file to kubectl, and say how the job is watched and stopped."""
+    """Hand the file to kubectl, and print how to watch and stop the job."""
     submit_by([*kubectl, "apply", "--filename", "-"], text)
     words, pods = shlex.join(kubectl), f"--selector=jobset.sigs.k8s.io/jobset-name={job.name}"
     print(f"Submitted {job.name}: {job.size}.")

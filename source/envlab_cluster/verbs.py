@@ -1,4 +1,4 @@
-"""``envlab cluster VERB``: the verbs, each loaded when it is used."""
+"""``envlab cluster VERB``: the verbs, each loaded on use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes of ``isaacgym.gymapi`` of which nothing has an effect, or that nothing makes."""
+"""Classes of ``isaacgym.gymapi`` without effect here, or that nothing creates."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SoftMaterial(Record):
 
 @dataclass(slots=True)
 class OmniConnectionParams(Record):
-    """A connection to Omniverse, which cannot be made."""
+    """A connection to Omniverse, which is not supported."""
 
     server: str = ""
     username: str = ""
@@ -90,7 +90,7 @@ class OmniConnectionParams(Record):
 
 @dataclass(slots=True)
 class UsdExportOptions(Record):
-    """How USD is written, which cannot be done."""
+    """Settings of USD export, which is not supported."""
 
     export_physics: bool = True
     material_mode: UsdMaterialMode = UsdMaterialMode.USD_MATERIAL_PREVIEW_SURFACE
@@ -102,7 +102,7 @@ class UsdExportOptions(Record):
 
 @dataclass(slots=True)
 class FlexParams(Record):
-    """Settings of Flex; all are without effect."""
+    """Settings of Flex; none has an effect."""
 
     solver_type: int = 5
     num_outer_iterations: int = 4

@@ -1,7 +1,7 @@
-"""What ranks compare before they train, as every other way to train here does.
+"""Checks among ranks before they train, as in all other ways to train here.
 
-A script for one process knows nothing of the others. Ranks of it that were started with different
-settings would average the gradients of different problems without a word.
+A script for one process knows nothing of the other ranks. Ranks that were started with different
+settings would silently average the gradients of different problems.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from envlab.training.agreement import of_any_node
 from envlab_isaacgym.ranks import context
 
 _OF_A_RANK = {"seed", "device", "gpu", "rank", "path", "dir", "logdir", "run", "experiment"}
-"""Words in names of settings in which ranks may differ: draws, places, and what a run is called."""
+"""Words in names of settings in which ranks may differ: seeds, places, and a run's name."""
 _DEEPEST = 8
 """Configurations that are objects may refer back to themselves."""
 _LAUNCH = (
@@ -62,10 +62,10 @@ def check_configurations(**configurations: Any) -> None:
     """Compare configurations, by the names of their settings. Every rank must call this.
 
     Args:
-        configurations: Dictionaries, or legged_gym's classes of classes; None is passed over.
+        configurations: Dictionaries, or legged_gym's classes of classes; None is ignored.
 
     Raises:
-        ConfigurationError: On every rank alike, naming what differs, with the values and ranks.
+        ConfigurationError: On every rank, with the differences, their values and ranks.
     """
     if context().is_distributed:
         values = {
@@ -77,7 +77,7 @@ def check_configurations(**configurations: Any) -> None:
 
 
 def compare_rl_games() -> None:
-    """Let rl_games' runner compare what it is given, as it distributes itself."""
+    """Let rl_games' runner compare its configuration, as it sets up its own ranks."""
     if context().is_distributed and importlib.util.find_spec("rl_games") is not None:
         runner = importlib.import_module("rl_games.torch_runner").Runner
         load = runner.load
@@ -98,7 +98,7 @@ def _arguments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             value = "given" if following.startswith("-") else following
         elif not is_joined:
             if number and words[number - 1].startswith("-") and "=" not in words[number - 1]:
-                continue  # the value of the word before
+                continue  # the value of the previous word
             name, value = f"argument {number + 1}", word
         if not _is_of_a_rank(name):
             yield name, of_any_node(value)
@@ -109,7 +109,7 @@ def _is_of_a_rank(name: str) -> bool:
 
 
 def _settings(node: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield what has nothing below itself, with its dotted path."""
+    """Yield leaf values with their dotted paths."""
     if node is None or isinstance(node, str | int | float):
         yield path, node
         return
@@ -120,7 +120,7 @@ def _settings(node: Any, path: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(node, type) or (hasattr(node, "__dict__") and not callable(node)):
         below = {name: getattr(node, name) for name in dir(node) if not name.startswith("_")}
     else:
-        return  # functions, arrays: nothing that a file or flag sets
+        return  # functions, arrays: not set by files or flags
     for name, child in below.items():
         if not _is_of_a_rank(str(name)) and path.count(".") < _DEEPEST:
             yield from _settings(child, f"{path}.{name}")

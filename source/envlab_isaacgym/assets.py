@@ -1,4 +1,4 @@
-"""What ``load_asset`` returns: a robot or an object, from which actors are made."""
+"""Assets of ``load_asset``: robots or objects, from which actors are made."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _FREE = int(mujoco.mjtJoint.mjJNT_FREE)
 _SLIDE = int(mujoco.mjtJoint.mjJNT_SLIDE)
 _HINGE = int(mujoco.mjtJoint.mjJNT_HINGE)
 _THINNEST = 1e-4
-"""The least half of a size in m: DexterousHands has tables of no height, and flat meshes."""
+"""Smallest half size in m: DexterousHands has tables without height, and flat meshes."""
 _EMPTY_RANGE = 1e-3
-"""Half the width that a joint's range 0..0 gets, which MuJoCo takes for none, in rad or m."""
+"""Half width, in rad or m, of a joint's range 0..0, which MuJoCo treats as no range."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Asset:
     Attributes:
         spec: One body under the world, without actuators; every joint and shape has a name.
         model: The same, compiled.
-        joint_names: Of all joints but the root's, fixed ones included, in order of their children.
+        joint_names: Joints except the root's, fixed ones included, in order of their children.
         dof_properties: Structured array of :data:`DOF_PROPERTIES`, ``(num_dofs,)``.
     """
 
@@ -81,7 +81,7 @@ class Asset:
     force_sensors: list[ForceSensor] = field(default_factory=list)
 
     def shape_range(self, body: int) -> tuple[int, int]:
-        """Return the first shape of a body, and how many it has."""
+        """Return the first shape of a body, and their number."""
         first = int(self.model.body_geomadr[body + 1])
         return max(first, 0), int(self.model.body_geomnum[body + 1])
 
@@ -96,12 +96,12 @@ class Asset:
         ]
 
     def dof_type(self, index: int) -> DofType:
-        """Return how a degree of freedom moves."""
+        """Return the type of a degree of freedom."""
         kind = int(self.model.joint(self.dof_names[index]).type[0])
         return DofType.DOF_TRANSLATION if kind == _SLIDE else DofType.DOF_ROTATION
 
     def joint_type(self, index: int) -> JointType:
-        """Return what kind of joint one is."""
+        """Return the type of a joint."""
         if self.joint_names[index] not in self.dof_names:
             return JointType.JOINT_FIXED
         moves = self.dof_type(self.dof_names.index(self.joint_names[index]))
@@ -202,7 +202,7 @@ def _thicken(spec: mujoco.MjSpec, mesh: mujoco.MjsMesh) -> None:
     alone.meshdir, alone.modelfiledir = spec.meshdir, spec.modelfiledir
     kind = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
     alone.add_mesh(name="mesh", file=mesh.file, scale=mesh.scale, inertia=kind)
-    shown = {"contype": 0, "conaffinity": 0}  # which needs no hull
+    shown = {"contype": 0, "conaffinity": 0}  # visual geoms need no hull
     alone.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname="mesh", **shown)
     model = alone.compile()
     turn = np.zeros(9)
@@ -217,7 +217,7 @@ _READ = (_FREE, _HINGE, _SLIDE)
 
 
 def make_primitive(name: str, kind: str, size: list[float], options: AssetOptions | None) -> Asset:
-    """Return a box, sphere or capsule, as ``create_box`` and its like do."""
+    """Return a box, sphere or capsule, for ``create_box`` and similar methods."""
     options = copy.deepcopy(options or AssetOptions())
     spec = mujoco.MjSpec()
     body = spec.worldbody.add_body(name=name)
@@ -249,7 +249,7 @@ def _take_actuators(spec: mujoco.MjSpec) -> list[Actuator]:
 
 
 def _name_all(spec: mujoco.MjSpec) -> None:
-    """Give names to what has none, since parts are found by name once they are joined."""
+    """Name unnamed parts, since parts are found by name after they are joined."""
     for kind in ("bodies", "joints", "geoms", "tendons"):
         for number, element in enumerate(getattr(spec, kind)):
             if not element.name:

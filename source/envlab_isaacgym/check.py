@@ -1,7 +1,7 @@
-"""``envlab isaacgym check PATH``: what a checkout uses of Isaac Gym's interface, before it runs.
+"""``envlab isaacgym check PATH``: a checkout's uses of Isaac Gym's interface, before it runs.
 
-Files are parsed, not imported. What is seen are calls of a ``gym`` and names of ``isaacgym``'s
-modules; settings in YAML files, and methods whose names a program puts together, are not.
+Files are parsed, not imported. The check sees calls of a ``gym`` and names of ``isaacgym``'s
+modules, but no settings in YAML files, and no methods whose names a program composes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHOWS_NOTHING = {name for name in dir(gymapi.Viewers) if not name.startswith("_
 
 @dataclass(frozen=True, order=True)
 class Use:
-    """One use of the interface: of what kind, where, its name, and what is to be said of it."""
+    """One use of the interface: its kind, place and name, and a remark on it."""
 
     kind: str
     path: str
@@ -53,10 +53,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def uses_in(path: Path) -> Iterator[Use]:
-    """Yield what a file, or the files below a folder, use.
+    """Yield the uses in a file, or in the files below a folder.
 
     Raises:
-        ConfigurationError: If there is nothing there that imports ``isaacgym``.
+        ConfigurationError: If nothing there imports ``isaacgym``.
     """
     if not path.exists():
         raise ConfigurationError(f"There is no file or folder {str(path)!r} to check.")
@@ -66,7 +66,7 @@ def uses_in(path: Path) -> Iterator[Use]:
         try:
             tree = ast.parse(file.read_text(encoding="utf-8", errors="replace"))
         except (OSError, SyntaxError, ValueError):
-            continue  # not Python 3, or not to be read; it could not run either
+            continue  # not Python 3, or not readable; it could not run either
         # A class of tasks may leave the import to its base.
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
         is_any = is_any or any(_modules(node) for node in imports)
@@ -79,7 +79,7 @@ def uses_in(path: Path) -> Iterator[Use]:
 
 
 def missing_in(script: Path, folders: Sequence[Path]) -> list[Use]:
-    """Return what is missing of a script, and of the files in some folders that it imports."""
+    """Return missing uses in a script, and in files in some folders that it imports."""
     waiting, seen, found = [script.resolve()], set(), []
     while waiting:
         file = waiting.pop()
@@ -100,7 +100,7 @@ def missing_in(script: Path, folders: Sequence[Path]) -> list[Use]:
 def _files_of(
     node: ast.Import | ast.ImportFrom, file: Path, folders: Sequence[Path]
 ) -> Iterator[Path]:
-    """Yield the files in some folders that an import may load, packages' ``__init__`` included."""
+    """Yield the files in some folders that an import may load, including packages' ``__init__``."""
     if isinstance(node, ast.Import):
         names, starts = [alias.name for alias in node.names], list(folders)
     else:
@@ -147,7 +147,7 @@ class _File:
     ) -> None:
         self._place, self._tree = place, tree
         self._imports = [node for node in imports if _modules(node)]
-        # Projects have a torch_utils of their own, which is not Isaac Gym's.
+        # Projects may have their own torch_utils, which is not Isaac Gym's.
         self._bound = dict(_bound_modules(self._imports))
         # Where the library of that name is imported, a bare `gym` is not Isaac Gym's.
         self._has_gym_library = any(
@@ -157,7 +157,7 @@ class _File:
         )
 
     def uses(self) -> Iterator[Use]:
-        """Yield what it uses."""
+        """Yield its uses."""
         yield from self._imported_names()
         for node in ast.walk(self._tree):
             if isinstance(node, ast.Attribute):

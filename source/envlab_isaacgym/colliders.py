@@ -1,7 +1,7 @@
-"""Which shapes of a scene collide, and with what friction.
+"""Collision filters and friction of a scene's shapes.
 
-Friction of two surfaces is their average, as in PhysX, where MuJoCo would take the maximum: pairs
-of shapes for which the two differ become explicit contact pairs.
+The friction of two surfaces is their average, as in PhysX; MuJoCo would take the maximum. Pairs
+of shapes for which these differ become explicit contact pairs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TORSION_ROLL = (0.005, 0.0001)
 
 
 class Colliders:
-    """Which shapes of a scene collide, and with what friction."""
+    """Collision filters and friction of a scene's shapes."""
 
     def __init__(self, spec: mujoco.MjSpec, template: Env) -> None:
         self._spec = spec
@@ -34,7 +34,7 @@ class Colliders:
         if len(self._codes) > _FILTER_BITS:
             raise ConfigurationError(
                 f"The actors have {len(self._codes)} different collision filters, but at most "
-                f"{_FILTER_BITS} can be told apart. Use fewer."
+                f"{_FILTER_BITS} are supported. Use fewer."
             )
 
     def add_static(self, name: str, friction: float) -> None:
@@ -45,7 +45,7 @@ class Colliders:
         self._set(geom, (-1, 0))
 
     def filter(self, number: int, actor: Actor) -> None:
-        """Set which shapes an actor's collide with: those whose filters share no bit."""
+        """Set the filter of an actor's shapes: shapes collide if their filters share no bit."""
         model = actor.asset.model
         for shape in range(model.ngeom):
             name = f"{number}/{model.geom(shape).name}"
@@ -95,10 +95,10 @@ class Colliders:
         self.pairs.append(source)
 
     def pair_friction(self, sim: Sim, model: mujoco.MjModel) -> np.ndarray:
-        """Return the friction of each pair, ``(num_envs, num_pairs, 5)``; averages of our own."""
+        """Return the friction of each pair, ``(num_envs, num_pairs, 5)``; averages for our own."""
         values = np.repeat(model.pair_friction[None], len(sim.envs), axis=0)
         for number, (first, second) in enumerate(self.pairs):
-            pair = model.pair(f"{_PAIR}{number}").id  # assets may bring pairs of theirs
+            pair = model.pair(f"{_PAIR}{number}").id  # assets may have their own pairs
             one = first if isinstance(first, float) else self._friction(sim, first)
             values[:, pair, :2] = ((one + self._friction(sim, second)) / 2)[:, None]
             values[:, pair, 2:] = (_TORSION_ROLL[0], _TORSION_ROLL[1], _TORSION_ROLL[1])
@@ -116,7 +116,7 @@ def _filter_code(actor: Actor, shape: int) -> tuple[int, int]:
 
 
 def _collide(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Return whether two shapes collide: groups agree, unless one is -1, and no bit is shared."""
+    """Return whether two shapes collide: groups are equal, or one is -1, and no bit is shared."""
     is_same_group = -1 in (one[0], other[0]) or one[0] == other[0]
     return is_same_group and (one[1] & other[1]) == 0
 

@@ -22,9 +22,9 @@ from envlab_isaacgym.scene import ATTRACTOR, CONTACT, FORCE_SENSOR, Scene, diffe
 from envlab_isaacgym.world import Actor, Env, Sim
 
 _ITERATIONS = 10
-"""Of the solver and its line search; with more, a quadruped's step took a third longer."""
+"""Iterations of solver and line search; with more, a quadruped's step took a third longer."""
 _PIN_STEPS = 4
-"""Physics steps in which a pin takes up its error; with MuJoCo's least, 2, BallBalance diverged."""
+"""Physics steps in which a pin corrects its error; with MuJoCo's least, 2, BallBalance diverged."""
 
 
 def build_scene(sim: Sim, with_fields: Iterator[str] | tuple[str, ...] = ()) -> Scene:
@@ -32,10 +32,10 @@ def build_scene(sim: Sim, with_fields: Iterator[str] | tuple[str, ...] = ()) -> 
 
     Args:
         sim: The world.
-        with_fields: Model fields to have rows of even where all environments are alike.
+        with_fields: Model fields to expand to rows even if all environments are alike.
 
     Raises:
-        ConfigurationError: If there is no environment, or an actor of another build in one.
+        ConfigurationError: If there is no environment, or one has an actor of another build.
         SimulationError: If MuJoCo cannot compile the model.
     """
     check_alike(sim.envs)
@@ -68,7 +68,7 @@ def build_scene(sim: Sim, with_fields: Iterator[str] | tuple[str, ...] = ()) -> 
 
 
 def check_alike(envs: list[Env]) -> None:
-    """Refuse environments that one model cannot stand for; see :func:`build_scene`."""
+    """Refuse environments that one model cannot represent; see :func:`build_scene`."""
     if not envs:
         raise ConfigurationError("The simulation has no environments. Call create_env first.")
     first, build = envs[0].actors, functools.cache(_build)  # many actors share an asset
@@ -89,7 +89,7 @@ def check_alike(envs: list[Env]) -> None:
 
 
 def _build(asset: Asset) -> tuple[object, ...]:
-    """Return what actors in one place must have in common in all environments."""
+    """Return the properties of an actor that must be equal in all environments."""
     model = asset.model
     joints = (model.jnt_type, model.jnt_bodyid, model.jnt_pos.round(9), model.jnt_axis.round(9))
     shapes = (model.geom_type, model.geom_bodyid, model.geom_contype, model.geom_conaffinity)

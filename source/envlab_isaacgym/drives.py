@@ -1,11 +1,11 @@
 """Drives that are stiff and limited in effort, such as a gripper's.
 
-The spring of a drive acts on the end of a physics step; MuJoCo leaves that implicit part out where
-it clips a force, and a stiff drive then swings for ever. PhysX solves for the force at the end of
-the step and bounds that. The same is reached here by bounding the target: with ``D`` the implicit
+The spring of a drive acts on the end of a physics step; MuJoCo omits that implicit part when it
+clips a force, and a stiff drive then oscillates forever. PhysX solves for the force at the end of
+the step and bounds it. The same is achieved here by bounding the target: with ``D`` the implicit
 damping and ``m`` the inertia of a joint, an explicit force ``F`` ends as ``F / (1 + h D / m)``, so
-targets are bounded such that ``F`` is at most that factor times the effort. Where something blocks
-the joint its inertia is not ``m``, which the force at the end of the step tells; then ``F`` itself
+targets are bounded such that ``F`` is at most that factor times the effort. If something blocks the
+joint, its inertia is not ``m``, which shows in the force at the end of the step; then ``F`` itself
 is bounded by the effort until the joint moves again.
 """
 
@@ -25,7 +25,7 @@ _EXCESS = 1.05
 
 
 class DriveGains:
-    """What drives do, ``(num_envs, num_dofs)`` each, of properties and a compiled model.
+    """Gains of drives, ``(num_envs, num_dofs)`` each, from properties and a compiled model.
 
     The force is ``gain * control - spring * position - damper * velocity``.
     """
@@ -85,7 +85,7 @@ class StiffDrives:
         return controls.index_copy(1, self._columns, self._pushed / self._gain)
 
     def observe(self, state: torch.Tensor) -> None:
-        """Tell from the state after the step which joints are blocked."""
+        """Detect blocked joints from the state after the step."""
         speed = state[:, self._speeds]
         spring = self._spring * state[:, self._positions]
         force = self._force = self._pushed - spring - self._damping * speed

@@ -1,4 +1,4 @@
-"""Tensors that take more than a copy: force sensors, Jacobians and mass matrices, all batched.
+"""Tensors that need more than a copy: force sensors, Jacobians and mass matrices, all batched.
 
 MuJoCo has a floating body's angular velocity in the body's frame, Isaac Gym in the world's; so the
 three columns of a floating root's rotation are turned.
@@ -19,8 +19,8 @@ from envlab_isaacgym.world import Env
 class ForceSensors:
     """Net forces (N) and torques (N m) on bodies, at the sensors, gravity included.
 
-    A body at rest has none, as Isaac Gym's documentation says. They are mass times acceleration,
-    of the last physics step.
+    A body at rest has none, as Isaac Gym's documentation says. They are mass times acceleration
+    in the last physics step.
 
     Attributes:
         values: ``(num_envs * num_sensors, 6)``, force first, in the sensors' frames.
@@ -39,7 +39,7 @@ class ForceSensors:
 
     def index(self, scene: Scene, device: torch.device) -> None:
         """Note where the sensors lie in a model."""
-        if not self._sensors:  # tasks may acquire the tensor all the same
+        if not self._sensors:  # tasks may still acquire the tensor
             return
         model, names = scene.model, []
         for number, sensor in self._sensors:
@@ -92,7 +92,7 @@ class ForceSensors:
 
 
 class _OfActor:
-    """What Jacobians and mass matrices have in common: the columns of one actor."""
+    """Common part of Jacobians and mass matrices: the columns of one actor."""
 
     def __init__(self, num_envs: int, env: Env, actor: int) -> None:
         self._num_envs, self._actor = num_envs, actor
@@ -131,8 +131,8 @@ class Jacobian(_OfActor):
     """Linear (rows 0 to 2) and angular velocities of an actor's bodies by those of its joints.
 
     Attributes:
-        values: ``(num_envs, num_bodies, 6, num_columns)``; without the root, which does not move,
-            where it is fixed, and with six columns for it in front where it floats.
+        values: ``(num_envs, num_bodies, 6, num_columns)``; a fixed root, which does not move, is
+            left out, and a floating one has six columns in front.
     """
 
     FIELDS = ("xpos", "xquat", "cdof", "subtree_com")
@@ -156,7 +156,7 @@ class Jacobian(_OfActor):
         """Rewrite :attr:`values`."""
         motion = data.cdof[:, self._dofs]
         angular, linear = motion[..., :3], motion[..., 3:]
-        # Motions are of the point at the tree's centre of mass.
+        # Motions are those of the point at the tree's centre of mass.
         offset = data.xpos[:, self._bodies] - data.subtree_com[:, self._tree, None]
         angular, linear = (
             values[:, None].expand(-1, offset.shape[1], -1, -1) for values in (angular, linear)
@@ -192,7 +192,7 @@ class MassMatrix(_OfActor):
         places = np.concatenate(
             [np.arange(a, a + n) for a, n in zip(model.M_rowadr, model.M_rownnz, strict=True)]
         )
-        # The matrix has its lower triangle; zero stands behind its last number.
+        # The matrix has its lower triangle; a zero follows its last number.
         address = np.full((model.nv, model.nv), -1)
         address[rows, columns] = address[columns, rows] = places
         own = self._dofs.cpu().numpy()

@@ -1,7 +1,7 @@
 """Enumerations and constants of ``isaacgym.gymapi``.
 
 Values that tasks write as numbers (drive modes, up axis, contact collection, index domains) are
-those that public task code relies on; where none does, members count from 0.
+those that public task code relies on; other members count from 0.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ class SimType(enum.IntEnum):
 
 
 class UpAxis(enum.IntEnum):
-    """Which axis points up."""
+    """The axis that points up."""
 
     UP_AXIS_Y = 0
     UP_AXIS_Z = 1
 
 
 class DofDriveMode(enum.IntEnum):
-    """What drives a degree of freedom."""
+    """Drive modes of a degree of freedom."""
 
     DOF_MODE_NONE = 0
     DOF_MODE_POS = 1
@@ -33,7 +33,7 @@ class DofDriveMode(enum.IntEnum):
 
 
 class DofType(enum.IntEnum):
-    """How a degree of freedom moves."""
+    """Types of degrees of freedom."""
 
     DOF_INVALID = 0
     DOF_ROTATION = 1
@@ -53,7 +53,7 @@ class JointType(enum.IntEnum):
 
 
 class IndexDomain(enum.IntEnum):
-    """What an index counts in."""
+    """Domains of an index."""
 
     DOMAIN_ACTOR = 0
     DOMAIN_ENV = 1
@@ -69,7 +69,7 @@ class CoordinateSpace(enum.IntEnum):
 
 
 class MeshType(enum.IntEnum):
-    """Which meshes of a body are meant."""
+    """Choice of a body's meshes."""
 
     MESH_NONE = 0
     MESH_COLLISION = 1
@@ -78,7 +78,7 @@ class MeshType(enum.IntEnum):
 
 
 class MeshNormalMode(enum.IntEnum):
-    """Where normals of meshes come from."""
+    """Sources of meshes' normals."""
 
     FROM_ASSET = 0
     COMPUTE_PER_VERTEX = 1
@@ -86,7 +86,7 @@ class MeshNormalMode(enum.IntEnum):
 
 
 class ContactCollection(enum.IntEnum):
-    """Of which substeps contacts are collected; here it is always the last one."""
+    """Substeps whose contacts are collected; here always the last one."""
 
     CC_NEVER = 0
     CC_LAST_SUBSTEP = 1
@@ -94,7 +94,7 @@ class ContactCollection(enum.IntEnum):
 
 
 class ImageType(enum.IntEnum):
-    """What a camera renders."""
+    """Kinds of a camera's images."""
 
     IMAGE_COLOR = 0
     IMAGE_DEPTH = 1
@@ -103,7 +103,7 @@ class ImageType(enum.IntEnum):
 
 
 class CameraFollowMode(enum.IntEnum):
-    """How a camera follows the body that it is attached to."""
+    """Ways in which a camera follows its body."""
 
     FOLLOW_POSITION = 0
     FOLLOW_TRANSFORM = 1
@@ -175,4 +175,4 @@ ENUMERATIONS: tuple[type[enum.IntEnum], ...] = (
     *(MeshNormalMode, ContactCollection, ImageType, CameraFollowMode, TendonType),
     *(SoftMaterialType, TensorDataType, UsdMaterialMode, KeyboardInput, MouseInput),
 )
-"""``gymapi`` offers each member under its bare name, too."""
+"""``gymapi`` also offers each member under its bare name."""

@@ -33,11 +33,11 @@ for _kind in ENUMERATIONS:
 
 
 class Gym(Windows, Worlds, Assets, Actors, Attractors, States, Tensors, Cameras, Viewers, Missing):
-    """All methods of Isaac Gym's ``Gym``; those that are missing raise NotImplementedError."""
+    """All methods of Isaac Gym's ``Gym``; missing ones raise NotImplementedError."""
 
 
 class ForceSensor:
-    """What ``get_actor_force_sensor`` would return."""
+    """Result of ``get_actor_force_sensor``, which is missing."""
 
     def get_forces(self) -> Any:
         raise NotImplementedError("ForceSensor.get_forces: see Gym.get_actor_force_sensor.")
@@ -47,7 +47,7 @@ class ForceSensor:
 
 
 class UsdExporter:
-    """What ``create_usd_exporter`` would return."""
+    """Result of ``create_usd_exporter``, which is missing."""
 
 
 _gym = Gym()

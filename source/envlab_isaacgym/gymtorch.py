@@ -1,4 +1,4 @@
-"""``isaacgym.gymtorch``: between Isaac Gym's tensors and torch's.
+"""``isaacgym.gymtorch``: conversion between Isaac Gym's tensors and torch's.
 
 A name ``Tensor`` here would shadow torch's in tasks that import everything and then write type
 comments for TorchScript, hence ``__all__``.
@@ -23,9 +23,9 @@ def wrap_tensor(
     """Return the torch tensor of a tensor of Isaac Gym; no copy is made.
 
     Args:
-        gym_tensor: What ``acquire_*`` returned.
-        offsets: Where a part of it begins, in each dimension.
-        counts: How large that part is.
+        gym_tensor: Result of ``acquire_*``.
+        offsets: Start of a part of it, in each dimension.
+        counts: Size of that part.
     """
     wrapped = gym_tensor.values
     if offsets is None or counts is None:

@@ -32,7 +32,7 @@ logger = logging.getLogger(f"envlab.{__name__}")
 def parse_device_str(device_str: str) -> tuple[str, int]:
     """Return the kind of a device, ``cpu`` or ``cuda``, and its index.
 
-    Where the launcher takes the CPU for GPUs, every device is ``cpu``.
+    If the launcher substitutes the CPU for GPUs, every device is ``cpu``.
 
     Raises:
         ValueError: If it is neither ``cpu`` nor ``cuda``, ``cuda:N`` or ``gpu``.
@@ -52,13 +52,13 @@ def parse_arguments(
 ) -> argparse.Namespace:
     """Return the flags of a command line: Isaac Gym's own, and a script's.
 
-    Without a GPU the defaults of devices become ``cpu``, those of the script's flags, too.
+    Without a GPU the defaults of devices become ``cpu``, also those of the script's flags.
 
     Args:
         description: First line of ``--help``.
         headless: Whether there is a flag ``--headless``.
         no_graphics: Whether there is a flag ``--nographics``.
-        custom_parameters: Of each flag its ``name``, and what argparse takes.
+        custom_parameters: For each flag its ``name``, and argparse's arguments.
 
     Raises:
         DeviceError: If a GPU is named, and there is none.
@@ -93,7 +93,7 @@ def parse_arguments(
 
 
 def _with_devices(flags: argparse.Namespace, has_gpu: bool) -> argparse.Namespace:
-    """Add what tasks read of the devices."""
+    """Add the attributes on devices that tasks read."""
     flags.sim_device_type, flags.compute_device_id = parse_device_str(flags.sim_device)
     wants_pipeline = flags.pipeline.lower() in ("gpu", "cuda")
     if not (has_gpu or is_on_cpu()) and (flags.sim_device_type == "cuda" or wants_pipeline):
@@ -110,7 +110,7 @@ def _with_devices(flags: argparse.Namespace, has_gpu: bool) -> argparse.Namespac
 
 
 def parse_sim_config(config: Mapping[str, Any], sim_params: SimParams) -> None:
-    """Write a dictionary into simulation parameters; unknown names are passed over."""
+    """Write a dictionary into simulation parameters; unknown names are ignored."""
     for name, value in config.items():
         if name in ("physx", "flex"):
             target = getattr(sim_params, name)
@@ -122,7 +122,7 @@ def parse_sim_config(config: Mapping[str, Any], sim_params: SimParams) -> None:
         elif name == "up_axis":
             names = {"y": UpAxis.UP_AXIS_Y, "z": UpAxis.UP_AXIS_Z}
             sim_params.up_axis = names[value] if isinstance(value, str) else UpAxis(value)
-        elif hasattr(sim_params, name) and not name.startswith("_"):  # of vars() of a class
+        elif hasattr(sim_params, name) and not name.startswith("_"):  # from vars() of a class
             setattr(sim_params, name, value)
 
 
@@ -137,7 +137,7 @@ def parse_int(value: str) -> int:
 
 
 class LineGeometry:
-    """Lines to draw: pairs of points in m, and a colour of each."""
+    """Lines to draw: pairs of points in m, and each one's colour."""
 
     def __init__(self, points: np.ndarray, color: tuple[float, float, float]) -> None:
         self.points = np.asarray(points, dtype=np.float32).reshape(-1, 2, 3)
@@ -152,7 +152,7 @@ class LineGeometry:
         return np.array([self.color] * len(self.points), dtype=Vec3.dtype)
 
     def num_lines(self) -> int:
-        """Return how many lines there are."""
+        """Return the number of lines."""
         return len(self.points)
 
     def instance_verts(self, pose: Transform) -> np.ndarray:

@@ -22,13 +22,13 @@ from envlab_isaacgym.shim import (
     take_numbers_for_conditions,
 )
 
-# Before torch loads OpenMP, whose threads else spin while they wait; see distributed.program.
+# Set before torch loads OpenMP, whose waiting threads would spin; see distributed.program.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 logger = logging.getLogger(f"envlab.{__name__}")
 
 _MISSING_NAMED = 5
-"""How many missing methods are named at the start."""
+"""Most missing methods that are named at the start."""
 
 _NO_BOOL = "where expected condition to be a boolean tensor"
 _NUMBERS = (
@@ -37,7 +37,7 @@ _NUMBERS = (
     "conditions are taken."
 )
 _NO_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs")
-"""What torch says where there is no GPU."""
+"""torch's messages without a GPU."""
 
 _FLAGS = ("--cpu", "--distributed", "--rsl-rl-1")
 _FLAGS_WITH_VALUE = ("--viz", "--viz_port")
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _named_gpu(error: Exception) -> str:
-    """Return what to do where a script wants a GPU that is not there."""
+    """Return a remedy if a script needs a GPU that does not exist."""
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -106,7 +106,7 @@ def run(arguments: Sequence[str]) -> int:
         )
     port = _port(values)
     if "--cpu" in flags:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for GPUs
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # set before torch looks for GPUs
     logging.basicConfig(level=logging.WARNING, format="envlab_isaacgym: %(message)s")
     restore_numpy_names()
     take_numbers_for_conditions()
@@ -114,7 +114,7 @@ def run(arguments: Sequence[str]) -> int:
     offer_gym()
     offer_absent()
     if "rl_games" in script.read_text(encoding="utf-8", errors="replace"):
-        restore_seq_len()  # after gym, which rl_games of those years imports
+        restore_seq_len()  # after gym, which rl_games of that time imports
     from envlab_isaacgym.agreement import check_launch, compare_rl_games
     from envlab_isaacgym.ranks import join_ranks, take_cpu_for_cuda
     from envlab_isaacgym.rsl_rl_1 import offer_rsl_rl_1
@@ -162,10 +162,10 @@ def _own_flags(words: list[str]) -> tuple[set[str], dict[str, str]]:
 
 
 def _port(values: Mapping[str, str]) -> int:
-    """Return the port that a page is wanted at.
+    """Return the wanted port of the page.
 
     Raises:
-        ConfigurationError: If it is none, or there is no page.
+        ConfigurationError: If it is not a port, or there is no page.
     """
     given = values.get("--viz_port", str(PORT))
     if "--viz_port" in values and "--viz" not in values:
@@ -176,7 +176,7 @@ def _port(values: Mapping[str, str]) -> int:
 
 
 def _tell_missing(script: Path, folders: Sequence[Path]) -> None:
-    """Name what a script uses and will not find, before it runs for hours."""
+    """Warn of missing names that a script uses, before it runs for hours."""
     from envlab_isaacgym.check import missing_in
 
     missing = missing_in(script, folders)

@@ -1,7 +1,7 @@
-"""MJCF files as MuJoCo specifications, with what Isaac Gym's importer let through put right.
+"""MJCF files as MuJoCo specifications, with fixes of errors that Isaac Gym's importer accepted.
 
-Attributes that MuJoCo does not know are dropped and named; names that occur twice get a number;
-materials are dropped, which files often name and do not define.
+Attributes unknown to MuJoCo are dropped and logged; duplicate names get a number;
+materials are dropped, which files often name without a definition.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_DROPPED = 100
 _NAMED = ("joint", "body", "geom", "site", "motor", "position", "velocity", "general")
 _UNKNOWN = re.compile(r"unrecognized attribute: '(\w+)'.*?[Ee]lement '(\w+)'", re.DOTALL)
 _LEAST_MASS, _LEAST_INERTIA = 1e-4, 1e-7
-"""Of bodies that bear visuals only."""
+"""Mass and inertia of bodies with visuals only."""
 
 
 def read_mjcf(path: Path, options: AssetOptions) -> mujoco.MjSpec:
@@ -35,7 +35,7 @@ def read_mjcf(path: Path, options: AssetOptions) -> mujoco.MjSpec:
     _make_folders_absolute(root, path)
     _number_doubles(root)
     spec = _parse(root, path)
-    for kind in ("geoms", "sites", "cameras", "lights"):  # floors and lights belong to no actor
+    for kind in ("geoms", "sites", "cameras", "lights"):  # floors and lights are no actor's
         for element in list(getattr(spec.worldbody, kind)):
             spec.delete(element)
     for element in (*spec.keys, *spec.sensors):
@@ -64,12 +64,12 @@ def _fix_or_free(spec: mujoco.MjSpec, body: mujoco.MjsBody, is_fixed: bool) -> N
 
 
 def _moves(joint: mujoco.MjsJoint) -> bool:
-    """Return whether a joint has a range; tasks lock the roots of what floats by 0..0."""
+    """Return whether a joint has a range; tasks lock floating roots by 0..0."""
     return not (joint.limited == 1 and joint.range[0] == joint.range[1] == 0.0)
 
 
 def _with_includes(path: Path) -> ET.Element:
-    """Return the file's root with included files in place of ``<include>``."""
+    """Return the file's root with included files instead of ``<include>``."""
     root = ET.parse(path).getroot()
     for parent in list(root.iter()):
         for place, child in reversed(list(enumerate(parent))):
@@ -81,7 +81,7 @@ def _with_includes(path: Path) -> ET.Element:
 
 
 def _make_folders_absolute(root: ET.Element, path: Path) -> None:
-    """Let meshes be found although MuJoCo gets text rather than the file."""
+    """Make meshes' folders absolute, since MuJoCo gets text rather than the file."""
     compilers = root.findall("compiler") or [ET.SubElement(root, "compiler")]
     for compiler in compilers:
         for name in ("meshdir", "texturedir", "assetdir"):
@@ -127,7 +127,7 @@ def _parse(root: ET.Element, path: Path) -> mujoco.MjSpec:
 
 
 def _drop_unread_meshes(spec: mujoco.MjSpec) -> None:
-    """Remove meshes of formats that MuJoCo does not read; such are visuals."""
+    """Remove meshes of formats that MuJoCo does not read; they are visuals."""
     unread = {
         mesh.name or Path(mesh.file).stem
         for mesh in spec.meshes

@@ -1,6 +1,6 @@
-"""Parameters and properties of ``isaacgym.gymapi``, with the defaults that its documentation names.
+"""Parameters and properties of ``isaacgym.gymapi``, with its documented defaults.
 
-``WITHOUT_EFFECT`` lists what PhysX reads and MuJoCo has no counterpart of.
+``WITHOUT_EFFECT`` lists settings of PhysX without a counterpart in MuJoCo.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ DOF_PROPERTIES = np.dtype(
         ("armature", "f4"),
     ]
 )
-"""What ``get_asset_dof_properties`` has of each degree of freedom."""
+"""Fields of ``get_asset_dof_properties`` for each degree of freedom."""
 
 UNLIMITED = float(np.finfo(np.float32).max)
-"""A limit that is not there: the largest float32."""
+"""No limit: the largest float32."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class SimParams(Record):
 
 @dataclass(slots=True)
 class VhacdParams(Record):
-    """Settings of convex decomposition, which does not take place: meshes are their hulls."""
+    """Settings of convex decomposition, which is not done: meshes become their hulls."""
 
     resolution: int = 100000
     concavity: float = 0.0025
@@ -103,7 +103,7 @@ class VhacdParams(Record):
 
 @dataclass(slots=True)
 class AssetOptions(Record):
-    """How a file is read."""
+    """Settings for reading a file."""
 
     angular_damping: float = 0.5
     linear_damping: float = 0.0
@@ -146,7 +146,7 @@ class PlaneParams(Record):
 
 @dataclass(slots=True)
 class HeightFieldParams(Record):
-    """A grid of heights: its size, the sizes of a cell (m), and where its corner lies."""
+    """A grid of heights: its size, the sizes of a cell (m), and the place of its corner."""
 
     nbRows: int = 0
     nbColumns: int = 0
@@ -161,12 +161,12 @@ class HeightFieldParams(Record):
 
 
 HeightFieldProperties = HeightFieldParams
-"""As the first legged_gym, and what was made of it, call it."""
+"""Its name in the first legged_gym and projects based on it."""
 
 
 @dataclass(slots=True)
 class TriangleMeshParams(Record):
-    """A terrain of triangles, and where its origin lies."""
+    """A terrain of triangles, and the place of its origin."""
 
     nb_vertices: int = 0
     nb_triangles: int = 0
@@ -238,7 +238,7 @@ class TendonProperties(Record):
 
 @dataclass(slots=True)
 class ForceSensorProperties(Record):
-    """What a force sensor adds up, and in which frame."""
+    """The forces that a sensor adds up, and their frame."""
 
     enable_constraint_solver_forces: bool = True
     enable_forward_dynamics_forces: bool = True
@@ -322,7 +322,7 @@ WITHOUT_EFFECT = {
         *("contact_offset", "rest_offset"),
     ),
 }
-"""Names of what is read and then not used, by class."""
+"""Names of settings that are read but not used, by class."""
 
 _told: set[str] = set()
 
@@ -337,7 +337,7 @@ def tell_ignored(parameters: Record) -> None:
 
 
 def without_effect(parameters: Record) -> list[str]:
-    """Return the names of settings without effect that were set, but for 0, which asks for none."""
+    """Return the names of set settings without effect; 0 does not count as set."""
     kind = type(parameters)
     usual = kind()
     return [

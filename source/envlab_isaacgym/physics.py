@@ -1,8 +1,8 @@
 """Runs a world on one of envlab's simulations, and keeps Isaac Gym's tensors of it.
 
 Tensors are made once and rewritten in place by ``refresh_*``. States live in one tensor, positions
-then velocities of all degrees of freedom, ``(num_envs, nq + nv)``: what a task sets is written
-there, and reaches the simulation with the next step or with the next value that takes kinematics.
+then velocities of all degrees of freedom, ``(num_envs, nq + nv)``: values set by a task are written
+there, and reaches the simulation with the next step or with the next value that needs kinematics.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from envlab_isaacgym.world import Sim
 logger = logging.getLogger(f"envlab.{__name__}")
 
 BACKEND = "auto"
-"""Which of envlab's simulations runs a world; tests take ``mujoco_warp`` on Warp's CPU device."""
+"""The envlab simulation that runs a world; tests use ``mujoco_warp`` on Warp's CPU device."""
 _FIELDS = {
     BODIES: ("xpos", "xquat", "cvel", "subtree_com"),
     CENTRES: ("xipos",),
@@ -39,11 +39,11 @@ _FIELDS = {
     JACOBIAN: Jacobian.FIELDS,
     MASS_MATRIX: MassMatrix.FIELDS,
 }
-"""Fields of MjData that a wanted tensor is made from."""
+"""Fields of MjData from which a wanted tensor is made."""
 
 
 class Physics(Settings):
-    """A simulation of a world, which is made when something first needs it."""
+    """A simulation of a world, which is made at first use."""
 
     def __init__(self, sim: Sim) -> None:
         check_alike(sim.envs)
@@ -55,7 +55,7 @@ class Physics(Settings):
     # Building
 
     def show_first_states(self) -> None:
-        """Fill :attr:`roots` and :attr:`dofs` with what the actors were made with."""
+        """Fill :attr:`roots` and :attr:`dofs` with the actors' initial states."""
         actors = [env.actors for env in self._sim.envs]
         poses = np.array([[_numbers(actor.pose) for actor in row] for row in actors], np.float32)
         self.roots.view(self.num_envs, self.num_actors, 13)[..., :7] = torch.from_numpy(poses)
@@ -78,7 +78,7 @@ class Physics(Settings):
         self._is_changed = True
 
     def _build(self) -> None:
-        """Make a simulation for what is wanted; states are written to it by the next flush."""
+        """Make a simulation for the wanted tensors; states are written to it by the next flush."""
         sim = self._sim
         self._is_stale = False
         scene = self.scene = build_scene(sim, tuple(self._fields))
@@ -182,7 +182,7 @@ class Physics(Settings):
             self.rebuild()
 
     def rebuild(self) -> None:
-        """Make the simulation anew, with the states that it has."""
+        """Remake the simulation, with its current states."""
         if self.simulation is not None:
             self._build()
             self._changed[:] = True
@@ -203,7 +203,7 @@ class Physics(Settings):
         if stiff is not None:
             stiff.observe(self.state)
         self._limit_speeds(simulation)
-        # Efforts and forces are of one step, targets stay.
+        # Efforts and forces last one step, targets stay.
         self.ctrl.masked_fill_(self._is_effort, 0.0)
         self._was_pushed = self._is_pushed
         if self._is_pushed:
@@ -226,7 +226,7 @@ class Physics(Settings):
         simulation.set_velocity(is_over, self.state[:, self.scene.model.nq :].contiguous())
 
     def flushed(self) -> Simulation:
-        """Return the simulation, which has everything that has been set."""
+        """Return the simulation, after writing all set values to it."""
         self.ensure()
         if self._built != self._sim.wanted:
             self.rebuild()

@@ -19,16 +19,16 @@ from envlab_isaacgym.world import Env, Sim
 
 
 class Pictures:
-    """What draws the pictures of a world that are of one size.
+    """Draws a world's pictures of one size.
 
-    All cameras of that size share it, as contexts of OpenGL are few: each environment's shapes are
+    All cameras of that size share it, as OpenGL contexts are scarce; each environment's shapes are
     taken from its own model.
     """
 
     def __init__(self, model: mujoco.MjModel, width: int, height: int) -> None:
         size = model.vis.global_
         size.offwidth, size.offheight = max(size.offwidth, width), max(size.offheight, height)
-        # MuJoCo reads once which OpenGL there is, when it is imported; most scripts need none.
+        # MuJoCo chooses its OpenGL once, on import; most scripts need none.
         choose_opengl()
         if os.environ["MUJOCO_GL"] == "disable":
             raise ConfigurationError(
@@ -41,11 +41,11 @@ class Pictures:
         self._pushes = mujoco.MjvPerturb()
 
     def see(self, envs: list[Env], pose: Transform, horizontal_fov: float) -> None:
-        """Look at environments, the first of which has the ground, from where ``pose`` is.
+        """View environments, the first with the ground, from ``pose``.
 
         Args:
-            envs: Environments; where there are several, each stands at its origin.
-            pose: Of the eye, which looks along x with z upwards.
+            envs: Environments; several ones stand at their origins.
+            pose: Pose of the eye, which looks along x with z upwards.
             horizontal_fov: In degrees.
         """
         scene, simulation = self._renderer.scene, envs[0].sim.physics.flushed()
@@ -64,7 +64,7 @@ class Pictures:
             for geom in scene.geoms[first : scene.ngeom] if len(envs) > 1 else ():
                 if model.geom_bodyid[geom.objid] > 0:
                     geom.pos += np.asarray(env.origin)
-                elif number:  # the ground has been drawn
+                elif number:  # the ground is already drawn
                     geom.rgba[3] = 0.0
         self._aim(pose, math.tan(math.radians(horizontal_fov) / 2))
 
@@ -100,7 +100,7 @@ class Pictures:
 
 
 def looking(position: Vec3, target: Vec3) -> Transform:
-    """Return the pose of an eye at a point that looks at another."""
+    """Return the pose of an eye at one point looking at another."""
     ahead = target - position
     turn = math.atan2(ahead.y, ahead.x)
     dip = math.atan2(-ahead.z, math.hypot(ahead.x, ahead.y))
@@ -108,7 +108,7 @@ def looking(position: Vec3, target: Vec3) -> Transform:
 
 
 def pictures_of(sim: Sim, properties: CameraProperties) -> Pictures:
-    """Return what draws the pictures of a running world that are of one size.
+    """Return the drawer of a running world's pictures of one size.
 
     Raises:
         ConfigurationError: If the machine has no OpenGL to draw with.
@@ -116,7 +116,7 @@ def pictures_of(sim: Sim, properties: CameraProperties) -> Pictures:
     size = properties.width, properties.height
     model = sim.physics.flushed().model
     made: tuple[mujoco.MjModel, Pictures] | None = sim.pictures.get(size)
-    if made is None or made[0] is not model:  # which properties may have changed
+    if made is None or made[0] is not model:  # changed properties may have replaced it
         sim.pictures[size] = made = model, Pictures(model, *size)
     return made[1]
 
@@ -145,7 +145,7 @@ def draw(env: Env, pose: Transform, properties: CameraProperties, kind: ImageTyp
 
 
 def _segmentation_ids(env: Env) -> np.ndarray:
-    """Return the id of each shape, and behind them that of nothing."""
+    """Return the id of each shape, followed by the id of no shape."""
     sim = env.sim
     model: mujoco.MjModel = sim.physics.scene.model
     ids = np.zeros(model.ngeom + 1, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""What the Isaac Gym layer adds to envlab: a command."""
+"""Entry points of the Isaac Gym layer: a command."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """``isaacgym.gymutil``'s functions that randomise properties of actors and of simulations.
 
-What is drawn is said by a dictionary: a ``distribution`` (``uniform``, ``loguniform`` or
+A dictionary specifies the draws: a ``distribution`` (``uniform``, ``loguniform`` or
 ``gaussian``, whose second number is its standard deviation) with its ``range``, an ``operation``
 (``additive`` or ``scaling``) on the original value, and a ``schedule`` (``linear``, up to
-``schedule_steps``, or ``constant``, from then on) by which it comes into effect.
+``schedule_steps``, or ``constant``, from then on) of its strength.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _KINDS = ("dof_properties", "tendon_properties", "rigid_body_properties", "rigid
 
 
 def get_property_setter_map(gym: Gym) -> dict[str, Callable[..., Any]]:
-    """Return what sets each kind of property."""
+    """Return the setter of each kind of property."""
     setters = {kind: getattr(gym, f"set_actor_{kind}") for kind in _KINDS}
     return setters | {"sim_params": gym.set_sim_params}
 
 
 def get_property_getter_map(gym: Gym) -> dict[str, Callable[..., Any]]:
-    """Return what gets each kind of property."""
+    """Return the getter of each kind of property."""
     getters = {kind: getattr(gym, f"get_actor_{kind}") for kind in _KINDS}
     return getters | {"sim_params": gym.get_sim_params}
 
 
 def get_default_setter_args(gym: Gym) -> dict[str, list[Any]]:
-    """Return what setters take after the properties: masses' own, to recompute inertias."""
+    """Return setters' further arguments: for masses, to recompute inertias."""
     return {kind: [] for kind in (*_KINDS, "sim_params")} | {"rigid_body_properties": [True]}
 
 
@@ -46,13 +46,13 @@ def generate_random_samples(
     curr_gym_step_count: int,
     extern_sample: Any = None,
 ) -> Any:
-    """Return what the original values are to be added to, or multiplied by.
+    """Return the terms or factors of the original values.
 
     Args:
-        attr_randomization_params: What is drawn; see the module.
-        shape: Of the sample.
-        curr_gym_step_count: Steps so far, which the schedule goes by.
-        extern_sample: Taken in place of one that is drawn.
+        attr_randomization_params: The specification; see the module.
+        shape: Shape of the sample.
+        curr_gym_step_count: Steps so far, for the schedule.
+        extern_sample: A given sample, used instead of a draw.
 
     Raises:
         ConfigurationError: If there is no such distribution or operation.
@@ -65,7 +65,7 @@ def generate_random_samples(
         )
 
     def scheduled(value: Any) -> Any:
-        """Return a value on its way from that which changes nothing."""
+        """Return a scheduled value, which starts at the neutral one."""
         return value * share + (1.0 - share if operation == "scaling" else 0.0)
 
     if extern_sample is not None:
@@ -85,7 +85,7 @@ def generate_random_samples(
 
 
 def _share(params: Mapping[str, Any], step: int) -> float:
-    """Return how much of a randomisation is in effect, 0 to 1."""
+    """Return the share of a randomisation that is in effect, 0 to 1."""
     schedule = params.get("schedule")
     if schedule == "linear":
         return min(step, params["schedule_steps"]) / params["schedule_steps"]
@@ -107,10 +107,10 @@ def apply_random_samples(
             or properties of one body, shape or tendon.
         og_prop: Its original attributes.
         attr: The attribute's name.
-        attr_randomization_params: What is drawn; see the module. With ``num_buckets``, values are
+        attr_randomization_params: Specification; see the module. With ``num_buckets``, values are
             rounded down to that many.
-        curr_gym_step_count: Steps so far, which the schedule goes by.
-        extern_sample: Taken in place of one that is drawn.
+        curr_gym_step_count: Steps so far, for the schedule.
+        extern_sample: A given sample, used instead of a draw.
 
     Raises:
         ConfigurationError: If it cannot be randomised like this.
@@ -137,9 +137,9 @@ def apply_random_samples(
 
 
 def _bucketed(values: Any, params: Mapping[str, Any]) -> np.ndarray:
-    """Return values rounded down to the lower ends of buckets, which share the range evenly."""
+    """Return values rounded down to the lower ends of buckets, which divide the range evenly."""
     low, high = params["range"]
-    if params["distribution"] == "gaussian":  # two deviations to both sides of the mean
+    if params["distribution"] == "gaussian":  # two deviations on both sides of the mean
         mean, deviation = low, np.sqrt(high)
         low, high = mean - 2 * deviation, mean + 2 * deviation
     ends = np.linspace(low, high, params["num_buckets"], endpoint=False)

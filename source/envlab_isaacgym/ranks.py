@@ -1,8 +1,8 @@
-"""Several processes of one launch, for scripts that know of one: legged_gym's, and others'.
+"""Several processes of one launch, for scripts written for one: legged_gym's, and others'.
 
-The launcher joins the ranks before a script runs. A script then gets its own GPU where it names
-``cuda:0``, draws of its own, and a process group that is there already, on NCCL or, without GPUs,
-on gloo.
+The launcher joins the ranks before a script runs. A script that names ``cuda:0`` then gets its
+rank's own GPU, its own random draws, and an existing process group, on NCCL or, without GPUs, on
+gloo.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _is_on_cpu = False
 
 
 def context() -> DistributedContext:
-    """Return where this process is: alone, unless :func:`join_ranks` found others."""
+    """Return this process's context: alone, unless :func:`join_ranks` found others."""
     return _context
 
 
@@ -32,10 +32,10 @@ def join_ranks(is_asked: bool) -> DistributedContext:
     """Join the other processes of a launch, if it has any.
 
     Args:
-        is_asked: Whether ``--distributed`` was given, so that there must be a launch.
+        is_asked: Whether ``--distributed`` was given, which requires a launch.
 
     Raises:
-        LaunchError: If there must be one and there is none, or the ranks cannot meet.
+        LaunchError: If a launch is required and there is none, or the ranks cannot meet.
         DeviceError: If there are fewer GPUs than processes.
     """
     global _context
@@ -48,14 +48,14 @@ def join_ranks(is_asked: bool) -> DistributedContext:
 
 
 def take_cpu_for_cuda() -> None:
-    """Let everything lie on the CPU from now on, whatever GPU a script names."""
+    """Place everything on the CPU from now on, whichever GPU a script names."""
     global _is_on_cpu
     if not _is_on_cpu:
         _is_on_cpu = True
         torch.cuda.set_device = _do_nothing
         torch.compiler.set_stance("force_eager")  # rl_games compiles, which the mode is not for
         torch.load, torch.jit.load = _onto_cpu(torch.load), _onto_cpu(torch.jit.load)
-        _CpuForCuda().__enter__()  # for as long as the process lives
+        _CpuForCuda().__enter__()  # for the life of the process
 
 
 def is_on_cpu() -> bool:
@@ -64,14 +64,14 @@ def is_on_cpu() -> bool:
 
 
 def own_device(name: str) -> str:
-    """Return this rank's GPU where a launch's ranks are asked for the first one."""
+    """Return this rank's GPU if the first one is named in a launch."""
     if _context.is_distributed and name.startswith("cuda"):
         return str(_context.device)
     return name
 
 
 def draw_apart() -> None:
-    """Let the ranks' generators differ, which scripts seed alike."""
+    """Let the ranks' generators differ, since scripts give them equal seeds."""
     if _context.rank:
         seed = torch.initial_seed() + _context.rank
         torch.manual_seed(seed)
@@ -80,11 +80,11 @@ def draw_apart() -> None:
 
 
 def _do_nothing(*arguments: Any, **keywords: Any) -> None:
-    """Stand in for what has been done."""
+    """Replace a function whose work is already done."""
 
 
 def _onto_cpu(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that reads a file onto the CPU, wherever what it holds lay."""
+    """Return a function that reads a file onto the CPU, whatever the device of its tensors was."""
 
     def onto_cpu(file: Any, map_location: Any = "cpu", *arguments: Any, **keywords: Any) -> Any:
         return load(file, _on_cpu(map_location) or "cpu", *arguments, **keywords)
@@ -93,7 +93,7 @@ def _onto_cpu(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _CpuForCuda(TorchFunctionMode):
-    """Takes ``cuda:N`` for ``cpu``: scripts for several processes name the GPU of each rank."""
+    """Replaces ``cuda:N`` by ``cpu``: scripts for several processes name the GPU of each rank."""
 
     def __torch_function__(
         self,

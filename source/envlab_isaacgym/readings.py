@@ -1,4 +1,4 @@
-"""The tensors of a world, and how they are read of its simulation.
+"""The tensors of a world, which are read from its simulation.
 
 Each is made once and rewritten in place. States live in one tensor, positions then velocities of
 all degrees of freedom, ``(num_envs, nq + nv)``.
@@ -23,14 +23,14 @@ JACOBIAN, MASS_MATRIX = "jacobian", "mass_matrix"
 
 
 class Readings(ABC):
-    """What is read of a simulation.
+    """Tensors that are read from a simulation.
 
     Attributes:
         state: ``(num_envs, nq + nv)``, MuJoCo's qpos and qvel.
         dofs: DOF positions and velocities, ``(num_envs * num_dofs, 2)``.
         roots: Position, quaternion (x, y, z, w), linear and angular velocity in the world frame of
             each actor's first body, ``(num_envs * num_actors, 13)``.
-        bodies: The same of all bodies, ``(num_envs * num_bodies, 13)``.
+        bodies: The same for all bodies, ``(num_envs * num_bodies, 13)``.
         contacts: Net contact forces in N, ``(num_envs * num_bodies, 3)``.
         dof_forces: Forces and torques of actuators, ``(num_envs * num_dofs,)``.
     """
@@ -71,7 +71,7 @@ class Readings(ABC):
 
     @abstractmethod
     def flushed(self) -> Simulation:
-        """Return the simulation, which has everything that has been set."""
+        """Return the simulation, after writing all set values to it."""
 
     @abstractmethod
     def _index(self) -> None:
@@ -88,10 +88,10 @@ class Readings(ABC):
         torch.index_select(self.state, 1, self._dof_columns, out=out)
 
     def refresh_roots(self) -> None:
-        """Rewrite :attr:`roots`; fixed actors stand where they stand."""
+        """Rewrite :attr:`roots`; fixed actors keep their places."""
         self.ensure()
         rows = self.state[:, self._root_columns].view(self.num_envs, -1, 13)
-        # MuJoCo has the angular velocity of a floating body in the body's frame.
+        # MuJoCo expresses a floating body's angular velocity in the body's frame.
         rows[..., 10:] = rotate(rows[..., 3:7], rows[..., 10:])
         roots = self.roots.view(self.num_envs, self.num_actors, 13)
         if len(self._floating) == self.num_actors:
@@ -105,7 +105,7 @@ class Readings(ABC):
         data, ids = self.flushed().data, self._body_ids
         positions, quats = data.xpos[:, ids], data.xquat[:, ids]
         velocities = data.cvel[:, ids]
-        # Velocities are of the point of a body that is at its tree's centre of mass.
+        # Velocities are those of a body's point at its tree's centre of mass.
         offset = positions - data.subtree_com[:, self._body_roots]
         linear = velocities[..., 3:] + torch.linalg.cross(velocities[..., :3], offset)
         out = self.bodies.view(self.num_envs, self.num_bodies, 13)
@@ -116,11 +116,11 @@ class Readings(ABC):
         )
 
     def refresh_contacts(self) -> None:
-        """Rewrite :attr:`contacts`, with those of the last physics step."""
+        """Rewrite :attr:`contacts`, by those of the last physics step."""
         simulation = self.flushed()
         first = self._sensor_address(CONTACT)
         values = simulation.data.sensordata[:, first : first + 3 * self.num_bodies]
-        # The sensor has the force that a body exerts.
+        # The sensor reports the force that a body exerts.
         torch.neg(values, out=self.contacts.view(self.num_envs, 3 * self.num_bodies))
 
     def refresh_dof_forces(self) -> None:
@@ -186,7 +186,7 @@ class Readings(ABC):
         return self.flushed().data.xquat[:, self._body_ids].roll(-1, dims=-1)
 
     def body_positions(self) -> torch.Tensor:
-        """Return where all bodies' frames lie, ``(num_envs, num_bodies, 3)``."""
+        """Return the positions of all bodies' frames, ``(num_envs, num_bodies, 3)``."""
         self.want(BODIES)
         return self.flushed().data.xpos[:, self._body_ids]
 

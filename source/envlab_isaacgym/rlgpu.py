@@ -1,4 +1,4 @@
-"""``isaacgym.rlgpu``: tasks in C++, which ASE imports without need."""
+"""``isaacgym.rlgpu``: tasks in C++, which ASE imports needlessly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envlab.errors import EnvlabError
 
 
 class MissingNameError(EnvlabError, AttributeError):
-    """A script reached a name that is not there."""
+    """A script reached a missing name."""
 
     same_on_all_ranks = False
 

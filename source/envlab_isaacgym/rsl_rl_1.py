@@ -35,7 +35,7 @@ def offer_rsl_rl_1(always: bool = False) -> None:
     """
     if importlib.util.find_spec("rsl_rl") is None:
         return
-    if importlib.util.find_spec("rsl_rl.models") is None:  # an old release is installed itself
+    if importlib.util.find_spec("rsl_rl.models") is None:  # an old release is already installed
         return
     runners = importlib.import_module("rsl_rl.runners")
     installed = runners.OnPolicyRunner
@@ -46,7 +46,7 @@ def offer_rsl_rl_1(always: bool = False) -> None:
 
 def _chooser(installed: type, always: bool) -> type:
     class OnPolicyRunner(RslRl1Runner):
-        """rsl_rl 1's runner; with a configuration of rsl_rl 5, that of the installed release."""
+        """rsl_rl 1's runner; with a configuration of rsl_rl 5, the installed release's."""
 
         def __new__(
             cls, env: Any, train_cfg: dict[str, Any], *arguments: Any, **keywords: Any
@@ -92,7 +92,7 @@ class RslRl1Runner:
 
     @property
     def current_learning_iteration(self) -> int:
-        """How many iterations have been made."""
+        """Number of iterations made."""
         return int(self._runner.current_learning_iteration)
 
     def learn(self, num_learning_iterations: int, init_at_random_ep_len: bool = False) -> None:
@@ -106,7 +106,7 @@ class RslRl1Runner:
             self.save(f"{self.log_dir}/model_{self.current_learning_iteration}.pt")
 
     def _checked_update(self) -> Any:
-        """Update the networks; stop all ranks where something is no longer a number.
+        """Update the networks; stop all ranks if a value is no longer finite.
 
         Raises:
             SimulationError: If rewards, observations or, after the update, weights are not finite.
@@ -117,8 +117,8 @@ class RslRl1Runner:
         try:
             losses = self._update()
         except (RuntimeError, ValueError):
-            # torch's, of a distribution whose parameters are no numbers; those are alike on all
-            # ranks, where other errors may be of one, which the others must not wait for.
+            # torch's error of a distribution with invalid parameters, which all ranks share; other
+            # errors may be one rank's, which the others must not wait for.
             if bool(self._weights()["weights"].isfinite().all()):
                 raise
             losses = {}
@@ -144,7 +144,7 @@ class RslRl1Runner:
             )
 
     def save(self, path: str, infos: Any = None) -> None:
-        """Write a checkpoint with rsl_rl 1's names of weights."""
+        """Write a checkpoint with rsl_rl 1's names for weights."""
         state = {
             "model_state_dict": self.alg.actor_critic.state_dict(),
             "optimizer_state_dict": self._reordered(self.alg.optimizer.state_dict(), to_old=True),
@@ -175,8 +175,8 @@ class RslRl1Runner:
     def _reordered(self, state: dict[str, Any], to_old: bool) -> dict[str, Any]:
         """Return an optimizer's state with its parameters in the other release's order.
 
-        rsl_rl 1 has the deviations, the layers of actor and critic, then their memories; rsl_rl 5
-        has all of the actor first.
+        rsl_rl 1 lists the deviations, the layers of actor and critic, then their memories; rsl_rl 5
+        lists all of the actor first.
         """
         new = [
             _old_name(name, key)
@@ -193,7 +193,7 @@ class RslRl1Runner:
     def get_inference_policy(
         self, device: str | None = None
     ) -> Callable[[torch.Tensor], torch.Tensor]:
-        """Return what makes actions, the means, of observations."""
+        """Return a function from observations to the mean actions."""
         self.alg.eval_mode()
         if device is not None:
             self.alg.get_policy().to(device)
@@ -249,7 +249,7 @@ class ActorCritic:
         return renamed
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Take over weights under rsl_rl 1's names."""
+        """Load weights under rsl_rl 1's names."""
         for name, network in (("actor", self._alg.actor), ("critic", self._alg.critic)):
             network.load_state_dict(
                 {key: state[_old_name(name, key)] for key in network.state_dict()}
@@ -266,7 +266,7 @@ def _old_name(network: str, key: str) -> str:
 
 
 def new_configuration(train_cfg: Mapping[str, Any], env: Any) -> dict[str, Any]:
-    """Return rsl_rl 5's configuration of one of rsl_rl 1.
+    """Return rsl_rl 5's configuration for one of rsl_rl 1.
 
     Raises:
         ConfigurationError: If it names a policy or an algorithm that rsl_rl 1 does not have.
@@ -333,13 +333,13 @@ def _runner(env: Any, cfg: dict[str, Any], log_dir: str | None, device: str) -> 
     from envlab.rsl_rl.ppo import DistributedPPO
 
     class RanksPPO(DistributedPPO):
-        """Without the final observations of episodes, which rsl_rl 1's environments do not tell."""
+        """PPO without episodes' final observations, which rsl_rl 1's environments lack."""
 
         process_env_step = PPO.process_env_step
 
     class Runner(OnPolicyRunner):
         def _configure_multi_gpu(self) -> None:
-            """Take the ranks as they have met; the library knows NCCL only."""
+            """Use the existing process group; the library supports NCCL only."""
             where = context()
             self.is_distributed, self.gpu_world_size = where.is_distributed, where.world_size
             self.gpu_global_rank, self.gpu_local_rank = where.rank, where.local_rank
@@ -357,7 +357,7 @@ def _runner(env: Any, cfg: dict[str, Any], log_dir: str | None, device: str) -> 
 
 
 def _environment(env: Any) -> Any:
-    """Return an environment of rsl_rl 1 as rsl_rl 5 wants it."""
+    """Return an environment of rsl_rl 1 for rsl_rl 5."""
     from rsl_rl.env import VecEnv
 
     class Environment(VecEnv):
@@ -382,8 +382,8 @@ def _environment(env: Any) -> Any:
         def step(self, actions: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor, dict]:
             obs, privileged, rewards, dones, infos = env.step(actions)
             infos = dict(infos)
-            # legged_gym leaves its time-outs standing until another episode ends; each further step
-            # would be paid the value of the next state again, which drowns all else where few end.
+            # legged_gym keeps its time-out flags until another episode ends; each further step
+            # would get the value of the next state again, which dominates all else if few end.
             if "time_outs" in infos:
                 infos["time_outs"] = infos["time_outs"].bool() & dones.bool()
             return _packed(obs, privileged), rewards, dones, infos

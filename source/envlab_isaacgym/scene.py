@@ -1,4 +1,4 @@
-"""A model of a world, and the model fields that the properties of its actors become.
+"""A world's model, and its fields with the properties of actors.
 
 Every environment has actors of the same build, so there is one model; sizes, masses, frictions,
 gains and the like that differ are rows of model fields, ``(num_envs, ...)``, rather than copies of
@@ -25,7 +25,7 @@ ATTRACTOR = "attractor"
 
 @dataclass
 class Scene:
-    """A model, the values of fields in which environments differ, and where things lie in it.
+    """A model, the values of fields in which environments differ, and the indices of its parts.
 
     Attributes:
         fields: Model fields, ``(num_envs, ...)``.
@@ -34,7 +34,7 @@ class Scene:
         dof_actors: The actor of each degree of freedom.
         roots: Ids of each actor's first body.
         free_joints: Ids of each actor's floating joint; -1: it is fixed.
-        drives: What drives do; None without degrees of freedom.
+        drives: Gains of drives; None without degrees of freedom.
     """
 
     model: mujoco.MjModel
@@ -46,7 +46,7 @@ class Scene:
     free_joints: list[int]
     drives: DriveGains | None = None
     shared: dict[str, np.ndarray] = field(default_factory=dict)
-    """What the fields have in which environments do not differ."""
+    """Values of fields that are the same in all environments."""
 
 
 def differing_fields(
@@ -75,7 +75,7 @@ def differing_fields(
 
 
 def _all_values(sim: Sim, scene: Scene, colliders: Colliders) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the model fields that properties become, ``(num_envs, ...)`` each."""
+    """Yield the model fields for properties, ``(num_envs, ...)`` each."""
     yield "pair_friction", colliders.pair_friction(sim, scene.model)
     yield from _drive_values(sim, scene)
     yield from _body_values(sim, scene)
@@ -120,7 +120,7 @@ def _drive_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _of_assets(sim: Sim, scene: Scene, name: str) -> np.ndarray:
-    """Return a field of bodies or shapes, with what each environment's own assets have in it."""
+    """Return a field of bodies or shapes, with the values of each environment's own assets."""
     values = np.repeat(getattr(scene.model, name)[None], len(sim.envs), axis=0)
     first = 0
     for number, actor in enumerate(sim.envs[0].actors):
@@ -134,7 +134,7 @@ def _of_assets(sim: Sim, scene: Scene, name: str) -> np.ndarray:
             places = np.array(bodies)
             if name.startswith("geom_"):
                 own, places = _shapes_of(asset.model, own), _shapes_of(scene.model, places)
-            elif name in ("body_pos", "body_quat"):  # the root's is where the actor stands
+            elif name in ("body_pos", "body_quat"):  # the root's is its actor's place
                 own, places = own[1:], places[1:]
             values[env.index, places] = getattr(asset.model, name)[own]
     return values
@@ -147,7 +147,7 @@ def _shapes_of(model: mujoco.MjModel, bodies: np.ndarray) -> np.ndarray:
 
 
 def _body_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield masses and inertias of bodies, which actors may have of their own."""
+    """Yield masses and inertias of bodies, which actors may override."""
     names = ("body_mass", "body_ipos", "body_inertia", "body_iquat")
     fields = {name: _of_assets(sim, scene, name) for name in names}
     first = 0
@@ -170,7 +170,7 @@ def _body_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _root_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield where fixed actors stand; those that float have it in their state."""
+    """Yield the places of fixed actors; floating ones have them in their state."""
     positions = _of_assets(sim, scene, "body_pos")
     rotations = _of_assets(sim, scene, "body_quat")
     for number, root in enumerate(scene.roots):
@@ -195,7 +195,7 @@ def _size_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _target_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield where attractors pull to."""
+    """Yield attractors' targets."""
     if not sim.envs[0].attractors:
         return
     model = scene.model
@@ -211,7 +211,7 @@ def _target_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _tendon_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield stiffnesses and dampings of tendons, whose actors stand in order."""
+    """Yield stiffnesses and dampings of tendons, whose actors are in order."""
     rows = [[tendon for actor in env.actors for tendon in actor.tendons] for env in sim.envs]
     if scene.model.ntendon:
         for name in ("stiffness", "damping"):

@@ -1,6 +1,6 @@
-"""What is set in a world: states, efforts and targets, forces on bodies.
+"""Values set in a world: states, efforts and targets, forces on bodies.
 
-It reaches the simulation with the next step, or with the next value that takes kinematics.
+They reach the simulation with the next step, or with the next value that needs kinematics.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from envlab_isaacgym.rotations import rotate_inverse
 
 
 class Settings(Readings):
-    """What is set in a simulation."""
+    """Setters of a simulation's values."""
 
     ctrl: torch.Tensor
     wrench: torch.Tensor
@@ -28,7 +28,7 @@ class Settings(Readings):
 
     @abstractmethod
     def renew(self) -> None:
-        """Take over properties that have changed since the simulation was made, if it was."""
+        """Apply properties that have changed since the simulation was made, if any."""
 
     def set_dofs(self, values: torch.Tensor, actors: torch.Tensor | None) -> None:
         """Set positions and velocities of the degrees of freedom of some actors, or of all.
@@ -75,7 +75,7 @@ class Settings(Readings):
         self._is_changed = True
 
     def _move_fixed(self, new: torch.Tensor, mask: torch.Tensor | None) -> None:
-        """Let actors without a floating root stand elsewhere."""
+        """Move actors without a floating root."""
         roots = self.roots.view(self.num_envs, self.num_actors, 13)
         moved = False
         for number in set(range(self.num_actors)) - set(self._floating):
@@ -103,8 +103,8 @@ class Settings(Readings):
 
         Args:
             values: ``(num_envs * num_dofs,)``.
-            actors: Actors' indices in the simulation; None: of all.
-            mode: Which degrees of freedom take them; ``DOF_MODE_EFFORT``: all without a drive.
+            actors: Actors' indices in the simulation; None: all.
+            mode: Mode of the affected degrees of freedom; ``DOF_MODE_EFFORT``: all without a drive.
         """
         self.ensure()
         new = self._shaped(values, "DOF efforts or targets", self.num_dofs)

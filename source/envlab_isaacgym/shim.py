@@ -1,4 +1,4 @@
-"""Makes :mod:`envlab_isaacgym` importable as ``isaacgym``, where the real one is not there."""
+"""Makes :mod:`envlab_isaacgym` importable as ``isaacgym``, if the real one is missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import torch
 from envlab.errors import ConfigurationError
 
 MODULES = ("gymapi", "gymtorch", "gymutil", "rlgpu", "terrain_utils", "torch_utils")
-"""What ``isaacgym`` has."""
+"""Modules of ``isaacgym``."""
 
 _NUMPY_NAMES = {
     "bool": bool,
@@ -35,11 +35,11 @@ _NUMPY_NAMES = {
     "str": str,
     "unicode_": np.str_,
 }
-"""Names that numpy 1.24 and 2.0 took away, and task code of 2021 to 2023 uses."""
+"""Names that numpy 1.24 and 2.0 removed, and task code of 2021 to 2023 uses."""
 
 
 _ABSENT = {"pysdf": "SDF", "urdfpy": "URDF"}
-"""Modules that few tasks need, and what is imported from them."""
+"""Modules that few tasks need, and the names imported from them."""
 
 
 def install() -> None:
@@ -72,7 +72,7 @@ def is_installed() -> bool:
 
 
 def offer_gym() -> None:
-    """Let ``import gym`` find gymnasium, where gym is not installed; only the launcher does."""
+    """Let ``import gym`` find gymnasium if gym is missing; only the launcher calls this."""
     if importlib.util.find_spec("gym") is not None:
         return
     for name in ("", ".core", ".spaces", ".utils", ".utils.seeding", ".vector", ".wrappers"):
@@ -85,7 +85,7 @@ def _with_old_wrapper(module: types.ModuleType) -> types.ModuleType:
     """Return a copy of a module of gymnasium in which ``Wrapper`` is as in gym 0.23."""
 
     class Wrapper(module.Wrapper):  # type: ignore[misc, name-defined]
-        """Has the attributes of what it wraps, and passes on no more than it was given."""
+        """Has the wrapped object's attributes, and passes on only given arguments."""
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_") or name == "env":
@@ -104,9 +104,9 @@ def _with_old_wrapper(module: types.ModuleType) -> types.ModuleType:
 
 
 def offer_absent() -> None:
-    """Let IsaacGymEnvs' tasks be imported, all of them as it does, without what two of them need.
+    """Let all of IsaacGymEnvs' tasks be imported without modules that only two of them need.
 
-    Only the launcher does. What is taken from such a module says what is missing when it is used.
+    Only the launcher calls this. Names from such a module raise an error on use.
     """
     for module, name in _ABSENT.items():
         if module not in sys.modules and importlib.util.find_spec(module) is None:
@@ -122,9 +122,9 @@ def _absent(module: str) -> Callable[..., NoReturn]:
 
 
 def take_numbers_for_conditions() -> None:
-    """Let ``torch.where`` take conditions of numbers, as torch did then; only the launcher does.
+    """Let ``torch.where`` take conditions of numbers, as it once did; only the launcher calls it.
 
-    TorchScript knows torch's own function alone, so this is for ``PYTORCH_JIT=0``.
+    TorchScript supports torch's own function alone, so this needs ``PYTORCH_JIT=0``.
     """
     if os.environ.get("PYTORCH_JIT") != "0":
         return
@@ -139,7 +139,7 @@ def take_numbers_for_conditions() -> None:
 
 
 def restore_seq_len() -> None:
-    """Let rl_games' agents have ``seq_len``, as until 1.6.0; only the launcher does."""
+    """Give rl_games' agents ``seq_len``, as until 1.6.0; only the launcher calls this."""
     if importlib.util.find_spec("rl_games") is not None:
         agent = importlib.import_module("rl_games.common.a2c_common").A2CBase
         if not hasattr(agent, "seq_len"):
@@ -148,7 +148,7 @@ def restore_seq_len() -> None:
 
 
 class _Renamed:
-    """An attribute under its old name, unless an object has that itself."""
+    """An attribute under its old name, unless an object has that name itself."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -158,7 +158,7 @@ class _Renamed:
 
 
 def restore_numpy_names() -> None:
-    """Bring back ``np.float`` and its like; only the launcher does."""
+    """Restore ``np.float`` and the like; only the launcher calls this."""
     for name, value in _NUMPY_NAMES.items():
         if name not in vars(np):
             setattr(np, name, value)

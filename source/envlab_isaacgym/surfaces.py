@@ -1,4 +1,4 @@
-"""Terrains of triangles as grids of heights: MuJoCo would take a mesh for its convex hull."""
+"""Terrains of triangles as grids of heights: MuJoCo would replace a mesh by its convex hull."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 from envlab.errors import ConfigurationError
 
 _FINEST = 0.05
-"""The least size of a cell, in m."""
+"""Smallest size of a cell, in m."""
 _MOST_POINTS = 2_000_000
-"""Of a grid: each is drawn in each picture, 8 a second where OpenGL is software."""
+"""Most points of a grid: all are drawn in each picture, 8 a second with software OpenGL."""
 _AT_ONCE = 4_000_000
-"""Pairs of a triangle and a point near it that are looked at together, to bound memory."""
+"""Pairs of a triangle and a nearby point that are processed together, to bound memory."""
 
 
 def grid_of(
@@ -19,8 +19,8 @@ def grid_of(
 ) -> tuple[np.ndarray, tuple[float, float], np.ndarray]:
     """Return the upper surface of a mesh: heights in m, ``(along x, along y)``, cell and corner.
 
-    A mesh of a grid comes back as it was. Of others, such as those that pydelatin and pyfqmr make
-    of a grid by leaving vertices out, cells are as large as the least distance of vertices along
+    A mesh of a grid is reproduced. For others, such as those that pydelatin and pyfqmr make
+    of a grid by leaving vertices out, cells are as large as the smallest vertex distance along
     an axis, of 5 cm or more, and large enough for two million points.
 
     Args:
@@ -28,7 +28,7 @@ def grid_of(
         triangles: Indices of vertices, ``(num_triangles, 3)``.
 
     Raises:
-        ConfigurationError: If nothing of it can be stood on.
+        ConfigurationError: If nothing in it can be stood on.
     """
     columns = int(np.abs(triangles[0] - triangles[0, 0]).max()) - 1 if len(triangles) else 0
     rows = len(points) // max(1, columns)
@@ -37,7 +37,7 @@ def grid_of(
         and rows * columns == len(points)
         and len(triangles) == 2 * (rows - 1) * (columns - 1)
     ):
-        # Vertices that were moved sideways to make walls upright stand where the grid has them.
+        # Vertices that were moved sideways for upright walls return to their grid positions.
         grid = points.reshape(rows, columns, 3)
         steps = np.diff(grid[:, 0, 0]), np.diff(grid[0, :, 1])
         return grid[..., 2], (float(np.median(steps[0])), float(np.median(steps[1]))), grid[0, 0]
@@ -45,7 +45,7 @@ def grid_of(
     size = (points.max(axis=0) - low)[:2] if len(points) else np.zeros(2)
     corners = points[triangles] if len(triangles) else np.zeros((0, 3, 3))
     turns = _cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    corners = corners[np.abs(turns) > 1e-12]  # upright ones have no upper side
+    corners = corners[np.abs(turns) > 1e-12]  # vertical ones have no upper side
     if not len(corners):
         raise ConfigurationError(
             f"Gym.add_triangle_mesh: the mesh has {len(points)} vertices and {len(triangles)} "
@@ -70,7 +70,7 @@ def _least_gap(points: np.ndarray) -> float:
 
 
 def _rasterise(heights: np.ndarray, corners: np.ndarray) -> None:
-    """Write the heights of triangles, whose sides are in cells, where they are highest."""
+    """Write the heights of triangles, whose sides are in cells; the highest wins."""
     first = np.ceil(corners[..., :2].min(axis=1) - 1e-6).astype(int)
     counts = np.floor(corners[..., :2].max(axis=1) + 1e-6).astype(int) - first + 1
     sizes = counts.prod(axis=1).clip(0)

@@ -6,7 +6,7 @@ import torch
 
 
 class Tensor:
-    """What ``acquire_*`` and ``gymtorch.unwrap_tensor`` return: a torch tensor to be wrapped."""
+    """Result of ``acquire_*`` and ``gymtorch.unwrap_tensor``: holds a torch tensor."""
 
     own_data = False
 
@@ -35,7 +35,7 @@ class Tensor:
 
     @property
     def data_address(self) -> int:
-        """Where its elements begin; the same for life."""
+        """Address of its elements, which never changes."""
         return self.values.data_ptr()
 
     data_ptr = data_address

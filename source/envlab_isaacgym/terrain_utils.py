@@ -14,7 +14,7 @@ class SubTerrain:
 
     Attributes:
         height_field_raw: Heights in multiples of ``vertical_scale``, int16 ``(width, length)``.
-        vertical_scale: In m.
+        vertical_scale: Unit of height, in m.
         horizontal_scale: Size of a cell, in m.
     """
 
@@ -181,7 +181,7 @@ def convert_heightfield_to_trimesh(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return vertices in m, ``(n, 3)`` float32, and triangles, ``(m, 3)`` uint32, of heights.
 
-    ``slope_threshold`` has no effect: what is simulated is the grid of heights, in which a wall
+    ``slope_threshold`` has no effect: the grid of heights is simulated, in which a wall
     rises over one cell.
     """
     rows, columns = height_field_raw.shape

@@ -11,13 +11,13 @@ import torch
 
 
 def to_torch(x, dtype=torch.float, device=None, requires_grad=False):  # type: ignore[no-untyped-def]
-    """Return values as a tensor, on the first GPU unless a device is given or there is none."""
+    """Return values as a tensor, on the first GPU unless a device is given or there is no GPU."""
     device = device or ("cuda:0" if torch.cuda.is_available() else "cpu")
     return torch.tensor(x, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def normalize(x: torch.Tensor, eps: float = 1e-9) -> torch.Tensor:
-    """Return vectors with length 1; shorter ones than ``eps`` stay short."""
+    """Return vectors with length 1; vectors shorter than ``eps`` stay short."""
     return x / x.norm(p=2, dim=-1, keepdim=True).clamp(min=eps)
 
 

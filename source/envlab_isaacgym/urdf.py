@@ -2,8 +2,8 @@
 
 MuJoCo reads URDF, too, but keeps the file's order of links; policies trained in Isaac Gym expect
 children sorted by name, depth first. So the file is read here: fixed joints are collapsed unless
-``dont_collapse="true"``, a mass without an inertia that can be is spread over the shapes, and a
-missing mesh ends in one sentence.
+``dont_collapse="true"``, a mass without a valid inertia is spread over the shapes, and a missing
+mesh raises one sentence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger(f"envlab.{__name__}")
 
 MESH_SUFFIXES = (".stl", ".obj", ".msh")
 MASSLESS_KG, MASSLESS_INERTIA = 1e-3, 1e-6
-"""Of a link with neither ``inertial`` nor shapes: MuJoCo wants moving bodies to have mass."""
+"""For links with neither ``inertial`` nor shapes: MuJoCo requires mass of moving bodies."""
 
 _MOVING = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide"}
 
@@ -48,7 +48,7 @@ class Pose:
 
 @dataclass
 class Joint:
-    """A joint of the file, and what it says of limits and losses."""
+    """A joint of the file, with its limits and losses."""
 
     name: str
     kind: str
@@ -66,7 +66,7 @@ class Joint:
 
 @dataclass
 class Link:
-    """A link with what has been merged into it."""
+    """A link, including links merged into it."""
 
     name: str
     mass: float | None = None
@@ -76,7 +76,7 @@ class Link:
     children: list[tuple[Joint, Link]] = field(default_factory=list)
 
     def absorb(self, other: Link, pose: Pose) -> None:
-        """Take over a link that is fixed to this one, at ``pose`` in this one's frame."""
+        """Merge a link that is fixed to this one, at ``pose`` in this one's frame."""
         self.shapes += [(pose @ shape_pose, shape) for shape_pose, shape in other.shapes]
         for joint, child in other.children:
             joint.pose = pose @ joint.pose
@@ -143,7 +143,7 @@ def _arrange(link: Link, collapse: bool) -> None:
 
 
 def _parse(path: Path) -> tuple[dict[str, Link], list[tuple[str, str, Joint]]]:
-    """Return links by name, and joints with the names of the links that they join."""
+    """Return links by name, and joints with the names of the links they connect."""
     root = ET.parse(path).getroot()
     links = {link.get("name", ""): _link(link) for link in root.findall("link")}
     joints = []
@@ -267,7 +267,7 @@ class _Builder:
             body.add_geom(type=kinds.mjGEOM_MESH, meshname=mesh, **place)
 
     def _mesh(self, shape: ET.Element) -> str | None:
-        """Return the name of a mesh in the specification; None where its format is not read."""
+        """Return the name of a mesh in the specification; None if its format is not read."""
         named, scale = shape.get("filename", ""), shape.get("scale", "1 1 1")
         if (named, scale) in self._meshes:
             return self._meshes[named, scale]
@@ -288,10 +288,10 @@ class _Builder:
         return name
 
     def _find(self, named: str) -> Path:
-        """Return where a mesh lies: beside the file, or in the package that the name begins with.
+        """Return the path of a mesh: next to the file, or in the package that its name begins with.
 
         Raises:
-            ConfigurationError: If it lies nowhere.
+            ConfigurationError: If it is not found.
         """
         relative = named.split("://", 1)[-1]
         folder = self._path.resolve().parent
@@ -301,7 +301,7 @@ class _Builder:
                 if (start / part).is_file():
                     return start / part
         raise ConfigurationError(
-            f"{self._path} has a collision mesh {named!r}, which is neither beside it nor in a "
+            f"{self._path} has a collision mesh {named!r}, which is neither next to it nor in a "
             "folder above. Fetch it: large files are often missing from a shallow copy or LFS."
         )
 

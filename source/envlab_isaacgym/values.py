@@ -1,6 +1,6 @@
 """Small values of ``isaacgym.gymapi``: vectors, quaternions (x, y, z, w), and transforms.
 
-Attributes are copied and converted when they are set, as bindings to C++ do: ``pose.p = v`` keeps
+Attributes are copied and converted when they are set, as C++ bindings do: ``pose.p = v`` keeps
 no reference to ``v``, and ``props.friction = torch.tensor([0.5])`` stores a float, of 32 bits.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 
 def _converted(annotation: str, value: Any) -> Any:
-    """Return ``value`` as the field's annotation says; a class of values by its copy."""
+    """Return ``value`` converted by the field's annotation; records are copied."""
     if annotation == "float":
         # Tasks depend on it: tron1 has room for ceil(0.02 / dt) actions, 5 where dt is a float32.
         return ctypes.c_float(to_float(value)).value
@@ -29,7 +29,7 @@ def _converted(annotation: str, value: Any) -> Any:
 
 
 def to_float(value: Any) -> float:
-    """Return a number, or the only one of an array, as bindings to C++ do and numpy 2.4 does not.
+    """Return a number, or the only one of an array, as C++ bindings do, unlike numpy 2.4.
 
     Raises:
         ValueError: If an array has several.
@@ -38,7 +38,7 @@ def to_float(value: Any) -> float:
 
 
 class Record:
-    """Base of what has typed attributes only: a name that it does not have is an error."""
+    """Base of classes with typed attributes only: unknown names are errors."""
 
     __slots__ = ()
 
@@ -131,7 +131,7 @@ class Vec3(Record):
         return math.sqrt(self.length_sq())
 
     def normalize(self) -> Vec3:
-        """Return this direction with length 1; the null vector stays as it is."""
+        """Return this direction with length 1; the null vector is unchanged."""
         return self / (self.length() or 1.0)
 
 
@@ -164,7 +164,7 @@ class Quat(Record):
         return third * second * first
 
     def to_euler_zyx(self) -> tuple[float, float, float]:
-        """Return the angles that :meth:`from_euler_zyx` makes this rotation from."""
+        """Return the angles from which :meth:`from_euler_zyx` makes this rotation."""
         x, y, z, w = self.x, self.y, self.z, self.w
         sine = max(-1.0, min(1.0, 2 * (w * y - z * x)))
         return (
@@ -307,7 +307,7 @@ class DofState(Record):
 
 @dataclass(slots=True)
 class DofFrame(Record):
-    """Where a degree of freedom lies, and its axis."""
+    """Origin and axis of a degree of freedom."""
 
     dtype: ClassVar[np.dtype] = np.dtype([("origin", Vec3.dtype), ("axis", Vec3.dtype)])
     origin: Vec3 = field(default_factory=Vec3)

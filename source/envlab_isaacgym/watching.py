@@ -1,8 +1,8 @@
-"""``--viz web`` for scripts: a world of Isaac Gym's as envlab's viewers take environments.
+"""``--viz web`` for scripts: adapts a world of Isaac Gym's to envlab's viewers.
 
 The page shows what :meth:`Gym.simulate` steps, on rank 0, from the first step on. The visitor may
-hold the script, let it go at the world's own speed, push, and end it, as closing Isaac Gym's window
-did; the script knows of none of it.
+pause the script, run it in real time, push, and end it, as closing Isaac Gym's window did; the
+script is not aware of any of it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from envlab.training.viewing import Viewer, viewer_class
 from envlab_isaacgym.world import Sim
 
 KINDS = ("web",)
-"""What ``--viz`` may be: a window of MuJoCo's own was not tried with scripts."""
+"""Values of ``--viz``: MuJoCo's own window was not tried with scripts."""
 APART_M = 0.5
-"""From how far apart the first actors of two environments count as lying apart by themselves."""
+"""Distance from which two environments' first actors count as already lying apart."""
 
 
 class Watched:
-    """What a viewer asks of environments."""
+    """A world with the interface that viewers use of environments."""
 
     resets = False
-    """Whether a visitor may reset them: a script does that itself."""
+    """Whether a visitor may reset them: a script resets them itself."""
 
     def __init__(self, world: Sim) -> None:
         self._world = world
@@ -37,11 +37,11 @@ class Watched:
         is_apart = world.terrain is not None or float(apart.abs().max()) > APART_M
         self.env_origins = apart if is_apart else torch.zeros_like(apart)
         if is_apart and not bool(apart.any()):
-            self.env_origins = torch.ones_like(apart)  # on one terrain, though at one place
+            self.env_origins = torch.ones_like(apart)  # on one terrain, though at the same place
 
     @property
     def sim(self) -> Any:
-        """The simulation, which is another one where the script has changed what is fixed."""
+        """The simulation, which is replaced if the script changes fixed properties."""
         return self._world.physics.flushed()
 
     @property
@@ -50,14 +50,14 @@ class Watched:
         return self._world.frame
 
     def add_markers(self, scene: Any) -> None:
-        """Add nothing: what a script draws into its window is not shown."""
+        """Add nothing: a script's drawings in its window are not shown."""
 
 
 class Watching:
-    """Whether somebody may watch, and the viewer of the world that is stepped.
+    """The wish to watch, and the viewer of the stepped world.
 
     Attributes:
-        port: The port that is wanted; None: nobody watches.
+        port: The wanted port; None: nobody watches.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Watching:
         self._shown: tuple[Any, ...] = ()
 
     def want(self, kind: str, port: int, title: str) -> None:
-        """Have the next world that is stepped shown.
+        """Show the next world that is stepped.
 
         Raises:
             ConfigurationError: If it cannot be shown here.
@@ -84,10 +84,10 @@ class Watching:
         self.port, self._title = port, title
 
     def after_step(self, world: Sim) -> None:
-        """Show a world after its step; end the script where the visitor has ended it.
+        """Show a world after its step; end the script if the visitor has ended it.
 
         Raises:
-            SystemExit: If so, as scripts do that find their window closed.
+            SystemExit: If so, as in scripts whose window was closed.
         """
         assert self.port is not None
         model = world.physics.flushed().model
@@ -111,4 +111,4 @@ class Watching:
 
 
 watching = Watching()
-"""Of this process."""
+"""The one of this process."""

@@ -1,7 +1,7 @@
-"""What ``create_sim``, ``create_env`` and ``create_actor`` return: the description of a world.
+"""Results of ``create_sim``, ``create_env`` and ``create_actor``: the description of a world.
 
 Nothing is simulated here. :mod:`envlab_isaacgym.scene` makes a model of a world when a step, or a
-value that takes one, is first asked for; so calls may come in any order before.
+value that needs one, is first requested, so earlier calls may come in any order.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from envlab_isaacgym.parameters import (
 from envlab_isaacgym.values import DofState, Transform, Vec3
 
 _PIN_STEPS = 8
-"""By how much steps are finer where attractors pin bodies. MuJoCo solves for pins without the part
-of drives that it takes implicitly, so stiff drives in a chain that pins close (IsaacGymEnvs'
-BallBalance) diverge in steps of 5 ms and hold in 1.25.
+"""Factor of finer steps if attractors pin bodies. MuJoCo solves for pins without the part
+of drives that is implicit, so stiff drives in a chain that pins close (IsaacGymEnvs'
+BallBalance) diverge with steps of 5 ms and are stable with 1.25.
 """
 
 
@@ -53,12 +53,12 @@ class Actor:
     scale: float = 1.0
     has_dof_force_sensors: bool = False
     segmentation_ids: dict[int, int] = field(default_factory=dict)
-    """Of bodies, where they differ from :attr:`segmentation_id`."""
+    """Ids of bodies that differ from :attr:`segmentation_id`."""
     segmentation_id: int = 0
 
     @classmethod
     def of(cls, asset: Asset, pose: Transform, name: str, group: int, filter: int) -> Actor:
-        """Return an actor of an asset as it is now; later changes of the asset do not reach it."""
+        """Return an actor of an asset; later changes of the asset do not affect it."""
         return cls(
             asset=asset,
             pose=copy.copy(pose),
@@ -73,13 +73,13 @@ class Actor:
         )
 
     def segmentation_of(self, body: int) -> int:
-        """Return the number that pictures of ``IMAGE_SEGMENTATION`` show a body as."""
+        """Return the number of a body in pictures of ``IMAGE_SEGMENTATION``."""
         return self.segmentation_ids.get(body, self.segmentation_id)
 
 
 @dataclass(eq=False)
 class Env:
-    """Actors that see each other."""
+    """Actors that interact with each other."""
 
     sim: Sim
     index: int
@@ -116,7 +116,7 @@ class Env:
         return self.first_joint(len(self.actors))
 
     def actor_of_body(self, body: int) -> tuple[int, int]:
-        """Return which actor a body of this environment belongs to, and its index there."""
+        """Return the actor of a body of this environment, and the body's index in it."""
         for number, actor in enumerate(self.actors):
             if body < len(actor.asset.body_names):
                 return number, body
@@ -124,7 +124,7 @@ class Env:
         raise IndexError(f"The environment has no body {body}; it has {self.num_bodies}.")
 
     def actor_of_dof(self, dof: int) -> tuple[int, int]:
-        """Return which actor a degree of freedom belongs to, and its index there."""
+        """Return the actor of a degree of freedom, and its index in it."""
         for number, actor in enumerate(self.actors):
             if dof < len(actor.asset.dof_names):
                 return number, dof
@@ -152,16 +152,16 @@ class Sim:
     ground: PlaneParams | None = None
     terrain: HeightField | None = None
     wanted: set[str] = field(default_factory=set)
-    """Which tensors have been acquired beside states."""
+    """Acquired tensors other than states."""
     frame: int = 0
     pictures: dict[tuple[int, int], Any] = field(default_factory=dict)
-    """What draws it, by width and height: see :mod:`envlab_isaacgym.pictures`."""
+    """Its pictures' drawers, by width and height: see :mod:`envlab_isaacgym.pictures`."""
     physics: Any = None
-    """What runs it, once something needs it: see :mod:`envlab_isaacgym.physics`."""
+    """Its physics, made at first use: see :mod:`envlab_isaacgym.physics`."""
 
     @property
     def physics_steps(self) -> int:
-        """How many steps of physics one step takes."""
+        """Number of physics steps in one step."""
         finer = _PIN_STEPS if self.envs and self.envs[0].attractors else 1
         return finer * max(1, self.params.substeps)
 
@@ -172,9 +172,9 @@ class Sim:
 
 @dataclass(eq=False)
 class Viewer:
-    """What a script takes for its window: where its camera is, and what it shows."""
+    """A script's window: the pose of its camera, and its contents."""
 
     sim: Sim
     properties: CameraProperties = field(default_factory=CameraProperties)
     pose: Transform = field(default_factory=Transform)
-    """Of the camera, in the world, which looks along x with z upwards."""
+    """Pose of the camera in the world, which looks along x with z upwards."""

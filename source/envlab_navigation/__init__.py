@@ -5,10 +5,10 @@ stand upright; nothing is downloaded. Cameras and agents are Warp kernels, from 
 and CUDA (the extra ``nav``). docs/navigation.md shows what agents see.
 
 - :mod:`.floor_plan`, :mod:`.furniture` and :mod:`.house` make houses.
-- :mod:`.geodesics` measures how far it is to a goal from everywhere.
+- :mod:`.geodesics` measures distances to goals from everywhere.
 - :mod:`.house_cache` and :mod:`.house_set` keep houses on disk and in memory.
-- :mod:`.agents` moves agents, begins their episodes and tells them where they are.
-- :mod:`.camera` takes pictures, which :mod:`.augmentation` may change.
+- :mod:`.agents` moves agents, starts their episodes and computes their positions.
+- :mod:`.camera` renders images, which :mod:`.augmentation` may change.
 - :mod:`.nav_env` is the environment; :mod:`envlab_navigation.tasks` registers its tasks.
 - :mod:`.ddppo` trains agents in it, and in any other environment.
 """
@@ -19,7 +19,7 @@ from envlab.errors import SimulationError
 
 
 def missing_extra(error: ModuleNotFoundError) -> SimulationError:
-    """Return the error to raise where a package of the extra ``nav`` cannot be imported."""
+    """Return the error to raise when a package of the extra ``nav`` cannot be imported."""
     return SimulationError(
         f"Navigation needs the package {error.name!r}, which is not installed. "
         "Install it with: pip install -c constraints.txt -e '.[nav]'"

@@ -1,4 +1,4 @@
-"""Warp kernels of agents: what actions do, how episodes begin, and what agents are told.
+"""Warp kernels of agents: effects of actions, starts of episodes, and observations.
 
 One source for CPU and CUDA. Each is one launch for all environments: the same in torch operations
 took two thirds of a step of 64 environments without images.
@@ -14,11 +14,11 @@ wp.set_module_options({"enable_backward": False})
 MOVE_AHEAD, ROTATE_LEFT, ROTATE_RIGHT, LOOK_UP, LOOK_DOWN = (wp.constant(n) for n in range(5))
 """As in :data:`envlab_navigation.nav_cfg.ACTIONS`."""
 SUBSTEPS = wp.constant(3)
-"""Of a move, each shorter than the agent's radius, so that no wall is passed."""
+"""Substeps of a move, each shorter than the agent's radius, so that no wall is passed."""
 PUSHES = wp.constant(4)
 """Rounds in which everything pushes an agent out."""
 FAR = wp.constant(50.0)
-"""In m: farther than any way in a house."""
+"""In m: farther than any path in a house."""
 
 
 @wp.func
@@ -55,7 +55,7 @@ def push_out(
     height: float,
     wanted: wp.vec2,
 ) -> wp.vec3:
-    """Return a disc's centre clear of everything, and how far the last round still moved it."""
+    """Return a disc's centre clear of everything, and the distance of the last round's move."""
     q = wanted
     before = q
     for _ in range(PUSHES):
@@ -83,7 +83,7 @@ def push_out(
 
 @wp.struct
 class Houses:
-    """The houses in memory, by slot, and what of them is offered; see :class:`HouseSet`."""
+    """The houses in memory, by slot, and their goals and starts; see :class:`HouseSet`."""
 
     walls: wp.array3d(dtype=float)
     primitives: wp.array3d(dtype=float)
@@ -115,7 +115,7 @@ class State:
 
 @wp.struct
 class Rules:
-    """What agents are, can do and observe: :class:`.nav_cfg.NavEnvCfg` in numbers."""
+    """Settings of agents, actions and observations: :class:`.nav_cfg.NavEnvCfg` in numbers."""
 
     radius: float
     height: float
@@ -169,14 +169,14 @@ def moved_ahead(
     start: wp.vec2,
     yaw: float,
 ) -> wp.vec2:
-    """Return where a step ahead leads; what is in the way is slid along, or stops it."""
+    """Return the position after a step ahead; obstacles are slid along, or stop it."""
     delta = wp.vec2(wp.cos(yaw), wp.sin(yaw)) * (rules.step / float(SUBSTEPS))
     p = start
     for _ in range(SUBSTEPS):
         wanted = p + delta
         out = push_out(walls, primitives, rules.radius, rules.height, wanted)
         q = wp.vec2(out[0], out[1])
-        # A corner may push to and fro without an end, or far away: then the agent stays.
+        # A corner may push back and forth forever, or far away: then the agent stays.
         fits = out[2] < 1.0e-4 and wp.length(q - p) < 2.0 * wp.length(delta)
         if fits and (rules.slides or wp.length(q - wanted) < 1.0e-4):
             p = q
@@ -185,7 +185,7 @@ def moved_ahead(
 
 @wp.kernel
 def act(houses: Houses, rules: Rules, state: State, action: wp.array(dtype=wp.int32)):
-    """Turn, look and move ahead by actions, ``(num_envs,)``; update what follows from it.
+    """Turn, look and move ahead by actions, ``(num_envs,)``; update the dependent state.
 
     An agent whose pose is not finite returns to its start: its episode has failed.
     """
@@ -237,18 +237,18 @@ def begin(
     bits: wp.array(dtype=wp.int64),
     num_open: int,
 ):
-    """Begin episodes: a house, a goal that it has, and a start at a distance in the range.
+    """Begin episodes: a house, one of its goals, and a start at a distance in the range.
 
-    Cells are drawn until one fits; after many in vain, the first that follows is taken.
+    Cells are drawn until one fits; after many failures, the next one that fits is taken.
 
     Args:
-        houses: Where.
-        rules: The range, and what else holds.
+        houses: The houses.
+        rules: The range, and other settings.
         state: Rows of ``mask`` are written.
         mask: Environments, ``(num_envs,)``.
         draws: Four draws from [0, 1) for each, ``(num_envs, 4)``.
         bits: Random bits of each, ``(num_envs,)``, of which 31 are used.
-        num_open: How many of ``houses.open_slots`` count.
+        num_open: Number of valid entries of ``houses.open_slots``.
     """
     n = wp.tid()
     if not mask[n]:
@@ -347,8 +347,8 @@ def measure(
     """Measure geodesic distances to goals.
 
     Args:
-        houses: Where.
-        state: Of which the goals count.
+        houses: The houses.
+        state: Episodes' state, with their goals.
         points: x and y, in m, ``(num_envs, num_points, 2)``.
         distance: In m, ``(num_envs, num_points)``; written.
     """

@@ -1,4 +1,4 @@
-"""Agents in houses: where they are, what their actions do, and what they are told."""
+"""Agents in houses: their positions, actions and observations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT = (
     *("slot", "goal", "mirrored", "pose", "start"),
     *("distance", "start_distance", "travelled", "collisions"),
 )
-"""What of an episode is saved for a resume."""
+"""State of an episode that is saved for a resume."""
 
 
 class Agents:
@@ -36,21 +36,21 @@ class Agents:
         start: The same at the start of the episode.
         distance: Geodesic distance to the zone of arrival, in m, ``(num_envs,)``.
         start_distance: The same at the start of the episode.
-        travelled: Length of the way so far, in m.
-        collisions: Steps in which something was in the way.
-        progress: How much nearer the goal came in the last step, in m, but not more than was moved.
+        travelled: Length of the path so far, in m.
+        collisions: Steps with an obstacle in the way.
+        progress: Decrease of the distance in the last step, in m, at most the agent's move.
         failed: Whether the pose was not finite before the last step, bool.
         action: The last actions, numbers in ``ACTIONS``, int32 ``(num_envs,)``.
     """
 
     def __init__(self, cfg: NavEnvCfg, houses: HouseSet, num_envs: int, num_told: int) -> None:
-        """Prepare to begin episodes.
+        """Prepare to start episodes.
 
         Args:
-            cfg: What agents are and can do.
-            houses: Where they are.
-            num_envs: How many there are.
-            num_told: Size of what :meth:`tell` returns.
+            cfg: Settings of agents and actions.
+            houses: The houses.
+            num_envs: Number of agents.
+            num_told: Number of columns that :meth:`tell` returns.
         """
         wp.init()
         device = houses.device
@@ -86,7 +86,7 @@ class Agents:
         """Begin episodes.
 
         Args:
-            mask: Of which environments, bool ``(num_envs,)``.
+            mask: Which environments, bool ``(num_envs,)``.
             draws: Four draws from [0, 1) for each, ``(num_envs, 4)``.
             bits: Random bits, int64 ``(num_envs,)``.
         """
@@ -105,7 +105,7 @@ class Agents:
         """Return geodesic distances to the goals, in m, ``(num_envs, num_points)``.
 
         Args:
-            points: From where, ``(num_envs, num_points, 2)``.
+            points: Starting points, ``(num_envs, num_points, 2)``.
         """
         distance = torch.empty(points.shape[:2], device=points.device)
         wp.launch(
@@ -117,7 +117,7 @@ class Agents:
         return distance
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return copies of what the next step depends on."""
+        """Return copies of the state that the next step depends on."""
         return {name: getattr(self, name).cpu().clone() for name in KEPT}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
@@ -149,7 +149,7 @@ def _houses(houses: HouseSet) -> Houses:
 
 
 def _share(struct: Any, names: Iterable[str], tensors: Mapping[str, Any]) -> None:
-    """Let arrays of a struct be the tensors of their names."""
+    """Make arrays of a struct share memory with tensors of the same names."""
     for name in names:
         setattr(struct, name, wp.from_torch(tensors[name]))
 

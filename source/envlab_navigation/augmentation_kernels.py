@@ -15,13 +15,13 @@ wp.set_module_options({"enable_backward": False})
 GREY = wp.constant(wp.vec3(0.299, 0.587, 0.114))
 """Weights of a colour's brightness, of ITU-R BT.601, as in torchvision."""
 MEAN_OF_BYTES, STD_OF_BYTES = wp.constant(510.0), wp.constant(147.8)
-"""Of the sum of four random bytes, which is nearly normal, and takes a tenth of the time of
+"""Of the sum of four random bytes, which is nearly normal and ten times as fast as
 ``wp.randn``."""
 
 
 @wp.struct
 class Changes:
-    """How much may change: :class:`envlab_navigation.nav_cfg.AugmentationCfg` in numbers."""
+    """Limits of the changes: :class:`envlab_navigation.nav_cfg.AugmentationCfg` in numbers."""
 
     brightness: float
     contrast: float
@@ -38,7 +38,7 @@ def in_floats(pixel: wp.vec3ub) -> wp.vec3:
 
 @wp.func
 def noisy(value: float, bits: wp.uint32, std: float) -> wp.uint8:
-    """Return a colour's part with noise, from 0 to 255."""
+    """Return a colour channel with noise, from 0 to 255."""
     if std > 0.0:
         total = (bits & wp.uint32(255)) + ((bits >> wp.uint32(8)) & wp.uint32(255))
         total += ((bits >> wp.uint32(16)) & wp.uint32(255)) + (bits >> wp.uint32(24))

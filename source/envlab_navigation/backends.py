@@ -1,4 +1,4 @@
-"""The worlds in which agents navigate, behind one configuration."""
+"""Navigation's backends, behind one configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envlab_navigation.nav_cfg import NavEnvCfg
 def make_nav_env(
     cfg: NavEnvCfg | None = None, *, env_cfg_entry_point: str | None = None, **kwargs: Any
 ) -> BatchedEnv:
-    """Return the environment of a configuration, in the world that ``env.backend`` names.
+    """Return the environment of a configuration, in the backend that ``env.backend`` names.
 
     The arguments are those of :class:`BatchedEnv`.
 

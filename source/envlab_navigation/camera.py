@@ -1,4 +1,4 @@
-"""Cameras: depth, colour and labels of what agents see, for all environments at once."""
+"""Cameras: depth, colour and labels, for all environments in one batch."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ CHANNELS: dict[ImageKind, tuple[int, torch.dtype]] = {
 }
 """Channels of a camera's image, and their type."""
 ENVS_PER_THREAD = 32
-"""Fewer are not worth another CPU thread."""
+"""Least number of environments that is worth another CPU thread."""
 SPARE = 3
-"""Pictures whose memory is kept while nobody holds them."""
+"""Number of unused pictures whose memory is kept."""
 
 
 class Pictures(dict[ImageKind, torch.Tensor]):
@@ -44,14 +44,14 @@ class Pictures(dict[ImageKind, torch.Tensor]):
 
 
 class Memory:
-    """Memory of pictures on a CPU, which is used again once nobody holds them.
+    """Memory of pictures on a CPU, which is reused when they are no longer referenced.
 
-    torch's CPU allocator would return it to the system, and to touch 32 MB of fresh pages takes
-    a tenth of a step of 1024 environments.
+    torch's CPU allocator would return it to the system, and touching 32 MB of fresh pages takes a
+    tenth of a step of 1024 environments.
     """
 
     def __init__(self, arrays: dict[ImageKind, np.ndarray], launches: list[wp.Launch]) -> None:
-        """Keep arrays, and the launches that draw on them, while nobody else holds any."""
+        """Keep arrays, and the launches that draw on them, until the tensors are handed out."""
         self._arrays, self._launches = arrays, launches
         self._unused = self._references()
 
@@ -70,7 +70,7 @@ class Memory:
 
 
 class Camera:
-    """Draws what the agents of a batch of environments see."""
+    """Draws the views of all agents of a batch of environments."""
 
     def __init__(
         self,
@@ -94,9 +94,9 @@ class Camera:
             pose: x, y, height of the camera in m, yaw in rad and tangent of the pitch, float32
                 ``(num_envs, 5)``; read at each picture.
             goal_class: Class of the goal, int32 ``(num_envs,)``; -1: none.
-            kinds: What images are wanted of.
-            mirrored: Where left and right are exchanged, bool ``(num_envs,)``; read at each
-                picture; None: nowhere.
+            kinds: Kinds of images to draw.
+            mirrored: Whether left and right are exchanged, bool ``(num_envs,)``; read at each
+                picture; None: never.
             num_threads: Threads on a CPU.
             strip: Columns of an image that one thread of a kernel draws; None: one on a GPU, all on
                 a CPU, where each thread's start costs as much as a column.
@@ -111,7 +111,7 @@ class Camera:
         headings = torch.tensor(cfg.headings_deg, device=self.device).deg2rad()
         if mirrored is None:
             mirrored = torch.zeros(self._num_envs, dtype=torch.bool, device=self.device)
-        self._kept_alive = (headings, mirrored)  # by Warp they are not
+        self._kept_alive = (headings, mirrored)  # Warp does not keep them
         self._scene = _scene(houses, slot, pose, goal_class, mirrored, headings)
         is_cpu = self.device.type == "cpu"
         strip = strip or (cfg.width if is_cpu else 1)
@@ -134,7 +134,7 @@ class Camera:
         return (self.cfg.height, self.cfg.width, CHANNELS[kind][0] * self._cameras)
 
     def new_images(self) -> Pictures:
-        """Return images to draw on; what is on them is finite, but means nothing."""
+        """Return images to draw on; their contents are finite, but meaningless."""
         shapes = {kind: (self._num_envs, *self.shape(kind)) for kind in self.kinds}
         if self.device.type != "cpu":
             images = {
@@ -169,7 +169,7 @@ class Camera:
             other.result()
 
     def goal_pixels(self) -> torch.Tensor:
-        """Return how many pixels of the latest images show the goal's class, ``(num_envs,)``."""
+        """Return the number of the latest images' pixels of the goal's class, ``(num_envs,)``."""
         return self._seen.sum(dim=(1, 2))
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ class Camera:
     def _record(self, images: Mapping[ImageKind, torch.Tensor]) -> list[wp.Launch]:
         """Return the launches that draw on images: packing their arguments takes longer.
 
-        Recorded, they take 20 us, and 100 us else.
+        Recorded launches take 20 us, others 100 us.
         """
         arrays = Images()
         arrays.seen = wp.from_torch(self._seen)
@@ -200,9 +200,9 @@ class Camera:
         ]
 
     def _make_scratch(self, strip: int) -> tuple[Scratch, dict[str, torch.Tensor]]:
-        """Return what a thread draws on, and the tensors that hold it.
+        """Return the buffers that a thread draws on, and their tensors.
 
-        On a CPU it is one strip's, which stays in the processor's nearest cache.
+        On a CPU it is that of one strip, which stays in the processor's L1 cache.
         """
         rows = 1 if self.device.type == "cpu" else self._seen.numel()
         height = self.cfg.height

@@ -1,11 +1,11 @@
-"""Warp functions that find what a camera sees: one source for CPU and CUDA.
+"""Warp functions that find visible surfaces: one source for CPU and CUDA.
 
 Everything stands upright, so a column of pixels is a vertical plane: walls are met in two
-dimensions, once for all of its rows, and a primitive covers an interval of rows, which a z-buffer
-decides. That is 25 times faster on a CPU than a ray for every pixel, which
+dimensions, once for all rows of the column, and a primitive covers an interval of rows, with
+visibility by a z-buffer. That is 25 times faster on a CPU than a ray for every pixel, which
 :func:`draw_tilted_strip` needs where the camera really pitches.
 
-What a pixel shows is a number: 8 times the surface (a primitive; or one of the negative constants
+A pixel holds a number: 8 times the surface (a primitive; or one of the negative constants
 below) plus the face. :mod:`envlab_navigation.paint_kernels` gives it a colour.
 
 Functions are called once for a strip of columns and loop inside: Warp passes a struct by value, and
@@ -22,7 +22,7 @@ wp.set_module_options({"enable_backward": False})
 FAR = wp.constant(50.0)
 """In m: farther than anything in a house."""
 NEAR = wp.constant(0.01)
-"""In m: what is nearer is seen from within."""
+"""In m: nearer surfaces are seen from within."""
 STEEP = wp.constant(1.0e30)
 """Inverse slope of a level ray: finite, so that 0 m times it is 0 m."""
 FLOOR, CEILING, WALL = wp.constant(-4), wp.constant(-3), wp.constant(-2)
@@ -40,7 +40,7 @@ Light = wp.types.vector(length=6, dtype=float)
 
 @wp.struct
 class Scene:
-    """The houses that are in memory, and where the cameras are in them."""
+    """The houses in memory, and the cameras in them."""
 
     walls: wp.array2d(dtype=Wall)
     primitives: wp.array2d(dtype=Primitive)
@@ -59,7 +59,7 @@ class Scene:
 
 @wp.struct
 class View:
-    """Cameras, sizes of images, that of a pixel at 1 m, and what of the images is wanted."""
+    """Cameras, sizes of images and of a pixel at 1 m, and the wanted images."""
 
     cameras: int
     height: int
@@ -75,14 +75,14 @@ class View:
 
 @wp.struct
 class Scratch:
-    """What strips need while they are drawn, one row for each strip that is drawn at a time."""
+    """Buffers of strips, one row for each strip that is drawn concurrently."""
 
     inverse: wp.array2d(dtype=float)
-    """By row of the image: how far ahead its rays go for each metre up."""
+    """By row of the image: distance ahead of its rays for each metre up."""
     ground: wp.array2d(dtype=float)
-    """By row: where its rays meet the floor or the ceiling."""
+    """By row: distance at which its rays meet the floor or the ceiling."""
     near_wall: wp.array2d(dtype=float)
-    """By column of the strip: where its rays meet a wall."""
+    """By column of the strip: distance at which its rays meet a wall."""
     depth: wp.array3d(dtype=float)
     """By column and row."""
     hit: wp.array3d(dtype=wp.int32)
@@ -90,7 +90,7 @@ class Scratch:
 
 @wp.struct
 class Eye:
-    """Where a camera is and looks."""
+    """Position and direction of a camera."""
 
     x: float
     y: float
@@ -117,13 +117,13 @@ def eye_of(scene: Scene, n: int, camera: int) -> Eye:
 
 @wp.func
 def across(view: View, j: int) -> float:
-    """Return how far right a column's rays go for each metre ahead."""
+    """Return the distance to the right of a column's rays for each metre ahead."""
     return (float(j) + 0.5 - 0.5 * float(view.width)) * view.pixel
 
 
 @wp.func
 def upward(view: View, i: int) -> float:
-    """Return how far up a row's rays go for each metre ahead, of a camera that looks level."""
+    """Return the height of a row's rays for each metre ahead, for a level camera."""
     return (0.5 * float(view.height) - 0.5 - float(i)) * view.pixel
 
 
@@ -145,7 +145,7 @@ def ray_of(view: View, eye: Eye, i: int, j: int) -> wp.vec3:
 
 @wp.func
 def slab(ox: float, oy: float, half_x: float, half_y: float, idx: float, idy: float) -> wp.vec3:
-    """Return where a ray enters and leaves a rectangle, and the face that it enters by.
+    """Return the distances at which a ray enters and leaves a rectangle, and the entry face.
 
     Args:
         ox: Centre of the rectangle as seen from the ray's origin.
@@ -171,9 +171,9 @@ def slab(ox: float, oy: float, half_x: float, half_y: float, idx: float, idy: fl
 def meet(
     kind: int, half_x: float, half_y: float, ox: float, oy: float, dx: float, dy: float
 ) -> wp.vec3:
-    """Return where a ray enters and leaves a primitive's floor plan, and by which face.
+    """Return where a ray enters and leaves a primitive's footprint, and the entry face.
 
-    It leaves before it enters where it misses.
+    If it misses, it leaves before it enters.
     """
     if kind == 0:
         return slab(ox, oy, half_x, half_y, 1.0 / dx, 1.0 / dy)
@@ -188,7 +188,7 @@ def meet(
 
 @wp.func
 def meet_ball(ox: float, oy: float, oz: float, radius: float, ray: wp.vec3) -> float:
-    """Return where a ray enters a sphere; a negative distance where it misses."""
+    """Return where a ray enters a sphere; a negative distance if it misses."""
     a = wp.dot(ray, ray)
     b = ox * ray[0] + oy * ray[1] + oz * ray[2]
     d = b * b - a * (ox * ox + oy * oy + oz * oz - radius * radius)
@@ -208,9 +208,9 @@ def prepare_rows(
     inverse: wp.array(dtype=float),
     ground: wp.array(dtype=float),
 ) -> int:
-    """Fill ``inverse`` and ``ground`` of :class:`Scratch`; return how many rows do not look down.
+    """Fill ``inverse`` and ``ground`` of :class:`Scratch`; count the rows not looking down.
 
-    A division takes longer than all else that a pixel needs, and all columns share these.
+    A division takes longer than all other work on a pixel, and all columns share these.
     """
     horizon = int(0)
     for i in range(view.height):
@@ -275,7 +275,7 @@ def draw_walls(
 
 @wp.func
 def covered_columns(view: View, ahead: float, right: float, radius: float) -> wp.vec2i:
-    """Return the first column that a circle can be seen in, and the one after the last."""
+    """Return the first column in which a circle is visible, and the one after the last."""
     if ahead + radius < NEAR:
         return wp.vec2i(0, 0)
     if ahead - radius <= 0.05:
@@ -306,7 +306,7 @@ def cover_rows(
     """Draw a box or a cylinder in rows of a column that all look up, or all look down.
 
     Args:
-        met: Where the column enters and leaves its floor plan, and by which face.
+        met: Where the column enters and leaves its floor plan, and the entry face.
         lower: Height above the eye of the end that rays reach first.
         upper: Height of the other end.
         what: 8 times its number.
@@ -342,7 +342,7 @@ def draw_primitives(
     depth: wp.array2d(dtype=float),
     hit: wp.array2d(dtype=wp.int32),
 ) -> None:
-    """Draw what is seen of all primitives in the columns of a strip."""
+    """Draw the visible parts of all primitives in the columns of a strip."""
     rows_per_slope = 1.0 / view.pixel
     middle = float(view.height) * 0.5
     for k in range(primitives.shape[0]):
@@ -397,7 +397,7 @@ def draw_primitives(
 
 @wp.func
 def meet_solid(shape: Primitive, eye: Eye, ray: wp.vec3) -> wp.vec3:
-    """Return where a ray enters and leaves a primitive, and by which face."""
+    """Return where a ray enters and leaves a primitive, and the entry face."""
     ox = shape[0] - eye.x
     oy = shape[1] - eye.y
     z0 = shape[4] - eye.z

@@ -1,4 +1,4 @@
-"""``envlab nav``: what houses hold, and what an expert or chance reaches in them."""
+"""``envlab nav``: statistics of houses, and results of an expert or of chance."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def show_houses(arguments: Sequence[str]) -> int:
-    """Print statistics of houses, and draw them where a folder is given."""
+    """Print statistics of houses, and draw them if a folder is given."""
     parser = TrainingParser(
         prog="envlab nav houses",
         description="Print what the houses of a split hold, and draw pictures of them.",
@@ -87,7 +87,7 @@ def show_houses(arguments: Sequence[str]) -> int:
 
 
 def _print_notes(paths: Sequence[Path]) -> None:
-    """Print what files hold that their houses do not, and what nobody can get to."""
+    """Print contents of files that their houses lack, and unreachable things."""
     from envlab_navigation.house_files import check_layout, read_layout
 
     for path in paths:
@@ -103,7 +103,7 @@ def _print_notes(paths: Sequence[Path]) -> None:
 
 @contextlib.contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Make a folder for pictures, and say in a sentence why they cannot be written."""
+    """Make a folder for pictures, and raise one sentence if they cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
@@ -176,7 +176,7 @@ def _check_positive(flag: str, value: int) -> None:
 
 
 def _policy(env: Any, name: str) -> Callable[[], torch.Tensor]:
-    """Return what gives the next actions, ``(num_envs, 1)``."""
+    """Return a function of the next actions, ``(num_envs, 1)``."""
     if name == "expert":
         from envlab_navigation.expert import Expert
 

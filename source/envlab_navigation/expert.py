@@ -1,6 +1,6 @@
-"""An expert: the way down the geodesic distance, as actions of all agents at once.
+"""An expert: descends the geodesic distance, for all agents in one batch.
 
-It is an upper bound for what an agent can reach, and a teacher for imitation.
+It is an upper bound of an agent's results, and a teacher for imitation.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from envlab_navigation.nav_cfg import Action
 from envlab_navigation.nav_env import TAN_PITCH, YAW, NavEnv, X, Y
 
 _REACHES_M = (0.25, 0.5)
-"""How far ahead of each direction the distance is looked up: a step, and two."""
+"""Distances ahead in each direction at which the field is read: a step, and two."""
 _TURN_COST_M = 0.02
-"""What a turn must gain, so that an agent does not swing between directions as good as each
-other."""
+"""The gain that a turn must bring, so that an agent does not swing between equally good
+directions."""
 _BLOCKED_M = 5.0
 _NEAR_M = 0.6
-"""Nearer than this, two steps ahead would lead past the goal."""
+"""Nearer than this, two steps ahead would pass the goal."""
 _PATIENCE = 28
-"""Steps without coming nearer: enough to look about for the goal, level and down."""
+"""Steps without progress: enough to look around for the goal, level and down."""
 _STROLL = 5
-"""Steps at random that follow them: something may hide the goal, or steps and turns of these sizes
-may lead to and fro."""
+"""Random steps that follow them: something may hide the goal, or steps and turns of these sizes may
+lead back and forth."""
 
 _KEPT = ("_ahead", "_last_travelled", "_nearest", "_waited")
 
 
 class Expert:
-    """Chooses actions for a :class:`NavEnv`; where the goal is near but not seen, it looks about.
+    """Chooses actions for a :class:`NavEnv`; near an unseen goal, it looks around.
 
-    It sees what agents do not: the distances, and which cells are free.
+    Unlike agents, it sees the distances and the free cells.
     """
 
     def __init__(self, env: NavEnv) -> None:
@@ -51,13 +51,13 @@ class Expert:
         self._env = env
         turns = round(360.0 / env.cfg.turn_deg)
         self._turns = torch.arange(turns, device=env.device) - (turns - 1) // 2
-        """Turns to the left, from which directions follow."""
+        """Turns to the left, which give the directions."""
         self._ahead = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
-        """Where the last action was to move ahead."""
+        """Whether the last action was to move ahead."""
         self._last_travelled = env.travelled.clone()
         self._nearest = env.distance.clone()
         self._waited = torch.zeros_like(env.episode_length_buf)
-        """Steps since the goal last came nearer than ever."""
+        """Steps since the smallest distance to the goal."""
 
     def act(self) -> torch.Tensor:
         """Return the next actions, int64 ``(num_envs, 1)``."""
@@ -86,14 +86,14 @@ class Expert:
         return action.unsqueeze(1)
 
     def note_taken(self, actions: torch.Tensor) -> None:
-        """Note which actions were taken, ``(num_envs, 1)``, where another than the expert acts.
+        """Note which actions were taken, ``(num_envs, 1)``, if another than the expert acts.
 
-        It takes an agent that should have moved ahead, and has not, to be stuck.
+        It considers an agent stuck that should have moved ahead, and has not.
         """
         self._ahead = actions[:, 0] == self._number("MoveAhead")
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return what must survive a resume; the draws are the environment's."""
+        """Return the state that must survive a resume; the draws are the environment's."""
         return {name: getattr(self, name).cpu().clone() for name in _KEPT}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
@@ -102,7 +102,7 @@ class Expert:
             setattr(self, name, state[name].to(self._env.device))
 
     def _is_strolling(self) -> torch.Tensor:
-        """Return where nothing has come of it for a while, bool ``(num_envs,)``."""
+        """Return which agents have made no progress for a while, bool ``(num_envs,)``."""
         env = self._env
         is_nearer = (env.distance < self._nearest - 0.05) | (env.episode_length_buf == 0)
         self._nearest = torch.where(is_nearer, env.distance, self._nearest)
@@ -110,7 +110,7 @@ class Expert:
         return self._waited % (_PATIENCE + _STROLL) >= _PATIENCE
 
     def _values(self) -> torch.Tensor:
-        """Return how far it is by each direction, ``(num_envs, num_turns)``; the least is best."""
+        """Return distances by direction, ``(num_envs, num_turns)``; the smallest is best."""
         env = self._env
         yaw = env.pose[:, YAW, None] + self._turns * math.radians(env.cfg.turn_deg)
         direction = torch.stack((yaw.cos(), yaw.sin()), dim=2)
@@ -126,7 +126,7 @@ class Expert:
         return self._env.random.stream("expert").uniform(0.0, 1.0, 1)[:, 0]
 
     def _search(self) -> torch.Tensor:
-        """Return what to do near an unseen goal: turn about, and after each turn look elsewhere."""
+        """Return actions near an unseen goal: full turns, and another pitch after each turn."""
         env = self._env
         turn_left = torch.full((env.num_envs,), self._number("RotateLeft"), device=env.device)
         if not {"LookUp", "LookDown"} <= set(env.cfg.actions):

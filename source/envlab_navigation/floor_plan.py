@@ -12,11 +12,11 @@ import numpy as np
 
 MAX_ROOMS = 8
 WIDTH_RANGE = (6.5, 11.0)
-"""Of a house along x."""
+"""Size of a house along x."""
 DEPTH_RANGE = (5.5, 9.0)
-"""Of a house along y."""
+"""Size of a house along y."""
 MARGIN = 0.1
-"""Between the origin and the centre lines of the outer walls."""
+"""Distance between the origin and the centre lines of the outer walls."""
 MIN_ROOM = 2.2
 """Shortest side of a room."""
 WALL_HALF = 0.05
@@ -35,11 +35,11 @@ class Room(NamedTuple):
 
     @property
     def area(self) -> float:
-        """In square metres."""
+        """Area in square metres."""
         return (self.x1 - self.x0) * (self.y1 - self.y0)
 
     def covers(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return which points lie in the room, bool, of the shape that x and y have together."""
+        """Return which points lie in the room, bool, in the broadcast shape of x and y."""
         return (self.x0 < x) & (self.x1 >= x) & (self.y0 < y) & (self.y1 >= y)
 
 
@@ -47,7 +47,7 @@ class Outline(NamedTuple):
     """A room of any shape with right angles, between the centre lines of walls."""
 
     corners: list[tuple[float, float]]
-    """One after the other, in either sense; the last is joined to the first."""
+    """In order, in either direction; the last is joined to the first."""
 
     def covers(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return which points lie in the room: those with an odd number of walls to their left."""
@@ -74,7 +74,7 @@ class FloorPlan(NamedTuple, Generic[AnyRoom]):
 
     rooms: list[AnyRoom]
     walls: list[Rectangle]
-    """From the floor to the ceiling."""
+    """Walls from the floor to the ceiling."""
     doors: list[Rectangle]
     """Openings, above which a lintel closes the wall."""
 
@@ -91,8 +91,8 @@ class Line(NamedTuple):
 def draw_floor_plan(rng: np.random.Generator) -> FloorPlan[Room]:
     """Return a floor plan whose rooms can all be reached.
 
-    The largest room is split again and again. Each wall of a split gets a door, which joins what
-    the split has parted, so that by induction all rooms are connected.
+    The largest room is split again and again. Each wall of a split gets a door, so that by
+    induction all rooms are connected.
     """
     width, depth = rng.uniform(*WIDTH_RANGE), rng.uniform(*DEPTH_RANGE)
     rooms = [Room(MARGIN, MARGIN, MARGIN + width, MARGIN + depth)]
@@ -121,7 +121,7 @@ def draw_floor_plan(rng: np.random.Generator) -> FloorPlan[Room]:
 
 
 def _door_centres(split: Line, splits: list[Line], rng: np.random.Generator) -> list[float]:
-    """Return where along its wall a split gets one or two doors, clear of walls that join it."""
+    """Return positions of one or two doors along a split's wall, clear of adjoining walls."""
     joints = [
         other.at
         for other in splits

@@ -10,19 +10,19 @@ from envlab_navigation.floor_plan import FloorPlan, Rectangle, Room
 from envlab_navigation.furniture import FURNITURE, ON_FLOOR, ON_STAND, TARGETS, Thing, draw_thing
 
 FURNITURE_SHARES = (0.22, 0.16, 0.14, 0.14, 0.16, 0.18)
-"""Of the classes of ``FURNITURE``."""
+"""Shares of the classes of ``FURNITURE``."""
 AREA_PER_PIECE = 3.5
-"""Square metres of a room for each piece of furniture, which are two to five."""
+"""Square metres of a room for each piece of furniture, of which there are two to five."""
 ABSENT, SECOND = 0.2, 0.25
 """Probabilities that a house has no instance of a target class, and that it has two."""
 GAP = 0.08
-"""Between things, and to walls, in m."""
+"""Gap between things, and to walls, in m."""
 DOOR_CLEARANCE = 0.75
-"""Free on both sides of a door, in m."""
+"""Free space on both sides of a door, in m."""
 TRIES = 12
 """Places that are tried for a thing before it is left out."""
 OBJECT_GAP = 0.35
-"""Between objects on furniture, in m."""
+"""Distance between objects on furniture, in m."""
 
 
 class Placed(NamedTuple):
@@ -36,7 +36,7 @@ class Placed(NamedTuple):
 
     @property
     def footprint(self) -> Rectangle:
-        """What it covers of the floor."""
+        """The part of the floor that it covers."""
         half_x, half_y = _turned(self.thing, self.turn)
         return Rectangle(self.x, self.y, half_x, half_y)
 
@@ -66,7 +66,7 @@ class _Furnisher:
         self.placed: list[Placed] = []
 
     def put_on_floor(self, name: str, room: Room, *, at_wall: bool) -> None:
-        """Put a thing into a room, clear of doors and other things; or leave it out."""
+        """Put a thing into a room, clear of doors and other things, or leave it out."""
         rng, thing = self._rng, draw_thing(name, self._rng)
         for _ in range(TRIES):
             turn = int(rng.integers(4))
@@ -76,7 +76,7 @@ class _Furnisher:
             if x1 <= x0 or y1 <= y0:
                 continue
             x, y = float(rng.uniform(x0, x1)), float(rng.uniform(y0, y1))
-            if at_wall:  # with its back, which is at +y before it is turned
+            if at_wall:  # back to the wall; the back is at +y before the turn
                 x, y = ((x, y1), (x0, y), (x, y0), (x1, y))[turn]
             placed = Placed(thing, x, y, turn)
             if self._is_free(placed.footprint):
@@ -84,7 +84,7 @@ class _Furnisher:
                 return
 
     def put_on_furniture(self, name: str) -> None:
-        """Put an object on a table, bed, shelf or stand, away from others; or leave it out."""
+        """Put an object on a table, bed, shelf or stand, away from others, or leave it out."""
         rng, thing = self._rng, draw_thing(name, self._rng)
         tops = [
             one
@@ -112,7 +112,7 @@ class _Furnisher:
 
 
 def _turned(thing: Thing, turn: int) -> tuple[float, float]:
-    """Return half sizes along x and y of a thing that is turned by quarter turns."""
+    """Return half sizes along x and y of a thing after quarter turns."""
     sizes = thing.half_x, thing.half_y
     return sizes if turn % 2 == 0 else sizes[::-1]
 

@@ -18,7 +18,7 @@ TARGETS = (
     *("HousePlant", "Laptop", "Mug", "SprayBottle", "Television", "Vase"),
 )
 OTHER = "Other"
-"""A thing of a house file that is of no class."""
+"""A thing of a house file without a class."""
 CLASSES = ("Floor", "Ceiling", "Wall", "Door", *FURNITURE, OTHER, *TARGETS)
 FIRST_TARGET = len(CLASSES) - len(TARGETS)
 
@@ -78,7 +78,7 @@ def draw_thing(name: str, rng: np.random.Generator) -> Thing:
 
 
 def box(colour: Colour | None = None) -> Thing:
-    """Return a box of 1 m on each side: a thing of no class."""
+    """Return a box of 1 m on each side: a thing without a class."""
     return Thing(OTHER, [Part(BOX, 0, 0, 0.5, 0.5, 0, 1, colour or (0.6, 0.6, 0.62))])
 
 

@@ -8,7 +8,7 @@ wp.config.log_level = wp.LOG_WARNING  # Else it prints a line per kernel module.
 wp.set_module_options({"enable_backward": False})
 
 FAR = wp.constant(50.0)
-"""In m: farther than any way in a house."""
+"""In m: farther than any path in a house."""
 
 
 @wp.kernel
@@ -23,7 +23,7 @@ def sweep(
     Args:
         free: Cells that can be walked on, ``GRID``.
         cell: Side of a cell, in m.
-        max_sweeps: Rounds of four sweeps; fewer where nothing changes any more.
+        max_sweeps: Rounds of four sweeps; stops early without changes.
         distance: ``(num_goals, *GRID)``, 0 at goals and ``FAR`` elsewhere; updated.
     """
     m = wp.tid()

@@ -1,7 +1,7 @@
 """Geodesic distances to every goal of a house, by fast sweeping of the eikonal equation.
 
 Method: Zhao, "A fast sweeping method for eikonal equations", Mathematics of Computation 74 (2005).
-It runs on the CPU wherever the cameras do, so that a house has the same distances everywhere.
+It runs on the CPU for cameras on any device, so that a house always has the same distances.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from envlab_navigation.geodesic_kernels import sweep
 from envlab_navigation.house import CELL, House
 
 UNREACHABLE = 32_000
-"""In mm, what cells hold from which there is no way to the goal; no way in a house is as long."""
+"""In mm, the value of cells without a path to the goal; no path in a house is as long."""
 _FAR_M = 50.0
 _MAX_SWEEPS = 12
 
@@ -21,7 +21,7 @@ _MAX_SWEEPS = 12
 def distance_fields(house: House) -> np.ndarray:
     """Return the distance from every cell to every goal, int16 ``(NUM_GOALS, *GRID)``, in mm.
 
-    A sliding agent touches cells that count as blocked, because the grid is coarser than the walls:
+    A sliding agent touches blocked cells, because the grid is coarser than the walls:
     distances reach two cells beyond the free ones.
     """
     field = np.where(house.zones, np.float32(0), np.float32(_FAR_M))

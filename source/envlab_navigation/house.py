@@ -1,4 +1,4 @@
-"""Houses as arrays: what cameras draw, where an agent can stand, and where it has arrived."""
+"""Houses as arrays: drawn shapes, free cells, and zones of arrival."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ GRID = (
 """Cells along y and x."""
 MAX_WALLS, MAX_PRIMITIVES = 40, 112
 MAX_CELLS = 300
-"""Of a house along x or y."""
+"""Limit of a house along x or y."""
 AGENT_RADIUS, AGENT_HEIGHT = 0.18, 1.0
-"""Of the cylinder that must not touch anything, in m; Habitat's ObjectNav agent has this radius."""
+"""Cylinder that must not touch anything, in m; Habitat's ObjectNav agent has this radius."""
 CLEARANCE = 0.02
-"""Of a free cell's centre, beyond the agent's radius, in m."""
+"""Clearance of a free cell's centre, beyond the agent's radius, in m."""
 NUM_POINTS = 8
 """PointNav goals of a house."""
 NUM_GOALS = len(TARGETS) + NUM_POINTS
 """Goals are numbered: the target classes, then the points."""
 OBJECT_RADIUS = 1.0
-"""An object is found within this distance of it, in m, from where no wall hides it."""
+"""An object is found within this distance, in m, if no wall hides it."""
 POINT_RADIUS = 0.26
-"""A point is reached within this distance, in m; with the tolerance of 0.1 m that ``End`` is
-allowed it is 0.36 m, two radii of the agent, as in the Habitat Challenge 2020."""
+"""A point is reached within this distance, in m; with the tolerance of 0.1 m for ``End`` it is
+0.36 m, two radii of the agent, as in the Habitat Challenge 2020."""
 LINTEL_COLOUR = (0.8, 0.75, 0.65)
 
 
 class Size(NamedTuple):
-    """How large the arrays of houses are, which all houses in memory share."""
+    """Size of the arrays of all houses in memory."""
 
     grid: tuple[int, int] = GRID
     """Cells along y and x."""
@@ -64,7 +64,7 @@ class Size(NamedTuple):
 class House(NamedTuple):
     """A house; arrays are padded to a common :class:`Size`.
 
-    What is not there has negative half sizes. The sizes below are those of houses of a split.
+    Padding has negative half sizes. The sizes below are those of a split's houses.
 
     Attributes:
         walls: Centre x, y and half sizes, float32 ``(MAX_WALLS, 4)``, in m, from floor to ceiling.
@@ -74,7 +74,7 @@ class House(NamedTuple):
         room_of: Room of each cell, uint8 ``GRID``.
         paints: Of the rooms' floors and walls: colour, pattern, and its tiles per m, float32
             ``(MAX_ROOMS, 2, 5)``.
-        light: Colour of the light, its direction along x and y, and how it fades with distance,
+        light: Colour of the light, its direction along x and y, and its decay with distance,
             float32 ``(6,)``.
         free: Whether the centre of an agent can be there, bool ``GRID``; one connected region.
         starts: Free cells in which episodes may begin, bool ``GRID``.
@@ -95,7 +95,7 @@ class House(NamedTuple):
 
 
 STANDARD = Size()
-"""Of houses of a split."""
+"""Size of a split's houses."""
 
 
 def make_house(split: str, index: int) -> House:
@@ -116,7 +116,7 @@ def make_house(split: str, index: int) -> House:
 
 
 def check_split(split: str) -> None:
-    """Refuse the name of a split that there is not."""
+    """Refuse an unknown split."""
     if split not in SPLITS:
         raise ConfigurationError(
             f"There is no split {split!r} of houses.{did_you_mean(split, SPLITS)} "
@@ -131,9 +131,9 @@ def build_house(
 
     Args:
         plan: Rooms, walls and doors.
-        things: Furniture and objects; the last are left out where there are too many.
+        things: Furniture and objects; the last ones are left out if there are too many.
         rng: Draws paints, light and points.
-        size: Of the arrays.
+        size: Size of the arrays.
     """
     primitives, colours = primitives_of(plan, things, size.num_primitives)
     solid, blocked = np.zeros(size.grid, bool), np.zeros(size.grid, bool)
@@ -209,7 +209,7 @@ def stamp(grid: np.ndarray, shape: Rectangle, margin: float, *, is_round: bool =
 
 
 def _rooms(plan: FloorPlan[Any], grid: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the room of each cell, and which cells are in one."""
+    """Return the room of each cell, and whether it is in one."""
     room_of, inside = np.zeros(grid, np.uint8), np.zeros(grid, bool)
     for number, room in enumerate(plan.rooms):
         here = room.covers(*centres(grid))
@@ -220,7 +220,7 @@ def _rooms(plan: FloorPlan[Any], grid: tuple[int, int]) -> tuple[np.ndarray, np.
 def largest_region(cells: np.ndarray) -> np.ndarray:
     """Return the largest set of cells that are connected by their sides, bool like ``cells``.
 
-    Runs of cells along a row are joined with those that they touch in the row below.
+    Runs of cells along a row are joined with touching ones in the row below.
     """
     edges = np.diff(np.pad(cells, ((0, 0), (1, 1))).astype(np.int8), axis=1)
     rows, starts = np.nonzero(edges == 1)
@@ -282,7 +282,7 @@ def _zones(
 
 
 def _in_sight(free: np.ndarray, solid: np.ndarray, x: float, y: float) -> np.ndarray:
-    """Return the free cells near an object from which no wall hides it, bool ``GRID``."""
+    """Return the free cells near an object without a wall in between, bool ``GRID``."""
     cells_x, cells_y = centres(free.shape)
     near = (cells_x - x) ** 2 + (cells_y - y) ** 2 <= OBJECT_RADIUS**2
     rows, columns = np.nonzero(free & near)

@@ -1,7 +1,7 @@
 """Houses on disk, so that they and their distances are computed once: 15 ms a house, read in 1 ms.
 
 An entry's folder is named by a digest of the code that makes houses, so that new code makes new
-houses. Ranks may share a folder: entries appear whole, and are the same whoever writes them.
+houses. Ranks may share a folder: entries appear whole, and are the same for every writer.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from envlab_navigation.house_files import HouseFiles
 logger = logging.getLogger(f"envlab.{__name__}")
 
 Arrays = dict[str, np.ndarray]
-"""A house as it is kept in memory: :class:`envlab_navigation.house.House` but for ``zones``, and
-``fields``, distances to every goal, int16 ``(NUM_GOALS, *GRID)``, in mm."""
+"""A house in memory: :class:`envlab_navigation.house.House` without ``zones``, and ``fields``,
+distances to every goal, int16 ``(NUM_GOALS, *GRID)``, in mm."""
 
 _MAKERS: tuple[ModuleType, ...] = (
     *(floor_plan, furnishing, furniture, geodesic_kernels, geodesics, house),
     *(house_file, layout, procthor, procthor_sizes),
 )
 _DAMAGE = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error)
-"""What reading a damaged entry raises."""
+"""Errors of reading a damaged entry."""
 
 
 class HouseCache:
-    """Makes houses, or reads them from a folder where they have been made before."""
+    """Makes houses, or reads earlier ones from a folder."""
 
     def __init__(self, folder: str | Path | None, files: Sequence[str] = ()) -> None:
         """Use a folder, which is made when the first house is written; None: none.
 
         Args:
             folder: The folder.
-            files: House files, or folders of them, whose houses there are in place of the splits'.
+            files: House files, or folders of them, whose houses replace the splits'.
 
         Raises:
             ConfigurationError: If one of the files makes no house.
@@ -66,10 +66,10 @@ class HouseCache:
         self._is_writable = True
 
     def load(self, split: str, index: int) -> Arrays:
-        """Return a house of a split, or that of a file.
+        """Return the house of a split or of a file.
 
-        A damaged entry is made anew, and a folder that cannot be written is not used; the log
-        tells both.
+        A damaged entry is made again, and a folder that cannot be written is not used; both are
+        logged.
 
         Raises:
             ConfigurationError: If there is no such house.
@@ -93,7 +93,7 @@ class HouseCache:
         return arrays
 
     def path(self, split: str, index: int) -> Path | None:
-        """Return where a house is kept; None where there is no folder."""
+        """Return the path of a house's entry; None without a folder."""
         if self._folder is None:
             return None
         if self.files is not None:
@@ -107,7 +107,7 @@ class HouseCache:
         temporary = temporary_name(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as file:  # not flushed: reading finds what a crash has lost
+            with temporary.open("wb") as file:  # not flushed: reading detects losses by a crash
                 np.savez(file, allow_pickle=False, **_packed(arrays))
             temporary.replace(path)
         except OSError as error:
@@ -124,7 +124,7 @@ class HouseCache:
 
 
 def _packed(arrays: Arrays) -> Arrays:
-    """Return a house with its distances only where there are some: a third of the size."""
+    """Return a house with distances only where they exist: a third of the size."""
     fields = arrays["fields"]
     here = np.asarray((fields < UNREACHABLE).any(axis=0))
     rest = {name: values for name, values in arrays.items() if name != "fields"}
@@ -142,7 +142,7 @@ def _read(path: Path) -> Arrays:
 
 @functools.cache
 def _recipe() -> str:
-    """Return a digest of all that a house depends on."""
+    """Return a digest of everything that a house depends on."""
     digest = hashlib.sha256(np.__version__.encode())
     for module in _MAKERS:
         digest.update(Path(str(module.__file__)).read_bytes())

@@ -1,4 +1,4 @@
-"""Houses of one's own: rooms, doors, walls and objects in a small YAML or JSON file.
+"""Users' own houses: rooms, doors, walls and objects in a small YAML or JSON file.
 
 docs/navigation.md has an example.
 """
@@ -32,12 +32,12 @@ from envlab_navigation.layout import Layout, Paint, Point, cut, edges_of, is_on,
 KINDS = (*FURNITURE, OTHER, *TARGETS)
 """Classes of objects."""
 MIN_DOOR_M = 0.6
-"""Width of a door through which an agent fits wherever the cells of the grid lie."""
+"""Width of a door through which an agent fits for any position of the grid."""
 _ON_WALL_M = 0.2
-"""How far from a wall a door may be put that is meant to be in it."""
+"""Largest distance between a door and its wall."""
 _FAR_M = 1000.0
 MOST = {"rooms": 200, "doors": 1000, "walls": 1000, "objects": 2000, "starts": 10_000}
-"""Entries of a file: several times what houses of ProcTHOR have. Each is compared with others."""
+"""Entries of a file: several times those of ProcTHOR's houses. Each is compared with others."""
 
 Place = Annotated[tuple[float, float], Range(at_least=-_FAR_M, at_most=_FAR_M)]
 """x and y, in m."""
@@ -51,13 +51,13 @@ class RoomCfg:
     """A room (``rooms``): walls stand on all of its sides."""
 
     name: str
-    """What messages call it."""
+    """Its name in messages."""
     corners: Places
     """Two opposite corners of a rectangle, or all corners one after the other; x and y in m."""
     floor_colour: Shades | None = None
     """Red, green and blue from 0 to 1; null: drawn at random."""
     wall_colour: Shades | None = None
-    """The same of its walls."""
+    """The same for its walls."""
 
     def outline(self) -> list[Point]:
         """Return all corners, one after the other."""
@@ -72,9 +72,9 @@ class DoorCfg:
     """An opening between two rooms (``doors``), with a lintel above."""
 
     at: Place
-    """Its middle, on a wall, in m."""
+    """Its centre, on a wall, in m."""
     width: PositiveFloat = DOOR_WIDTH
-    """In m."""
+    """Width in m."""
 
 
 @dataclass(kw_only=True)
@@ -94,7 +94,7 @@ class ObjectCfg:
     kind: str
     """Its class: furniture, a target, or ``Other``, a box."""
     at: Place
-    """Its middle, in m."""
+    """Its centre, in m."""
     turn: Literal[0, 90, 180, 270] = 0
     """Degrees to the left; at 0 its back is at larger y."""
     z: Annotated[float, Range(at_least=0, below=CEILING_HEIGHT)] | None = None
@@ -102,30 +102,30 @@ class ObjectCfg:
     size: Annotated[tuple[float, float, float], Range(above=0, at_most=_FAR_M)] | None = None
     """Width, depth and height before it is turned, in m; null: as in houses of a split."""
     colour: Shades | None = None
-    """Of all of it; null: as in houses of a split."""
+    """One colour for the whole thing; null: as in houses of a split."""
 
 
 @dataclass(kw_only=True)
 class HouseFile:
-    """What a file holds."""
+    """The contents of a file."""
 
     rooms: list[RoomCfg]
     doors: list[DoorCfg] = field(default_factory=list)
     walls: list[WallCfg] = field(default_factory=list)
     objects: list[ObjectCfg] = field(default_factory=list)
     starts: Places = field(default_factory=list)
-    """Where episodes begin, to the nearest 0.1 m; empty: anywhere."""
+    """Starts of episodes, to the nearest 0.1 m; empty: anywhere."""
 
 
 def parse_house(values: dict[str, Any], path: str) -> Layout:
     """Return the layout that a file of this format describes.
 
     Args:
-        values: What the file holds.
+        values: Contents of the file.
         path: The file, for messages.
 
     Raises:
-        ConfigurationError: For a wrong key or value, walls or rooms that overlap, a door that is in
+        ConfigurationError: For a wrong key or value, walls or rooms that overlap, a door in
             no wall, an object of no class, or an object or a start in no room.
     """
     for name, most in MOST.items():
@@ -186,7 +186,7 @@ def _sides(room: RoomCfg, where: str) -> list[Line]:
 
 
 def _check_rooms(file: HouseFile, rooms: list[Outline], path: str) -> None:
-    """Refuse rooms that share floor, by looking at points of a grid as fine as the house's."""
+    """Refuse rooms that share floor, by testing points of a grid as fine as the house's."""
     for (one, room), (other, second) in itertools.combinations(
         zip(file.rooms, rooms, strict=True), 2
     ):
@@ -198,7 +198,7 @@ def _check_rooms(file: HouseFile, rooms: list[Outline], path: str) -> None:
             for pick in (min, max)
         )
         if max(np.subtract(high, low)) > _FAR_M / 10:
-            continue  # too large a house, which is refused later
+            continue  # the house is too large and is refused later
         x = np.arange(low[0] + CELL / 2, high[0], CELL)[None, :]
         y = np.arange(low[1] + CELL / 2, high[1], CELL)[:, None]
         shared = (room.covers(x, y) & second.covers(x, y)).sum() * CELL**2
@@ -220,9 +220,9 @@ def _wall(wall: WallCfg, where: str) -> Line:
 
 
 def _joined(file: HouseFile, sides: list[list[Line]], walls: list[Line], path: str) -> list[Line]:
-    """Return the walls' lines, and refuse those that stand beside or in one another.
+    """Return the walls' lines, and refuse those next to or inside one another.
 
-    Sides of two rooms are one wall where they lie on one line.
+    Sides of two rooms on one line are one wall.
     """
     named = [
         (f"a wall of the room {room.name!r}", line)
@@ -309,7 +309,7 @@ def _thing(cfg: ObjectCfg, number: int, where: str) -> Thing:
         raise ConfigurationError(
             f"{where} is an {OTHER}, a box, which needs its size: [width, depth, height] in m."
         )
-    # Other objects of the file may change without a change to this one.
+    # A change to other objects of the file does not change this one.
     rng = np.random.Generator(np.random.Philox(key=[number, 0]))
     thing = box(cfg.colour) if cfg.kind == OTHER else draw_thing(cfg.kind, rng)
     return fitted(thing, cfg.size, cfg.colour)

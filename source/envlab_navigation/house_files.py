@@ -1,4 +1,4 @@
-"""House files: found, read within bounds, checked, and made into houses."""
+"""House files: search, reading within limits, checks, and construction of houses."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class HouseFiles:
 
     Attributes:
         paths: The files, those of a folder in the order of their names.
-        names: What the houses are called: the files' names without their endings, numbered where
-            several are alike.
-        size: Of the houses' arrays.
+        names: Names of the houses: the files' names without their endings, numbered if several are
+            alike.
+        size: Size of the houses' arrays.
         classes: Target classes that agents can get near in one of the houses.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Read and check all files, so that a run does not end in the middle for one of them.
+        """Read and check all files, so that none of them ends a run halfway.
 
         Args:
             names: Files, or folders of files.
@@ -64,7 +64,7 @@ class HouseFiles:
         if noted:
             logger.warning(
                 "%d of %d house files hold what houses here cannot have (%s: %s). "
-                "'envlab nav houses --file FILE' tells it of each.",
+                "'envlab nav houses --file FILE' lists them for each.",
                 *(len(noted), len(self.paths), noted[0].path, "; ".join(noted[0].notes)),
             )
 
@@ -72,7 +72,7 @@ class HouseFiles:
         return len(self.paths)
 
     def key(self, number: int) -> str:
-        """Return what the house of a file depends on, as the name of a file."""
+        """Return a digest of a file's house, as the name of a cache entry."""
         height, width = self.size.grid
         counts = self.size.num_walls, self.size.num_primitives, self.size.num_rooms
         size = "_".join(map(str, (height, width, *counts)))
@@ -94,7 +94,7 @@ class HouseFiles:
 
 
 def read_layout(path: Path) -> Layout:
-    """Return what a file says, in the format of envlab or of ProcTHOR.
+    """Return the layout of a file, in the format of envlab or of ProcTHOR.
 
     Raises:
         ConfigurationError: If it cannot be read, or makes no house.
@@ -114,10 +114,10 @@ def read_layout(path: Path) -> Layout:
 
 
 def check_layout(layout: Layout) -> House:
-    """Return the house of a layout in a size of its own; of one's own files, without flaws.
+    """Return the house of a layout in its own size; users' own files must be without flaws.
 
     Raises:
-        ConfigurationError: If nobody can get into a room, or be where episodes begin.
+        ConfigurationError: If a room or a start of episodes is not reachable.
     """
     house = layout.build(np.random.default_rng(0), layout.size())
     walled_in = layout.unreachable(house)
@@ -155,7 +155,7 @@ def _digest(path: Path) -> str:
 
 
 def _generator(path: Path) -> np.random.Generator:
-    """Return what draws the things that a file leaves open: the same for the same text."""
+    """Return the generator of values that a file leaves open: the same for the same text."""
     key = np.frombuffer(bytes.fromhex(_digest(path))[:16], np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
 

@@ -1,9 +1,9 @@
-"""The houses in memory: one in each slot, and others that take their turns.
+"""The houses in memory: one in each slot, with rotation.
 
-A house is 0.5 MB, so 10,000 of them would be 5 GB. Where there are more houses than slots, each
-slot moves on to another house after a while. Which house is where depends on the number of steps
-alone, so that it is the same on every rank and after a resume; and no episode sees its house go,
-because none begins in a slot whose turn ends before it would.
+A house is 0.5 MB, so 10,000 of them would be 5 GB. If there are more houses than slots, each slot
+switches to another house after a while. The houses in memory depend on the number of steps alone,
+so that they are the same on every rank and after a resume. No episode loses its house, because
+none begins in a slot whose turn ends before it would.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class HouseSet:
 
     Attributes:
         arrays: :data:`.house_cache.Arrays`, ``(num_slots, ...)``, at fixed addresses.
-        numbers: What :meth:`number_of` returns, int64 ``(num_slots,)``.
+        numbers: Results of :meth:`number_of`, int64 ``(num_slots,)``.
         offers: Goals that have a place to start from, bool ``(num_slots, NUM_GOALS)``.
         open_slots: The slots in which episodes may begin, int32 ``(num_slots,)``, of which the
-            first ``num_open`` count.
-        num_open: How many these are.
+            first ``num_open`` are valid.
+        num_open: Number of these.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class HouseSet:
             goals: Goals that episodes may have.
             start_range_m: Least and largest distance between a start and its goal.
             max_episode_length: In steps.
-            device: Of the tensors.
+            device: Device of the tensors.
 
         Raises:
             ConfigurationError: If there are no such houses, or no episode can begin in them.
@@ -79,7 +79,7 @@ class HouseSet:
         return self.num_houses > self.num_slots
 
     def number_of(self, slot: int) -> int:
-        """Return the index, in its split or among the files, of the house in a slot."""
+        """Return the index of a slot's house, in its split or among the files."""
         return self.cfg.first_house + self._held[slot]
 
     def name_of(self, slot: int) -> str:
@@ -89,14 +89,14 @@ class HouseSet:
         return f"{self.cfg.split}_{number}" if files is None else files.names[number]
 
     def set_clock(self, steps: int) -> None:
-        """Load what is in the slots after so many steps."""
+        """Load the houses of the slots after a number of steps."""
         turns = steps // self.cfg.rotate_every if self.rotates else 0
         for slot in range(self.num_slots):
             self._put(slot, self._house_at(slot, turns))
         self._open(steps)
 
     def advance(self, steps: int) -> None:
-        """Move on to the next step, before which ``steps - 1`` were made."""
+        """Advance to the next step, before which ``steps - 1`` were made."""
         if not self.rotates:
             return
         period = self.cfg.rotate_every
@@ -112,18 +112,18 @@ class HouseSet:
         self._loader.shutdown(cancel_futures=True)
 
     def _house_at(self, slot: int, turns: int) -> int:
-        """Return the house in a slot after so many turns, of which each moves one slot on."""
+        """Return a slot's house after a number of turns; each turn changes one slot."""
         rounds = (turns - slot + self.num_slots - 1) // self.num_slots
         return (slot + rounds * self.num_slots) % self.num_houses
 
     def _open(self, steps: int) -> None:
-        """Let episodes begin where they end before the slot's turn does, and load what is next."""
+        """Open the slots in which episodes end before the slot's turn; load the next house."""
         slots = np.arange(self.num_slots)
         is_open = self._offers.any(axis=1)
         if self.rotates:
             period = self.cfg.rotate_every
             next_turn = steps // period + 1
-            wait = (slots - (next_turn - 1)) % self.num_slots  # turns of other slots before
+            wait = (slots - (next_turn - 1)) % self.num_slots  # earlier turns of other slots
             is_open &= (next_turn + wait) * period > steps + self._episode_length
             house = self._house_at((next_turn - 1) % self.num_slots, next_turn)
             if house not in self._coming:
@@ -174,13 +174,13 @@ class HouseSet:
 
     def _copy(self, tensor: torch.Tensor, values: np.ndarray) -> None:
         source = torch.from_numpy(values)
-        if self.device.type == "cuda":  # only pinned memory is copied without waiting
+        if self.device.type == "cuda":  # only pinned memory is copied asynchronously
             source = source.pin_memory()
         tensor.copy_(source, non_blocking=True)
 
 
 def _num_houses(cfg: HousesCfg, cache: HouseCache) -> int:
-    """Return how many houses there are.
+    """Return the number of houses.
 
     Raises:
         ConfigurationError: If the first one lies beyond the last file.
@@ -196,10 +196,10 @@ def _num_houses(cfg: HousesCfg, cache: HouseCache) -> int:
 
 
 def _check_targets(goals: list[int], cache: HouseCache) -> None:
-    """Refuse classes that were chosen as targets and that no file has.
+    """Refuse chosen target classes that no file has.
 
     Raises:
-        ConfigurationError: With those that there are.
+        ConfigurationError: With the existing classes.
     """
     chosen = [TARGETS[goal] for goal in goals if goal < len(TARGETS)]
     if cache.files is None or len(chosen) == len(TARGETS):

@@ -1,4 +1,4 @@
-"""What a file says of a house, and the house that it makes."""
+"""The layout of a house in a file, and the house built from it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from envlab_navigation.house import CELL, MAX_CELLS, House, Size, build_house, c
 
 Point = tuple[float, float]
 MOST_ROOMS, MOST_PARTS = 200, 2000
-"""Of a file: a camera looks at each part of each thing in every column of a picture."""
+"""Limits of a file: a camera tests each part of each thing in every column of a picture."""
 _EPSILON = 1e-3
 
 
 class Paint(NamedTuple):
-    """Colours of a room, where a file gives them."""
+    """Colours of a room, if a file gives them."""
 
     floor: Colour | None = None
     walls: Colour | None = None
@@ -33,21 +33,21 @@ class Layout(NamedTuple):
 
     path: str
     names: list[str]
-    """Of the rooms."""
+    """Names of the rooms."""
     plan: FloorPlan[Outline]
     things: list[Placed]
     paints: list[Paint]
-    """Of the rooms."""
+    """Paints of the rooms."""
     starts: list[Point]
-    """Where episodes begin; empty: anywhere."""
+    """Starts of episodes; empty: anywhere."""
     notes: list[str]
-    """What the file holds and the house cannot."""
+    """Contents of the file that the house lacks."""
     is_imported: bool = False
-    """Whether it was made for another simulator, and need not be without flaws here."""
+    """Whether it was made for another simulator, and may have flaws here."""
 
     @property
     def shift(self) -> Point:
-        """What is added to the file's coordinates, so that all of the house's are positive."""
+        """Offset of the file's coordinates, so that all of the house's are positive."""
         corners = [corner for room in self.plan.rooms for corner in room.corners]
         return MARGIN - min(x for x, _ in corners), MARGIN - min(y for _, y in corners)
 
@@ -55,7 +55,7 @@ class Layout(NamedTuple):
         """Return how large the house's arrays are.
 
         Raises:
-            ConfigurationError: If it has more of something than there can be.
+            ConfigurationError: If it exceeds a limit.
         """
         corners = [corner for room in self.plan.rooms for corner in room.corners]
         spans = [max(values) - min(values) for values in zip(*corners, strict=True)]
@@ -78,10 +78,10 @@ class Layout(NamedTuple):
         return Size((rows, columns), len(self.plan.walls), max(num_parts, 1), len(self.plan.rooms))
 
     def build(self, rng: np.random.Generator, size: Size) -> House:
-        """Return the house; ``rng`` draws what the file leaves open.
+        """Return the house; ``rng`` draws values that the file leaves open.
 
         Raises:
-            ConfigurationError: If nobody can be where episodes are to begin.
+            ConfigurationError: If a start of episodes is not reachable.
         """
         layout = self._shifted()
         house = build_house(layout.plan, layout.things, rng, size)
@@ -108,7 +108,7 @@ class Layout(NamedTuple):
         return house._replace(starts=starts)
 
     def unreachable(self, house: House) -> list[str]:
-        """Return the names of the rooms that nobody can get into."""
+        """Return the names of the rooms that cannot be reached."""
         rooms, grid = self._shifted().plan.rooms, centres(house.free.shape)
         return [
             name
@@ -117,7 +117,7 @@ class Layout(NamedTuple):
         ]
 
     def unseen(self, house: House) -> list[str]:
-        """Return the target classes that it has, but that nobody can come near."""
+        """Return its target classes that cannot be reached."""
         numbers = sorted({CLASSES.index(thing.thing.name) - FIRST_TARGET for thing in self.things})
         return [
             CLASSES[FIRST_TARGET + number]
@@ -158,7 +158,7 @@ def edges_of(corners: Sequence[Point]) -> list[Line]:
 
 
 def join(lines: Iterable[Line]) -> list[Line]:
-    """Return lines in which those that overlap or touch, one behind the other, are one."""
+    """Return lines, with collinear ones that overlap or touch merged."""
     pieces: dict[tuple[int, float], list[Line]] = {}
     for line in sorted(lines, key=lambda line: line.low):
         same = pieces.setdefault((line.axis, round(line.at, 3)), [])
@@ -170,7 +170,7 @@ def join(lines: Iterable[Line]) -> list[Line]:
 
 
 def cut(lines: Iterable[Line], gaps: Sequence[Line]) -> list[Line]:
-    """Return what gaps on the same lines leave of lines."""
+    """Return lines without gaps on the same lines."""
     rest = []
     for line in lines:
         low = line.low
@@ -185,7 +185,7 @@ def cut(lines: Iterable[Line], gaps: Sequence[Line]) -> list[Line]:
 
 
 def is_on(one: Line, other: Line) -> bool:
-    """Return whether two lines are pieces of one."""
+    """Return whether two lines lie on a common line."""
     return one.axis == other.axis and abs(one.at - other.at) <= _EPSILON
 
 
@@ -196,10 +196,10 @@ def make_plan(
 
     Args:
         rooms: The rooms.
-        lines: Where walls stand, the openings of doors included.
+        lines: Lines of walls, including the openings of doors.
         doors: Openings in them.
     """
-    half = WALL_HALF - _EPSILON  # so that walls meet in corners, and no two sides share a plane
+    half = WALL_HALF - _EPSILON  # walls meet in corners, and no two sides share a plane
     long = [line._replace(low=line.low - half, high=line.high + half) for line in join(lines)]
     walls, openings = ([stretch(*line) for line in some] for some in (cut(long, doors), doors))
     return FloorPlan(rooms, walls, openings)

@@ -2,11 +2,11 @@
 
 Success and SPL are those of Anderson et al., "On Evaluation of Embodied Navigation Agents" (2018),
 soft SPL that of Datta et al., "Integrating Egocentric Localization for More Realistic Point-Goal
-Navigation Agents" (2020): see :meth:`NavEnv._measures`. The shortest way of ours ends where success
-begins, at the zone of arrival; AllenAct's ends at the point itself, so that its SPL is higher.
+Navigation Agents" (2020): see :meth:`NavEnv._measures`. Our shortest path ends at the zone of
+arrival, where success begins; AllenAct's ends at the point itself, so that its SPL is higher.
 
-Episodes in one house are not independent, so intervals are those of a bootstrap over houses (Field
-and Welsh, "Bootstrapping Clustered Data", 2007).
+Episodes in one house are not independent, so intervals are from a bootstrap over houses (Field and
+Welsh, "Bootstrapping Clustered Data", 2007).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from envlab_navigation.furniture import TARGETS
 
 MEASURES = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions", "steps")
 ENDS = ("success", "failed_end", "time_out", "non_finite")
-"""Why episodes end: an ``End`` at the goal or elsewhere, the limit of steps, a state that is not
+"""Ends of episodes: an ``End`` at the goal or elsewhere, the limit of steps, a state that is not
 finite."""
 BANDS_M = (0.0, 3.0, 6.0, 10.0)
 """Lower ends of the bands of the distance between start and goal."""
 DETOUR = 1.1
-"""From how many times the straight line on a shortest way counts as a detour, as in Habitat's data
-sets, which keep few starts below it ("Habitat: A Platform for Embodied AI Research", 2019)."""
+"""Ratio of the shortest path to the straight line from which on it is a detour, as in Habitat's
+data sets, which keep few starts below it ("Habitat: A Platform for Embodied AI Research", 2019)."""
 RESAMPLES = 1000
-"""Of the bootstrap (Efron, "Bootstrap Methods: Another Look at the Jackknife", 1979)."""
+"""Resamples of the bootstrap (Efron, "Bootstrap Methods: Another Look at the Jackknife", 1979)."""
 
 Interval = tuple[float, float, float]
 """A mean, and the ends of its 95 % interval."""
@@ -42,9 +42,9 @@ def summarise(episodes: Mapping[str, np.ndarray], seed: int = 0) -> Summary:
     """Return means with intervals of all episodes, of each class, and of each band of distance.
 
     Args:
-        episodes: What ``info["episodes"]`` of :class:`NavEnv` holds, ``(num_episodes,)`` each;
+        episodes: ``info["episodes"]`` of :class:`NavEnv`, ``(num_episodes,)`` each;
             without ``house``, all count as independent.
-        seed: Of the bootstrap.
+        seed: Seed of the bootstrap.
     """
     rng = np.random.default_rng(seed)
     houses = episodes.get("house", np.arange(len(episodes["goal"])))
@@ -58,7 +58,7 @@ def summarise(episodes: Mapping[str, np.ndarray], seed: int = 0) -> Summary:
 
 
 def table(summary: Summary) -> str:
-    """Return a summary for a person."""
+    """Return a summary as readable text."""
     rows = [
         [
             name,
@@ -75,7 +75,7 @@ def table(summary: Summary) -> str:
 
 
 def _groups(episodes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return which episodes belong to a group, by its name, bool ``(num_episodes,)``."""
+    """Return masks of the episodes in each group, by its name, bool ``(num_episodes,)``."""
     goal, distance = episodes["goal"], episodes["start_distance"]
     groups = {"all": np.ones(len(goal), bool)}
     groups |= {name: goal == number for number, name in enumerate(TARGETS)}
@@ -98,7 +98,7 @@ def _interval(values: np.ndarray, houses: np.ndarray, rng: np.random.Generator) 
 
 
 def _shares(ends: np.ndarray) -> dict[str, float]:
-    """Return the shares of the reasons for which some episodes ended."""
+    """Return the shares of the reasons for episodes' ends."""
     return {
         name: float((ends == number).mean())
         for number, name in enumerate(ENDS)

@@ -25,9 +25,9 @@ ACTIONS: tuple[Action, ...] = (
     *("MoveAhead", "RotateLeft", "RotateRight"),
     *("LookUp", "LookDown", "End"),
 )
-"""What an agent can do, by the names of AI2-THOR; ``End`` says that it has arrived."""
+"""Actions of an agent, by AI2-THOR's names; ``End`` declares that it has arrived."""
 Pixels = Annotated[int, Range(above=0, at_most=4096)]
-"""Of an image from one side to the other."""
+"""Width or height of an image."""
 
 
 @dataclass(kw_only=True)
@@ -41,12 +41,12 @@ class CameraCfg:
     hfov_deg: Annotated[float, Range(above=0, below=180)] = 79.0
     """Horizontal field of view; 79° as in RoboTHOR's and Habitat's ObjectNav challenges."""
     mount_m: Annotated[float, Range(above=0, below=CEILING_HEIGHT)] = 0.88
-    """Height above the floor; that of Habitat's ObjectNav challenge."""
+    """Height above the floor; the value of Habitat's ObjectNav challenge."""
     headings_deg: list[float] = field(default_factory=lambda: [0.0])
-    """Directions of the cameras, to the left of straight ahead: one camera for each, whose images
+    """Directions of the cameras, to the left of straight ahead: one camera each, whose images
     follow one another in the channels."""
     pitch: Literal["shift", "tilt"] = "shift"
-    """What looking up or down does: ``shift`` moves the image plane, as an architect's camera does,
+    """Effect of looking up or down: ``shift`` moves the image plane, as an architect's camera does,
     so that upright edges stay upright; ``tilt`` turns the camera, which takes 25 times as long on a
     CPU."""
 
@@ -64,7 +64,7 @@ class CameraCfg:
 
 @dataclass(kw_only=True)
 class HousesCfg:
-    """Which houses there are (``env.houses.*``)."""
+    """The choice of houses (``env.houses.*``)."""
 
     split: str = "train"
     """``train``, ``val`` or ``test``."""
@@ -73,20 +73,20 @@ class HousesCfg:
     first_house: NonNegativeInt = 0
     """Index of the first house in its split, or among the files."""
     num_houses: PositiveInt = 1000
-    """Houses from there on; of files, at most those that there are."""
+    """Number of houses from there on; at most the number of files."""
     num_slots: PositiveInt = 128
     """Houses in memory at a time, of 0.5 MB each."""
     rotate_every: PositiveInt = 50
-    """Steps after which one slot goes on to the next house, where there are more houses than
+    """Steps after which one slot switches to the next house, if there are more houses than
     slots."""
     cache_dir: str | None = "~/.cache/envlab/houses"
-    """Where houses are kept on disk, of 0.2 MB each; null: nowhere."""
+    """Folder of houses on disk, of 0.2 MB each; null: none."""
 
     def check_values(self, path: str) -> None:
-        """Refuse a split or houses that there are not.
+        """Refuse a split or houses that do not exist.
 
         Raises:
-            ConfigurationError: With what there is.
+            ConfigurationError: With the existing ones.
         """
         check_split(self.split)
         if self.first_house + self.num_houses > HOUSES_PER_SPLIT:
@@ -97,7 +97,7 @@ class HousesCfg:
 
     @property
     def source(self) -> str:
-        """Where the houses come from, for messages."""
+        """Source of the houses, for messages."""
         return f"houses of {self.split}" if not self.files else f"houses of {', '.join(self.files)}"
 
     def check_turns(self, max_episode_length: int, num_houses: int) -> None:
@@ -105,10 +105,10 @@ class HousesCfg:
 
         Args:
             max_episode_length: In steps.
-            num_houses: Houses that there are.
+            num_houses: Number of houses.
 
         Raises:
-            ConfigurationError: With the number that is needed.
+            ConfigurationError: With the required number.
         """
         needed = max_episode_length // self.rotate_every + 2
         if num_houses > self.num_slots and self.num_slots < needed:
@@ -121,17 +121,17 @@ class HousesCfg:
 
 @dataclass(kw_only=True)
 class ThorCfg:
-    """AI2-THOR, where it is the backend (``env.thor.*``)."""
+    """AI2-THOR, if it is the backend (``env.thor.*``)."""
 
     world: Literal["RoboTHOR", "iTHOR"] = "RoboTHOR"
-    """Whose scenes; ``env.houses.split`` says which of them."""
+    """Set of scenes; ``env.houses.split`` selects among them."""
     num_workers: NonNegativeInt = 4
     """Processes, which share the environments; 0: this one. Each environment has a controller of
     its own."""
     controller_timeout_s: PositiveFloat = 60.0
-    """How long a controller may take for anything before another is started in its place."""
+    """Longest time of a controller's action before the controller is replaced."""
     worker_timeout_s: PositiveFloat = 1200.0
-    """How long a process may take for a step of its environments, restarts included."""
+    """Longest time of a process's step of its environments, including restarts."""
 
 
 @dataclass(kw_only=True)
@@ -144,13 +144,13 @@ class NavSceneCfg:
 
 @dataclass(kw_only=True)
 class NavRewardsCfg:
-    """What an agent earns (``env.rewards.*``); the defaults are AllenAct's for ObjectNav."""
+    """Rewards (``env.rewards.*``); the defaults are AllenAct's for ObjectNav."""
 
     step: float = -0.01
-    """In every step."""
+    """Reward of every step."""
     progress: float = 1.0
-    """For each metre that the goal comes nearer, by the geodesic distance; not more in a step than
-    the agent has moved."""
+    """For each metre that the geodesic distance to the goal shrinks; per step at most for the
+    distance that the agent has moved."""
     success: float = 10.0
     """For an ``End`` where the goal is reached."""
     failed_end: float = 0.0
@@ -159,15 +159,15 @@ class NavRewardsCfg:
 
 @dataclass(kw_only=True)
 class AugmentationCfg:
-    """Random changes of what agents see (``env.augmentation.*``); 0 everywhere is off.
+    """Random changes of images (``env.augmentation.*``); 0 everywhere is off.
 
-    Colours change anew in each picture, in the ranges of torchvision's ``ColorJitter``, which
+    Colours change in each picture, in the ranges of torchvision's ``ColorJitter``, which
     RobustNav, built on AllenAct, has with 0.4 for all four. Mirrored episodes are AllenAct's
     ``allow_flipping``, which has a share of 0.5.
     """
 
     brightness: UnitInterval = 0.0
-    """Pictures are multiplied by a factor up to so much above or below 1."""
+    """Pictures are multiplied by a factor of up to this much above or below 1."""
     contrast: UnitInterval = 0.0
     """The same for differences from a picture's mean."""
     saturation: UnitInterval = 0.0
@@ -177,12 +177,12 @@ class AugmentationCfg:
     noise: UnitInterval = 0.0
     """Standard deviation of the noise of a pixel, as a part of the largest value."""
     mirror: UnitInterval = 0.0
-    """Share of the episodes that happen in the mirror: with left and right exchanged in images,
-    actions and ``policy``, so that what is learned there is true."""
+    """Share of the episodes that are mirrored: with left and right exchanged in images,
+    actions and ``policy``, so that they are consistent."""
 
     @property
     def changes_colours(self) -> bool:
-        """Whether pictures change."""
+        """Whether colours change."""
         changes = (self.brightness, self.contrast, self.saturation, self.hue, self.noise)
         return any(change > 0.0 for change in changes)
 
@@ -192,25 +192,25 @@ class NavEnvCfg:
     """Configuration of a :class:`envlab_navigation.nav_env.NavEnv` (``env.*``)."""
 
     TEST_SPLIT: ClassVar[dict[str, Any]] = {"houses": {"split": "test"}}
-    """Changes that lead to the episodes of which final results are reported."""
+    """Changes that select the episodes for final results."""
     SMALLEST: ClassVar[dict[str, Any]] = {
         "houses": {"num_houses": 1, "first_house": 0, "cache_dir": None}
     }
-    """Changes that lead to the least that uses all kernels."""
+    """Changes that select the smallest environment that uses all kernels."""
     backend: Literal["houses", "ai2thor"] = "houses"
-    """Where agents are: in houses of envlab, or in AI2-THOR's scenes; see docs/navigation.md."""
+    """World of the agents: houses of envlab, or AI2-THOR's scenes; see docs/navigation.md."""
     goal: Literal["point", "object"] = "point"
-    """What to find: a place that is given relative to the agent, or any object of a class."""
+    """The goal: a point given relative to the agent, or any object of a class."""
     targets: list[str] = field(default_factory=lambda: list(TARGETS))
     """Classes to find, of objects as goals."""
     images: list[ImageKind] = field(default_factory=lambda: ["depth"])
-    """What of the camera's images is observed, each as a group of its own."""
+    """Kinds of images that are observed, each as its own group."""
     gps_compass: bool = True
-    """Whether ``policy`` says where the agent is relative to its start."""
+    """Whether ``policy`` has the agent's position relative to its start."""
     actions: list[Action] = field(
         default_factory=lambda: ["MoveAhead", "RotateLeft", "RotateRight", "End"]
     )
-    """What the agent can do; actions are numbers in this list."""
+    """Available actions; an action is an index of this list."""
     max_episode_length: PositiveInt = 500
     """Time limit of an episode, in steps."""
     is_finite_horizon: bool = False
@@ -222,26 +222,26 @@ class NavEnvCfg:
     turn_deg: Annotated[float, Range(above=0, at_most=180)] = 30.0
     """Angle of ``RotateLeft`` and ``RotateRight``; starts look in multiples of it."""
     look_deg: Annotated[float, Range(above=0, below=60)] = 30.0
-    """Angle of ``LookUp`` and ``LookDown``, of which one from level is possible."""
+    """Angle of ``LookUp`` and ``LookDown``, possible once from level."""
     slides: bool = True
-    """Whether an agent slides along what is in its way; else it stays where it meets it."""
+    """Whether an agent slides along obstacles; else it stops at them."""
     success_tolerance_m: PositiveFloat = 0.1
-    """How near the zone of arrival an ``End`` succeeds: 1.0 m around objects, 0.26 m around
-    points."""
+    """Largest distance of a successful ``End`` to the zone of arrival: 1.0 m around objects, 0.26 m
+    around points."""
     min_goal_pixels: NonNegativeInt = 2
     """Pixels of the goal that an agent must see for an ``End`` to succeed, of objects as goals."""
     seed: int | None = None
     """Base seed of the environments' random streams; null: the agent's."""
     rewards: NavRewardsCfg = field(default_factory=NavRewardsCfg)
-    """What an agent earns."""
+    """Rewards."""
     camera: CameraCfg = field(default_factory=CameraCfg)
-    """What it sees with."""
+    """Cameras."""
     augmentation: AugmentationCfg = field(default_factory=AugmentationCfg)
-    """What of it changes at random."""
+    """Random changes of images."""
     houses: HousesCfg = field(default_factory=HousesCfg)
-    """Where it is."""
+    """Houses."""
     thor: ThorCfg = field(default_factory=ThorCfg)
-    """AI2-THOR, where it is the backend."""
+    """AI2-THOR, if it is the backend."""
     scene: NavSceneCfg = field(default_factory=NavSceneCfg)
     """Number of environments."""
     nan_guard: NanGuardCfg = field(default_factory=NanGuardCfg)
@@ -249,7 +249,7 @@ class NavEnvCfg:
 
     @property
     def action_space(self) -> DiscreteCfg:
-        """What actions choose among."""
+        """The space of actions."""
         return DiscreteCfg(num_options=len(self.actions))
 
     @property
@@ -258,10 +258,10 @@ class NavEnvCfg:
         return "LookUp" in self.actions or "LookDown" in self.actions
 
     def check_values(self, path: str) -> None:
-        """Refuse goals and actions that there are not.
+        """Refuse unknown goals and actions.
 
         Raises:
-            ConfigurationError: With the nearest name, or what is missing.
+            ConfigurationError: With the nearest name, or the missing one.
         """
         for name in self.targets:
             if name not in TARGETS:
@@ -287,5 +287,5 @@ class NavEnvCfg:
                 f"{path}.start_range_m is {[nearest, farthest]}, but must be two distances, the "
                 "smaller first."
             )
-        if not self.houses.files:  # how many those are is known when they are read
+        if not self.houses.files:  # their number is known once they are read
             self.houses.check_turns(self.max_episode_length, self.houses.num_houses)

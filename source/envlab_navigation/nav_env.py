@@ -43,35 +43,35 @@ X, Y, HEIGHT, YAW, TAN_PITCH = range(5)
 
 
 class NavEnv(BatchedEnv):
-    """Agents that look for a point or an object, each in a house of its own choice.
+    """Agents that look for a point or an object, each in its own randomly chosen house.
 
-    Observed are the groups ``policy``, float32 ``(num_envs, dim)``, see :meth:`policy_names`, and
+    Observations have the groups ``policy``, float32 ``(num_envs, dim)`` (:meth:`policy_names`), and
     an image group ``(num_envs, height, width, channels)`` for each of ``cfg.images``: ``depth`` is
     float32, in m, the others are uint8.
 
     ``info["episodes"]`` holds the measures of the episodes that ended, ``(num_envs,)`` each, valid
-    in the rows of ``info["_final_obs"]``; see :meth:`_measures`. ``end`` is why an episode ended, a
+    in the rows of ``info["_final_obs"]``; see :meth:`_measures`. ``end`` is the reason, a
     number in ``ENDS``.
 
     Attributes:
         houses: The houses in memory.
         agents: The agents; ``slot``, ``goal``, ``pose``, ``start``, ``distance``,
             ``start_distance``, ``travelled`` and ``collisions`` are their tensors.
-        camera: What agents see with.
+        camera: The agents' cameras.
         ended_episodes: ``info["episodes"]`` of the last step in which episodes ended.
     """
 
     cfg: NavEnvCfg
     measures: EpisodeMeasures | None = metrics
     _clock: int
-    """Steps since the last seed, on which it depends what houses are in memory."""
+    """Steps since the last seed, which determine the houses in memory."""
     _images: Pictures
     ended_episodes: dict[str, torch.Tensor] | None = None
     _view: EpisodeView | None = None
 
     @property
     def place(self) -> str:  # type: ignore[override]
-        """Which houses these are."""
+        """Description of the houses."""
         return self.cfg.houses.source
 
     @property
@@ -84,11 +84,11 @@ class NavEnv(BatchedEnv):
         return self.cfg.max_episode_length
 
     def policy_names(self) -> list[str]:
-        """Return what the columns of the group ``policy`` are.
+        """Return the names of the columns of the group ``policy``.
 
         A point as the goal is given by its distance in m and its direction from straight ahead, as
         Habitat's ``pointgoal_with_gps_compass``; an object by 1 in the column of its class.
-        Positions are relative to the start, x to where the agent looked.
+        Positions are relative to the start, with x along the agent's view there.
         """
         point = ["goal_distance", "goal_direction_cos", "goal_direction_sin"]
         names = point if self.cfg.goal == "point" else [f"goal_is_{name}" for name in TARGETS]
@@ -97,7 +97,7 @@ class NavEnv(BatchedEnv):
         return [*names, "tan_pitch"] if self.cfg.looks else names
 
     def reset(self, **kwargs: Any) -> tuple[Observations, dict[str, Any]]:  # type: ignore[override]
-        # What was handed out keeps its rows.
+        # Returned tensors must keep their rows.
         images = self.camera.new_images()
         for kind, values in self._images.items():
             images[kind].copy_(values)
@@ -113,9 +113,9 @@ class NavEnv(BatchedEnv):
         return obs, reward, terminated, truncated, info
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
-        """Return what agent 0 sees beside its way on a map.
+        """Return agent 0's view next to its path on a map.
 
-        It is uint8 ``(height, width, 3)``; None where no ``render_mode`` was asked for.
+        It is uint8 ``(height, width, 3)``; None without a ``render_mode``.
         """
         if self.render_mode is None:
             return None
@@ -140,7 +140,7 @@ class NavEnv(BatchedEnv):
         return self._view.show(house, self.pose[0].cpu().numpy(), goal, lines)
 
     def goal_points(self) -> torch.Tensor:
-        """Return where the goals are, in m, ``(num_envs, 2)``; of objects, meaningless."""
+        """Return where the goals are, in m, ``(num_envs, 2)``; meaningless for objects."""
         number = (self.goal.long() - len(TARGETS)).clamp(min=0)
         return self.houses.arrays["points"][self.slot.long(), number]
 
@@ -190,7 +190,7 @@ class NavEnv(BatchedEnv):
         self.houses.close()
         self.camera.close()
 
-    # What BatchedEnv asks for -------------------------------------------------------------------
+    # The interface of BatchedEnv----------------------------------------------------------------
 
     def _build(self) -> None:
         cfg = self.cfg
@@ -255,7 +255,7 @@ class NavEnv(BatchedEnv):
         self._clock += 1
         self.houses.advance(self._clock)
         self.agents.act(actions[:, 0])
-        # On a CPU a look at them takes no time.
+        # On a CPU reading them takes no time.
         if self.device.type != "cpu" or self.agents.failed.numpy().any():
             self._failures.add(self.agents.failed)
         self._images = self.camera.new_images()
@@ -310,7 +310,7 @@ class NavEnv(BatchedEnv):
         return log
 
     def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
-        """Begin episodes: a house, a goal that it has, and a start at a distance in the range."""
+        """Begin episodes: a house, one of its goals, and a start at a distance in the range."""
         draws = self.random.stream("episode").uniform(0.0, 1.0, 4, mask)
         self.agents.begin(mask, draws, self.random.stream("start").bits(1)[:, 0])
         self._clear_lengths(mask)
@@ -328,20 +328,20 @@ class NavEnv(BatchedEnv):
     # --------------------------------------------------------------------------------------------
 
     def _on_torch_stream(self) -> contextlib.AbstractContextManager[Any]:
-        """Return what lets kernels follow torch's own on a GPU, where Warp has its own stream."""
+        """Return a context in which Warp's kernels run on torch's stream on a GPU."""
         if self.device.type == "cpu":
             return contextlib.nullcontext()
         stream = torch.cuda.current_stream(self.device)
         return wp.ScopedStream(wp.stream_from_torch(stream))  # type: ignore[no-any-return]
 
     def _look(self, mask: torch.Tensor) -> None:
-        """Draw what the agents of ``mask`` see now."""
+        """Draw the current views of the agents of ``mask``."""
         if self._augmentation is not None:
             self._augmentation.draw(self.random.stream("augmentation").bits(1)[:, 0], mask)
         self._draw(mask)
 
     def _draw(self, mask: torch.Tensor) -> None:
-        if self.cfg.images or self.cfg.goal == "object":  # else nobody looks
+        if self.cfg.images or self.cfg.goal == "object":  # else nothing reads them
             self.camera.draw(self._images, mask)
         if self._augmentation is not None:
             self._augmentation.apply(self._images["rgb"], mask)
@@ -349,7 +349,7 @@ class NavEnv(BatchedEnv):
     def _measures(self) -> dict[str, torch.Tensor]:
         """Return the measures of episodes as they would be if they ended now, ``(num_envs,)`` each.
 
-        ``house`` is which house it was in, and ``detour`` is :meth:`_detour`. SPL is Anderson et
+        ``house`` is the number of its house, and ``detour`` is :meth:`_detour`. SPL is Anderson et
         al., "On Evaluation of Embodied Navigation Agents" (2018); soft SPL, Datta et al.,
         "Integrating Egocentric Localization for More Realistic Point-Goal Navigation Agents"
         (2020).
@@ -372,7 +372,7 @@ class NavEnv(BatchedEnv):
         }
 
     def _detour(self) -> torch.Tensor:
-        """Return how many times the straight line the shortest way to a point is; 1 for objects."""
+        """Return the shortest path to a point over the straight line; 1 for objects."""
         if self.cfg.goal == "object":
             return torch.ones_like(self.start_distance)
         straight = torch.linalg.vector_norm(self.goal_points() - self.start[:, :2], dim=1)

@@ -1,7 +1,7 @@
 """Warp kernels that give pixels their colours and labels: textures, paints and light.
 
-What a pixel shows was drawn by :mod:`envlab_navigation.camera_kernels`. Colours are those of a matt
-surface: its paint, its pattern, and a light of the house that weakens with the distance.
+:mod:`envlab_navigation.camera_kernels` drew each pixel's surface. Colours are those of a matt
+surface: its paint, its pattern, and the house's light, which weakens with distance.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TILES, PLANKS = wp.constant(0.0), wp.constant(1.0)
 
 @wp.struct
 class Images:
-    """What is drawn, by environment, and by row, column and camera in one."""
+    """Images by environment, and by a joint index of row, column and camera."""
 
     depth: wp.array2d(dtype=float)
     rgb: wp.array2d(dtype=wp.vec3ub)
@@ -64,9 +64,9 @@ def patterned(finish: Paint, u: float, v: float) -> float:
 
     Args:
         finish: See :func:`finish_of`.
-        u: Along the surface, in m, not negative: so that truncating rounds down, which takes a
+        u: Coordinate along the surface, in m, not negative: truncation rounds down, and takes a
             fifth of the time of ``floor`` on a CPU.
-        v: The other way along it.
+        v: The other coordinate.
     """
     kind = finish[3]
     density = finish[4]
@@ -80,7 +80,7 @@ def patterned(finish: Paint, u: float, v: float) -> float:
 
 @wp.func
 def normal_of(face: int, ray: wp.vec3, from_middle: wp.vec3) -> wp.vec3:
-    """Return the normal of what a ray meets; ``from_middle`` leads from its middle to the point."""
+    """Return the normal where a ray meets a solid; ``from_middle`` leads there from its middle."""
     if face == FACE_X:
         return wp.vec3(-wp.sign(ray[0]), 0.0, 0.0)
     if face == FACE_Y:
@@ -94,7 +94,7 @@ def normal_of(face: int, ray: wp.vec3, from_middle: wp.vec3) -> wp.vec3:
 
 @wp.func
 def middle_to(shape: Primitive, face: int, point: wp.vec3) -> wp.vec3:
-    """Return the way from a cylinder's axis, or a sphere's middle, to its surface, of length 1."""
+    """Return the unit vector from a cylinder's axis, or a sphere's middle, to its surface."""
     up = float(0.0)
     if face == BALL:
         up = point[2] - 0.5 * (shape[4] + shape[5])
@@ -111,7 +111,7 @@ def finish_of(
     point: wp.vec3,
     ray: wp.vec3,
 ) -> Paint:
-    """Return the colour of a surface, its pattern, and how many tiles it has per m.
+    """Return the colour of a surface, its pattern, and its number of tiles per m.
 
     A floor is painted by its room, and a wall by the room in front of it.
     """
@@ -132,7 +132,7 @@ def finish_of(
 def brightness(
     lamp: Light, shape: Primitive, face: int, point: wp.vec3, ray: wp.vec3, t: float
 ) -> float:
-    """Return how bright a matt surface is in the light of the house, up to about 255."""
+    """Return the brightness of a matt surface in the house's light, up to about 255."""
     from_middle = wp.vec3(0.0, 0.0, 0.0)
     if face >= ROUND:
         from_middle = middle_to(shape, face, point)
@@ -159,21 +159,21 @@ def label_strip(
     """Write the images of a strip that have no colour.
 
     Args:
-        primitives: Of the house.
-        view: What is wanted.
+        primitives: Primitives of the house.
+        view: The wanted images.
         goal: Class of the goal.
-        first: Where the first pixel of the strip is in an image.
-        step: From there to the pixel on its right; negative in a mirror.
+        first: Index of the strip's first pixel in an image.
+        step: Index step to the pixel on its right; negative if mirrored.
         j0: The first column.
         j1: The column after the last.
-        depth: What was drawn.
-        hit: What was drawn.
+        depth: Depths of the strip.
+        hit: Surfaces of the strip.
         depths: Image of an environment; written.
         labels: The same.
         goal_mask: The same.
 
     Returns:
-        How many pixels show the goal's class.
+        The number of pixels that show the goal's class.
     """
     seen = int(0)
     j = int(0)
@@ -246,7 +246,7 @@ def colour_strip(
             face = what & 7
             ray = ray_of(view, eye, i, j0 + j)
             light = float(1.0)
-            # An upright surface is as far and as bright in all of a column's rows.
+            # An upright surface has one distance and one brightness in all of a column's rows.
             is_new = what != last or t != last_t or face == BALL
             if is_new:
                 point = wp.vec3(eye.x, eye.y, eye.z) + t * ray
@@ -289,7 +289,7 @@ def take_picture(
 ):
     """Draw and paint a strip of columns; threads are environment, camera and strip.
 
-    Those of an environment that is not ``wanted`` do nothing. Threads share the rows of
+    Threads of an environment that is not ``wanted`` do nothing. Threads share the rows of
     ``scratch``: on a CPU, which runs them one after another, there is only one.
     """
     thread, camera, strip = wp.tid()

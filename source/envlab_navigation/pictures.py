@@ -1,4 +1,4 @@
-"""Pictures of houses: maps from above, ways on them, and what agents see beside them."""
+"""Pictures of houses: maps from above, paths on them, and agents' views next to them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ WAY_COLOUR = (20, 90, 220)
 GOAL_COLOUR = (30, 170, 60)
 SHORTEST_COLOUR = (255, 255, 255)
 _NUM_PLACES = 96
-"""Among which those of pictures are chosen."""
+"""Number of places among which those of pictures are chosen."""
 _LEAST_SHARE = 0.005
-"""Of a picture, for a class to be told."""
+"""Least share of a picture for a class to count."""
 _GAP = 4
 """Pixels between pictures."""
 
@@ -60,12 +60,12 @@ def draw_map(house: Arrays, goal: int | None = None) -> Image.Image:
 
 
 def draw_way(picture: Image.Image, way: Sequence[tuple[float, float]], yaw: float | None) -> None:
-    """Draw where an agent went on a map, and where it is and looks.
+    """Draw an agent's path on a map, and its position and direction.
 
     Args:
         picture: From :func:`draw_map`; it is changed.
         way: Positions, in m.
-        yaw: Where it looks, in rad; None: an agent is not shown.
+        yaw: Direction of the agent, in rad; None: it is not shown.
     """
     pen = ImageDraw.Draw(picture)
     points = [_pixel(x, y, picture.height) for x, y in way]
@@ -81,9 +81,9 @@ def draw_way(picture: Image.Image, way: Sequence[tuple[float, float]], yaw: floa
 
 
 def draw_views(house: Arrays, size: int = 192, seed: int = 0) -> Image.Image:
-    """Return what an agent sees at four places of a house: colour above labels above depth.
+    """Return views from four places of a house: colour above labels above depth.
 
-    They are chosen among many places at random, so that together they show most classes.
+    The places are chosen among many random ones, so that together they show the most classes.
     """
     rng = np.random.default_rng(seed)
     rows, columns = np.nonzero(house["free"])
@@ -101,10 +101,10 @@ def draw_views(house: Arrays, size: int = 192, seed: int = 0) -> Image.Image:
 
 
 def _most_telling(labels: np.ndarray, count: int) -> list[int]:
-    """Return the pictures that show most classes which those before do not.
+    """Return pictures that each add the most classes to those before.
 
     Args:
-        labels: Of the pictures, ``(num, height, width, 1)``.
+        labels: Labels of the pictures, ``(num, height, width, 1)``.
         count: How many pictures to choose.
     """
     pixels = np.stack([(labels == number).sum(axis=(1, 2, 3)) for number in range(len(CLASSES))], 1)
@@ -139,7 +139,7 @@ def take_pictures(house: Arrays, pose: np.ndarray, *, size: int) -> dict[ImageKi
 
 @functools.cache
 def label_colours() -> np.ndarray:
-    """Return a colour for each class, uint8 ``(num_classes, 3)``; targets are the bright ones."""
+    """Return a colour for each class, uint8 ``(num_classes, 3)``; targets are bright."""
     rng = np.random.default_rng(7)
     colours = rng.integers(40, 150, (len(CLASSES), 3))
     colours[FIRST_TARGET:] = rng.integers(60, 256, (len(CLASSES) - FIRST_TARGET, 3))
@@ -148,12 +148,12 @@ def label_colours() -> np.ndarray:
 
 
 def draw_episode(house: Arrays, goal: int, poses: Sequence[np.ndarray], title: str) -> Image.Image:
-    """Return an episode on a map: the goal in green, the way in blue, the shortest one in white.
+    """Return an episode on a map: the goal in green, the path in blue, the shortest one in white.
 
     Args:
-        house: Where it was.
-        goal: What was to be found.
-        poses: Where the agent was, one after the other, ``(5,)`` each.
+        house: The house of the episode.
+        goal: The goal of the episode.
+        poses: Poses of the agent in order, ``(5,)`` each.
         title: Written above the map.
     """
     picture = draw_map(house, goal)
@@ -175,11 +175,11 @@ def draw_episode(house: Arrays, goal: int, poses: Sequence[np.ndarray], title: s
 
 
 def shortest_way(field: np.ndarray, start: tuple[float, float]) -> list[tuple[float, float]]:
-    """Return a way down a field of distances, in m, from cell to neighbouring cell.
+    """Return a path down a field of distances, in m, from cell to neighbouring cell.
 
     Args:
         field: Distances in mm, int16 ``GRID``.
-        start: Where the way begins.
+        start: Start of the path.
     """
     row, column = int(start[1] / CELL), int(start[0] / CELL)
     way, padded = [start], np.pad(field, 1, constant_values=np.iinfo(field.dtype).max)
@@ -194,7 +194,7 @@ def shortest_way(field: np.ndarray, start: tuple[float, float]) -> list[tuple[fl
 
 
 def trimmed(picture: Image.Image, house: Arrays) -> Image.Image:
-    """Return the part of a map that a house takes."""
+    """Return the part of a map that a house covers."""
     walls = house["walls"][house["walls"][:, 2] > 0]
     low, high = walls[:, :2] - walls[:, 2:], walls[:, :2] + walls[:, 2:]
     (x0, y0), (x1, y1) = low.min(axis=0).tolist(), high.max(axis=0).tolist()
@@ -204,26 +204,26 @@ def trimmed(picture: Image.Image, house: Arrays) -> Image.Image:
 
 
 class EpisodeView:
-    """Shows an agent: what it sees, and its way on the map, with its goal and its last action."""
+    """Shows an agent's view, and its path on the map, with its goal and its last action."""
 
     def __init__(self, size: int = 360) -> None:
-        """Show pictures of so many pixels from top to bottom, an even number."""
+        """Show pictures of ``size`` pixels in height, an even number."""
         self._size = size
         self._way: list[tuple[float, float]] = []
         self._map: Image.Image | None = None
 
     def begin(self) -> None:
-        """Begin a new episode, perhaps in another house."""
+        """Begin a new episode, possibly in another house."""
         self._way, self._map = [], None
 
     def show(self, house: Arrays, pose: np.ndarray, goal: int, lines: Sequence[str]) -> np.ndarray:
         """Return a picture, uint8 ``(height, width, 3)``.
 
         Args:
-            house: Where the agent is; looked at once an episode.
-            pose: Of the agent, ``(5,)``.
+            house: House of the agent; read once an episode.
+            pose: Pose of the agent, ``(5,)``.
             goal: Its goal.
-            lines: What to write on it.
+            lines: Text to write on it.
         """
         if self._map is None:
             self._house, self._map = house, draw_map(house, goal)
@@ -240,7 +240,7 @@ class EpisodeView:
 
 
 def beside(*pictures: Image.Image, height: int) -> Image.Image:
-    """Return pictures side by side, each so many pixels high."""
+    """Return pictures side by side, each ``height`` pixels high."""
     scaled = [
         picture.resize((round(picture.width * height / picture.height), height))
         for picture in pictures
@@ -254,7 +254,7 @@ def beside(*pictures: Image.Image, height: int) -> Image.Image:
 
 
 def _is_inside(house: Arrays) -> np.ndarray:
-    """Return the cells that walls part from the edge of the map, bool ``GRID``."""
+    """Return the cells that walls separate from the edge of the map, bool ``GRID``."""
     walls = np.zeros((house["free"].shape[0] + 2, house["free"].shape[1] + 2), bool)
     for x, y, half_x, half_y in house["walls"]:
         if half_x > 0:
@@ -267,7 +267,7 @@ def _is_inside(house: Arrays) -> np.ndarray:
 
 
 def _grown(cells: np.ndarray) -> np.ndarray:
-    """Return cells and the four beside each, bool."""
+    """Return cells and their four neighbours each, bool."""
     grown = cells.copy()
     grown[1:] |= cells[:-1]
     grown[:-1] |= cells[1:]
@@ -277,7 +277,7 @@ def _grown(cells: np.ndarray) -> np.ndarray:
 
 
 def _pixel(x: float, y: float, height: int) -> tuple[float, float]:
-    """Return where a place in m is on a map that is so many pixels high."""
+    """Return the pixel of a place in m on a map of ``height`` pixels."""
     return x * PIXELS_PER_M, height - y * PIXELS_PER_M
 
 

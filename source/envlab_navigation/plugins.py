@@ -1,4 +1,4 @@
-"""What navigation adds to envlab: a way to train, and a command."""
+"""Entry points of navigation: a way to train, and a command."""
 
 from __future__ import annotations
 

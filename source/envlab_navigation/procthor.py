@@ -1,4 +1,4 @@
-"""Houses of ProcTHOR (JSON): rooms, doors and objects as far as boxes and right angles go.
+"""Houses of ProcTHOR (JSON): rooms, doors and objects as far as boxes and right angles allow.
 
 Format: Deitke et al., "ProcTHOR: Large-Scale Embodied AI Using Procedural Generation" (NeurIPS
 2022), ``procthor/utils/types.py``, schemas 0.0.1 and 1.0.0. Its x and z are x and y here, its y is
@@ -37,11 +37,11 @@ _CLASS_OF = {name: name for name in (*TARGETS, "Chair", "Sofa", "Bed")} | {
 _BY_LENGTH = sorted(SIZES_M, key=len, reverse=True)
 _MOST = 1000.0
 _DROP_M = 0.15
-"""Between an object's underside, as its typical height has it, and the top of what it stands on."""
+"""Largest gap between an object's underside, by its typical height, and the top below it."""
 
 
 class _Item(NamedTuple):
-    """An object of a file, with the height of what it stands on, where that is known."""
+    """An object of a file, with the height of its support, if known."""
 
     values: Mapping[str, Any]
     type_name: str
@@ -60,11 +60,11 @@ def parse_procthor(values: dict[str, Any], path: str) -> Layout:
     """Return the layout that a house of ProcTHOR describes, and notes on what is left out.
 
     Args:
-        values: What the file holds.
+        values: Contents of the file.
         path: The file, for messages.
 
     Raises:
-        ConfigurationError: If it lacks something, or has walls at other angles than right ones.
+        ConfigurationError: If it lacks something, or has walls that are not at right angles.
     """
     try:
         return _parse(values, path)
@@ -100,7 +100,7 @@ def _parse(values: dict[str, Any], path: str) -> Layout:
 
 
 def _open_sides(walls: Mapping[str, Mapping[str, Any]]) -> list[Line]:
-    """Return where two rooms are joined without a wall: where those of both are empty."""
+    """Return where two rooms are joined without a wall: both walls are empty there."""
     empty = [line for wall in walls.values() if wall.get("empty") for line in _base(wall)]
     return [
         line
@@ -201,7 +201,7 @@ def _things(objects: Sequence[Mapping[str, Any]], notes: list[str]) -> Iterator[
 def _size_and_height(item: _Item) -> tuple[tuple[float, float, float], float]:
     """Return an object's width, depth and height, and the height of its underside.
 
-    Its position is that of its middle, so that it tells how high a thing on the floor is.
+    Its position is its centre's, so that it gives the height of a thing on the floor.
     """
     width, depth, height = SIZES_M[item.type_name]
     middle = _number(item.values["position"]["y"])
@@ -214,7 +214,7 @@ def _size_and_height(item: _Item) -> tuple[tuple[float, float, float], float]:
 
 
 def _around(size: tuple[float, float, float], rest: float) -> tuple[float, float]:
-    """Return the sides of an upright rectangle around one that is turned by an angle in rad."""
+    """Return the sides of an upright rectangle around one rotated by an angle in rad."""
     cos, sin = abs(math.cos(rest)), abs(math.sin(rest))
     return size[0] * cos + size[1] * sin, size[0] * sin + size[1] * cos
 
@@ -231,7 +231,7 @@ def _placed(
 
 
 def type_of(values: Mapping[str, Any]) -> str:
-    """Return an object's type, which its id, or else its asset's name begins with; or ""."""
+    """Return an object's type, the start of its id or else of its asset's name; or ""."""
     first = str(values.get("id", "")).partition("|")[0]
     if first in SIZES_M:
         return first

@@ -1,4 +1,4 @@
-"""How large ProcTHOR's objects are, by type: width, depth and height in m.
+"""Sizes of ProcTHOR's objects by type: width, depth and height in m.
 
 Medians over the assets of each type in its asset database (Deitke et al., "ProcTHOR: Large-Scale
 Embodied AI Using Procedural Generation", NeurIPS 2022; github.com/allenai/procthor at 53d5bd4,

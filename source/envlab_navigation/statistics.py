@@ -1,4 +1,4 @@
-"""What houses hold: numbers for a table."""
+"""Statistics of houses, as rows of a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envlab_navigation.house import CELL
 from envlab_navigation.house_cache import Arrays
 
 Row = tuple[str, str, str, str]
-"""What is measured, its mean, its least and its largest value."""
+"""Name of a measure, its mean, smallest and largest value."""
 
 
 def describe(houses: Sequence[Arrays]) -> list[Row]:
@@ -46,6 +46,6 @@ def _count(rows: np.ndarray) -> int:
 
 
 def _ways(house: Arrays) -> np.ndarray:
-    """Return distances in m between free cells and goals, where there is a way."""
+    """Return distances in m between free cells and goals, where there is a path."""
     distances = house["fields"][:, house["free"]]
     return distances[distances < UNREACHABLE] / 1000.0

@@ -1,4 +1,4 @@
-"""ObjectNav in AI2-THOR's scenes as a Gymnasium environment: one controller, and Unity behind it.
+"""ObjectNav in AI2-THOR's scenes as a Gymnasium environment: one controller with its Unity process.
 
 API: ai2thor 5.0.0. Success, actions and the camera are those of RoboTHOR's ObjectNav challenge
 (Deitke et al., "RoboTHOR: An Open Simulation-to-Real Embodied AI Platform", CVPR 2020), rewards
@@ -25,17 +25,17 @@ MOVES = {
     **{"MoveAhead": "MoveAhead", "RotateLeft": "RotateLeft", "RotateRight": "RotateRight"},
     **{"LookUp": "LookUp", "LookDown": "LookDown"},
 }
-"""Actions of ours that are AI2-THOR's; the remaining one, ``End``, moves nothing."""
+"""Our actions by AI2-THOR's names; the remaining one, ``End``, moves nothing."""
 VISIBLE_M = 1.0
 """Distance within which an object counts as visible."""
 SUCCESS, FAILED_END, TIME_OUT, BROKEN = range(4)
-"""Why an episode ended: numbers of ``envlab_navigation.metrics.ENDS``."""
+"""Reasons for an episode's end: numbers of ``envlab_navigation.metrics.ENDS``."""
 MAX_RESTARTS = 3
 """Restarts of a controller without an episode in between, after which a run ends."""
 TRIES = 20
-"""Starts that are drawn in a scene before the next one is taken."""
+"""Starts that are drawn in a scene before the next scene is tried."""
 _LOST = (TimeoutError, RuntimeError, OSError)
-"""What a controller raises when Unity hangs, crashes or is gone."""
+"""Errors of a controller when Unity hangs, crashes or has exited."""
 
 
 def scenes_of(world: str, split: str) -> list[str]:
@@ -63,7 +63,7 @@ def scenes_of(world: str, split: str) -> list[str]:
 
 
 class Setup(NamedTuple):
-    """What an environment is made of; picklable, for workers."""
+    """Arguments of an environment; picklable, for workers."""
 
     scenes: Sequence[str]
     targets: Sequence[str]
@@ -82,11 +82,11 @@ class Setup(NamedTuple):
     rewards: Mapping[str, float]
     agent_mode: str
     timeout_s: float
-    """For anything that the controller does; to start, it has five times as long."""
+    """Limit of any action of the controller; its start may take five times as long."""
 
 
 class ThorEnv(gymnasium.Env[Any, Any]):
-    """Finds an object of a class; what is observed is ``policy`` and the images.
+    """A search for an object of a class; the observations are ``policy`` and the images.
 
     ``policy`` is 1 in the column of the goal's class, and the tangent of the pitch last. The
     controller starts with the first reset. If it hangs or crashes, it is stopped and another one
@@ -96,7 +96,7 @@ class ThorEnv(gymnasium.Env[Any, Any]):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 5}
 
     def __init__(self, setup: Setup, render_mode: str | None = None) -> None:
-        """Make an environment, without a controller as yet."""
+        """Make an environment, at first without a controller."""
         self.render_mode, self._setup = render_mode, setup
         self.action_space = spaces.Discrete(len(setup.actions))
         size = setup.height, setup.width
@@ -111,7 +111,7 @@ class ThorEnv(gymnasium.Env[Any, Any]):
         self._restarts = 0
         self._seen: dict[str, np.ndarray] = {}
         self._lengths: dict[tuple[str, str, int, int], float] = {}
-        """Shortest ways, by scene, type and place in cm."""
+        """Lengths of shortest paths, by scene, type and place in cm."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -145,13 +145,13 @@ class ThorEnv(gymnasium.Env[Any, Any]):
         if controller is not None:
             try:
                 controller.stop()
-            except Exception as error:  # what is broken may not even stop in order
+            except Exception as error:  # a broken one may not even stop cleanly
                 logger.debug("A controller did not stop in order: %s", error)
 
     # --------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Draw a scene, a goal and a start whose way to it has a length in the range."""
+        """Draw a scene, a goal and a start whose path to it has a length in the range."""
         if self._controller is None:
             self._controller = start_controller(self._setup)
         setup, rng = self._setup, self.np_random
@@ -190,7 +190,7 @@ class ThorEnv(gymnasium.Env[Any, Any]):
         self._see(event)
 
     def _act(self, name: str) -> tuple[float, bool]:
-        """Return the reward, and whether it was the end."""
+        """Return the reward, and whether the episode ended."""
         rewards = self._setup.rewards
         self._steps += 1
         if name == "End":
@@ -207,7 +207,7 @@ class ThorEnv(gymnasium.Env[Any, Any]):
         progress = 0.0
         if moved > 0:
             distance = self._way_from(self._at)
-            if math.isfinite(distance):  # beside the mesh of ways, the last one counts
+            if math.isfinite(distance):  # off the navigation mesh, the last one counts
                 progress = min(max(self._distance - distance, -moved), moved)
                 self._distance = distance
         self._see(event)
@@ -217,7 +217,7 @@ class ThorEnv(gymnasium.Env[Any, Any]):
         return self._controller.step(action=action, **arguments)
 
     def _way_from(self, place: Mapping[str, float]) -> float:
-        """Return the length of the shortest way to the goal, in m; infinite where there is none."""
+        """Return the length of the shortest path to the goal, in m; infinite if there is none."""
         key = (self._scene, self._goal, round(100 * place["x"]), round(100 * place["z"]))
         if key not in self._lengths:
             event = self._do("GetShortestPath", objectType=self._goal, position=dict(place))
@@ -240,7 +240,7 @@ class ThorEnv(gymnasium.Env[Any, Any]):
             self._seen["depth"] = np.asarray(event.depth_frame, np.float32)[..., None]
 
     def _measures(self, end: int) -> dict[str, float]:
-        """Return what ``NavEnv`` measures of an episode; the shortest way is AI2-THOR's."""
+        """Return ``NavEnv``'s measures of an episode; the shortest path is AI2-THOR's."""
         shortest = max(self._start_distance, 1e-3)
         efficiency = shortest / max(shortest, self._travelled)
         return {
@@ -257,7 +257,7 @@ class ThorEnv(gymnasium.Env[Any, Any]):
         }
 
     def _restart(self, error: BaseException) -> None:
-        """Stop a controller that is lost; the next reset starts another.
+        """Stop a lost controller; the next reset starts another.
 
         Raises:
             SimulationError: If that has happened too often in a row.

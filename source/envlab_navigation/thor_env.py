@@ -25,7 +25,7 @@ SPEC = EnvSpec(
 
 @dataclass(kw_only=True)
 class _WorkersCfg(GymEnvCfg):
-    """What :class:`GymEnv` needs to know, and where the episodes are."""
+    """Settings of :class:`GymEnv`, and the source of episodes."""
 
     houses: HousesCfg = field(default_factory=HousesCfg)
 
@@ -33,26 +33,26 @@ class _WorkersCfg(GymEnvCfg):
 class ThorNavEnv(GroupedGymEnv):
     """ObjectNav with a controller for each environment, in worker processes.
 
-    Groups, actions, rewards and ``info["episodes"]`` are those of :class:`NavEnv`; ``policy`` knows
-    neither place nor compass. Episodes do not resume in the middle.
+    Groups, actions, rewards and ``info["episodes"]`` are those of :class:`NavEnv`; ``policy`` has
+    neither position nor compass. Episodes do not resume in the middle.
     """
 
     measures = metrics
 
     @property
     def place(self) -> str:  # type: ignore[override]
-        """Which scenes these are."""
+        """Description of the scenes."""
         return self.cfg.houses.source  # type: ignore[attr-defined,no-any-return]
 
     def __init__(self, cfg: NavEnvCfg, **kwargs: Any) -> None:
         """Start workers; their controllers start with the first reset.
 
         Args:
-            cfg: Whose goal is an object.
-            **kwargs: Those of :class:`GymEnv`.
+            cfg: The configuration; its goal is an object.
+            **kwargs: Arguments of :class:`GymEnv`.
 
         Raises:
-            ConfigurationError: For what these scenes cannot offer.
+            ConfigurationError: For settings that these scenes cannot offer.
         """
         check_ranges(cfg, "env")
         self.nav_cfg = cfg
@@ -70,7 +70,7 @@ class ThorNavEnv(GroupedGymEnv):
         super().__init__(SPEC, workers, **kwargs)
 
     def policy_names(self) -> list[str]:
-        """Return what the columns of the group ``policy`` are."""
+        """Return the names of the columns of the group ``policy``."""
         return [*(f"goal_is_{name}" for name in TARGETS), "tan_pitch"]
 
     def step(self, actions: torch.Tensor | np.ndarray) -> Step:  # type: ignore[override]
@@ -89,7 +89,7 @@ class ThorNavEnv(GroupedGymEnv):
 
 
 def _setup(cfg: NavEnvCfg) -> Setup:
-    """Return what the environments of a configuration are made of.
+    """Return the arguments of a configuration's environments.
 
     Raises:
         ConfigurationError: If AI2-THOR's scenes cannot offer it.

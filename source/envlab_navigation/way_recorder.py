@@ -1,4 +1,4 @@
-"""A picture of each episode: the way of the agent on a map."""
+"""A picture of each episode: the agent's path on a map."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ class WayRecorder:
     """Draws each episode on a map, as a file in a folder, while :func:`evaluate` runs."""
 
     def __init__(self, env: NavEnv, folder: Path, episodes_per_env: int) -> None:
-        """Watch ``env``, which is to be reset next.
+        """Watch ``env``, which must be reset next.
 
         Args:
             env: The environment.
-            folder: Where pictures go.
-            episodes_per_env: How many episodes of each environment to draw.
+            folder: Folder of the pictures.
+            episodes_per_env: Number of episodes to draw of each environment.
         """
         self._env, self._folder = env, folder
         self._left = [episodes_per_env] * env.num_envs
         self._poses: list[list[np.ndarray]] = [[] for _ in range(env.num_envs)]
         self._where: list[tuple[int, int]] = []
         self.paths: list[Path] = []
-        """Of the pictures."""
+        """Files of the pictures."""
 
     def before_step(self) -> None:
-        """Note where agents are."""
+        """Record the agents' positions."""
         env = self._env
         self._where = list(zip(env.slot.tolist(), env.goal.tolist(), strict=True))
         for poses, pose in zip(self._poses, env.pose.cpu().numpy().copy(), strict=True):

@@ -2,10 +2,10 @@
 
     --task=gym:envlab_populations.crew:PettingZoo-v0 env.kwargs.environment=mpe2.simple_spread_v3
 
-The agents' observations and actions stand in one row each, so that workers, replay memories and
-populations treat them as those of one. Only MADDPG and MATD3 look into the rows. What each agent
-earned in the last step comes first in what is observed, as there is no other way for it from a
-worker to a critic; networks do not see it.
+The agents' observations and actions form one row each, so that workers, replay memories and
+populations treat them as those of one agent. Only MADDPG and MATD3 use the parts of a row. Each
+agent's last reward comes first in the observations, since it has no other way from a worker to a
+critic; networks do not see it.
 
 Nothing here imports torch, so that a worker process starts quickly.
 """
@@ -24,12 +24,12 @@ from gymnasium import spaces
 from envlab.errors import ConfigurationError
 
 MODULE, ENV_ID = "envlab_populations.crew", "PettingZoo-v0"
-"""What registers the environment, and its id: ``--task=gym:<module>:<id>``."""
+"""The module that registers the environment, and its id: ``--task=gym:<module>:<id>``."""
 INSTALL = "pip install -c constraints.txt -e '.[pettingzoo]'"
 
 
 class CrewSpace(spaces.Box):
-    """What several agents observe, in a row: what each earned, then what each observes.
+    """Several agents' observations in a row: each one's reward, then each one's observation.
 
     Attributes:
         observed: Numbers that each agent observes, by name.
@@ -51,7 +51,7 @@ class CrewSpace(spaces.Box):
     def of(
         cls, observed: Mapping[str, spaces.Space[Any]], acted: Mapping[str, spaces.Space[Any]]
     ) -> tuple[CrewSpace, spaces.Box]:
-        """Return the spaces of all agents together, for each agent's own.
+        """Return the spaces of all agents together, from each agent's own.
 
         Raises:
             ConfigurationError: If an agent does not act by numbers, or observes no fixed size.
@@ -81,10 +81,10 @@ class CrewSpace(spaces.Box):
 
 
 class CrewEnv(gymnasium.Env):
-    """A parallel environment of PettingZoo's, whose agents act at once.
+    """A parallel environment of PettingZoo's, whose agents act simultaneously.
 
-    The reward is the sum of what the agents earn. An episode ends when no agent is left; one that
-    has left before observes zeros and earns nothing.
+    The reward is the sum of the agents' rewards. An episode ends when no agent is left; an agent
+    that has left earlier observes zeros and gets no reward.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class CrewEnv(gymnasium.Env):
         return self._row({}, observations), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Have all agents act that are left."""
+        """Have all remaining agents act."""
         parts = dict(zip(self._names, np.split(np.asarray(action), self._ends), strict=True))
         acting = list(self._env.agents)
         observations, rewards, terminated, _, _ = self._env.step(
@@ -166,7 +166,7 @@ def parallel_env(environment: str, options: Mapping[str, Any]) -> Any:
     Raises:
         ConfigurationError: If there is no such module, or it refuses the keywords.
     """
-    for old, new in {"pettingzoo.mpe": "mpe2"}.items():  # where they are since PettingZoo 1.25
+    for old, new in {"pettingzoo.mpe": "mpe2"}.items():  # moved in PettingZoo 1.25
         environment = environment.replace(f"{old}.", f"{new}.")
     try:
         module = importlib.import_module(environment)

@@ -1,4 +1,4 @@
-"""What populations add to envlab: two ways to train, and a command."""
+"""Entry points of populations: two ways to train, and a command."""
 
 from __future__ import annotations
 

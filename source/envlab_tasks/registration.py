@@ -1,4 +1,4 @@
-"""How the tasks of this package register: Gymnasium's registration, by Isaac Lab's keywords."""
+"""Registration of this package's tasks: Gymnasium's, by Isaac Lab's keywords."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def register(
         package: The task's package, ``__name__`` of its ``__init__``.
         task_id: The task's id.
         cfg: Its configuration in the package, ``module:Class``.
-        description: What the list of tasks says of it.
+        description: Its description in the list of tasks.
         env: Its class, ``module:Class``; one that begins with a dot is in the package.
-        libraries: Libraries with an agent for it, that which trains it by default first.
+        libraries: Libraries with an agent for it, the default one first.
         agents: A library's file in the package's ``agents``, without ``.yaml``; ``{}`` is the
             library.
         **others: Files with other names, and of further agents: ``skrl_mappo="skrl_mappo_cfg"``.

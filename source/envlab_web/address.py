@@ -1,4 +1,4 @@
-"""Where a page is served: a port of this machine alone, and a token that its address must hold."""
+"""A page's address: a port of this machine alone, and a token that it must hold."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ REFUSAL = (
     "The token in this address is missing or wrong: open the whole address that the command "
     "printed in its terminal."
 )
-"""What a visitor without the token is told, with :data:`FORBIDDEN`."""
+"""The answer to a visitor without the token, with :data:`FORBIDDEN`."""
 FORBIDDEN = 403
 NUM_PORTS = 100
-"""How many ports are tried, one after the other."""
+"""Number of ports that are tried, one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,28 +25,28 @@ class Address:
     """A port that is listened on, and the token that a visitor must present."""
 
     listener: socket.socket
-    """Bound to the loopback and listening, for the server to take over."""
+    """A socket that listens on the loopback, for the server to take over."""
     note: str = ""
-    """What to tell the user of the choice of the port; empty if it is the one that was wanted."""
+    """Message to the user on the choice of the port; empty if it is the wanted one."""
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    """Drawn anew by each server: 192 bits."""
+    """The token, drawn by each server: 192 bits."""
 
     @property
     def port(self) -> int:
-        """The port that was taken."""
+        """The chosen port."""
         return int(self.listener.getsockname()[1])
 
     @property
     def url(self) -> str:
-        """What to open in a browser; other people must not see it."""
+        """The URL to open in a browser; other people must not see it."""
         return f"http://{LOOPBACK}:{self.port}/?token={self.token}"
 
     def admits(self, token: str | None) -> bool:
-        """Return whether a visitor's token is the right one, in a time that tells nothing of it."""
+        """Return whether a visitor's token is the right one, in constant time."""
         return secrets.compare_digest((token or "").encode(errors="replace"), self.token.encode())
 
     def lines(self, title: str) -> str:
-        """Return what the terminal shows: the address, and how to reach it from elsewhere."""
+        """Return the text for the terminal: the address, and how to reach it from elsewhere."""
         tunnel = f"ssh -N -L {self.port}:{LOOPBACK}:{self.port} {socket.gethostname()}"
         words = [self.note, f"{title}: {self.url}", f"From another machine, first: {tunnel}"]
         return "\n".join(filter(None, words))
@@ -56,7 +56,7 @@ def take_address(port: int) -> Address:
     """Listen on a port of the loopback, or on the next one that is free.
 
     Args:
-        port: The port that is wanted; 0 for any.
+        port: The wanted port; 0 for any.
 
     Raises:
         ConfigurationError: If there is no such port, or none of the next ones is free.

@@ -1,4 +1,4 @@
-"""What the browser's pages add to envlab: a command. Viewers are named by their entry points."""
+"""Entry points of the browser's pages: a command. Viewers have entry points of their own."""
 
 from __future__ import annotations
 

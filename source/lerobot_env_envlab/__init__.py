@@ -1,7 +1,7 @@
 """envlab's tasks in LeRobot: ``lerobot-eval --env.type=envlab --env.task=Isaac-Ant-v0``.
 
-LeRobot 0.6 imports every installed package whose name begins with ``lerobot_env_``; that makes
-``envlab`` a type of environment there. :func:`make_env` is what a repository of EnvHub names.
+LeRobot 0.6 imports every installed package whose name begins with ``lerobot_env_``, which makes
+``envlab`` a type of environment there. A repository of EnvHub refers to :func:`make_env`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["EnvlabEnv", "make_env"]
 @EnvConfig.register_subclass("envlab")
 @dataclass
 class EnvlabEnv(EnvConfig):
-    """A task of envlab. Its features are those of the environment, which is made once to see them.
+    """A task of envlab. Its features are those of the environment, which is made once to read them.
 
     Attributes:
-        task: As ``envlab list`` shows it.
+        task: Its id, as shown by ``envlab list``.
         obs_type: ``state``, ``pixels`` or ``pixels_agent_pos``, as LeRobot's own environments.
-        observation_height: Of pictures.
-        observation_width: Of pictures.
+        observation_height: Height of pictures.
+        observation_width: Width of pictures.
         overrides: Changes of the task's configuration: ``["env.decimation=2"]``.
         device: ``cpu``, ``cuda`` or ``cuda:<index>`` of the simulation; null: a GPU, if any.
     """
@@ -64,7 +64,7 @@ class EnvlabEnv(EnvConfig):
 
     @property
     def gym_kwargs(self) -> dict[str, Any]:
-        """What LeRobot would give ``gymnasium.make``, which is not asked here."""
+        """LeRobot's arguments of ``gymnasium.make``, which is not used here."""
         return {}
 
     def create_envs(

@@ -158,7 +158,7 @@ def test_meshes_are_found_in_the_package_above_or_named_as_missing(tmp_path):
     name = urdf(folder, link("base", 1.0, mesh.format("found")))
     assert len(load_asset(str(folder), name, None).shapes) == 1
     name = urdf(folder, link("base", 1.0, mesh.format("lost")))
-    with pytest.raises(ConfigurationError, match=r"lost\.obj', which is neither beside it"):
+    with pytest.raises(ConfigurationError, match=r"lost\.obj', which is neither next to it"):
         load_asset(str(folder), name, None)
 
 

@@ -1,4 +1,4 @@
-"""Actions: the policy's output, cut into terms, each of which writes controls."""
+"""Actions: the policy's output, split into terms, each of which writes controls."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class ActionTerm:
     """Size of the slice."""
 
     def apply(self, actions: torch.Tensor) -> None:
-        """Write controls from ``actions``, ``(num_envs, dim)``, which have their noise."""
+        """Write controls from ``actions``, ``(num_envs, dim)``, which include the noise."""
         raise NotImplementedError
 
     def describe(self) -> dict[str, Any] | None:
-        """Return what makes controls of actions, for ``deploy.yaml``; None where it is code.
+        """Describe how actions become controls, for ``deploy.yaml``; None if only code can.
 
-        It has ``joint_names`` in the order of the action, and a ``scale`` and ``offset`` for each.
+        There are ``joint_names`` in the order of the action, a ``scale`` and ``offset`` for each.
         """
         return None
 
@@ -52,7 +52,7 @@ class ActionTerm:
         """Forget the ended episodes of ``mask``, whose ``env.reset_qpos`` is staged by now."""
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return what the term remembers between steps, as CPU copies."""
+        """Return the term's memory between steps, as CPU copies."""
         return {}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
@@ -60,7 +60,7 @@ class ActionTerm:
 
 
 class ActionManager:
-    """Cuts actions into terms and remembers the last two.
+    """Splits actions into terms and remembers the last two.
 
     Attributes:
         action: Last action, ``(num_envs, total_action_dim)``; zero after a reset.
@@ -98,7 +98,7 @@ class ActionManager:
         """Remember ``actions``, ``(num_envs, total_action_dim)``, and write all controls."""
         if on_host(actions.device):
             self.action, self.prev_action = self.prev_action, self.action
-        else:  # a graph knows addresses, not names
+        else:  # a graph refers to addresses, not names
             self.prev_action.copy_(self.action)
         self.action.copy_(actions)
         start = 0
@@ -117,7 +117,7 @@ class ActionManager:
             term.reset(mask)
 
     def state(self) -> dict[str, Any]:
-        """Return what must survive a resume."""
+        """Return the state that a resume needs."""
         return {
             "action": self.action.cpu().clone(),
             "prev_action": self.prev_action.cpu().clone(),

@@ -1,4 +1,4 @@
-"""Commands: goals that are drawn at resets and again every so often, and that policies observe."""
+"""Commands: goals that policies observe, drawn at resets and again every so often."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CommandTerm:
         """Update :attr:`command` once per step, after new goals have been drawn."""
 
     def bounds(self) -> dict[str, tuple[float, float]]:
-        """Return what somebody may command by hand, by name; empty: nothing."""
+        """Return the bounds of values that can be commanded by hand, by name; may be empty."""
         return {}
 
     def hold(self, values: Sequence[float]) -> None:
@@ -63,7 +63,7 @@ class CommandTerm:
         self.time_left.fill_(self.cfg.resampling_time_range[1])
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return what must survive a resume beside command, metrics and clock."""
+        """Return the state that a resume needs in addition to command, metrics and clock."""
         return {}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
@@ -135,7 +135,7 @@ class CommandManager:
             term.add_markers(scene)
 
     def state(self) -> dict[str, Any]:
-        """Return what must survive a resume."""
+        """Return the state that a resume needs."""
         return {
             name: {
                 "command": term.command.cpu().clone(),
@@ -156,7 +156,7 @@ class CommandManager:
             term.set_state(state[name]["own"])
 
     def _draw(self, name: str, reason: str, term: CommandTerm, mask: torch.Tensor) -> None:
-        # A stream per reason: whether another environment was reset in this tick must not shift
+        # One stream per reason: whether another environment was reset in this tick must not shift
         # this one's draws, which would make them depend on how environments are spread over
         # processes.
         streams = self._env.random

@@ -1,4 +1,4 @@
-"""Curricula: functions that make the task harder as training goes on."""
+"""Curricula: functions that make the task harder as training progresses."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from envlab.sim.recording import between_graphs
 class CurriculumTermCfg(FunctionTermCfg):
     """``func(env, mask, **params)`` runs in every step, before ``mask`` is reset.
 
-    The mask may be empty. What it returns, a number or a 0-d tensor, is logged as
-    ``Curriculum/<term>``, and a dict of such by name as ``Curriculum/<term>/<name>``; None is not.
+    The mask may be empty. A returned number or 0-d tensor is logged as ``Curriculum/<term>``, a
+    dict of them by name as ``Curriculum/<term>/<name>``; None is not logged.
     """
 
 
@@ -40,7 +40,7 @@ class CurriculumManager:
         """Names of the terms."""
         return list(self._functions)
 
-    @between_graphs  # terms may go by numbers of the host, such as how many steps were made
+    @between_graphs  # terms may use values on the host, such as the number of steps
     def compute(self, mask: torch.Tensor) -> None:
         """Run all terms on the environments of ``mask``."""
         for name, function in self._functions.items():
@@ -56,7 +56,7 @@ class CurriculumManager:
                 self._note(f"Curriculum/{name}", value)
 
     def _note(self, name: str, value: Any) -> None:
-        if name not in self._values:  # on the device, at one address for life
+        if name not in self._values:  # on the device, at a fixed address
             with torch.inference_mode(False):
                 self._values[name] = torch.zeros((), device=self._device)
         if isinstance(value, torch.Tensor):

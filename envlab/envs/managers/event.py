@@ -1,4 +1,4 @@
-"""Events: what changes an environment at start-up, at resets, or every so often."""
+"""Events: changes of an environment at start-up, at resets, or every so often."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from envlab.sim.host import on_host
 class EventTermCfg(FunctionTermCfg):
     """``func(env, mask, stream, **params)`` changes the environments of ``mask``.
 
-    ``stream`` is the term's own random stream, so that what it draws does not depend on other
-    terms.
+    ``stream`` is the term's own random stream, so that its draws do not depend on other terms.
     """
 
     mode: Literal["startup", "reset", "interval"]
@@ -32,7 +31,7 @@ class EventTermCfg(FunctionTermCfg):
     """Bounds of the time between two calls, in seconds, drawn per environment."""
     is_global_time: bool = False
     """Whether one clock, which resets do not touch, calls an ``interval`` term in all environments
-    at once, as in Isaac Lab."""
+    at the same time, as in Isaac Lab."""
 
 
 class EventManager:
@@ -84,7 +83,7 @@ class EventManager:
                 self._draw_interval(name, "due", due)
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return what must survive a resume."""
+        """Return the state that a resume needs."""
         return {name: left.cpu().clone() for name, left in self._time_left.items()}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
@@ -100,7 +99,7 @@ class EventManager:
             raise
 
     def _draw_interval(self, name: str, reason: str, mask: torch.Tensor) -> None:
-        # A stream per reason: whether another environment was reset in this tick must not shift
+        # One stream per reason: whether another environment was reset in this tick must not shift
         # this one's draws, which would make them depend on how environments are spread over
         # processes.
         stream = self._env.random.stream(

@@ -22,7 +22,7 @@ class FunctionTermCfg(TermCfg):
     """A term that is a function ``func(env, ..., **params)`` over the batch."""
 
     func: Callable[..., Any]
-    """The function, or ``module:name`` of it."""
+    """The function, or its ``module:name``."""
     params: dict[str, Any] = field(default_factory=dict)
     """Keyword arguments; a :class:`SceneEntityCfg` arrives as the :class:`SceneEntity` it names."""
 
@@ -63,7 +63,7 @@ def bind(term: FunctionTermCfg, env: VectorEnv, sensors: SensorManager) -> funct
 
 
 def check_names(func: Callable[..., Any], names: Iterable[str]) -> None:
-    """Refuse names that are no parameters of a term's function.
+    """Refuse names that are not parameters of a term's function.
 
     Raises:
         ConfigurationError: With the first of them.

@@ -67,18 +67,18 @@ class ObservationManager:
     def terms(
         self, group: str = "policy"
     ) -> dict[str, tuple[ObservationTermCfg, Callable[[], torch.Tensor]]]:
-        """Return the terms of a group: what is configured, and the function with its parameters."""
+        """Return the terms of a group: each configuration, and the function with its parameters."""
         return dict(self._terms[group])
 
     def columns(self, group: str = "policy") -> dict[str, slice]:
-        """Return which columns of a group each term fills, once observations were computed."""
+        """Return each term's columns in a group, once observations have been computed."""
         end = 0
         return {
             name: slice(end, end := end + self._widths[group, name]) for name in self._terms[group]
         }
 
     def not_finite(self) -> dict[str, torch.Tensor]:
-        """Return where each term that is not finite now is so, bool ``(num_envs,)``, by name."""
+        """Return where each term is not finite now, bool ``(num_envs,)``, by name if anywhere."""
         found = {
             name: ~function().isfinite().flatten(1).all(1)
             for terms in self._terms.values()
@@ -115,7 +115,7 @@ class ObservationManager:
         return torch.cat(values, dim=-1)
 
     def _check(self, group: str, name: str, value: torch.Tensor) -> None:
-        """Refuse a term that cannot be joined with others; called in the first computation."""
+        """Refuse a term that cannot be joined with the others; called in the first computation."""
         if value.dim() < 2 or len(value) != self._env.num_envs:
             raise ConfigurationError(
                 f"The observation term {name!r} of group {group!r} returned shape "

@@ -42,7 +42,7 @@ class RewardManager:
         self._functions = [bind(term, env, sensors) for term in terms.values()]
         self._initial = list(self._functions)
         self._new_params: dict[str, dict[str, Any]] = {}
-        """Those that a curriculum has changed, by term."""
+        """Parameters that a curriculum has changed, by term."""
         self._weights = [float(term.weight) for term in terms.values()]
         per_step = [weight * env.step_dt for weight in self._weights]
         self._scales = torch.tensor(per_step, device=env.device).reshape(-1, 1)
@@ -64,7 +64,7 @@ class RewardManager:
         if not self._checked:
             check_shapes("reward", self.active_terms, terms, self._env.num_envs)
             self._checked = True
-        # One matrix, made once, in place of an operation for each term.
+        # One matrix, made once, instead of an operation for each term.
         torch.stack(terms, out=self._values)
         self._values *= self._scales
         self._episode_sums += self._values
@@ -72,11 +72,11 @@ class RewardManager:
 
     @property
     def step_values(self) -> torch.Tensor:
-        """What each term adds to the last step's rewards, ``(num_terms, num_envs)``."""
+        """Each term's share of the last step's rewards, ``(num_terms, num_envs)``."""
         return self._values
 
     def not_finite(self) -> dict[str, torch.Tensor]:
-        """Return where each term that was not finite in the last step was so, by name."""
+        """Return where each term was not finite in the last step, by name if anywhere."""
         bad = ~self._values.isfinite()
         return {name: row for name, row in zip(self.active_terms, bad, strict=True) if row.any()}
 
@@ -90,7 +90,7 @@ class RewardManager:
             clear(self._episode_sums.T, mask)
 
     def get_weight(self, name: str) -> float:
-        """Return the weight that a term has now."""
+        """Return the current weight of a term."""
         return self._weights[self._index(name)]
 
     def set_weight(self, name: str, weight: float) -> None:
@@ -99,11 +99,11 @@ class RewardManager:
         self._scales[self._index(name), 0] = weight * self._env.step_dt
 
     def get_params(self, name: str) -> dict[str, Any]:
-        """Return the parameters that a term is given now, by name."""
+        """Return the current parameters of a term, by name."""
         return dict(self._functions[self._index(name)].keywords)
 
     def check_params(self, name: str, params: Iterable[str]) -> None:
-        """Refuse names that are no parameters of a term; see :meth:`set_params`."""
+        """Refuse names that are not parameters of a term; see :meth:`set_params`."""
         check_names(self._functions[self._index(name)].func, params)
 
     def set_params(self, name: str, params: Mapping[str, Any]) -> None:
@@ -127,7 +127,7 @@ class RewardManager:
         self._env.record_anew()
 
     def state(self) -> dict[str, Any]:
-        """Return what must survive a resume."""
+        """Return the state that a resume needs."""
         return {
             "params": self._new_params,
             "weights": dict(zip(self.active_terms, self._weights, strict=True)),

@@ -1,4 +1,4 @@
-"""Sensors: what is measured in each step, remembers, and is read by several terms."""
+"""Sensors: measurements of each step that keep a memory and serve several terms."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class SensorTermCfg(TermCfg):
     """Configuration of a sensor; :meth:`build` makes the term."""
 
     DATA_FIELDS: ClassVar[tuple[str, ...]] = ()
-    """Data fields that it reads; the simulation gets them (``env.sim.data_fields``)."""
+    """Data fields that it reads; they are added to ``env.sim.data_fields``."""
     SUBSTEP_FIELDS: ClassVar[tuple[str, ...]] = ()
-    """Data fields of which it reads every physics step (``env.sim.substeps``)."""
+    """Data fields that it reads in every physics step (``env.sim.substeps``)."""
 
     def build(self, env: VectorEnv) -> SensorTerm:
         """Return the term for ``env``."""
@@ -43,7 +43,7 @@ class SensorTerm:
         raise NotImplementedError
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return what must survive a resume."""
+        """Return the state that a resume needs."""
         return {}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:

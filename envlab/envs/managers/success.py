@@ -1,4 +1,4 @@
-"""Success: whether an episode reaches what the task is for, by Isaac Lab 3's name for it."""
+"""Success: whether an episode reaches the task's goal, under Isaac Lab 3's name for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SuccessTermCfg(FunctionTermCfg):
 
 
 class SuccessManager:
-    """Keeps the greatest success of each episode so far: one that has succeeded stays so.
+    """Keeps the greatest success of each episode so far: a success is never lost again.
 
     The mean over the episodes that end is logged as ``Metrics/success_rate``, as in Isaac Lab 3.
     """
@@ -35,7 +35,7 @@ class SuccessManager:
         return None if self._function is None else self._values
 
     def compute(self) -> None:
-        """Look at the state that a step has led to."""
+        """Look at the state after a step."""
         if self._function is None:
             return
         try:

@@ -1,4 +1,4 @@
-"""What all terms share: they are fields of a dataclass, and can be removed."""
+"""The base of all terms: they are fields of a dataclass, and can be removed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def terms_of(container: Any, kind: type[T]) -> dict[str, T]:
         kind: The configuration class that its terms derive from.
 
     Raises:
-        ConfigurationError: If a field holds something that is no such term.
+        ConfigurationError: If a field holds anything but such a term.
     """
     if container is None:
         return {}

@@ -49,7 +49,7 @@ class JointPositionActionCfg(JointActionCfg):
     """For position actuators: controls are target positions in m or rad."""
 
     use_default_offset: bool = True
-    """Whether action 0 means the default joint positions, in place of ``offset``."""
+    """Whether action 0 means the default joint positions, instead of ``offset``."""
 
     def build(self, env: VectorEnv) -> JointAction:
         entity = resolve_entity(
@@ -77,7 +77,7 @@ class JointAction(ActionTerm):
             cfg: The configuration.
             env: The environment.
             offset: Control at action 0, one for all or ``(1, dim)``.
-            bias: By how much the joints' encoders are wrong, ``(num_envs, dim)``.
+            bias: Errors of the joints' encoders, ``(num_envs, dim)``.
         """
         model = env.sim.model
         actuators = joint_actuators(model, cfg.joint_names)
@@ -114,7 +114,7 @@ class JointAction(ActionTerm):
 def _scale(
     scale: float | dict[str, float], names: list[str], env: VectorEnv
 ) -> float | torch.Tensor:
-    """Return one factor for all, or those of the named joints, ``(dim,)``."""
+    """Return one factor for all, or one for each named joint, ``(dim,)``."""
     if not isinstance(scale, dict):
         return scale
     return torch.tensor(joint_values(scale, names), device=env.device)

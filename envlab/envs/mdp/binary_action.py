@@ -1,4 +1,4 @@
-"""Actions that choose between two positions, as of a gripper."""
+"""Actions that choose between two positions, such as a gripper's."""
 
 from __future__ import annotations
 

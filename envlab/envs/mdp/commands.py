@@ -24,7 +24,7 @@ class UniformCommandCfg(CommandTermCfg):
     ranges: list[tuple[float, float]]
     """Bounds of each element."""
     marker_height_m: float | None = None
-    """Where pictures show a command that is a point (x, y) of an environment; null: they do not."""
+    """Height at which pictures show a command that is a point (x, y); null: they do not."""
 
     def build(self, env: VectorEnv) -> UniformCommand:
         return UniformCommand(self, env)

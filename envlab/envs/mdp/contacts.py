@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
 _COMMAND_MIN = 0.1
-"""Commanded speed, in m/s, below which a robot is not to step."""
+"""Commanded speed, in m/s, below which a robot should not step."""
 
 
 def illegal_contact(env: ManagerEnv, threshold: float, sensor_cfg: ContactBodies) -> torch.Tensor:
@@ -29,7 +29,7 @@ def illegal_contact(env: ManagerEnv, threshold: float, sensor_cfg: ContactBodies
 def self_collision_cost(
     env: ManagerEnv, force_threshold: float, asset_cfg: SceneEntity
 ) -> torch.Tensor:
-    """Return in how many physics steps of a control step a robot hit itself; mjlab 1.6.0's term.
+    """Return the physics steps of a control step in which a robot hit itself; mjlab 1.6.0's term.
 
     Needs ``sensordata`` in ``env.sim.substep_fields``.
 
@@ -48,7 +48,7 @@ def illegal_collision(
 ) -> torch.Tensor:
     """Return whether a sensor measured a collision in any physics step of a control step.
 
-    It is mjlab 1.6.0's ``illegal_contact``, of what :func:`self_collision_cost` counts.
+    It is mjlab 1.6.0's ``illegal_contact``, for the steps that :func:`self_collision_cost` counts.
     """
     return _collides(env, force_threshold, asset_cfg).any(dim=1)
 
@@ -56,16 +56,16 @@ def illegal_collision(
 def undesired_contacts(
     env: ManagerEnv, threshold: float, sensor_cfg: ContactBodies
 ) -> torch.Tensor:
-    """Return on how many of the bodies the force is above ``threshold``, in N."""
+    """Return the number of bodies on which the force is above ``threshold``, in N."""
     return (sensor_cfg.force_norms > threshold).sum(dim=1).float()
 
 
 def feet_air_time(
     env: ManagerEnv, command_name: str, sensor_cfg: ContactBodies, threshold: float
 ) -> torch.Tensor:
-    """Return by how much steps that end now were longer than ``threshold``, in s, summed over feet.
+    """Return by how much steps that end now exceed ``threshold``, in s, summed over feet.
 
-    Zero where the commanded velocity is.
+    Zero where the commanded velocity is zero.
     """
     longer = (sensor_cfg.last_air_time - threshold) * sensor_cfg.first_contact
     return longer.sum(dim=1) * _is_to_move(env, command_name)
@@ -74,10 +74,10 @@ def feet_air_time(
 def feet_air_time_positive_biped(
     env: ManagerEnv, command_name: str, threshold: float, sensor_cfg: ContactBodies
 ) -> torch.Tensor:
-    """Return how long one foot alone has been on the ground, in s, at most ``threshold``.
+    """Return how long only one foot has been on the ground, in s, at most ``threshold``.
 
-    It is the shorter of the time that one foot has stood and the other has been in the air. Zero
-    where the commanded velocity is.
+    It is the shorter of one foot's time on the ground and the other's in the air. Zero where the
+    commanded velocity is zero.
     """
     standing = sensor_cfg.current_contact_time
     touches = standing > 0.0
@@ -94,7 +94,7 @@ def feet_slide(env: ManagerEnv, sensor_cfg: ContactBodies, asset_cfg: SceneEntit
     Args:
         env: The environment.
         sensor_cfg: The feet, in the contact sensor.
-        asset_cfg: The same bodies, in the same order; their centres of mass are what moves.
+        asset_cfg: The same bodies, in the same order; speeds are those of their centres of mass.
 
     Raises:
         ConfigurationError: If the two name different bodies.
@@ -114,7 +114,7 @@ def sliding_speeds(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
     Needs ``cvel``, ``xipos`` and ``subtree_com`` in ``env.sim.data_fields``.
     """
     data = env.sim.data
-    # cvel is the velocity of the body-fixed frame that now lies at the tree's centre of mass.
+    # cvel is the velocity of the body-fixed frame now at the tree's centre of mass.
     arm = data.xipos[:, asset_cfg.body_ids] - data.subtree_com[:, asset_cfg.root_body, None]
     spatial = data.cvel[:, asset_cfg.body_ids]
     velocity = spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
@@ -122,7 +122,7 @@ def sliding_speeds(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
 
 
 def _collides(env: ManagerEnv, force_threshold: float, sensors: SceneEntity) -> torch.Tensor:
-    """Return in which physics steps a sensor's force is above the threshold, ``(num_envs, n)``."""
+    """Return whether a sensor's force exceeds the threshold, by physics step, ``(num_envs, n)``."""
     forces = columns(env.sim.substeps.sensordata.movedim(1, 2), sensors.sensor_ids)
     norms = torch.linalg.vector_norm(forces.unflatten(1, (-1, 3)), dim=2)
     return (norms > force_threshold).any(dim=1)

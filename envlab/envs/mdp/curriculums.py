@@ -34,11 +34,11 @@ def reward_curriculum(
         mask: Environments whose episodes end, bool ``(num_envs,)``; not needed.
         reward_name: The reward's term.
         stages: In the order of their steps. Each has ``step``, the number of the environment's
-            steps after which it applies, and any of ``weight`` and ``params``; what it does not
-            have stays as it was.
+            steps after which it applies, and any of ``weight`` and ``params``; the others stay
+            unchanged.
 
     Returns:
-        Weight and parameters, as far as stages change them and they are numbers.
+        Weight and parameters that stages change, if they are numbers.
 
     Raises:
         ConfigurationError: If there is no such reward or parameter, or stages have other keys or
@@ -60,7 +60,7 @@ def reward_curriculum(
         if env.common_step_counter >= previous:
             weight = stage.get("weight", weight)
             params |= stage.get("params", {})
-    if not named.keys() <= params.keys():  # also those of stages that are still to come
+    if not named.keys() <= params.keys():  # including those of later stages
         rewards.check_params(reward_name, named)
     rewards.set_weight(reward_name, weight)
     rewards.set_params(reward_name, {name: params[name] for name in named if name in params})
@@ -84,13 +84,13 @@ def commands_vel(
         command_name: A velocity command.
         velocity_stages: In the order of their steps. Each has ``step``, from which on it counts,
             and any of ``lin_vel_x``, ``lin_vel_y`` (m/s) and ``ang_vel_z`` (rad/s), each
-            ``(lower, upper)``; what it does not have stays that of the stage before.
+            ``(lower, upper)``; the others stay those of the stage before.
 
     Returns:
-        The greatest forward velocity that is drawn now, in m/s.
+        The greatest forward velocity that may now be drawn, in m/s.
 
     Raises:
-        ConfigurationError: If the command is no velocity, or a stage has other keys or a range
+        ConfigurationError: If the command is not a velocity, or a stage has other keys or a range
             whose ends are swapped.
     """
     term = env.command_manager.get_term(command_name)

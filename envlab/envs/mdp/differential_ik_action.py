@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class OffsetCfg:
-    """A frame that is fixed to a body."""
+    """A frame fixed to a body."""
 
     pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Its origin in the body's frame, in m."""
@@ -40,11 +40,11 @@ class OffsetCfg:
 
 @dataclass(kw_only=True)
 class DifferentialInverseKinematicsActionCfg(ActionTermCfg):
-    """Where a frame of the robot is to be, or is to move; for position actuators.
+    """Goals or displacements for a frame of the robot; for position actuators.
 
     Commands are in the frame of the robot's topmost body: positions in m; orientations as (w, x, y,
-    z), or, where they are relative, as rotation vectors in rad. The goal is turned into joint
-    positions once per environment step (Isaac Lab: once per physics step). Needs ``xpos``,
+    z), or, if relative, as rotation vectors in rad. The goal is converted to joint positions once
+    per environment step (Isaac Lab: once per physics step). Needs ``xpos``,
     ``xquat``, ``xanchor`` and ``xaxis`` in ``env.sim.data_fields``.
     """
 
@@ -53,7 +53,7 @@ class DifferentialInverseKinematicsActionCfg(ActionTermCfg):
     body_name: str
     """Body to which the frame is fixed."""
     body_offset: OffsetCfg = field(default_factory=OffsetCfg)
-    """The frame in the body's."""
+    """The frame, relative to the body's."""
     scale: float = 1.0
     """Command per unit of action; :attr:`clip` bounds the result."""
     controller: DifferentialIKControllerCfg = field(default_factory=DifferentialIKControllerCfg)
@@ -115,7 +115,7 @@ class DifferentialInverseKinematicsAction(ActionTerm):
     def _goal(
         self, commands: torch.Tensor, pos: torch.Tensor, quat: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return where the frame is to be in the world; its present orientation if none is said."""
+        """Return the frame's goal in the world, by default with its current orientation."""
         data, controller = self._sim.data, self._cfg.controller
         root_pos, root_quat = data.xpos[:, self._root], data.xquat[:, self._root]
         if not controller.use_relative_mode:

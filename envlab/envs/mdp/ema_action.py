@@ -23,7 +23,7 @@ class EMAJointPositionToLimitsActionCfg(ActionTermCfg):
     """Position targets within the joints' limits, as an exponential moving average.
 
     ``target = alpha * position + (1 - alpha) * last target``; before the first step of an episode
-    the last target is where the joints are.
+    the last target is the joints' positions.
     """
 
     joint_names: str | list[str]
@@ -31,7 +31,7 @@ class EMAJointPositionToLimitsActionCfg(ActionTermCfg):
     scale: float = 1.0
     """Factor on the action."""
     rescale_to_limits: bool = True
-    """Whether actions from -1 to 1, beyond which they are cut, mean the lower to the upper limit;
+    """Whether actions from -1 to 1, to which they are clipped, mean the lower to the upper limit;
     else they are positions in rad or m."""
     alpha: float = 1.0
     """Weight of the new position, 0 to 1."""

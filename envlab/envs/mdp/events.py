@@ -37,7 +37,7 @@ def reset_joints_by_offset(
     drawn = stream.ranges([position_range] * num + [velocity_range] * num, mask)
     offsets, velocities = drawn.split(num, dim=1)
     positions = columns(env.default_qpos, asset_cfg.qpos_ids) + offsets
-    # What is staged outside the mask is never read, so the mask need not be applied here.
+    # Staged values outside the mask are never read, so the mask need not be applied here.
     _set_positions(env, positions, asset_cfg)
     _set_columns(env.reset_qvel, asset_cfg.qvel_ids, velocities)
 
@@ -52,7 +52,7 @@ def reset_joints_by_scale(
 ) -> None:
     """Reset hinge and slide joints to defaults times uniform factors, positions within limits.
 
-    Default velocities are zero here, so that any ``velocity_range`` leaves them so.
+    Default velocities are zero here, so any ``velocity_range`` leaves them unchanged.
     """
     drawn = stream.uniform(*position_range, len(asset_cfg.joint_names), mask)
     _set_positions(env, columns(env.default_qpos, asset_cfg.qpos_ids) * drawn, asset_cfg)
@@ -73,7 +73,7 @@ def reset_root_state_uniform(
         mask: Environments to change, bool ``(num_envs,)``.
         stream: The term's random stream.
         pose_range: Bounds of ``x``, ``y``, ``z`` in m and ``roll``, ``pitch``, ``yaw`` in rad, in
-            the world frame; what is not named stays.
+            the world frame; the others are not changed.
         velocity_range: Bounds of the same in m/s and rad/s, world frame, of the root's centre of
             mass.
         asset_cfg: The entity.
@@ -107,7 +107,7 @@ def six_ranges(ranges: dict[str, tuple[float, float]], param: str) -> list[tuple
 def joint_limits(env: VectorEnv, asset_cfg: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
     """Return lower and upper position limits of hinge and slide joints, ``(num_joints,)`` each.
 
-    They are infinite where a joint has none.
+    They are infinite for joints without limits.
     """
     model = env.sim.model
     ids = [model.joint(name).id for name in asset_cfg.joint_names]

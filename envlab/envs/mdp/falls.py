@@ -1,4 +1,4 @@
-"""Episodes that begin where a robot has come to lie after a fall."""
+"""Episodes that begin with a robot lying on the ground after a fall."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _CPU = torch.device("cpu")
 
 
 class Falls(NamedTuple):
-    """How a robot is dropped."""
+    """Settings for dropping robots."""
 
     drop_height: float
     """Height of the root in the air, in m."""
     drop_prob: float
-    """Share of robots that are dropped, turned at random and with any joint positions within their
-    limits; the others stand in the default pose."""
+    """Share of robots that are dropped, with a random orientation and any joint positions within
+    their limits; the others stand in the default pose."""
     max_velocity: float
-    """Bound of each component of the root's velocity at first, in m/s and rad/s."""
+    """Bound of each component of the root's initial velocity, in m/s and rad/s."""
     settle_time_s: float
-    """Time during which motors hold the joints where they were, in s."""
+    """Time during which motors hold the joints in place, in s."""
     num_states: int
-    """How many robots are dropped."""
+    """Number of robots that are dropped."""
 
 
 def reset_to_fallen_state(
@@ -50,18 +50,18 @@ def reset_to_fallen_state(
     num_states: int = 512,
     asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
-    """Reset the robot to one of the states in which it has come to lie, turned about the vertical.
+    """Reset the robot to one of the states in which it came to rest, turned about the vertical.
 
     Robots are dropped once, before the first episode: a reset must not simulate, as the other
-    environments of the batch have no time to wait. The states are the same in every process, for
-    every seed and after a resume; which of them an episode begins with is drawn. For flat ground.
+    environments of the batch cannot wait. The states are the same in every process, for every seed
+    and after a resume; each episode begins with one at random. For flat ground.
 
     Args:
         env: The environment.
         mask: Environments to reset, bool ``(num_envs,)``.
         stream: The term's random stream.
-        drop_height: See :class:`Falls`, as of the following ones.
-        drop_prob: Share of states after a drop; the others come of standing.
+        drop_height: See :class:`Falls`, also for the following ones.
+        drop_prob: Share of states after a drop; the others come from standing.
         max_velocity: In m/s and rad/s.
         settle_time_s: In s.
         num_states: States to choose from.
@@ -115,9 +115,9 @@ def _states_on(env: ManagerEnv, falls: Falls, asset_cfg: SceneEntity) -> torch.T
 def _fallen_states(
     saved_model: bytes, default_qpos: bytes, falls: Falls, robot: str, *joint_names: str
 ) -> torch.Tensor:
-    """Return states after falls, ``(k, nq + nv)``: those of robots that came to no harm.
+    """Return states after falls, ``(k, nq + nv)``, of robots that did not break down.
 
-    They depend on the arguments alone, so that one process need simulate them once only.
+    They depend on the arguments alone, so a process simulates them only once.
     """
     model = mujoco.MjModel.from_binary_path("falls.mjb", {"falls.mjb": saved_model})
     entity = resolve_entity(SceneEntityCfg(robot, joint_names=list(joint_names)), model, _CPU)

@@ -1,4 +1,4 @@
-"""Poses of bodies and sites, in the world or seen from an entity's topmost body.
+"""Poses of bodies and sites, in the world or relative to an entity's topmost body.
 
 They need ``xpos`` and ``xquat`` in ``env.sim.data_fields``, those of sites ``site_xpos`` too.
 """
@@ -39,14 +39,14 @@ def body_poses(env: VectorEnv, entity: SceneEntity) -> tuple[torch.Tensor, torch
 
 
 def site_positions(env: VectorEnv, entity: SceneEntity) -> torch.Tensor:
-    """Return where an entity's sites are in the world, in m, ``(num_envs, num_sites, 3)``."""
+    """Return an entity's site positions in the world, in m, ``(num_envs, num_sites, 3)``."""
     return columns(env.sim.data.site_xpos, entity.site_ids)
 
 
 def site_orientations(env: VectorEnv, entity: SceneEntity) -> torch.Tensor:
-    """Return how an entity's sites are turned in the world, ``(num_envs, num_sites, 4)``.
+    """Return the orientations of an entity's sites in the world, ``(num_envs, num_sites, 4)``.
 
-    Orientations are (w, x, y, z).
+    They are (w, x, y, z).
     """
     if "site_body" not in env.constants:
         model = env.sim.model

@@ -1,4 +1,4 @@
-"""How a walking robot steps: a sensor of its feet, and mjlab 1.6.0's rewards and observations.
+"""Gaits of walking robots: a sensor of feet, and mjlab 1.6.0's rewards and observations.
 
 ``command_name`` names a velocity command, (vx, vy, wz) in m/s and rad/s. A ``feet_cfg`` names a
 :class:`FootSensorCfg`, a ``sensor_cfg`` the same feet in a contact sensor. Rewards return
@@ -33,16 +33,16 @@ _ROBOT: Any = SceneEntityCfg("robot")
 
 @dataclass(kw_only=True)
 class FootSensorCfg(SensorTermCfg):
-    """How high feet are, how fast they slide, and how high they were in the last swing.
+    """Heights of feet, their sliding speeds, and their greatest heights in the last swing.
 
-    Needs ``site_xpos``, ``cvel`` and ``subtree_com`` in ``env.sim.data_fields``, and stands behind
-    the contact sensor among ``env.sensors``.
+    Needs ``site_xpos``, ``cvel`` and ``subtree_com`` in ``env.sim.data_fields``, and comes after
+    the contact sensor in ``env.sensors``.
     """
 
     site_names: list[str]
     """A site under each foot."""
     contact_sensor: str = "contact_forces"
-    """The sensor that says whether the sites' bodies touch."""
+    """The sensor that detects contacts of the sites' bodies."""
     ring_radius_m: float = 0.0
     """On generated ground, heights are above the highest of its points under the site and on a ring
     around it, of this radius; 0: under the site alone."""
@@ -95,7 +95,7 @@ class FootSensor(SensorTerm):
     def speeds(self) -> torch.Tensor:
         """Horizontal speeds of the sites, in m/s, ``(num_envs, num_feet)``."""
         data = self._env.sim.data
-        # cvel is the velocity of the body-fixed frame that now lies at the tree's centre of mass.
+        # cvel is the velocity of the body-fixed frame now at the tree's centre of mass.
         spatial = data.cvel[:, self._bodies]
         arm = columns(data.site_xpos, self._sites) - data.subtree_com[:, self._root, None]
         velocity = spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
@@ -150,7 +150,7 @@ _FOOT_MEMORY = ("peak_heights", "landing_heights")
 
 
 def foot_height(env: ManagerEnv, feet_cfg: FootSensor) -> torch.Tensor:
-    """Return how high each foot is above the ground, in m."""
+    """Return the height of each foot above the ground, in m."""
     return feet_cfg.heights
 
 
@@ -178,7 +178,7 @@ def track_linear_velocity(
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the velocity of the root's origin, in its own frame.
 
-    Its vertical part is to be 0; ``std`` is in m/s.
+    The wanted vertical part is 0; ``std`` is in m/s.
     """
     error = base_origin_vel(env, asset_cfg).clone()
     error[:, :2] -= env.command_manager.get_command(command_name)[:, :2]
@@ -190,7 +190,7 @@ def track_angular_velocity(
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the root's angular velocity, in its own frame.
 
-    Rolling and pitching are to be 0; ``std`` is in rad/s.
+    The wanted rolling and pitching are 0; ``std`` is in rad/s.
     """
     error = base_ang_vel(env, asset_cfg).clone()
     error[:, 2] -= env.command_manager.get_command(command_name)[:, 2]
@@ -200,7 +200,7 @@ def track_angular_velocity(
 def upright(
     env: ManagerEnv, std: float, asset_cfg: SceneEntity, sensor_cfg: RayCasterCfg | None = None
 ) -> torch.Tensor:
-    """Return ``exp(-t^2 / std^2)`` of the tilt ``t`` of a body: gravity's horizontal part in it.
+    """Return ``exp(-t^2 / std^2)`` of a body's tilt ``t``: gravity's horizontal part in its frame.
 
     Needs ``xquat`` in ``env.sim.data_fields``.
 
@@ -208,7 +208,7 @@ def upright(
         env: The environment.
         std: Width, of a sine.
         asset_cfg: One body.
-        sensor_cfg: Points around it; then the tilt is that against the plane of the ground there. A
+        sensor_cfg: Points around it; the tilt is then relative to the plane of the ground there. A
             body that is not the root needs ``xpos`` as well.
     """
     quat = columns(env.sim.data.xquat, asset_cfg.body_ids)[:, 0]
@@ -264,7 +264,7 @@ def body_angular_velocity_penalty(env: ManagerEnv, asset_cfg: SceneEntity) -> to
 
 
 def angular_momentum_penalty(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
-    """Return the square of what a ``<subtreeangmom>`` sensor measures, in (kg m^2/s)^2."""
+    """Return the square of a ``<subtreeangmom>`` sensor's reading, in (kg m^2/s)^2."""
     return columns(env.sim.data.sensordata, asset_cfg.sensor_ids).square().sum(dim=1)
 
 
@@ -276,7 +276,7 @@ def feet_air_time_in_range(
     command_threshold: float,
     sensor_cfg: ContactBodies,
 ) -> torch.Tensor:
-    """Return how many feet have been in the air for longer than one time and less than another.
+    """Return the number of feet that have been in the air for a time between two bounds.
 
     Times in s. Zero where the commanded speed plus turning is at most ``command_threshold``. It is
     mjlab 1.6.0's ``feet_air_time``.
@@ -293,7 +293,7 @@ def feet_clearance(
     command_threshold: float,
     feet_cfg: FootSensor,
 ) -> torch.Tensor:
-    """Return how far feet are from ``target_height``, in m, times their speed, summed over feet.
+    """Return feet's distances from ``target_height``, in m, times their speeds, summed over feet.
 
     Zero where the commanded speed plus turning is at most ``command_threshold``.
     """

@@ -1,4 +1,4 @@
-"""The height scan: how far the ground is below points around a robot, and how it slopes."""
+"""The height scan: depth of the ground below points around a robot, and its slope."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class RayCasterCfg:
     """Vertical rays from a grid that follows the robot and turns with its yaw alone."""
 
     pattern_cfg: GridPatternCfg = field(default_factory=GridPatternCfg)
-    """Where rays start."""
+    """Grid from which rays start."""
     offset: tuple[float, float, float] = (0.0, 0.0, 20.0)
     """Centre of the grid from the root or body, in m."""
     method: Literal["lookup", "rays"] = "lookup"
     """``lookup`` reads the ground's height below each point: 7 times faster than ``rays`` on a CPU,
-    the same numbers."""
+    with the same results."""
 
 
 def height_scan(
@@ -66,8 +66,8 @@ def height_scan(
     Args:
         env: The environment.
         sensor_cfg: The points, ``num_points`` of them.
-        offset: What counts as no height, in m.
-        asset_cfg: The robot, whose root is meant; or one body of it, which needs ``xpos`` and
+        offset: Height that counts as zero, in m.
+        asset_cfg: The robot, meaning its root; or one of its bodies, which needs ``xpos`` and
             ``xquat`` in ``env.sim.data_fields``.
 
     Returns:
@@ -93,8 +93,8 @@ def ground_normal(
 ) -> torch.Tensor:
     """Return the upward unit normal, world frame, of the plane that fits the ground best.
 
-    It is that of the least squares of heights at the points, whose grid must have a width along x
-    and y. On a plane the normal is vertical.
+    It is a least-squares fit to the heights at the points, whose grid must have a width along x and
+    y. On a plane the normal is vertical.
 
     Args:
         env: The environment.
@@ -119,7 +119,7 @@ def ground_normal(
 
 
 def _slope_weights(env: ManagerEnv, cfg: RayCasterCfg) -> torch.Tensor:
-    """Return by what heights at the points are multiplied for the slopes along x and y."""
+    """Return the weights of heights at the points for the slopes along x and y."""
     pattern = cfg.pattern_cfg
     key = ("ground_normal", *pattern.size, pattern.resolution)
     if key not in env.constants:
@@ -151,7 +151,7 @@ def _pose(env: ManagerEnv, asset: SceneEntity) -> tuple[torch.Tensor, torch.Tens
 def _heading(quat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return cosine and sine of the yaw of (w, x, y, z), ``(num_envs, 1)`` each.
 
-    Without trigonometry, whose last bit depends on an environment's place in the batch.
+    This avoids trigonometry, whose last bit depends on an environment's place in the batch.
     """
     w, x, y, z = quat.unsqueeze(1).unbind(2)
     cos, sin = 1.0 - 2.0 * (y * y + z * z), 2.0 * (w * z + x * y)

@@ -20,14 +20,14 @@ def image(
     data_type: str = "distance_to_image_plane",
     normalize: bool = True,
 ) -> torch.Tensor:
-    """Return the images of a depth camera, a channel for each of its history.
+    """Return the images of a depth camera, one channel for each in its history.
 
     Args:
         env: The environment.
         sensor_cfg: The camera: a :class:`SceneEntityCfg` of the sensor's name.
         data_type: ``distance_to_image_plane``, which is ``depth``, or ``distance_to_camera``.
-        normalize: Whether the far end of its range is 1, otherwise in m. (Isaac Lab's normalises
-            colours alone.)
+        normalize: Whether the far end of its range is 1; else values are in m. (Isaac Lab's
+            normalises only colours.)
 
     Raises:
         ConfigurationError: For another data type.

@@ -1,4 +1,4 @@
-"""Turning an object in a hand: the goal, and terms that measure how near it is."""
+"""Turning an object in a hand: the goal, and terms that measure the distance to it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OBJECT: Any = SceneEntityCfg("object")
 
 @dataclass(kw_only=True)
 class InHandReOrientationCommandCfg(CommandTermCfg):
-    """A pose for a free body: near where it starts, and turned at random.
+    """A pose for a free body: near its start, with a random orientation.
 
     The command is ``(num_envs, 7)``: position in m from the environment's origin, then the
     orientation as (w, x, y, z).
@@ -46,15 +46,15 @@ class InHandReOrientationCommandCfg(CommandTermCfg):
     asset_name: str = "object"
     """The body."""
     init_pos_offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """The goal's position, from where the body starts, in m."""
+    """The goal's position, relative to the body's start, in m."""
     make_quat_unique: bool = False
     """Whether goals have a scalar part w that is not negative."""
     orientation_success_threshold: float
     """Angle to the goal, in rad, within which it counts as reached."""
     update_goal_on_success: bool = True
-    """Whether a goal that is reached is followed by another in the same episode."""
+    """Whether another goal follows in the same episode once one is reached."""
     marker_pos_offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Where pictures show the goal, from its position, in m."""
+    """Position of the goal in pictures, relative to its own, in m."""
 
     def build(self, env: VectorEnv) -> InHandReOrientationCommand:
         return InHandReOrientationCommand(self, env)
@@ -64,7 +64,7 @@ class InHandReOrientationCommand(CommandTerm):
     """The term of an :class:`InHandReOrientationCommandCfg`.
 
     Metrics: ``orientation_error`` in rad and ``position_error`` in m of the last step, and
-    ``consecutive_success``, how many goals the episode has reached.
+    ``consecutive_success``, the number of goals reached in the episode.
     """
 
     cfg: InHandReOrientationCommandCfg
@@ -82,7 +82,7 @@ class InHandReOrientationCommand(CommandTerm):
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
         x, y = stream.uniform(-math.pi, math.pi, 2).unbind(1)
         turn = torch.zeros_like(x)
-        # About the y axis, then about the x axis, as Isaac Lab: not quite uniform over rotations.
+        # About the y axis, then the x axis, as in Isaac Lab: not quite uniform over rotations.
         goal = quat_mul(
             quat_from_euler_xyz(x, turn, turn),
             quat_from_euler_xyz(turn, y, turn),
@@ -139,7 +139,7 @@ def max_consecutive_success(env: ManagerEnv, num_success: int, command_name: str
 
 
 def share_of_goals_reached(env: ManagerEnv, command_name: str) -> torch.Tensor:
-    """Return how many goals an episode has reached, over how many it has had, ``n / (n + 1)``."""
+    """Return the goals that an episode has reached, over those it has had, ``n / (n + 1)``."""
     reached = _goal(env, command_name).metrics["consecutive_success"]
     return reached / (reached + 1.0)
 
@@ -150,7 +150,7 @@ def object_away_from_robot(
     asset_cfg: SceneEntity = _ROBOT,
     object_cfg: SceneEntity = _OBJECT,
 ) -> torch.Tensor:
-    """Return whether the object is further than ``threshold``, in m, from a robot that is fixed."""
+    """Return whether the object is further than ``threshold``, in m, from a fixed robot."""
     key = ("fixed_root_pos", asset_cfg.root_body)
     if key not in env.constants:
         position = np.array(env.sim.model.body_pos[asset_cfg.root_body])

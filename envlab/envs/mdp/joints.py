@@ -19,7 +19,7 @@ _ROBOT: Any = SceneEntityCfg("robot")
 def joint_torques_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the sum of squared actuator forces, in N^2 or N^2 m^2.
 
-    Needs ``actuator_force`` in ``env.sim.data_fields``; it is that of the last physics step.
+    Needs ``actuator_force`` in ``env.sim.data_fields``; forces are those of the last physics step.
     """
     return columns(env.sim.data.actuator_force, asset_cfg.actuator_ids).square().sum(dim=1)
 
@@ -38,8 +38,8 @@ def joint_acc_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tens
             "joint_acc_l2 compares the last two physics steps of a control step, and "
             f"env.decimation is {env.sim.decimation}. Set it to 2 or more, or remove the term."
         )
-    # MuJoCo's qacc is another quantity: implicit integrators damp it before they integrate, and
-    # its sum of squares was 1.35 times this on Go2, and 2,000 times on G1's fingers.
+    # MuJoCo's qacc is another quantity: implicit integrators damp it before they integrate, and its
+    # sum of squares was 1.35 times this one on Go2, and 2,000 times on G1's fingers.
     before, after = env.sim.substeps.qvel[:, -2:].unbind(1)
     change = columns(after, asset_cfg.qvel_ids) - columns(before, asset_cfg.qvel_ids)
     return (change / env.sim.physics_dt).square().sum(dim=1)
@@ -48,11 +48,11 @@ def joint_acc_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tens
 def joint_pos_limits(
     env: ManagerEnv, soft_limit_factor: float = 0.9, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
-    """Return how far joints are beyond their soft limits, in m or rad, summed.
+    """Return joints' distances beyond their soft limits, in m or rad, summed.
 
     Args:
         env: The environment.
-        soft_limit_factor: Share of the range, about its middle, within which joints are to stay.
+        soft_limit_factor: Share of the range, about its middle, in which joints should stay.
         asset_cfg: The joints.
     """
     key = ("soft_limits", soft_limit_factor, *asset_cfg.joint_names)
@@ -66,7 +66,7 @@ def joint_pos_limits(
 
 
 def joint_deviation_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return how far joints are from their default positions, in m or rad, summed."""
+    """Return joints' distances from their default positions, in m or rad, summed."""
     deviation = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
         env.default_qpos_rows, asset_cfg.qpos_ids
     )

@@ -25,7 +25,7 @@ _EE_FRAME: Any = SceneEntityCfg("robot", site_names="ee")
 def object_position_in_robot_root_frame(
     env: ManagerEnv, robot_cfg: SceneEntity = _ROBOT, object_cfg: SceneEntity = _OBJECT
 ) -> torch.Tensor:
-    """Return where the object is, seen from the robot's topmost body, in m, ``(num_envs, 3)``."""
+    """Return the object's position in the frame of the robot's topmost body, in m."""
     pos, quat = base_pose(env, robot_cfg)
     return quat_apply_inverse(quat, env.sim.data.qpos[:, object_cfg.root_pos] - pos)
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def motion_anchor_pos_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
-    """Return where the reference's anchor is in the frame of the robot's, in m, 3 columns."""
+    """Return the reference anchor's position in the frame of the robot's, in m, 3 columns."""
     return _anchor_in_robot(_motion(env, command_name))[0]
 
 
 def motion_anchor_ori_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
-    """Return how the reference's anchor is turned in the frame of the robot's, 6 columns.
+    """Return the reference anchor's orientation in the frame of the robot's, 6 columns.
 
     They are the first two columns of the rotation matrix, row by row.
     """
@@ -37,12 +37,12 @@ def motion_anchor_ori_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
 
 
 def robot_body_pos_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
-    """Return where the robot's bodies are in the frame of its anchor, in m, 3 columns each."""
+    """Return the positions of the robot's bodies in its anchor's frame, in m, 3 columns each."""
     return _bodies_in_anchor(_motion(env, command_name))[0].flatten(1)
 
 
 def robot_body_ori_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
-    """Return how the robot's bodies are turned in the frame of its anchor, 6 columns each."""
+    """Return the orientations of the robot's bodies in its anchor's frame, 6 columns each."""
     return _two_columns(_bodies_in_anchor(_motion(env, command_name))[1])
 
 
@@ -111,9 +111,9 @@ def bad_anchor_pos_z_only(env: ManagerEnv, command_name: str, threshold: float) 
 
 
 def bad_anchor_ori(env: ManagerEnv, command_name: str, threshold: float) -> torch.Tensor:
-    """Return whether the anchor leans otherwise than the reference's.
+    """Return whether the anchor's tilt differs from the reference's by more than ``threshold``.
 
-    By more than ``threshold``, in vertical components of gravity in both frames: 0 to 2.
+    It compares the vertical components of gravity in both frames: 0 to 2.
     """
     motion = _motion(env, command_name)
     reference = gravity_in_body(motion.anchor_quat_w)[:, 2]
@@ -123,7 +123,7 @@ def bad_anchor_ori(env: ManagerEnv, command_name: str, threshold: float) -> torc
 def bad_motion_body_pos(
     env: ManagerEnv, command_name: str, threshold: float, body_names: list[str] | None = None
 ) -> torch.Tensor:
-    """Return whether a body is further than ``threshold``, m, from where it is to be."""
+    """Return whether a body is further than ``threshold``, in m, from its reference."""
     motion = _motion(env, command_name)
     error = torch.linalg.vector_norm(motion.body_pos_relative_w - motion.robot_body_pos_w, dim=2)
     return (error[:, motion.indexes(body_names)] > threshold).any(dim=1)
@@ -132,7 +132,7 @@ def bad_motion_body_pos(
 def bad_motion_body_pos_z_only(
     env: ManagerEnv, command_name: str, threshold: float, body_names: list[str] | None = None
 ) -> torch.Tensor:
-    """Return whether a body is higher or lower than it is to be by ``threshold``, in m."""
+    """Return whether a body is higher or lower than its reference by ``threshold``, in m."""
     motion = _motion(env, command_name)
     error = (motion.body_pos_relative_w - motion.robot_body_pos_w)[..., 2].abs()
     return (error[:, motion.indexes(body_names)] > threshold).any(dim=1)

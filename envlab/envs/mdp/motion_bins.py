@@ -1,4 +1,4 @@
-"""Where in clips episodes start: parts of about a second, drawn by how often robots failed in them.
+"""Start frames of episodes in clips: parts of about a second, drawn by the failures in them.
 
 After mjlab 1.6.0's adaptive sampling, for several clips and any number of processes.
 """
@@ -16,10 +16,10 @@ from envlab.motion import MotionClip
 
 
 class MotionBins:
-    """Parts of about a second, into which clips are divided to count failures.
+    """Parts of about a second, by which failures in clips are counted.
 
     Attributes:
-        num: How many, of all clips.
+        num: Number of bins of all clips.
         of_frame: The bin of each frame, int64 ``(T,)``.
     """
 
@@ -36,11 +36,11 @@ class MotionBins:
 
         Args:
             clips: At the environment's rate.
-            weights: How often each is drawn, beside its length.
-            kernel: Shares of a bin, the next one and so on, in how often the bin is drawn.
-            uniform: Failures that are added in all, spread evenly over the bins.
+            weights: How often each is drawn, in addition to its length.
+            kernel: Weights of the failures in a bin, the next one and so on, in drawing the bin.
+            uniform: Failures added in total, spread evenly over the bins.
             step_dt: Time between two frames, in s.
-            device: Where to draw.
+            device: Device of the draws.
         """
         counts = [int(clip.num_frames // (1.0 / step_dt)) + 1 for clip in clips]
         starts = np.cumsum([0, *(clip.num_frames for clip in clips)])
@@ -79,7 +79,7 @@ class MotionBins:
         bins = torch.searchsorted(shares.cumsum(0), which.double(), right=True)
         bins = bins.clamp(max=self.num - 1)
         place = (self._index[bins] + where.double() * (mode != "start")) / self._count[bins]
-        # The frame after it is the first that the robot is compared with.
+        # The robot is first compared with the frame after it.
         frame = (place * (self._frames[bins] - 1)).long().clamp(max=(self._frames[bins] - 2).long())
         start = self._start[bins].long()
         return start + frame, start + self._frames[bins].long()
@@ -97,7 +97,7 @@ def clip_weights(weights: Sequence[float] | None, num_clips: int) -> list[float]
     """Return a weight for each clip; None: 1.
 
     Raises:
-        ConfigurationError: If there are others than ``num_clips``, or they are no weights.
+        ConfigurationError: If there are not ``num_clips``, or they are not valid weights.
     """
     chosen = [1.0] * num_clips if weights is None else list(weights)
     if len(chosen) != num_clips or min(chosen) < 0.0 or not sum(chosen) > 0.0:

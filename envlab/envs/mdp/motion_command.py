@@ -1,12 +1,12 @@
-"""A motion that a robot is to follow: a command that plays clips, and resets robots into them.
+"""A motion for a robot to follow: a command that plays clips, and resets robots into them.
 
 After mjlab 1.6.0's ``MotionCommand`` and BeyondMimic (arXiv 2508.08241). Differs from mjlab:
 
-- Bodies are compared with the reference at the robot's anchor of now; there, of the step before.
+- Bodies are compared with the reference at the robot's current anchor; there, at the previous.
 - After a reset to frame ``k``, the state after one step is compared with frame ``k + 1``; there,
   where a clip ends within an episode, with frame ``k``.
-- Several clips, weighted. Failures of all processes are counted together, and what an environment
-  draws does not depend on how many processes there are.
+- Several clips, weighted. Failures of all processes are counted together, and an environment's
+  draws do not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SAMPLING = ("sampling_entropy", "sampling_top1_prob", "sampling_top1_bin")
 
 @dataclass(kw_only=True)
 class MotionCommandCfg(CommandTermCfg):
-    """Clips and how episodes start in them.
+    """Clips, and the start of episodes in them.
 
     Needs ``xpos``, ``xquat``, ``cvel`` and ``subtree_com`` in ``env.sim.data_fields``.
     """
@@ -71,28 +71,28 @@ class MotionCommandCfg(CommandTermCfg):
     motion_file: str | list[str]
     """Clips: paths, or ``package:path``; see :mod:`envlab.motion.files`."""
     motion_weights: list[float] | None = None
-    """How often each clip is drawn, beside its length; null: all alike."""
+    """How often each clip is drawn, in addition to its length; null: all alike."""
     anchor_body_name: str
     """Body by which the reference is placed relative to the robot."""
     body_names: list[str]
     """Bodies that are compared."""
     pose_range: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Bounds of what is added to the root at a reset: ``x``, ``y``, ``z`` in m, ``roll``,
-    ``pitch``, ``yaw`` in rad, in the world frame."""
+    """Bounds of offsets of the root at a reset: ``x``, ``y``, ``z`` in m, ``roll``, ``pitch``,
+    ``yaw`` in rad, in the world frame."""
     velocity_range: dict[str, tuple[float, float]] = field(default_factory=dict)
     """The same of its velocity, in m/s and rad/s."""
     joint_position_range: tuple[float, float] = (-0.52, 0.52)
-    """Bounds of what is added to joints at a reset, in rad, within their soft limits."""
+    """Bounds of offsets of joints at a reset, in rad, within their soft limits."""
     soft_limit_factor: UnitInterval = 0.9
     """Share of a joint's range within which a reset puts it."""
     sampling_mode: Literal["adaptive", "uniform", "start"] = "adaptive"
-    """Where in a clip episodes start: more often where they failed, anywhere, or at its start."""
+    """Start of episodes in a clip: more often where they failed, anywhere, or at its start."""
     adaptive_kernel_size: PositiveInt = 1
     """Bins of about a second, from that of a failure backwards, that are drawn more often."""
     adaptive_lambda: UnitInterval = 0.8
-    """By which the share of each earlier bin of the kernel decays."""
+    """Decay of the share of each earlier bin of the kernel."""
     adaptive_uniform_ratio: PositiveFloat = 0.1
-    """Failures that are added in all, spread evenly over the bins."""
+    """Failures added in total, spread evenly over the bins."""
     adaptive_alpha: float = 0.001
     """Weight of a step's failures in their moving average."""
 
@@ -105,7 +105,7 @@ class MotionCommand(CommandTerm):
 
     Attributes:
         clips: The clips, in the order of the configuration, at the environment's rate.
-        frames: Where each environment is, in the frames of all clips one after the other, int64
+        frames: Each environment's frame, in the concatenation of all clips, int64
             ``(num_envs,)``.
         bin_failed_count: Moving average of the failures in each bin, ``(num_bins,)``.
     """
@@ -191,7 +191,7 @@ class MotionCommand(CommandTerm):
 
     @property
     def body_pos_relative_w(self) -> torch.Tensor:
-        """Where the reference's bodies would be if its anchor were above the robot's.
+        """Positions of the reference's bodies if its anchor were at the robot's, but for height.
 
         It is moved horizontally and turned about the vertical, ``(num_envs, num_bodies, 3)``.
         """
@@ -199,7 +199,7 @@ class MotionCommand(CommandTerm):
 
     @property
     def body_quat_relative_w(self) -> torch.Tensor:
-        """How the reference's bodies would be turned if its anchor looked where the robot's does.
+        """Orientations of the reference's bodies if its anchor had the heading of the robot's.
 
         ``(num_envs, num_bodies, 4)``.
         """
@@ -278,7 +278,7 @@ class MotionCommand(CommandTerm):
         torch.stack(rows, out=self._errors)
 
     def update_command(self) -> None:
-        # What was just reset is at the frame after that of its state already.
+        # Environments that were just reset are already at the frame after that of their state.
         self._move(self.frames + (self.env.episode_length_buf > 0))
         if self.cfg.sampling_mode == "adaptive":
             self._average_failures()
@@ -286,7 +286,7 @@ class MotionCommand(CommandTerm):
         self.command.copy_(torch.cat((self.joint_pos, self.joint_vel), dim=1))
 
     def hold(self, values: Sequence[float]) -> None:
-        """Nothing: a clip is not commanded by hand."""
+        """Do nothing: a clip cannot be commanded by hand."""
 
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         frame = int(self.frames[0])
@@ -318,7 +318,7 @@ class MotionCommand(CommandTerm):
         self._move(frames)
 
     def snapshot(self) -> Pose:
-        """Return the reference as it is now, placed by the robot as it is now."""
+        """Return the current reference, placed relative to the robot's current state."""
         return Pose(
             self.body_pos_w, self.body_pos_relative_w, self.body_quat_relative_w, self.joint_vel
         )
@@ -378,7 +378,7 @@ class MotionCommand(CommandTerm):
         return self._once(name, lambda: getattr(self._reference, name)[self.frames])
 
     def _once(self, name: str, compute: object) -> torch.Tensor:
-        """Return what is computed once for all terms that ask before state or frame change."""
+        """Compute a quantity once for all terms that ask before the state or frame changes."""
         key = self.env.sim.num_changes, self._moves
         kept = self._kept.get(name)
         if kept is None or kept[0] != key:
@@ -401,7 +401,7 @@ class MotionCommand(CommandTerm):
     def _body_velocities(self) -> torch.Tensor:
         """Return angular, then linear velocities of the bodies' origins, in the world frame."""
         data = self.env.sim.data
-        # cvel is the velocity of the body-fixed frame that now lies at the tree's centre of mass.
+        # cvel is the velocity of the body-fixed frame now at the tree's centre of mass.
         spatial = data.cvel[:, self._body_ids]
         arm = self.robot_body_pos_w - data.subtree_com[:, self._robot.root_body, None]
         linear = spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
@@ -412,7 +412,7 @@ class MotionCommand(CommandTerm):
         self._moves += 1
 
     def _go_to(self, mask: torch.Tensor, frames: torch.Tensor, ends: torch.Tensor) -> None:
-        """Have the environments of ``mask`` follow the frames after ``frames``."""
+        """Let the environments of ``mask`` follow the frames after ``frames``."""
         assign(self._ends, mask, ends)
         self._move(torch.where(mask, frames + 1, self.frames))
         self.command.copy_(torch.cat((self.joint_pos, self.joint_vel), dim=1))
@@ -482,14 +482,14 @@ class Pose(NamedTuple):
     joint_vel: torch.Tensor
 
     def errors(self, robot: MotionCommand, ends: slice | torch.Tensor) -> torch.Tensor:
-        """Return by how much robots are not there, ``(5, num_envs)``, as mjlab 1.6.0 measures it.
+        """Return the errors of robots, ``(5, num_envs)``, as mjlab 1.6.0 measures them.
 
-        Mean distances of bodies in the world, and as seen from the anchor, in m; the root mean
+        Mean distances of bodies in the world, and relative to the anchor, in m; the root mean
         square of joint velocities' errors, in rad/s; mean distances and angles of the bodies
         ``ends``, in m and rad.
 
         Args:
-            robot: Where the robots are.
+            robot: The robots' current poses.
             ends: Columns of hands and feet.
         """
         pos, quat = robot.robot_body_pos_w, robot.robot_body_quat_w
@@ -506,7 +506,7 @@ class Pose(NamedTuple):
 
 
 class _Reference:
-    """The frames of all clips one after the other, as float32 tensors ``(T, ...)``."""
+    """The frames of all clips, concatenated, as float32 tensors ``(T, ...)``."""
 
     def __init__(self, clips: Sequence[MotionClip], bodies: Sequence[str], root: str) -> None:
         names = list(clips[0].body_names or ())
@@ -542,7 +542,7 @@ def _sources(cfg: MotionCommandCfg) -> list[str]:
 
 
 def _fitting(source: str, env: VectorEnv) -> MotionClip:
-    """Return a clip for the environment's robot, at its rate."""
+    """Return a clip for the environment's robot, at the environment's rate."""
     clip = fit_clip(read_clip(source), env.sim.model)
     rate = 1.0 / env.step_dt
     fitting = resample_clip(clip, rate)

@@ -25,7 +25,7 @@ def joint_pos_rel(
 ) -> torch.Tensor:
     """Return joint positions relative to the default ones, in m or rad.
 
-    ``biased``: as encoders measure them, where ``randomize_encoder_bias`` makes them wrong.
+    ``biased``: as encoders measure them, with the errors of ``randomize_encoder_bias``.
     """
     positions = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
         env.default_qpos_rows, asset_cfg.qpos_ids
@@ -52,9 +52,9 @@ def joint_vel_rel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Ten
 
 
 def actuator_force(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return the forces of what drives the joints, in N or N m, ``(num_envs, num_joints)``.
+    """Return the forces of the joints' actuators, in N or N m, ``(num_envs, num_joints)``.
 
-    Needs ``actuator_force`` in ``env.sim.data_fields``; it is that of the last physics step.
+    Needs ``actuator_force`` in ``env.sim.data_fields``; forces are those of the last physics step.
     """
     return columns(env.sim.data.actuator_force, asset_cfg.actuator_ids)
 

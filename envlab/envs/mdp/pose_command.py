@@ -1,4 +1,4 @@
-"""Goals for the pose of a body, drawn in the robot's own frame, and how well they are followed."""
+"""Goals for the pose of a body, drawn in the robot's own frame, and terms for following them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PoseRangesCfg:
     yaw: tuple[float, float] = (0.0, 0.0)
 
     def bounds(self) -> list[tuple[float, float]]:
-        """Return the six in this order."""
+        """Return the six bounds in this order."""
         return [self.pos_x, self.pos_y, self.pos_z, self.roll, self.pitch, self.yaw]
 
 
@@ -56,12 +56,12 @@ class UniformPoseCommandCfg(CommandTermCfg):
     asset_name: str = "robot"
     """The robot."""
     body_name: str
-    """Body that is to reach the pose, for the metrics ``position_error`` (m) and
-    ``orientation_error`` (rad): what they are when the episode ends."""
+    """Body that should reach the pose, for the metrics ``position_error`` (m) and
+    ``orientation_error`` (rad), measured when the episode ends."""
     make_quat_unique: bool = False
     """Whether quaternions have a scalar part w that is not negative."""
     ranges: PoseRangesCfg = field(default_factory=PoseRangesCfg)
-    """What is drawn from."""
+    """Ranges of the draws."""
 
     def build(self, env: VectorEnv) -> UniformPoseCommand:
         return UniformPoseCommand(self, env)
@@ -160,7 +160,7 @@ def _goal(
 def _errors(
     env: VectorEnv, command: torch.Tensor, entity: SceneEntity
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return how far the entity's first body is from the commanded pose, in m and rad."""
+    """Return the distance of the entity's first body from the commanded pose, in m and rad."""
     pos, quat = (values[:, 0] for values in body_poses(env, entity))
     goal_pos, goal_quat = _goal(env, command, entity)
     return (goal_pos - pos).norm(dim=1), quat_error_magnitude(goal_quat, quat)

@@ -32,7 +32,7 @@ def push_by_setting_velocity(
         mask: Environments to push, bool ``(num_envs,)``.
         stream: The term's random stream.
         velocity_range: Bounds of ``x``, ``y``, ``z`` in m/s and ``roll``, ``pitch``, ``yaw`` in
-            rad/s, in the world frame; what is not named is not changed.
+            rad/s, in the world frame; the others are not changed.
         asset_cfg: The entity.
 
     Raises:
@@ -43,7 +43,7 @@ def push_by_setting_velocity(
     qvel = data.qvel.clone()
     quat = data.qpos[:, asset_cfg.root_quat]
     turning = quat_apply_inverse(quat, drawn[:, 3:])
-    # The relation of the two velocities is linear, so it holds for what is added to them.
+    # The relation of the two velocities is linear, so it also holds for changes of them.
     qvel[:, asset_cfg.root_lin_vel] += origin_velocity(env, quat, drawn[:, :3], turning, asset_cfg)
     qvel[:, asset_cfg.root_ang_vel] += turning
     env.sim.set_velocity(mask, qvel)
@@ -68,7 +68,7 @@ def apply_external_force_torque(
         asset_cfg: The bodies; the force acts at their centres of mass.
     """
     if not any((*force_range, *torque_range)):
-        return  # as in the tasks that keep the term only to be overridden
+        return  # in tasks that keep the term only for overrides
     bodies = [env.sim.model.body(name).id for name in asset_cfg.body_names]
     drawn = stream.ranges([force_range] * 3 * len(bodies) + [torque_range] * 3 * len(bodies), mask)
     force, torque = drawn.unflatten(1, (2, len(bodies), 3)).unbind(1)

@@ -1,4 +1,4 @@
-"""Events that make environments' motors and joints differ; each changes those of a mask.
+"""Events that randomise motors and joints; each changes the environments of a mask.
 
 Draws start from the model's own values, and are made per joint.
 """
@@ -26,7 +26,7 @@ Operation = Literal["add", "scale", "abs"]
 Distribution = Literal["uniform", "log_uniform", "gaussian"]
 
 GainSlot = tuple[str, int, int, float]
-"""Where the model keeps a gain: field, actuator, column, and sign."""
+"""Place of a gain in the model: field, actuator, column, and sign."""
 
 
 def randomize_actuator_gains(
@@ -50,7 +50,7 @@ def randomize_actuator_gains(
         stiffness_distribution_params: Bounds of the draw (``gaussian``: mean and deviation); null:
             no change.
         damping_distribution_params: The same for damping.
-        operation: What to do with the draw: add to the model's value, multiply it, or replace it.
+        operation: Use of the draw: add to the model's value, multiply it, or replace it.
         distribution: How to draw.
         asset_cfg: The joints whose actuators are meant.
 
@@ -104,7 +104,7 @@ def randomize_joint_parameters(
 def draw(
     stream: RandomStream, distribution: Distribution, bounds: Range, num: int, mask: torch.Tensor
 ) -> torch.Tensor:
-    """Return draws, ``(num_envs, num)``, of which the rows of ``mask`` are meant.
+    """Return draws, ``(num_envs, num)``, of which only the rows of ``mask`` are valid.
 
     Raises:
         ConfigurationError: For an unknown distribution, or bounds that have no logarithm.
@@ -153,7 +153,7 @@ def _actuator_list(env: ManagerEnv, asset_cfg: SceneEntity) -> list[int]:
 
 
 def _slots(model: mujoco.MjModel, actuator: int, gain: str) -> list[GainSlot]:
-    """Return where an actuator keeps a gain: MuJoCo's force is ``gain * ctrl + bias``."""
+    """Return the places of an actuator's gain: MuJoCo's force is ``gain * ctrl + bias``."""
     kind = model.actuator_gaintype[actuator]
     prm = model.actuator_biasprm[actuator]
     if kind == mujoco.mjtGain.mjGAIN_DCMOTOR:

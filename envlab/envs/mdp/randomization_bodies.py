@@ -1,4 +1,4 @@
-"""Event terms that make robots differ between environments: friction, masses' places, encoders."""
+"""Event terms that randomise robots per environment: friction, centres of mass, encoders."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def randomize_rigid_body_material(
     """Draw a coefficient of sliding friction for each environment, the same for all named geoms.
 
     Needs ``geom_friction`` in ``env.sim.model_fields``. A contact has the friction of the geom of
-    higher ``priority`` in the MJCF, else the larger of the two. MuJoCo has one coefficient, where
-    PhysX has a static and a dynamic one: a range from one to the other stands for both.
+    higher ``priority`` in the MJCF, else the larger of the two. PhysX has a static and a dynamic
+    coefficient, MuJoCo only one: a range between the two replaces both.
 
     Args:
         env: The environment.
@@ -116,10 +116,10 @@ def randomize_encoder_bias(
     bias_range: tuple[float, float],
     asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
-    """Have each joint's encoder be wrong by a constant; mjlab 1.6.0's ``dr.encoder_bias``.
+    """Give each joint's encoder a constant error; mjlab 1.6.0's ``dr.encoder_bias``.
 
-    What is measured, ``joint_pos_rel(biased=True)``, has the bias added; the target of a position
-    action, which the joint follows by the same encoder, has it subtracted.
+    The bias is added to the measurement, ``joint_pos_rel(biased=True)``, and subtracted from the
+    target of a position action, which the joint follows by the same encoder.
 
     Args:
         env: The environment.

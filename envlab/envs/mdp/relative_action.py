@@ -1,4 +1,4 @@
-"""Joint targets relative to where the joints are."""
+"""Joint targets relative to the current positions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class RelativeJointPositionActionCfg(ActionTermCfg):
     """``target = position + scale * action`` for the named joints. For position actuators.
 
-    The position is that of the control step's beginning, as in MuJoCo Playground; Isaac Lab adds
-    the action to the position anew in each physics step.
+    The position is that at the beginning of the control step, as in MuJoCo Playground; Isaac Lab
+    adds the action to the position anew in each physics step.
     """
 
     joint_names: str | list[str]

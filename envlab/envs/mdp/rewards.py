@@ -16,7 +16,7 @@ _ROBOT: Any = SceneEntityCfg("robot")
 
 
 def is_alive(env: ManagerEnv) -> torch.Tensor:
-    """Return 1 where the episode goes on or ends by a time limit, else 0."""
+    """Return 1 where the episode continues or ends by a time limit, else 0."""
     return (~env.termination_manager.terminated).float()
 
 
@@ -26,7 +26,7 @@ def is_terminated(env: ManagerEnv) -> torch.Tensor:
 
 
 def _sum(values: torch.Tensor) -> torch.Tensor:
-    """Return the sums over columns; of one column it is a view, where a sum takes 4 to 25 us."""
+    """Return sums over columns; for one column a view, because a sum takes 4 to 25 us."""
     return values.squeeze(1) if values.shape[1] == 1 else values.sum(dim=1)
 
 

@@ -24,7 +24,7 @@ _Quantity = Callable[["VectorEnv", SceneEntity], torch.Tensor]
 
 
 def _once(compute: _Quantity) -> Callable[..., torch.Tensor]:
-    """Have a quantity of a root computed once for all terms that ask before the state changes.
+    """Compute a quantity of a root once for all terms that ask before the state changes.
 
     They get the same tensor, and must not write to it.
     """
@@ -108,7 +108,7 @@ def origin_velocity(
     ang_vel: torch.Tensor,
     asset_cfg: SceneEntity,
 ) -> torch.Tensor:
-    """Return how fast a root's origin moves where its centre of mass moves at ``velocity``.
+    """Return the velocity of a root's origin whose centre of mass moves at ``velocity``.
 
     Args:
         env: The environment.
@@ -124,9 +124,9 @@ def origin_velocity(
 
 
 def _centre_of_mass(env: VectorEnv, asset_cfg: SceneEntity) -> torch.Tensor | None:
-    """Return where a root's centre of mass is from its origin, in m; None where they are one.
+    """Return a root's centre of mass relative to its origin, in m; None if they coincide.
 
-    It is in the root's frame: ``(num_envs, 3)`` where it differs between environments, else
+    It is in the root's frame: ``(num_envs, 3)`` if it differs between environments, else
     ``(1, 3)``.
     """
     body = asset_cfg.root_body

@@ -23,8 +23,8 @@ def terrain_levels_vel(
 ) -> torch.Tensor:
     """Move robots that walked far to harder ground, and those that walked too little to easier.
 
-    Far is out of the tile, half its length along x; too little is less than half the way that the
-    commanded speed would have taken them in a full episode.
+    Far is out of the tile, half its length along x; too little is less than half the distance of
+    a full episode at the commanded speed.
 
     Args:
         env: The environment.
@@ -71,7 +71,7 @@ def terrain_out_of_bounds(
 
 
 def crossed_tile(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return whether a robot is past an end of its tile along x, on whichever side.
+    """Return whether a robot is past either end of its tile along x.
 
     Raises:
         ConfigurationError: If there are no tiles.

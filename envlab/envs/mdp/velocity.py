@@ -1,7 +1,7 @@
 """Rewards for following a commanded velocity smoothly; each returns ``(num_envs,)``.
 
 Commands are (vx, vy, wz), in m/s and rad/s, of a :class:`UniformVelocityCommandCfg`. As in Isaac
-Lab, it is the root's centre of mass that is to have them (see :mod:`envlab.envs.mdp.root`).
+Lab, they apply to the root's centre of mass (see :mod:`envlab.envs.mdp.root`).
 """
 
 from __future__ import annotations

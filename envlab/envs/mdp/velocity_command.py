@@ -1,4 +1,4 @@
-"""A velocity that a walking robot is to follow."""
+"""A velocity for a walking robot to follow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STATE = ("heading_target", "is_heading_env", "is_standing_env")
 
 @dataclass(kw_only=True)
 class VelocityRangesCfg:
-    """Bounds of what is drawn."""
+    """Bounds of the draws."""
 
     lin_vel_x: tuple[float, float] = (-1.0, 1.0)
     """Forward velocity, in m/s."""
@@ -44,26 +44,26 @@ class VelocityRangesCfg:
 class UniformVelocityCommandCfg(CommandTermCfg):
     """Forward, sideward and turning velocity in the robot's frame, drawn uniformly.
 
-    With a heading command some robots are told where to look instead of how to turn: their turning
-    velocity is proportional to the angle that is left.
+    With a heading command, some robots are given a direction instead of a turning velocity: they
+    turn in proportion to the remaining angle.
     """
 
     asset_name: str = "robot"
     """The robot."""
     heading_command: bool = True
-    """Whether there are robots that are told where to look."""
+    """Whether some robots are given a direction."""
     heading_control_stiffness: float = 0.5
-    """Turning velocity per angle that is left, in 1/s."""
+    """Turning velocity per remaining angle, in 1/s."""
     rel_standing_envs: float = 0.02
     """Probability of the command to stand still."""
     rel_heading_envs: float = 1.0
-    """Probability of being told where to look, with ``heading_command``."""
+    """Probability of being given a direction, with ``heading_command``."""
     rel_forward_envs: float = 0.0
     """Probability of the command to go straight ahead, as in mjlab."""
     forward_speed_min: float = 0.3
     """Least speed straight ahead, in m/s."""
     ranges: VelocityRangesCfg = field(default_factory=VelocityRangesCfg)
-    """What is drawn from."""
+    """Ranges of the draws."""
 
     def build(self, env: VectorEnv) -> UniformVelocityCommand:
         return UniformVelocityCommand(self, env)
@@ -83,11 +83,11 @@ class UniformVelocityCommand(CommandTerm):
         self._robot = resolve_entity(SceneEntityCfg(cfg.asset_name), env.sim.model, env.device)
         self.command = torch.zeros(env.num_envs, 3, device=env.device)
         self.heading_target = torch.zeros(env.num_envs, dtype=torch.float64, device=env.device)
-        """Directions in the world to look in, in rad."""
+        """Commanded directions in the world, in rad."""
         self._is_of_kind = torch.zeros(env.num_envs, 2, dtype=torch.bool, device=env.device)
         self.is_heading_env, self.is_standing_env = self._is_of_kind.unbind(1)
         self.ranges = cfg.ranges
-        """What is drawn from now."""
+        """Current ranges of the draws."""
         # Lower bounds, widths and upper bounds, where a curriculum sets them.
         self._limits: torch.Tensor | None = None
         shares = [cfg.rel_heading_envs * cfg.heading_command, cfg.rel_standing_envs]
@@ -121,10 +121,10 @@ class UniformVelocityCommand(CommandTerm):
         assign(self._is_of_kind, mask, drawn[:, 4:6] < self._shares)
 
     def set_ranges(self, **ranges: tuple[float, float]) -> None:
-        """Draw from other ranges from now on, as a curriculum has it.
+        """Draw from other ranges from now on, as a curriculum does.
 
-        The first call must come in the first step, before steps are recorded as graphs: these read
-        the ranges where it has put them.
+        The first call must come in the first step, before steps are recorded as graphs, which read
+        the ranges at the addresses that it allocates.
 
         Args:
             ranges: Those that differ from ``cfg.ranges``, by their names there.
@@ -138,8 +138,8 @@ class UniformVelocityCommand(CommandTerm):
         if self._limits is None:
             with torch.inference_mode(False):
                 self._limits = torch.zeros(3, 3, device=self.command.device)
-        # Also where nothing changes: a step that is compiled is tried before, and what tensors had
-        # is put back. Number by number, since a GPU would wait for a tensor from the host.
+        # Even if nothing changes: before a step is compiled it is tried, and tensors are restored
+        # afterwards. One number at a time, since a GPU would wait for a tensor from the host.
         for column, (low, high) in enumerate(velocity):
             for row, value in enumerate((low, high - low, high)):
                 self._limits[row, column] = value
@@ -153,7 +153,7 @@ class UniformVelocityCommand(CommandTerm):
 
     def update_command(self) -> None:
         if self.cfg.heading_command:
-            # In float64, so that the last bit of an arc tangent, which depends on an environment's
+            # In float64, so that the last bit of an arctangent, which depends on an environment's
             # place in the batch, is rounded away.
             yaw = yaw_from_quat(self.env.sim.data.qpos[:, self._robot.root_quat].double())
             left = wrap_to_pi(self.heading_target - yaw)
@@ -199,7 +199,7 @@ class UniformVelocityCommand(CommandTerm):
 
 
 def _height_above_root(model: mujoco.MjModel, root: int) -> float:
-    """Return how far a robot rises above its root in its zero pose, in m."""
+    """Return a robot's height above its root in its zero pose, in m."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     is_robots = model.body_rootid[model.geom_bodyid] == model.body_rootid[root]

@@ -1,4 +1,4 @@
-"""Generated ground: kinds of terrain, the generator, and where environments are on it."""
+"""Generated ground: kinds of terrain, the generator, and positions of environments on it."""
 
 from envlab.envs.terrain.cfg import TerrainCfg, TerrainGeneratorCfg, rough_terrains
 from envlab.envs.terrain.parkour import (

@@ -21,7 +21,7 @@ class TerrainGeneratorCfg:
     """A grid of tiles: levels of difficulty along x, kinds of ground along y."""
 
     seed: int = 0
-    """Seed of the ground. It is the task's and not the run's, so that all ranks, resumed runs and
+    """Seed of the ground. It belongs to the task, not the run, so that all ranks, resumed runs and
     runs of other seeds have the same ground."""
     curriculum: bool = False
     """Whether rows get harder along x, and each column has one kind; else all is at random."""
@@ -52,7 +52,7 @@ class TerrainCfg:
     max_init_terrain_level: int | None = 5
     """Episodes start at random levels up to this one; null: up to the last."""
     terrain_generator: TerrainGeneratorCfg = field(default_factory=TerrainGeneratorCfg)
-    """What the ground is made of."""
+    """Configuration of the generator."""
 
 
 def rough_terrains() -> TerrainGeneratorCfg:

@@ -1,4 +1,4 @@
-"""From a configuration to ground: heights on a grid, and where robots start on each tile."""
+"""Generation of ground: heights on a grid, and the start position on each tile."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Ground:
     size: tuple[float, float]
     """Lengths of all tiles together along x and y, in m."""
     origins: np.ndarray
-    """Where robots start on each tile, in m, float64 ``(num_rows, num_cols, 3)``."""
+    """Start position on each tile, in m, float64 ``(num_rows, num_cols, 3)``."""
     kinds: np.ndarray
-    """Each tile's place among the sub-terrains, int64 ``(num_rows, num_cols)``."""
+    """Index of each tile's sub-terrain, int64 ``(num_rows, num_cols)``."""
 
 
 def generate(cfg: TerrainGeneratorCfg) -> Ground:
-    """Make the ground that ``cfg`` describes: the same at every call, on every machine.
+    """Make the ground that ``cfg`` describes, the same in every call and on every machine.
 
     Raises:
-        ConfigurationError: For proportions or sizes that make no ground.
+        ConfigurationError: For proportions or sizes that are not valid.
     """
     kinds = _check(cfg)
     tile = Tile(cfg.size, cfg.horizontal_scale, cfg.vertical_scale)
@@ -43,7 +43,7 @@ def generate(cfg: TerrainGeneratorCfg) -> Ground:
     size = (cfg.num_rows * cfg.size[0], cfg.num_cols * cfg.size[1])
     for row in range(cfg.num_rows):
         for column in range(cfg.num_cols):
-            # A generator per tile: a change of one tile leaves the others as they are.
+            # One generator per tile: changing one tile leaves the others as they are.
             rng = np.random.default_rng([cfg.seed, row, column])
             chosen[row, column], difficulty = _choose(cfg, row, column, rng)
             made, top = kinds[chosen[row, column]].build(tile, difficulty, rng)
@@ -58,7 +58,7 @@ def generate(cfg: TerrainGeneratorCfg) -> Ground:
 def _choose(
     cfg: TerrainGeneratorCfg, row: int, column: int, rng: np.random.Generator
 ) -> tuple[int, float]:
-    """Return the kind of a tile and its difficulty: by place in a curriculum, else at random."""
+    """Return the kind of a tile and its difficulty: by position in a curriculum, else random."""
     proportions = np.array([kind.proportion for kind in _kinds(cfg).values()])
     shares = np.cumsum(proportions / proportions.sum())
     draw = rng.uniform(0.0, 1.0, 2)
@@ -76,7 +76,7 @@ def _kinds(cfg: TerrainGeneratorCfg) -> dict[str, SubTerrainCfg]:
 
 
 def _check(cfg: TerrainGeneratorCfg) -> list[SubTerrainCfg]:
-    """Return the kinds of ground, after a look at all that they need."""
+    """Return the kinds of ground, after checking the configuration."""
     kinds = _kinds(cfg)
     if not kinds:
         raise ConfigurationError(

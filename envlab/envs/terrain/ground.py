@@ -11,7 +11,7 @@ from envlab.envs.terrain.generator import generate
 FIELD = "terrain"
 """The height field's name."""
 GROUP = 1
-"""The ground's geom group, seen by default, so that rays can be cast against it alone."""
+"""The ground's geom group, which allows rays against the ground alone; shown by default."""
 _DEPTH = 1.0
 """Thickness of the ground below its lowest point and of the border, in m."""
 _PLANE = mujoco.mjtGeom.mjGEOM_PLANE
@@ -20,10 +20,10 @@ _PLANE = mujoco.mjtGeom.mjGEOM_PLANE
 def add_terrain(spec: mujoco.MjSpec, cfg: TerrainCfg) -> None:
     """Turn the world's floor into generated ground, which keeps its name, material and friction.
 
-    Where the world has no plane, a geom called ``floor`` is added.
+    If the world has no plane, a geom called ``floor`` is added.
 
     Raises:
-        ConfigurationError: For proportions or sizes that make no ground.
+        ConfigurationError: For proportions or sizes that are not valid.
     """
     generator = cfg.terrain_generator
     ground = generate(generator)
@@ -68,7 +68,7 @@ def _add_border(
     centre: tuple[float, float],
     half: tuple[float, float],
 ) -> None:
-    """Add a box whose top is at height 0 and which is in all else like the floor."""
+    """Add a box with its top at height 0, otherwise like the floor."""
     shared = "material contype conaffinity condim priority group solmix margin gap".split()
     spec.worldbody.add_geom(
         name=f"{floor.name or 'floor'}_border_{name}",

@@ -2,8 +2,8 @@
 
 Kinds after Cheng et al. 2023, "Extreme Parkour with Legged Robots" (arXiv 2309.14341), with courses
 of gaps (0.1 to 0.8 m wide by difficulty), of hurdles (0.1 to 0.4 m high) and of steps (0.1 to
-0.45 m; legged_gym/utils/terrain.py of chengxuxin/extreme-parkour). The hardest sizes are what the
-robots of Zhuang et al. 2023, "Robot Parkour Learning" (arXiv 2309.05665, figure 1), passed: gaps of
+0.45 m; legged_gym/utils/terrain.py of chengxuxin/extreme-parkour). The hardest sizes were passed by
+the robots of Zhuang et al. 2023, "Robot Parkour Learning" (arXiv 2309.05665, figure 1): gaps of
 0.6 m and obstacles of 0.4 m. Walls are vertical there; here they are ramps one cell wide.
 """
 
@@ -44,7 +44,7 @@ class ParkourTerrainCfg(SubTerrainCfg):
         pitch = room / self.num_obstacles
         heights = np.zeros(tile.shape)
         for obstacle in range(self.num_obstacles):
-            # A cell of play, so that courses differ.
+            # One cell of tolerance, so that courses differ.
             start = pitch * obstacle + rng.uniform(0.1, pitch - length)
             along = distance - start
             profile = self.profile(along, length, difficulty)
@@ -96,7 +96,7 @@ class ParkourHurdlesTerrainCfg(ParkourTerrainCfg):
 
 @dataclass(kw_only=True)
 class ParkourStepsTerrainCfg(ParkourTerrainCfg):
-    """Blocks of two steps to climb onto and to jump down from."""
+    """Blocks of two steps to climb up and jump down."""
 
     step_height_range: Range = (0.1, 0.4)
     """Height of a block, which is reached by two steps, in m."""

@@ -35,7 +35,7 @@ class SubTerrainCfg:
         Args:
             tile: Its grid.
             difficulty: 0 (easiest) to 1.
-            rng: Where draws come from.
+            rng: The source of random draws.
 
         Returns:
             Heights in m, ``tile.shape``, zero on the edges, and the height at which a robot stands
@@ -44,7 +44,7 @@ class SubTerrainCfg:
         raise NotImplementedError
 
     def require(self, fits: bool, what: str, mend: str) -> None:
-        """Refuse sizes that no tile can have.
+        """Refuse sizes that are impossible for a tile.
 
         Raises:
             ConfigurationError: Unless ``fits``.
@@ -72,7 +72,7 @@ class MeshPyramidStairsTerrainCfg(SubTerrainCfg):
     step_width: float
     """Depth of a step, in m."""
     platform_width: float = 1.0
-    """Least width of the platform, in m; what is left of the tile is added to it."""
+    """Least width of the platform, in m; the rest of the tile is added to it."""
     border_width: float = 0.0
     """Width of the flat ground around the stairs, in m."""
 
@@ -136,7 +136,7 @@ class MeshRandomGridTerrainCfg(SubTerrainCfg):
 
 
 def _block(values: np.ndarray, length: float, number: int, width: float) -> np.ndarray:
-    """Return which of ``number`` centred blocks each coordinate is in, 1 to ``number``; else 0."""
+    """Return the block of each coordinate among ``number`` centred ones, from 1; outside 0."""
     start = 0.5 * (length - number * width)
     index = np.floor((values - start) / width + 1e-6).astype(int) + 1
     return np.where((index < 1) | (index > number), 0, index)
@@ -144,7 +144,7 @@ def _block(values: np.ndarray, length: float, number: int, width: float) -> np.n
 
 @dataclass(kw_only=True)
 class HfTerrainCfg(SubTerrainCfg):
-    """What the kinds that Isaac Lab makes of height fields share."""
+    """Base of the kinds that Isaac Lab makes of height fields."""
 
     border_width: float = 0.0
     """Width of the flat border, in m."""
@@ -164,13 +164,13 @@ class HfTerrainCfg(SubTerrainCfg):
         return heights, tile.top_of_centre(heights)
 
     def heights(self, tile: Tile, difficulty: float, rng: np.random.Generator) -> np.ndarray:
-        """Return heights in m, ``tile.shape``, of what is inside the border."""
+        """Return heights in m, ``tile.shape``, of the part inside the border."""
         raise NotImplementedError
 
 
 @dataclass(kw_only=True)
 class HfRandomUniformTerrainCfg(HfTerrainCfg):
-    """Noise: every vertex has one of some heights."""
+    """Noise: every vertex has one of several heights."""
 
     noise_range: Range
     """Lowest and highest height, in m, whatever the difficulty."""

@@ -1,4 +1,4 @@
-"""Where environments are on generated ground, and how hard theirs is."""
+"""Positions of environments on generated ground, and their levels."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from envlab.sim.height_field import HeightField
 
 
 class Terrain:
-    """A tile for every environment: its level is drawn and changes, its type is given.
+    """A tile for every environment, with a level that is drawn and changes, and a fixed type.
 
     Types are spread evenly over all environments of all processes, in the order of their global
-    index, and levels are drawn per environment. So two processes with N environments are where one
-    with 2 N would be.
+    index, and levels are drawn per environment. So two processes with N environments have the same
+    tiles as one with 2 N.
 
     Attributes:
         cfg: The configuration.
@@ -29,7 +29,7 @@ class Terrain:
         terrain_levels: Each environment's row, int64 ``(num_envs,)``.
         terrain_types: Each environment's column, int64 ``(num_envs,)``.
         kind_names: The sub-terrains, in their order.
-        env_origins: Where each environment's episodes start, in m, ``(num_envs, 3)``.
+        env_origins: Start of each environment's episodes, in m, ``(num_envs, 3)``.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Terrain:
     def update_env_origins(
         self, mask: torch.Tensor, move_up: torch.Tensor, move_down: torch.Tensor
     ) -> None:
-        """Change levels by one; who is beyond the last level goes to a random one.
+        """Change levels by one; environments beyond the last level get a random one.
 
         Args:
             mask: Environments to change, bool ``(num_envs,)``.
@@ -93,7 +93,7 @@ class Terrain:
 
     @property
     def terrain_kinds(self) -> torch.Tensor:
-        """Which sub-terrain each environment's tile is, by number, int64 ``(num_envs,)``."""
+        """Number of the sub-terrain of each environment's tile, int64 ``(num_envs,)``."""
         return self._kinds[self.terrain_levels * self._num_types + self.terrain_types]
 
     def heights_at(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -101,7 +101,7 @@ class Terrain:
         return self._field.heights(x, y)
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return what must survive a resume."""
+        """Return the state that a resume needs."""
         return {"levels": self.terrain_levels.cpu().clone()}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:

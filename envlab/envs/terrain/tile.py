@@ -1,4 +1,4 @@
-"""A tile of generated ground: the grid that sub-terrains fill, and what they share."""
+"""A tile of generated ground: the grid that sub-terrains fill, and their common functions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Tile:
         return x[:, None], y[None, :]
 
     def edge_distance(self) -> np.ndarray:
-        """Return how far each vertex is from the nearest edge of the tile, in m, ``shape``."""
+        """Return each vertex's distance from the nearest edge of the tile, in m, ``shape``."""
         x, y = self.coordinates()
         return np.minimum(np.minimum(x, self.size[0] - x), np.minimum(y, self.size[1] - y))
 
@@ -47,7 +47,7 @@ class Tile:
         return np.rint(heights / self.vertical_scale) * self.vertical_scale
 
     def without_border(self, border: int) -> Tile:
-        """Return what is left when ``border`` cells are taken off each side."""
+        """Return the tile that remains without ``border`` cells on each side."""
         x, y = (length - 2 * border * self.horizontal_scale for length in self.size)
         return Tile((x, y), self.horizontal_scale, self.vertical_scale)
 
@@ -66,10 +66,10 @@ def between(bounds: tuple[float, float], difficulty: float) -> float:
 
 
 def cells(length: float, tile: Tile) -> int:
-    """Return how many cells a length has.
+    """Return the number of cells in a length.
 
     Raises:
-        ConfigurationError: If that is no whole number.
+        ConfigurationError: If it is not a whole number.
     """
     number = length / tile.horizontal_scale
     if abs(number - round(number)) > 1e-6 or round(number) < 1:

@@ -1,6 +1,6 @@
-"""envlab's environments as other libraries want them: one module for each, under its own name.
+"""envlab's environments with other libraries' interfaces, one module for each library.
 
-A module imports its library, so that none is needed but the one that is used::
+A module imports its library, so that only the one in use is needed::
 
     from envlab.envs.wrappers.sb3 import Sb3VecEnvWrapper
 

@@ -1,4 +1,4 @@
-"""One environment as a plain ``gymnasium.Env``: numpy, no batch, no reset but those asked for."""
+"""One environment as a plain ``gymnasium.Env``: numpy, no batch, and no automatic resets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envlab.errors import ConfigurationError
 
 
 class GymnasiumEnvWrapper(gymnasium.Env[np.ndarray, Any]):
-    """A :class:`BatchedEnv` of one environment, for what knows no batches.
+    """A :class:`BatchedEnv` of one environment, for code that does not support batches.
 
     Gymnasium's ``check_env`` accepts it, as do its wrappers and ``AsyncVectorEnv``. It observes the
     group ``policy``, without the dimension of the batch.
@@ -44,8 +44,8 @@ class GymnasiumEnvWrapper(gymnasium.Env[np.ndarray, Any]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Reset the environment.
 
-        After an episode has ended, this returns the start of the new one, which the batch has begun
-        by itself.
+        After an episode has ended, this returns the start of the new one, which the batch has
+        already begun.
         """
         super().reset(seed=seed)
         if seed is not None or not self._has_begun:
@@ -56,7 +56,7 @@ class GymnasiumEnvWrapper(gymnasium.Env[np.ndarray, Any]):
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Make a step.
 
-        The observation of one that ends an episode is that in which it ends; its info holds the
+        When it ends an episode, the observation is the episode's last one, and info holds the
         task's ``log`` of the episode.
         """
         obs, reward, terminated, truncated, info = self.env.step(np.asarray(action)[None])

@@ -17,21 +17,21 @@ from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
 
 ObsType = Literal["state", "pixels", "pixels_agent_pos"]
-"""What is observed, by LeRobot's names: the group ``policy``, a picture, or both."""
+"""Kinds of observation, by LeRobot's names: the group ``policy``, a picture, or both."""
 
 
 class LeRobotVectorEnvWrapper(gymnasium.vector.VectorEnv[Any, np.ndarray, np.ndarray]):
-    """A :class:`BatchedEnv` as LeRobot's evaluation, ``lerobot-eval``, steps it.
+    """A :class:`BatchedEnv` for LeRobot's evaluation, ``lerobot-eval``.
 
     LeRobot makes ``observation.state`` of ``agent_pos``, ``(num_envs, dim)``, and
     ``observation.image`` of ``pixels``, uint8 ``(num_envs, height, width, 3)``. All environments
-    are stepped together, where its own are as many objects.
+    are stepped together, while LeRobot's own are separate objects.
 
     Attributes:
         env: The environment.
         task: Its id.
-        task_description: What it is in words, for policies that read them.
-        observed: What an environment observes, by LeRobot's names of it.
+        task_description: The task in words, for policies that read them.
+        observed: The kind of observation, by LeRobot's name.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class LeRobotVectorEnvWrapper(gymnasium.vector.VectorEnv[Any, np.ndarray, np.nda
         """Wrap an environment.
 
         Raises:
-            ConfigurationError: If it has nothing of what is to be observed.
+            ConfigurationError: If it does not have the requested observations.
         """
         if obs_type not in get_args(ObsType):
             known = ", ".join(get_args(ObsType))
@@ -86,7 +86,7 @@ class LeRobotVectorEnvWrapper(gymnasium.vector.VectorEnv[Any, np.ndarray, np.nda
 
     @property
     def _max_episode_steps(self) -> int:
-        """The time limit, by the name of Gymnasium's wrapper, for which LeRobot asks."""
+        """The time limit, under the name in Gymnasium's wrapper, which LeRobot reads."""
         return self.env.max_episode_length
 
     def reset(
@@ -98,22 +98,22 @@ class LeRobotVectorEnvWrapper(gymnasium.vector.VectorEnv[Any, np.ndarray, np.nda
         """Reset all environments.
 
         Args:
-            seed: A base seed, from which each environment has its own randomness; of a list, as
-                LeRobot gives one, the first. So a rollout repeats with the seeds and the number of
-                environments that it had.
-            options: Unused; LeRobot tells its own environments that a rollout begins.
+            seed: A base seed, from which each environment derives its own randomness; of a list,
+                such as LeRobot's, the first. So a rollout with the same seeds and number of
+                environments repeats.
+            options: Unused; LeRobot notifies its own environments of a rollout's start by it.
         """
         if isinstance(seed, Sequence):
             seed = seed[0] if seed else None
         obs, _ = self.env.reset(seed=seed)
-        # Time limits are a whole episode away, also for a task that starts somewhere in one.
+        # Time limits are a whole episode away, even if the task starts in the middle of one.
         self.env.episode_length_buf = torch.zeros_like(self.env.episode_length_buf)
         return self._observed(obs), {}
 
     def step(
         self, actions: np.ndarray | torch.Tensor
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Make a step; episodes that end begin anew, and are seen as they begin.
+        """Make a step; where an episode ends, observations are the first of the new one.
 
         Of tasks that have a success, info holds ``is_success``, bool ``(num_envs,)``.
         """
@@ -123,7 +123,7 @@ class LeRobotVectorEnvWrapper(gymnasium.vector.VectorEnv[Any, np.ndarray, np.nda
         return self._observed(obs), *results, told  # type: ignore[return-value]
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Return an attribute, or what a method returns, once for each environment.
+        """Return an attribute, or the result of a method, once for each environment.
 
         Raises:
             AttributeError: If there is none of this name.

@@ -13,14 +13,14 @@ from envlab.envs.batched_env import BatchedEnv
 
 
 class RslRlVecEnvWrapper(VecEnv):
-    """A :class:`BatchedEnv` as rsl_rl wants it, under Isaac Lab's name for it."""
+    """A :class:`BatchedEnv` with rsl_rl's interface, under Isaac Lab's name for it."""
 
     def __init__(self, env: BatchedEnv, clip_actions: float | None = None) -> None:
         """Wrap an environment.
 
         Args:
-            env: The environment, which has been reset when it was made.
-            clip_actions: Bound of the actions that it gets; None: as the policy gives them.
+            env: The environment, which was reset when it was made.
+            clip_actions: Bound of the actions; None: unchanged.
         """
         self.env = env
         self.cfg = env.cfg
@@ -81,7 +81,7 @@ class RslRlVecEnvWrapper(VecEnv):
 
 
 def pack(obs: Mapping[str, torch.Tensor]) -> TensorDict:
-    """Return observations as rsl_rl has them: an image's channels come before height and width."""
+    """Return observations in rsl_rl's format, in which an image's channels come first."""
     groups = {
         name: values.permute(0, 3, 1, 2) if values.dim() == 4 else values
         for name, values in obs.items()
@@ -90,7 +90,7 @@ def pack(obs: Mapping[str, torch.Tensor]) -> TensorDict:
 
 
 def unpack(obs: TensorDict) -> dict[str, torch.Tensor]:
-    """Return what :func:`pack` was given."""
+    """Return the argument of :func:`pack`."""
     return {
         name: values.permute(0, 2, 3, 1) if values.dim() == 4 else values
         for name, values in obs.items()

@@ -16,7 +16,7 @@ from envlab.envs.batched_env import BatchedEnv, Observations
 
 
 class Sb3VecEnvWrapper(VecEnv):
-    """A :class:`BatchedEnv` as Stable-Baselines3 wants it, under Isaac Lab's name for it.
+    """A :class:`BatchedEnv` with Stable-Baselines3's interface, under Isaac Lab's name for it.
 
     It observes the group ``policy``, and counts returns and lengths of episodes itself, so that no
     ``VecMonitor`` is needed.
@@ -64,7 +64,7 @@ class Sb3VecEnvWrapper(VecEnv):
 
         Returns:
             Observations, of the new episode where one ended; rewards; dones, both ``(num_envs,)``;
-            and a dict for each environment. That of an episode which ended holds
+            and a dict for each environment. Where an episode ended, it holds
             ``terminal_observation``, ``TimeLimit.truncated`` and ``episode``.
         """
         obs, reward, terminated, truncated, info = self.env.step(self.actions)
@@ -91,11 +91,11 @@ class Sb3VecEnvWrapper(VecEnv):
         self.env.close()
 
     def get_images(self) -> Sequence[np.ndarray | None]:
-        """Return a picture of environment 0, alone."""
+        """Return a picture of environment 0 only."""
         return [self.env.render()]
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return an attribute of the one environment that all of them are, for each."""
+        """Return an attribute of the batch, once for each environment."""
         return [getattr(self.env, attr_name)] * len(self._indices(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
@@ -113,7 +113,7 @@ class Sb3VecEnvWrapper(VecEnv):
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper], indices: VecEnvIndices = None
     ) -> list[bool]:
-        """Return whether each environment has a wrapper of Gymnasium's: none has one."""
+        """Return whether each environment has a Gymnasium wrapper: none has."""
         return [False] * len(self._indices(indices))
 
     def _indices(self, indices: VecEnvIndices) -> list[int]:
@@ -128,7 +128,7 @@ class Sb3VecEnvWrapper(VecEnv):
 
 
 def _numpy(values: torch.Tensor) -> np.ndarray:
-    # A copy: the library keeps what it is given over the next step.
+    # A copy: the library keeps its values during the next step.
     return values.to("cpu", copy=True).numpy()
 
 

@@ -13,15 +13,15 @@ from envlab.envs.direct_marl_env import DirectMarlEnv
 
 
 def SkrlVecEnvWrapper(env: BatchedEnv) -> Wrapper | MultiAgentEnvWrapper:
-    """Return an environment of one or several agents as skrl wants it, by Isaac Lab's name for it.
+    """Return an environment of one or several agents for skrl, under Isaac Lab's name for it.
 
-    Of one agent, it is what ``skrl.envs.wrappers.torch.wrap_env(env)`` returns as well.
+    With one agent, ``skrl.envs.wrappers.torch.wrap_env(env)`` returns the same.
     """
     return _MultiAgentWrapper(env) if isinstance(env, DirectMarlEnv) else IsaacLabWrapper(env)
 
 
 class _MultiAgentWrapper(IsaacLabMultiAgentWrapper):
-    """skrl asks for ``state()``, which is the state for an exact resume here."""
+    """skrl calls ``state()``, which here is the state for an exact resume."""
 
     def state(self) -> dict[str, torch.Tensor | None]:
         env: Any = self._unwrapped

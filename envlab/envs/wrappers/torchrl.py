@@ -1,6 +1,6 @@
 """TorchRL's ``EnvBase`` (0.14).
 
-Its own ``GymWrapper`` takes infos apart by environment, which tensors over all of them are not.
+Its own ``GymWrapper`` splits infos by environment, which does not work for tensors over all.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from envlab.envs.batched_env import BatchedEnv, Observations
 
 
 class TorchRlEnvWrapper(EnvBase):
-    """A :class:`BatchedEnv` as TorchRL wants it: ``num_envs`` is its batch size.
+    """A :class:`BatchedEnv` with TorchRL's interface: ``num_envs`` is its batch size.
 
-    Observations are under the names of their groups, ``policy`` and ``critic``. The next one of a
-    step that ends an episode is the one in which it ended; the reset that TorchRL then asks for
-    returns the first of the new episode, which the environment has begun already.
+    Observations are under the names of their groups, ``policy`` and ``critic``. When a step ends an
+    episode, its next observation is the episode's last; the reset that TorchRL then requests
+    returns the first of the new episode, which the environment has already begun.
     """
 
     def __init__(self, env: BatchedEnv) -> None:

@@ -1,8 +1,8 @@
 """Arrays of JAX: from and to torch, in skrl's memories, and as values of a checkpoint.
 
-Between torch and JAX they go by DLPack, on the device where they are. JAX takes its arrays for
-immutable and computes on them later, while environments write into tensors of theirs at once, so
-what crosses is a copy, made by torch.
+They pass between torch and JAX by DLPack, on the same device. JAX assumes that its arrays are
+immutable and computes on them later, while environments write into their tensors immediately, so
+torch makes a copy for each transfer.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from skrl.memories.jax import RandomMemory  # noqa: E402
 class CompiledMemory(RandomMemory):
     """skrl's memory, which takes all rows of a mini-batch by one compiled function.
 
-    skrl indexes one tensor after the other without compiling, which was 45 % of an update: 1.1 ms a
-    tensor, now 0.1 ms a mini-batch.
+    skrl indexes one tensor after another without compiling, which was 45 % of an update: 1.1 ms per
+    tensor, now 0.1 ms per mini-batch.
     """
 
     tensors: dict[str, jax.Array]
@@ -41,7 +41,7 @@ class CompiledMemory(RandomMemory):
         return batches
 
     def state(self) -> dict[str, Any]:
-        """Return what it holds, in torch's tensors."""
+        """Return its contents as torch tensors."""
         tensors = tree_state(self.tensors)
         return {"index": self.memory_index, "filled": self.filled, "tensors": tensors}
 
@@ -62,9 +62,9 @@ def to_torch(array: jax.Array) -> torch.Tensor:
 
 
 def view_in_torch(array: jax.Array) -> torch.Tensor:
-    """Return a JAX array's own memory as a tensor: read it, but write only where JAX never looks.
+    """Return a JAX array's own memory as a tensor: write only to parts that JAX never reads.
 
-    The array must be alive as long as the tensor is used.
+    The array must stay alive while the tensor is used.
     """
     if next(iter(array.devices())).platform == "cpu":
         array.block_until_ready()  # on a GPU, DLPack orders the streams instead
@@ -80,9 +80,9 @@ def load_tree(like: Any, state: Mapping[str, torch.Tensor], what: str) -> Any:
     """Return a tree like another one, with the arrays that :func:`tree_state` returned.
 
     Args:
-        like: A tree of the same structure, on the device that is wanted.
+        like: A tree of the same structure, on the wanted device.
         state: Arrays by path.
-        what: What it is, for the error.
+        what: Its name in the error.
 
     Raises:
         CheckpointError: If names or shapes differ.

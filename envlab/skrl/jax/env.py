@@ -13,14 +13,14 @@ from envlab.skrl.env import SkrlEnv, Transition
 from envlab.skrl.jax.arrays import to_jax, to_torch
 
 _TENSORS = ("returns", "ended", "info")
-"""Fields of a transition that are not for the agent."""
+"""Fields of a transition that the agent does not get."""
 
 
 class JaxEnv:
-    """The environments of :mod:`envlab.skrl.env`, seen and moved by JAX's arrays."""
+    """The environments of :mod:`envlab.skrl.env` with JAX arrays."""
 
     def __init__(self, tensors: SkrlEnv) -> None:
-        """Wrap the same with torch's tensors."""
+        """Wrap the same environments with torch tensors."""
         self._tensors = tensors
         self.env, self.spaces = tensors.env, tensors.spaces
 
@@ -38,7 +38,7 @@ class JaxEnv:
 
 
 def _to_jax(tree: Any) -> Any:
-    """Return tensors in dictionaries and tuples as arrays; what is the same stays the same."""
+    """Return tensors in dictionaries and tuples as arrays; identical ones stay identical."""
     done: dict[int, jax.Array] = {}
 
     def converted(tensor: torch.Tensor) -> jax.Array:

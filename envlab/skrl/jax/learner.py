@@ -1,4 +1,4 @@
-"""skrl's agents on JAX: how they are made, and all that a checkpoint of them must hold."""
+"""skrl's agents on JAX: their construction, and the contents of their checkpoints."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from envlab.skrl.learner import SkrlLearner
 from envlab.skrl.library import library_errors, load_skrl, misfit
 
 ALGORITHMS = ("ppo", "a2c", "sac", "td3", "ddpg", "dqn", "ddqn", "ippo", "mappo")
-"""What is offered of skrl on JAX. RPO is not: skrl's own networks would make it PPO, and flax ones
-cannot be given the missing noise from outside, as PyTorch's are."""
+"""Supported algorithms of skrl on JAX. RPO is not: skrl's own networks would make it PPO, and flax
+networks, unlike PyTorch's, cannot be given the missing noise from outside."""
 
 _NUMBERS = (
     "learning_rate",
@@ -55,7 +55,7 @@ _OPTIMIZERS = {
     "critic_2_optimizer": "critic_2",
     "entropy_optimizer": "log_entropy_coefficient",
 }
-"""Where skrl's agents keep an optimizer, and what it changes."""
+"""Attributes in which skrl's agents keep an optimizer, and the parts that it changes."""
 _PREPROCESSORS = ("_observation_preprocessor", "_state_preprocessor", "_value_preprocessor")
 _SCHEDULERS = ("policy_scheduler", "value_scheduler")
 _NOISES = ("_exploration_noise", "_smooth_regularization_noise")
@@ -125,7 +125,7 @@ class JaxLearner(SkrlLearner):
             getattr(self.agent, name).state = array
 
     def _parts(self) -> dict[str, tuple[dict[str, Any], str]]:
-        """Return where all that training changes lies, by path: a dictionary and a key in it."""
+        """Return the place of everything that training changes, by path: a dictionary and a key."""
         models = self.agent.models if self.cfg.is_multi_agent else {"agent": self.agent.models}
         parts = {
             f"{name}.{role}": (by_role, role)
@@ -134,7 +134,7 @@ class JaxLearner(SkrlLearner):
         }
         for attribute in (*_OPTIMIZERS, *_PREPROCESSORS, "log_entropy_coefficient"):
             for name, owner, key in _places(self.agent, attribute):
-                # A function may stand in place of a preprocessor, and has no state.
+                # A function may replace a preprocessor, and has no state.
                 if hasattr(owner[key], "state_dict") or hasattr(owner[key], "state"):
                     parts[f"{name}.{attribute.lstrip('_')}"] = (owner, key)
         return parts
@@ -199,9 +199,9 @@ def make_learner(
 
 
 def _average_over_ranks(agent: Any, context: DistributedContext) -> None:
-    """Have an agent's optimizers and schedulers see all ranks; skrl itself knows of one only.
+    """Let an agent's optimizers and schedulers see all ranks; skrl itself knows only one.
 
-    On one process too, where the optimizers tell of progress.
+    This is also done on one process, where the optimizers report progress.
     """
     for attribute, role in _OPTIMIZERS.items():
         for name, owner, key in _places(agent, attribute):
@@ -215,7 +215,7 @@ def _average_over_ranks(agent: Any, context: DistributedContext) -> None:
 
 
 def _places(agent: Any, attribute: str) -> list[tuple[str, dict[str, Any], str]]:
-    """Return where an attribute lies, which several agents have in a dictionary.
+    """Return the places of an attribute, which several agents have in a dictionary.
 
     Each place is an agent's name, a dictionary, and a key in it; there is none for None.
     """
@@ -232,13 +232,13 @@ def _tree(part: Any) -> Any:
 
 
 def _derive_entropy_coefficient(agent: Any) -> None:
-    """Set SAC's coefficient from its logarithm, as each update does; at first it is a number."""
+    """Set SAC's coefficient from its logarithm, as each update does; initially it is a number."""
     if hasattr(agent, "log_entropy_coefficient"):
         agent._entropy_coefficient = jnp.exp(agent.log_entropy_coefficient.value)
 
 
 def _plain(value: Any) -> Any:
-    """Return a number, or numbers by agent, as a checkpoint can hold them."""
+    """Return a number, or numbers by agent, in a form that checkpoints support."""
     if isinstance(value, dict):
         return {name: _plain(number) for name, number in value.items()}
     return value if isinstance(value, int) else float(value)

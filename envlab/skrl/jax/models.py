@@ -1,4 +1,4 @@
-"""skrl's networks on JAX from a configuration that was written for PyTorch."""
+"""skrl's networks on JAX from a configuration written for PyTorch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_models(env: SkrlEnv, cfg: SkrlCfg, device: jax.Device) -> Models:
     """Return models without parameters yet.
 
     Raises:
-        ConfigurationError: If skrl has a kind of model on PyTorch only.
+        ConfigurationError: If skrl has a kind of model only on PyTorch.
     """
     if not cfg.models.get("separate", True):
         logger.info(
@@ -57,7 +57,7 @@ def make_models(env: SkrlEnv, cfg: SkrlCfg, device: jax.Device) -> Models:
 def squash(model: Any) -> None:
     """Squash one of skrl's Gaussian models, as :class:`..torch.models.SquashedMixin` does.
 
-    Its ``act`` is another one, and a new attribute, ``best``, squashes the network's output.
+    Its ``act`` is replaced, and a new attribute, ``best``, squashes the network's output.
     """
     space = model.action_space
     low, high = (jnp.asarray(bound, jnp.float32).reshape(-1) for bound in (space.low, space.high))
@@ -82,7 +82,7 @@ def squash(model: Any) -> None:
 def _sample_squashed(
     mean: jax.Array, log_std: jax.Array, key: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Return samples in -1 to 1, and their log-densities, ``(batch, 1)``."""
+    """Return samples between -1 and 1, and their log-densities, ``(batch, 1)``."""
     log_std = jnp.clip(log_std, *LOG_STD)
     noise = jax.random.normal(key, mean.shape)
     raw = mean + noise * jnp.exp(log_std)
@@ -92,10 +92,10 @@ def _sample_squashed(
 
 
 def _channels_last(container: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a part of a network as flax wants it.
+    """Return a part of a network in flax's form.
 
-    Images keep their channels last, where PyTorch wants them permuted; and one number for both
-    sides of a kernel, as PyTorch takes it, would be a convolution along one axis.
+    Images keep their channels last, while PyTorch needs them permuted; and a single number for both
+    sides of a kernel, which PyTorch accepts, would be a convolution along one axis.
     """
     layers = [
         {
@@ -111,7 +111,7 @@ def _channels_last(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _paired(given: Any) -> Any:
-    """Return a convolution's arguments, named or in order, with pairs for kernel and stride."""
+    """Return a convolution's arguments, named or positional, with pairs for kernel and stride."""
     if isinstance(given, list):
         return [[v, v] if i in (1, 2) and isinstance(v, int) else v for i, v in enumerate(given)]
     sides = ("kernel_size", "stride", "strides")

@@ -1,10 +1,10 @@
 """Randomness of skrl on JAX, by envlab's seed rule.
 
-skrl's models and noises take one common key, and count their draws. So the twin critics of SAC and
-TD3 start with the same parameters and stay equal for ever, all agents of a multi-agent algorithm
-draw the same noise, and what is drawn depends on how often JAX has compiled. Random actions come
-from a generator that nobody seeds. And a draw inside a compiled function is compiled in: SAC's
-policy update saw the same noise in every update.
+skrl's models and noises share one key, and count their draws. So the twin critics of SAC and TD3
+start with the same parameters and stay equal forever, all agents of a multi-agent algorithm draw
+the same noise, and draws depend on how often JAX has compiled. Random actions come from a generator
+that is never seeded. And a draw inside a compiled function is a constant: SAC's policy update saw
+the same noise in every update.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ DRAWS_PER_STEP = 1024
 """More than a model draws between two steps of the environments."""
 
 _SOURCES = (("_g_key", "_g_i"), ("_c_key", "_c_i"), ("_mc_key", "_mc_i"), ("_key", "_i"))
-"""Where skrl's kinds of models and its noises keep their key and count their draws."""
+"""Attributes in which skrl's models and noises keep their key and count their draws."""
 
 
 def initialise(models: Iterable[tuple[str, Model]], seed: int) -> None:
-    """Give every model parameters of its own, which depend on the base seed only.
+    """Give every model its own parameters, which depend only on the base seed.
 
     Args:
         models: Roles and models, in an order that is the same on every rank.
@@ -48,10 +48,10 @@ def initialise(models: Iterable[tuple[str, Model]], seed: int) -> None:
 
 
 class ActionNoise:
-    """The noise of a rank: a function of seed, source, timestep and draws within it only."""
+    """The noise of a rank: a function only of seed, source, timestep and draws within it."""
 
     def __init__(self, sources: Iterable[Model | Noise], seed: int) -> None:
-        """Give each source a key of its own.
+        """Give each source its own key.
 
         Args:
             sources: Models and noises; those that draw nothing are left out.
@@ -79,10 +79,10 @@ class ActionNoise:
 
 
 def drawing_anew(stock: Any) -> Callable[..., Any]:
-    """Return skrl's ``_update_policy`` of SAC, which then draws anew in every update.
+    """Return SAC's ``_update_policy`` of skrl, changed to draw anew in every update.
 
-    It draws while it is compiled, so that skrl's own sees the same noise in every update. Here it
-    is compiled with the key as an argument.
+    skrl's own draws while it is compiled, and so sees the same noise in every update. Here it is
+    compiled with the key as an argument.
     """
 
     @functools.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -103,7 +103,7 @@ def drawing_anew(stock: Any) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def _drawing_from(policy: Any, key: jax.Array) -> Iterator[None]:
-    """Have a policy draw from a key while it is compiled; a count would be compiled in."""
+    """Let a policy draw from a key while it is compiled; a count would become a constant."""
     before = policy._g_key, policy._g_i
     policy._g_key, policy._g_i = key, 0
     try:

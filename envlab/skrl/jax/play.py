@@ -1,6 +1,6 @@
 """Playing policies that skrl trained on JAX.
 
-What is exported is a network of skrl on PyTorch with the same configuration and JAX's parameters.
+An export is a network of skrl on PyTorch with the same configuration and JAX's parameters.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from envlab.skrl.torch.models import squash
 
 
 class JaxModel:
-    """A model on JAX, as :class:`BestActions` calls one: torch's tensors in and out.
+    """A model on JAX with the interface of :class:`BestActions`: torch tensors in and out.
 
     Attributes:
         model: skrl's model.
@@ -104,7 +104,7 @@ def make_player(learner: JaxLearner) -> JaxPlayer:
 def torch_parameters(
     state: Mapping[str, torch.Tensor], order: Sequence[str] = ()
 ) -> dict[str, torch.Tensor]:
-    """Return parameters of a flax network under the names, and in the layout, of PyTorch's.
+    """Return parameters of a flax network with PyTorch's names and layout.
 
     Args:
         state: Parameters by path.
@@ -119,7 +119,7 @@ def torch_parameters(
             if values.dim() == 4:  # height, width, channels in and out
                 values, channels = values.permute(3, 2, 0, 1).contiguous(), values.shape[3]
             elif values.dim() == 2:
-                if channels:  # the first dense layer after them sees an image with channels last
+                if channels:  # the first dense layer after them gets an image with channels last
                     pixels = values.view(-1, channels, values.shape[1])
                     values, channels = pixels.transpose(0, 1).reshape(values.shape), 0
                 values = values.T.contiguous()
@@ -134,7 +134,7 @@ def torch_parameters(
 
 
 def _place(name: str, order: Sequence[str]) -> tuple[int, int]:
-    """Return a parameter's place in a network: its part, and its layer there."""
+    """Return a parameter's place in a network: its part, and its layer in the part."""
     part, *rest = name.split(".")
     layer = rest[0].removeprefix("layers_") if rest else ""
     return (
@@ -144,7 +144,7 @@ def _place(name: str, order: Sequence[str]) -> tuple[int, int]:
 
 
 def _on_tensors(scaler: Callable[[Any], Any]) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return a scaler of skrl on JAX, or the function in place of one, for tensors."""
+    """Return a scaler of skrl on JAX, or a function that replaces one, for tensors."""
     return lambda values: to_torch(scaler(to_jax(values)))
 
 

@@ -1,7 +1,7 @@
-"""What skrl 2.1.1 on JAX computes from one rank's samples, computed from those of all ranks.
+"""Quantities that skrl 2.1.1 on JAX computes from one rank's samples, computed over all ranks.
 
-Everything here goes through the process group of :mod:`envlab.distributed.context`, so JAX itself
-knows of one process only: its coordinator would abort every rank as soon as rank 0 dies.
+Everything here uses the process group of :mod:`envlab.distributed.context`, so JAX itself knows
+only one process: its coordinator would abort every rank as soon as rank 0 dies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PooledScaler(RunningStandardScaler):
 
     @classmethod
     def of(cls, context: DistributedContext) -> type[PooledScaler]:
-        """Return the class for a context; skrl makes the objects, and copies what it gives them."""
+        """Return the class for a context; skrl makes the objects, and copies their arguments."""
         return type(cls.__name__, (cls,), {"context": context})
 
     def __call__(
@@ -46,10 +46,10 @@ class PooledScaler(RunningStandardScaler):
 
 
 class AveragingOptimizer:
-    """Stands in for an optimizer of skrl, and averages the gradients over ranks before a step."""
+    """Replaces an optimizer of skrl, and averages the gradients over ranks before a step."""
 
     def __init__(self, optimizer: Any, average: Callable[[Any], Any]) -> None:
-        """Wrap an optimizer; :func:`gradient_average` returns what averages."""
+        """Wrap an optimizer; ``average`` is from :func:`gradient_average`."""
         self.optimizer = optimizer
         self._average = average
 
@@ -71,11 +71,11 @@ class AveragingOptimizer:
 def gradient_average(parameters: Any, context: DistributedContext) -> Callable[[Any], Any]:
     """Return a function that averages trees like ``parameters`` over ranks.
 
-    It tells of progress, too: the watchdog sees steps of PyTorch's optimizers by itself, but none
-    of JAX's, and an update may take longer than a rank may stand still.
+    It also reports progress: the watchdog sees steps of PyTorch's optimizers by itself, but not of
+    JAX's, and an update may take longer than the watchdog allows.
 
-    All gradients are one vector and one collective. Both conversions are compiled once, where skrl
-    compiles its own reduction anew in every call.
+    All gradients are one vector and one collective. Both conversions are compiled once, while skrl
+    recompiles its own reduction in every call.
     """
     if not context.is_distributed:
 
@@ -90,7 +90,7 @@ def gradient_average(parameters: Any, context: DistributedContext) -> Callable[[
 
     def average(tree: Any) -> Any:
         vector = to_vector(tree)
-        total = context.sum(view_in_torch(vector))  # of a copy
+        total = context.sum(view_in_torch(vector))  # on a copy
         return to_tree(jax.dlpack.from_dlpack(total.div_(context.world_size)))
 
     return average
@@ -118,8 +118,8 @@ def compute_advantages(
 ) -> tuple[jax.Array, jax.Array]:
     """Return returns and normalised advantages, ``(num_steps, num_envs, 1)``.
 
-    Called by ``update`` in place of skrl's ``_compute_gae``, which normalises over one rank, and
-    cuts at a time limit only with ``time_limit_bootstrap``: see
+    ``update`` calls it instead of skrl's ``_compute_gae``, which normalises over one rank, and cuts
+    at a time limit only with ``time_limit_bootstrap``: see
     :func:`envlab.skrl.torch.ranks.pooled_advantages`.
     """
     del time_limit_bootstrap  # the agent has added the final state's value to the reward, or not

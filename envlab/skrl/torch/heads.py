@@ -1,9 +1,9 @@
-"""skrl's models around a body that their user brings: one head for each role of its algorithms.
+"""skrl's models around a user's network body: one head for each role of its algorithms.
 
-They differ from those that skrl makes from a configuration in four ways: a policy that is squashed
-for SAC, target networks that follow in one call, gradients that are averaged in one collective, and
-critics whose weights take no part in the policy's backward pass, where their gradients would be
-thrown away.
+They differ from the models that skrl makes from a configuration in four ways: SAC's policy is
+squashed, target networks are updated in one call, gradients are averaged in one collective, and
+critics' weights take no part in the policy's backward pass, where their gradients would be
+discarded.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from skrl.models.torch import (  # noqa: E402
 )
 
 MakeBody = Callable[[Sequence[int], int, int], nn.Module]
-"""Makes a network of the shape of an observation, the number of further inputs, and that of
+"""Makes a network from the shape of an observation, the number of further inputs, and that of
 outputs. It is called with flat observations, ``(batch, prod(shape))``, and with the further inputs,
-``(batch, num_extra)``, where there are any; it returns ``(batch, num_outputs)``."""
+``(batch, num_extra)``, if any; it returns ``(batch, num_outputs)``."""
 
 ROLES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("dqn", "ddqn"), ("q_network", "target_q_network")),
@@ -45,7 +45,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "sac": ("policy", "critic_1", "critic_2", "target_critic_1", "target_critic_2"),
     **dict.fromkeys(("a2c", "ppo"), ("policy", "value")),
 }
-"""Networks by algorithm, under skrl's names, in the order in which their weights are drawn."""
+"""Networks by algorithm, under skrl's names, in the order of drawing their weights."""
 
 
 def make_heads(
@@ -59,10 +59,10 @@ def make_heads(
 
     Args:
         algorithm: One of :data:`ROLES`.
-        seen: What networks see and do; values are of the states, if there are any.
-        make_body: Makes what is between inputs and outputs.
-        device: Where they lie.
-        context: Of the ranks whose gradients are averaged.
+        seen: Spaces of the networks; value networks see the states, if there are any.
+        make_body: Makes the part between inputs and outputs.
+        device: Device of the networks.
+        context: Context of the ranks whose gradients are averaged.
     """
     heads = {}
     for role in ROLES[algorithm]:
@@ -87,11 +87,11 @@ def _kind(algorithm: str, role: str, actions: spaces.Space[Any]) -> type[Head]:
 
 
 class Head(Model):
-    """A model around a body; its random actions are of torch's generator.
+    """A model around a body; its random actions come from torch's generator.
 
     Attributes:
         net: The body.
-        num_extra: Inputs of it beside what is observed.
+        num_extra: Number of its inputs in addition to observations.
     """
 
     num_extra = 0
@@ -109,7 +109,7 @@ class Head(Model):
         self.net = self._make_net(make_body)
 
     def _make_net(self, make_body: MakeBody) -> nn.Module:
-        """Return the body; unless a head does it otherwise, with an output for each action."""
+        """Return the body; by default with an output for each action."""
         return make_body(self._shape(), 0, self.num_actions)
 
     def _shape(self) -> Sequence[int]:
@@ -117,7 +117,7 @@ class Head(Model):
         return self.observation_space.shape or (self.num_observations,)
 
     def update_parameters(self, model: Any, *, polyak: float = 1.0) -> None:
-        """Move towards another model's parameters by skrl's rule, all of them at once."""
+        """Move towards another model's parameters by skrl's rule, all in one call."""
         with torch.no_grad():
             torch._foreach_lerp_(list(self.parameters()), list(model.parameters()), polyak)
 
@@ -140,7 +140,7 @@ class Head(Model):
 
 
 class BoundedMixin:
-    """Between -1 to 1 and the bounds of the actions."""
+    """Conversion between -1 to 1 and the bounds of the actions."""
 
     def note_bounds(self: Any) -> None:
         """Keep half the width and the middle of the bounds, ``(num_actions,)`` each."""
@@ -150,18 +150,18 @@ class BoundedMixin:
         )
 
     def to_bounds(self: Any, unit: torch.Tensor) -> torch.Tensor:
-        """Return actions of -1 to 1 as the environment takes them, ``(batch, num_actions)``."""
+        """Return actions of -1 to 1 scaled to their bounds, ``(batch, num_actions)``."""
         return self.middle + self.half_width * unit
 
 
 class SquashedMixin(BoundedMixin):
-    """What skrl's models lack for SAC: a Gaussian squashed by tanh to the actions' bounds.
+    """A Gaussian squashed by tanh to the actions' bounds, which skrl's models lack for SAC.
 
-    Log-probabilities are densities of the actions as they lie in -1 to 1, whatever their bounds, as
-    in Stable-Baselines3, Spinning Up and rl_games: so that the target entropy of Haarnoja et al.
-    (2018), minus the number of actions, asks for as much exploration of a task whose actions go to
-    10 as of one whose go to 0.4. (CleanRL's are of the actions as the environment takes them, which
-    differ by the sum of the logarithms of the scales.)
+    Log-probabilities are densities of the actions scaled to -1 to 1, whatever their bounds, as in
+    Stable-Baselines3, Spinning Up and rl_games. So the target entropy of Haarnoja et al. (2018),
+    minus the number of actions, requires the same exploration for actions up to 10 as for actions
+    up to 0.4. (CleanRL's are densities of the environment's actions, which differ by the sum of the
+    logarithms of the scales.)
     """
 
     def gaussian(self, inputs: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -184,7 +184,7 @@ class SquashedMixin(BoundedMixin):
 
 
 class SquashedPolicy(SquashedMixin, Head):
-    """A Gaussian squashed by tanh between the bounds of the actions, as SAC wants it."""
+    """A Gaussian squashed by tanh to the bounds of the actions, for SAC."""
 
     def __init__(self, *args: Any) -> None:
         Head.__init__(self, *args)
@@ -199,7 +199,7 @@ class SquashedPolicy(SquashedMixin, Head):
 
 
 class GaussianPolicy(GaussianMixin, Head):
-    """A Gaussian with a standard deviation of its own for each action, for PPO and A2C."""
+    """A Gaussian with one standard deviation for each action, for PPO and A2C."""
 
     def __init__(self, *args: Any) -> None:
         Head.__init__(self, *args)
@@ -224,9 +224,9 @@ class CategoricalPolicy(CategoricalMixin, Head):
         return self.net(inputs["observations"]), {}
 
     def act(self, inputs: dict[str, Any], *, role: str = "") -> tuple[torch.Tensor, dict]:
-        """Return actions, and their log-probabilities, as skrl's does in a third of the time.
+        """Return actions and their log-probabilities, like skrl's, in a third of the time.
 
-        The distribution is made only where somebody asks for it.
+        The distribution is made only on request.
         """
         self._logits, outputs = self.compute(inputs, role)
         log_probs = self._logits.log_softmax(dim=-1)
@@ -269,7 +269,7 @@ class BoundedPolicy(BoundedMixin, QNetwork):
 
 
 class Value(QNetwork):
-    """The value of a state; of what a critic alone sees, where a task has such a thing."""
+    """The value of a state: of the critic's own state, if a task has one."""
 
     def _make_net(self, make_body: MakeBody) -> nn.Module:
         if self.state_space is None:
@@ -296,8 +296,8 @@ class Critic(BoundedMixin, QNetwork):
     def compute(self, inputs: dict[str, Any], role: str = "") -> tuple[torch.Tensor, dict]:
         """Return values, ``(batch, 1)``.
 
-        Where actions have a gradient, this is the policy's loss, of which skrl throws the critic's
-        gradients away: they are not computed.
+        If actions have a gradient, this is the policy's loss, for which skrl discards the critic's
+        gradients: they are not computed.
         """
         actions = inputs["taken_actions"]
         unit = (actions - self.middle) * self.factor
@@ -312,10 +312,10 @@ class Critic(BoundedMixin, QNetwork):
 def random_actions(
     space: spaces.Space[Any], inputs: dict[str, torch.Tensor], *, role: str = ""
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    """Return random actions in place of a model's own, drawn from torch's generator.
+    """Return random actions instead of a model's own, drawn from torch's generator.
 
     skrl draws from a copy of the space's generator, so that it repeats the same actions in every
-    step (measured with Gymnasium 1.4), and this generator has no seed that a run could know.
+    step (measured with Gymnasium 1.4), and a run cannot know this generator's seed.
     """
     count, device = len(inputs["observations"]), inputs["observations"].device
     if isinstance(space, spaces.Box):

@@ -1,4 +1,4 @@
-"""skrl's agents on PyTorch: how they are made, and all that a checkpoint of them must hold."""
+"""skrl's agents on PyTorch: their construction, and the contents of their checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of skrl's agents, whose batches cost the same however much it holds."""
+"""A memory for skrl's agents, whose batches cost the same whatever its size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class QuickMemory(RandomMemory):
     By default, skrl permutes the indices of all transitions for a batch. Here a transition may be
     in a batch twice: with the same generator, samples are those of skrl's ``replacement: true``,
     bit for bit. A batch of 256 of 200,000 transitions takes 0.1 ms; skrl takes 0.24 ms, and 1.2 ms
-    where it permutes. On a GPU rows are drawn there, where skrl draws them on the CPU.
+    if it permutes. With a GPU, rows are drawn on the GPU, while skrl draws them on the CPU.
     """
 
     def __init__(
@@ -38,16 +38,16 @@ class QuickMemory(RandomMemory):
 
         Args:
             replacement: False for batches as skrl draws them, such as the parts of a rollout.
-            use_cer: Whether each batch holds the transitions that were recorded last.
-            has_bytes: Whether observations are bytes over 255, and kept as bytes: a quarter of the
-                memory, and the same numbers.
+            use_cer: Whether each batch contains the latest transitions.
+            has_bytes: Whether observations are bytes divided by 255, and kept as bytes: a quarter
+                of the memory, with the same numbers.
             **values: skrl's own.
         """
         super().__init__(replacement=replacement, **values)
         self._use_cer = use_cer
         self._bytes = ("observations", "next_observations") if has_bytes and replacement else ()
         self.rows = torch.empty(0, dtype=torch.int64, device=self.device)
-        """Of the batch that was drawn last."""
+        """Rows of the latest batch."""
 
     def draw(self, count: int) -> torch.Tensor:
         """Return rows, ``(count,)``, of ``tensors_view``."""
@@ -56,17 +56,17 @@ class QuickMemory(RandomMemory):
     def create_tensor(
         self, name: str, *, size: Any, dtype: torch.dtype | None = None, **values: Any
     ) -> bool:
-        """Make room for what is recorded under a name.
+        """Allocate memory for values under a name.
 
         Raises:
-            ConfigurationError: If the machine has no such memory.
+            ConfigurationError: If the machine does not have enough memory.
         """
         if name not in self._bytes:
             return bool(super().create_tensor(name, size=size, dtype=dtype, **values))
         if name in self.tensors:
             return False
         shape = (self.memory_size, self.num_envs, math.prod(size.shape))
-        try:  # pages of it are taken as they are written to, where torch.zeros takes all at once
+        try:  # pages are allocated when written to, while torch.zeros allocates all immediately
             tensor = torch.from_numpy(np.zeros(shape, np.uint8)).to(self.device)
         except (MemoryError, RuntimeError) as error:
             raise ConfigurationError(
@@ -112,7 +112,7 @@ class QuickMemory(RandomMemory):
         return values.float() / 255.0 if name in self._bytes else values
 
     def state(self) -> dict[str, Any]:
-        """Return what it holds, on the CPU."""
+        """Return its contents, on the CPU."""
         rows = self.memory_size if self.filled else self.memory_index
         tensors = {name: values[:rows].cpu().clone() for name, values in self.tensors.items()}
         return {"index": self.memory_index, "filled": self.filled, "tensors": tensors}

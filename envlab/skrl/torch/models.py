@@ -22,7 +22,7 @@ def make_models(env: SkrlEnv, cfg: SkrlCfg) -> Models:
     """Return an agent's networks, or those of several, with parameters.
 
     Raises:
-        ConfigurationError: If networks are to share layers and there are not two of them.
+        ConfigurationError: If networks should share layers and there are not two of them.
     """
     make = _shared if not cfg.models.get("separate", True) else _separate
     models = {name: make(env, spaces, cfg) for name, spaces in env.spaces.items()}
@@ -52,7 +52,7 @@ def _separate(env: SkrlEnv, seen: Spaces, cfg: SkrlCfg) -> dict[str, Any]:
 
 
 def _shared(env: SkrlEnv, seen: Spaces, cfg: SkrlCfg) -> dict[str, Any]:
-    """Return one network that plays two roles."""
+    """Return one network for two roles."""
     by_role = network_settings(cfg)
     if len(by_role) != 2:
         raise ConfigurationError(
@@ -79,10 +79,10 @@ def _instantiator(name: str) -> Callable[..., Any]:
 def _perturbed(
     compute: Callable[..., tuple[torch.Tensor, dict[str, Any]]], inputs: dict[str, Any], role: str
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    """Return a policy's mean actions plus uniform noise in [-alpha, alpha], as RPO wants it.
+    """Return a policy's mean actions plus uniform noise in [-alpha, alpha], for RPO.
 
     Rahman and Xue, "Robust Policy Optimization in Deep Reinforcement Learning" (2022), algorithm 1.
-    skrl hands ``alpha`` to the network, but the networks that it makes from a configuration do not
+    skrl passes ``alpha`` to the network, but the networks that it makes from a configuration do not
     use it, so that RPO would be PPO.
     """
     mean, outputs = compute(inputs, role)

@@ -1,4 +1,4 @@
-"""Noise of DDPG and TD3 as their papers have it: a share of the range of the actions."""
+"""Noise of DDPG and TD3 as in their papers: a share of the range of the actions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Sample = Callable[[Any], torch.Tensor]
 
 
 def scale_noise(agent: Any, scale: torch.Tensor) -> None:
-    """Have an agent's noises, and the clip of the smoothing noise, count in half ranges of actions.
+    """Scale an agent's noises, and the clip of the smoothing noise, by half the range of actions.
 
-    skrl adds them to the actions as they are. Its 0.5 of clip is then more than Humanoid's whole
-    range, ±0.4, and a twentieth of that of an action of ±10; Fujimoto et al. (2018), CleanRL and
-    Stable-Baselines3 scale all three with the actions' bounds.
+    skrl adds them to the actions unscaled. Its clip of 0.5 is then more than Humanoid's range,
+    ±0.4, and a twentieth of a range of ±10; Fujimoto et al. (2018), CleanRL and Stable-Baselines3
+    scale all three with the actions' bounds.
 
     Args:
-        agent: skrl's; one without noises stays as it is.
+        agent: skrl's agent; one without noises is not changed.
         scale: Half the width of the actions' bounds, ``(num_actions,)``.
     """
     if (exploration := getattr(agent, "_exploration_noise", None)) is not None:
@@ -28,7 +28,7 @@ def scale_noise(agent: Any, scale: torch.Tensor) -> None:
     if (smoothing := getattr(agent, "_smooth_regularization_noise", None)) is not None:
         clip = float(agent.cfg.smooth_regularization_clip)
         smoothing.sample = functools.partial(_scaled, smoothing.sample, scale, clip)
-        agent.cfg.smooth_regularization_clip = float("inf")  # done before they are scaled
+        agent.cfg.smooth_regularization_clip = float("inf")  # clipped before scaling
 
 
 def _scaled(sample: Sample, scale: torch.Tensor, clip: float, size: Any) -> torch.Tensor:

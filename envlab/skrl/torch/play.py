@@ -1,4 +1,4 @@
-"""Playing policies that skrl trained on PyTorch: nothing about it is special."""
+"""Playing policies that skrl trained on PyTorch, which needs nothing special."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What skrl on PyTorch computes from one rank's samples, computed from those of all ranks."""
+"""Quantities that skrl on PyTorch computes from one rank's samples, computed over all ranks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ComputeGae = Callable[..., tuple[torch.Tensor, torch.Tensor]]
 
 
 def join_ranks(context: DistributedContext) -> None:
-    """Tell skrl where this process is.
+    """Set this process's rank in skrl.
 
     skrl reads the launcher's variables at import and offers no setter, hence the private names.
     """
@@ -32,11 +32,11 @@ def join_ranks(context: DistributedContext) -> None:
 
 
 def pooled_advantages(stock: ComputeGae, context: DistributedContext) -> ComputeGae:
-    """Return skrl's ``compute_gae`` that ends with an episode, normalised over all ranks.
+    """Return skrl's ``compute_gae``, changed to end with an episode and normalise over all ranks.
 
     Without ``time_limit_bootstrap``, skrl 2.1.1 lets values and advantages run across a time limit
-    into the next episode; skrl 1.4.3, which Isaac Lab's settings are for, did not. Here the setting
-    only decides whether the agent adds the final state's value to the last reward.
+    into the next episode; skrl 1.4.3, for which Isaac Lab's settings were made, did not. Here the
+    setting only decides whether the agent adds the final state's value to the last reward.
     """
 
     def compute_gae(**values: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -51,16 +51,16 @@ def pooled_advantages(stock: ComputeGae, context: DistributedContext) -> Compute
 
 
 class PooledScaler(RunningStandardScaler):
-    """skrl's ``RunningStandardScaler``, whose running statistics are of all ranks' data.
+    """skrl's ``RunningStandardScaler`` with running statistics over all ranks' data.
 
-    Its tensors stay the same ones, so that processes can share them.
+    Its tensors are never replaced, so that processes can share them.
     """
 
     context: ClassVar[DistributedContext]
 
     @classmethod
     def of(cls, context: DistributedContext) -> type[PooledScaler]:
-        """Return the class for a context; skrl makes the objects, and copies what it gives them."""
+        """Return the class for a context; skrl makes the objects, and copies their arguments."""
         return type(cls.__name__, (cls,), {"context": context})
 
     def _compute(
@@ -70,14 +70,14 @@ class PooledScaler(RunningStandardScaler):
             rows = x.reshape(-1, x.shape[-1])
             batch = batch_moments(rows, self.context, near=self.running_mean)
             count = batch.num_samples
-            unbiased = batch.variance * (count / (count - 1))  # as skrl's is
+            unbiased = batch.variance * (count / (count - 1))  # like skrl's
             self._parallel_variance(batch.mean, unbiased, count)
             train = False
         result: torch.Tensor = super()._compute(x, train=train, inverse=inverse)
         return result
 
     def _parallel_variance(self, mean: torch.Tensor, variance: torch.Tensor, count: Any) -> None:
-        """Merge a batch's moments, as skrl does, but into the tensors that they are in."""
+        """Merge a batch's moments, as skrl does, but in place."""
         own = Moments(self.running_mean, self.running_variance, self.current_count)
         own.merge_(Moments(mean, variance, count))
 
@@ -92,18 +92,18 @@ class SkrlDDP(PolicyDDP):
         """Do nothing: DDP has averaged the gradients during the backward pass."""
 
     def broadcast_parameters(self, *, rank: int = 0) -> None:
-        """Do nothing: DDP has done it at construction."""
+        """Do nothing: DDP did it at construction."""
 
 
 def wrap_models(models: dict[str, Any]) -> dict[str, Any]:
-    """Return an agent's models by role in DDP, but for target networks, which have no gradients."""
+    """Return an agent's models by role in DDP, except target networks, which have no gradients."""
     wrapped: dict[int, SkrlDDP] = {}
     result = {}
     for role, model in models.items():
         if role.startswith("target_"):
             result[role] = model
             continue
-        if id(model) not in wrapped:  # one model can play two roles
+        if id(model) not in wrapped:  # one model can have two roles
             wrapped[id(model)] = SkrlDDP(model)
             settle_buckets(wrapped[id(model)])
         result[role] = wrapped[id(model)]

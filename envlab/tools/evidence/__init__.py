@@ -1,1 +1,1 @@
-"""``envlab evidence``: experiments over seeds, their records, and the page that is made of them."""
+"""``envlab evidence``: experiments over seeds, their records, and the page made from them."""

@@ -1,4 +1,4 @@
-"""``envlab evidence``: run experiments over seeds, and write the page of what they show."""
+"""``envlab evidence``: run experiments over seeds, and write the page of their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOGS = Path("logs/evidence")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what the first word names, and return 0.
+    """Run the command of the first word, and return 0.
 
     Raises:
         EnvlabError: If there is no such experiment, or a run of it fails.

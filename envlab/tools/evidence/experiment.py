@@ -1,4 +1,4 @@
-"""An experiment: what is claimed, who is compared, and what is left of each run."""
+"""An experiment: its claim, its contenders, and the record of each run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from envlab.config import NonNegativeInt, PositiveFloat, PositiveInt, load_yaml,
 from envlab.errors import ConfigurationError, did_you_mean
 
 FOLDER = Path("scripts/evidence")
-"""Where experiments lie, one ``NAME.yaml`` each, in a checkout."""
+"""Folder of experiments in a checkout, one ``NAME.yaml`` each."""
 RECORDS = Path("docs/evidence")
-"""Where records of finished runs lie, ``NAME/CONTENDER/SEED/``."""
+"""Folder of the records of finished runs, ``NAME/CONTENDER/SEED/``."""
 PLAYED = "played.json"
-"""In a record: what ``envlab play --json`` wrote."""
+"""In a record: the output of ``envlab play --json``."""
 
 
 @dataclass(kw_only=True)
@@ -24,9 +24,9 @@ class Contender:
     """A way to train."""
 
     name: str
-    """In tables, folders and pictures."""
+    """Its name in tables, folders and pictures."""
     words: str
-    """What follows ``envlab train``, without the budget, the seed and ``--task``."""
+    """Arguments of ``envlab train``, without the budget, the seed and ``--task``."""
 
     def library(self) -> str:
         """Return the library, which is the first word."""
@@ -47,20 +47,20 @@ class Experiment:
     seeds: PositiveInt = 5
     """Runs of each contender: seeds from 0."""
     minutes: PositiveFloat
-    """Of the longest run, on the cores that it has; measured."""
+    """Duration of the longest run on its cores; measured."""
     cores: PositiveInt = 1
-    """Of the processor, that a run has to itself."""
+    """Number of the processor's cores for each run."""
     metric: str = "mean_return"
-    """Of ``metrics.jsonl``: drawn, and compared at the end."""
+    """Metric of ``metrics.jsonl``: drawn, and compared at the end."""
     episodes: NonNegativeInt = 0
-    """Played by the last policy, without exploration and in states that training never drew; their
-    mean return is compared in place of the metric. 0: nothing is played."""
+    """Number of episodes to play with the last policy, without exploration and in states that
+    training never drew; their mean return is compared instead of the metric. 0: none."""
     expect: Literal["better", "equal"] = "better"
-    """Whether the first contender is said to be better than each other, or like it."""
+    """Whether the first contender is claimed to be better than each other one, or equal."""
     contenders: list[Contender] = field(default_factory=list)
 
     def runs(self) -> Iterator[tuple[Contender, int]]:
-        """Yield contenders and seeds: all contenders with a seed before the next seed."""
+        """Yield contenders and seeds: all contenders with one seed before the next seed."""
         for seed in range(self.seeds):
             for contender in self.contenders:
                 yield contender, seed
@@ -89,7 +89,7 @@ def read(name: str, folder: Path = FOLDER) -> Experiment:
     """Read an experiment.
 
     Raises:
-        ConfigurationError: If there is none of that name, or the file is not right.
+        ConfigurationError: If there is none of that name, or the file is not valid.
     """
     known = names(folder)
     if name not in known:

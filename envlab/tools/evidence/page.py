@@ -1,4 +1,4 @@
-"""The page of all experiments, made of their records and of nothing else."""
+"""The page of all experiments, made only from their records."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ fewer than five seeds are too narrow for 95 %.
 
 @dataclass(kw_only=True)
 class Side:
-    """What the records of a contender hold."""
+    """Contents of a contender's records."""
 
     contender: Contender
     group: Group
     final: np.ndarray
-    """Of each run, what is compared: the return when played, or the metric at the end."""
+    """The compared value of each run: the return when played, or the metric at the end."""
 
 
 def page(experiments: Sequence[Experiment], records: Path = RECORDS) -> str:
@@ -111,7 +111,7 @@ def section(experiment: Experiment, sides: Sequence[Side]) -> str:
 
 
 def verdict(experiment: Experiment, first: Side, other: Side) -> str:
-    """Return the sentence that the records allow on two contenders."""
+    """Return the sentence about two contenders that the records support."""
     names = f"{first.contender.name} against {other.contender.name}"
     if min(len(first.final), len(other.final)) < 2:
         return f"{names}: one seed, which decides nothing."
@@ -137,7 +137,7 @@ def _row(side: Side) -> str:
 
 
 def _origin(sides: Sequence[Side]) -> str:
-    """Return where the runs were made: code, day and processor."""
+    """Return the origin of the runs: code, day and processor."""
     manifests: list[dict[str, Any]] = [run.manifest for side in sides for run in side.group.runs]
     commits = sorted({str((found.get("git") or {}).get("commit"))[:7] for found in manifests})
     days = sorted({str(found.get("created_at"))[:10] for found in manifests})

@@ -1,7 +1,7 @@
-"""Running an experiment: each run by ``envlab train``, on cores of its own, until it has a record.
+"""Running an experiment: each run by ``envlab train``, on its own cores, until it has a record.
 
-A run that was killed is resumed, and one that has a record is not run again, so that the same
-command carries an experiment on after anything.
+A run that was killed is resumed, and one with a record is not run again, so that the same command
+continues an experiment after any interruption.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from envlab.tools.evidence.experiment import PLAYED, Contender, Experiment
 
 MANIFEST = "run.json"
 NUM_POINTS = 40
-"""Lines of a recorded curve, at most: what a picture shows."""
+"""Most lines of a recorded curve, enough for a picture."""
 KEPT = (
     *("version", "task", "library", "algorithm", "ml_framework", "seed", "created_at", "status"),
     *("num_envs", "global_num_envs", "world", "grad_sync", "versions", "git", "overrides"),
 )
-"""Of a manifest; the rest speaks of files and processes of a machine."""
+"""Kept parts of a manifest; the rest is about files and processes of a machine."""
 
 
 class RunError(EnvlabError):
@@ -39,7 +39,7 @@ class RunError(EnvlabError):
 
 
 def remaining(experiment: Experiment, records: Path) -> list[tuple[Contender, int]]:
-    """Return the runs that have no record yet, in the order in which they are made."""
+    """Return the runs that have no record yet, in the order of running them."""
     return [
         (contender, seed)
         for contender, seed in experiment.runs()
@@ -50,11 +50,11 @@ def remaining(experiment: Experiment, records: Path) -> list[tuple[Contender, in
 def run(
     experiment: Experiment, contender: Contender, seed: int, *, logs: Path, records: Path
 ) -> None:
-    """Train, or carry a training on; play, if the experiment asks for it; write the record.
+    """Train, or resume a training; play, if the experiment requests it; write the record.
 
     Args:
         experiment: The experiment.
-        contender: Who trains.
+        contender: The contender to train.
         seed: The seed.
         logs: Folder of all experiments' runs.
         records: Folder of all experiments' records.
@@ -81,7 +81,7 @@ def run(
 
 
 def write_record(experiment: Experiment, result: RunResult, folder: Path, record: Path) -> None:
-    """Write what is kept of a run: its curve in few points, and its manifest, which comes last."""
+    """Write a run's record: its curve in few points, and then its manifest."""
     record.mkdir(parents=True, exist_ok=True)
     has_value = result.has_value.nonzero()[0]
     chosen = has_value[np.linspace(0, len(has_value) - 1, NUM_POINTS).round().astype(int)]
@@ -106,11 +106,11 @@ def write_record(experiment: Experiment, result: RunResult, folder: Path, record
 
 @contextmanager
 def own_cores(first: int | None, count: int) -> Iterator[None]:
-    """Run on some cores alone, as do all processes that are started from here.
+    """Run only on some cores, like all processes started from here.
 
     Args:
         first: The first of them; None: the last ones that this process may use.
-        count: How many.
+        count: Number of cores.
 
     Raises:
         ConfigurationError: If this process may not use them.
@@ -130,7 +130,7 @@ def own_cores(first: int | None, count: int) -> Iterator[None]:
 
 
 def processor() -> str:
-    """Return the model of the processor, as the system names it."""
+    """Return the system's name of the processor."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

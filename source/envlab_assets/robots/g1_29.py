@@ -1,4 +1,4 @@
-"""What tasks of the 29-joint Unitree G1, ``g1_29.xml``, share beside the model: mjlab 1.6.0's."""
+"""Constants of the 29-joint Unitree G1's tasks, for ``g1_29.xml``, from mjlab 1.6.0."""
 
 MODEL = "envlab_assets:robots/g1_29.xml"
 SOLES = "(left|right)_foot[1-7]_collision"

@@ -1,11 +1,11 @@
-"""What tasks of the Unitree Go1 share beside the models."""
+"""Models and constants of the Unitree Go1's tasks."""
 
 MODEL = "envlab_assets:robots/go1.xml"
-"""As Isaac Lab 2.3.2 uses it."""
+"""The model as in Isaac Lab 2.3.2."""
 MJLAB_MODEL = "envlab_assets:robots/go1_mjlab.xml"
-"""As mjlab 1.6.0 models it."""
+"""The model as in mjlab 1.6.0."""
 PLAYGROUND_MODEL = "envlab_assets:robots/go1_playground.xml"
-"""As MuJoCo Playground's Go1Getup has it."""
+"""The model as in MuJoCo Playground's Go1Getup."""
 FEET = ["FR", "FL", "RR", "RL"]
 """Sites of the feet."""
 MJLAB_ACTION_SCALE = {".*_(hip|thigh)_joint": 0.372753, ".*_calf_joint": 0.248502}

@@ -1,4 +1,4 @@
-"""What tasks of the Booster T1 share beside the model."""
+"""Constants of the Booster T1's tasks."""
 
 MODEL = "envlab_assets:robots/t1.xml"
 FEET = ["left_foot", "right_foot"]

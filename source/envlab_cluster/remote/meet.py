@@ -1,4 +1,4 @@
-"""See that nodes reach the rendezvous: argv: address, port, others to wait for (0: connect)."""
+"""Check that nodes reach the rendezvous: argv: address, port, others to wait for (0: connect)."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ end = time.monotonic() + 12.0
 
 
 def listen() -> None:
-    """Wait until as many others have connected and left, by IPv4 or IPv6."""
+    """Wait until that many others have connected and left, by IPv4 or IPv6."""
     dual = socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if dual else socket.AF_INET
     try:
@@ -30,14 +30,14 @@ def listen() -> None:
                 connection = listener.accept()[0]
             except TimeoutError:
                 return
-            # One that stays on or breaks off has come through, too.
+            # A connection that stays or breaks off has succeeded, too.
             with connection, contextlib.suppress(OSError):
                 connection.settimeout(1.0)
                 connection.recv(1)
 
 
 def connect() -> OSError | None:
-    """Return the problem that remained, None if it worked; prints the own address."""
+    """Return the remaining problem, None on success; print this node's address."""
     problem: OSError | None = None
     while time.monotonic() < end - 2.0:
         try:

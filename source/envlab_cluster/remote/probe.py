@@ -1,6 +1,6 @@
-"""Tell Python's and packages' versions of a host, and a port.
+"""Report a host's versions of Python and packages, and a free port.
 
-argv[1]: the port, empty: any; the others: packages.
+argv[1]: the port, empty: any; the rest: packages.
 """
 
 import importlib.metadata
@@ -12,7 +12,7 @@ import sys
 
 
 def port(wanted: str) -> dict[str, object]:
-    """Return a port that nobody listens at, or what is wrong with the wanted one."""
+    """Return a port without a listener, or the problem with the wanted one."""
     dual = socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if dual else socket.AF_INET
     try:
@@ -25,7 +25,7 @@ def port(wanted: str) -> dict[str, object]:
 
 
 def versions(names: list[str]) -> dict[str, str]:
-    """Return the version of each package that is installed."""
+    """Return the version of each installed package."""
     found = {}
     for name in names:
         try:

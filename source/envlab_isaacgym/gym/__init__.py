@@ -1,1 +1,1 @@
-"""Methods of ``gymapi.Gym``, by what they are about."""
+"""Methods of ``gymapi.Gym``, by subject."""

@@ -1,4 +1,4 @@
-"""Methods that tell of actors: counts, names, indices, handles and properties."""
+"""Methods on actors: counts, names, indices, handles and properties."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from envlab_isaacgym.world import Actor, Env
 
 
 def _in_domain(env: Env, index: int, first: int, domain: IndexDomain, counted: str) -> int:
-    """Return an actor's index of a part as one of the environment or of the simulation."""
+    """Return the index of an actor's part in the environment or in the simulation."""
     if index == INVALID_HANDLE or domain == IndexDomain.DOMAIN_ACTOR:
         return index
     if domain == IndexDomain.DOMAIN_ENV:
@@ -57,7 +57,7 @@ class Actors:
         return env.actors[actor].scale
 
     def set_actor_scale(self, env: Env, actor: int, scale: float, /) -> bool:
-        """Set the size of an actor, of boxes, spheres and the like that are one body.
+        """Set the size of an actor that is one body of boxes, spheres and the like.
 
         Its mass grows with its volume.
 
@@ -147,7 +147,7 @@ class Actors:
         props: list[RigidBodyProperties],
         recomputeInertia: bool = False,
     ) -> bool:
-        """Set masses and centres of mass; inertias are scaled with the masses in any case."""
+        """Set masses and centres of mass; inertias always scale with the masses."""
         actor = env.actors[actorHandle]
         return _set(env, actor, "bodies", actor.asset.bodies, props)
 
@@ -204,7 +204,7 @@ class Actors:
         return env.actors[actor].dof_properties.copy()
 
     def set_actor_dof_properties(self, env: Env, actor: int, props: np.ndarray, /) -> bool:
-        """Set limits, drives and losses; what differs between environments may, but modes."""
+        """Set limits, drives and losses; only modes must be equal in all environments."""
         target = env.actors[actor]
         if not np.array_equal(target.dof_properties, props):
             target.dof_properties = np.array(props, dtype=target.dof_properties.dtype)
@@ -298,7 +298,7 @@ class Actors:
 
 
 def _set(env: Env, actor: Actor, name: str, usual: list, given: list) -> bool:
-    """Give an actor properties of its own, unless they are what it has."""
+    """Give an actor properties of its own, unless they are unchanged."""
     if getattr(actor, name) == given:
         return True
     setattr(actor, name, usual if given == usual else copy.deepcopy(given))

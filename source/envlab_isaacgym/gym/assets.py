@@ -1,4 +1,4 @@
-"""Methods that tell of assets: counts, names, indices and properties."""
+"""Methods on assets: counts, names, indices and properties."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def numbered(names: Sequence[str]) -> dict[str, int]:
 
 
 def shape_indices(asset: Asset) -> list[IndexRange]:
-    """Return which shapes each body has."""
+    """Return the range of each body's shapes."""
     return [IndexRange(*asset.shape_range(body)) for body in range(len(asset.body_names))]
 
 
@@ -60,7 +60,7 @@ class Assets:
     def set_asset_rigid_shape_properties(
         self, asset: Asset, props: list[RigidShapeProperties], /
     ) -> bool:
-        """Set what actors made from now on have."""
+        """Set the properties of actors made from now on."""
         asset.shapes = copy.deepcopy(props)
         return True
 
@@ -142,7 +142,7 @@ class Assets:
         return find([model.tendon(index).name for index in range(model.ntendon)], name)
 
     def get_asset_tendon_properties(self, asset: Asset, /) -> list[TendonProperties]:
-        """Return stiffness and damping of each tendon, as the file has them."""
+        """Return stiffness and damping of each tendon, from the file."""
         return asset.tendon_properties()
 
     def set_asset_tendon_properties(

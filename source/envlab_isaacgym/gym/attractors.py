@@ -19,7 +19,7 @@ class Attractors:
 
         Raises:
             ConfigurationError: If the simulation is running.
-            NotImplementedError: If it holds other axes than those of translation, or all.
+            NotImplementedError: If it holds neither the axes of translation nor all.
         """
         if properties.axes not in (AXIS_TRANSLATION, AXIS_ALL):
             raise NotImplementedError(
@@ -41,7 +41,7 @@ class Attractors:
     def set_attractor_properties(
         self, env: Env, attractor: int, properties: AttractorProperties, /
     ) -> None:
-        """Set its target; what it holds stays as it was made."""
+        """Set its target; the axes that it holds stay unchanged."""
         tell_ignored(properties)
         self.set_attractor_target(env, attractor, properties.target)
 

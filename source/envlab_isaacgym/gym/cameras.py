@@ -24,7 +24,7 @@ _DTYPES = {
     ImageType.IMAGE_DEPTH: torch.float32,
     ImageType.IMAGE_SEGMENTATION: torch.int32,
 }
-"""Of pictures as tensors."""
+"""Types of pictures as tensors."""
 
 
 @dataclass(eq=False)
@@ -33,11 +33,11 @@ class Camera:
 
     properties: CameraProperties
     pose: Transform = field(default_factory=Transform)
-    """In its environment; of one on a body, in the frame that it follows."""
+    """Pose in its environment; for one on a body, in the frame that it follows."""
     body: int | None = None
     mode: CameraFollowMode = CameraFollowMode.FOLLOW_TRANSFORM
     tensors: dict[ImageType, torch.Tensor] = field(default_factory=dict)
-    """Pictures that are drawn anew by ``render_all_camera_sensors``."""
+    """Pictures that are redrawn by ``render_all_camera_sensors``."""
 
 
 class Cameras:
@@ -75,7 +75,7 @@ class Cameras:
         return pose * own.pose
 
     def get_camera_view_matrix(self, sim: Sim, env: Env, camera: int, /) -> np.ndarray:
-        """Return what takes points of the environment to the camera's axes: right, up, backwards.
+        """Return the map from points of the environment to the camera's axes: right, up, backwards.
 
         As OpenGL's, transposed: it multiplies rows from the right.
         """
@@ -88,7 +88,7 @@ class Cameras:
         return matrix
 
     def get_camera_proj_matrix(self, sim: Sim, env: Env, camera: int, /) -> np.ndarray:
-        """Return the projection to the picture, without an end of sight, transposed as the view."""
+        """Return the projection to the picture, without a far plane, transposed as the view."""
         properties = env.cameras[camera].properties
         half = math.tan(math.radians(properties.horizontal_fov) / 2)
         matrix = np.zeros((4, 4), dtype=np.float32)
@@ -97,7 +97,7 @@ class Cameras:
         return matrix
 
     def render_all_camera_sensors(self, sim: Sim, /) -> None:
-        """Draw the pictures that ``get_camera_image_gpu_tensor`` gave; others when asked for."""
+        """Draw the pictures of ``get_camera_image_gpu_tensor``; others are drawn on request."""
         for env in sim.envs:
             for camera, own in enumerate(env.cameras):
                 for kind in own.tensors:
@@ -154,7 +154,7 @@ class Cameras:
         own.tensors[kind].copy_(torch.from_numpy(picture))
 
     def start_access_image_tensors(self, sim: Sim, /) -> None:
-        """Do nothing: what ``render_all_camera_sensors`` draws has been drawn when it returns."""
+        """Do nothing: drawing is complete when ``render_all_camera_sensors`` returns."""
 
     def end_access_image_tensors(self, sim: Sim, /) -> None:
         """Do nothing, as above."""

@@ -1,7 +1,7 @@
-"""Methods that are not implemented, by what they would need.
+"""Methods that are not implemented, by their requirements.
 
-Each exists, has its parameters, and raises :class:`NotImplementedError` when it is called: none
-returns zeros in silence.
+Each exists, has its parameters, and raises :class:`NotImplementedError` when it is called: so none
+silently returns zeros.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "get_actor_joint_transforms(env, actor, /)",
     ),
 }
-"""What is missing -> methods with their parameters."""
+"""Missing features -> methods with their parameters."""
 
 
 class MissingMethodError(EnvlabError, NotImplementedError):
@@ -133,7 +133,7 @@ def _missing(name: str, parameters: str, need: str) -> Callable[..., NoReturn]:
 
     scope: dict[str, Any] = {}
     declaration = f"def signed(self, {parameters}): ..." if parameters else "def signed(self): ..."
-    exec(declaration, scope)  # of the constants above, to take the signature from
+    exec(declaration, scope)  # built from the constants above, for the signature
     method.__name__, method.__qualname__ = name, f"Gym.{name}"
     method.__doc__ = f"Raise NotImplementedError: it needs {need}."
     method.__signature__ = inspect.signature(scope["signed"])  # type: ignore[attr-defined]
@@ -145,7 +145,7 @@ class Missing:
 
 
 MISSING: dict[str, str] = {}
-"""Names of missing methods, and what each needs."""
+"""Names of missing methods, and the need of each."""
 
 for _need, _methods in NEEDS.items():
     for _method in _methods:

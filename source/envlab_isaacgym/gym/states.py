@@ -1,6 +1,6 @@
 """Methods on states, targets and forces of one environment, actor, body or degree of freedom.
 
-They are slow, as Isaac Gym's own are: a loop over environments belongs into tensors.
+They are slow, as Isaac Gym's own are: loops over environments should use tensors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EFFORT = DofDriveMode.DOF_MODE_EFFORT
 
 
 def is_running(env: Env) -> bool:
-    """Return whether a step or a value has been asked for, so that states may have changed."""
+    """Return whether a step or a value was requested, so that states may have changed."""
     return env.sim.physics is not None and env.sim.physics.simulation is not None
 
 
@@ -73,7 +73,7 @@ class States:
         return True
 
     def get_dof_frame(self, env: Env, dof: int, /) -> DofFrame:
-        """Return where a degree of freedom's joint is in the environment, and its axis there."""
+        """Return the position and axis of a degree of freedom's joint in the environment."""
         physics = physics_of(env.sim)
         data = physics.flushed().data_of(env.index)
         joint = physics.scene.dof_joints[dof]
@@ -143,7 +143,7 @@ class States:
         return float(self._targets(env, actor, _VEL)[index])
 
     def _targets(self, env: Env, actor: int, mode: DofDriveMode) -> np.ndarray:
-        """Return targets; where the mode of a degree of freedom is another, 0."""
+        """Return targets; 0 for degrees of freedom in another mode."""
         physics = physics_of(env.sim)
         first, count = env.first_dof(actor), len(env.actors[actor].asset.dof_names)
         row = physics.controls()[env.index, first : first + count].cpu().numpy().copy()
@@ -173,7 +173,7 @@ class States:
     # Bodies
 
     def get_rigid_transform(self, env: Env, body: int, /) -> Transform:
-        """Return a body's pose; before the first step, as its actor was made."""
+        """Return a body's pose; before the first step, its actor's initial one."""
         return pose_of(env, body)
 
     def get_rigid_linear_velocity(self, env: Env, body: int, /) -> Vec3:
@@ -275,14 +275,14 @@ def _body_rows(env: Env) -> torch.Tensor:
 
 
 def pose_of(env: Env, body: int) -> Transform:
-    """Return a body's pose; before the first step, as its actor was made."""
+    """Return a body's pose; before the first step, its actor's initial one."""
     if not is_running(env):
         return _first_pose(env, body)
     return Transform.from_buffer(_body_rows(env)[body, :7].tolist())
 
 
 def _first_pose(env: Env, body: int) -> Transform:
-    """Return where a body is while its actor stands as it was made."""
+    """Return a body's pose while its actor is in its initial state."""
     number, index = env.actor_of_body(body)
     actor = env.actors[number]
     model, data = actor.asset.model, mujoco.MjData(actor.asset.model)

@@ -1,4 +1,4 @@
-"""Methods on the camera of a script's window, which pictures are taken with where there is none."""
+"""Methods on the camera of a script's window, with which pictures are taken without a window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envlab_isaacgym.world import Env, Viewer
 class Windows:
     """See :class:`envlab_isaacgym.gymapi.Gym`.
 
-    Where ``create_viewer`` returned None these are of the last simulation that was made, so that a
+    If ``create_viewer`` returned None, they apply to the last simulation that was made, so that a
     script without a display writes the pictures that its window would show.
     """
 
@@ -26,7 +26,7 @@ class Windows:
         window.pose = looking(position + origin, target + origin)
 
     def get_viewer_camera_transform(self, viewer: Viewer | None, env: Env | None, /) -> Transform:
-        """Return where the camera is, in an environment or in the world."""
+        """Return the camera's pose, in an environment or in the world."""
         pose = self._window_of(viewer).pose
         return Transform(pose.p - (Vec3() if env is None else env.origin), pose.r)
 
@@ -35,7 +35,7 @@ class Windows:
         return Int2(properties.width, properties.height)
 
     def write_viewer_image_to_file(self, viewer: Viewer | None, path: str, /) -> None:
-        """Write what the window's camera sees of all environments, as a .png file.
+        """Write the window camera's view of all environments to a .png file.
 
         Raises:
             ConfigurationError: If the machine has no OpenGL to draw with.

@@ -58,10 +58,10 @@ class Worlds:
     ) -> Sim:
         """Return an empty world. It lies on a GPU if ``params.use_gpu_pipeline`` says so.
 
-        The ranks of a launch draw apart from here on, so that they fill it differently.
+        From here on the ranks of a launch draw different numbers, so that they fill it differently.
 
         Raises:
-            DeviceError: If it does, and there is no GPU.
+            DeviceError: If it should lie on a GPU, and there is none.
         """
         params = copy.deepcopy(params or SimParams())
         device = "cpu"
@@ -236,7 +236,7 @@ class Worlds:
             watching.after_step(sim)
 
     def fetch_results(self, sim: Sim, wait: bool, /) -> None:
-        """Do nothing: a step has been made when :meth:`simulate` returns."""
+        """Do nothing: a step is complete when :meth:`simulate` returns."""
 
     def get_frame_count(self, sim: Sim, /) -> int:
         return sim.frame

@@ -1,4 +1,4 @@
-"""Auxiliary tasks, which teach the encoder and the memory what the reward says little about.
+"""Auxiliary tasks, which teach the encoder and the memory more than the reward does.
 
 Ye et al., "Auxiliary Tasks Speed Up Learning Point Goal Navigation" (2020), use both. A loss here
 has parameters of its own, which :meth:`prepare` makes once the sizes are known.
@@ -26,7 +26,7 @@ class AuxiliaryLoss(nn.Module, abc.ABC):
         Args:
             num_features: Size of ``Output.features``.
             hidden_dim: Size of ``Output.beliefs``.
-            action_space: Of one environment.
+            action_space: The space of one environment.
         """
         self._choices = _choices(action_space)
         self._num_inputs = sum(self._choices) or int(action_space.shape[0])  # type: ignore[index]
@@ -38,10 +38,10 @@ class AuxiliaryLoss(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def loss(self, step: int, batch: Batch, output: Output) -> tuple[torch.Tensor, Measured]:
-        """Return what is minimised; see :class:`envlab_navigation.ddppo.losses.Loss`."""
+        """Return the value to minimise; see :class:`envlab_navigation.ddppo.losses.Loss`."""
 
     def _encoded(self, actions: torch.Tensor) -> torch.Tensor:
-        """Return actions as ``(..., _num_inputs)``: choices as 1 among 0s, numbers as they are."""
+        """Return actions as ``(..., _num_inputs)``: choices as 1 among 0s, numbers unchanged."""
         if not self._choices:
             return actions
         parts = zip(self._choices, actions.unbind(dim=-1), strict=True)
@@ -49,7 +49,7 @@ class AuxiliaryLoss(nn.Module, abc.ABC):
 
 
 class InverseDynamics(AuxiliaryLoss):
-    """Tell the action from the features before and after it.
+    """Predict the action from the features before and after it.
 
     Pathak et al., "Curiosity-driven Exploration by Self-supervised Prediction" (2017), equations 2
     and 3: cross entropy for choices, squared error for numbers.
@@ -86,11 +86,11 @@ class InverseDynamics(AuxiliaryLoss):
 
 
 class CpcA(AuxiliaryLoss):
-    """Action-conditional contrastive prediction of the features that are still to come.
+    """Action-conditional contrastive prediction of future features.
 
     Guo et al., "Neural Predictive Belief Representations" (2018), section 3.2: from the memory at a
-    step, a second recurrent network follows the actions that were taken; a classifier tells the
-    features at the step that it has reached from those at another one, drawn from the batch.
+    step, a second recurrent network follows the actions that were taken; a classifier distinguishes
+    the features at the step that it has reached from those of another step of the batch.
     """
 
     def __init__(self, planning_steps: int = 8, subsample_rate: float = 0.2) -> None:
@@ -116,7 +116,7 @@ class CpcA(AuxiliaryLoss):
             nothing = sum(parameter.sum() * 0.0 for parameter in self.parameters())
             return torch.as_tensor(nothing), {"cpc_a": torch.zeros(())}
         device = output.beliefs.device
-        # Where predictions start; each reaches as far as the rollout and the episode last.
+        # Where predictions start; each ends with the rollout or the episode.
         num_starts = max(1, round(self._subsample_rate * (num_steps - 1) * num_envs))
         begin = torch.randint(num_steps - 1, (num_starts,)).to(device)
         env = torch.randint(num_envs, (num_starts,)).to(device)
@@ -144,7 +144,7 @@ class CpcA(AuxiliaryLoss):
 
 
 def _choices(space: spaces.Space) -> list[int]:
-    """Return how many options each choice has; nothing for actions that are numbers."""
+    """Return the number of options of each choice; empty for real-valued actions."""
     if isinstance(space, spaces.Discrete):
         return [int(space.n)]
     if isinstance(space, spaces.MultiDiscrete):

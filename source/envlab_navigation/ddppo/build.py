@@ -1,4 +1,4 @@
-"""What a session makes of a configuration or an experiment: network, pipeline, learner."""
+"""Builds a session's network, pipeline and learner from a configuration or an experiment."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from envlab_navigation.ddppo.schedules import Builder
 from envlab_navigation.ddppo.teacher import make_teacher
 
 ENDLESS = 2**62
-"""Steps of a stage that the run's budget ends."""
+"""Steps of a stage that ends with the run's budget."""
 
 
 def pipeline_of(cfg: DdppoCfg) -> TrainingPipeline:
-    """Return PPO as a pipeline of one stage, which the run's budget ends."""
+    """Return PPO as a pipeline of one stage, which ends with the run's budget."""
     algorithm = cfg.algorithm
     loss = PPO(
         clip_param=algorithm.clip_param,
@@ -66,7 +66,7 @@ def model_of(cfg: DdppoCfg, env: BatchedEnv, context: DistributedContext) -> Rec
 
 
 def make_model(session: Session, env: BatchedEnv, context: DistributedContext) -> Any:
-    """Return the experiment's network, or the one that is configured; every rank must call this.
+    """Return the experiment's network, or the configured one; every rank must call this.
 
     Raises:
         ConfigurationError: If the experiment fails to make one.
@@ -82,7 +82,7 @@ def make_model(session: Session, env: BatchedEnv, context: DistributedContext) -
 
 
 def make_pipeline(session: Session, env: BatchedEnv, model: Any) -> TrainingPipeline:
-    """Return the experiment's pipeline, or the one that is configured, fit for what it trains.
+    """Return the experiment's pipeline, or the configured one, after checks that it fits.
 
     Raises:
         ConfigurationError: If it does not fit.
@@ -98,7 +98,7 @@ def make_pipeline(session: Session, env: BatchedEnv, model: Any) -> TrainingPipe
             tells_action = session.agent_cfg.model.sees_last_action and not model.images
             if isinstance(loss, InverseDynamics) and tells_action:
                 raise ConfigurationError(
-                    "InverseDynamics would learn to copy: without images, the features tell the "
+                    "InverseDynamics would learn to copy: without images, the features reveal the "
                     "last action. Set agent.model.sees_last_action=false, or leave the loss out."
                 )
             loss.prepare(model.num_features, model.hidden_dim, env.single_action_space)
@@ -113,7 +113,7 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Ddp
     """
     cfg: DdppoCfg = session.agent_cfg
     flags = cast(DdppoFlags, session.flags)
-    if experiment_of(flags) is not None:  # these are its pipeline's business
+    if experiment_of(flags) is not None:  # its pipeline decides these
         cfg = set_value(cfg, "algorithm.schedule", "fixed")
         cfg = set_value(cfg, "algorithm.num_mini_batches", 1)
     check_supported(cfg, env, flags)

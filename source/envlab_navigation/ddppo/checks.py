@@ -1,4 +1,4 @@
-"""What DD-PPO does not support, refused before anything is built."""
+"""Checks that refuse what DD-PPO does not support before anything is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributions of actions: choices, several together too, and real numbers."""
+"""Distributions of actions: one or several choices, and real numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Choices:
         """Normalise the probabilities.
 
         Args:
-            logits: Of the options of all choices, ``(..., sum(sizes))``.
+            logits: Logits of the options of all choices, ``(..., sum(sizes))``.
             sizes: Options of each choice.
         """
         parts = logits.split(list(sizes), dim=-1)
@@ -76,15 +76,15 @@ class Gaussian:
 
 
 class Head(nn.Module):
-    """From what comes out of the memory to a distribution of actions."""
+    """From the memory's output to a distribution of actions."""
 
     def __init__(self, input_dim: int, sizes: Sequence[int] | int, init_std: float = 1.0) -> None:
-        """Make the layer, which at first hardly tells observations apart.
+        """Make the layer, which at first hardly depends on observations.
 
         Args:
             input_dim: Size of the input.
             sizes: Options of each choice; or the number of real numbers.
-            init_std: Deviation of real numbers at first.
+            init_std: Initial deviation of real numbers.
         """
         super().__init__()
         self.sizes = None if isinstance(sizes, int) else list(sizes)

@@ -1,4 +1,4 @@
-"""Encoders of images: a small stack of convolutions, and residual networks, pretrained ones too."""
+"""Encoders of images: a small stack of convolutions, and residual networks, also pretrained."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from torch import nn
 from envlab.errors import ConfigurationError
 
 KERNELS, STRIDES = (8, 4, 3), (4, 2, 1)
-"""Of the Nature network (Mnih et al. 2015), which Habitat and AllenAct call SimpleCNN."""
+"""Those of the Nature network (Mnih et al. 2015), which Habitat and AllenAct call SimpleCNN."""
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
-"""Of the images that torchvision's weights were trained on."""
+"""Statistics of the images that torchvision's weights were trained on."""
 
 
 class SimpleCNN(nn.Module):
     """Three convolutions and a linear layer, for images ``(batch, channels, height, width)``."""
 
     def __init__(self, shape: tuple[int, int, int], channels: Sequence[int], dim: int) -> None:
-        """Make the layers; where an image is smaller than a kernel, the kernel is as small.
+        """Make the layers; kernels are cut to the size of smaller images.
 
         Args:
-            shape: Of an image: channels, height, width.
+            shape: Shape of an image: channels, height, width.
             channels: Output channels of the convolutions.
             dim: Size of the result.
         """
@@ -52,7 +52,7 @@ class SimpleCNN(nn.Module):
 
 
 Norm = Callable[[int], nn.Module]
-"""Makes a normalisation of so many planes."""
+"""Makes a normalisation for a number of planes."""
 
 
 def _group_norm(planes: int) -> nn.Module:
@@ -60,7 +60,7 @@ def _group_norm(planes: int) -> nn.Module:
 
 
 class _Block(nn.Module):
-    """Two convolutions and what goes around them (He et al. 2016), by torchvision's names."""
+    """Two convolutions and the shortcut around them (He et al. 2016), by torchvision's names."""
 
     def __init__(self, before: int, after: int, stride: int, norm: Norm) -> None:
         super().__init__()
@@ -84,8 +84,8 @@ class ResNet18(nn.Module):
     """ResNet-18 without its classifier, by torchvision's names of parameters.
 
     Trained from scratch it has group normalisation and 32 planes, as Habitat's: statistics of a
-    batch would be those of one rank. With torchvision's weights it has batch normalisation, of
-    which the statistics are fixed.
+    batch would be those of one rank. With torchvision's weights it has batch normalisation with
+    fixed statistics.
     """
 
     def __init__(self, in_channels: int, planes: int = 32, *, is_pretrained: bool = False) -> None:
@@ -123,7 +123,7 @@ class PooledResNet18(nn.Module):
 
 
 class FrozenResNet18(nn.Module):
-    """ResNet-18 with fixed weights from a file: seen once a step, and not again in each update."""
+    """ResNet-18 with fixed weights from a file: used once a step, not again in each update."""
 
     def __init__(self, path: Path) -> None:
         """Load torchvision's weights, ``resnet18-….pth``.
@@ -148,7 +148,7 @@ class FrozenResNet18(nn.Module):
         self.std = nn.Buffer(torch.tensor(_IMAGENET_STD).view(3, 1, 1), persistent=False)
 
     def train(self, mode: bool = True) -> FrozenResNet18:
-        """Stay in evaluation mode, so that the statistics stay those of the file."""
+        """Stay in evaluation mode, so that the file's statistics are kept."""
         return super().train(False)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -181,7 +181,7 @@ def _read_weights(path: Path) -> dict[str, torch.Tensor]:
             f"agent.model.pretrained is {str(path)!r}, which cannot be read "
             f"({error.strerror or error}). Give a file with torchvision's weights of ResNet-18."
         ) from None
-    except Exception as error:  # torch's own, of which there are many kinds
+    except Exception as error:  # torch's own errors, of many types
         raise ConfigurationError(
             f"agent.model.pretrained is {str(path)!r}, which is no file of weights "
             f"({type(error).__name__}). Give one with torchvision's weights of ResNet-18."

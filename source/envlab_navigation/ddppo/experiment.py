@@ -1,8 +1,8 @@
-"""An experiment: one Python class that says what is trained, by which stages, on how many nodes.
+"""An experiment: one Python class with the task, the stages of training, and the number of nodes.
 
 The class and its methods are AllenAct's (0.5.4, ``allenact/base_abstractions/
-experiment_config.py``), so that its files can be read here. What differs: a batch of environments
-takes the place of processes with one sampler each, and a registered task can stand for it.
+experiment_config.py``), so that its files can be read here. The difference: a batch of environments
+replaces processes with one sampler each, and a registered task can replace it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Mode = Literal["train", "valid", "test"]
 
 
 class MachineParams:
-    """How many environments run on which devices: a worker, here a rank, for each device.
+    """Numbers of environments by device: each device has a worker, here a rank.
 
     Attributes:
         nprocesses: Environments of each worker, of all nodes; ``(0,)`` in the mode ``valid`` turns
             validation off.
-        devices: Of each worker: the index of a GPU, -1 for the CPU, or a device's name.
+        devices: Device of each worker: the index of a GPU, -1 for the CPU, or a device's name.
         sampler_devices: AllenAct's; environments here are on their worker's device.
         local_worker_ids: The workers of this node.
     """
@@ -56,7 +56,7 @@ class MachineParams:
         self.set_local_worker_ids(local_worker_ids)
 
     def set_local_worker_ids(self, ids: Sequence[int] | None) -> None:
-        """Say which workers are of this node; None: all."""
+        """Set the workers of this node; None: all."""
         self.local_worker_ids = list(ids or range(len(self.devices)))
 
     def _of_each_worker(self, devices: Any) -> tuple[Any, ...]:
@@ -71,16 +71,16 @@ class MachineParams:
 
 
 class ExperimentConfig:
-    """One experiment, to be derived from; its ``__init__`` takes what ``--config_kwargs`` gives."""
+    """Base class of experiments; its ``__init__`` takes the arguments of ``--config_kwargs``."""
 
     TASK: ClassVar[str | None] = None
     """The task to train, by its id; None: :meth:`make_env` or :meth:`make_sampler_fn` makes the
     environments. Validation and play take its ``-Play-v0``, if there is one."""
 
     source: tuple[str, str] | None = None
-    """File and arguments of which a worker makes it again; None: it can be pickled."""
+    """File and arguments from which a worker makes it; None: it can be pickled."""
     expert_entry_point: ClassVar[str | None] = None
-    """What makes the expert that its stages learn from; None: there is none."""
+    """Entry point of the expert that its stages learn from; None: no expert."""
 
     def tag(self) -> str:
         """Return the experiment's name: its runs are in ``logs/ddppo/<tag>``."""
@@ -93,34 +93,34 @@ class ExperimentConfig:
     def overrides(self, mode: Mode) -> Sequence[str]:
         """Return overrides of the task's configuration, such as ``env.houses.num_houses=500``.
 
-        Those of the command line come after them, and win.
+        The command line's overrides come later and win.
         """
         return ()
 
     def machine_params(self, mode: Mode = "train", **kwargs: Any) -> MachineParams | None:
-        """Return how many environments run on which devices; None: what the launcher started.
+        """Return numbers of environments by device; None: one rank per started process.
 
         Args:
-            mode: What for.
-            **kwargs: ``machine_id``, the number of this node, where it is known.
+            mode: The purpose.
+            **kwargs: ``machine_id``, the number of this node, if known.
         """
         return None
 
     def make_env(self, mode: Mode, *, num_envs: int, context: DistributedContext) -> BatchedEnv:
-        """Return this rank's environments, where no ``TASK`` is named.
+        """Return this rank's environments, if there is no ``TASK``.
 
         Args:
-            mode: What for.
+            mode: The purpose.
             num_envs: Environments of each rank.
-            context: Says which rank this is, and its device.
+            context: The process's context, with rank and device.
         """
         raise NotImplementedError
 
     def make_sampler_fn(self, **kwargs: Any) -> Any:
-        """Return a task sampler, one for each environment, where there is neither of these.
+        """Return a task sampler, one for each environment, if there is neither of these.
 
         Args:
-            **kwargs: What :meth:`train_task_sampler_args` returned, or that of the mode.
+            **kwargs: The result of :meth:`train_task_sampler_args`, or of the mode's counterpart.
         """
         raise NotImplementedError
 
@@ -136,9 +136,9 @@ class ExperimentConfig:
 
         Args:
             process_ind: Number of the environment, over all ranks.
-            total_processes: How many environments all ranks have.
+            total_processes: Number of environments of all ranks.
             devices: The rank's GPU, by its index; None: the CPU.
-            seeds: None: a sampler is given its seed by its ``set_seed``.
+            seeds: None: a sampler gets its seed by its ``set_seed``.
             deterministic_cudnn: AllenAct's; False.
         """
         raise NotImplementedError
@@ -152,10 +152,10 @@ class ExperimentConfig:
         raise NotImplementedError
 
     def sampler_seeds(self, total: int) -> list[int] | None:
-        """Return the seeds that samplers are made with; None: each reset of all gives them theirs.
+        """Return the seeds that samplers are made with; None: each reset of all sets them.
 
         Args:
-            total: How many samplers all ranks have.
+            total: Number of samplers of all ranks.
         """
         return None
 

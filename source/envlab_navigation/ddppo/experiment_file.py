@@ -1,7 +1,7 @@
-"""Loading an experiment from the file that is named on the command line.
+"""Loading an experiment from the file named on the command line.
 
-The file is the user's own code and runs as any script does. No file of a run directory names it: to
-resume or play a run, the user names it again.
+The file is the user's own code and runs as any script does. No file of a run directory refers to
+it: to resume or play a run, the user names it again.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ T = TypeVar("T")
 def load_experiment(
     given: str, config_kwargs: str | None = None, *, allenact: bool = False
 ) -> ExperimentConfig:
-    """Return the experiment of a file: the same object whenever the same is asked for.
+    """Return the experiment of a file: the same object for the same arguments.
 
     Args:
         given: The file, ``experiment.py`` or, of several classes in it, ``experiment.py:Class``.
         config_kwargs: Arguments of the class, as JSON or a file with JSON.
-        allenact: Whether modules of AllenAct lead to their counterparts here.
+        allenact: Whether modules of AllenAct are replaced by their counterparts here.
 
     Raises:
-        ConfigurationError: If there is no such file or class, it raises, or takes other arguments.
+        ConfigurationError: If there is no such file or class, it raises, or arguments do not fit.
     """
     kwargs = {} if config_kwargs is None else read_config_kwargs(config_kwargs)
     return _load(given, json.dumps(kwargs), allenact)
@@ -99,16 +99,16 @@ def calling(
     function: Callable[[], T],
     passed_on: tuple[type[Exception], ...] = (),
 ) -> T:
-    """Return what code of an experiment's file returns; an error is shown in its own words.
+    """Return the result of code of an experiment's file; show its own traceback on errors.
 
     Args:
         path: The file.
-        where: What is called.
+        where: Description of the call.
         function: Calls it.
         passed_on: Errors that are left to the caller.
 
     Raises:
-        ConfigurationError: After the traceback, from the file on, if it raises.
+        ConfigurationError: If it raises, after printing the traceback from the file on.
     """
     try:
         return function()
@@ -152,7 +152,7 @@ def _choose(
     is_experiment: Callable[[Any], bool] = _is_experiment,
     base: str = "envlab_navigation.ddppo.experiment.ExperimentConfig",
 ) -> type[Any]:
-    """Return the one experiment that a file defines, or the one that is named."""
+    """Return the one experiment that a file defines, or the named one."""
     found = {
         name: value
         for name, value in vars(module).items()
@@ -181,7 +181,7 @@ def _choose(
 
 
 def _check_kwargs(chosen: type, kwargs: Mapping[str, Any], path: Path) -> None:
-    """Refuse arguments that ``__init__`` does not take, and lack of those that it needs."""
+    """Refuse unknown arguments of ``__init__``, and missing ones."""
     parameters = dict(list(inspect.signature(chosen.__init__).parameters.items())[1:])  # type: ignore[misc]
     kinds = {parameter.kind for parameter in parameters.values()}
     known = [

@@ -1,7 +1,7 @@
-"""From an experiment to the words of a command line, which say what it trains and for how long.
+"""From an experiment to the words of a command line, which set its task and its length.
 
 So all that flags and overrides offer, and refuse, holds for experiments too, and a run's manifest
-shows it.
+records it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ logger = logging.getLogger(f"envlab.{__name__}")
 
 
 def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) -> list[str]:
-    """Return the words of a command with what an experiment says.
+    """Return the words of a command with those of an experiment.
 
     Args:
-        command: ``train``, ``config``, ``play``, ``export`` or ``launch``, or what is validated:
+        command: ``train``, ``config``, ``play``, ``export`` or ``launch``, or for a validation
             ``valid`` or ``test``.
-        words: Those after the library; without an experiment they are returned as they are.
-        num_nodes: How many nodes a launch is for; None if that is not known.
+        words: The words after the library; without an experiment they are returned unchanged.
+        num_nodes: Number of nodes of a launch; None if unknown.
 
     Raises:
         ConfigurationError: If the experiment cannot be loaded or does not fit the launch.
@@ -53,7 +53,7 @@ def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) ->
         parser.add_argument(name)
     for name in ("--distributed", "--dry_run", "--eval", "--help", "-h"):
         parser.add_argument(name, action="store_true")
-    flags: Any = parser.parse_known_args(words, DdppoFlags())[0]  # and eval and help
+    flags: Any = parser.parse_known_args(words, DdppoFlags())[0]  # plus eval and help
     if flags.experiment is None:
         for name in ("config_kwargs", "machine_id"):
             if getattr(flags, name) is not None:
@@ -87,7 +87,7 @@ _MODES: dict[str, Mode] = {
     "test": "test",
     "valid": "valid",
 }
-"""What commands that train nothing here ask an experiment for."""
+"""Modes in which other commands than training use an experiment."""
 
 
 def experiment_of(flags: DdppoFlags) -> ExperimentConfig | None:
@@ -104,7 +104,7 @@ def pipeline_of_experiment(experiment: ExperimentConfig, file: Path) -> Training
         ConfigurationError: If it makes none.
     """
     from envlab_navigation.ddppo.pipeline import (
-        TrainingPipeline,  # needs torch, unlike all else here
+        TrainingPipeline,  # needs torch, unlike the rest of this module
     )
 
     made = calling(file, "in training_pipeline", experiment.training_pipeline)
@@ -117,7 +117,7 @@ def pipeline_of_experiment(experiment: ExperimentConfig, file: Path) -> Training
 
 
 def _train_words(experiment: ExperimentConfig, flags: DdppoFlags) -> list[str]:
-    """Return flags and overrides that an experiment stands for, those that are given apart."""
+    """Return an experiment's flags and overrides, without those that are given."""
     pipeline = pipeline_of_experiment(experiment, flags.experiment_file)
     first = pipeline.pipeline_stages[0]
     ranks = read_ranks(flags.distributed, os.environ)
@@ -137,13 +137,13 @@ def _train_words(experiment: ExperimentConfig, flags: DdppoFlags) -> list[str]:
 
 
 def _validates(experiment: ExperimentConfig, file: Path) -> bool:
-    """Return whether it is validated beside its training; 0 environments turn that off."""
+    """Return whether it is validated during training; 0 environments turn that off."""
     params = calling(file, "in machine_params", lambda: experiment.machine_params("valid"))
     return params is None or sum(params.nprocesses) > 0
 
 
 def _identity(experiment: ExperimentConfig, flags: DdppoFlags, mode: Mode) -> list[str]:
-    """Return which task it is, what the experiment overrides, and where its runs are."""
+    """Return the words of its task, its overrides, and its run directories."""
     file = flags.experiment_file
     words = []
     if flags.task is None:
@@ -183,7 +183,7 @@ def task_of(experiment: ExperimentConfig, file: Path, mode: Mode) -> str:
         )
 
     expert = experiment.expert_entry_point
-    gymnasium.registry.pop(name, None)  # that of another file, in the same process
+    gymnasium.registry.pop(name, None)  # from another file, in the same process
     gymnasium.register(
         id=name,
         entry_point=make,  # type: ignore[arg-type]
@@ -201,7 +201,7 @@ def task_of(experiment: ExperimentConfig, file: Path, mode: Mode) -> str:
 
 
 def _refuse_sampler_args(kind: type[ExperimentConfig], file: Path) -> None:
-    """Refuse arguments of samplers that there are none of."""
+    """Refuse arguments of samplers without samplers."""
     for name in ("train_task_sampler_args", "valid_task_sampler_args", "test_task_sampler_args"):
         if getattr(kind, name) is not getattr(ExperimentConfig, name):
             raise ConfigurationError(
@@ -234,7 +234,7 @@ def check_nodes(experiment: ExperimentConfig, num_nodes: int, what: str) -> None
     Args:
         experiment: The experiment.
         num_nodes: How many there are.
-        what: What these did, such as ``joined``.
+        what: Verb of the nodes, such as ``joined``.
 
     Raises:
         ConfigurationError: If its ``distributed_nodes`` is another number.

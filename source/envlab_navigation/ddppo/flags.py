@@ -1,4 +1,4 @@
-"""Flags of DD-PPO, beside those that all libraries have."""
+"""Flags of DD-PPO, in addition to those of all libraries."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class DdppoFlags(Flags):
 
     @property
     def experiment_file(self) -> Path:
-        """The experiment's file, where there is an experiment."""
+        """The experiment's file, if there is an experiment."""
         return Path(str(self.experiment))

@@ -9,10 +9,10 @@ from envlab_navigation.ddppo.storage import Batch, Output
 
 
 class Imitation:
-    """Cross entropy to what the expert would have done, in the states that were visited.
+    """Cross entropy to the expert's actions, in the visited states.
 
     With a stage's ``teacher_forcing`` at 1 the expert acts, and this is behaviour cloning; with a
-    share that decays it is DAgger (Ross et al., "A Reduction of Imitation Learning and Structured
+    decaying share it is DAgger (Ross et al., "A Reduction of Imitation Learning and Structured
     Prediction to No-Regret Online Learning", 2011, algorithm 3.1); without, the agent alone acts.
     """
 
@@ -21,7 +21,7 @@ class Imitation:
     def loss(self, step: int, batch: Batch, output: Output) -> tuple[torch.Tensor, Measured]:
         expert = batch.expert_actions
         assert expert is not None
-        # An expert that has no advice says -1 for a choice, NaN for a number.
+        # An expert without advice returns -1 for a choice, NaN for a number.
         known = (expert >= 0 if not expert.is_floating_point() else expert.isfinite()).all(dim=-1)
         advice = torch.where(known.unsqueeze(-1), expert, torch.zeros_like(expert))
         log_probs = output.distribution.log_prob(advice)

@@ -1,4 +1,4 @@
-"""An iteration of DD-PPO: a rollout, which ends early where other ranks wait, and an update."""
+"""An iteration of DD-PPO: a rollout, which ends early if other ranks wait, and an update."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class DdppoLearner(Learner):
             cfg: The agent's configuration.
             context: The process's context.
             model: The agent's network; see :class:`RecurrentActorCritic`.
-            pipeline: What it learns by.
-            preemption: What ends rollouts early.
-            teacher: Asks the expert, where a stage needs one.
+            pipeline: The stages to learn by.
+            preemption: Decides when rollouts end early.
+            teacher: Asks the expert, if a stage needs one.
         """
         self._env, self._cfg, self._context = env, cfg, context
         self.model = model.to(context.device)
@@ -158,7 +158,7 @@ class DdppoLearner(Learner):
         info: Mapping[str, Any],
         gamma: float,
     ) -> torch.Tensor:
-        """Return rewards with what episodes that a time limit ended would still have earned."""
+        """Return rewards plus the expected returns of episodes that a time limit ended."""
         rewards = rewards.to(self._context.device)
         rows = truncated.nonzero()[:, 0]
         if not len(rows):
@@ -191,9 +191,9 @@ class DdppoLearner(Learner):
         return float(self._optimizer.param_groups[0]["lr"])
 
     def _update(self, stage: PipelineStage, share: float) -> dict[str, float]:
-        """Learn from the rollout; return means over the updates of what losses measured.
+        """Learn from the rollout; return the losses' measures, averaged over the updates.
 
-        They are weighted by this rank's share, so that their mean over ranks is that over samples.
+        They are weighted by this rank's share: the mean over ranks is the mean over samples.
         """
         sums: dict[str, list[torch.Tensor]] = {}
         for component in stage.components:
@@ -222,7 +222,7 @@ class DdppoLearner(Learner):
         return for_env(actions, self._cfg, self._env)
 
     def curves(self, record: IterationRecord) -> list[Curve]:
-        """Return losses over frames, and what share of the steps was collected."""
+        """Return losses over frames, and the share of steps that was collected."""
         scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()}
         scalars["Perf/collected_share"] = _collected_share(record)
         scalars["Pipeline/stage"] = record.details["stage"] + 1
@@ -232,7 +232,7 @@ class DdppoLearner(Learner):
         return [Curve(record.frames, scalars)]
 
     def progress(self, record: IterationRecord) -> str:
-        """Return stage, learning rate, and what share of the steps was cut off."""
+        """Return stage, learning rate, and the share of steps that was cut off."""
         told = f"learning rate {record.learning_rate:.2g}"
         stages = len(self.pipeline.pipeline_stages)
         if stages > 1:
@@ -245,7 +245,7 @@ class DdppoLearner(Learner):
         return told
 
     def is_save_due(self, record: IterationRecord) -> bool:
-        """Return whether a stage has ended, or its interval in steps has."""
+        """Return whether a stage or its interval in steps has ended."""
         number = record.details["stage"]
         interval = self.pipeline.pipeline_stages[number].save_interval or 0
         before = record.frames - sum(record.details["rank_steps"]) * self._env.num_envs
@@ -253,11 +253,11 @@ class DdppoLearner(Learner):
         return has_passed or self.pipeline.stage_number != number
 
     def is_finished(self, record: IterationRecord) -> bool:
-        """Return whether all stages are done; where a criterion ends one early, note that."""
+        """Return whether all stages are done; if a criterion ends one early, record that."""
         stage = self.pipeline.stage
         if stage is not None and stage.early_stopping_criterion is not None:
             metrics = {"mean_return": record.mean_return, **record.losses, **record.episode}
-            # Rank 0 asks, because the criterion is anybody's and may know the time.
+            # Rank 0 asks, because the criterion is user code and may read the clock.
             is_enough = self._context.is_main and stage.early_stopping_criterion(
                 stage_steps=self.pipeline.stage_steps,
                 total_steps=self.pipeline.total_steps,
@@ -296,7 +296,7 @@ class DdppoLearner(Learner):
             )
 
     def rank_state(self) -> dict[str, Any]:
-        """Return what the agents remember."""
+        """Return the agents' memories."""
         state = (self._memory, self._last_actions, self._starts)
         names = ("memory", "last_actions", "starts")
         kept: dict[str, Any] = {name: value.cpu() for name, value in zip(names, state, strict=True)}
@@ -312,13 +312,13 @@ class DdppoLearner(Learner):
 
 
 def _collected_share(record: IterationRecord) -> float:
-    """Return what share of the planned steps ranks collected before they were stopped."""
+    """Return the share of planned steps that ranks collected before they were stopped."""
     steps = record.details["rank_steps"]
     return float(sum(steps) / (len(steps) * record.details["num_steps"]))
 
 
 def for_env(actions: torch.Tensor, cfg: DdppoCfg, env: BatchedEnv) -> torch.Tensor:
-    """Return actions ``(num_envs, num_actions)`` as an environment takes them."""
+    """Return actions ``(num_envs, num_actions)`` in an environment's form."""
     if cfg.clip_actions is not None and actions.is_floating_point():
         actions = actions.clamp(-cfg.clip_actions, cfg.clip_actions)
     return actions.to(env.device)

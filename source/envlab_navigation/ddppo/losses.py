@@ -1,4 +1,4 @@
-"""What is minimised: losses by one protocol, and PPO's own."""
+"""Losses, with a common protocol, and PPO's own."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Measured = Mapping[str, "float | torch.Tensor"]
 
 
 class Loss(Protocol):
-    """A term of what is minimised.
+    """A term of the objective.
 
-    One with parameters of its own is an ``nn.Module``; one that compares with an expert has a true
+    One with parameters of its own is an ``nn.Module``; one that needs an expert has a true
     attribute ``needs_expert``.
     """
 
     def loss(self, step: int, batch: Batch, output: Output) -> tuple[torch.Tensor, Measured]:
-        """Return the mean over this rank's samples, and what to log.
+        """Return the mean over this rank's samples, and measures to log.
 
-        Weights of several losses, and of ranks with unequal batches, are the trainer's business.
+        Weights of several losses, and of ranks with unequal batches, are left to the trainer.
 
         Args:
             step: Steps of all ranks' environments in the current stage so far, as in AllenAct.
-            batch: What was collected.
-            output: What the model makes of it now.
+            batch: The collected samples.
+            output: The model's current output for them.
         """
 
 
@@ -49,7 +49,7 @@ class PPO:
         """Keep the settings.
 
         Args:
-            clip_param: How far the ratio of probabilities may leave 1 before it earns no more.
+            clip_param: Distance from 1 beyond which the ratio of probabilities is clipped.
             value_loss_coef: Weight of the value loss.
             entropy_coef: Weight of the entropy.
             use_clipped_value_loss: Whether values are kept within ``clip_param`` of the old ones.
@@ -80,7 +80,7 @@ class PPO:
 
 
 class PPOValue:
-    """PPO's value loss alone: half the squared error, of the worse of clipped and free values."""
+    """PPO's value loss alone: half the larger squared error of clipped and unclipped values."""
 
     def __init__(
         self,

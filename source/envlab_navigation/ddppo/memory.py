@@ -1,4 +1,4 @@
-"""Recurrent memories over whole rollouts, forgotten where an episode begins."""
+"""Recurrent memories over whole rollouts, cleared when an episode begins."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from torch import nn
 class Memory(nn.Module):
     """A GRU (Cho et al. 2014) or LSTM (Hochreiter and Schmidhuber 1997), of one layer.
 
-    Inputs are projected for all steps at once; torch's own modules would need an episode's steps
-    cut out and padded, as their state cannot be cleared on the way.
+    Inputs are projected for all steps at once; torch's own modules would need episodes cut out and
+    padded, as their state cannot be cleared in between.
 
     Attributes:
-        dim: Numbers that are remembered for an environment.
+        dim: Size of an environment's memory.
     """
 
     def __init__(self, kind: str, input_dim: int, hidden_dim: int) -> None:
@@ -22,7 +22,7 @@ class Memory(nn.Module):
         Args:
             kind: ``gru`` or ``lstm``.
             input_dim: Size of the inputs.
-            hidden_dim: Size of what comes out.
+            hidden_dim: Size of the output.
         """
         super().__init__()
         self.is_lstm = kind == "lstm"
@@ -39,11 +39,11 @@ class Memory(nn.Module):
     def forward(
         self, inputs: torch.Tensor, memory: torch.Tensor, starts: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what comes out at each step, and the memory after the last.
+        """Return the output of each step, and the memory after the last.
 
         Args:
             inputs: ``(num_steps, num_envs, input_dim)``.
-            memory: Before the first step, ``(num_envs, dim)``.
+            memory: Memory before the first step, ``(num_envs, dim)``.
             starts: Whether an episode begins at a step, bool ``(num_steps, num_envs)``.
 
         Returns:
@@ -57,7 +57,7 @@ class Memory(nn.Module):
             outputs.append(memory[:, : self.hidden_dim])
         return torch.stack(outputs), memory
 
-    # Under autocast, products are of bfloat16; what is added up over steps stays of float32.
+    # Under autocast, products are of bfloat16; sums over steps stay in float32.
 
     def _gru(self, projected: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
         size = 2 * self.hidden_dim

@@ -1,4 +1,4 @@
-"""The agent's network: what it sees and is told, what it remembers, what it does."""
+"""The agent's network: encoders, memory and heads."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from envlab_navigation.ddppo.memory import Memory
 from envlab_navigation.ddppo.storage import Observations, Output
 
 PRIVILEGED = "critic"
-"""Group of observations that the agent does not see when it is played, and so not in training."""
+"""Group of observations that does not exist in play, and is not used in training either."""
 
 
 class RecurrentActorCritic(nn.Module):
-    """Encoder, memory, and heads for actions and values, which share all before them.
+    """Encoder, memory, and heads for actions and values, which share all layers before them.
 
     Image groups of one size are stacked by their channels; vector groups, and the last action, go
-    through layers of their own. An object to find is a vector of zeros and a one, of which the
-    first of these layers is the embedding.
+    through layers of their own. An object to find is a one-hot vector, whose embedding is the first
+    of these layers.
 
     Attributes:
-        memory_dim: Numbers that are remembered for an environment.
-        normaliser: Of the vectors; None where they are taken as they are.
+        memory_dim: Size of an environment's memory.
+        normaliser: Normaliser of the vectors; None if they are not normalised.
     """
 
     def __init__(
@@ -56,22 +56,22 @@ class RecurrentActorCritic(nn.Module):
         """Make a network for an environment's spaces; see :class:`.cfg.ModelCfg`.
 
         Args:
-            env: What the agent acts in: its spaces are read.
-            encoder: Of images.
-            channels: Of the simple encoder's convolutions.
-            pretrained: File with weights of ``resnet18``, which stay as they are.
-            max_depth_m: What a depth of 1 stands for, and the farthest that is told apart.
-            image_dim: Size of what images become; None: ``hidden_dim``.
-            vector_dims: Sizes of the vectors' layers; None: [32] beside images, else [256, 128].
+            env: The environment, whose spaces are read.
+            encoder: Encoder of images.
+            channels: Output channels of the simple encoder's convolutions.
+            pretrained: File with weights of ``resnet18``, which are frozen.
+            max_depth_m: Depth that is scaled to 1, and at which depths are clipped.
+            image_dim: Size of images' features; None: ``hidden_dim``.
+            vector_dims: Sizes of the vectors' layers; None: [32] with images, else [256, 128].
             memory: Kind of the memory.
-            hidden_dim: Size of what comes out of it; None: 512 beside images, else 128.
+            hidden_dim: Size of its output; None: 512 with images, else 128.
             sees_last_action: Whether the last action is observed.
             obs_normalization: Whether vectors are normalised by the moments of all ranks' samples.
-            init_std: Deviation of real-valued actions at first.
-            dtype: What convolutions and the memory's products are computed in.
+            init_std: Initial deviation of real-valued actions.
+            dtype: Type of convolutions and of the memory's products.
 
         Raises:
-            ConfigurationError: If the network does not fit what is observed.
+            ConfigurationError: If the network does not fit the observations.
         """
         super().__init__()
         observed: Mapping[str, spaces.Space] = env.single_observation_space.spaces  # type: ignore[attr-defined]
@@ -107,7 +107,7 @@ class RecurrentActorCritic(nn.Module):
         self.train()
 
     def train(self, mode: bool = True) -> RecurrentActorCritic:
-        """Set the mode of all but the normaliser, which counts samples when the learner says so."""
+        """Set the mode of all except the normaliser, which the learner switches."""
         super().train(mode)
         if self.normaliser is not None:
             self.normaliser.eval()
@@ -122,7 +122,7 @@ class RecurrentActorCritic(nn.Module):
         pretrained: str | None,
         dim: int,
     ) -> int:
-        """Make what encodes images; return the size of what comes out."""
+        """Make the encoder of images; return the size of its output."""
         height, width, _ = shapes[self.images[0]]
         for name in self.images:
             if tuple(shapes[name][:2]) != (height, width):
@@ -163,7 +163,7 @@ class RecurrentActorCritic(nn.Module):
         is_normalised: bool,
         sees_last_action: bool,
     ) -> int:
-        """Make what takes vectors and the last action; return the size of what comes out."""
+        """Make the layers of vectors and the last action; return the size of their output."""
         vector_dim = sum(shapes[name][0] for name in self.vectors)
         self.normaliser: PooledRunningMeanStd | None = None
         if vector_dim and is_normalised:
@@ -175,16 +175,16 @@ class RecurrentActorCritic(nn.Module):
         return dims[-1] if self.vector else 0
 
     def in_float32(self) -> RecurrentActorCritic:
-        """Compute in float32 from now on, as other machines can; return the network."""
+        """Compute in float32 from now on, as any machine can; return the network."""
         self._dtype = torch.float32
         return self
 
     def beginning(
         self, num_envs: int, device: torch.device
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return an empty memory, no last actions, and that episodes begin.
+        """Return an empty memory, empty last actions, and starts of episodes.
 
-        They are what :meth:`forward` takes, of one step: ``(num_envs, ...)``.
+        They are :meth:`forward`'s inputs of one step: ``(num_envs, ...)``.
         """
         is_choice = self._sizes is not None
         actions_dtype = torch.int64 if is_choice else torch.float32
@@ -195,12 +195,11 @@ class RecurrentActorCritic(nn.Module):
         )
 
     def prepare(self, obs: Observations) -> Observations:
-        """Return what is stored and encoded of observations ``(num_envs, ...)`` by group.
+        """Return observations ``(num_envs, ...)`` by group in the form to store and encode.
 
         Returns:
             ``vector``, float32 ``(num_envs, dim)``, and ``image``, ``(num_envs, height, width,
-            channels)``: images with values from 0 to 1, or the map of features of a network that
-            is not trained.
+            channels)``: images with values from 0 to 1, or the map of features of a frozen network.
         """
         prepared = {}
         if self.vectors:
@@ -216,7 +215,7 @@ class RecurrentActorCritic(nn.Module):
         return prepared
 
     def _scaled(self, image: torch.Tensor) -> torch.Tensor:
-        """Return an image with values from 0 to 1, in what the encoder takes."""
+        """Return an image with values from 0 to 1, in the encoder's type."""
         if image.is_floating_point():
             return (image.clamp(max=self._max_depth_m) / self._max_depth_m).to(self._dtype)
         return image.to(self._dtype) / 255.0
@@ -228,17 +227,17 @@ class RecurrentActorCritic(nn.Module):
         starts: torch.Tensor,
         memory: torch.Tensor,
     ) -> tuple[Output, torch.Tensor]:
-        """Go through steps in order.
+        """Process steps in order.
 
         Args:
-            obs: What :meth:`prepare` returned, ``(num_steps, num_envs, ...)``.
-            previous_actions: ``(num_steps, num_envs, num_actions)``; where an episode begins, they
-                do not count.
+            obs: The result of :meth:`prepare`, ``(num_steps, num_envs, ...)``.
+            previous_actions: ``(num_steps, num_envs, num_actions)``; ignored where an episode
+                begins.
             starts: Whether an episode begins, bool ``(num_steps, num_envs)``.
-            memory: Before the first step, ``(num_envs, memory_dim)``.
+            memory: Memory before the first step, ``(num_envs, memory_dim)``.
 
         Returns:
-            What becomes of them, and the memory after the last step.
+            The outputs, and the memory after the last step.
         """
         features = self._features(obs, previous_actions, starts)
         if self.memory is not None:
@@ -250,7 +249,7 @@ class RecurrentActorCritic(nn.Module):
         output = Output(
             distribution=self.actor(beliefs),
             values=self.critic(beliefs).squeeze(-1),
-            features=features[..., : self.num_features],  # those of images come first
+            features=features[..., : self.num_features],  # images' features come first
             beliefs=beliefs,
         )
         return output, memory
@@ -258,11 +257,11 @@ class RecurrentActorCritic(nn.Module):
     def _features(
         self, obs: Observations, previous_actions: torch.Tensor, starts: torch.Tensor
     ) -> torch.Tensor:
-        """Return what there is to remember of observations, ``(num_steps, num_envs, dim)``."""
+        """Return the memory's inputs of observations, ``(num_steps, num_envs, dim)``."""
         steps, num_envs = starts.shape
         parts = []
         if self.encoder is not None:
-            # Stored with their channels last, which this view tells torch.
+            # They are stored with channels last; this view makes torch aware of it.
             images = obs["image"].flatten(0, 1).permute(0, 3, 1, 2)
             with self._autocast(images.device):
                 encoded = self.encoder(images)
@@ -290,12 +289,12 @@ class RecurrentActorCritic(nn.Module):
 
     def _autocast(self, device: torch.device) -> contextlib.AbstractContextManager[Any]:
         if self._dtype == torch.float32:
-            return contextlib.nullcontext()  # nothing that an export would have to describe
+            return contextlib.nullcontext()  # nothing that an export must describe
         return torch.autocast(device.type, self._dtype)
 
 
 def _options(space: spaces.Space) -> list[int] | None:
-    """Return the options of each choice; None where actions are real numbers."""
+    """Return the options of each choice; None for real-valued actions."""
     if isinstance(space, spaces.Discrete):
         return [int(space.n)]
     if isinstance(space, spaces.MultiDiscrete):
@@ -304,7 +303,7 @@ def _options(space: spaces.Space) -> list[int] | None:
 
 
 def _layers(before: int, dims: Sequence[int]) -> nn.Sequential | None:
-    """Return linear layers with ELU behind each; None where there is nothing to take in."""
+    """Return linear layers with ELU behind each; None without inputs."""
     if not before:
         return None
     layers: list[nn.Module] = []

@@ -1,4 +1,4 @@
-"""What is minimised, as one module: so that one ``DistributedDataParallel`` sees all gradients."""
+"""The objective as one module, so that one ``DistributedDataParallel`` sees all gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envlab.distributed.ddp import PolicyDDP, wrap_model
 from envlab_navigation.ddppo.storage import Batch
 
 Terms = Sequence[tuple[str, Any, float]]
-"""Name, loss and weight of each."""
+"""Name, loss and weight of each term."""
 
 
 class Objective(nn.Module):
@@ -28,7 +28,7 @@ class Objective(nn.Module):
     def forward(
         self, batch: Batch, step: int, terms: Terms
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Return the sum over this rank's samples, and what the losses measured, detached."""
+        """Return the sum over this rank's samples, and the losses' measures, detached."""
         output, _ = self.model(batch.obs, batch.previous_actions, batch.starts, batch.memory)
         total = output.values.new_zeros(())
         measured: dict[str, torch.Tensor] = {}
@@ -42,7 +42,7 @@ class Objective(nn.Module):
 class Gradients:
     """The gradients of an objective over the samples of all ranks, which may have unequal numbers.
 
-    DDP averages over ranks, so a rank's mean counts as its share of all samples says.
+    DDP averages over ranks, so a rank's mean is weighted by its share of all samples.
     """
 
     def __init__(self, objective: Objective, context: DistributedContext) -> None:
@@ -53,19 +53,19 @@ class Gradients:
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """All that is trained in some stage."""
+        """All parameters that are trained in some stage."""
         return self._trained
 
     def compute(
         self, batch: Batch, step: int, terms: Terms, *, stage: object, share: float
     ) -> Mapping[str, torch.Tensor]:
-        """Set the gradients of the mean over all ranks' samples; return what the losses measured.
+        """Set the gradients of the mean over all ranks' samples; return the losses' measures.
 
         Args:
             batch: This rank's samples.
-            step: For the losses.
+            step: Step of the stage, for the losses.
             terms: The losses.
-            stage: What stage of the training this is: in each, some parameters may be idle.
+            stage: Number of the stage: some parameters may be unused in it.
             share: This rank's share of all samples, times the number of ranks.
         """
         for values in self._trained:

@@ -1,8 +1,8 @@
-"""Training in stages: what is learned when, for how many steps, with which settings.
+"""Training in stages: their losses, numbers of steps and settings.
 
 The names and the inheritance are AllenAct's (0.5.4, ``allenact/utils/experiment_utils.py``): a
 setting that a component of a stage leaves out is the stage's, and one that the stage leaves out is
-the pipeline's. Steps are those of all ranks' environments. Optimizer and learning rate go on from
+the pipeline's. Steps are those of all ranks' environments. Optimizer and learning rate pass from
 one stage to the next.
 """
 
@@ -25,7 +25,7 @@ class TrainingSettings:
     num_mini_batch: int | None = None
     """Minibatches that a rollout is divided into, by environments."""
     update_repeats: int | None = None
-    """How often each rollout is learned from."""
+    """Passes over each rollout."""
     max_grad_norm: float | None = None
     """Norm that gradients are clipped to."""
     num_steps: int | None = None
@@ -46,7 +46,7 @@ class TrainingSettings:
 
 SETTINGS = tuple(one.name for one in fields(TrainingSettings))
 PER_COMPONENT = ("num_mini_batch", "update_repeats", "max_grad_norm")
-"""What a component of a stage may have of its own: the rest is about its one rollout."""
+"""A component's own settings; all others concern the rollout, which components share."""
 DEFAULTS = TrainingSettings(
     num_mini_batch=1,
     update_repeats=4,
@@ -56,7 +56,7 @@ DEFAULTS = TrainingSettings(
     use_gae=True,
     gae_lambda=0.95,
 )
-"""What a pipeline that leaves something out has: AllenAct's for ObjectNav in RoboTHOR."""
+"""Defaults of a pipeline: AllenAct's for ObjectNav in RoboTHOR."""
 LEAST = {"num_mini_batch": 1, "update_repeats": 1, "num_steps": 1}
 
 
@@ -65,7 +65,7 @@ class StageComponent(TrainingSettings):
     """Losses of a stage that are learned with settings of their own.
 
     Attributes:
-        losses: Name, loss and weight of each, known once a pipeline has it.
+        losses: Name, loss and weight of each, set by the pipeline.
     """
 
     loss_names: Sequence[str]
@@ -79,7 +79,7 @@ class StageComponent(TrainingSettings):
 
 @dataclass(kw_only=True)
 class PipelineStage(TrainingSettings):
-    """A part of a training, with its losses and how long it lasts."""
+    """A part of a training, with its losses and its length."""
 
     loss_names: Sequence[str]
     max_stage_steps: int | Callable[[], int]
@@ -87,7 +87,7 @@ class PipelineStage(TrainingSettings):
     loss_weights: Sequence[float] | None = None
     """One for each loss; None: 1."""
     teacher_forcing: Callable[[int], float] | None = None
-    """Steps of the stage to the share of actions that are the expert's."""
+    """Maps steps of the stage to the share of actions that are the expert's."""
     stage_components: Sequence[StageComponent] | None = None
     """Groups of losses that are learned one after the other; None: all losses together."""
     early_stopping_criterion: Callable[..., bool] | None = None
@@ -96,7 +96,7 @@ class PipelineStage(TrainingSettings):
     training_settings: TrainingSettings | None = None
     """The settings, in place of the keywords; AllenAct has both."""
     components: list[StageComponent] = field(default_factory=list, init=False)
-    """What is learned from each rollout, in this order; known once a pipeline has the stage."""
+    """Components to learn from each rollout, in this order; set by the pipeline."""
 
     @property
     def limit(self) -> int:
@@ -120,17 +120,17 @@ class PipelineStage(TrainingSettings):
 
 @dataclass
 class StageProgress:
-    """How far a stage is."""
+    """Progress of a stage."""
 
     steps: int = 0
-    """Steps of all ranks' environments."""
+    """Steps of all ranks' environments so far."""
     rollouts: int = 0
     stopped_early: bool = False
 
 
 @dataclass(kw_only=True)
 class TrainingPipeline(TrainingSettings):
-    """Stages, what they learn with, and how far they are.
+    """Stages, their settings, and their progress.
 
     Raises:
         ConfigurationError: If stages, losses or settings make no sense.
@@ -142,7 +142,7 @@ class TrainingPipeline(TrainingSettings):
     optimizer_builder: Builder
     """Called with ``params``."""
     lr_scheduler_builder: Builder | None = None
-    """Of a ``LambdaLR``, whose ``lr_lambda`` takes the steps so far and returns a factor."""
+    """For a ``LambdaLR``, whose ``lr_lambda`` takes the steps so far and returns a factor."""
     training_settings: TrainingSettings | None = None
     """The settings, in place of the keywords; AllenAct has both."""
 
@@ -202,7 +202,7 @@ class TrainingPipeline(TrainingSettings):
         return [loss for name, loss in self.named_losses.items() if name in used]
 
     def learning_rate_factor(self) -> float:
-        """Return what the optimizer's learning rates are multiplied by after the steps so far."""
+        """Return the factor of the optimizer's learning rates after the steps so far."""
         if self.lr_scheduler_builder is None:
             return 1.0
         return float(self.lr_scheduler_builder.kwargs["lr_lambda"](self.total_steps))
@@ -214,18 +214,18 @@ class TrainingPipeline(TrainingSettings):
         done.rollouts += 1
 
     def end_stage(self) -> None:
-        """End the current stage before its steps are done."""
+        """End the current stage before its last step."""
         self._progress[self.stage_number].stopped_early = True
 
     def state(self) -> dict[str, Any]:
-        """Return what must survive a resume."""
+        """Return the state that must survive a resume."""
         return {"stages": [vars(one).copy() for one in self._progress]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state` returned.
 
         Raises:
-            CheckpointError: If it is of another number of stages.
+            CheckpointError: If it has another number of stages.
         """
         stages = state["stages"]
         if len(stages) != len(self._progress):
@@ -236,7 +236,7 @@ class TrainingPipeline(TrainingSettings):
         self._progress = [StageProgress(**stage) for stage in stages]
 
     def _settled(self, stage: PipelineStage, where: str) -> PipelineStage:
-        """Return a copy of a stage with what it inherits, and its losses in place of names."""
+        """Return a copy of a stage with inherited settings, and its losses in place of names."""
         stage = replace(stage)
         self._check_losses(stage, where)
         _inherit(stage, _Named(where, self))
@@ -283,7 +283,7 @@ class TrainingPipeline(TrainingSettings):
             )
 
     def _check_lr_scheduler(self) -> None:
-        """Refuse a scheduler whose value at a step isn't known without all steps before it."""
+        """Refuse a scheduler whose value at a step depends on all steps before it."""
         builder = self.lr_scheduler_builder
         if builder is None:
             return
@@ -299,14 +299,14 @@ class TrainingPipeline(TrainingSettings):
 
 @dataclass
 class _Named:
-    """Where settings are inherited from, and what inherits them, for errors."""
+    """The source of inherited settings, and the inheriting part, for errors."""
 
     name: str
     settings: TrainingSettings
 
 
 def _inherit(part: TrainingSettings, source: _Named) -> None:
-    """Fill in what a part leaves out, and refuse values that make no sense."""
+    """Fill in settings that a part leaves out, and refuse values that make no sense."""
     own = getattr(part, "training_settings", None)
     for name in SETTINGS:
         if getattr(part, name) is None and own is not None:

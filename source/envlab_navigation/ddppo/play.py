@@ -61,7 +61,7 @@ class DdppoPlayer:
         step = _Step(self._model.cpu(), self._cfg, self._env)
         num = 16
         generator = torch.Generator().manual_seed(0)
-        # What is observed now: of noise in place of images, features are many times as large, and
+        # Current observations: noise instead of images gives features many times as large, and
         # so is their rounding, which differs between torch and ONNX.
         rows = torch.arange(num) % self._env.num_envs
         inputs = {name: self._env.obs_buf[name].cpu()[rows] for name in step.groups}
@@ -72,11 +72,11 @@ class DdppoPlayer:
 
 
 class _Step(nn.Module):
-    """One step of a policy, in float32: observations, then what is remembered.
+    """One step of a policy, in float32: observations and memory as inputs.
 
     Attributes:
         groups: Observations that it takes, in this order.
-        outputs: What it returns: best actions, the memory after them, and logits of choices.
+        outputs: Results: best actions, the memory after them, and logits of choices.
     """
 
     def __init__(self, model: RecurrentActorCritic, cfg: DdppoCfg, env: BatchedEnv) -> None:

@@ -1,4 +1,4 @@
-"""How long each rank collected in each iteration of a run, to repeat it."""
+"""The steps that each rank collected in each iteration of a run, to repeat it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from envlab.run.records import METRICS, Records, value_at
 
 
 def read_rank_steps(run: str | None, context: DistributedContext) -> dict[int, list[int]] | None:
-    """Return the steps of each rank by iteration, as ``metrics.jsonl`` has them.
+    """Return the steps of each rank by iteration, from ``metrics.jsonl``.
 
     Rank 0 reads; every rank must call this.
 
     Args:
-        run: A run directory; None: there is nothing to repeat.
+        run: A run directory; None: no repetition.
         context: The process's context.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Values that change with the number of steps: pure functions, so that a run can go on anywhere."""
+"""Values that change with the number of steps: pure functions, so runs can resume anywhere."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Builder:
         self.kwargs = {**(default or {}), **(kwargs or {})}
 
     def __call__(self, **kwargs: Any) -> Any:
-        """Return what is built.
+        """Return the built object.
 
         Raises:
-            ConfigurationError: If what was given here does not suit the class.
+            ConfigurationError: If the arguments given here do not suit the class.
         """
         try:
             return self.class_type(**{**self.kwargs, **kwargs})

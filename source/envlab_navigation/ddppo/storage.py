@@ -1,4 +1,4 @@
-"""The steps of a rollout, of which there may be fewer than planned, and what losses see of them."""
+"""The steps of a rollout, possibly fewer than planned, and the losses' view of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Batch:
     """Whole rollouts of some environments: time first, environments second."""
 
     obs: Observations
-    """What the model's encoder takes, by name, each ``(num_steps, num_envs, ...)``."""
+    """Inputs of the model's encoder by name, each ``(num_steps, num_envs, ...)``."""
     previous_actions: torch.Tensor
     """Actions before those of ``actions``; zeros where an episode begins. Same shape and type."""
     starts: torch.Tensor
-    """Whether an episode begins at a step, so that the memory before it is forgotten; bool
+    """Whether an episode begins at a step, so that the memory is cleared before it; bool
     ``(num_steps, num_envs)``."""
     memory: torch.Tensor
     """The model's memory before the first step, ``(num_envs, memory_dim)``."""
@@ -38,7 +38,7 @@ class Batch:
     advantages: torch.Tensor
     """The same, normalised by the moments over all samples of all ranks."""
     expert_actions: torch.Tensor | None = None
-    """What an expert would have done, shaped as ``actions``; None where nobody asked one."""
+    """An expert's actions, shaped as ``actions``; None without an expert."""
 
 
 class Distribution(Protocol):
@@ -59,23 +59,23 @@ class Distribution(Protocol):
 
 @dataclass(kw_only=True)
 class Output:
-    """What the model makes of a batch, with gradients."""
+    """The model's output for a batch, with gradients."""
 
     distribution: Distribution
-    """Of the actions at each step."""
+    """Distribution of the actions at each step."""
     values: torch.Tensor
     """``(num_steps, num_envs)``."""
     features: torch.Tensor
-    """What the encoder sees in each observation, before the memory: ``(num_steps, num_envs,
-    num_features)``. Of the images alone, where there are some."""
+    """The encoder's features of each observation, before the memory: ``(num_steps, num_envs,
+    num_features)``. Those of the images alone, if there are any."""
     beliefs: torch.Tensor
-    """What comes out of the memory, ``(num_steps, num_envs, hidden_dim)``."""
+    """Outputs of the memory, ``(num_steps, num_envs, hidden_dim)``."""
 
 
 class Rollouts:
     """Storage for ``num_steps`` steps of all environments, filled from the start in each iteration.
 
-    Its tensors are made by the first :meth:`add` and stay where they are.
+    Its tensors are made by the first :meth:`add` and keep their addresses.
     """
 
     def __init__(self, num_steps: int) -> None:
@@ -87,7 +87,7 @@ class Rollouts:
         self._finished: dict[str, torch.Tensor] = {}
 
     def begin(self, memory: torch.Tensor) -> None:
-        """Forget the last rollout; ``memory`` is the model's, ``(num_envs, memory_dim)``."""
+        """Drop the last rollout; ``memory`` is the model's, ``(num_envs, memory_dim)``."""
         self.step = 0
         self._memory = memory.clone()
 
@@ -95,7 +95,7 @@ class Rollouts:
         """Store a step.
 
         Args:
-            obs: What the encoder took, by name.
+            obs: Inputs of the encoder, by name.
             values: Fields of :class:`Batch` at this step, and ``rewards`` and ``ended``.
         """
         for name, value in (*((f"obs/{key}", part) for key, part in obs.items()), *values.items()):
@@ -105,7 +105,7 @@ class Rollouts:
         self.step += 1
 
     def __getitem__(self, name: str) -> torch.Tensor:
-        """Return a field of the steps that are stored, ``(step, num_envs, ...)``."""
+        """Return a field of the stored steps, ``(step, num_envs, ...)``."""
         return self._steps[name][: self.step]
 
     def finish(
@@ -113,9 +113,9 @@ class Rollouts:
     ) -> torch.Tensor:
         """Compute returns and advantages, from the values of the states after the last step.
 
-        Generalised advantage estimation (Schulman et al. 2016, equation 16): an episode that ended
-        passes nothing on. What an episode that a time limit ended would still have earned is part
-        of its last reward already.
+        Generalised advantage estimation (Schulman et al. 2016, equation 16): no value is passed
+        back over an episode's end. The expected return of an episode that a time limit ended is
+        already part of its last reward.
 
         Args:
             last_values: ``(num_envs,)``.
@@ -138,7 +138,7 @@ class Rollouts:
 
     @property
     def raw_advantages(self) -> torch.Tensor:
-        """What :meth:`finish` returned."""
+        """The result of :meth:`finish`."""
         return self._finished["raw_advantages"]
 
     def normalise(self, mean: torch.Tensor, std: torch.Tensor) -> None:
@@ -148,7 +148,7 @@ class Rollouts:
     def minibatches(self, num_minibatches: int) -> Iterator[Batch]:
         """Yield whole rollouts of the environments, each in one of ``num_minibatches`` at random.
 
-        However long this rank's rollout is, it has as many minibatches as the others' have.
+        Whatever the length of its rollout, a rank has as many minibatches as the others.
         """
         assert self._memory is not None
         order = torch.randperm(len(self._memory)).to(self._memory.device)

@@ -15,11 +15,11 @@ class TaskSamplerEnv(gymnasium.Env[Any, Any]):
     """One sampler's tasks, one after the other.
 
     A task that reached its ``max_steps``, but no terminal state, is truncated. The numbers of its
-    ``metrics()`` are logged. A sampler that has no tasks left begins again.
+    ``metrics()`` are logged. A sampler without further tasks is reset.
     """
 
     def __init__(self, sampler: Any) -> None:
-        """Look at the first task.
+        """Read the spaces of the first task.
 
         Args:
             sampler: With AllenAct's ``next_task``, ``reset``, ``set_seed`` and ``close``.
@@ -35,7 +35,7 @@ class TaskSamplerEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Go on to the next task; with a seed, of the streams that it starts."""
+        """Start the next task; a seed restarts the sampler's random streams."""
         if seed is not None:
             self._sampler.set_seed(seed)
             self._sampler.reset()
@@ -62,7 +62,7 @@ class TaskSamplerEnv(gymnasium.Env[Any, Any]):
         self._sampler.close()
 
     def _observed(self) -> spaces.Dict:
-        """Return the space of what the task's sensors observe."""
+        """Return the observation space of the task's sensors."""
         sensors = self._task.observation_space.spaces
         return spaces.Dict(
             {name: _known(space, f"The sensor {name!r}") for name, space in sensors.items()}

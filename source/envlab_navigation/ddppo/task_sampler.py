@@ -38,14 +38,14 @@ class TaskSamplerEnvs(GroupedGymEnv):
         """Make the samplers.
 
         Args:
-            experiment: Whose ``make_sampler_fn`` makes one, from the arguments for ``mode``.
-            mode: What for.
+            experiment: Its ``make_sampler_fn`` makes one, from the arguments for ``mode``.
+            mode: The purpose.
             cfg: Number of samplers, and workers.
             context: The process's context.
-            **kwargs: Those of :class:`GymEnv`.
+            **kwargs: Arguments of :class:`GymEnv`.
 
         Raises:
-            ConfigurationError: If a sensor observes what no network here takes.
+            ConfigurationError: If no network here takes a sensor's observation.
         """
         module = sys.modules[type(experiment).__module__]
         file = Path(str(module.__file__) if experiment.source is None else experiment.source[0])
@@ -68,7 +68,7 @@ class _Maker:
 
     experiment: ExperimentConfig | None
     source: tuple[str, str] | None
-    """What to load the experiment of again in a worker; None: it travels there as it is."""
+    """Source from which a worker loads the experiment; None: the object itself is sent."""
     mode: Mode
     total: int
     cuda: int | None

@@ -1,7 +1,7 @@
-"""An expert that agents learn from: what it would do, and its actions in place of theirs.
+"""An expert that agents learn from: its advice, and its actions in place of theirs.
 
-A task names its expert in the registry, as ``expert_entry_point``; so navigation's is known here by
-what it does only.
+A task names its expert in the registry, as ``expert_entry_point``, so this module knows only the
+interface of navigation's.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from envlab.task import Task
 
 
 class Expert(Protocol):
-    """Chooses actions for all environments; it may know more of them than agents see."""
+    """Chooses actions for all environments; it may see more than agents do."""
 
     def act(self) -> torch.Tensor:
-        """Return the next actions, ``(num_envs, num_actions)``; -1, or NaN, where it knows none."""
+        """Return the next actions, ``(num_envs, num_actions)``; -1, or NaN, where it has none."""
 
     def note_taken(self, actions: torch.Tensor) -> None:
         """Note which actions were taken in its place, ``(num_envs, num_actions)``."""
 
     def state(self) -> Mapping[str, torch.Tensor]:
-        """Return what must survive a resume."""
+        """Return the state that must survive a resume."""
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
         """Restore what :meth:`state` returned."""
@@ -42,7 +42,7 @@ class Teacher:
         self._expert = expert
 
     def advise(self) -> torch.Tensor:
-        """Return what the expert would do, ``(num_envs, num_actions)``."""
+        """Return the expert's actions, ``(num_envs, num_actions)``."""
         return self._expert.act()
 
     def mix(self, actions: torch.Tensor, advice: torch.Tensor, share: float) -> torch.Tensor:
@@ -50,7 +50,7 @@ class Teacher:
 
         Args:
             actions: The agents' own, ``(num_envs, num_actions)``.
-            advice: What :meth:`advise` returned.
+            advice: The result of :meth:`advise`.
             share: From 0 to 1.
         """
         advice = advice.to(actions.device)
@@ -62,7 +62,7 @@ class Teacher:
         return actions
 
     def state(self) -> dict[str, Any]:
-        """Return what must survive a resume."""
+        """Return the state that must survive a resume."""
         return dict(self._expert.state())
 
     def set_state(self, state: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""AgileRL's interface over envlab's populations: what its demos and tutorials import.
+"""AgileRL's interface over envlab's populations, for its demos and tutorials.
 
-An agent is a :class:`envlab_populations.evolution.member.Member` that acts and learns at a
-program's word (:mod:`.agent`), so that weights, moments and genes are inherited as everywhere in
+An agent is a :class:`envlab_populations.evolution.member.Member` that acts and learns when a
+program asks (:mod:`.agent`), so that weights, moments and genes are inherited as everywhere in
 envlab. The program keeps its own loop, environments (:mod:`.environments`) and replay memory
 (:mod:`.memory`), or calls one of the loops of :mod:`.training`. :mod:`.names` says which of
 AgileRL's names are there, and why others are not; ``python -m envlab_populations.agilerl SCRIPT``

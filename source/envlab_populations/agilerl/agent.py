@@ -1,4 +1,4 @@
-"""AgileRL's agents: members that act and learn at a program's word."""
+"""AgileRL's agents: members that act and learn when a program asks."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ When = {"timestep": 0, "timesteps": 1}
 
 @dataclass(kw_only=True)
 class ProgramNursery(Nursery):
-    """What members are made with whose numbers have AgileRL's names and units."""
+    """Makes members whose numbers have AgileRL's names and units."""
 
     algorithm: str
     numbers: Mapping[str, Any]
-    """All of them, as they are before they evolve."""
+    """All numbers, before they evolve."""
     bounds: Mapping[str, BoundsCfg]
-    """Of those that evolve."""
+    """Bounds of the numbers that evolve."""
 
     def first_genes(self) -> Genes:
         hyperparameters = {ALIASES.get(name, name): self.numbers[name] for name in self.bounds}
@@ -81,7 +81,7 @@ class Agent:
     """A member under AgileRL's names.
 
     Attributes:
-        member: What is inherited and mutated.
+        member: The part that is inherited and mutated.
         steps: Steps that a program says it has learned from.
         scores: Returns of episodes that a program noted.
         training: Whether actions have noise.
@@ -146,7 +146,7 @@ class Agent:
 
     @classmethod
     def population(cls, size: int, *spaces: Any, **named: Any) -> list[Self]:
-        """Return so many agents."""
+        """Return ``size`` agents."""
         return [cls(*spaces, **named, index=index) for index in range(size)]
 
     def __getattr__(self, name: str) -> Any:
@@ -160,7 +160,7 @@ class Agent:
 
     @property
     def observation_space(self) -> spaces.Space[Any]:
-        """What it sees, as the environment has it."""
+        """The space of its observations, as the environment has it."""
         return self.seeing.space
 
     def init_training_step(self) -> None:
@@ -188,12 +188,12 @@ class Agent:
 
     @property
     def index(self) -> int:
-        """Its name for life."""
+        """Its number, which never changes."""
         return self.member.index
 
     @property
     def mut(self) -> str:
-        """What told it from its parent at first."""
+        """The mutation that made it from its parent."""
         return self.member.mutation
 
     @property
@@ -203,7 +203,7 @@ class Agent:
 
     @property
     def num_envs(self) -> int:
-        """Environments that it acts in at once."""
+        """Environments that it acts in at the same time."""
         return self.member.nursery.num_envs
 
     @property
@@ -217,7 +217,7 @@ class Agent:
         """None: gradients are averaged without Accelerate's wrappers."""
 
     def set_training_mode(self, training: bool) -> None:
-        """Say whether actions are to have noise."""
+        """Set whether actions have noise."""
         self.training = training
 
     def unwrap_models(self) -> None:
@@ -247,8 +247,8 @@ class Agent:
         """Return the mean return of episodes without noise, over all processes; note it.
 
         Args:
-            env: An environment of Gymnasium's, or several at once.
-            swap_channels: Of no account: images are turned as networks want them.
+            env: A Gymnasium environment, or several in one.
+            swap_channels: Ignored: images are transposed as networks need them.
             max_steps: Steps after which an episode is given up.
             loop: Episodes in each environment.
         """
@@ -290,7 +290,7 @@ class Agent:
         return copy
 
     def save_checkpoint(self, path: Any) -> None:
-        """Write it to a file, as plain data and tensors."""
+        """Write the agent to a file, as plain data and tensors."""
         nursery = self.member.nursery
         assert isinstance(nursery, ProgramNursery)
         values = {
@@ -312,7 +312,7 @@ class Agent:
         """Become the agent that a file holds.
 
         Raises:
-            CheckpointError: If it is none, or of another algorithm.
+            CheckpointError: If the file holds none, or one of another algorithm.
         """
         values = _read(path, type(self).__name__)
         self.member = Member.of(self.member.nursery, values["member"])
@@ -323,7 +323,7 @@ class Agent:
         """Return the agent that a file holds.
 
         Raises:
-            CheckpointError: If it is none, or of another algorithm.
+            CheckpointError: If the file holds none, or one of another algorithm.
         """
         values = _read(path, cls.__name__)
         agent = object.__new__(cls)
@@ -349,7 +349,7 @@ class Agent:
     saveCheckpoint, loadCheckpoint = save_checkpoint, load_checkpoint
 
     def losses(self) -> dict[str, float]:
-        """Return what skrl's agent noted of its last update, and forget it."""
+        """Return what skrl's agent recorded of its last update, and clear it."""
         noted = self.agent.tracking_data
         found = {
             tag.removeprefix("Loss / "): float(values[-1])
@@ -367,8 +367,8 @@ class OffPolicyAgent(Agent):
         """Make a gradient step on a batch, and return its loss.
 
         Args:
-            experiences: What a memory's ``sample`` returned, or a tuple of ``(batch, dim)``: what
-                is observed, actions, rewards, what follows, and whether that is the end.
+            experiences: The batch that a memory's ``sample`` returned, or a tuple of
+                ``(batch, dim)``: observations, actions, rewards, next observations, and ends.
         """
         if isinstance(experiences, Mapping):
             parts = [experiences[name] for name in ("obs", "action", "reward", "next_obs", "done")]
@@ -423,7 +423,7 @@ class CQN(DQN):
 
 
 class DDPG(OffPolicyAgent):
-    """DDPG, whose actions are what the environment takes."""
+    """DDPG, whose actions are those that the environment takes."""
 
     algorithm = "ddpg"
 
@@ -431,11 +431,11 @@ class DDPG(OffPolicyAgent):
     def get_action(
         self, obs: Any, training: Any = None, *_: Any, **__: Any
     ) -> np.ndarray[Any, Any]:
-        """Return actions, ``(num_envs, dim)``, with noise where they are for training.
+        """Return actions, ``(num_envs, dim)``, with noise in training.
 
         Args:
-            obs: What is observed.
-            training: Whether it is for training; None, or the epsilon of 0.1: as was set.
+            obs: Observations.
+            training: Whether it is for training; None, or 0.1's epsilon: as was set.
         """
         seen = self.seeing(obs, self.device)
         is_noisy = training if isinstance(training, bool) else self.training
@@ -471,13 +471,13 @@ class Rollout:
     def __init__(self) -> None:
         self.steps: list[dict[str, Any]] = []
         self.following: Any = None
-        """What is observed after the last."""
+        """Observations after the last step."""
 
     def __len__(self) -> int:
         return len(self.steps)
 
     def reset(self) -> None:
-        """Forget all."""
+        """Clear all steps."""
         self.steps.clear()
 
     def add(self, *, next_obs: Any = None, **step: Any) -> None:
@@ -573,7 +573,7 @@ class PPO(Agent):
         return tensors | {"observations": self.seeing(step["obs"], self.device)}
 
     def _take(self, experiences: Sequence[Any]) -> None:
-        """Take lists by step; with an eighth part, an end is noted in the step after it."""
+        """Take lists by step; if there is an eighth list, an end is noted in the step after it."""
         obs, actions, log_probs, rewards, dones, values, following, *last = experiences
         ends = [*dones[1:], last[0]] if last else dones
         self.rollout_buffer.reset()
@@ -586,7 +586,7 @@ class PPO(Agent):
 
 
 def _stub(seeing: Seeing, actions: Any, num_envs: int, device: torch.device) -> Any:
-    """Return what skrl's agents ask of environments, which the program keeps."""
+    """Return a stand-in for the program's environments, as far as skrl's agents use one."""
     env = SimpleNamespace(num_envs=num_envs, device=device)
     seen = Spaces(seeing.inner, None, actions)
     return SimpleNamespace(env=env, spaces={"agent": seen})
@@ -595,7 +595,7 @@ def _stub(seeing: Seeing, actions: Any, num_envs: int, device: torch.device) -> 
 def _evolving(
     algorithm: str, numbers: Mapping[str, Any], config: HyperparameterConfig
 ) -> dict[str, BoundsCfg]:
-    """Return the bounds of the numbers that evolve, and tell which do not."""
+    """Return the bounds of the numbers that evolve, and print which do not."""
     read = {name: value for name, value in numbers.items() if name not in ("learn_step",)}
     found = {}
     for name, parameter in config.items():

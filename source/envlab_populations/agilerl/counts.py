@@ -8,10 +8,10 @@ from typing import Any
 
 @functools.total_ordering
 class Steps:
-    """Behaves as the number, and as the list whose last entry the number is."""
+    """Behaves as the number, and as a list whose last entry is the number."""
 
     def __init__(self, count: Any = 0) -> None:
-        """Begin with a count."""
+        """Start at a count."""
         self._count = int(count)
 
     def __int__(self) -> int:
@@ -32,7 +32,7 @@ class Steps:
         self._count = int(count)
 
     def append(self, count: int) -> None:
-        """Begin a generation with a count: the one before is forgotten."""
+        """Start a generation at a count; the previous one is dropped."""
         self._count = int(count)
 
     def __add__(self, other: Any) -> Steps:

@@ -1,4 +1,4 @@
-"""AgileRL's agents of several policies: crews that act and learn at a program's word.
+"""AgileRL's agents of several policies: crews that act and learn when a program asks.
 
 Within, a crew's observations and actions are rows, see :mod:`envlab_populations.crew`; programs
 give and get dictionaries by agent, of ``(num_envs, dim)`` or, for one environment, ``(dim,)``.
@@ -20,7 +20,7 @@ from envlab_populations.crew import CrewSpace
 
 
 class MADDPG(DDPG):
-    """MADDPG, whose actions are what the environment takes."""
+    """MADDPG, whose actions are those that the environment takes."""
 
     algorithm = "maddpg"
 
@@ -49,7 +49,7 @@ class MADDPG(DDPG):
 
     @property
     def crew(self) -> CrewSpace:
-        """Whose rows they are."""
+        """The space of the rows."""
         assert isinstance(self.observation_space, CrewSpace)
         return self.observation_space
 
@@ -61,7 +61,7 @@ class MADDPG(DDPG):
     def get_action(  # type: ignore[override]
         self, obs: Mapping[str, Any], infos: Any = None, *_: Any, **__: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return actions by agent, ``(num_envs, dim)``, with noise in training; twice the same."""
+        """Return actions by agent, ``(num_envs, dim)``, with noise in training; the same twice."""
         actions = self._apart(super().get_action(self._row({}, obs)))
         return actions, dict(actions)
 
@@ -116,7 +116,7 @@ class MADDPG(DDPG):
         return float(scores.mean())
 
     def _row(self, earned: Mapping[str, Any], obs: Mapping[str, Any]) -> Any:
-        """Return rows, ``(num_envs, dim)``, of what agents earned and observe."""
+        """Return rows, ``(num_envs, dim)``, of agents' rewards and observations."""
         missing = [name for name in self.crew.observed if name not in obs]
         if missing:
             raise ConfigurationError(

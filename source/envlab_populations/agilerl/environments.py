@@ -27,9 +27,9 @@ def make_vect_envs(
     extra_wrappers: Sequence[Callable[[Any], Any]] | None = None,
     **keywords: Any,
 ) -> gymnasium.vector.VectorEnv:
-    """Return so many environments, or those of a function that makes one.
+    """Return environments of a name, or of a function that makes one.
 
-    An environment that is gone is replaced by its newer version, which is told.
+    A removed environment is replaced by its newer version, with a printed note.
 
     Raises:
         ConfigurationError: If Gymnasium cannot make it.
@@ -56,7 +56,7 @@ def make_vect_envs(
 
 
 def known_name(name: str) -> str:
-    """Return an environment's name, or that of what has taken its place."""
+    """Return an environment's name, or that of its replacement."""
     heir = read_heirs().get(name) or newer_version(name)
     if heir is None:
         return name
@@ -77,7 +77,7 @@ class Skill(gymnasium.Wrapper):
     def skill_reward(
         self, observation: Any, reward: Any, terminated: Any, truncated: Any, info: Any
     ) -> tuple[Any, ...]:
-        """Return what a step is to have given."""
+        """Return a step with the skill's rewards and ends."""
         return observation, reward, terminated, truncated, info
 
     def step(self, action: Any) -> Any:
@@ -99,24 +99,24 @@ def obs_channels_to_first(obs: Any) -> Any:
 
 
 def get_input_size_from_space(space: spaces.Space[Any]) -> tuple[int, ...]:
-    """Return the shape of what a network reads."""
+    """Return the shape of a network's input."""
     return (int(space.n),) if isinstance(space, spaces.Discrete) else tuple(space.shape or ())
 
 
 def get_output_size_from_space(space: spaces.Space[Any]) -> int:
-    """Return how many outputs a network has for actions."""
+    """Return a network's number of outputs for actions."""
     return int(space.n) if isinstance(space, spaces.Discrete) else int(np.prod(space.shape or ()))
 
 
 def calculate_vectorized_scores(
     rewards: Any, terminations: Any, include_unterminated: bool = False, only_first: bool = True
 ) -> list[float]:
-    """Return returns of episodes, of rewards ``(num_envs, num_steps)``.
+    """Return episodes' returns, for rewards ``(num_envs, num_steps)``.
 
     Args:
-        rewards: Of each step.
-        terminations: Whether it ended an episode.
-        include_unterminated: Whether what has not ended counts, too.
+        rewards: The reward of each step.
+        terminations: Whether a step ended an episode.
+        include_unterminated: Whether episodes that have not ended count too.
         only_first: Whether only the first episode of each environment counts.
     """
     found: list[float] = []
@@ -130,5 +130,5 @@ def calculate_vectorized_scores(
 
 
 def default_progress_bar(max_steps: int, accelerator: Any = None) -> Any:
-    """Return a bar of so many steps, silent on ranks but the first."""
+    """Return a bar of ``max_steps``, silent on all ranks except the first."""
     return tqdm(total=max_steps, unit="step", file=sys.stdout, disable=launched_rank() != 0)

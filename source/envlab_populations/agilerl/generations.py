@@ -55,13 +55,13 @@ class Population:
         return target is not None and is_late and bool(np.min(recent) >= target)
 
     def finish(self) -> None:
-        """Do nothing: reports are printed at once."""
+        """Do nothing: reports are printed immediately."""
 
 
 def init_loggers(
     *_: Any, pbar: Any = None, verbose: bool = True, wb: bool = False, **__: Any
 ) -> list[Any]:
-    """Return what reports go to: the bar's own terminal; none with ``verbose=False``."""
+    """Return the destinations of reports: the bar's own terminal; none with ``verbose=False``."""
     if wb:
         tell("wb has no effect: nothing is sent to Weights & Biases; results are printed")
     if not verbose:

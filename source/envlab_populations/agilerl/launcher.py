@@ -14,7 +14,7 @@ from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError, EnvlabError
 
 ENVLAB = Path(__file__).resolve().parents[2]
-"""Where the guests' packages lie."""
+"""Folder of the optional packages."""
 USAGE = """usage: python -m envlab_populations.agilerl [--traceback] SCRIPT ...
 
 Run a program of AgileRL's, such as demos/single_agent/demo_off_policy.py, in which `import agilerl`
@@ -83,7 +83,7 @@ def failure(error: Exception, script: Path) -> ConfigurationError | None:
     where = f"{own[-1].filename}, line {own[-1].lineno}"
     if isinstance(error, ModuleNotFoundError) and error.name:
         return ConfigurationError(
-            f"{where}, imports {error.name}, which is neither installed nor beside the program. "
+            f"{where}, imports {error.name}, which is neither installed nor next to the program. "
             "Install what it is part of, or run the program from the folder that has it."
         )
     reason = (str(error).splitlines() or [""])[0]

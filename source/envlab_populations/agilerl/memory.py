@@ -14,13 +14,13 @@ from envlab.errors import ConfigurationError
 FIELDS = ("obs", "action", "reward", "next_obs", "done")
 """Parts of a transition."""
 _WAITING = 256
-"""Steps that are written at once, at most."""
+"""Most steps that are written together."""
 
 
 class Transition(dict[str, Any]):
     """A step of one environment or of several, under the names of :data:`FIELDS`."""
 
-    batch_size: Any = None  # AgileRL's tensor dictionaries want it; here rewards say how many rows
+    batch_size: Any = None  # for AgileRL's tensor dictionaries; here rewards give the size
 
     def __init__(self, *values: Any, batch_size: Any = None, **named: Any) -> None:
         """Take the parts in the order of :data:`FIELDS`, or by name."""
@@ -36,14 +36,14 @@ class ReplayBuffer:
     """The newest transitions, from which batches are drawn uniformly and with replacement.
 
     Attributes:
-        counter: Transitions that were ever added.
+        counter: All transitions that were ever added.
     """
 
     def __init__(self, *arguments: Any, device: Any = None, **named: Any) -> None:
         """Make an empty memory by ``max_size``; in 0.1, by ``action_dim`` and ``memory_size``.
 
         Raises:
-            ConfigurationError: If it says nowhere how many transitions it keeps.
+            ConfigurationError: If no size is given.
         """
         size = named.get("max_size") or named.get("memory_size")
         if size is None and arguments:
@@ -58,7 +58,7 @@ class ReplayBuffer:
         self._device = torch.device(device or "cpu")
         self._rows: dict[str, torch.Tensor] = {}
         self._agents: dict[str, dict[str, int]] = {}
-        """Of several agents, how many numbers each has of a part, by name."""
+        """With several agents, the size of each agent's part, by name."""
         self._waiting: list[dict[str, np.ndarray[Any, Any]]] = []
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ class ReplayBuffer:
             self._write()
 
     def _joined(self, name: str, value: Any) -> np.ndarray[Any, Any]:
-        """Return a part as an array; of several agents, a row with all of theirs."""
+        """Return a part as an array; with several agents, a row of all their parts."""
         if not isinstance(value, Mapping):
             return _plain(value)
         arrays = {agent: _plain(one) for agent, one in value.items()}
@@ -112,7 +112,7 @@ class ReplayBuffer:
         return np.concatenate(list(rows.values()), 1)
 
     def _write(self) -> None:
-        """Write what is waiting: one by one, programs that read a data set would take minutes."""
+        """Write waiting steps together: one by one, reading a data set would take minutes."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -123,7 +123,7 @@ class ReplayBuffer:
                 shape = (self.max_size, values.shape[1])
                 self._rows[name] = torch.zeros(shape, dtype=values.dtype, device=self._device)
             where = torch.arange(self.counter - len(values), self.counter) % self.max_size
-            newest = slice(-self.max_size, None)  # a place that is written twice keeps either
+            newest = slice(-self.max_size, None)  # a row that is written twice keeps either
             self._rows[name][where[newest].to(self._device)] = values[newest]
 
     def save_to_memory(self, *values: Any, is_vectorised: bool = False) -> None:
@@ -135,7 +135,7 @@ class ReplayBuffer:
     save_to_memory_vect_envs = save_to_memory_single_env = save_to_memory
 
     def sample(self, batch_size: int, *_: Any, **__: Any) -> dict[str, Any]:
-        """Return a batch, ``(batch_size, dim)`` of each part, of several agents by name.
+        """Return a batch, ``(batch_size, dim)`` of each part; several agents' by name.
 
         Raises:
             ConfigurationError: If it is empty.
@@ -194,7 +194,7 @@ class Sampler:
 
 
 class Handed:
-    """What skrl's agents take for their memory: it hands out the batch that a program gave."""
+    """Stands in for a skrl agent's memory: hands out the batch that a program gave."""
 
     def __init__(self, **_: Any) -> None:
         self.batch: dict[str, torch.Tensor] = {}
@@ -208,7 +208,7 @@ class Handed:
 
 
 def _plain(value: Any) -> np.ndarray[Any, Any]:
-    """Return a copy as an array: environments write the next step into what they returned."""
+    """Return a copy as an array: environments reuse their arrays in the next step."""
     if isinstance(value, torch.Tensor):
         return value.detach().cpu().numpy().copy()
     return np.array(value)

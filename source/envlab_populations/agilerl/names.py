@@ -1,4 +1,4 @@
-"""Which of AgileRL's names there are, and what is said of the others."""
+"""AgileRL's names: which exist here, and the messages for the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from envlab_populations.evolution.agilerl_words import REFUSED
 
 HERE = "envlab_populations.agilerl"
 MOVED = "pettingzoo.mpe"
-"""What has been a package of its own, mpe2, since PettingZoo 1.25."""
+"""A module that became the package mpe2 in PettingZoo 1.25."""
 _AGENTS = dict.fromkeys(("DQN", "CQN", "DDPG", "TD3", "PPO"), "agent")
 _AGENTS |= dict.fromkeys(("MADDPG", "MATD3"), "crew")
 _MEMORY = dict.fromkeys(("ReplayBuffer", "ReplayDataset", "Sampler", "Transition"), "memory")
@@ -47,7 +47,7 @@ _TRAINING |= {"collect_rollouts": "rollouts"}
 _NETWORKS = dict.fromkeys(("MakeEvolvable", "DummyEvolvable"), "networks")
 NAMES = _AGENTS | _MEMORY | _HP | _SELECTION | _UTILS | _TRAINING | _NETWORKS
 NAMES |= dict.fromkeys(_PARALLEL, "parallel")
-"""AgileRL's names, and which of our modules has them, wherever AgileRL's releases have them."""
+"""AgileRL's names, in any of its modules, and our modules that define them."""
 RENAMED = {
     "initialPopulation": "create_population",
     "makeVectEnvs": "make_vect_envs",
@@ -55,7 +55,7 @@ RENAMED = {
     "MultiAgentReplayBuffer": "ReplayBuffer",
     "MultiAgentTransition": "Transition",
 }
-"""Names of 0.1, and what is one here."""
+"""Names of 0.1, and their names here."""
 MODULES = (
     *("algorithms", "algorithms.core", "algorithms.core.registry", "components"),
     *("components.data", "components.replay_buffer", "components.replay_data"),
@@ -68,7 +68,7 @@ MODULES = (
     *("wrappers.make_evolvable", "modules", "modules.dummy", "typing"),
     *(f"algorithms.{name.lower()}" for name in _AGENTS),
 )
-"""Modules of AgileRL's that there are."""
+"""AgileRL's modules that exist here."""
 _REASONS = {
     "train_multi_agent_on_policy": f"is for IPPO, {REFUSED['ippo']}",
     "train_multi_agent": "is a loop of AgileRL 0.1: call train_multi_agent_off_policy in its place",
@@ -96,7 +96,7 @@ _REASONS = {
 
 
 class Absent:
-    """A name that is there to be imported, and says why it does nothing when it is used."""
+    """A name that can be imported, but raises an error with the reason when it is used."""
 
     def __init__(self, name: str) -> None:
         self._absent = name
@@ -111,7 +111,7 @@ class Absent:
 
 
 class BPTTSequenceType(enum.Enum):
-    """How recurrent agents cut their sequences: of no account, but programs import it."""
+    """How recurrent agents cut their sequences: unused, but programs import it."""
 
     CHUNKED = "chunked"
     MAXIMUM = "maximum"
@@ -132,17 +132,17 @@ def agent_class(name: str) -> Any:
 
 
 def found(name: str) -> Any:
-    """Return what stands for a name of AgileRL's.
+    """Return our object for a name of AgileRL's.
 
     Raises:
-        ConfigurationError: If nothing does.
+        ConfigurationError: If there is none.
     """
     name = RENAMED.get(name, name)
     if name in NAMES:
         return getattr(importlib.import_module(f"{HERE}.{NAMES[name]}"), name)
     if name == "BPTTSequenceType":
         return BPTTSequenceType
-    if name == "collect_rollouts_recurrent":  # imported beside the other, and seldom called
+    if name == "collect_rollouts_recurrent":  # imported with the other, and seldom called
         return Absent(name)
     raise _refusal(name)
 
@@ -163,7 +163,7 @@ def _refusal(name: str) -> ConfigurationError:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Makes AgileRL's modules as they are imported."""
+    """Makes AgileRL's modules when they are imported."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname == MOVED and importlib.util.find_spec("mpe2") is not None:
@@ -192,7 +192,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Do nothing: names are found as they are asked for."""
+        """Do nothing: names are resolved on access."""
 
 
 def install() -> None:

@@ -1,4 +1,4 @@
-"""Networks that a program brings: their layers are read, and members begin with the same."""
+"""Networks of a program: their layers are read, and members start with the same ones."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class MakeEvolvable:
 
     Attributes:
         net_config: The shape, as ``create_population`` takes it.
-        arch: ``mlp``, as 0.1's programs ask for it.
+        arch: ``mlp``, which 0.1's programs read.
     """
 
     arch = "mlp"
 
     def __init__(self, network: nn.Module, input_tensor: Any = None, **_: Any) -> None:
-        """Read a network's layers; its weights are not taken over.
+        """Read a network's layers; its weights are not used.
 
         Raises:
             ConfigurationError: If it has other layers than linear ones.
@@ -53,7 +53,7 @@ class MakeEvolvable:
 
 
 class DummyEvolvable(MakeEvolvable):
-    """The same for a class of networks and what it is made with."""
+    """The same, for a class of networks and its arguments."""
 
     def __init__(self, module_fn: Any, module_kwargs: Any = None, **_: Any) -> None:
         super().__init__(module_fn(**(module_kwargs or {})))

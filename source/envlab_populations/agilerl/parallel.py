@@ -12,7 +12,7 @@ from envlab_populations.agilerl.settings import tell
 
 
 class AsyncPettingZooVecEnv:
-    """Environments that are stepped one after the other, and begin anew when they end.
+    """Environments that are stepped one after the other, and reset when they end.
 
     Attributes:
         agents: The agents' names.
@@ -41,7 +41,7 @@ class AsyncPettingZooVecEnv:
 
     @property
     def num_agents(self) -> int:
-        """Agents."""
+        """The number of agents."""
         return len(self.agents)
 
     def single_observation_space(self, agent: str) -> Any:
@@ -49,7 +49,7 @@ class AsyncPettingZooVecEnv:
         return self._envs[0].observation_space(agent)
 
     def single_action_space(self, agent: str) -> Any:
-        """Return how an agent acts in one environment."""
+        """Return the actions of an agent in one environment."""
         return self._envs[0].action_space(agent)
 
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
@@ -61,7 +61,7 @@ class AsyncPettingZooVecEnv:
         return self._stacked([obs for obs, _ in begun]), {name: {} for name in self.agents}
 
     def step(self, actions: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Make a step in all environments; what ended begins anew."""
+        """Make a step in all environments; ended ones are reset."""
         results = []
         for row, env in enumerate(self._envs):
             taken = {
@@ -78,7 +78,7 @@ class AsyncPettingZooVecEnv:
         )
 
     def ended(self, terminated: Mapping[str, Any], truncated: Mapping[str, Any]) -> Any:
-        """Return whose episode ended, bool ``(num_envs,)``."""
+        """Return which environments' episodes ended, bool ``(num_envs,)``."""
         return np.all([np.logical_or(terminated[n], truncated[n]) for n in self.agents], axis=0)
 
     def close(self, **_: Any) -> None:
@@ -103,13 +103,13 @@ PettingZooVecEnv = AsyncPettingZooVecEnv
 def make_multi_agent_vect_envs(
     env: Callable[..., Any], num_envs: int = 1, **keywords: Any
 ) -> AsyncPettingZooVecEnv:
-    """Return so many environments of a function that makes one."""
+    """Return environments of a function that makes one."""
     keywords.pop("should_async_vector", None)
     return AsyncPettingZooVecEnv([lambda: env(**keywords)] * num_envs)
 
 
 def as_vector(env: Any) -> Any:
-    """Return environments, or one of PettingZoo's as if it were several."""
+    """Return environments, or one PettingZoo environment as if it were several."""
     if hasattr(env, "num_envs"):
         return env
     vector = object.__new__(AsyncPettingZooVecEnv)
@@ -118,5 +118,5 @@ def as_vector(env: Any) -> Any:
 
 
 def summed(rewards: Mapping[str, Any]) -> Any:
-    """Return what all agents earned together, ``(num_envs,)``."""
+    """Return the sum of all agents' rewards, ``(num_envs,)``."""
     return np.sum([np.reshape(np.asarray(value), -1) for value in rewards.values()], axis=0)

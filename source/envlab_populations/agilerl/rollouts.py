@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 
 def note_scores(agent: Any, scores: Any, reward: Any, is_over: Any) -> list[int]:
-    """Add rewards to running returns, note those that ended, and return whose they were."""
+    """Add rewards to running returns, record ended ones, and return their environments."""
     scores += reward
     ended = [int(i) for i in np.flatnonzero(is_over)]
     agent.scores += [float(scores[i]) for i in ended]
@@ -29,16 +29,16 @@ def collect_rollouts(
     last_info: Any = None,
     **_: Any,
 ) -> tuple[list[float], Any, Any, Any, Any]:
-    """Fill an agent's rollout; return the returns of episodes that ended, and where it stands.
+    """Fill an agent's rollout; return the returns of ended episodes, and the current state.
 
     Args:
         agent: A PPO.
         env: The environments.
-        n_steps: Steps of all environments; None: the agent's ``learn_step``, divided by them.
-        last_obs: What is observed now; None: the environments are reset.
-        last_done: Of no account.
+        n_steps: Steps of all environments; None: ``learn_step`` over their number.
+        last_obs: Current observations; None: the environments are reset.
+        last_done: Ignored.
         last_scores: Running returns.
-        last_info: Of no account.
+        last_info: Ignored.
     """
     count = env.num_envs
     obs: Any = last_obs

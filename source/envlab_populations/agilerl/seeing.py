@@ -1,4 +1,4 @@
-"""From what a program observes to what members' networks read."""
+"""From a program's observations to the inputs of members' networks."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from envlab_populations.crew import CrewSpace
 class Seeing:
     """How observations of a space become flat rows of float32.
 
-    Images, whose channels come first in AgileRL, are turned; bytes are divided by 255; a choice
+    Images, whose channels come first in AgileRL, are transposed; bytes are divided by 255; a choice
     becomes a row with a single 1.
     """
 
     space: spaces.Space[Any]
-    """As the environment has it."""
+    """The environment's space."""
     inner: spaces.Box
-    """As the networks read it: ``(height, width, channels)`` for images."""
+    """The space that networks read: ``(height, width, channels)`` for images."""
 
     @classmethod
     def of(cls, space: spaces.Space[Any]) -> Seeing:
-        """Return it for a space.
+        """Return the conversion for a space.
 
         Raises:
-            ConfigurationError: If members cannot see it.
+            ConfigurationError: If members cannot observe it.
         """
         if isinstance(space, CrewSpace):
             return cls(space, space)
@@ -54,7 +54,7 @@ class Seeing:
         """Return observations of one environment or of several, ``(num_envs, dim)``.
 
         Raises:
-            ConfigurationError: If they are not of the space.
+            ConfigurationError: If they do not fit the space.
         """
         values = torch.as_tensor(np.asarray(obs) if not torch.is_tensor(obs) else obs)
         size = math.prod(self.space.shape or ())

@@ -16,7 +16,7 @@ from envlab_populations.evolution.mutations import Mutations as MemberMutations
 from envlab_populations.evolution.tournament import TournamentSelection as MemberTournament
 
 selected_parts = [3]
-"""How many results ``select`` has: indices are the third since 2.9. The launcher sets it."""
+"""Number of ``select``'s results: since 2.9 indices are the third. Set by the launcher."""
 
 
 class TournamentSelection(MemberTournament):
@@ -54,7 +54,7 @@ class TournamentSelection(MemberTournament):
 
 
 class MultiFrequencySelection(TournamentSelection):
-    """Tournaments of one population in the place of AgileRL's several ones."""
+    """Tournaments of one population in place of AgileRL's several ones."""
 
     def __init__(self, population_size: int, *, seed: int | None = None, **_: Any) -> None:
         super().__init__(min(2, population_size), True, population_size, rand_seed=seed)
@@ -81,7 +81,7 @@ class Mutations(MemberMutations):
         rl_hp_selection: Sequence[str] | None = None,
         **_: Any,
     ) -> None:
-        """Take AgileRL's arguments; 0.1's ``algo`` and ``arch`` say nothing."""
+        """Take AgileRL's arguments; 0.1's ``algo`` and ``arch`` are ignored."""
         super().__init__(
             no_mutation=no_mutation,
             architecture=architecture,
@@ -108,8 +108,8 @@ class Mutations(MemberMutations):
 
         Args:
             population: The agents.
-            pre_training_mut: Whether each is to be changed somehow, as before training.
-            indices: Of those that may be changed; None: all.
+            pre_training_mut: Whether each must change, as before training.
+            indices: Indices of those that may change; None: all.
         """
         odds = dict(self._odds)
         if pre_training_mut and sum(odds.values()) > odds["none"]:
@@ -138,7 +138,7 @@ def create_population(algo: str, *arguments: Any, **named: Any) -> list[Agent]:
 
     Args:
         algo: The algorithm.
-        *arguments: In the order of 2.x: spaces, ``net_config``, ``INIT_HP``. See :class:`_Wanted`.
+        *arguments: As in 2.x: spaces, ``net_config``, ``INIT_HP``. See :class:`_Wanted`.
         **named: The same, and ``population_size``, ``num_envs``, ``device``, ...
 
     Raises:
@@ -190,7 +190,7 @@ def _by_name(arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, An
 
 
 def single_spaces(algorithm: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the spaces of one environment: a program may give those of all, or dimensions."""
+    """Return the spaces of one environment: a program may give batched ones, or dimensions."""
     from gymnasium import spaces
 
     if "state_dim" in given:
@@ -236,7 +236,7 @@ def RSNorm(agent: Agent, **_: Any) -> Agent:
 
 
 def print_hyperparams(population: Sequence[Agent]) -> None:
-    """Print the numbers of each agent, and its fitness."""
+    """Print each agent's numbers and its fitness."""
     for agent in population:
         nursery = agent.member.nursery
         assert isinstance(nursery, ProgramNursery)

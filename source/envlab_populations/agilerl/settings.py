@@ -38,13 +38,13 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         **{"update_epochs": 4},
     },
 }
-"""What AgileRL's constructors have where a program says nothing (2.9.1)."""
+"""Defaults of AgileRL's constructors (2.9.1)."""
 _SILENT = (
     *("pop_size", "population_size", "memory_size", "use_rollout_buffer", "normalize_images"),
     *("channels_last", "discrete_actions", "torch_compiler", "wrap", "mut", "vect_noise_dim"),
     *("max_action", "min_action", "cudagraphs", "rollout_buffer_config"),
 )
-"""What programs hand over that says nothing of how an agent learns here."""
+"""Arguments that have no influence on learning here."""
 _WITHOUT_EFFECT = {
     "action_std_init": "the standard deviation of a policy begins at 1",
     "target_kl": "an agent makes all of its epochs",
@@ -55,7 +55,7 @@ _told: set[str] = set()
 
 
 def tell(line: str) -> None:
-    """Print a line on what differs from AgileRL, once and on rank 0 alone."""
+    """Print a line on a difference from AgileRL, once and on rank 0 alone."""
     if line not in _told and launched_rank() == 0:
         print(f"[agilerl] {line}", file=sys.stderr)
     _told.add(line)
@@ -63,7 +63,7 @@ def tell(line: str) -> None:
 
 @dataclass(kw_only=True)
 class RLParameter:
-    """Between which bounds a number evolves, and by which factors."""
+    """The bounds between which a number evolves, and its factors."""
 
     min: float
     max: float
@@ -72,7 +72,7 @@ class RLParameter:
     dtype: type = float
 
     def bounds(self) -> BoundsCfg:
-        """Return it as envlab has it; a factor of 1 leaves the number as it is."""
+        """Return envlab's bounds; a factor of 1 leaves the number unchanged."""
         return BoundsCfg(
             min=self.min, max=self.max, shrink=self.shrink_factor, grow=self.grow_factor
         )
@@ -97,16 +97,16 @@ class HyperparameterConfig(dict[str, RLParameter]):
 
 
 def numbers_of(algorithm: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an agent's numbers under AgileRL's names, those that a program left out included.
+    """Return an agent's numbers by AgileRL's names, with defaults for those left out.
 
-    What has no effect here is told.
+    Numbers without effect here are printed.
 
     Args:
-        algorithm: In small letters.
-        given: ``INIT_HP``, in capitals or not, or arguments of a constructor.
+        algorithm: Its lower-case name.
+        given: ``INIT_HP``, in upper or lower case, or a constructor's arguments.
 
     Raises:
-        ConfigurationError: If the agent is to be recurrent.
+        ConfigurationError: If a recurrent agent is wanted.
     """
     values = {str(name).lower(): value for name, value in given.items()}
     if "o_u_noise" in values:
@@ -129,7 +129,7 @@ def numbers_of(algorithm: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def network_of(config: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return ``agent.network`` for a program's ``net_config``, and tell what differs.
+    """Return ``agent.network`` for a program's ``net_config``, and print the differences.
 
     Raises:
         ConfigurationError: For networks that members do not have.
@@ -147,8 +147,8 @@ def member_cfg(
     """Return the configuration of a member; its numbers are those of :func:`agent_values`.
 
     Args:
-        algorithm: In small letters.
-        numbers: What :func:`numbers_of` returned.
+        algorithm: Its lower-case name.
+        numbers: The result of :func:`numbers_of`.
         network: ``agent.network``.
         is_scaled: Whether observations are normalised by their running statistics.
     """

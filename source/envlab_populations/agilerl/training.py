@@ -1,4 +1,4 @@
-"""AgileRL's loops over a population: what its ``train_*`` functions do."""
+"""AgileRL's loops over a population: its ``train_*`` functions."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def train_off_policy(
 
     Args:
         env: The environments, in which one agent after the other acts.
-        env_name: Of no account.
-        algo: Of no account: agents know theirs.
+        env_name: Ignored.
+        algo: Ignored: agents know theirs.
         pop: The agents.
-        memory: What all write into and learn from.
+        memory: The memory that all write into and learn from.
         evo_steps: Steps of each agent between two tournaments.
-        learning_delay: Transitions that the memory must hold first.
+        learning_delay: Transitions that the memory must hold before learning starts.
         eps_start: The first share of random choices, for DQN.
-        eps_end: The least.
-        eps_decay: What the share is multiplied by in each step.
+        eps_end: The smallest share.
+        eps_decay: Factor of the share in each step.
         **rest: See :func:`_train`.
 
     Raises:
@@ -70,10 +70,10 @@ def train_off_policy(
 
 
 def train_multi_agent_off_policy(*arguments: Any, **named: Any) -> Trained:
-    """Train crews, see :func:`train_off_policy`, and return the same.
+    """Train crews; see :func:`train_off_policy`.
 
     Raises:
-        ConfigurationError: If an agent is none.
+        ConfigurationError: If an agent is not a crew.
     """
     named.pop("sum_scores", None)  # returns are of all agents together
     pop = named.get("pop", arguments[3] if len(arguments) > 3 else [])
@@ -122,7 +122,7 @@ def _act_and_learn(
 
 
 def _updates(step: int, learn_step: int, num_envs: int) -> int:
-    """Return the gradient steps after a step of all environments."""
+    """Return the number of gradient steps after a step of all environments."""
     if learn_step > num_envs:
         return int(step % (learn_step // num_envs) == 0)
     return num_envs // int(learn_step)
@@ -165,12 +165,12 @@ def train_offline(
     """Train agents from a data set alone; return them, and their fitness by generation.
 
     Args:
-        env: Where fitness is measured.
-        env_name: Of no account.
+        env: The environment in which fitness is measured.
+        env_name: Ignored.
         dataset: ``observations``, ``actions``, ``rewards`` and ``terminals`` by step.
-        algo: Of no account.
+        algo: Ignored.
         pop: The agents.
-        memory: What the data set is read into.
+        memory: The memory that the data set is read into.
         evo_steps: Gradient steps of each agent between two tournaments.
         **rest: See :func:`_train`.
     """
@@ -215,13 +215,13 @@ def _train(
     verbose: bool = True,
     **rest: Any,
 ) -> Trained:
-    """Let agents have turns, measure them, and evolve them, until one has made its steps.
+    """Train agents in turn, measure and evolve them, until one has made its steps.
 
     As in AgileRL, training ends early when the mean of all agents' last ten evaluations reaches
     the target after a hundred generations.
 
     Raises:
-        ConfigurationError: For an argument that is of another release, or asks for Rainbow.
+        ConfigurationError: For an argument of another release, or one for Rainbow.
     """
     _check_arguments(rest)
     if wb:
@@ -257,7 +257,7 @@ _SILENT = (
     *("INIT_HP", "MUT_P", "init_hp", "mut_p", "swap_channels", "overwrite_checkpoints"),
     *("tensorboard", "tensorboard_log_dir", "wandb_api_key", "wandb_kwargs"),
 )
-"""Arguments that change nothing of what is learned."""
+"""Arguments without influence on learning."""
 
 
 def _check_arguments(given: Mapping[str, Any]) -> None:
@@ -272,7 +272,7 @@ def _check_arguments(given: Mapping[str, Any]) -> None:
 
 
 def report(pop: Sequence[Agent]) -> str:
-    """Return a line on each agent: what it is, its steps and its fitness."""
+    """Return a line on each agent: mutation, architecture, steps and fitness."""
     lines = [
         f"{agent.index:>4}  {agent.mut:<24}  {agent.member.genes.architecture!s:<20}  "
         f"steps {agent.steps}  fitness {agent.fitness[-1]:.2f}"
@@ -282,7 +282,7 @@ def report(pop: Sequence[Agent]) -> str:
 
 
 def evolved(pop: list[Agent], selection: Any, mutation: Any) -> list[Agent]:
-    """Return the next generation: rank 0 decides and mutates, and others become the same."""
+    """Return the next generation: rank 0 decides and mutates, and the others follow."""
     context = pop[0].member.nursery.context
     if context.rank == 0:
         pop = mutation.mutation(selection.select(pop)[1])

@@ -8,8 +8,8 @@ Semantics and odds are those of AgileRL 0.1.13. Defects of it that this folder d
 
 - Each rank measured fitness by itself and rank 0's decided: here it is the mean over all ranks.
 - Decisions travelled as pickles through a shared folder: here rank 0 sends them as plain data.
-- A clone lost its optimizer's moments, as did every mutant: here those of parameters that keep
-  their place go on.
-- Added units and layers changed what a network computes: here they begin without effect.
+- A clone lost its optimizer's moments, as did every mutant: here parameters that keep their place
+  keep their moments.
+- Added units and layers changed a network's outputs: here they start without effect.
 - On two processes, 2.58.0 fails at the first tournament and 2.9.1 hangs.
 """

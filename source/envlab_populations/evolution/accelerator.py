@@ -1,4 +1,4 @@
-"""Hugging Face's Accelerate: where its processes are, and whether all are there."""
+"""Hugging Face's Accelerate: a process's place, and whether all processes take part."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CONFIG = "scripts/reinforcement_learning/evolution/accelerate.yaml"
 def make_accelerator() -> Accelerator:
     """Return an ``Accelerator``, started by ``accelerate launch`` or ``torch.distributed.run``.
 
-    Without a GPU, Accelerate (1.15) takes each of several processes for a lone one unless it is
-    told that they run on the CPU; and ``accelerate launch --cpu --num_processes 2`` starts one.
+    Without a GPU, Accelerate (1.15) takes each of several processes for a lone one unless
+    ``cpu=True`` is passed; and ``accelerate launch --cpu --num_processes 2`` starts one.
 
     Raises:
         LaunchError: If Accelerate is missing, or does not see the other processes.
@@ -53,7 +53,7 @@ def make_accelerator() -> Accelerator:
 
 
 def context_of(accelerator: Any) -> DistributedContext:
-    """Return where this process is, from an ``Accelerator`` or a context itself; None: alone."""
+    """Return the process's context, of an ``Accelerator`` or a context itself; None: alone."""
     if isinstance(accelerator, DistributedContext):
         return accelerator
     if accelerator is None:

@@ -55,11 +55,11 @@ NETWORK_NAMES = {
 """Names of the networks' settings before 2.0, and since."""
 _MACHINE_ROOM = ("WANDB", "CHANNELS_LAST", "DISCRETE_ACTIONS", "DISTRIBUTED_TRAINING")
 _OLD_FACTORS = {"learn_step": {"grow_factor": 1.5, "shrink_factor": 0.75}}
-"""By what AgileRL's own training script for the old files mutates (2.0.0, ``benchmarking/``)."""
+"""Factors of AgileRL's own training script for the old files (2.0.0, ``benchmarking/``)."""
 
 
 class Settings:
-    """The settings of a file, which remember who has asked for them.
+    """The settings of a file, which record which of them were read.
 
     Attributes:
         file: The file.
@@ -73,14 +73,14 @@ class Settings:
         self._asked: set[str] = set()
 
     def text(self, path: str) -> str | None:
-        """Return a text, or None."""
+        """Return a string, or None."""
         value = self._take(path)
         if value is not None and not isinstance(value, str):
             raise self.mistake(path, value, "a text")
         return value
 
     def flag(self, path: str, default: bool = False) -> bool:
-        """Return whether something is so."""
+        """Return a truth value."""
         value = self._take(path)
         if value is not None and not isinstance(value, bool):
             raise self.mistake(path, value, "true or false")
@@ -115,19 +115,19 @@ class Settings:
         return list(dict.fromkeys(name.partition(".")[0] for name in below))
 
     def drop(self, path: str) -> None:
-        """Count a setting or all of a section as asked for."""
+        """Count a setting, or all of a section, as read."""
         self._asked |= {n for n in self._values if f"{n}.".startswith(f"{path}.")}
 
     def unused(self) -> list[str]:
-        """Return the settings that nobody has asked for."""
+        """Return the settings that nothing has read."""
         return [name for name in self._values if name not in self._asked]
 
     def is_off(self, path: str) -> bool:
-        """Return whether a setting is false, so that it asks for nothing."""
+        """Return whether a setting is false, and thus has no effect."""
         return self._values.get(path) is False
 
     def mistake(self, path: str, value: Any, expected: str) -> ConfigurationError:
-        """Return the error for a value that is of the wrong kind."""
+        """Return the error for a value of the wrong kind."""
         return ConfigurationError(
             f"{path} in {self.file} is {value!r}, but must be {expected}. Correct it."
         )
@@ -150,7 +150,7 @@ def read_agilerl(file: Path) -> Settings:
     """Return the settings of a configuration file of AgileRL's.
 
     Raises:
-        ConfigurationError: If it cannot be read, or is none.
+        ConfigurationError: If it cannot be read, or is not such a file.
     """
     if file.is_dir():
         found = sorted(str(one) for one in file.rglob("*.yaml"))
@@ -208,7 +208,7 @@ def _set(tree: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _leaves(tree: Mapping[str, Any], above: str) -> Sequence[tuple[str, Any]]:
-    """Return values by dotted path, without those that are null."""
+    """Return values by dotted path, without nulls."""
     found: list[tuple[str, Any]] = []
     for name, value in tree.items():
         path = f"{above}{name}"

@@ -11,7 +11,7 @@ from envlab_populations.evolution.agilerl_file import Settings
 from envlab_populations.evolution.architecture import ACTIVATIONS
 
 _COVERED = ("arch", "simba", "layer_norm", "output_layernorm", "output_vanish", "init_layers")
-"""Settings of networks that the line about networks speaks of."""
+"""Settings that the line about networks covers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Part:
 
     @classmethod
     def of(cls, settings: Settings, path: str) -> Part:
-        """Return what a file says of it; bounds that it lacks are AgileRL's (``net_configs.py``).
+        """Return the part that a file describes; missing bounds are AgileRL's (``net_configs.py``).
 
         Raises:
             ConfigurationError: For networks that members do not have.
@@ -70,7 +70,7 @@ class Part:
 
 
 def parts_of(settings: Settings) -> tuple[list[Part], int | None]:
-    """Return the networks' parts, and the size of what the encoder hands to the head.
+    """Return the networks' parts, and the encoder's output size.
 
     Raises:
         ConfigurationError: For networks that members do not have.
@@ -89,7 +89,7 @@ def parts_of(settings: Settings) -> tuple[list[Part], int | None]:
 
 
 def network_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
-    """Return ``agent.network`` for a file's networks, and a line on each thing that differs.
+    """Return ``agent.network`` for a file's networks, and a line on each difference.
 
     Encoder, latent space and head become one row of layers.
 

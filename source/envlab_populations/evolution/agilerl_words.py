@@ -1,7 +1,7 @@
 """From a configuration file of AgileRL's to the words of a command line: ``--agilerl FILE``.
 
-So all that flags and overrides offer, and refuse, holds for such files too, and words that are
-given beside the file win. Meanings are those of AgileRL 2.9.1 (``agilerl/models``,
+So all that flags and overrides offer, and refuse, holds for such files too, and words on the
+command line override the file. Meanings are those of AgileRL 2.9.1 (``agilerl/models``,
 ``agilerl/training``). Its members train in turn, each in all environments; here they share them,
 so that a process has ``num_envs`` for each of its members.
 """
@@ -28,13 +28,13 @@ from envlab_populations.evolution.cfg import NOISY, SEVERAL, EvolutionCfg
 from envlab_populations.hogwild.environments import newer_version, read_heirs
 
 NUM_ENVS = 16
-"""Environments of a member where a file has none (``GymEnvSpec``)."""
+"""Environments of a member if a file does not say (``GymEnvSpec``)."""
 EPISODE_STEPS = 500
-"""Steps of all environments that an episode of 0.1's loops has: they run on through its ends."""
+"""Steps of all environments in an episode of 0.1's loops, which ignore episodes' ends."""
 STEPS_PER_ITERATION = 64
-"""Steps between two lines of the metrics, about, for algorithms without rollouts."""
+"""Approximate steps between two lines of metrics, for algorithms without rollouts."""
 ALGORITHMS = ("dqn", "ddpg", "td3", "ppo", "maddpg", "matd3")
-"""Algorithms of AgileRL's that populations train, in small letters."""
+"""Algorithms of AgileRL's that populations train, in lower case."""
 _LANGUAGE = (
     *("grpo", "gspo", "cispo", "dpo", "sft", "llmppo", "llmreinforce", "reinforcellm", "ppollm"),
     *("reinforce", "ilql", "bclm"),
@@ -58,7 +58,7 @@ REFUSED = {
     ),
     **dict.fromkeys(_LANGUAGE, "which tunes language models, which envlab does not. Use AgileRL"),
 }
-"""Algorithms of AgileRL's that populations do not train, in small letters, and why."""
+"""Algorithms of AgileRL's that populations do not train, in lower case, and why."""
 _NO_EFFECT = {
     "algorithm.action_std_init": "the standard deviation of a policy begins at 1",
     "algorithm.cudagraphs": "members are not recorded as CUDA graphs",
@@ -88,15 +88,15 @@ PATHS = {
 
 
 def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) -> list[str]:
-    """Return the words of a command with those that a file of AgileRL's stands for.
+    """Return the words of a command with those that an AgileRL file translates to.
 
     Args:
         command: ``train``, ``config``, ``play`` or ``export``.
-        words: Those after the library; without ``--agilerl`` they are returned as they are.
-        num_nodes: Of no account here.
+        words: The words after the library; without ``--agilerl`` they are returned as they are.
+        num_nodes: Ignored.
 
     Raises:
-        ConfigurationError: If the file cannot be read, or asks for what does not evolve here.
+        ConfigurationError: If the file cannot be read, or needs what does not evolve here.
     """
     parser = ArgumentParser(add_help=False)
     for name in ("--agilerl", "--task", "--algorithm", "--parallel"):
@@ -121,7 +121,7 @@ def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) ->
 
 
 def algorithm_of(settings: Settings) -> str:
-    """Return the name here of a file's algorithm.
+    """Return our name of a file's algorithm.
 
     Raises:
         ConfigurationError: If it does not evolve here.
@@ -145,10 +145,10 @@ def algorithm_of(settings: Settings) -> str:
 
 
 def task_of(settings: Settings, algorithm: str) -> tuple[str, str]:
-    """Return the task of a file's environment, and a line on what differs from it, if anything.
+    """Return the task of a file's environment, and a line on the difference, if any.
 
     Raises:
-        ConfigurationError: If it names none, or code of its own.
+        ConfigurationError: If the file names none, or has code of its own.
     """
     own = [part for part in ("entrypoint", "path", "wrappers", "config") if _has(settings, part)]
     name = settings.text("environment.name")
@@ -174,11 +174,11 @@ def _has(settings: Settings, part: str) -> bool:
 
 @dataclass(kw_only=True)
 class Translation:
-    """A file on its way to words."""
+    """The translation of a file into words."""
 
     settings: Settings
     given: argparse.Namespace
-    """Flags beside the file."""
+    """Flags given along with the file."""
     algorithm: str
     size: int
     """Members of the population."""
@@ -187,17 +187,17 @@ class Translation:
     num_own: int
     """Members that a process trains."""
     is_given: bool
-    """Whether ``num_envs`` is not the file's."""
+    """Whether ``num_envs`` comes from the command line."""
     words: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _environment: str | None = None
-    """Of PettingZoo's, which the task is given."""
+    """PettingZoo's environment, which the task is given."""
 
     @classmethod
     def of(
         cls, settings: Settings, given: argparse.Namespace, overrides: Sequence[str]
     ) -> Translation:
-        """Return the translation of a file under the flags and overrides beside it."""
+        """Return the translation of a file under the flags and overrides given with it."""
         algorithm = (given.algorithm or algorithm_of(settings)).lower()
         size = settings.count("training.pop_size") or 1
         size = given.population_size or _override(overrides, "agent.population.size") or size
@@ -218,7 +218,7 @@ class Translation:
         )
 
     def identity(self) -> list[str]:
-        """Return which task and algorithm it is, as far as flags leave that to the file."""
+        """Return the task and algorithm, unless flags set them."""
         words = []
         if self.given.task is None:
             task, line = task_of(self.settings, self.algorithm)
@@ -233,7 +233,7 @@ class Translation:
         return words
 
     def training(self) -> list[str]:
-        """Return all words that the file stands for."""
+        """Return all words of the file."""
         words = self.identity()
         if self._environment is not None:
             self.put("env.kwargs.environment", self._environment)
@@ -250,7 +250,7 @@ class Translation:
         return [*words, *self.words]
 
     def lines(self) -> list[str]:
-        """Return what differs from AgileRL, a line each."""
+        """Return the differences from AgileRL, a line each."""
         head = f"[agilerl] {self.settings.file}: "
         return [
             f"{head}{self.size} members with {self.num_envs} environments each",
@@ -262,7 +262,7 @@ class Translation:
         self.words.append(f"{'++' if adds else ''}{path}={_plain(value)}")
 
     def note(self, text: str) -> None:
-        """Add a line on what differs."""
+        """Add a line on a difference."""
         self.notes.append(text)
 
     def _population(self) -> None:
@@ -309,7 +309,7 @@ class Translation:
         self._generation = max(1, evo_steps // self.num_envs)
 
     def _iterations(self, steps: int) -> None:
-        """Have a generation last whole iterations of about so many steps of each environment."""
+        """Let a generation last whole iterations of about ``steps`` steps of each environment."""
         count = max(1, round(self._generation / steps))
         self.put("agent.population.generation_iterations", count)
         if count * steps != self._generation:
@@ -348,7 +348,7 @@ class Translation:
         self.notes += notes
 
     def _ppo(self) -> None:
-        """Translate rollouts and what is learned from them."""
+        """Translate rollouts and learning."""
         settings = self.settings
         step = settings.count("algorithm.learn_step") or 2048
         if settings.number("training.episodes") is not None:
@@ -369,7 +369,7 @@ class Translation:
         return max(1, int(self._rollouts * self.num_envs // max(batch_size, 1)))
 
     def _off_policy(self) -> None:
-        """Translate memory, exploration and how often to learn."""
+        """Translate memory, exploration and the learning interval."""
         settings, members = self.settings, self.size
         steps = _divisor_near(self._generation, STEPS_PER_ITERATION)
         self.put("agent.num_steps_per_env", steps)
@@ -392,13 +392,13 @@ class Translation:
 
     @property
     def _is_rare(self) -> bool:
-        """Whether a DQN learns less often than in every step of its environments."""
+        """Whether a DQN learns less often than every step of its environments."""
         step = self.settings.count("algorithm.learn_step") or 1
         return step > self.num_envs and self.algorithm in ("dqn", "ddqn")
 
     @property
     def _has_critics(self) -> bool:
-        """Whether critics can have a learning rate, which a file gives, of their own."""
+        """Whether a file gives critics a learning rate of their own."""
         has_rate = self.settings.number("algorithm.lr_critic") is not None
         return has_rate and self.algorithm in ("sac", *NOISY)
 
@@ -420,7 +420,7 @@ class Translation:
         start, end, decay = (
             settings.number(f"training.eps_{name}") for name in ("start", "end", "decay")
         )
-        # What its loop has where the file has nothing: 2.9.1, and 2.0 for the older layout.
+        # Defaults of its loop: 2.9.1's, and 2.0's for the older layout.
         ends = (0.01, 0.999) if settings.is_manifest else (0.1, 0.995)
         start, end, decay = (
             default if value is None else value
@@ -461,7 +461,7 @@ class Translation:
                 self.put(f"agent.agent.{ours}", int(value) if whole else value)
 
     def _selection(self) -> None:
-        """Translate which hyper-parameters evolve, and between which bounds."""
+        """Translate the hyper-parameters that evolve, and their bounds."""
         path, ours = "mutation.rl_hp_selection", "agent.mutations.rl_hp_selection"
         defaults = EvolutionCfg.of(self.algorithm).mutations.rl_hp_selection
         names = self.settings.names_below(path)
@@ -487,7 +487,7 @@ class Translation:
             self.put("agent.mutations.rl_hp", 0.0)
 
     def _evolving(self, name: str) -> tuple[str, bool] | None:
-        """Return the name here of what evolves, and whether it grows as AgileRL's shrinks."""
+        """Return our name of a hyper-parameter, and whether it grows when AgileRL's shrinks."""
         if name in ("lr", "lr_actor"):
             return "lr", False
         if name == "lr_critic" and self._has_critics:
@@ -513,7 +513,7 @@ class Translation:
         return bounds | ends
 
     def _inverse(self, name: str, bounds: dict[str, float]) -> dict[str, float]:
-        """Return the bounds of the number by which environments, or a rollout, are divided."""
+        """Return the bounds of the divisor of environments, or of a rollout."""
         low, high = (
             self._mini_batches(bounds[end])
             if name == "batch_size"
@@ -529,7 +529,7 @@ class Translation:
         return {"min": low, "max": high, **factors}
 
     def _unused(self) -> None:
-        """Say what has no effect, and why."""
+        """Note settings without effect, and why."""
         for name in self.settings.unused():
             if self.settings.is_off(name):
                 continue
@@ -553,7 +553,7 @@ def exploration_noise(
 
 
 def _override(overrides: Sequence[str], path: str) -> int | None:
-    """Return a whole number that overrides give a path, or None."""
+    """Return a path's whole number in the overrides, or None."""
     values = [word.partition("=")[2] for word in overrides if word.startswith(f"{path}=")]
     return int(values[-1]) if values and values[-1].isdigit() else None
 

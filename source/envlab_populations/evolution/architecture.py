@@ -1,6 +1,6 @@
 """The shape of a member's networks as plain data, and the ways in which evolution changes it.
 
-A mutation is decided as data, on one process; what it does to weights is :mod:`.networks`'.
+A mutation is decided as data, on one process; :mod:`.networks` applies it to weights.
 The sizes and odds are AgileRL's (0.1.13, ``agilerl/networks/evolvable_mlp.py`` and
 ``evolvable_cnn.py``).
 """
@@ -18,34 +18,34 @@ from envlab.config import PositiveInt, Range
 from envlab.errors import ConfigurationError
 
 ACTIVATIONS = ("relu", "elu", "gelu", "tanh")
-"""What networks may begin with."""
+"""Activations that networks may start with."""
 EVOLVING_ACTIVATIONS = ("relu", "elu", "gelu")
-"""What a mutation chooses among."""
+"""Activations that a mutation chooses among."""
 UNITS_STEPS = (16, 32, 64)
-"""How many units a mutation adds to, or takes from, a layer."""
+"""Numbers of units that a mutation adds to, or removes from, a layer."""
 CHANNELS_STEPS = (8, 16, 32)
 """The same for a convolution's channels."""
 KERNELS = (3, 5, 7)
 """Sizes of kernels that a mutation steps between; odd, so that padding keeps them centred."""
 
 KERNEL_PROB, CHANNELS_PROB = 0.2, 0.45
-"""Of an image's network: odds of mutations that are not about layers; the rest go to units."""
+"""For networks of images: odds of mutations of kernels and channels; else units change."""
 
 OddInt = Annotated[int, Range(at_least=1)]
 
 
 @dataclass(kw_only=True)
 class NetworkCfg:
-    """What all networks of a member begin with, and between which bounds they evolve."""
+    """The initial shape of all networks of a member, and the bounds of its evolution."""
 
     hidden_dims: list[PositiveInt] = field(default_factory=lambda: [64, 64])
     """Units of the hidden layers."""
     activation: Literal["relu", "elu", "gelu", "tanh"] = "relu"
-    """Activation function of all layers but the last."""
+    """Activation function of all layers except the last."""
     channels: list[PositiveInt] = field(default_factory=lambda: [32, 64])
     """Channels of the convolutions; read for images only."""
     kernel_sizes: list[OddInt] = field(default_factory=lambda: [5, 3])
-    """Sizes of their kernels, odd numbers; padding is half of it."""
+    """Sizes of their kernels, odd; padding is half the size."""
     strides: list[PositiveInt] = field(default_factory=lambda: [3, 2])
     """Their strides; convolutions that evolution adds have 1."""
     min_layers: PositiveInt = 1
@@ -62,7 +62,7 @@ class NetworkCfg:
     """Most channels of a convolution."""
 
     def architecture(self, *, image: bool) -> Architecture:
-        """Return the shape that members begin with.
+        """Return the initial shape of members.
 
         Raises:
             ConfigurationError: If it lies outside the bounds, or its convolutions make no sense.
@@ -100,7 +100,7 @@ def _check(what: str, value: int, cfg: NetworkCfg, bound: str, only_above: bool 
             f"agent.network.min_{bound} is {low}, which is more than agent.network.max_{bound}, "
             f"{high}. Swap them."
         )
-    # A layer may begin narrower than evolution would make it: small networks are a user's choice.
+    # A layer may start narrower than evolution would make it: a user may want small networks.
     if value > high or (value < low and not only_above):
         side, limit = ("max", high) if value > high else ("min", low)
         raise ConfigurationError(
@@ -125,14 +125,14 @@ class Architecture:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return what :meth:`plain` wrote."""
+        """Return the shape that :meth:`plain` wrote."""
         parts: dict[str, Any] = {
             name: tuple(part) if isinstance(part, list) else part for name, part in values.items()
         }
         return cls(**parts)
 
     def plain(self) -> dict[str, Any]:
-        """Return it as lists and texts, for checkpoints and messages to other ranks."""
+        """Return lists and strings, for checkpoints and messages to other ranks."""
         values = dataclasses.asdict(self)
         return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
@@ -144,10 +144,10 @@ class Architecture:
     def mutated(
         self, bounds: NetworkCfg, new_layer_prob: float, rng: np.random.Generator
     ) -> tuple[Architecture, str]:
-        """Return another shape within the bounds, and a text that says what changed.
+        """Return another shape within the bounds, and a description of the change.
 
         With ``new_layer_prob`` a layer comes or goes; otherwise a layer becomes wider or narrower,
-        or for images, a kernel larger or smaller. What a bound forbids becomes a change of width.
+        or for images, a kernel larger or smaller. A forbidden change becomes a change of width.
         """
         is_layer, grows = rng.random() < new_layer_prob, rng.random() < 0.5
         share = 0.5 if is_layer else KERNEL_PROB + CHANNELS_PROB

@@ -1,4 +1,4 @@
-"""Agent configuration for evolution (``agent.*``): skrl's, and what is about the population."""
+"""Agent configuration for evolution (``agent.*``): skrl's, and the population's."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from envlab_populations.evolution.architecture import NetworkCfg
 ALGORITHMS = ("dqn", "ddqn", "ddpg", "td3", "sac", "ppo", "maddpg", "matd3")
 """Algorithms whose members evolve."""
 SEVERAL = {"maddpg": "ddpg", "matd3": "td3"}
-"""Those that train several agents, and whose settings they have."""
+"""Multi-agent algorithms, and those whose settings they use."""
 NOISY = ("ddpg", "td3", *SEVERAL)
-"""Those whose policies act without chance, and explore by noise."""
+"""Algorithms with deterministic policies, which explore by noise."""
 ALIASES = {
     "lr": "learning_rate",
     "lr_actor": "learning_rate",
@@ -39,21 +39,21 @@ _NO_EFFECT = (
     *("mixed_precision", "state_preprocessor", "state_preprocessor_kwargs"),
     *("learning_rate_scheduler", "learning_rate_scheduler_kwargs", "kl_threshold"),
 )
-"""Settings of skrl's agents that members do without: rates evolve, and schedules would undo it."""
+"""Settings of skrl's agents that members lack: rates evolve, and schedules would undo it."""
 
 
 @dataclass(kw_only=True)
 class PopulationCfg:
-    """The population, and who of it has children."""
+    """The population, and the choice of parents."""
 
     size: PositiveInt = 4
-    """Members."""
+    """Number of members."""
     tournament_size: PositiveInt = 2
     """Members drawn for each place in the next generation; the fittest of them gets it."""
     elitism: bool = True
-    """Whether the fittest goes on unchanged."""
+    """Whether the fittest is kept unchanged."""
     evo_step: PositiveInt = 1
-    """Evaluations whose mean is a member's fitness: its last so many."""
+    """Number of last evaluations whose mean is a member's fitness."""
     generation_iterations: PositiveInt = 8
     """Iterations between two tournaments."""
     eval_episodes: PositiveInt = 8
@@ -68,7 +68,7 @@ class PopulationCfg:
 
 @dataclass(kw_only=True)
 class BoundsCfg:
-    """Between which values a hyper-parameter evolves, and by which factors."""
+    """The bounds of a hyper-parameter, and the factors of its mutations."""
 
     min: float
     """Least value."""
@@ -82,7 +82,7 @@ class BoundsCfg:
 
 @dataclass(kw_only=True)
 class MutationsCfg:
-    """How often which mutation happens; the first five are relative to each other."""
+    """Probabilities of mutations; the first five are relative to each other."""
 
     no_mutation: NonNegativeFloat = 0.4
     """A child is its parent's copy."""
@@ -117,7 +117,7 @@ def _selection(algorithm: str) -> dict[str, dict[str, float]]:
 
 @dataclass(kw_only=True)
 class EvolutionCfg(SkrlCfg):
-    """skrl's layout; a member's networks are those of ``network``, whatever the role."""
+    """skrl's layout; a member's networks are those of ``network``, for every role."""
 
     FLAGS: ClassVar[Mapping[str, str]] = {
         **{name: key for name, key in SkrlCfg.FLAGS.items() if name != "ml_framework"},
@@ -135,7 +135,7 @@ class EvolutionCfg(SkrlCfg):
     }
 
     network: NetworkCfg = field(default_factory=NetworkCfg)
-    """What networks begin with, and their bounds."""
+    """Initial networks, and their bounds."""
     population: PopulationCfg = field(default_factory=PopulationCfg)
     """The population and its tournaments."""
     mutations: MutationsCfg = field(default_factory=MutationsCfg)
@@ -159,14 +159,14 @@ class EvolutionCfg(SkrlCfg):
         if name in ON_POLICY:
             agent["time_limit_bootstrap"] = True
         else:
-            # A tournament costs whole episodes, so that a generation should be some thousand steps.
+            # A tournament costs whole episodes, so a generation should have some thousand steps.
             cfg.population.generation_iterations = 32
             cfg.trainer |= {"timesteps": 64_000}
             agent |= {"batch_size": 128}
             cfg.memory |= {"memory_size": 100_000}
         if name in ("sac", *NOISY):
-            agent["critic_learning_rate"] = 0.0  # that of the policy
-        if name in SEVERAL:  # as in Lowe et al. (2017), but for the batch and smaller steps
+            agent["critic_learning_rate"] = 0.0  # the policy's
+        if name in SEVERAL:  # as in Lowe et al. (2017), except the batch and smaller steps
             agent |= {"class": name.upper(), "discount_factor": 0.95, "polyak": 0.01}
             agent |= {"learning_rate": 1e-3, "batch_size": 256, "grad_norm_clip": 0.5}
         if name in ("dqn", "ddqn"):
@@ -273,10 +273,10 @@ class EvolutionCfg(SkrlCfg):
             self.bounds(name)
 
     def bounds(self, name: str) -> BoundsCfg:
-        """Return between which values a hyper-parameter evolves.
+        """Return the bounds of a hyper-parameter.
 
         Raises:
-            ConfigurationError: If there is none of this name, or its bounds make no sense.
+            ConfigurationError: If there is no such one, or its bounds make no sense.
         """
         path = f"agent.mutations.rl_hp_selection.{name}"
         numbers = [
@@ -315,9 +315,9 @@ class EvolutionCfg(SkrlCfg):
 
 
 def _network_of(models: Mapping[str, Any], default: NetworkCfg) -> NetworkCfg:
-    """Return what the networks of a task's configuration for skrl begin with.
+    """Return the initial networks of a task's configuration for skrl.
 
-    Where it is more than a row of layers with one activation, the default stands.
+    Where they are more than a row of layers with one activation, the default applies.
     """
     role = "policy" if "policy" in models else "q_network"
     parts = models[role].get("network", [])
@@ -334,7 +334,7 @@ def _network_of(models: Mapping[str, Any], default: NetworkCfg) -> NetworkCfg:
 
 @dataclass(kw_only=True)
 class EvolutionFlags(Flags):
-    """The flags that members and population depend on."""
+    """The flags that determine members and population."""
 
     algorithm: str | None = algorithm_flag(ALGORITHMS, "dqn")
     population_size: int | None = flag("members (default: 4)", "N")

@@ -25,10 +25,10 @@ from skrl.agents.torch.dqn import DQN_CFG  # noqa: E402
 
 @dataclass(kw_only=True)
 class DqnCfg(DQN_CFG):
-    """skrl's settings, and what its own DQN lacks."""
+    """skrl's settings, and those that its own DQN lacks."""
 
     loss: Literal["huber", "mse"] = "huber"
-    """Of the temporal differences."""
+    """Loss of the temporal differences."""
     grad_norm_clip: float = 10.0
     """Largest norm of the gradient; 0: any."""
 
@@ -49,7 +49,7 @@ class DQN(Stock):
     def act(
         self, observations: torch.Tensor, states: Any, *, timestep: int, timesteps: int
     ) -> tuple[torch.Tensor, dict[str, Any]]:
-        """Return the best choices, ``(num_envs, 1)``, and random ones as often as is scheduled."""
+        """Return the best choices, ``(num_envs, 1)``, and random ones as scheduled."""
         scheduled = self.cfg.exploration_scheduler
         epsilon = 0.0 if scheduled is None else scheduled(timestep, timesteps)
         epsilon = 1.0 if timestep < self.cfg.random_timesteps else epsilon
@@ -64,14 +64,14 @@ class DQN(Stock):
         return torch.where(torch.rand(best.shape, device=self.device) < epsilon, random, best)
 
     def record_transition(self, *, rewards: torch.Tensor, **step: Any) -> None:
-        """Remember a step of all environments."""
+        """Record a step of all environments."""
         if self.cfg.rewards_shaper is not None:
             rewards = self.cfg.rewards_shaper(rewards, step["timestep"], step["timesteps"])
         kept = {name: step[name] for name in self._tensors_names if name in step}
         self.memory.add_samples(**kept, rewards=rewards)
 
     def post_interaction(self, *, timestep: int, timesteps: int) -> None:
-        """Learn, where it is time."""
+        """Learn when due."""
         if timestep >= self.cfg.learning_starts and timestep % self.cfg.update_interval == 0:
             self.update(timestep=timestep, timesteps=timesteps)
 
@@ -114,7 +114,7 @@ class DQN(Stock):
     def loss_of(
         self, values: torch.Tensor, actions: torch.Tensor, targets: torch.Tensor
     ) -> torch.Tensor:
-        """Return the loss of values of all actions, ``(batch, num_actions)``."""
+        """Return the loss, given the values of all actions, ``(batch, num_actions)``."""
         return self._loss(values.gather(1, actions), targets)
 
 
@@ -127,7 +127,7 @@ class DDQN(DQN):
 class CQN(DQN):
     """Conservative Q-learning from a data set (Kumar et al. 2020, equation 4) over DQN.
 
-    As in AgileRL, the mean over all actions stands for the data's own policy, and half of the loss
+    As in AgileRL, the mean over all actions replaces the data's own policy, and half of the loss
     of the temporal differences is added.
     """
 
@@ -139,6 +139,6 @@ class CQN(DQN):
 
 
 class DoubleCQN(CQN):
-    """The same, where the network that learns chooses the next actions."""
+    """The same, with the next actions chosen by the learning network."""
 
     is_double = True

@@ -1,4 +1,4 @@
-"""A population in the training loop: its members act at once, and meet at tournaments."""
+"""A population in the training loop: its members act at the same time, and meet at tournaments."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ logger = logging.getLogger(f"envlab.{__name__}")
 
 
 class EvolutionLearner(Learner):
-    """Members of equal shares of this process's environments, and their evolution.
+    """Members with equal shares of this process's environments, and their evolution.
 
     With ``--parallel data`` every process has all members, and their gradients are averaged. With
-    ``members`` a process trains its share of them, and all get to know all before a tournament.
+    ``members`` a process trains its share of them, and they exchange members before a tournament.
 
     Attributes:
-        members: The population; on all processes alike right after a tournament.
+        members: The population; the same on all processes right after a tournament.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class EvolutionLearner(Learner):
 
         Args:
             env: The environments that members share.
-            eval_env: Those that their fitness is measured in.
+            eval_env: The environments in which fitness is measured.
             cfg: The agent's configuration, resolved.
             context: The process's context.
 
         Raises:
-            ConfigurationError: If members cannot be shared out, or their algorithm does not fit.
+            ConfigurationError: If members cannot be distributed, or their algorithm does not fit.
         """
         population = cfg.population
         self._cfg, self._context = cfg, context
@@ -119,7 +119,7 @@ class EvolutionLearner(Learner):
         )
 
     def _train(self, number: int, on_step: OnStep) -> float:
-        """Have the own members act and learn; return the seconds that learning took."""
+        """Have this process's members act and learn; return the seconds of learning."""
         own = [self.members[position].agent for position in self._own]
         size, learn_s = self._nursery.num_envs, 0.0
         observations, _ = self.env.observe()
@@ -183,12 +183,12 @@ class EvolutionLearner(Learner):
         spared = self._cfg.population.elitism and not self._cfg.mutations.mutate_elite
         self.members = [*members[:spared], *self.mutations.mutation(members[spared:])]
         self._note_meeting()
-        gc.collect()  # skrl's agents refer to themselves, so those of the last generation live on
+        gc.collect()  # skrl's agents refer to themselves, so the last generation's stay in memory
 
     def _evaluate(self, generation: int) -> None:
-        """Note the own members' mean returns, over the episodes of all processes that have them.
+        """Note this process's members' mean returns, over all processes that have them.
 
-        All begin in the same states, which are others in each generation.
+        All start in the same states, which differ between generations.
         """
         seed = (evaluation_seed(self._cfg.seed) + generation) % 2**31
         with self._context.progress.during("evaluate"):
@@ -196,7 +196,7 @@ class EvolutionLearner(Learner):
                 self.members[position].test(self._eval_env, self._together, seed)
 
     def _meet(self) -> None:
-        """Get to know the members of the other processes as they are now."""
+        """Exchange members with the other processes."""
         if not self._is_shared:
             return
         mine = {position: self.members[position].state() for position in self._own}
@@ -206,7 +206,7 @@ class EvolutionLearner(Learner):
                     self.members[position] = Member.of(self._nursery, state)
 
     def _note_meeting(self) -> None:
-        """Keep what all processes agree on, until they meet again."""
+        """Keep the common state of all processes until they meet again."""
         if self._is_shared:
             self._met = [_copied(member.state()) for member in self.members]
 
@@ -314,7 +314,7 @@ def _envs_of_each(num_envs: int, num_members: int) -> int:
 
 
 def _mean_losses(members: list[Member]) -> dict[str, float]:
-    """Return the members' mean losses by skrl's names, and forget them."""
+    """Return the members' mean losses by skrl's names, and clear them."""
     found: dict[str, list[float]] = {}
     for member in members:
         for tag, values in member.agent.tracking_data.items():

@@ -2,8 +2,8 @@
 
 Lowe et al., "Multi-Agent Actor-Critic for Mixed Cooperative-Competitive Environments" (2017), and
 Ackermann et al., "Reducing Overestimation Bias in Multi-Agent Domains Using Double Centralized
-Critics" (2019). Each agent's actor sees its own observation, and its critic what all observe and
-do. Rows are those of :mod:`envlab_populations.crew`.
+Critics" (2019). Each agent's actor sees its own observation, and its critic all observations and
+actions. Rows are those of :mod:`envlab_populations.crew`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Td3: Any = agent_class("td3", "torch", {})
 
 
 class JointPolicy(BoundedPolicy):
-    """An actor for each agent, which sees what that agent observes."""
+    """An actor for each agent, which sees that agent's observation."""
 
     net: nn.ModuleList
 
@@ -57,7 +57,7 @@ class JointPolicy(BoundedPolicy):
 
 
 class JointCritic(Critic):
-    """A critic for each agent, which sees what all observe and do."""
+    """A critic for each agent, which sees all observations and actions."""
 
     net: nn.ModuleList
 
@@ -70,7 +70,7 @@ class JointCritic(Critic):
         return nn.ModuleList(make_body((seen,), self.num_extra, 1) for _ in crew.observed)
 
     def compute(self, inputs: dict[str, Any], role: str = "") -> tuple[torch.Tensor, dict]:
-        """Return what the agents' critics say of the same actions, ``(batch, num_agents)``."""
+        """Return the agents' critics' values of the same actions, ``(batch, num_agents)``."""
         unit = (inputs["taken_actions"] - self.middle) * self.factor
         seen = inputs["observations"][:, self.count :]
         return torch.cat([net(seen, unit) for net in self.net], 1), {}
@@ -78,12 +78,12 @@ class JointCritic(Critic):
     def of_own(
         self, observations: torch.Tensor, own: torch.Tensor, taken: torch.Tensor
     ) -> torch.Tensor:
-        """Return what each critic says if its agent alone acts otherwise, ``(batch, num_agents)``.
+        """Return each critic's value if its agent alone acts differently, ``(batch, num_agents)``.
 
         Args:
-            observations: What is observed, ``(batch, dim)``.
-            own: What each agent does, ``(batch, num_actions)``; gradients go there alone.
-            taken: What the others do, ``(batch, num_actions)``.
+            observations: Observations, ``(batch, dim)``.
+            own: Each agent's own actions, ``(batch, num_actions)``; only they get gradients.
+            taken: The others' actions, ``(batch, num_actions)``.
         """
         own, taken = ((a - self.middle) * self.factor for a in (own, taken))
         seen = observations[:, self.count :]
@@ -97,10 +97,10 @@ class JointCritic(Critic):
 
 
 class Crew:
-    """What MADDPG and MATD3 learn by, over the parts of skrl's DDPG and TD3."""
+    """The updates of MADDPG and MATD3, over the parts of skrl's DDPG and TD3."""
 
     critics: tuple[str, ...]
-    """Attributes that judge, whose least value counts; the first teaches the policy."""
+    """Attributes of the critics; their smallest value counts, and the first trains the policy."""
     _update_counter = 0
 
     def update(self: Any, *, timestep: int, timesteps: int) -> None:
@@ -115,7 +115,7 @@ class Crew:
         Args:
             experiences: A batch from the memory, ``(batch, dim)`` each: observations, states,
                 actions, the agents' sum of rewards, following observations and states, and whether
-                it terminated. What each agent earned comes first in the following observations.
+                it terminated. Agents' rewards come first in the following observations.
         """
         obs, _, actions, _, following, _, terminated = experiences
         rewards = following[:, : len(self.observation_space.observed)]
@@ -142,7 +142,7 @@ class Crew:
 
     @torch.no_grad()
     def _following_values(self: Any, after: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return what each agent can expect of what follows, ``(batch, num_agents)``."""
+        """Return the value of the following state for each agent, ``(batch, num_agents)``."""
         actions = self.target_policy.act(after, role="target_policy")[0]
         noise = getattr(self, "_smooth_regularization_noise", None)
         if noise is not None:

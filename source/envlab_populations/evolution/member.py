@@ -1,4 +1,4 @@
-"""A member of a population: one of skrl's agents with its genes, and how children inherit."""
+"""A member of a population: a skrl agent with its genes, and how children inherit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from envlab_populations.evolution.replay import ReplayMemory
 
 @dataclass(frozen=True, kw_only=True)
 class Genes:
-    """What of a member mutations change, beside its weights: plain data that can be sent."""
+    """The parts that mutations change, in addition to weights: plain data that can be sent."""
 
     architecture: Architecture
     """Shape of its networks."""
@@ -42,7 +42,7 @@ class Genes:
 
 @dataclass(kw_only=True)
 class Nursery:
-    """What all members are made with."""
+    """Makes all members of a population."""
 
     cfg: EvolutionCfg
     """The configuration, resolved."""
@@ -53,7 +53,7 @@ class Nursery:
     memory: ReplayMemory | None
     """The replay memory that they share; None for algorithms that learn from rollouts."""
     context: DistributedContext
-    """Of the processes that train a member together: this one alone where each has its own."""
+    """Context of the processes that train a member together, or of this one alone."""
 
     def first_genes(self) -> Genes:
         """Return the genes that all members of a new population have."""
@@ -113,7 +113,7 @@ class Nursery:
         return agent_class(algorithm, "torch", pooled)
 
     def _memory(self, **settings: Any) -> Any:
-        """Return the replay memory of all, or a new one for a rollout of a member's own."""
+        """Return the shared replay memory, or a new one for a member's own rollout."""
         if self.memory is not None:
             return self.memory
         return QuickMemory(**settings | {"num_envs": self.num_envs})
@@ -121,25 +121,25 @@ class Nursery:
 
 @dataclass(kw_only=True)
 class Member:
-    """One of a population.
+    """A member of a population.
 
-    It acts and learns by ``agent``; what is said below of its state holds on every process.
+    It acts and learns by ``agent``; the state described below is the same on every process.
     """
 
     nursery: Nursery = field(repr=False)
     index: int
-    """Its name for life: children get new ones."""
+    """Its number, which never changes; children get new ones."""
     genes: Genes
     learner: TorchLearner = field(repr=False)
-    """skrl's agent with all that a checkpoint of it must hold."""
+    """skrl's agent, with the state that a checkpoint must hold."""
     parent: int | None = None
-    """Index of what it was copied from; None in the first generation."""
+    """Index of the member that it was copied from; None in the first generation."""
     mutation: str = "none"
-    """What told it from its parent at first."""
+    """The mutation that made it from its parent."""
     fitness: list[float] = field(default_factory=list)
-    """Mean returns of its evaluations, and of those that it inherited."""
+    """Mean returns of its evaluations, inherited ones included."""
     frames: int = 0
-    """Environment steps of all processes that it learned from, those of its ancestors included."""
+    """Environment steps of all processes that it learned from, including its ancestors'."""
 
     @classmethod
     def first(cls, nursery: Nursery, index: int) -> Member:
@@ -149,7 +149,7 @@ class Member:
 
     @classmethod
     def of(cls, nursery: Nursery, state: Mapping[str, Any]) -> Member:
-        """Return the member that :meth:`state` told of.
+        """Return the member that :meth:`state` described.
 
         Raises:
             CheckpointError: If it does not fit the configuration.
@@ -187,7 +187,7 @@ class Member:
         return models["policy" if "policy" in models else "q_network"]
 
     def best_actions(self) -> BestActions:
-        """Return its policy without noise, normalisation of observations included."""
+        """Return its policy without noise, including the normalisation of observations."""
         return BestActions(self.policy, "policy", (self.agent._observation_preprocessor, None))
 
     def prepare(self, accelerator: Any) -> None:
@@ -212,7 +212,7 @@ class Member:
         return self.fitness[-1]
 
     def told(self) -> dict[str, Any]:
-        """Return what is told of it, see :mod:`envlab.training.population.lineage`."""
+        """Return its report, see :mod:`envlab.training.population.lineage`."""
         return {
             "index": self.index,
             "parent": self.parent,
@@ -224,7 +224,7 @@ class Member:
         }
 
     def state(self) -> dict[str, Any]:
-        """Return all of it, by reference: weights, moments, genes and history."""
+        """Return its whole state, by reference: weights, moments, genes and history."""
         return {
             "index": self.index,
             "parent": self.parent,
@@ -238,16 +238,16 @@ class Member:
         }
 
     def clone(self, index: int) -> Member:
-        """Return a copy under another index, which shares no tensor with this one."""
+        """Return a copy under another index, which shares no tensor with this member."""
         return Member.of(self.nursery, self.state() | {"index": index, "parent": self.index})
 
     def become(self, genes: Genes, mutation: str, seed: int) -> None:
-        """Change genes, and keep of the weights and of the optimizers' moments what fits.
+        """Change genes, and keep those weights and moments of optimizers that fit.
 
         Args:
-            genes: What to become.
-            mutation: What is said of the change.
-            seed: Of weights that are new: the same on all processes.
+            genes: The new genes.
+            mutation: Description of the change.
+            seed: Seed of new weights, the same on all processes.
         """
         state, optimized = self.learner.model_state(), self._optimized()
         self.genes, self.mutation = genes, mutation
@@ -260,11 +260,11 @@ class Member:
         """Take over weights, moments and counters, as far as shapes allow.
 
         Args:
-            state: What a learner's ``model_state`` returned.
+            state: The result of a learner's ``model_state``.
             optimized: Names of the parameters of its optimizers, in their order.
 
         Raises:
-            CheckpointError: If it is of another kind.
+            CheckpointError: If it belongs to another kind of agent.
         """
         old, activation = state["modules"]["agent"], self.genes.architecture.activation
         try:
@@ -314,8 +314,8 @@ class Member:
     ) -> None:
         """Fill an optimizer's state. Its learning rate stays: it is this member's own.
 
-        ``Optimizer.load_state_dict`` would keep the parent's own tensors, which both would then
-        step, and its rate.
+        ``Optimizer.load_state_dict`` would keep the parent's own tensors, which both members would
+        then step, and its rate.
         """
         names = self._named_parameters()
         by_name = {old_names[position]: values for position, values in old.items()}
@@ -323,7 +323,7 @@ class Member:
         is_fused = bool(optimizer.param_groups[0].get("fused"))
         for parameter in (p for group in optimizer.param_groups for p in group["params"]):
             had = by_name.get(names[id(parameter)])
-            if had is None and steps:  # of a layer that is new: no moments, as many steps
+            if had is None and steps:  # a new layer's: no moments, as many steps
                 had = {
                     "step": max(steps),
                     "exp_avg": torch.zeros_like(parameter),

@@ -19,7 +19,7 @@ from envlab_populations.evolution.networks import EvolvableNetwork
 
 
 def seen_by(algorithm: str, env: Any) -> SkrlVectorEnv:
-    """Return environments as an algorithm's members see them.
+    """Return the environments in the form for an algorithm's members.
 
     Raises:
         ConfigurationError: If the algorithm does not fit them.
@@ -44,7 +44,7 @@ def check_actions(algorithm: str, space: spaces.Space[Any]) -> None:
     """Refuse an algorithm that does not fit the actions.
 
     Raises:
-        ConfigurationError: Naming one that does.
+        ConfigurationError: With one that does.
     """
     is_box, is_choice = isinstance(space, spaces.Box), isinstance(space, spaces.Discrete)
     fits = {"ppo": is_box or is_choice, "dqn": is_choice, "ddqn": is_choice}.get(algorithm, is_box)

@@ -1,4 +1,4 @@
-"""What tells children from their parents: one mutation each, drawn on rank 0 and sent as data."""
+"""Mutations of children: one each, drawn on rank 0 and sent as data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEEP_ACTIVATION = ("ppo", *NOISY)
 SHARE = 0.1
 """Share of a weight matrix's entries that noise changes."""
 SUPER_PROB, RESET_PROB = 0.05, 0.05
-"""Of those entries, how many get noise :data:`SUPER_SD` times their size, and are drawn anew."""
+"""Shares of those entries that get noise of :data:`SUPER_SD` times their size, and are redrawn."""
 SUPER_SD = 10.0
 LIMIT = 1e6
 """Largest absolute value of an entry that noise has changed."""
@@ -35,20 +35,20 @@ class Change:
     """A mutation as plain data."""
 
     text: str
-    """What is said of it."""
+    """Its description."""
     genes: Genes
-    """What the member becomes."""
+    """The member's new genes."""
     noise: tuple[int, ...] = ()
     """Positions of the weight matrices of its policy that get noise."""
     seed: int = 0
-    """Of new weights and noise."""
+    """Seed of new weights and noise."""
 
 
 class Mutations:
     """Draws a class of mutation for each child by relative probabilities, and applies it.
 
     Attributes:
-        rng: What it draws from; only rank 0's counts.
+        rng: Its random generator; only rank 0's counts.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Mutations:
         rand_seed: int | None = None,
         accelerator: Any = None,
     ) -> None:
-        """Take down the odds; see :class:`envlab_populations.evolution.cfg.MutationsCfg`.
+        """Store the odds; see :class:`envlab_populations.evolution.cfg.MutationsCfg`.
 
         Args:
             rl_hp_selection: Bounds by hyper-parameter.
             arch: Bounds of the architecture.
-            rand_seed: Of the draws.
+            rand_seed: Seed of the draws.
             accelerator: Accelerate's, or a context of envlab's; None: a lone process.
 
         Raises:
@@ -97,7 +97,7 @@ class Mutations:
 
     @classmethod
     def of(cls, cfg: EvolutionCfg, context: DistributedContext) -> Self:
-        """Return those of a configuration."""
+        """Return the mutations of a configuration."""
         values = {f.name: getattr(cfg.mutations, f.name) for f in dataclasses.fields(cfg.mutations)}
         del values["mutate_elite"]
         selection = {name: cfg.bounds(name) for name in values["rl_hp_selection"]}
@@ -135,7 +135,7 @@ class Mutations:
         return Change(text="none", genes=genes)
 
     def apply(self, member: Member, change: Change) -> None:
-        """Have a member undergo a mutation."""
+        """Apply a mutation to a member."""
         if change.genes != member.genes:
             member.become(change.genes, change.text, change.seed)
         member.mutation = change.text

@@ -1,8 +1,8 @@
-"""Networks that grow and shrink without forgetting: what a change of shape does to weights.
+"""Networks that grow and shrink without forgetting: the effect of a change of shape on weights.
 
-Parameters keep their names when layers come and go, so that those of two shapes are matched by
-name: what both have is copied, added units send nothing on at first, and an added layer begins as
-the identity. The optimizer's moments travel the same way.
+Parameters keep their names when layers are added or removed, so that those of two shapes are
+matched by name: common entries are copied, added units first send nothing to the next layer, and an
+added layer starts as the identity. The optimizer's moments are carried over in the same way.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _ACTIVATIONS = {"relu": nn.ReLU, "elu": nn.ELU, "gelu": nn.GELU, "tanh": nn.Tanh
 SHIFTS = {"relu": 0.0, "elu": 1.0, "gelu": 6.0}
 """``c`` such that ``act(h + c) = h + c`` for every output ``h`` of the same activation: exactly for
 ReLU (Chen et al. 2016, Net2Net) and ELU, which is at least -1; within 1e-6 for GELU. tanh has
-none."""
+no such ``c``."""
 
 
 def preserves_function(activation: str) -> bool:
-    """Return whether a layer that is added computes the identity at first: not with tanh."""
+    """Return whether an added layer starts as the identity: not with tanh."""
     return activation in SHIFTS
 
 
@@ -42,10 +42,10 @@ class EvolvableNetwork(nn.Module):
         """Draw weights as torch's layers do.
 
         Args:
-            shape: Of an observation; an image's is ``(height, width, channels)``.
+            shape: Shape of an observation; an image's is ``(height, width, channels)``.
             num_extra: Further inputs, such as the actions that a critic judges.
             num_outputs: Outputs.
-            architecture: The shape of what is between.
+            architecture: The shape of the hidden layers.
         """
         super().__init__()
         self._shape = tuple(shape)
@@ -81,7 +81,7 @@ class EvolvableNetwork(nn.Module):
             for convolution in self.convolutions:
                 values = self._activation(convolution(values))
             values = values.flatten(1)
-        if extra is not None:  # first, so that channels that are added come last
+        if extra is not None:  # first, so that added channels come last
             values = torch.cat((extra, values), 1)
         for layer in self.hidden:
             values = self._activation(layer(values))
@@ -95,15 +95,15 @@ def grafted(
     activation: str,
     num_extra: int = 0,
 ) -> dict[str, torch.Tensor]:
-    """Return parameters of a new shape that compute what those of the old one did, if they can.
+    """Return parameters of a new shape that compute the same as the old ones, where possible.
 
-    They do if layers were added, or made wider, or kernels larger; not if something was taken away.
+    It is where layers were added or widened, or kernels enlarged; not if anything was removed.
 
     Args:
-        old: Parameters of a network, by name; they may hold others beside the layers'.
+        old: Parameters of a network, by name; others than the layers' are allowed.
         new: Fresh parameters of the other shape.
-        activation: Of the new network.
-        num_extra: Inputs beside the observation, see :class:`EvolvableNetwork`.
+        activation: Activation of the new network.
+        num_extra: Inputs in addition to the observation, see :class:`EvolvableNetwork`.
     """
     shift = SHIFTS.get(activation, 0.0)
     result = {}
@@ -128,9 +128,9 @@ def moved(old: torch.Tensor, shape: torch.Size) -> torch.Tensor:
 
 
 def _laid_into(fresh: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
-    """Return fresh values with the old ones over them: from the first on, kernels centred.
+    """Return fresh values overwritten by the old ones from the first on; kernels are centred.
 
-    Old rows get zeros in added columns, so that added units send them nothing.
+    Old rows get zeros in added columns, so that added units have no effect on them.
     """
     old = old.to(fresh.device)
     if fresh.shape == old.shape:

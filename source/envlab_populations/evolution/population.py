@@ -1,4 +1,4 @@
-"""A population without envlab's training loop: for a loop of one's own, as in a tutorial."""
+"""A population without envlab's training loop: for your own loop, as in a tutorial."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def make_population(
 ) -> list[Member]:
     """Return members that act one after another in all of the environments.
 
-    Their gradients are this process's own: see :meth:`Member.prepare`. Seed torch alike on all
-    processes before, so that they have the same weights.
+    Their gradients are this process's own: see :meth:`Member.prepare`. Seed torch equally on all
+    processes before the call, so that they have the same weights.
 
     Args:
         algorithm: ``dqn``, ``ddqn``, ``ddpg``, ``td3`` or ``sac``.
         env: The environments.
-        memory: What they write into and learn from.
-        population_size: Members.
+        memory: The memory that they write into and learn from.
+        population_size: Number of members.
         network: Changes to :class:`envlab_populations.evolution.architecture.NetworkCfg`.
         settings: Changes to skrl's settings of the algorithm.
         rl_hp_selection: Bounds by hyper-parameter that evolves.

@@ -1,4 +1,4 @@
-"""A replay memory for a population: every member writes into it, and learns from what all saw."""
+"""A replay memory for a population: every member writes into it, and learns from all steps."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from envlab.skrl.torch.memory import QuickMemory
 class ReplayMemory(QuickMemory):
     """A memory that all members write into.
 
-    Where it is gathered, each rank's memory holds the steps of all ranks, by one exchange a step;
-    otherwise each rank's holds its own, and gradients alone tell of the others'.
+    A gathered memory holds the steps of all ranks, by one exchange a step; otherwise each rank's
+    memory holds its own, and the ranks exchange gradients alone.
     """
 
     def __init__(
@@ -25,9 +25,9 @@ class ReplayMemory(QuickMemory):
         """Make an empty memory.
 
         Args:
-            size: How many transitions to keep, at least; full rows of environments are kept.
-            num_envs: Environments of a member on this rank, which write at once.
-            device: Where to keep them.
+            size: Least number of transitions to keep; full rows of environments are kept.
+            num_envs: Environments of a member on this rank, which write together.
+            device: Device of the memory.
             context: The process's context, to gather from all ranks; None: only this rank's.
         """
         self._context = context if context is not None and context.is_distributed else None
@@ -64,7 +64,7 @@ class ReplayDataset(IterableDataset):
         Args:
             memory: The memory.
             batch_size: Transitions in a batch.
-            names: What of each, in the order in which a batch has it.
+            names: Parts of each transition, in the order of a batch.
         """
         self.batch_size = batch_size
         self._memory, self._names = memory, names
@@ -77,13 +77,13 @@ class ReplayDataset(IterableDataset):
 class Sampler:
     """Draws batches of changing sizes by a ``DataLoader``: on each process from its own memory.
 
-    Accelerate's ``prepare`` would put a ``DataLoaderDispatcher`` in the loader's place, through
-    which all processes get batches that rank 0 drew from its own memory (measured with 1.15): what
-    the others saw would never be learned from. So the loader is not prepared.
+    Accelerate's ``prepare`` would replace the loader by a ``DataLoaderDispatcher``, through which
+    all processes get batches that rank 0 drew from its own memory (measured with 1.15): the others'
+    steps would never be learned from. So the loader is not prepared.
     """
 
     def __init__(self, dataset: ReplayDataset, dataloader: DataLoader) -> None:
-        """Begin to draw; the loader must have ``batch_size=None`` and no workers."""
+        """Start to draw; the loader must have ``batch_size=None`` and no workers."""
         self._dataset, self._batches = dataset, iter(dataloader)
 
     def sample(self, batch_size: int) -> Any:

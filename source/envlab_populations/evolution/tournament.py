@@ -1,4 +1,4 @@
-"""Who has children: the fittest of a few drawn at random, for each place of a generation."""
+"""The choice of parents: the fittest of a few drawn at random, for each place of a generation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TournamentSelection:
     """Draws parents with replacement, as AgileRL does; rank 0 draws for all.
 
     Attributes:
-        rng: What it draws from; only rank 0's counts.
+        rng: Its random generator; only rank 0's counts.
     """
 
     def __init__(
@@ -29,18 +29,18 @@ class TournamentSelection:
         rand_seed: int | None = None,
         accelerator: Any = None,
     ) -> None:
-        """Take down the rules.
+        """Store the rules.
 
         Args:
             tournament_size: Members drawn for each place.
-            elitism: Whether the fittest goes on unchanged, under its own index.
+            elitism: Whether the fittest is kept unchanged, under its own index.
             population_size: Members of a generation.
             evo_step: Evaluations whose mean is a member's fitness.
-            rand_seed: Of the draws.
+            rand_seed: Seed of the draws.
             accelerator: Accelerate's, or a context of envlab's; None: a lone process.
 
         Raises:
-            ConfigurationError: If more are to be drawn than there are.
+            ConfigurationError: If more members are drawn than exist.
         """
         if not 1 <= tournament_size <= population_size:
             raise ConfigurationError(

@@ -55,7 +55,7 @@ from envlab_populations.hogwild.value_clip import clipped_losses, with_old_value
 CONTINUOUS = ("sac", "td3", "ddpg", CROSSQ)
 NORMALISER = "reward_normaliser"
 TRACKED_UPDATES = 8
-"""One in so many updates of an off-policy agent tells its losses."""
+"""An off-policy agent records the losses of one in this many updates."""
 
 
 def make_session_agent(
@@ -145,7 +145,7 @@ def _memory_class(cfg: HogwildCfg, env: Any) -> Any:
 def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> Any:
     """Return skrl's class of an algorithm, which learns every ``update_interval`` steps.
 
-    All that ``update`` calls by the name ``F`` is the loss of values.
+    ``update`` uses the name ``F`` for the loss of values alone.
     """
     advantages: Any = functools.partial(pooled_advantages, context=context)
     if cfg.num_step_returns:
@@ -196,7 +196,7 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> An
 
 
 def _losses(cfg: HogwildCfg, memories: list[Any], stock: Any) -> Any:
-    """Return torch's functions with the loss asked for, which tells a memory of errors."""
+    """Return torch's functions with the wanted loss, which reports errors to a memory."""
     loss = stock.smooth_l1_loss if cfg.loss == "huber" else stock.mse_loss
 
     seen: list[torch.Tensor] = []
@@ -204,7 +204,7 @@ def _losses(cfg: HogwildCfg, memories: list[Any], stock: Any) -> Any:
 
     def telling(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         seen.append(values.detach())
-        if len(seen) == num_critics:  # SLM-Lab's error of two critics is that of the smaller value
+        if len(seen) == num_critics:  # for two critics SLM-Lab takes the error of the smaller value
             for memory in memories:
                 memory.learn(targets - functools.reduce(torch.minimum, seen))
             seen.clear()

@@ -1,6 +1,6 @@
 """Networks as SLM-Lab's ``TorchArcNet`` describes them: torch's layers by name, one after another.
 
-A spec may come from a stranger, so that names are looked up in a list, and nowhere else.
+A spec may be untrusted, so names are looked up in a fixed list alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NORM_DEFAULTS = {
     "LazyBatchRenorm1d": {"momentum": 0.01, "eps": 1e-5, "warmup_steps": 10_000},
     "LazyBatchNorm1d": {"momentum": 0.1, "eps": 1e-5},
 }
-"""SLM-Lab's and torch's."""
+"""Defaults of SLM-Lab and torch."""
 _CONVOLUTION = {"out_channels": None, "kernel_size": None, "stride": 1, "padding": 0, "dilation": 1}
 """Arguments of torch's convolution that are read, with its defaults."""
 
@@ -40,7 +40,7 @@ def read_arc(net: Part, key: str = "arc") -> tuple[list[int | list[int] | str], 
     all else is flat before.
 
     Raises:
-        ConfigurationError: Naming what of it is not made here.
+        ConfigurationError: Naming the part that is not supported here.
     """
     net.refuse("arc_file", "architectures are read from the spec itself: write it as arc")
     arc = net.part(key)
@@ -89,7 +89,7 @@ def _chain(net: Part, graph: Mapping[str, Any]) -> list[Any]:
 def _add(
     body: list[int | list[int] | str], norms: dict[str, Any], net: Part, path: str, layer: Any
 ) -> None:
-    """Add a layer, which is its name, or that and its arguments."""
+    """Add a layer, given as its name, or as its name and arguments."""
     given = layer if isinstance(layer, dict) else {layer: None} if isinstance(layer, str) else {}
     if len(given) != 1:
         raise net.refusal(path, layer, "each layer must be a name, or a name and its arguments")

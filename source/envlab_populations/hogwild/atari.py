@@ -1,6 +1,6 @@
-"""Atari's games as SLM-Lab prepares them: four small grey frames at once, by Gymnasium's wrappers.
+"""Atari's games as SLM-Lab prepares them: stacks of four small frames, by Gymnasium's wrappers.
 
-Importing this registers ``SLM-Lab/<game>-v5`` for each ``ALE/<game>-v5`` of ale-py, which has to be
+Importing this registers ``SLM-Lab/<game>-v5`` for each ``ALE/<game>-v5`` of ale-py, which must be
 installed. SLM-Lab 4.3 and 5 leave this to ale-py's ``AtariVectorEnv``, whose defaults stand here.
 """
 
@@ -15,16 +15,16 @@ from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 from envlab.errors import ConfigurationError
 
 GAMES = "ALE/"
-"""What names of games begin with."""
+"""Prefix of games' names."""
 STACK = 4
-"""Frames that are observed at once."""
+"""Frames in an observation."""
 FRAME_SKIP = 4
-"""Frames that an action is repeated for."""
+"""Frames for which an action is repeated."""
 _OLD_NAME = re.compile(r"([A-Z]\w*?)(?:-ram)?(?:NoFrameskip|Deterministic)-v[04]")
 
 
 def modern_name(name: str) -> str | None:
-    """Return the name since ale-py 0.7 of what Gym called ``PongNoFrameskip-v4``; else None.
+    """Return the name since ale-py 0.7 of a game such as Gym's ``PongNoFrameskip-v4``; else None.
 
     ``Pong-v0`` and ``Pong-v4`` are such names too, where ale-py is installed and knows the game.
     """
@@ -47,7 +47,7 @@ def has_ale() -> bool:
 
 
 def task_of(name: str) -> str:
-    """Return the task's id of a game.
+    """Return the task's id for a game.
 
     Raises:
         ConfigurationError: If ale-py is not installed, or has no such game.
@@ -72,7 +72,7 @@ def make_game(
     Args:
         game: Its id, ``ALE/<game>-v5``.
         life_loss_info: Whether an episode is a life; the game continues with the next one.
-        repeat_action_probability: Of the last action in place of the chosen one, in each frame.
+        repeat_action_probability: Probability, in each frame, that the last action is repeated.
         noop_max: Most frames without an action after a reset.
         render_mode: None or ``rgb_array``.
     """
@@ -89,7 +89,7 @@ def make_game(
 
 
 class FireOnReset(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Begins games that wait for the fire button by pressing it (Mnih et al. 2015)."""
+    """Presses the fire button in games that wait for it (Mnih et al. 2015)."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         """Look for the button."""
@@ -110,11 +110,11 @@ class EndOfLife(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Ends an episode with each life; only the last one's end starts a new game.
 
     Gymnasium's ``terminal_on_life_loss`` starts a new game at each, so that a policy would see
-    first lives alone.
+    only first lives.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        """Begin with no game under way."""
+        """Start without a running game."""
         super().__init__(env)
         self._lives, self._observation, self._is_over = 0, None, True
 

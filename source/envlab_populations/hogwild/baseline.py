@@ -1,4 +1,4 @@
-"""What a random policy returns, by which strengths are counted: measured once per task and kept."""
+"""The return of a random policy, which strengths are relative to: measured once per task."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def random_baseline(task: str, env: Any, path: Path = BASELINES) -> float:
     Args:
         task: Id of the task.
         env: Its environments, which are reset.
-        path: Where means are kept, by task.
+        path: The file of means by task.
     """
     known: dict[str, float] = {}
     with contextlib.suppress(OSError, ValueError):

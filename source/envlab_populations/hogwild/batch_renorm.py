@@ -6,13 +6,13 @@ import torch
 from torch import nn
 
 R_MAX, D_MAX = 3.0, 5.0
-"""How far a batch's scale and shift may be corrected in the end (the paper, section 4)."""
+"""Final limits of the correction of a batch's scale and shift (the paper, section 4)."""
 
 
 class BatchRenorm(nn.Module):
-    """Normalises by a batch's statistics, corrected towards the running ones that play goes by.
+    """Normalises by a batch's statistics, corrected towards the running ones, which play uses.
 
-    The correction is none at first, when it is batch normalisation, and grows with the steps.
+    There is no correction at first, as in batch normalisation; it grows with the steps.
     """
 
     running_mean: torch.Tensor
@@ -20,13 +20,13 @@ class BatchRenorm(nn.Module):
     step: torch.Tensor
 
     def __init__(self, size: int, eps: float, momentum: float, warmup: int) -> None:
-        """Make it.
+        """Make the layer.
 
         Args:
             size: Features.
-            eps: What is added to variances.
-            momentum: How much a batch counts in the running statistics.
-            warmup: Batches until the correction is as large as it may be.
+            eps: Number added to variances.
+            momentum: Weight of a batch in the running statistics.
+            warmup: Batches until the correction reaches its limits.
         """
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.ones(size)), nn.Parameter(torch.zeros(size))

@@ -1,4 +1,4 @@
-"""Agent configuration of a session (``agent.*``): what a spec says, in skrl's terms."""
+"""Agent configuration of a session (``agent.*``): a spec in skrl's terms."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 RANDOM, REINFORCE, SARSA = "random", "reinforce", "sarsa"
 CROSSQ = "crossq"
 OWN = {RANDOM: "a2c", REINFORCE: "a2c", SARSA: "dqn", CROSSQ: "sac"}
-"""Algorithms that skrl lacks, and its agent that each is made of."""
+"""Algorithms that skrl lacks, and the skrl agent that each builds on."""
 DISCRETE_SAC, DISCRETE_CROSSQ = "discrete_sac", "discrete_crossq"
 DISCRETE = {"sac": DISCRETE_SAC, CROSSQ: DISCRETE_CROSSQ}
-"""What algorithms are where actions are discrete; made of skrl's DQN."""
+"""Counterparts for discrete actions, which build on skrl's DQN."""
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
 WITH_CRITIC_LAYERS = ("sac", CROSSQ, "a2c", "ppo")
-"""Algorithms whose critics can have layers of their own: the policy's are made before theirs."""
+"""Algorithms whose critics can have layers of their own: the policy's layers are made first."""
 LAYER_NORM, BATCH_NORM, BATCH_RENORM = "layer_norm", "batch_norm", "batch_renorm"
 NORMS = (LAYER_NORM, BATCH_NORM, BATCH_RENORM)
 OPTIMIZERS = {
     **dict.fromkeys(("adam", "adamw", "radam"), ("betas", "eps", "weight_decay")),
     "rmsprop": ("alpha", "eps", "weight_decay"),
 }
-"""torch's optimizers whose state sessions can share, and the settings that they take here."""
+"""torch's optimizers whose state sessions can share, and their settings that are supported here."""
 Distributed = Literal["false", "shared", "synced"]
 """``meta.distributed``."""
 
@@ -44,51 +44,51 @@ class NetCfg:
     hidden_layers: list[PositiveInt] = field(default_factory=lambda: [256, 256])
     """Sizes of the hidden layers."""
     activation: Literal[ACTIVATIONS] = "relu"  # type: ignore[valid-type]
-    """Function after each of them."""
+    """Activation after each of them."""
     layers: list[PositiveInt | list[int] | Literal[(*ACTIVATIONS, *NORMS)]] = field(  # type: ignore[valid-type]
         default_factory=list
     )
-    """What stands in place of the two above: a number is the size of a linear layer, and a name is
+    """Replaces the two settings above: a number is the size of a linear layer, and a name is
     an activation or ``layer_norm``, as in ``[64, "layer_norm", "tanh"]``, or for CrossQ
     ``batch_norm`` or ``batch_renorm``. Of images, a list is a convolution: output channels, kernel,
     stride, padding, dilation, as in ``[32, 8, 4, 0, 1]``."""
     critic_layers: list[PositiveInt | list[int] | Literal[(*ACTIVATIONS, *NORMS)]] = field(  # type: ignore[valid-type]
         default_factory=list
     )
-    """The same of the critics of SAC, CrossQ, A2C and PPO; empty: they have the policy's."""
+    """The same for the critics of SAC, CrossQ, A2C and PPO; empty: the policy's."""
     norm_momentum: UnitInterval = 0.01
-    """How much a batch counts in the running statistics of batch norms."""
+    """Weight of a batch in the running statistics of batch norms."""
     norm_eps: NonNegativeFloat = 1e-3
-    """What is added to variances."""
+    """Number added to variances."""
     norm_warmup: PositiveInt = 100_000
-    """Gradient steps until batch renormalisation corrects as much as it may."""
+    """Gradient steps until batch renormalisation reaches its full correction."""
     pixel_scale: NonNegativeFloat = 1.0
-    """What images, whose values are from 0 to 1, are multiplied by."""
+    """Factor of images, whose values are from 0 to 1."""
     shared: bool = False
     """Whether policy and value share all layers but the last, for A2C and PPO."""
     dueling: bool = False
-    """Whether values of actions are one of the state plus what each action has over their mean, for
-    DQN (Wang et al. 2016, equation 9)."""
+    """Whether an action's value is the state's plus the action's advantage over the mean, for DQN
+    (Wang et al. 2016, equation 9)."""
     policy_gain: NonNegativeFloat = 0.0
     """Gain of the orthogonal weights of a shared policy's last layer; 0: as ``init`` has it."""
     value_gain: NonNegativeFloat = 0.0
-    """The same of a shared value's."""
+    """The same for a shared value."""
     recurrent: Literal["", "gru", "lstm", "rnn"] = ""
     """Cells after the layers, which see the features of one observation ``sequence_length`` times;
     SLM-Lab's recurrent networks have no other memory."""
     recurrent_size: PositiveInt = 64
     """Features of these cells."""
     recurrent_layers: PositiveInt = 1
-    """Layers of them."""
+    """Their layers."""
     sequence_length: PositiveInt = 4
     init: Literal["default", "orthogonal", "xavier_uniform", "kaiming_uniform"] = "default"
-    """How weights begin; ``default`` is torch's own."""
+    """Initialisation of weights; ``default`` is torch's own."""
     initial_log_std: float = 0.0
-    """Logarithm of the standard deviation that an on-policy Gaussian begins with."""
+    """Logarithm of the standard deviation with which an on-policy Gaussian starts."""
 
     @property
     def body(self) -> list[int | list[int] | str]:
-        """All layers but the last."""
+        """All layers except the last."""
         return self.layers or [
             one for size in self.hidden_layers for one in (size, self.activation)
         ]
@@ -96,10 +96,10 @@ class NetCfg:
 
 @dataclass(kw_only=True)
 class ImitationCfg:
-    """Self-imitation beside A2C or PPO (``agent.imitation.*``)."""
+    """Self-imitation in addition to A2C or PPO (``agent.imitation.*``)."""
 
     num_batches: NonNegativeInt = 0
-    """Batches of earlier episodes that are learned from after each update; 0: none."""
+    """Batches of earlier episodes to learn from after each update; 0: none."""
     steps_per_batch: PositiveInt = 1
     """Gradient steps on each of them."""
     batch_size: PositiveInt = 32
@@ -124,12 +124,12 @@ class ReplayCfg:
     """Power of the errors by which batches of DQN and SAC are drawn (prioritised replay); 0: all
     alike."""
     epsilon: NonNegativeFloat = 1e-4
-    """What is added to errors, so that none is never drawn."""
+    """Number added to errors, so that every transition can be drawn."""
 
 
 @dataclass(kw_only=True)
 class HogwildCfg(BasicAgentCfg):
-    """What a session trains; the same for all sessions of a trial but for the seed."""
+    """The agent of a session; the same for all sessions of a trial, except the seed."""
 
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("settings.learning_rate",)
     BATCH_SIZES: ClassVar[tuple[str, ...]] = ("settings.batch_size",)
@@ -142,11 +142,11 @@ class HogwildCfg(BasicAgentCfg):
     algorithm: Literal[(*ALGORITHMS, *OWN)] = "sac"  # type: ignore[valid-type]
     """skrl's algorithm; ``random`` takes random actions and learns nothing."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Its settings under skrl's names, as far as they are not skrl's defaults."""
+    """Its settings under skrl's names, where they differ from skrl's defaults."""
     schedules: dict[str, str] = field(default_factory=dict)
     """Settings that change: formulas in ``timestep`` and ``timesteps`` by setting."""
     precision: Precision = "float32"
-    """What hidden layers are computed in; ``auto``: bfloat16 where the processor has it."""
+    """Number format of hidden layers; ``auto``: bfloat16 where the processor has it."""
     net: NetCfg = field(default_factory=NetCfg)
     """Networks."""
     imitation: ImitationCfg = field(default_factory=ImitationCfg)
@@ -155,7 +155,7 @@ class HogwildCfg(BasicAgentCfg):
     """Episodes that A2C, PPO and REINFORCE learn from at a time; 0: they learn from rollouts of
     ``num_steps_per_env``."""
     num_step_returns: NonNegativeInt = 0
-    """Steps of rewards before values, of A2C's returns; 0: by ``gae_lambda``."""
+    """Steps of A2C's n-step returns; 0: by ``gae_lambda``."""
     replay: ReplayCfg = field(default_factory=ReplayCfg)
     """Replay memory, of off-policy algorithms."""
     update_interval: PositiveInt = 1
@@ -163,18 +163,18 @@ class HogwildCfg(BasicAgentCfg):
     clip_value_loss: bool = False
     """Whether PPO's values move by at most ``ratio_clip`` in an update, as its policy does."""
     policy_delay: PositiveInt = 1
-    """Gradient steps of the critics for each of the policy, of CrossQ."""
+    """CrossQ's gradient steps of the critics for each one of the policy."""
     log_alpha_max: float = 2.0
-    """Largest logarithm of the temperature, of CrossQ; the least is -5."""
+    """Largest logarithm of CrossQ's temperature; the smallest is -5."""
     action_policy: Literal["epsilon_greedy", "boltzmann"] = "epsilon_greedy"
     """How DQN and SARSA explore; for ``boltzmann``, ``exploration_scheduler`` is the temperature by
     which values are divided to be logarithms of probabilities."""
     optimizer: Literal[tuple(OPTIMIZERS)] = "adam"  # type: ignore[valid-type]
     """torch's optimizer of all networks."""
     optimizer_settings: dict[str, Any] = field(default_factory=dict)
-    """Its settings beside the learning rate, as ``{eps: 1e-5}``."""
+    """Its settings in addition to the learning rate, as in ``{eps: 1e-5}``."""
     value_loss_scale: NonNegativeFloat = 1.0
-    """What the loss of values is multiplied by, for A2C, whose settings have none."""
+    """Factor of the loss of values, for A2C, whose settings have none."""
     critic_learning_rate: NonNegativeFloat = 0.0
     """Learning rate of the value network of A2C and PPO; 0: the policy's."""
     loss: Literal["mse", "huber"] = "mse"
@@ -186,7 +186,7 @@ class HogwildCfg(BasicAgentCfg):
     clip_grad_norm: NonNegativeFloat = 0.0
     """Largest norm of gradients, for DQN, whose settings have none; 0: any."""
     learning_rate_factor: str = "1"
-    """What learning rates are multiplied by, as a formula in ``timestep`` and ``timesteps``."""
+    """Factor of learning rates, as a formula in ``timestep`` and ``timesteps``."""
     distributed: Distributed = "false"
     """Whether sessions are independent, share their parameters, or synchronise their own."""
     num_sessions: PositiveInt = 1
@@ -195,7 +195,7 @@ class HogwildCfg(BasicAgentCfg):
     max_iterations: PositiveInt = 1000
     """Iterations of each session, those before a resume included."""
     save_interval: PositiveInt = 1_000_000
-    """Iterations between two checkpoints; they hold the replay memory, so time rules instead."""
+    """Iterations between two checkpoints; they hold the replay memory, so time decides instead."""
     keep_checkpoints: Annotated[int, Range(at_least=0)] = 1
 
     @property
@@ -205,7 +205,7 @@ class HogwildCfg(BasicAgentCfg):
 
     @property
     def skrl_algorithm(self) -> str:
-        """What of skrl is made."""
+        """The skrl algorithm to build on."""
         return {**OWN, **dict.fromkeys(DISCRETE.values(), "dqn")}.get(
             self.algorithm, self.algorithm
         )
@@ -219,7 +219,7 @@ class HogwildCfg(BasicAgentCfg):
         """Return this configuration.
 
         Raises:
-            ConfigurationError: If a setting is none of the algorithm's, or contradicts another.
+            ConfigurationError: If a setting is not the algorithm's, or contradicts another.
         """
         known = SkrlCfg.of(self.skrl_algorithm).agent
         for path, names in (("settings", self.settings), ("schedules", self.schedules)):
@@ -291,7 +291,7 @@ class HogwildCfg(BasicAgentCfg):
         return self
 
     def _check_crossq(self) -> None:
-        """Refuse what only CrossQ has, and sessions that would share its statistics by halves."""
+        """Refuse settings of CrossQ alone, and sessions that would share half of its statistics."""
         if self.algorithm == CROSSQ:
             if self.distributed != "false":
                 raise ConfigurationError(
@@ -320,14 +320,14 @@ class HogwildCfg(BasicAgentCfg):
         """
         cfg = SkrlCfg.of(self.skrl_algorithm)
         settings = self.settings
-        if self.algorithm in DISCRETE.values():  # the rest of SAC's are for its own class
+        if self.algorithm in DISCRETE.values():  # SAC's other settings are for its own class
             settings = {name: value for name, value in settings.items() if name in cfg.agent}
             settings.pop("learning_rate", None)
         cfg.agent |= settings
         cfg.num_steps_per_env = self.num_steps_per_env
         if self.skrl_algorithm in OFF_POLICY:
             steps = max(1, self.replay.size // num_envs)
-            if self.algorithm == SARSA:  # a rollout, in its order
+            if self.algorithm == SARSA:  # a rollout, in order
                 steps = self.num_steps_per_env
             cfg.memory = {"class": "RandomMemory", "memory_size": steps, "replacement": True}
         else:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(f"envlab.{__name__}")
 
 MODES = ("dev", "train", "search")
-"""And ``train@DIRECTORY``, ``train@latest``, those of ``search``, and ``enjoy@DIRECTORY``."""
+"""Modes, next to ``train@DIRECTORY``, ``train@latest``, ``search@...``, and ``enjoy@DIRECTORY``."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -59,7 +59,7 @@ def _parser() -> ArgumentParser:
         "mode",
         metavar="MODE",
         help="dev, train, search; train@DIRECTORY, train@latest, search@DIRECTORY, search@latest "
-        "(go on); enjoy@DIRECTORY",
+        "(resume); enjoy@DIRECTORY",
     )
     run.add_argument(
         *("-s", "--set"),
@@ -73,14 +73,14 @@ def _parser() -> ArgumentParser:
         "--environments",
         type=Path,
         metavar="FILE",
-        help="YAML file of OLD: NEW, what takes the place of environments that are gone",
+        help="YAML file of OLD: NEW, replacements of removed environments",
     )
     run.add_argument("--device", metavar="DEVICE", help="cpu (default) or cuda")
     run.add_argument(
         "--on_session_failure",
         choices=("stop", "continue"),
         default="stop",
-        help="what the others do where a session dies or hangs (default: stop)",
+        help="what the others do if a session dies or hangs (default: stop)",
     )
     run.add_argument(
         "--timeout_s",
@@ -143,7 +143,7 @@ def _train(spec: Spec, flags: argparse.Namespace, *, dev: bool, resumes: Path | 
 
 
 def _print_trial(flags: argparse.Namespace, directory: Path) -> str:
-    """Print where a trial is and the command that plays it; return the place."""
+    """Print a trial's directory and the command that plays it; return the directory."""
     place = os.path.relpath(directory)
     print(f"Trial: {place}")
     print(f"Play it: {_words(flags, f'enjoy@{place}')}")
@@ -155,7 +155,7 @@ def _words(flags: argparse.Namespace, mode: str) -> str:
 
 
 def _search(flags: argparse.Namespace, place: str) -> int:
-    """Run an experiment, or go on with one."""
+    """Run or resume an experiment."""
     spec = load_spec(Path(flags.spec), flags.name, flags.settings)
     if not spec.search:
         raise ConfigurationError(
@@ -191,7 +191,7 @@ def _search(flags: argparse.Namespace, place: str) -> int:
             experiment.run()
     except Interrupted as interrupted:
         place = os.path.relpath(directory)
-        logger.warning("Interrupted: %s. Go on by the mode search@%s.", interrupted, place)
+        logger.warning("Interrupted: %s. Resume by the mode search@%s.", interrupted, place)
         return interrupted.exit_code
     print_results(write_results(experiment), experiment, flags.spec)
     return 0
@@ -209,7 +209,7 @@ def _options(flags: argparse.Namespace) -> Options:
 
 
 def _saved_spec(directory: Path, flags: argparse.Namespace) -> Spec:
-    """Return the spec that a trial was run with, with what the command line sets."""
+    """Return the spec that a trial was run with, with the command line's settings."""
     path = directory / "params" / "spec.yaml"
     (name, values), *_ = read_specs(path).items()
     return make_spec(name, values, flags.settings, origin=str(path))
@@ -219,7 +219,7 @@ def _directory(flags: argparse.Namespace, place: str) -> Path:
     """Return the directory of a trial, or the newest one of the spec.
 
     Raises:
-        EnvlabError: If it is none, or has no model.
+        EnvlabError: If it is not a trial, or has no model.
     """
     if place == "latest":
         from envlab.run.find import find_run

@@ -1,8 +1,8 @@
 """CrossQ: Bhatt et al., "CrossQ: Batch Normalization in Deep Reinforcement Learning", ICLR 2024.
 
-SAC without target networks: a critic judges what was done and what follows in one batch, so that
-its batch norms see both, and the second half of its values, without gradients, makes the targets of
-the first. The policy is judged by the running statistics, and learns every ``policy_delay`` steps.
+SAC without target networks: a critic judges actions and next actions in one batch, so that its
+batch norms see both. The second half of its values, without gradients, makes the targets of the
+first. The policy is judged by the running statistics, and learns every ``policy_delay`` steps.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from envlab_populations.hogwild.discrete_sac import LEAST_LOG_TEMPERATURE, discr
 def judged_together(
     critics: list[Any], now: dict[str, torch.Tensor], then: dict[str, torch.Tensor]
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Return each critic's values of now, and those of then without gradients.
+    """Return each critic's current values, and the next ones without gradients.
 
     Args:
         critics: The critics, whose statistics learn from both.
-        now: What they are given of the transitions.
-        then: The same of what follows.
+        now: Inputs of the transitions.
+        then: Inputs of the next states.
     """
     joint = {name: torch.cat((now[name], then[name])) for name in now}
     current, following = [], []

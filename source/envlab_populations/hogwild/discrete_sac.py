@@ -1,6 +1,6 @@
 """SAC of discrete actions: Christodoulou, "Soft Actor-Critic for Discrete Action Settings", 2019.
 
-As in SLM-Lab 5, the mean of two critics stands where the paper has the smaller one (Zhou et al.,
+As in SLM-Lab 5, the mean of two critics replaces the paper's smaller one (Zhou et al.,
 "Revisiting Discrete Soft Actor-Critic", 2022, which finds the smaller one too low).
 """
 
@@ -18,14 +18,14 @@ from torch.nn.utils import clip_grad_norm_
 from envlab_populations.hogwild.cfg import HogwildCfg
 
 TARGET_SHARE = 0.6
-"""Of the largest entropy, what the temperature aims at; SLM-Lab's."""
+"""Share of the largest entropy that the temperature aims at; SLM-Lab's."""
 LEAST_LOG_TEMPERATURE = -5.0
-"""Of the temperature; SLM-Lab's."""
+"""Smallest logarithm of the temperature; SLM-Lab's."""
 CRITICS = ("critic_1", "critic_2")
 
 
 def discrete_sac_class(stock: Any, cfg: HogwildCfg) -> Any:
-    """Return an agent's class from skrl's DQN, whose memory it has."""
+    """Return an agent's class from skrl's DQN, with that agent's memory."""
     loss_of = functional.smooth_l1_loss if cfg.loss == "huber" else functional.mse_loss
     clip = float(cfg.settings.get("grad_norm_clip", 0.0))
     rates = cfg.settings.get("learning_rate", 1e-3)
@@ -96,7 +96,7 @@ def discrete_sac_class(stock: Any, cfg: HogwildCfg) -> Any:
         def _learn_values(
             self, inputs: dict[str, Any], actions: torch.Tensor, targets: torch.Tensor
         ) -> torch.Tensor:
-            """Step the critics, and return the mean of what they gave, ``(batch, num_actions)``."""
+            """Step the critics, and return the mean of their values, ``(batch, num_actions)``."""
             found = [critic.act(inputs, role="critic")[0] for critic in self.critics]
             return self._step_values(found, actions, targets)
 

@@ -1,4 +1,4 @@
-"""The environments that specs name, of which some are gone: others take their place, and say so."""
+"""Environments of specs; removed ones are replaced by others, with a warning."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _VERSION = re.compile(r"(.+)-v(\d+)")
 
 
 def read_heirs(path: Path | None = None) -> dict[str, str]:
-    """Return environments by the names of those that they replace, a user's own lines included.
+    """Return environments by the names of those that they replace, including a user's own.
 
     Args:
-        path: The user's YAML file of ``OLD: NEW``; None: there is none.
+        path: The user's YAML file of ``OLD: NEW``; None: no file.
 
     Raises:
         ConfigurationError: If the file cannot be read, or holds anything else.
@@ -44,11 +44,11 @@ def read_heirs(path: Path | None = None) -> dict[str, str]:
 
 
 def with_heir(spec: Spec, heirs: Mapping[str, str]) -> Spec:
-    """Return a spec of the environment that takes the place of its own, if that is gone.
+    """Return a spec with its environment replaced, if that is gone.
 
     Args:
         spec: The spec, whose ``env.name`` is a task of envlab's or an environment of Gymnasium's.
-        heirs: What :func:`read_heirs` returns.
+        heirs: The result of :func:`read_heirs`.
     """
     name = spec.env.get("name")
     heir = None
@@ -61,7 +61,7 @@ def with_heir(spec: Spec, heirs: Mapping[str, str]) -> Spec:
 
 
 def newer_version(name: str) -> str | None:
-    """Return the newest version of an environment that is registered in newer ones alone."""
+    """Return the newest version of an environment of which only newer ones are registered."""
     found = _VERSION.fullmatch(name)
     if found is None or name in gymnasium.registry:
         return None

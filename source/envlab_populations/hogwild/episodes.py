@@ -10,9 +10,9 @@ from envlab.skrl.torch.memory import QuickMemory
 
 
 class EpisodeMemory(QuickMemory):
-    """Steps of a session's one environment, which skrl's updates take for a rollout.
+    """Steps of a session's one environment, which skrl's updates treat as a rollout.
 
-    It holds as many as there have been since it was cleared.
+    It holds all steps since it was last cleared.
     """
 
     def __init__(self, **values: Any) -> None:
@@ -29,7 +29,7 @@ class EpisodeMemory(QuickMemory):
         self._steps.append({name: one.clone() for name, one in tensors.items() if one is not None})
 
     def get_tensor_by_name(self, name: str) -> torch.Tensor:
-        """Return what was recorded under a name, ``(num_steps, num_envs, dim)``."""
+        """Return the records of a name, ``(num_steps, num_envs, dim)``."""
         if name not in self._whole:
             self._whole[name] = torch.stack([step[name] for step in self._steps])
         return self._whole[name]
@@ -41,7 +41,7 @@ class EpisodeMemory(QuickMemory):
     def sample(
         self, names: list[str], *, batch_size: int, mini_batches: int = 1, sequence_length: int = 1
     ) -> list[list[Any]]:
-        """Return all steps in a random order and in parts; None for what was not recorded."""
+        """Return all steps in a random order and in parts; None for names without records."""
         known = {*self._steps[0], *self._whole}
         found = [name for name in names if name in known]
         flat = {name: self.get_tensor_by_name(name).flatten(0, 1) for name in found}
@@ -52,13 +52,13 @@ class EpisodeMemory(QuickMemory):
         ]
 
     def clear(self) -> None:
-        """Forget all steps."""
+        """Delete all steps."""
         self._steps.clear()
         self._whole.clear()
 
 
 def with_episodes(stock: Any, num_episodes: int) -> Any:
-    """Return an agent's class that learns whenever so many episodes have ended."""
+    """Return an agent's class that learns after every ``num_episodes`` episodes."""
 
     class WithEpisodes(stock):  # type: ignore[misc]
         num_ended = 0
@@ -69,7 +69,7 @@ def with_episodes(stock: Any, num_episodes: int) -> Any:
 
         def post_interaction(self, *, timestep: int, timesteps: int) -> None:
             if self.num_ended < num_episodes or len(self.memory) < 2:
-                return  # the advantage of a single step has no deviation to be divided by
+                return  # the advantage of a single step cannot be divided by a deviation
             self.num_ended = 0
             self.enable_models_training_mode(True)
             self.update(timestep=timestep, timesteps=timesteps)

@@ -1,7 +1,7 @@
 """An experiment: trials of values that Optuna picks, several at a time, each in its own process.
 
-``trials/<number>/`` is a trial's run directory. ``experiment.db`` has what was picked and reached:
-an interrupted experiment goes on from there, trials under way included.
+``trials/<number>/`` is a trial's run directory. ``experiment.db`` holds the chosen values and the
+results: an interrupted experiment is resumed from there, including running trials.
 """
 
 from __future__ import annotations
@@ -51,24 +51,24 @@ class RunningTrial(Running):
     trial: optuna.trial.Trial
     plan: Plan
     slot: int
-    """Which of the places for trials at once it has."""
+    """Its slot among the trials that run at the same time."""
     reported: int = 0
-    """Frames of the last point that Optuna was told."""
+    """Frames of the last point that was reported to Optuna."""
     value: float | None = None
     """Mean return of the last 100 points."""
     is_pruned: bool = False
 
 
 class Experiment:
-    """The trials of a search, from the first to the last."""
+    """All trials of a search."""
 
     def __init__(self, search: Search, options: Options, directory: Path) -> None:
-        """Start nothing yet.
+        """Prepare the experiment without starting trials.
 
         Args:
             search: What to search.
             options: How to run each trial.
-            directory: Of this experiment; one that was begun goes on.
+            directory: The experiment's directory; an unfinished one is resumed.
         """
         self.search, self.directory, self._options = search, directory, options
         self.lock = hold_lock(directory)
@@ -77,7 +77,7 @@ class Experiment:
         self._num_slots = max(1, usable_cores() // search.num_cores)
 
     def run(self) -> None:
-        """Run trials until there are as many as wanted; a signal ends those that run, saved."""
+        """Run the wanted number of trials; a signal makes running ones save and end."""
         waiting = [trial for trial in self.study.trials if trial.state == TrialState.RUNNING]
         try:
             while True:
@@ -95,7 +95,7 @@ class Experiment:
         return len(self.study.trials) < self.search.num_trials
 
     def _start(self, begun: optuna.trial.FrozenTrial | None) -> None:
-        """Start a new trial, or go on with one that was begun before."""
+        """Start a new trial, or resume an earlier one."""
         if begun is None:
             trial = self.study.ask(dict(self.search.ranges))
         else:
@@ -106,7 +106,7 @@ class Experiment:
             plan = self.search.plan(trial.params)
         except EnvlabError as error:  # values that can be trained, but not together
             self.study.tell(trial.number, state=TrialState.FAIL)
-            logger.error("Trial %d cannot be run, the others go on. %s", trial.number, error)
+            logger.error("Trial %d cannot be run; the others continue. %s", trial.number, error)
             return
         one = RunningTrial(
             number=trial.number,
@@ -125,7 +125,7 @@ class Experiment:
         resumes = None if saved is None else directory
         if saved is None:
             shutil.rmtree(directory, ignore_errors=True)
-        else:  # which the trial would do while its records are read here
+        else:  # otherwise the trial would do it while its records are read here
             cut_metrics(directory, saved)
         options = replace(self._options, trial=trial.number, destination=directory, resumes=resumes)
         one.process = Child(
@@ -134,16 +134,16 @@ class Experiment:
             farewell=signal.SIGTERM,  # so that it saves
         )
         self._running.append(one)
-        how = "starts" if resumes is None else "goes on"
+        how = "starts" if resumes is None else "resumes"
         logger.info("Trial %d %s: %s.", trial.number, how, self._values(one))
 
     def _cores(self, slot: int) -> Sequence[int]:
-        """Return the cores of a slot; all, where there are too few to share out."""
+        """Return the cores of a slot; all, if there are too few to divide."""
         cores, count = sorted(os.sched_getaffinity(0)), self.search.num_cores
         return cores[slot * count : (slot + 1) * count] if count <= len(cores) else cores
 
     def _look(self, one: RunningTrial) -> None:
-        """Tell Optuna of a trial's new points, and end it where it falls behind."""
+        """Report a trial's new points to Optuna, and end the trial if it falls behind."""
         code = one.process.exit_code  # before its last records are read
         self._report(one)
         if code is not None:
@@ -167,7 +167,7 @@ class Experiment:
                 one.process.ask_to_end()
 
     def _finish(self, one: RunningTrial, code: int) -> None:
-        """Tell Optuna how a trial ended."""
+        """Report a trial's end to Optuna."""
         value = "unknown" if one.value is None else f"{one.value:.2f}"
         reached = f"mean return {value} after {one.reported:,} frames"
         if one.is_pruned:
@@ -183,7 +183,7 @@ class Experiment:
             told = "\n".join(f"  {line}" for line in lines[-TOLD_LINES:])
             why = f"ended with code {code}" if code else "has no episode that ended"
             logger.error(
-                "Trial %d (%s) %s. The others go on. Its output (%s) ends so:\n%s",
+                "Trial %d (%s) %s. The others continue. Its output (%s) ends with:\n%s",
                 *(one.number, self._values(one), why, path, told),
             )
 
@@ -191,7 +191,7 @@ class Experiment:
         return ", ".join(self.search.settings(one.trial.params))
 
     def _end(self) -> None:
-        """Ask the trials that run to save and leave; end those that do not."""
+        """Ask running trials to save and exit; end those that do not."""
         end_all((one.process for one in self._running), 2.0 * LEAVE_S)
 
 
@@ -205,13 +205,13 @@ def find_experiment(name: str, place: str) -> Path:
     found = sorted(folder.glob(f"*/{DATABASE}" if place == "latest" else DATABASE))
     if not found:
         raise ConfigurationError(
-            f"There is no experiment to go on with in {folder}. Begin one by the mode search."
+            f"There is no experiment to resume in {folder}. Start one by the mode search."
         )
     return found[-1].parent.absolute()
 
 
 def open_study(directory: Path, search: Search) -> optuna.Study:
-    """Return the study of an experiment's directory, new or as it was left.
+    """Return the study of an experiment's directory, new or saved.
 
     Values are picked by TPE (Bergstra et al. 2011), and trials end early by ASHA (Li et al., "A
     System for Massively Parallel Hyperparameter Tuning", 2020), both as Optuna 5.0 has them.
@@ -233,7 +233,7 @@ def open_study(directory: Path, search: Search) -> optuna.Study:
         load_if_exists=True,
     )
     _check_ranges(study, search, directory)
-    # A sampler's generator is not kept: one that goes on shall not draw what was drawn before.
+    # A sampler's generator is not kept: a resumed one must not draw the same values again.
     study.sampler = optuna.samplers.TPESampler(
         seed=search.seed + len(study.trials), constant_liar=True
     )
@@ -241,22 +241,22 @@ def open_study(directory: Path, search: Search) -> optuna.Study:
 
 
 def _check_ranges(study: optuna.Study, search: Search, directory: Path) -> None:
-    """Refuse ranges that Optuna cannot compare with those of the trials that there are."""
+    """Refuse ranges that Optuna cannot compare with those of existing trials."""
     for one in study.trials[:1]:
         try:
             for path in {**one.distributions, **search.ranges}:
                 check_distribution_compatibility(one.distributions[path], search.ranges[path])
         except (KeyError, ValueError):
             raise ConfigurationError(
-                f"The experiment in {directory} was begun with another range of {path!r}. Begin a "
-                "new one by the mode search, or leave what is searched as it was."
+                f"The experiment in {directory} was started with another range of {path!r}. "
+                "Start a new one by the mode search, or leave the ranges unchanged."
             ) from None
 
 
 def run_trial_alone(
     connection: Connection, plan: Plan, options: Options, cores: Sequence[int]
 ) -> None:
-    """Run a trial to its end in a process of its own, whose exit code says how it went."""
+    """Run a trial to its end in a process of its own, whose exit code is the result."""
     os.sched_setaffinity(0, cores)
     assert options.destination is not None
     redirect_output(output_of(options.destination))

@@ -67,7 +67,7 @@ def session_figures(curve: Curve, baseline: float) -> dict[str, float]:
     """Return the figures of a session.
 
     Args:
-        curve: Its points; one at least.
+        curve: Its points; at least one.
         baseline: Mean return of a random policy.
     """
     strengths = curve.returns - baseline
@@ -91,7 +91,7 @@ def trial_figures(curves: Sequence[Curve], baseline: float) -> dict[str, float]:
 
 
 def efficiency(strengths: np.ndarray, costs: np.ndarray) -> float:
-    """Return sum(strength / cost) / sum(strength): high where strength comes early."""
+    """Return sum(strength / cost) / sum(strength): high if strength comes early."""
     known = costs > 0
     return _ratio((strengths[known] / costs[known]).sum(), strengths[known].sum())
 
@@ -108,7 +108,7 @@ def consistency(strengths: np.ndarray) -> float:
 
 
 def aligned(curves: Sequence[Curve]) -> list[Curve]:
-    """Return as many points of each session as all have."""
+    """Return the curves, cut to the shortest session's number of points."""
     shortest = min(map(len, curves))
     return [curve.first(shortest) for curve in curves]
 

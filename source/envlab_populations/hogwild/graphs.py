@@ -1,4 +1,4 @@
-"""Graphs of trials and their sessions, and the figures beside them, in a trial's directory."""
+"""Graphs and figures of trials and their sessions, in a trial's directory."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def draw_trials(directories: Sequence[Path], folder: Path) -> list[Path]:
 def draw_experiment(
     path: Path, title: str, rows: Sequence[Mapping[str, Any]], searched: Sequence[str]
 ) -> None:
-    """Draw what trials reached over each value that was searched; a dot is a trial.
+    """Draw trials' results over each searched value; a dot is a trial.
 
     Args:
         path: File to write.
-        title: Above the graph.
-        rows: Trials, of which each has ``total_reward_ma``, ``strength`` and what was searched.
-        searched: Paths of the spec.
+        title: Title of the graph.
+        rows: Trials, each with ``total_reward_ma``, ``strength`` and the searched values.
+        searched: Paths of the searched values in the spec.
     """
     pyplot = _pyplot()
     figures = ("total_reward_ma", "strength")
@@ -120,10 +120,10 @@ def _scatter(axes: Any, rows: Sequence[Mapping[str, Any]], key: str, name: str) 
 
 
 def read_curves(directory: Path, manifest: Mapping[str, Any]) -> dict[int, Curve]:
-    """Return the curves of a trial's sessions by number, without those that have no point.
+    """Return the curves of a trial's sessions by number, without empty ones.
 
     Raises:
-        ConfigurationError: If none has one.
+        ConfigurationError: If all are empty.
     """
     log_frequency = int(manifest.get("log_frequency") or 1)
     sessions = [path.parent for path in directory.glob(f"sessions/*/{METRICS}")]

@@ -1,4 +1,4 @@
-"""Self-imitation: Oh et al., "Self-Imitation Learning", 2018, beside A2C or PPO."""
+"""Self-imitation: Oh et al., "Self-Imitation Learning", 2018, in addition to A2C or PPO."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from envlab_populations.hogwild.sharing import parameters_of
 
 
 def with_imitation(stock: Any, cfg: ImitationCfg) -> Any:
-    """Return an agent's class that also learns what turned out better than its values.
+    """Return an agent's class that also imitates episodes which were better than its values.
 
-    Whole episodes are kept with their returns R. Of batches of them, the losses are
+    Whole episodes are kept with their returns R. The losses of batches of them are
     -log π(a|s) max(R - V(s), 0) and ½ max(R - V(s), 0)² (equations 2 and 3), each times its scale.
     """
 
@@ -75,7 +75,7 @@ def with_imitation(stock: Any, cfg: ImitationCfg) -> Any:
             )
             ended = torch.zeros_like(rewards, dtype=torch.bool)
             returns = discounted_returns(rewards, ended, self.cfg.discount_factor)
-            last = slice(-cfg.size, None)  # of an episode longer than the memory
+            last = slice(-cfg.size, None)  # for an episode longer than the memory
             for step in zip(observations[last], actions[last], returns[last], strict=True):
                 values = zip(("observations", "actions", "returns"), step, strict=True)
                 self.imitated.add_samples(**{name: value.view(1, -1) for name, value in values})

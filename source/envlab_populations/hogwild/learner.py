@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from envlab.training.session import Session
 
 GRADIENT_STEPS = "gradient_steps"
-"""A record's detail: a session's gradient steps so far, by which efficiency is measured."""
+"""A record's detail: a session's gradient steps so far, which efficiency is relative to."""
 
 
 class HogwildLearner(TorchLearner):
@@ -34,11 +34,11 @@ class HogwildLearner(TorchLearner):
     def __init__(
         self, agent: Any, env: Any, skrl_cfg: Any, cfg: HogwildCfg, shared: Shared | None = None
     ) -> None:
-        """Take over an agent; with ``shared``, it trains on what is shared."""
+        """Take over an agent; with ``shared``, it trains on the shared parameters."""
         super().__init__(agent, env, skrl_cfg)
         self._session_cfg, self._shared = cfg, shared
         self.leaves_shared = False
-        """Whether a checkpoint's shared part is not loaded, because the trial has done so."""
+        """Whether a checkpoint's shared part is not loaded, because the trial has loaded it."""
         self.count: Callable[[int], None] = _count_nothing
         """Called with the frames of each step of the environments."""
         self._schedules = {
@@ -76,9 +76,9 @@ class HogwildLearner(TorchLearner):
         return iteration
 
     def gradient_steps(self, timesteps: int) -> int:
-        """Return how many gradient steps so many steps of the environments take."""
+        """Return the number of gradient steps of ``timesteps`` steps of the environments."""
         own, cfg = self.agent.cfg, self._session_cfg
-        if cfg.algorithm == RANDOM:  # none; SLM-Lab counts one a step, to have its efficiency
+        if cfg.algorithm == RANDOM:  # none; SLM-Lab counts one a step, for its efficiency
             return timesteps
         if cfg.algorithm == SARSA:
             return timesteps // cfg.num_steps_per_env
@@ -103,9 +103,9 @@ class HogwildLearner(TorchLearner):
         return float(groups[0]["lr"]) if groups else 0.0  # a random agent has none
 
     def model_state(self) -> dict[str, Any]:
-        """See :class:`Learner`; copies, where other sessions train on while it is saved.
+        """See :class:`Learner`; copies, since other sessions may train during the save.
 
-        A file's check sums are computed before its tensors are written. One that changed in between
+        Check sums are computed before tensors are written. A tensor that changed in between
         made the file unreadable.
         """
         state = super().model_state()
@@ -118,7 +118,7 @@ class HogwildLearner(TorchLearner):
         return {**found, **own}
 
     def rank_state(self) -> dict[str, Any]:
-        """See :class:`SkrlLearner`; the returns so far by which rewards are normalised, too."""
+        """See :class:`SkrlLearner`; plus the running returns by which rewards are normalised."""
         normaliser = getattr(self.agent, NORMALISER, None)
         state = {} if normaliser is None else {"returns": normaliser.returns.cpu().clone()}
         return {**super().rank_state(), **state}
@@ -130,7 +130,7 @@ class HogwildLearner(TorchLearner):
             self.agent.reward_normaliser.returns.copy_(state["returns"])
 
     def load_models(self, values: Mapping[str, Any]) -> None:
-        """See :class:`Learner`; what is shared is overwritten in place, or left as it is."""
+        """See :class:`Learner`; shared parameters are overwritten in place, or kept."""
         if self._shared is None:
             super().load_models(values)
         elif self.leaves_shared:
@@ -180,7 +180,7 @@ def make_player(
     cfg = replace(session.agent_cfg.resolved(), precision="float32")
     if cfg.algorithm == RANDOM:
         raise ConfigurationError(
-            "The run is of random actions, which have no policy to play. Play one that has learned."
+            "The run took random actions and has no policy to play. Play one that has learned."
         )
     learner = make_learner(env, cfg, context)
     learner.load_models(values)

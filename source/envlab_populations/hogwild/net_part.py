@@ -24,14 +24,14 @@ from envlab_populations.hogwild.part import Part
 VALUES = ("dqn", "ddqn", SARSA)
 """Algorithms that learn values of actions alone."""
 MOST_PARAMETERS = 2**27
-"""Of a network: half a GB, many times what the tasks here need."""
+"""Limit of a network: half a GB, many times the need of the tasks here."""
 KINDS = (
     *("MLPNet", "DuelingMLPNet", "ConvNet", "DuelingConvNet"),
     *("RecurrentNet", "TorchArcNet"),
 )
-"""Kinds of networks that are made."""
+"""Supported kinds of networks."""
 _LEAST = (1, 1, 1, 0, 1)
-"""The least numbers of a convolution: output channels, kernel, stride, padding, dilation."""
+"""Smallest numbers of a convolution: output channels, kernel, stride, padding, dilation."""
 _OPTIMIZERS = {
     **dict.fromkeys(("Adam", "GlobalAdam"), "adam"),
     "AdamW": "adamw",
@@ -67,7 +67,7 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) 
         settings["grad_norm_clip"] = clip
     losses = {"MSELoss": "mse", "SmoothL1Loss": "huber", "HuberLoss": "huber"}
     if kind == REINFORCE:
-        net.take("loss_spec")  # of values, which it has none of
+        net.take("loss_spec")  # of values, which it lacks
     agent["loss"] = _named(net, "loss_spec", "MSELoss", losses, "loss")
     agent["optimizer"], (actor, critic) = _optimizer(net, distributed)
     if is_shared or net.flag("use_same_optim"):  # the actor's, as in SLM-Lab
@@ -112,7 +112,7 @@ def read_critic_net(agent: dict[str, Any], net: Part, critic_net: Any) -> None:
 
 
 def _body(net: Part, name: str) -> dict[str, Any]:
-    """Return all layers but the last; ``layer_norm`` comes between a layer and its activation."""
+    """Return all layers except the last; ``layer_norm`` comes before a layer's activation."""
     names = {name: name for name in ACTIVATIONS} | {"leakyrelu": "leaky_relu"}
     activation = net.choice("hid_layers_activation", "relu", names)
     if name == "TorchArcNet":
@@ -186,7 +186,7 @@ def _is_convolution(layer: Any) -> bool:
 
 
 def _pixel_scale(net: Part) -> float:
-    """Return what images from 0 to 1 are multiplied by: SLM-Lab's are bytes, or normalised."""
+    """Return the factor of images from 0 to 1: SLM-Lab's are bytes, or normalised."""
     return 1.0 if net.flag("normalize") else 255.0
 
 
@@ -205,7 +205,7 @@ def _check_sizes(net: Part, key: str, sizes: list[int]) -> None:
 
 
 def _named(net: Part, key: str, default: str | None, known: Mapping[Any, Any], what: str) -> Any:
-    """Return what stands for the name in ``{name: ...}``."""
+    """Return our counterpart of the name in ``{name: ...}``."""
     name = net.part(key).get("name", default)
     if not isinstance(name, Hashable) or name not in known:
         names = ", ".join(repr(one) for one in known if one is not None)
@@ -214,7 +214,7 @@ def _named(net: Part, key: str, default: str | None, known: Mapping[Any, Any], w
 
 
 def _optimizer(net: Part, distributed: str) -> tuple[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return torch's optimizer, and what is said of it for actor and critic."""
+    """Return torch's optimizer, and its settings for actor and critic."""
     common = net.part("optim_spec")
     actor = net.part("actor_optim_spec") or common
     critic = net.part("critic_optim_spec") or common or actor
@@ -262,7 +262,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _scheduler(net: Part, num_envs: int) -> str:
-    """Return what learning rates are multiplied by, as a formula in steps of the environments.
+    """Return the factor of learning rates, as a formula in steps of the environments.
 
     ``step_size`` and ``milestones`` are in a session's frames, as in SLM-Lab 4, from which specs
     with these schedulers come; its version 5 counts updates.
@@ -294,7 +294,7 @@ def _scheduler(net: Part, num_envs: int) -> str:
     key = "step_size" if name == "StepLR" else "milestones"
     ends: Any = [given.get(key)] if name == "StepLR" else given.get(key)
     _check_frames(net, key, ends)
-    if name == "StepLR":  # the evaluator takes no power above some millions
+    if name == "StepLR":  # the evaluator refuses powers above some millions
         return f"{float(gamma)} ** min(1000000, {frames} // {float(ends[0])})"
     return " * ".join(f"{float(gamma)} ** min(1, {frames} // {float(end)})" for end in ends)
 
@@ -309,10 +309,10 @@ def _check_frames(net: Part, key: str, frames: Any) -> None:
 
 
 def _targets(agent: dict[str, Any], kind: str, net: Part, num_envs: int) -> None:
-    """Read how target networks follow: DQN's by frames, those of others at each gradient step.
+    """Read how target networks follow: DQN's by frames, others at each gradient step.
 
-    SLM-Lab 5 moves DQN's targets once a step of all environments, with or without gradient steps
-    since; what it does between two updates of the network is done at once here.
+    SLM-Lab 5 moves DQN's targets once a step of all environments, with or without a gradient step
+    in between; here all moves between two updates of the network are made at once.
     """
     settings = agent["settings"]
     how, frames = net.take("update_type", "polyak"), net.count("update_frequency", 1)

@@ -32,10 +32,10 @@ from envlab_populations.hogwild.cfg import (
 _INITS: dict[str, Callable[[torch.Tensor, float], Any]] = {
     "orthogonal": nn.init.orthogonal_,
     "xavier_uniform": nn.init.xavier_uniform_,
-    "kaiming_uniform": lambda weight, _: nn.init.kaiming_uniform_(weight),  # that of ReLU
+    "kaiming_uniform": lambda weight, _: nn.init.kaiming_uniform_(weight),  # ReLU's gain
 }
 _WITH_GAIN = ("relu", "leaky_relu", "selu", "tanh", "sigmoid")
-"""Activations that ``torch.nn.init.calculate_gain`` knows; the gain of others is 1."""
+"""Activations that ``torch.nn.init.calculate_gain`` knows; others have gain 1."""
 _ACTIVATIONS = {
     "relu": nn.ReLU,
     "leaky_relu": nn.LeakyReLU,
@@ -55,7 +55,7 @@ def make_networks(
     """Return an algorithm's networks by skrl's roles.
 
     Raises:
-        ConfigurationError: If its layers do not fit what is observed.
+        ConfigurationError: If its layers do not fit the observations.
     """
     trunks: list[Trunk] = []
     is_crossq = cfg.algorithm in (CROSSQ, DISCRETE_CROSSQ)
@@ -65,7 +65,7 @@ def make_networks(
     def body(shape: Sequence[int], num_extra: int, num_outputs: int) -> nn.Module:
         if not cfg.net.shared:
             return Layers(shape, num_extra, num_outputs, next(nets))
-        if trunks:  # the policy's have been made, whose layers they are
+        if trunks:  # the policy's, already made
             return Tail(trunks[0], num_outputs, cfg.net, owns_trunk=False)
         trunks.append(Trunk(shape, cfg.net))
         return Tail(trunks[0], num_outputs, cfg.net, owns_trunk=True)
@@ -83,15 +83,15 @@ def make_networks(
 
 
 class Layers(nn.Sequential):
-    """Layers as a spec describes them, and an output; see ``MakeBody`` for what they are given."""
+    """Layers as a spec describes them, and an output; see ``MakeBody`` for the inputs."""
 
     def __init__(self, shape: Sequence[int], num_extra: int, num_outputs: int, cfg: NetCfg) -> None:
-        """Make them.
+        """Make the layers.
 
         Args:
-            shape: Of an observation; that of an image is ``(height, width, channels)``.
+            shape: Shape of an observation; an image's is ``(height, width, channels)``.
             num_extra: Further inputs.
-            num_outputs: What the last layer has; 0: there is no such layer.
+            num_outputs: Outputs of the last layer; 0: no such layer.
             cfg: The layers.
 
         Raises:
@@ -107,7 +107,7 @@ class Layers(nn.Sequential):
         draw_weights(self, cfg)
 
     def forward(self, obs: torch.Tensor, extra: torch.Tensor | None = None) -> torch.Tensor:
-        """Return outputs, ``(batch, num_outputs)``, of what ``MakeBody`` describes."""
+        """Return outputs, ``(batch, num_outputs)``, for the inputs of ``MakeBody``."""
         x = obs if extra is None else torch.cat((obs, extra), dim=-1)
         if self._image is not None:
             x = x.view(-1, *self._image).permute(0, 3, 1, 2) * self._scale
@@ -116,9 +116,9 @@ class Layers(nn.Sequential):
 
 
 def draw_weights(module: nn.Module, cfg: NetCfg) -> None:
-    """Draw the weights of all layers as ``cfg.init`` says, with zero biases, as SLM-Lab 4.3 does.
+    """Draw the weights of all layers by ``cfg.init``, with zero biases, as SLM-Lab 4.3 does.
 
-    The gain is that of the activation between the layers, in the last one too (``init_layers`` in
+    The gain is that of the activation between the layers, also in the last one (``init_layers`` in
     its ``net_util.py``).
     """
     if cfg.init == "default":
@@ -137,7 +137,7 @@ def draw_weights(module: nn.Module, cfg: NetCfg) -> None:
 def _hidden_layers(
     shape: Sequence[int], num_extra: int, cfg: NetCfg
 ) -> tuple[list[nn.Module], int]:
-    """Return all layers but the last, and the size of what they give."""
+    """Return all layers except the last, and the size of their output."""
     of_images, flat = _split(cfg.body)
     size = math.prod(shape) + num_extra
     made: list[nn.Module] = []
@@ -175,9 +175,9 @@ def _split(body: list[int | list[int] | str]) -> tuple[list[Any], list[int | lis
 def _convolutions(
     shape: Sequence[int], num_extra: int, body: list[Any]
 ) -> tuple[list[nn.Module], int]:
-    """Return layers of images, flattened at the end, and the size of what they give."""
+    """Return layers for images, flattened at the end, and the size of their output."""
     if len(shape) != 3 or num_extra:
-        seen = "actions beside an image" if num_extra else f"the shape {tuple(shape)}"
+        seen = "actions next to an image" if num_extra else f"the shape {tuple(shape)}"
         raise ConfigurationError(
             f"The networks have convolutions, but are given {seen}. Convolutions are for images "
             "alone: take agent.net.type MLPNet, or an environment of images and discrete actions."
@@ -200,7 +200,7 @@ def _convolutions(
 
 
 class Recurrent(nn.Module):
-    """Cells that see the same features several times, and give what they have in the end."""
+    """Cells that see the same features several times, and return their last state."""
 
     def __init__(self, num_inputs: int, cfg: NetCfg) -> None:
         """Make the cells."""
@@ -238,7 +238,7 @@ class Dueling(nn.Module):
 class Trunk(nn.Module):
     """Layers that policy and value share.
 
-    In an update both look at the same tensor: what the policy has computed of it, the value takes.
+    In an update both get the same tensor, so the value reuses the policy's features.
     """
 
     def __init__(self, shape: Sequence[int], cfg: NetCfg) -> None:
@@ -260,22 +260,22 @@ class Trunk(nn.Module):
 
 
 class Tail(nn.Module):
-    """The last layer of a policy or a value, after layers that they share."""
+    """The last layer of a policy or a value, after shared layers."""
 
     def __init__(self, trunk: Trunk, num_outputs: int, cfg: NetCfg, *, owns_trunk: bool) -> None:
-        """Make it.
+        """Make the layer.
 
         Args:
             trunk: The layers before.
-            num_outputs: What it gives.
+            num_outputs: Number of outputs.
             cfg: The networks, with the gains of the last layers' orthogonal weights.
-            owns_trunk: Whether the trunk's parameters are among its own: among those of one alone,
+            owns_trunk: Whether the trunk's parameters are among its own: of only one Tail,
                 so that an optimizer and a norm of gradients count them once.
         """
         super().__init__()
         if owns_trunk:
             self.trunk = trunk
-        self._trunk = (trunk,)  # no module, whose parameters would be this one's
+        self._trunk = (trunk,)  # a tuple, so that its parameters are not registered here
         self.out = nn.Linear(trunk.layers.num_features, num_outputs)
         draw_weights(self.out, cfg)
         if gain := cfg.policy_gain if owns_trunk else cfg.value_gain:

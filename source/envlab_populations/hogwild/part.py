@@ -1,4 +1,4 @@
-"""A part of a spec, whose keys are read one by one, so that none is passed over in silence."""
+"""A part of a spec, whose keys are read one by one, so that none is ignored silently."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ NO_EFFECT = {
         *("resume", "search", "cuda_offset"),
     ),
 }
-"""Keys of SLM-Lab's specs that nothing here depends on."""
+"""Keys of SLM-Lab's specs without effect here."""
 
 
 class Part:
-    """A dictionary of a spec; what nobody has asked for has no effect."""
+    """A dictionary of a spec; keys that nothing reads have no effect."""
 
     def __init__(self, path: str, values: Mapping[str, Any]) -> None:
         self.path, self._left, self._asked = path, dict(values), set(NO_EFFECT.get(path, ()))
         self._values = dict(values)
 
     def given(self, key: str) -> Any:
-        """Return a value as the spec has it, without asking for it."""
+        """Return a value as the spec has it, without marking it as read."""
         return self._values.get(key)
 
     def take(self, key: str, default: Any = None) -> Any:
@@ -65,7 +65,7 @@ class Part:
         return value
 
     def choice(self, key: str, default: str | None, known: Mapping[Any, Any]) -> Any:
-        """Return what stands for one of the known names."""
+        """Return the value of one of the known names."""
         value = self.take(key, default)
         if not isinstance(value, str | None) or value not in known:
             names = [name for name in known if name is not None]
@@ -83,7 +83,7 @@ class Part:
         return value
 
     def refuse(self, key: str, why: str, *, allowed: tuple[Any, ...] = ()) -> None:
-        """Refuse a value that is neither null, false nor one that is allowed."""
+        """Refuse a value that is neither null, false nor allowed."""
         value = self.take(key)
         if value not in (None, False, *allowed):
             raise self.refusal(key, value, why)

@@ -1,4 +1,4 @@
-"""What a trial settles before its sessions start: device, cores, what they share, how far it is."""
+"""Preparation of a trial before its sessions start: device, cores, shared state, progress."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ logger = logging.getLogger(f"envlab.{__name__}")
 
 @dataclass(kw_only=True)
 class Options:
-    """How a trial is run, apart from its spec."""
+    """Options of a trial that are not in its spec."""
 
     device: str | None = None
-    """``cpu``, ``cuda``; None: what the spec says."""
+    """``cpu``, ``cuda``; None: the spec's."""
     continues: bool = False
-    """Whether sessions go on where one of them failed."""
+    """Whether sessions continue after one of them has failed."""
     timeout_s: float
-    """How long a session may make no progress."""
+    """Longest time that a session may make no progress."""
     verbose: bool = False
     trial: int = 0
     """Number of the trial, for its seeds."""
     resumes: Path | None = None
-    """The trial's directory to go on in."""
+    """Directory of the trial to resume."""
     destination: Path | None = None
-    """The directory to make; None: one of the spec's own."""
+    """The directory to make; None: a new one for the spec."""
 
 
 def choose_device(plan: Plan, options: Options) -> str:
-    """Return the sessions' device; a GPU is used where it was asked for.
+    """Return the sessions' device; a GPU is used if asked for.
 
     Raises:
         EnvlabError: If there is none, or sessions cannot synchronise on it.
@@ -62,7 +62,7 @@ def choose_device(plan: Plan, options: Options) -> str:
 
 
 def check_cores(plan: Plan) -> None:
-    """Warn where sessions have to share cores."""
+    """Warn if sessions must share cores."""
     cores, sessions = usable_cores(), plan.agent.num_sessions
     if sessions > cores:
         logger.warning(
@@ -77,10 +77,10 @@ def check_cores(plan: Plan) -> None:
 def prepare_trial(
     plan: Plan, session: Any, context: DistributedContext, options: Options
 ) -> tuple[Shared | None, float]:
-    """Build one agent, to see that the spec can be trained.
+    """Build one agent, to check that the spec can be trained.
 
     Returns:
-        What sessions share of it, if they are to share anything; and what a random policy returns.
+        The part that sessions share, if any, and the return of a random policy.
     """
     cfg = plan.agent.resolved()
     small = replace(cfg, replay=replace(cfg.replay, size=1))
@@ -100,7 +100,7 @@ def prepare_trial(
 
 
 def find_progress(plan: Plan, directory: Path) -> dict[str, Any]:
-    """Return how far all sessions of a trial are.
+    """Return the progress that all sessions of a trial have saved.
 
     Raises:
         ConfigurationError: If one of them has no checkpoint, or there is nothing left to do.
@@ -119,6 +119,6 @@ def find_progress(plan: Plan, directory: Path) -> dict[str, Any]:
 
 
 def last_saved(sessions: Path) -> Path:
-    """Return the session that saved last, whose checkpoint has the last of what is shared."""
+    """Return the session that saved last, whose checkpoint has the newest shared state."""
     saved = {path.stat().st_mtime: path for path in sessions.glob("*/checkpoints/latest.pt")}
     return saved[max(saved)].parents[1]

@@ -1,4 +1,4 @@
-"""A replay memory that draws transitions by how wrong their values were (Schaul et al. 2016).
+"""A replay memory that draws transitions by their values' errors (Schaul et al. 2016).
 
 As in SLM-Lab, without the paper's importance weights: a transition's priority is
 ``(|error| + epsilon) ** alpha``, and a new one has the largest, to be drawn at least once.
@@ -14,21 +14,21 @@ import torch
 from envlab.skrl.torch.memory import QuickMemory
 
 NEW_ERROR = 100_000.0
-"""What the error of a transition counts as that no batch has had yet; SLM-Lab's."""
+"""Assumed error of a transition that was not drawn yet; SLM-Lab's."""
 
 
 class SumTree:
-    """Numbers and the sums of pairs of them, of pairs of pairs, and so on up to that of all."""
+    """A binary tree: the leaves are numbers, and each node is the sum of its two children."""
 
     def __init__(self, size: int, device: Any) -> None:
         """Make a tree of zeros."""
         self._depth = (size - 1).bit_length()
         self._first = 1 << self._depth
-        # The sum of all is at 1, and the two halves of what is at i are at 2 i and 2 i + 1.
+        # The root is at 1, and the children of the node at i are at 2 i and 2 i + 1.
         self._sums = torch.zeros(2 * self._first, dtype=torch.float64, device=device)
 
     def write(self, rows: torch.Tensor, values: torch.Tensor) -> None:
-        """Put values, ``(count,)``, at rows; of a row that comes twice, one of its values."""
+        """Put values, ``(count,)``, at rows; a repeated row gets one of its values."""
         at = rows + self._first
         self._sums[at] = values.double()
         for _ in range(self._depth):
@@ -36,9 +36,9 @@ class SumTree:
             self._sums[at] = self._sums[2 * at] + self._sums[2 * at + 1]
 
     def find(self, shares: torch.Tensor) -> torch.Tensor:
-        """Return the rows, ``(count,)``, where sums of values pass shares, 0 to 1, of that of all.
+        """Return the rows, ``(count,)``, where cumulated values pass shares, 0 to 1, of the total.
 
-        Rounding does not lead to a row of value 0 while there is any other on the way.
+        Rounding never leads to a row of value 0 if there is another one on the path.
         """
         left_over = shares.double() * self._sums[1]
         at = torch.ones_like(shares, dtype=torch.int64)
@@ -51,7 +51,7 @@ class SumTree:
 
 
 class PrioritizedMemory(QuickMemory):
-    """See the module; priorities are a tensor beside the transitions, which checkpoints hold."""
+    """See the module; checkpoints hold the priorities as a tensor of the memory."""
 
     def __init__(self, *, alpha: float, epsilon: float, **values: Any) -> None:
         """Make an empty memory."""
@@ -72,7 +72,7 @@ class PrioritizedMemory(QuickMemory):
         return self._tree.find(torch.rand(count, dtype=torch.float64, device=self.device))
 
     def learn(self, errors: torch.Tensor) -> None:
-        """Take the errors, ``(batch_size, 1)``, of the batch that was drawn last."""
+        """Store the errors, ``(batch_size, 1)``, of the batch that was drawn last."""
         self._write(self.rows, errors.detach().squeeze(1))
 
     def set_state(self, state: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a trial reads of its sessions: their records, and how far their checkpoints are."""
+"""Sessions' records and checkpoints, as a trial reads them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envlab.run.records import METRICS, Records
 
 @dataclass(kw_only=True)
 class Running:
-    """A session's process, as the trial sees it."""
+    """A session's process, as seen by the trial."""
 
     number: int
     process: Any
@@ -73,7 +73,7 @@ def newest_iteration(session: Path) -> int:
     iterations = Checkpoints(session / "checkpoints").iterations()
     if not iterations:
         raise ConfigurationError(
-            f"The trial cannot go on, because its session {session.name} has no checkpoint in "
+            f"The trial cannot be resumed, because its session {session.name} has no checkpoint in "
             f"{session}. Start it again by the mode train."
         )
     return iterations[-1]

@@ -11,10 +11,10 @@ from envlab_populations.hogwild.returns import discounted_returns
 
 
 def reinforce_class(stock: Any) -> Any:
-    """Return an agent's class from skrl's A2C, whose memory and policy it has, and no value.
+    """Return an agent's class from skrl's A2C, with its memory and policy, but without a value.
 
     The loss is -mean(log π(a|s) A) - c H(π), with the returns G of a batch as advantages
-    A = (G - mean G) / std G: SLM-Lab's (4.3 and 5), where Williams has no entropy H, and a baseline
+    A = (G - mean G) / std G: SLM-Lab's (4.3 and 5), while Williams has no entropy H, and a baseline
     of choice.
     """
 

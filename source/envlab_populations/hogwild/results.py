@@ -1,4 +1,4 @@
-"""What an experiment has found: a table of its trials, and graphs."""
+"""Results of an experiment: a table of its trials, and graphs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ FIGURES = (
     *("final_strength", "max_strength", "strength", "sample_efficiency", "training_efficiency"),
     *("stability", "consistency", "total_reward_ma"),
 )
-"""SLM-Lab's columns behind those of what was searched."""
+"""SLM-Lab's columns after those of the searched values."""
 
 
 class SearchFailedError(EnvlabError):
-    """No trial of an experiment has reached anything."""
+    """No trial of an experiment has a result."""
 
     exit_code = 1
 
@@ -66,7 +66,7 @@ def _draw(experiment: Experiment, rows: list[dict[str, Any]]) -> None:
 
 
 def print_results(rows: Sequence[dict[str, Any]], experiment: Experiment, spec: str) -> None:
-    """Print an experiment's table, and what to do with the best of its trials.
+    """Print an experiment's table, and the commands for its best trial.
 
     Args:
         rows: See :func:`write_results`.
@@ -74,7 +74,7 @@ def print_results(rows: Sequence[dict[str, Any]], experiment: Experiment, spec: 
         spec: The spec file.
 
     Raises:
-        SearchFailedError: If no trial has reached anything.
+        SearchFailedError: If no trial has a result.
     """
     search, place = experiment.search, os.path.relpath(experiment.directory)
     names = ("trial", *search.ranges, "total_reward_ma", "frame", "state")
@@ -91,7 +91,7 @@ def print_results(rows: Sequence[dict[str, Any]], experiment: Experiment, spec: 
 
 
 def _row(directory: Path, one: optuna.trial.FrozenTrial, search: Search) -> dict[str, Any]:
-    """Return a trial's row; figures of one that has no points are None."""
+    """Return a trial's row; figures are None if it has no points."""
     folder = directory / "trials" / str(one.number)
     row: dict[str, Any] = {"trial": one.number, **search.decoded(one.params)}
     row |= {"frame": one.last_step or 0, **dict.fromkeys(FIGURES)}

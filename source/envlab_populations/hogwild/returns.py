@@ -1,4 +1,4 @@
-"""Returns of a rollout's steps, where skrl has generalised advantages alone."""
+"""Returns of a rollout's steps; skrl has generalised advantages alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envlab.skrl.torch.ranks import ComputeGae
 
 
 def discounted_returns(rewards: torch.Tensor, ended: torch.Tensor, discount: float) -> torch.Tensor:
-    """Return what each step's episode returns from there on, as far as it was seen.
+    """Return the discounted return from each step on, as far as the rollout shows.
 
     G(t) = r(t) + γ G(t + 1), and r(t) at the end of an episode (Sutton and Barto 2018, eq. 3.9).
 
@@ -28,7 +28,7 @@ def discounted_returns(rewards: torch.Tensor, ended: torch.Tensor, discount: flo
 
 
 def n_step_advantages(num_steps: int) -> Callable[[ComputeGae], ComputeGae]:
-    """Return what puts n-step returns in place of skrl's ``compute_gae``.
+    """Return a decorator that replaces skrl's ``compute_gae`` by n-step returns.
 
     G(t) = r(t) + ... + γ^(n-1) r(t + n - 1) + γ^n V(t + n) (Sutton and Barto 2018, eq. 7.1), cut
     short where an episode or the rollout ends. SLM-Lab computes it for the first n steps of an
@@ -39,7 +39,7 @@ def n_step_advantages(num_steps: int) -> Callable[[ComputeGae], ComputeGae]:
         def compute(**given: Any) -> tuple[torch.Tensor, torch.Tensor]:
             rewards, values, discount = given["rewards"], given["values"], given["discount_factor"]
             ended = given["terminated"] | given["truncated"]
-            # From G of 0 steps, the values, each turn makes G of a step more.
+            # G of 0 steps is the values; each turn adds a step.
             following = torch.cat((values, given["last_values"].unsqueeze(0)))
             for _ in range(num_steps):
                 sums = rewards + discount * following[1:] * ~ended

@@ -1,4 +1,4 @@
-"""Rewards as a session learns from them: over the running deviation of returns, and clipped."""
+"""Rewards for learning: divided by the running deviation of returns, and clipped."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ EPSILON = 1e-8
 
 
 class RewardNormaliser(RunningMoments):
-    """What Gymnasium's vector wrappers ``NormalizeReward`` and ``ClipReward`` do, in this order.
+    """Gymnasium's vector wrappers ``NormalizeReward`` and ``ClipReward``, in this order.
 
     As in the former, where environments reset within the step that ends an episode, the return of
-    a step that terminates is its reward alone, and the next one's starts from nothing.
+    a step that terminates is its reward alone, and the next one starts at zero.
     """
 
     returns: torch.Tensor
@@ -25,17 +25,17 @@ class RewardNormaliser(RunningMoments):
     def __init__(
         self, num_envs: int, discount: float, bounds: Sequence[float], *, normalises: bool
     ) -> None:
-        """Begin with no reward seen.
+        """Start without rewards.
 
         Args:
             num_envs: Environments of the session.
-            discount: Of the returns.
+            discount: Discount of the returns.
             bounds: Least and largest reward after normalisation; empty: any.
             normalises: Whether rewards are divided by the deviation.
         """
         super().__init__((), DistributedContext(), prior=1e-4)
         self._discount, self._bounds, self._normalises = discount, tuple(bounds), normalises
-        # Not of the checkpoint's networks, which play in any number of environments.
+        # Not part of the checkpoint's networks, which play in any number of environments.
         self.returns = nn.Buffer(torch.zeros(num_envs, 1).double(), persistent=False)
 
     def forward(

@@ -8,12 +8,12 @@ import torch
 
 
 def sarsa_class(stock: Any, num_steps: int) -> Any:
-    """Return an agent's class from skrl's DQN, whose network and exploration it has.
+    """Return an agent's class from skrl's DQN, with its network and exploration.
 
     It learns once from each rollout. The target of Q(s, a) is r + γ Q(s', a') of the next state and
     the action taken there (Sutton and Barto 2018, eq. 6.7), and r where s' is terminal. A step
-    whose next action is not known, because the rollout or the time ended there, is left out;
-    SLM-Lab takes the first action for it.
+    whose next action is unknown, because the rollout or the time ended there, is left out;
+    SLM-Lab assumes the first action.
     """
 
     class Sarsa(stock):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What ``search`` is asked for: ranges of values, how many trials, and which of them end early."""
+"""The settings of ``search``: ranges of values, number of trials, and rules to end them early."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from envlab_populations.hogwild.translation import Plan, make_plan
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """A spec's ranges, and how they are searched."""
+    """A spec's ranges, and the settings of their search."""
 
     spec: Spec
     ranges: Mapping[str, distributions.BaseDistribution]
-    """By path of the spec; of a choice, values are JSON, since Optuna keeps no lists."""
+    """By path of the spec; a choice's values are JSON, since Optuna stores no lists."""
     num_trials: int
     num_cores: int
-    """Of a trial."""
+    """Cores of a trial."""
     seed: int
     grace_period: int
-    """Frames of all sessions after which a trial may first be ended early; 0: none is."""
+    """Frames of all sessions before a trial may be ended early; 0: none is."""
     reduction_factor: int
-    """One in so many trials goes on from each rung: after ``grace_period`` frames, and after that
+    """One in this many trials continues at each rung: after ``grace_period`` frames, and after that
     times each power of this number."""
     without_effect: tuple[str, ...]
-    """Keys that nothing here depends on."""
+    """Keys without effect here."""
 
     def plan(self, values: Mapping[str, Any]) -> Plan:
-        """Return what the trial of some values trains.
+        """Return the plan of a trial with some values.
 
         Raises:
-            EnvlabError: If the spec cannot be run with them.
+            EnvlabError: If the spec cannot be run with these values.
         """
         given = deepcopy(self.spec.values()[self.spec.name])
         given.pop("search", None)
@@ -49,7 +49,7 @@ class Search:
         return make_plan(make_spec(self.spec.name, given, origin="a search"))
 
     def decoded(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return values as a spec has them, from those that Optuna picked."""
+        """Return Optuna's values in the form of a spec."""
         return {
             path: json.loads(value) if _is_choice(self.ranges[path]) else value
             for path, value in values.items()
@@ -61,11 +61,10 @@ class Search:
 
 
 def make_search(spec: Spec) -> Search:
-    """Return what a spec asks to search, whose every choice and bound can be trained.
+    """Return the search of a spec, after checking that every choice and bound can be trained.
 
     Raises:
-        EnvlabError: If a value of a range cannot be trained, or it is not said how many trials to
-            run.
+        EnvlabError: If a value of a range cannot be trained, or the number of trials is not stated.
     """
     meta = Part("meta", spec.meta)
     num_trials, plan = meta.count("max_trial", None), make_plan(spec)

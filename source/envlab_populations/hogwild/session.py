@@ -1,4 +1,4 @@
-"""A session: a process that trains one agent, of its own or on what a trial's sessions share."""
+"""A session: a process that trains one agent, on its own or on shared parameters."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ TRIAL_SEEDS, SESSION_SEEDS = 100_000, 1_000
 
 @dataclass(kw_only=True)
 class SessionOrder:
-    """What a session's process is started with."""
+    """The arguments of a session's process."""
 
     plan: Plan
     number: int
-    """Of the session, from 0."""
+    """Number of the session, from 0."""
     directory: Path
     """The session's own, ``sessions/<number>`` of the trial's."""
     device: str
     frames: torch.Tensor
     """Frames of each session so far, int64 ``(num_sessions,)``, in shared memory."""
     shared: Shared | None
-    """What sessions share; None where they are independent."""
+    """The state that sessions share; None if they are independent."""
     core: int | None
-    """The core to stay on; None where there are fewer than sessions."""
+    """The core to stay on; None if there are fewer cores than sessions."""
     resumes: bool
     timeout_s: float
     verbose: bool
 
 
 def compose_session(plan: Plan, *, device: str, number: int = 0, trial: int = 0) -> Session:
-    """Return a session of a plan, as the training loop takes it."""
+    """Return a session of a plan, for the training loop."""
     task, library = get_task(plan.task), get_library("hogwild")
     values = dict(plan.env)
     if plan.task.startswith("gym:"):
@@ -74,15 +74,15 @@ def compose_session(plan: Plan, *, device: str, number: int = 0, trial: int = 0)
 
 
 def output_of(directory: Path) -> Path:
-    """Return the file that holds what a session prints; its directory is made later."""
+    """Return the file of a session's output; its directory is made later."""
     return directory.with_name(f"{directory.name}.txt")
 
 
 def run_session(order: SessionOrder) -> None:
-    """Train a session to its end, and end the process with what says how it went.
+    """Train a session to its end, and end the process with an exit code.
 
-    The exit code is 0, 2 for bad input, 70 where it hung, 75 where a signal ended it and its state
-    was saved; else that of Python or of the signal.
+    The exit code is 0, 2 for bad input, 70 if it hung, 75 if a signal ended it and its state was
+    saved; else Python's or the signal's.
     """
     redirect_output(output_of(order.directory))
     if order.core is not None:
@@ -124,7 +124,7 @@ def _train(order: SessionOrder, context: DistributedContext, flag: InterruptFlag
 
     def build(session: Session, env: Any, context: DistributedContext) -> HogwildLearner:
         learner = make_learner(env, session.agent_cfg.resolved(), context, order.shared)
-        learner.leaves_shared = order.resumes  # the trial has loaded what is shared
+        learner.leaves_shared = order.resumes  # the trial has loaded the shared state
         learner.count = count
         return learner
 
@@ -139,7 +139,7 @@ def _train(order: SessionOrder, context: DistributedContext, flag: InterruptFlag
 
 
 def check_learned(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> None:
-    """Check that training has changed every tensor, and to numbers.
+    """Check that training has changed every tensor, and to finite numbers.
 
     Raises:
         ConfigurationError: Naming the tensors, by optimizer and position.
@@ -159,7 +159,7 @@ def check_learned(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.
 
 
 def trained_values(learner: Any) -> dict[str, torch.Tensor]:
-    """Return copies of what an agent's optimizers train."""
+    """Return copies of the parameters that an agent's optimizers train."""
     return {
         f"{name} {number}": parameter.detach().clone()
         for name, optimizer in optimizers(learner.agent)
@@ -168,7 +168,7 @@ def trained_values(learner: Any) -> dict[str, torch.Tensor]:
 
 
 def redirect_output(path: Path) -> None:
-    """Send what this process prints to a file: lines of several sessions would be mixed."""
+    """Send what this process prints to a file: lines of several sessions would mix."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):

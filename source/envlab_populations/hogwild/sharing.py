@@ -1,8 +1,8 @@
 """Parameters, optimizers' states and running statistics of a trial, in memory that sessions share.
 
-Without locks, as Hogwild! has it: a session may read what another is writing, and of two writes of
-one number at once, one may be lost. Target networks, SAC's temperature and replay memories stay
-each session's own.
+There are no locks, as in Hogwild!: a session may read a tensor that another is writing, and of two
+simultaneous writes of one number, one may be lost. Each session keeps its own target networks,
+SAC's temperature and replay memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOMENTS = {
     "radam": ("exp_avg", "exp_avg_sq"),
     "rmsprop": ("square_avg",),
 }
-"""What an optimizer keeps of each parameter, beside its number of steps (torch 2.6 to 2.13)."""
+"""An optimizer's state of each parameter, without the number of steps (torch 2.6 to 2.13)."""
 _CLASSES: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
@@ -37,18 +37,18 @@ _CLASSES: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 @dataclass(kw_only=True)
 class Shared:
-    """What sessions share; it travels as an argument of their processes."""
+    """The state that sessions share; it is passed as an argument to their processes."""
 
     parameters: dict[str, list[torch.Tensor]] = field(default_factory=dict)
-    """By optimizer, in its order."""
+    """Parameters by optimizer, in its order."""
     states: dict[str, list[State]] = field(default_factory=dict)
-    """What each optimizer keeps of each of its parameters, in the same order."""
+    """Each optimizer's state of each of its parameters, in the same order."""
     statistics: dict[str, State] = field(default_factory=dict)
-    """Of running scalers."""
+    """Statistics of running scalers."""
 
     @classmethod
     def of(cls, agent: Any, optimizer: str) -> Shared:
-        """Return copies in shared memory of what an agent has.
+        """Return copies of an agent's state in shared memory.
 
         Args:
             agent: skrl's agent.
@@ -66,11 +66,11 @@ class Shared:
         return shared
 
     def join(self, agent: Any, *, synced: bool) -> None:
-        """Have an agent train on what is shared.
+        """Let an agent train on the shared state.
 
         Args:
             agent: skrl's agent, of the configuration that this was made from.
-            synced: Whether it keeps networks of its own, whose gradients step the shared ones.
+            synced: Whether it keeps networks of its own, whose gradients update the shared ones.
         """
         for name, optimizer in list(optimizers(agent)):
             local, shared = parameters_of(optimizer), self.parameters[name]
@@ -87,7 +87,7 @@ class Shared:
         follow_targets(agent)
 
     def take(self, agent: Any) -> None:
-        """Copy here what was loaded into an agent, such as a checkpoint's networks and states."""
+        """Copy the state of an agent here, such as a checkpoint's networks and optimizers."""
         for name, optimizer in optimizers(agent):
             with torch.no_grad():
                 for mine, own in zip(self.parameters[name], parameters_of(optimizer), strict=True):
@@ -98,13 +98,13 @@ class Shared:
         self.hold(agent)
 
     def hold(self, agent: Any) -> None:
-        """Put the states that are shared below an agent's optimizers, after these loaded others."""
+        """Give the shared states to an agent's optimizers again, after these loaded others."""
         for name, optimizer in optimizers(agent):
             adopt(optimizer, self.states[name])
 
 
 def optimizers(agent: Any) -> Iterator[tuple[str, torch.optim.Optimizer]]:
-    """Yield an agent's optimizers of networks by name; the temperature's is a session's own."""
+    """Yield an agent's optimizers of networks by name; the temperature's belongs to a session."""
     for name, module in agent.checkpoint_modules.items():
         if isinstance(module, torch.optim.Optimizer) and name != "entropy_optimizer":
             yield name, module
@@ -118,7 +118,7 @@ def scalers(agent: Any) -> Iterator[tuple[str, RunningStandardScaler]]:
 
 
 def parameters_of(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
-    """Return an optimizer's parameters in its order; of one that is synced, a session's own."""
+    """Return an optimizer's parameters in its order; a synced one's are a session's own."""
     local: list[torch.nn.Parameter] | None = getattr(optimizer, "local", None)
     return local or _targets(optimizer)
 
@@ -141,13 +141,13 @@ def replace_optimizer(agent: Any, name: str, optimizer: torch.optim.Optimizer) -
 
 
 def adopt(optimizer: torch.optim.Optimizer, states: list[State]) -> None:
-    """Put states below an optimizer, which then writes into them."""
+    """Give states to an optimizer, which then writes into them."""
     for parameter, state in zip(_targets(optimizer), states, strict=True):
         optimizer.state[parameter] = state
 
 
 def follow_targets(agent: Any) -> None:
-    """Make target networks equal to those that they follow."""
+    """Copy networks into the target networks that follow them."""
     for role, model in agent.models.items():
         if role.startswith("target_"):
             model.update_parameters(agent.models[role.removeprefix("target_")], polyak=1.0)
@@ -157,7 +157,7 @@ def _synced_class(kind: type[torch.optim.Optimizer]) -> Any:
     """Return an optimizer that steps shared parameters by a session's own gradients."""
 
     class Synced(kind):  # type: ignore[valid-type, misc]
-        """Pushes gradients to the shared parameters, and pulls these after each step."""
+        """Pushes gradients to the shared parameters, and pulls the parameters after each step."""
 
         def __init__(self, groups: Any, local: Any, shared: list[torch.Tensor]) -> None:
             left = iter(shared)
@@ -170,8 +170,8 @@ def _synced_class(kind: type[torch.optim.Optimizer]) -> Any:
             self._pull()
 
         def zero_grad(self, set_to_none: bool = True) -> None:
-            # torch would clear those of the shared parameters, which are no others than these by
-            # chance only: SLM-Lab's gradients summed up over all steps.
+            # torch would clear the shared parameters' gradients, which are those of this process
+            # only by chance: SLM-Lab's gradients summed up over all steps.
             for parameter in self.local:
                 parameter.grad = None
 

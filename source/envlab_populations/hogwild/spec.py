@@ -1,7 +1,7 @@
 """Spec files of SLM-Lab, version 4 (lists of agents and environments) and 5, as JSON or YAML.
 
 A file holds specs by name. Each has the parts ``agent`` (algorithm, memory, net), ``env`` and
-``meta``, and perhaps ``search``. Both versions become one form, that of version 5.
+``meta``, and optionally ``search``. Both versions become one form, that of version 5.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.foreign import bounded_int, read_text
 
 PARTS = ("agent", "env", "meta")
-"""What a spec cannot be without."""
+"""Required parts of a spec."""
 _OPTIONAL = ("body", "search", "spec_params", "name")
 """``body`` is version 4's pairing of agents with environments."""
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 _OLD_SPACES = {"grid_search": "choice"}
-"""Ray Tune's names of before version 5."""
+"""Ray Tune's names, before version 5."""
 SPACES = ("choice", "uniform", "quniform", "loguniform", "randint", "qrandint", "lograndint")
-"""How a range to search is written: ``lr__loguniform: [1e-4, 1e-2]``. Names and bounds are Ray
-Tune's, as in SLM-Lab 5: ``randint`` and ``lograndint`` leave the upper bound out, and a range that
+"""Suffixes of ranges to search: ``lr__loguniform: [1e-4, 1e-2]``. Names and bounds are Ray
+Tune's, as in SLM-Lab 5: ``randint`` and ``lograndint`` exclude the upper bound, and a range that
 begins with ``q`` has its step as third number."""
 
 
@@ -45,10 +45,10 @@ class Spec:
     search: Mapping[str, Sequence[Any]]
     """Ranges by dotted path: ``agent.algorithm.gamma__uniform`` and its two numbers."""
     replaced_env: str | None = None
-    """The environment that the file names, where another one takes its place."""
+    """The file's environment, if another one replaces it."""
 
     def values(self) -> dict[str, Any]:
-        """Return what a file of this spec alone would hold."""
+        """Return the contents of a file with this spec alone."""
         parts = {part: deepcopy(dict(getattr(self, part))) for part in (*PARTS, "search")}
         return {self.name: {part: value for part, value in parts.items() if value or part in PARTS}}
 
@@ -58,7 +58,7 @@ def load_spec(path: Path, name: str, settings: Sequence[str] = ()) -> Spec:
 
     Args:
         path: A JSON or YAML file.
-        name: Of the spec within it.
+        name: Name of the spec in it.
         settings: ``KEY=VALUE``: a placeholder's value, or that at a dotted path of the spec.
 
     Raises:
@@ -74,7 +74,7 @@ def load_spec(path: Path, name: str, settings: Sequence[str] = ()) -> Spec:
 
 
 def read_specs(path: Path) -> dict[str, Any]:
-    """Return what a spec file holds, by name.
+    """Return the specs of a file, by name.
 
     JSON may have trailing commas, which SLM-Lab's reader takes, and comments, as in JSON5.
 
@@ -98,12 +98,12 @@ def read_specs(path: Path) -> dict[str, Any]:
 
 
 def _specs(found: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what a file only refers to, which SLM-Lab names with an underscore in front."""
+    """Leave out entries for reference, whose names SLM-Lab begins with an underscore."""
     return {name: value for name, value in found.items() if not str(name).startswith("_")}
 
 
 def _parse(text: str, path: Path) -> Any:
-    """Return what JSON says; JSON5's reader takes a hundred times as long, and is asked second."""
+    """Return parsed JSON; JSON5's parser takes a hundred times as long, and is tried second."""
     try:
         return json.loads(text, parse_int=bounded_int)
     except json.JSONDecodeError as error:
@@ -114,7 +114,7 @@ def _parse(text: str, path: Path) -> Any:
         return json5.loads(text, parse_int=bounded_int)
     except ModuleNotFoundError:
         hint = "To read comments and trailing commas, install the extra: pip install 'envlab[lab]'"
-    except ValueError:  # no JSON5 either; the strict reader says more exactly where
+    except ValueError:  # not JSON5 either; the strict parser's position is more exact
         hint = "Correct it there"
     raise ConfigurationError(
         f"The spec file {path} is no JSON: {where.msg} at line {where.lineno}, column "
@@ -123,7 +123,7 @@ def _parse(text: str, path: Path) -> Any:
 
 
 def make_spec(name: str, given: Any, settings: Sequence[str] = (), *, origin: str) -> Spec:
-    """Return a spec from what a file holds under its name; see :func:`load_spec`."""
+    """Return a spec from the entry in a file; see :func:`load_spec`."""
     where = f"The spec {name!r} of {origin}"
     if not isinstance(given, Mapping):
         raise ConfigurationError(f"{where} is {given!r:.60}, but must hold {', '.join(PARTS)}.")
@@ -154,13 +154,13 @@ def make_spec(name: str, given: Any, settings: Sequence[str] = (), *, origin: st
 
 
 def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
-    """Set the value at a dotted path; its last part may be new, since a spec need not say all.
+    """Set the value at a dotted path; its last part may be new, since a spec may leave values out.
 
     Raises:
         ConfigurationError: If there is no such path, with the nearest one.
     """
     same = [path for path in _paths(values) if path.split(".")[1:][-1:] == [key]]
-    if len(same) == 1:  # as SLM-Lab's command line has it: max_frame=1e6
+    if len(same) == 1:  # as on SLM-Lab's command line: max_frame=1e6
         key = same[0]
     *folders, last = key.split(".")
     inner: Any = values
@@ -180,12 +180,12 @@ def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
     inner[last] = value
 
 
-# YAML 1.1, which PyYAML reads, takes 1e6 and 1.6e5 for texts.
+# YAML 1.1, which PyYAML reads, reads 1e6 and 1.6e5 as strings.
 _SCIENTIFIC = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
 
 
 def parse_value(text: str) -> Any:
-    """Return what a text says as YAML: a number, true, false, null, a list; or itself."""
+    """Return a string parsed as YAML: a number, true, false, null, a list; or itself."""
     try:
         return float(text) if _SCIENTIFIC.fullmatch(text) else yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -202,7 +202,7 @@ def _pair(setting: str) -> tuple[str, Any]:
 
 
 def _without_lists(values: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return a spec with one agent and one environment in place of version 4's lists of one."""
+    """Return a spec with one agent and one environment instead of version 4's lists of one."""
     for part in ("agent", "env"):
         if isinstance(values[part], list):
             if len(values[part]) != 1:
@@ -242,7 +242,7 @@ def _without_lists(values: dict[str, Any], where: str) -> dict[str, Any]:
 def _fillings(
     holders: Sequence[str], choices: Mapping[str, Any], given: Mapping[str, Any], where: str
 ) -> dict[str, Any]:
-    """Return a value for each placeholder: the one that is given, or the only choice."""
+    """Return a value for each placeholder: the given one, or the only choice."""
     values = {}
     for key in holders:
         possible = choices.get(key, [])
@@ -260,7 +260,7 @@ def _fillings(
 
 
 def _fill(values: Any, fillings: Mapping[str, Any]) -> Any:
-    """Return values with placeholders filled; one that is a whole text keeps its value's type."""
+    """Return values with placeholders filled; a value that is only a placeholder keeps its type."""
     if isinstance(values, dict):
         return {key: _fill(value, fillings) for key, value in values.items()}
     if isinstance(values, list):
@@ -289,7 +289,7 @@ def _paths(values: Mapping[str, Any], before: str = "") -> Iterator[str]:
 
 
 def _ranges(search: Any, where: str) -> dict[str, Sequence[Any]]:
-    """Return ranges by dotted path, however deep they are written."""
+    """Return ranges by dotted path, at any depth."""
     if not isinstance(search, Mapping):
         raise ConfigurationError(f"{where} has search = {search!r:.60}; it must be a dictionary.")
     found: dict[str, Sequence[Any]] = {}

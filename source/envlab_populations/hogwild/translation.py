@@ -1,7 +1,7 @@
-"""A spec in envlab's terms: which task, how many environments, and how a session learns.
+"""A spec in envlab's terms: the task, the number of environments, and the learning settings.
 
-Nothing of a spec is passed over in silence. A key without effect here is named in
-:attr:`Plan.without_effect`, and what a user would miss is refused.
+Nothing of a spec is ignored silently. A key without effect here is listed in
+:attr:`Plan.without_effect`, and a key that a user would miss is refused.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ NAMES = {
     "PPOSIL": "ppo",
     "CrossQ": CROSSQ,
 }
-"""SLM-Lab's algorithms, and two more, by what skrl calls them."""
+"""skrl's names of SLM-Lab's algorithms, and of two more."""
 LOG_FREQUENCY = 1000
-"""Frames between two points of a session's graph, where a spec does not say."""
+"""Frames between two points of a session's graph, if a spec does not say."""
 DEV_FRAMES = 2000
-"""What a session of the mode ``dev`` runs for, at least until it has learned."""
+"""Frames of a session of the mode ``dev``, which also runs until it has learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a trial trains."""
+    """The training of a trial."""
 
     spec: Spec
     task: str
@@ -64,9 +64,9 @@ class Plan:
     """Frames of a session between two points of its graph."""
     wants_gpu: bool
     is_dev: bool = False
-    """Whether this is a session to try a spec, which is checked to learn."""
+    """Whether this is a session that tries a spec, with a check that it learns."""
     without_effect: tuple[str, ...]
-    """Keys of the spec that nothing here depends on."""
+    """Keys of the spec without effect here."""
 
 
 def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
@@ -87,7 +87,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
     log_frequency = meta.count("log_frequency", LOG_FREQUENCY)
     sessions = 1 if dev else meta.count("max_session", 1)
     for key in ("max_trial", "search_resources", "search_scheduler"):
-        meta.take(key)  # of the mode search
+        meta.take(key)  # for the mode search
     distributed = _distributed(meta)
     agent, parts, wants_gpu = _agent(spec, num_envs, distributed)
     steps = agent.pop("rollouts", None) or max(1, log_frequency // num_envs)
@@ -100,7 +100,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         "num_sessions": sessions,
         "num_steps_per_env": steps,
         "max_iterations": max(1, frames // (steps * num_envs)),
-        "experiment_name": f"{spec.name}_dev" if dev else spec.name,  # not what @latest is
+        "experiment_name": f"{spec.name}_dev" if dev else spec.name,  # hidden from @latest
         "seed": meta.count("random_seed", 0, least=0),
     }
     _rewards_and_observations(agent, env, is_atari=atari.__name__ in task)
@@ -154,7 +154,7 @@ def _environment(env: Part) -> tuple[str, dict[str, Any], int]:
 
 
 def _game_settings(env: Part) -> dict[str, Any]:
-    """Return what Atari's games are made with."""
+    """Return the arguments of Atari's games."""
     settings: dict[str, Any] = {"life_loss_info": env.flag("life_loss_info")}
     share = env.number("repeat_action_probability", None)
     if share is not None:
@@ -163,9 +163,9 @@ def _game_settings(env: Part) -> dict[str, Any]:
 
 
 def _rewards_and_observations(agent: dict[str, Any], env: Part, *, is_atari: bool) -> None:
-    """Read how they are scaled and clipped.
+    """Read their scaling and clipping.
 
-    As in SLM-Lab, rewards are clipped to 10 deviations by default, and those of Atari's games to 1.
+    As in SLM-Lab, rewards are clipped to 10 deviations by default, and to 1 for Atari's games.
     """
     settings = agent["settings"]
     scale, normalises = env.take("reward_scale"), env.flag("normalize_reward")
@@ -195,7 +195,7 @@ def _rewards_and_observations(agent: dict[str, Any], env: Part, *, is_atari: boo
 def _agent(
     spec: Spec, num_envs: int, distributed: str
 ) -> tuple[dict[str, Any], tuple[Part, ...], bool]:
-    """Return an agent's configuration, what of the spec was read, and whether it wants a GPU."""
+    """Return an agent's configuration, the parts that were read, and whether it wants a GPU."""
     algorithm = Part("agent.algorithm", spec.agent["algorithm"])
     memory = Part("agent.memory", spec.agent["memory"])
     net = Part("agent.net", spec.agent["net"])
@@ -240,7 +240,7 @@ def _agent(
     elif "critic_net" in spec.agent:
         rest.take("critic_net")
         raise rest.refusal("critic_net", "...", f"{kind} has one kind of network: leave it out")
-    if name == "VanillaDQN":  # targets are the network itself, as it was at the last step
+    if name == "VanillaDQN":  # targets are from the network itself, before the last step
         settings |= {"target_update_interval": 1, "polyak": 1.0}
     wants_gpu = spec.agent["net"].get("gpu") is True
     net.take("gpu")
@@ -248,7 +248,7 @@ def _agent(
 
 
 def _exploration(agent: dict[str, Any], algorithm: Part, num_envs: int) -> None:
-    """Read how DQN explores; ``Argmax`` of SLM-Lab's Boltzmann takes the best, whatever else."""
+    """Read how DQN explores; ``Argmax`` of SLM-Lab's Boltzmann always takes the best action."""
     policy = algorithm.take("action_policy", "epsilon_greedy")
     if policy not in ("epsilon_greedy", "boltzmann"):
         raise algorithm.refusal("action_policy", policy, "must be 'epsilon_greedy', 'boltzmann'")
@@ -271,7 +271,7 @@ def _exploration(agent: dict[str, Any], algorithm: Part, num_envs: int) -> None:
 
 
 def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
-    """Read a replay memory, and when to learn how much from it.
+    """Read the replay memory, and the schedule of learning from it.
 
     SLM-Lab learns every ``training_frequency`` frames, though at most once a step of all
     environments, and then ``training_iter`` times, by default once for each environment.
@@ -311,7 +311,7 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
 
 
 def _crossq(agent: dict[str, Any], algorithm: Part, net: Part, critic_net: Any) -> None:
-    """Read what CrossQ has beside SAC: critics of their own, and how often the policy learns."""
+    """Read CrossQ's additions to SAC: its critics, and the interval of the policy's steps."""
     settings = agent["settings"]
     for key in ("symlog", "spectral_norm", "fixed_alpha", "entropy_penalty_coef"):
         algorithm.refuse(key, "CrossQ here is the paper's: leave it out")
@@ -328,7 +328,7 @@ def _crossq(agent: dict[str, Any], algorithm: Part, net: Part, critic_net: Any) 
 
 
 def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
-    """Read rollouts and what is made of them."""
+    """Read rollouts and their use."""
     settings, kind = agent["settings"], agent["algorithm"]
     name = memory.take("name", "OnPolicyBatchReplay")
     if name not in ("OnPolicyBatchReplay", "OnPolicyReplay"):
@@ -357,7 +357,7 @@ def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: i
     _scheduled(agent, "entropy_loss_scale", algorithm, "entropy_coef_spec", num_envs)
     if kind == REINFORCE:
         settings["time_limit_bootstrap"] = False  # it has no values
-        algorithm.take("center_return")  # which makes no difference: returns are standardised
+        algorithm.take("center_return")  # no difference: returns are standardised
     elif kind == "ppo":
         batch = 1 if in_episodes else agent["rollouts"] * num_envs
         size = algorithm.count("minibatch_size", batch)
@@ -376,8 +376,8 @@ def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: i
 
 
 def _imitation(agent: dict[str, Any], algorithm: Part, memory: Part) -> None:
-    """Read what self-imitation learns from earlier episodes."""
-    memory.take("sil_replay_name")  # they are drawn alike
+    """Read the settings of self-imitation."""
+    memory.take("sil_replay_name")  # all are drawn uniformly
     agent["imitation"] = {
         "num_batches": algorithm.count("training_iter", 1),
         "steps_per_batch": algorithm.count("training_batch_iter", 1),
@@ -390,7 +390,7 @@ def _imitation(agent: dict[str, Any], algorithm: Part, memory: Part) -> None:
 
 
 def _sarsa(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
-    """Read rollouts, of which values are learned as they come."""
+    """Read rollouts, from which values are learned in order."""
     name = memory.take("name", "OnPolicyBatchReplay")
     if name != "OnPolicyBatchReplay":
         raise memory.refusal("name", name, "sarsa learns from rollouts, 'OnPolicyBatchReplay'")
@@ -406,11 +406,11 @@ def _scheduled(
 
 
 def _formula(algorithm: Part, key: str, num_envs: int, *, above: bool = False) -> str | None:
-    """Return a variable's course as a formula in steps of the environments; None if absent.
+    """Return a variable's schedule as a formula in steps of the environments; None if absent.
 
     With ``above``, it must stay above 0.
 
-    SLM-Lab counts a session's frames, of which a step of all environments has ``num_envs``.
+    SLM-Lab counts a session's frames, and a step of all environments has ``num_envs`` of them.
     """
     given = algorithm.part(key)
     if not given and not above:

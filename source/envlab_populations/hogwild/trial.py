@@ -1,7 +1,7 @@
 """A trial: a spec's sessions, started, watched, and summed up in one run directory.
 
-``sessions/<number>/`` is a run directory of its own, and ``checkpoints`` leads to those of one: the
-first, or where parameters are shared the one that saved last.
+``sessions/<number>/`` is a run directory of its own. ``checkpoints`` links to those of the first
+session, or with shared parameters, of the one that saved last.
 A record of the trial's ``metrics.jsonl`` is the mean of the sessions' records of one iteration, and
 counts the frames of all of them.
 """
@@ -51,13 +51,13 @@ logger = logging.getLogger(f"envlab.{__name__}")
 LOOK_S = 0.5
 """Seconds between two looks at the sessions."""
 LEAVE_S = 60.0
-"""How long a session that is asked to end may take to save and leave."""
+"""Longest time in which a session that is asked to end may save and exit."""
 TOLD_LINES = 30
 """Lines of a failed session's output that are repeated."""
 
 
 class SessionFailedError(EnvlabError):
-    """A session died or hung; what it printed is in the log."""
+    """A session died or hung; its output is in the log."""
 
     exit_code = HUNG_EXIT_CODE
 
@@ -67,8 +67,8 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
 
     Args:
         plan: What to train.
-        options: How.
-        flag: Tells whether a signal ended the trial.
+        options: How to run it.
+        flag: Set if a signal ended the trial.
 
     Raises:
         EnvlabError: For bad input, before a run directory is made; or if a session failed.
@@ -113,7 +113,7 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
 
 
 class Trial:
-    """The sessions of a trial, from their start to their end."""
+    """Starts, watches and ends the sessions of a trial."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Trial:
         device: str,
         done: int,
     ) -> None:
-        """Start nothing yet; ``done`` iterations were done before a resume."""
+        """Prepare the trial; ``done`` iterations were done before a resume."""
         self._plan, self._options, self._run, self._context = plan, options, run, context
         self._shared, self._folder, self._device = shared, folder, device
         self._frames = torch.zeros(plan.agent.num_sessions, dtype=torch.int64).share_memory_()
@@ -179,7 +179,7 @@ class Trial:
             process = start(target=run_session, args=(order,), name=f"session {number}")
             running = Running(number=number, process=process, directory=directory)
             if order.resumes:
-                # The session would do so while its records are read here.
+                # Otherwise the session would do it while its records are read here.
                 cut_metrics(directory, newest_iteration(directory))
                 running.read_records()
             process.start()
@@ -192,7 +192,7 @@ class Trial:
         multiprocessing.connection.wait(alive, timeout=LOOK_S)
 
     def _look(self) -> None:
-        """Note which sessions have died, and end those that hang."""
+        """Record dead sessions, and end hanging ones."""
         now = time.monotonic()
         for one in self._sessions:
             code, frames = one.process.exitcode, int(self._frames[one.number])
@@ -213,18 +213,18 @@ class Trial:
                 self._tell(one)
 
     def _tell(self, one: Running) -> None:
-        """Repeat the end of what a session has printed, where its traceback or stacks are."""
+        """Log the end of a session's output, which has its traceback or stacks."""
         path = output_of(one.directory)
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
         told = "\n".join(f"  {line}" for line in lines[-TOLD_LINES:])
-        goes_on = "The others go on." if self._options.continues else "The others end."
-        logger.error("%s %s Its output (%s) ends so:\n%s", one.failure, goes_on, path, told)
+        goes_on = "The others continue." if self._options.continues else "The others end."
+        logger.error("%s %s Its output (%s) ends with:\n%s", one.failure, goes_on, path, told)
 
     def _failed(self) -> list[Running]:
         return [session for session in self._sessions if session.failure]
 
     def _end(self) -> None:
-        """Ask the sessions that run to save and leave; end those that do not."""
+        """Ask running sessions to save and exit; end those that do not."""
         alive = [session.process for session in self._sessions if session.process.is_alive()]
         for process in alive:
             process.terminate()
@@ -235,7 +235,7 @@ class Trial:
                 _kill(process)
 
     def _write(self, line: ProgressLine) -> None:
-        """Write a record of each iteration that all sessions have done which have not failed."""
+        """Write a record of each iteration that all sessions without a failure have finished."""
         for one in self._sessions:
             one.read_records()
         while True:
@@ -245,7 +245,7 @@ class Trial:
             ):
                 return
             record = mean_record([one.records[self._told] for one in done])
-            # What sessions had done that failed since still counts.
+            # Earlier work of sessions that failed still counts.
             failed = [
                 session for session in self._sessions if session not in done and session.records
             ]
@@ -259,13 +259,13 @@ class Trial:
 
 
 def _link_checkpoints(run: Run, session: Path) -> None:
-    """Have the trial's ``checkpoints`` lead to a session's."""
+    """Have the trial's ``checkpoints`` link to a session's."""
     run.checkpoints.unlink(missing_ok=True)
     run.checkpoints.symlink_to(Path("sessions", session.name, "checkpoints"))
 
 
 def _draw(directory: Path) -> None:
-    """Draw a trial's graphs; where that cannot be done, say why."""
+    """Draw a trial's graphs; if that fails, log the reason."""
     try:
         draw_trial(directory)
     except EnvlabError as error:
@@ -276,12 +276,12 @@ def _how(code: int) -> str:
     if code == HUNG_EXIT_CODE:
         return "hung, and its watchdog ended it"
     if code == PREEMPTED_EXIT_CODE:
-        return "was asked to end by a signal, and saved its state"
+        return "was ended by a signal, and saved its state"
     return how_it_ended(code)
 
 
 def _kill(process: Any) -> None:
-    """End a process that does not leave; it prints its stacks if it can."""
+    """End a process that does not exit; it prints its stacks if it can."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(process.pid, STACKS_SIGNAL)
         time.sleep(1.0)

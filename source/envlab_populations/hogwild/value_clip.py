@@ -1,8 +1,8 @@
-"""PPO's value loss whose values move by as much as its policy may in an update.
+"""PPO's value loss with clipped values, whose limit is that of its policy.
 
-As CleanRL has it, and SLM-Lab 5 by ``clip_vloss``: half the mean of the larger square, that of the
-error and that of the error of values which are clipped around those of the rollout. skrl's own
-``value_clip`` takes the clipped ones alone.
+As in CleanRL, and SLM-Lab 5's ``clip_vloss``: half the mean of the larger square of two errors,
+that of the values, and that of the values clipped around the rollout's. skrl's own ``value_clip``
+uses the clipped ones alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 
 
 def clipped_losses(agents: list[Any]) -> Any:
-    """Return what makes the functions of torch that an update calls; ``agents`` holds its agent."""
+    """Return a factory of torch's functions for an update; ``agents`` holds its agent."""
 
     def of(stock: Any) -> Any:
         def loss(targets: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -30,7 +30,7 @@ def clipped_losses(agents: list[Any]) -> Any:
 
 
 def with_old_values(stock: Any, agents: list[Any]) -> Any:
-    """Return a class that knows the rollout's values of the returns which its loss is given."""
+    """Return a class that finds the rollout's values of the returns in its loss."""
 
     class WithOldValues(stock):  # type: ignore[misc]
         def __init__(self, **values: Any) -> None:
@@ -55,7 +55,7 @@ def with_old_values(stock: Any, agents: list[Any]) -> Any:
                 self._old = []
 
         def values_of(self, returns: torch.Tensor) -> torch.Tensor:
-            """Return the rollout's values where a mini-batch has these returns."""
+            """Return the rollout's values that belong to a mini-batch's returns."""
             return next(values for known, values in self._old if known is returns)
 
     return WithOldValues

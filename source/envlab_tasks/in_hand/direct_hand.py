@@ -1,4 +1,4 @@
-"""A hand in a direct task, and the object that it turns or throws: what such tasks share."""
+"""Common part of direct tasks of hands: a hand, and the object that it turns or throws."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from envlab.envs.mdp.events import joint_limits
 
 
 class Hand:
-    """One hand of the model: its joints, fingertips and motors, and where these are to be.
+    """One hand of the model: its joints, fingertips and motors, with the motors' targets.
 
     The model has the sensors ``<link>_lin_vel`` and ``<link>_ang_vel`` of each fingertip's link.
 
     Attributes:
         joints: All joints.
-        driven: The joints that actions move.
+        driven: The joints moved by actions.
         tips: The links at the ends of the fingers.
         limits: Lower and upper limits of all joints, in rad, ``(num_joints,)`` each.
-        targets: Where the driven joints are to be, in rad, ``(num_envs, num_driven)``.
+        targets: Targets of the driven joints, in rad, ``(num_envs, num_driven)``.
     """
 
     def __init__(
@@ -72,19 +72,19 @@ class Hand:
         self._env.sim.ctrl.index_copy_(1, self._actuators, self.targets)
 
     def start(self, mask: torch.Tensor, stream: str, pos_noise: float, vel_noise: float) -> None:
-        """Stage where the joints start, and have the targets there.
+        """Stage the joints' initial positions, and set the targets to them.
 
         Args:
             mask: Environments to reset, bool ``(num_envs,)``.
             stream: The random stream to draw from.
-            pos_noise: How far from the default pose at most, as a share of the joints' range.
-            vel_noise: How fast at most, in rad/s.
+            pos_noise: Largest offset from the default pose, as a share of the joints' range.
+            vel_noise: Largest speed, in rad/s.
         """
         env, (low, high), num = self._env, self.limits, len(self.joints.joint_names)
         bounds = [(-1.0, 1.0)] * num + [(-vel_noise, vel_noise)] * num
         drawn = env.random.stream(stream).ranges(bounds, mask)
         default = env.default_qpos[:, self.joints.qpos_ids]
-        # Isaac Lab's: from the lower limit rather than from the middle of the range.
+        # As in Isaac Lab, from the lower limit rather than from the middle of the range.
         away = (low - default) + 0.5 * (high - low) * drawn[:, :num]
         env.reset_qpos[:, self.joints.qpos_ids] = (default + pos_noise * away).clamp(low, high)
         env.reset_qvel[:, self.joints.qvel_ids] = drawn[:, num:]
@@ -100,7 +100,7 @@ class Hand:
         ]
 
     def tip_state(self) -> list[torch.Tensor]:
-        """Return the fingertips' places, orientations and velocities, tip by tip in each."""
+        """Return the fingertips' positions, orientations and velocities, tip by tip in each."""
         data = self._env.sim.data
         return [
             data.xpos[:, self.tips.body_ids].flatten(1),
@@ -110,7 +110,7 @@ class Hand:
 
 
 def object_state(env: VectorEnv, thing: SceneEntity, vel_scale: float) -> list[torch.Tensor]:
-    """Return an object's place, orientation and velocities in the world's frame."""
+    """Return an object's position, orientation and velocities in the world's frame."""
     data = env.sim.data
     quat = data.qpos[:, thing.root_quat]
     return [

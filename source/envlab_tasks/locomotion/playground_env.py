@@ -1,4 +1,4 @@
-"""What MuJoCo Playground's tasks do that Isaac Lab's manager-based environments do not."""
+"""Environment features of MuJoCo Playground's tasks that Isaac Lab's managers lack."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envlab.envs import ManagerEnv
 
 
 class PlaygroundEnv(ManagerEnv):
-    """An environment whose rewards are never negative, and which knows three actions.
+    """An environment whose rewards are never negative, and which keeps three actions.
 
     Attributes:
         older_action: The action before ``action_manager.prev_action``, ``(num_envs, num_actions)``.
@@ -21,7 +21,7 @@ class PlaygroundEnv(ManagerEnv):
         self.older_action = torch.zeros_like(self.action_manager.prev_action)
 
     def _apply_actions(self, actions: torch.Tensor) -> None:
-        self.older_action.copy_(self.action_manager.prev_action)  # zero after a reset, as that is
+        self.older_action.copy_(self.action_manager.prev_action)  # zero after a reset, like that
         super()._apply_actions(actions)
 
     def _get_rewards(self) -> torch.Tensor:

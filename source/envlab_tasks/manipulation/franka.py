@@ -1,4 +1,4 @@
-"""What the tasks of the Panda share: actions, and the stiffer arm that inverse kinematics wants.
+"""Common part of the Panda's tasks: actions, and the stiffer arm for inverse kinematics.
 
 Differs from Isaac Lab 2.3.2:
 
@@ -29,7 +29,7 @@ def scene(name: str, num_envs: int = 4096) -> SceneCfg:
 
 
 def stiff_scene(name: str, num_envs: int = 4096) -> SceneCfg:
-    """Return it with those of FRANKA_PANDA_HIGH_PD_CFG, and an arm that gravity does not pull."""
+    """Return it with FRANKA_PANDA_HIGH_PD_CFG's gains, and an arm without gravity."""
 
     def gains(joints: str, effort_limit: float) -> AnyActuatorCfg:
         return ImplicitActuatorCfg(
@@ -53,7 +53,7 @@ def joint_positions(scale: float) -> mdp.JointPositionActionCfg:
 def hand_pose(kind: Literal["absolute", "relative"]) -> mdp.DifferentialInverseKinematicsActionCfg:
     """Return the action of a pose of the hand's grasp point, or of half a displacement of it.
 
-    As Isaac Lab has it, that point is 107 mm from the hand's frame, where others say 103.4 mm.
+    As in Isaac Lab, that point is 107 mm from the hand's frame, others use 103.4 mm.
     """
     is_relative = kind == "relative"
     return mdp.DifferentialInverseKinematicsActionCfg(

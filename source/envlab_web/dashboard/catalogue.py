@@ -1,4 +1,4 @@
-"""The runs below a folder: found, and read again only where a file of theirs has changed."""
+"""The runs below a folder: found, and read again only if one of their files has changed."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ from envlab.tools.runs import FILES, Row, row
 from envlab_web.dashboard.ranks import RankRow, read_ranks
 
 FRESH_S = 1.0
-"""For how long a look at the folder serves all who ask."""
+"""How long a listing of the folder is reused."""
 _READ = frozenset({".json", ".jsonl", ".yaml"})
 _WITHOUT_RUNS = frozenset({"checkpoints", "params", "videos", "exported", "__pycache__"})
 
 
 class UnknownRunError(RunDirectoryError):
-    """No run has this name, any more or at all."""
+    """No run has this name."""
 
 
 @dataclass(kw_only=True)
 class Listed:
-    """A run as the dashboard knows it."""
+    """A run in the dashboard."""
 
     name: str
-    """Its folder below the one that is shown, with slashes: how pages refer to it."""
+    """Its folder relative to the root, with slashes; pages refer to it by this name."""
     directory: Path
     root: Path
-    """The folder that is shown."""
+    """The folder whose runs are shown."""
     signature: tuple[Any, ...]
-    """When its files changed last, and their sizes."""
+    """Times of its files' last changes, and their sizes."""
     writes: dict[str, float]
-    """When each was written last, in seconds."""
+    """Time of each file's last write, in seconds."""
     manifest: dict[str, Any] = field(default_factory=dict)
     standing: Standing = field(default_factory=Standing)
     problem: str = ""
-    """Why not all of it can be shown."""
+    """Reason if it cannot be shown completely."""
 
     @property
     def row(self) -> Row:
-        """What the table says of it now."""
+        """Its current row of the table."""
         if self.manifest:
             return row(self.directory, self.manifest, self.standing, self.writes)
         return row(self.directory, {"status": "unreadable"}, self.standing, self.writes)
 
     def ranks(self) -> list[RankRow]:
-        """Return how its ranks stand."""
+        """Return the state of its ranks."""
         written_at = max(self.writes.get(name, 0.0) for name in ("run.json", "heartbeats.json"))
         return read_ranks(self.directory, self.manifest, silent_s=time.time() - written_at)
 
     def trouble(self) -> str:
-        """Return which rank of a run that goes on is in trouble, as a sentence."""
+        """Return a sentence on the rank of a running run that is in trouble."""
         if self.manifest.get("status") != "running" or "heartbeats.json" not in self.writes:
             return ""
         return " ".join(rank.says for rank in self.ranks() if rank.state == "lost")
 
 
 class Catalogue:
-    """All runs below a folder, which any thread may ask for."""
+    """All runs below a folder; safe to use from any thread."""
 
     def __init__(self, root: Path) -> None:
-        """Look at nothing yet."""
+        """Prepare without reading the folder."""
         self.root = root.resolve()
         self._runs: dict[str, Listed] = {}
         self._looked_at = -FRESH_S
@@ -101,7 +101,7 @@ class Catalogue:
         return run
 
     def _refuse_links(self, directory: Path) -> None:
-        """Refuse a run of which something to be read is a link that leads out of the folder.
+        """Refuse a run with a link to be read that leads out of the folder.
 
         Raises:
             RunDirectoryError: Naming the link.
@@ -134,7 +134,7 @@ class Catalogue:
         try:
             self._refuse_links(directory)
             run.manifest = read_manifest(directory)
-        except (OSError, RunDirectoryError) as error:  # a folder that may not be listed, too
+        except (OSError, RunDirectoryError) as error:  # also a folder without permission to list
             run.problem = str(error)
             return run
         version = run.manifest.get("version") or MANIFEST_VERSION

@@ -58,8 +58,8 @@ def main(arguments: Sequence[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     address = take_address(flags.port)
     app = make_app(folder, address, allow_control=flags.allow_control)
-    print(address.lines("Dashboard"), "Ctrl+C ends it; runs go on.", sep="\n", flush=True)
+    print(address.lines("Dashboard"), "Ctrl+C ends it; runs continue.", sep="\n", flush=True)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again when all is closed
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again after shutdown
         server.run(sockets=[address.listener])
     return 0

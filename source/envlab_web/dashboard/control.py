@@ -1,6 +1,6 @@
-"""Stop and resume a run from its page, where ``--allow-control`` permits that.
+"""Stop and resume a run from its page, if ``--allow-control`` permits that.
 
-Neither takes anything from a visitor but the name of a run that the server has found. A run is
+The only input from a visitor is the name of a run that the server has found. A run is
 stopped only if the process that holds its lock is found on this machine, and resumed only by
 envlab's own command line, without a shell.
 """
@@ -28,15 +28,15 @@ from envlab_web.dashboard.catalogue import Listed
 logger = logging.getLogger(f"envlab.{__name__}")
 
 OUTPUT = "resumed.txt"
-"""In a run's folder: what the run says that was resumed from it."""
+"""File in a run's folder with the output of the run that was resumed from it."""
 _LAUNCHERS = ("torchrun", "torch.distributed.run", "skrl.utils.distributed.jax", "accelerate")
 _started: dict[Path, subprocess.Popen[bytes]] = {}
-"""What was resumed from which run directory, for as long as it runs."""
+"""Running processes by the run directory that they were resumed from."""
 _lock = threading.Lock()
 
 
 def stop(run: Listed) -> str:
-    """Ask a run to save a checkpoint and to end, as a scheduler would; return a sentence.
+    """Ask a run to save a checkpoint and to end, as a scheduler would; return a message.
 
     Raises:
         RunDirectoryError: If it does not run, or not on this machine.
@@ -44,14 +44,14 @@ def stop(run: Listed) -> str:
     process = _writer(run)
     parent = process.parent()
     if parent is not None and _is_launcher(_words(parent)):
-        process = parent  # which asks all ranks, and starts none of them again
+        process = parent  # which forwards this to all ranks, and restarts none of them
     process.send_signal(signal.SIGTERM)
     logger.info("Asked pid %d to end, for the run %s.", process.pid, run.name)
     return f"Asked process {process.pid} to end. The run saves a checkpoint first."
 
 
 def _writer(run: Listed) -> psutil.Process:
-    """Return the process that has a run's lock open: what its files say could be anybody's."""
+    """Return the process that has a run's lock open: its files could name any process."""
     lock = str(_own_file(run, LOCK))
     for process in psutil.process_iter():
         try:
@@ -66,7 +66,7 @@ def _writer(run: Listed) -> psutil.Process:
 
 
 def _own_file(run: Listed, name: str) -> Path:
-    """Return a file of a run: through a link, another file would be written, or its user ended."""
+    """Return a file of a run: links could lead to others' files and processes."""
     path = run.directory.resolve() / name
     if path.is_symlink():
         raise RunDirectoryError(f"{path} is a link, which is not followed. Remove it.")
@@ -90,7 +90,7 @@ def resume(run: Listed) -> str:
     Raises:
         RunDirectoryError: If it still runs, has no checkpoint, or cannot be started from here.
     """
-    with _lock:  # two clicks at once start one process
+    with _lock:  # two simultaneous clicks start one process
         return _resume(run)
 
 
@@ -99,7 +99,7 @@ def _resume(run: Listed) -> str:
         if process.poll() is not None:
             del _started[directory]
     if run.directory in _started:
-        raise RunDirectoryError(f"The run {run.name} has been resumed already, and goes on.")
+        raise RunDirectoryError(f"The run {run.name} has already been resumed and is running.")
     words, folder = _resume_words(run)
     with _own_file(run, OUTPUT).open("ab") as output:
         process = subprocess.Popen(
@@ -112,10 +112,10 @@ def _resume(run: Listed) -> str:
 
 
 def _resume_words(run: Listed) -> tuple[list[str], Path]:
-    """Return what to start, and in which folder."""
+    """Return the command to start, and its folder."""
     directory = run.directory
     if run.row.status == "running":
-        raise RunDirectoryError(f"The run {run.name} goes on. Stop it first.")
+        raise RunDirectoryError(f"The run {run.name} is running. Stop it first.")
     checkpoints = Checkpoints(directory / "checkpoints")
     numbers = checkpoints.iterations()
     if not numbers:

@@ -1,4 +1,4 @@
-"""What the page draws: a metric of runs, alone or over seeds, and where their parameters differ."""
+"""Data of the page: a metric of runs, alone or over seeds, and their differing parameters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from envlab.run.compare.table import note_lines
 from envlab_web.dashboard.catalogue import Listed
 
 MOST_POINTS = 800
-"""Of a single run's line: more than a chart has pixels."""
+"""Points of a single run's line: more than a chart has pixels."""
 GRID_POINTS = 200
-"""Of a line over seeds, whose interval takes 0.1 s for so many."""
+"""Points of a line over seeds, whose interval takes 0.1 s at this number."""
 X_NAMES = ("frames", "wall_s")
 _MANIFEST_KEYS = ("library", "algorithm", "ml_framework", "seed", "world.size", "global_num_envs")
 _NO_METRICS = frozenset({"iteration", "frames", "wall_s"})
@@ -29,10 +29,10 @@ _CACHED = 256
 
 
 def curves(runs: Sequence[Listed], metric: str, x_name: str, *, is_grouped: bool) -> dict[str, Any]:
-    """Return a metric's lines, as JSON has them; computed anew only after a file has changed.
+    """Return a metric's lines, for JSON; recomputed only after a file has changed.
 
     Args:
-        runs: The runs that are shown, of one task.
+        runs: The shown runs, of one task.
         metric: A field of ``metrics.jsonl``, dotted as in ``losses.value``.
         x_name: One of :data:`X_NAMES`.
         is_grouped: Whether runs that differ only in their seed are one line with an interval.
@@ -40,7 +40,7 @@ def curves(runs: Sequence[Listed], metric: str, x_name: str, *, is_grouped: bool
     Raises:
         EnvlabError: If the runs are of several tasks, or a line of a file is broken.
     """
-    # In one order, whichever the visitor chose them in, so that intervals are drawn once.
+    # In one order, whatever the visitor's, so that intervals are computed once.
     keys = tuple(sorted((run.name, str(run.directory), run.signature) for run in runs))
     return _curves(keys, metric, x_name, is_grouped)
 
@@ -92,15 +92,15 @@ def _line(group: Group, x_name: str) -> dict[str, Any]:
 
 
 Rows = list[tuple[str, list[str]]]
-"""Parameters, and each run's value as text."""
+"""Parameters, with each run's value as text."""
 
 
 def differences(runs: Sequence[Listed]) -> tuple[Rows, Rows]:
     """Return the parameters that are not the same in all runs.
 
     Returns:
-        Those that all runs have; and those that some lack, as runs of two libraries do by the
-        hundred.
+        Those that all runs have; and those that some lack, hundreds for runs of two
+        libraries.
     """
     facts = [_facts(run) for run in runs]
     keys = dict.fromkeys(key for fact in facts for key in fact)
@@ -123,7 +123,7 @@ def _params_signature(directory: Path) -> tuple[int, ...]:
 
 @functools.lru_cache(_CACHED)
 def _params(directory: str, signature: object) -> dict[str, str]:
-    """Return a run's configuration, flat; empty where it cannot be read."""
+    """Return a run's configuration, flat; empty if it cannot be read."""
     try:
         params = params_of(Path(directory))
     except ConfigurationError:

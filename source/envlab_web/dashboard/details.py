@@ -1,4 +1,4 @@
-"""What the page of one run holds beside its curves: facts, audit, checkpoints, videos, logs."""
+"""Contents of a run's page except the curves: facts, audit, checkpoints, videos, logs."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from envlab.run.commands import play_words, resume_words, typed
 from envlab_web.dashboard.catalogue import Listed, is_inside
 
 TAIL_BYTES = 2**14
-"""What is shown of a log's end: about 200 lines."""
+"""Size of a log's end that is shown: about 200 lines."""
 VIDEO_TYPES = {".mp4": "video/mp4", ".gif": "image/gif", ".webm": "video/webm"}
 _LOG_TYPES = frozenset({".txt", ".log"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointRow:
-    """A checkpoint, and what to do with it."""
+    """A checkpoint, and commands for it."""
 
     name: str
     iteration: int | None
     size_mb: float
     play: str
-    """The command that plays it; empty where no library of this name is installed."""
+    """The command that plays it; empty if no library of this name is installed."""
     resume: str
-    """The command that resumes from it; empty where there is none."""
+    """The command that resumes from it; empty if there is none."""
 
 
 def audit(manifest: Mapping[str, Any]) -> tuple[str, str]:
@@ -56,7 +56,7 @@ def checkpoints(run: Listed) -> list[CheckpointRow]:
     for path, number in [*numbered, (folder / "best.pt", None)]:
         try:
             size_mb = path.stat().st_size / 1e6
-        except OSError:  # removed in this moment, or there is none
+        except OSError:  # just removed, or missing
             continue
         play, resume = play_words(run.manifest, path), resume_words(run.manifest, path)
         rows.append(
@@ -74,7 +74,7 @@ def checkpoints(run: Listed) -> list[CheckpointRow]:
 def videos(run: Listed) -> list[str]:
     """Return a run's videos by their names below it, the newest first."""
     folder = run.directory / "videos"
-    if not is_inside(folder, run.directory):  # which could lead to a whole disk
+    if not is_inside(folder, run.directory):  # it could be a link to a whole disk
         return []
     found = [
         path
@@ -86,7 +86,7 @@ def videos(run: Listed) -> list[str]:
 
 
 def video(run: Listed, name: str) -> Path:
-    """Return the file of a video, which must be one of those that are listed.
+    """Return the file of a video, which must be a listed one.
 
     Raises:
         RunDirectoryError: If it is not.
@@ -97,10 +97,10 @@ def video(run: Listed, name: str) -> Path:
 
 
 def logs(run: Listed) -> list[tuple[str, str]]:
-    """Return the ends of a run's texts, the one written last first."""
+    """Return the ends of a run's text files, the newest first."""
     launch = (run.manifest.get("launch") or {}).get("name")
     folders = [run.directory]
-    # The folder of envlab cluster on a host has runs/<launch>/ beside logs/.
+    # The folder of envlab cluster on a host has runs/<launch>/ next to logs/.
     if isinstance(launch, str) and launch.isprintable() and "/" not in launch:
         folders += [run.root / "runs" / launch, run.root / "runs" / launch / "ranks"]
     found = [
@@ -122,6 +122,6 @@ def _tail(path: Path) -> str:
             text = file.read().decode(errors="replace")
     except OSError as error:
         return f"It cannot be read ({error.strerror})."
-    # A progress line is written over itself, so only the last of it is to be seen.
+    # A progress line overwrites itself, so only its last state is shown.
     lines = [line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").split("\n")]
     return printable("\n".join(lines[1:] if start else lines))

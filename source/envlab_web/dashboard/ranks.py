@@ -1,4 +1,4 @@
-"""How each rank of a run stands, by the heartbeats that rank 0 writes every 5 s."""
+"""The state of each rank of a run, from the heartbeats that rank 0 writes every 5 s."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from envlab.foreign import parse_json, read_text
 T = TypeVar("T", int, float)
 
 MUTE_S = 15.0
-"""After three heartbeats that did not come, rank 0 is taken for lost."""
+"""Rank 0 counts as lost after three missing heartbeats."""
 SLOW_S = 5.0
 """Time without progress that is worth a look; a long update takes as much."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankRow:
-    """A rank, as the page shows it."""
+    """A rank on the page."""
 
     rank: int
     host: str
@@ -38,15 +38,15 @@ class RankRow:
     state: str
     """``ok``, ``slow``, ``lost``, ``ended`` or ``unknown``."""
     says: str
-    """What is wrong, as a sentence that names the rank."""
+    """The problem, as a sentence that names the rank."""
 
 
 def read_ranks(directory: Path, manifest: Mapping[str, Any], *, silent_s: float) -> list[RankRow]:
-    """Return the ranks of a run; none where it has written no heartbeats that can be read.
+    """Return the ranks of a run; none without readable heartbeats.
 
     Args:
         directory: The run directory.
-        manifest: What ``run.json`` holds.
+        manifest: Contents of ``run.json``.
         silent_s: Time since the run last gave a sign of life, in seconds.
     """
     try:
@@ -93,7 +93,7 @@ def _number(kind: Callable[[Any], T], told: Mapping[str, Any], name: str) -> T |
 def _judge(
     told: Mapping[str, Any], who: str, *, idle_s: float, silent_s: float, timeout_s: float
 ) -> tuple[str, str]:
-    """Return a running rank's state, and what is wrong with it."""
+    """Return a running rank's state, and its problem."""
     process, unheard_s = told.get("process"), float(told.get("seconds_since_heard", 0.0))
     if process == "stopped":
         return "lost", f"{who} is stopped (by SIGSTOP), and made no progress for {idle_s:.0f} s."
@@ -104,7 +104,7 @@ def _judge(
             return "unknown", ""
         return "lost", f"{who}, which writes the heartbeats, has not done so for {silent_s:.0f} s."
     if unheard_s > LOST_AFTER_S:
-        return "lost", f"{who} was not heard of for {unheard_s + silent_s:.0f} s."
+        return "lost", f"{who} has not been heard from for {unheard_s + silent_s:.0f} s."
     if told["phase"] == "reduce":  # it waits for the others
         return "ok", ""
     if idle_s > timeout_s:

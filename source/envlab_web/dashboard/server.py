@@ -1,4 +1,4 @@
-"""The pages, and who may see them."""
+"""The pages, and the check of visitors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from envlab_web.dashboard.curves import X_NAMES, curves, differences
 
 HERE = Path(__file__).parent
 MOST_RUNS = 100
-"""On one page."""
+"""Most runs on one page."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
@@ -46,10 +46,10 @@ TOKEN_HEADER = "x-envlab-token"
 
 
 class _Doorkeeper(BaseHTTPMiddleware):
-    """Admits who has the token: in the address, which sets a cookie, or in that cookie.
+    """Admits visitors with the token: in the address, which sets a cookie, or in that cookie.
 
-    A form of another site could carry the cookie, so whatever changes something must show the token
-    itself, in a header that no other site can send.
+    A form of another site could carry the cookie, so requests that change anything must show the
+    token itself, in a header that no other site can send.
     """
 
     def __init__(self, app: Any, address: Address) -> None:
@@ -80,10 +80,10 @@ class _Doorkeeper(BaseHTTPMiddleware):
 
 
 class Dashboard:
-    """What the routes lead to. Starlette calls each in a thread of its own."""
+    """Handlers of the routes. Starlette calls each in its own thread."""
 
     def __init__(self, catalogue: Catalogue, address: Address, *, allow_control: bool) -> None:
-        """Serve nothing yet."""
+        """Prepare the handlers."""
         self._catalogue, self._address, self._allow_control = catalogue, address, allow_control
         self._templates = Jinja2Templates(HERE / "templates")
         self._templates.env.filters |= {"seconds": duration}
@@ -100,7 +100,7 @@ class Dashboard:
             | {"trouble": run.trouble() or run.problem}
             for run in self._catalogue.runs().values()
         ]
-        for row in rows:  # which would differ at each look
+        for row in rows:  # these would differ at each request
             del row["age_s"], row["directory"]
         return _json(request, {"rows": rows})
 
@@ -111,7 +111,7 @@ class Dashboard:
         return self._page(request, "runs.html", runs=runs, differing=differing, lacking=lacking)
 
     def run_details(self, request: Request) -> Response:
-        """Return the part of a run's page that changes while it is looked at."""
+        """Return the part of a run's page that changes while it is open."""
         (run,) = self._chosen(request)[:1]
         state, sentence = details.audit(run.manifest)
         return self._page(
@@ -168,13 +168,13 @@ class Dashboard:
         )
 
     def say(self, request: Request, error: Exception) -> Response:
-        """Return an error as one sentence; what was not foreseen goes to the terminal, too."""
+        """Return an error as one sentence; unexpected ones also go to the terminal."""
         status, sentence = 404, str(error)
         if isinstance(error, HTTPException):
             status, sentence = error.status_code, error.detail
         elif not isinstance(error, EnvlabError):
             status = 500
-            sentence = "The dashboard failed here; its terminal says how. Other pages go on."
+            sentence = "The dashboard failed here; its terminal says why. Other pages work."
         if request.url.path.startswith(("/api/", "/control/")):
             return PlainTextResponse(sentence, status)
         return self._page(request, "error.html", status, sentence=sentence)
@@ -185,7 +185,7 @@ def make_app(root: Path, address: Address, *, allow_control: bool = False) -> St
 
     Args:
         root: The folder whose runs are shown.
-        address: Where it is served, and the token.
+        address: Its address, with the token.
         allow_control: Whether runs may be stopped and resumed.
     """
     pages = Dashboard(Catalogue(root), address, allow_control=allow_control)
@@ -206,7 +206,7 @@ def make_app(root: Path, address: Address, *, allow_control: bool = False) -> St
 
 
 def _json(request: Request, values: Any) -> Response:
-    """Return values as JSON, or only that they are the same as before."""
+    """Return values as JSON, or an answer that they are unchanged."""
     body = json.dumps(finite(values), separators=(",", ":")).encode()
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     if request.headers.get("if-none-match") == tag:
@@ -215,7 +215,7 @@ def _json(request: Request, values: Any) -> Response:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time in a unit for people."""
+    """Return a time in a readable unit."""
     if seconds is None:
         return "-"
     units: Sequence[tuple[str, float]] = (("d", 86400.0), ("h", 3600.0), ("min", 60.0))

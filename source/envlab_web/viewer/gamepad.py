@@ -1,7 +1,7 @@
-"""A gamepad at the visitor's computer, of which viser tells nothing.
+"""A gamepad at the visitor's computer, which viser does not support.
 
-A script in the page reads it through the browser's Gamepad API, and sends the positions of its
-sticks, when they change, in the header of a request of its own.
+A script in the page reads it through the browser's Gamepad API, and sends its sticks'
+positions, when they change, in the header of a separate request.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 HEADER = "X-Gamepad-Axes"
-"""Pages of other addresses may not send one, while they may load any path as a picture."""
+"""Pages of other addresses cannot send this header, though they can load any path as a picture."""
 ORDER = (1, 0, 2, 3)
-"""Axes of the API's standard mapping that push a command forward, left, to turn left, and up."""
+"""Axes of the API's standard mapping for commands forward, left, turning left, and up."""
 SCRIPT = b"""<script>
 let sent = "", isSending = false;
 setInterval(async () => {
@@ -28,13 +28,13 @@ setInterval(async () => {
 
 
 class Gamepad:
-    """The sticks of the gamepad that was moved last, whoever's it is."""
+    """The sticks of the gamepad that was moved last, of any visitor."""
 
     def __init__(self) -> None:
         self._pushes: list[float] | None = None
 
     def read(self, header: str) -> None:
-        """Take the axes of a request; what is no list of numbers from -1 to 1 is ignored."""
+        """Store the axes of a request; anything but a list of numbers from -1 to 1 is ignored."""
         try:
             axes = [float(word) for word in header.split(",")]
         except ValueError:
@@ -44,6 +44,6 @@ class Gamepad:
             self._pushes = [-axes[axis] for axis in ORDER if axis < len(axes)]
 
     def take(self) -> list[float] | None:
-        """Return how far the elements of a command are pushed, -1 to 1, once after each change."""
+        """Return deflections of a command's elements, -1 to 1, once after each change."""
         pushes, self._pushes = self._pushes, None
         return pushes

@@ -1,7 +1,7 @@
-"""viser's server behind a token: it has none of its own, and would listen on a port of its choice.
+"""viser's server behind a token: it has none, and would choose its own port.
 
-A visitor opens ``http://127.0.0.1:PORT/?token=...``, and gets a cookie that the page's other
-requests, its WebSocket among them, then bear. Whoever has neither is told so and gets nothing.
+A visitor opens ``http://127.0.0.1:PORT/?token=...``, and gets a cookie for the page's other
+requests, including its WebSocket. Requests without either are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from envlab_web.address import FORBIDDEN, REFUSAL, Address
 from envlab_web.viewer.gamepad import HEADER, SCRIPT, Gamepad
 
 Handler = Callable[[Any, Request], Response | None]
-"""Of HTTP requests, as websockets has them; None lets a WebSocket open."""
+"""Websockets' handler of HTTP requests; None lets a WebSocket open."""
 
 
 def serve_viser(address: Address, title: str, gamepad: Gamepad) -> viser.ViserServer:
@@ -35,14 +35,14 @@ def serve_viser(address: Address, title: str, gamepad: Gamepad) -> viser.ViserSe
         check = _checked(address, gamepad, process_request)
         return serve(handler, sock=address.listener, process_request=check, **options)
 
-    # viser 1.1.1 lets nobody choose the socket or look at requests. It calls this function by its
+    # viser 1.1.1 has no option for the socket or for checks of requests. It calls this by its
     # full name, once, before its constructor returns.
     with mock.patch.object(websockets_server, "serve", guarded_serve):
         return viser.ViserServer(host="127.0.0.1", port=address.port, label=title, verbose=False)
 
 
 def _checked(address: Address, gamepad: Gamepad, process_request: Handler) -> Handler:
-    """Return viser's handler of requests, for those that bear the token."""
+    """Return viser's handler of requests, for those with the token."""
     # Cookies are shared by all ports of a host, so each viewer needs a name of its own.
     name = f"envlab_viewer_{address.port}"
 
@@ -56,7 +56,7 @@ def _checked(address: Address, gamepad: Gamepad, process_request: Handler) -> Ha
             return _answer(http.HTTPStatus.OK, "")
         is_page = request.path.partition("?")[0] == "/"
         if is_page:
-            request.headers.pop("Accept-Encoding", None)  # its body is about to be added to
+            request.headers.pop("Accept-Encoding", None)  # its body will be extended
         response = process_request(connection, request)
         if response is not None:
             if is_page:
@@ -93,6 +93,6 @@ def _cookie(request: Request, name: str) -> str | None:
 
 
 def _is_foreign(request: Request) -> bool:
-    """Return whether a page of another address asks, which bears the cookie just the same."""
+    """Return whether the request comes from another site's page, which has the cookie as well."""
     origin = request.headers.get("Origin")
     return origin not in (None, f"http://{request.headers.get('Host')}")

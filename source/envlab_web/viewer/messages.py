@@ -1,4 +1,4 @@
-"""What the run and the page of the viewer send each other. Imports no torch: the page has none."""
+"""Messages between the viewer's run and page. Imports no torch: the page has none."""
 
 from __future__ import annotations
 
@@ -11,68 +11,68 @@ import numpy as np
 RATE_HZ = 30.0
 """Frames per second that the page asks for at most, in wall time."""
 TRAINING_RATE_HZ = 20.0
-"""The same of a training, which an answer costs 0.3 to 0.5 ms."""
+"""The same for training, which spends 0.3 to 0.5 ms on an answer."""
 
 Bounds = Mapping[str, tuple[float, float]]
-"""Of each element of a command, by its name."""
+"""Bounds of each element of a command, by its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """What the page is told once."""
+    """Data that is sent to the page once."""
 
     title: str
     model: mujoco.MjModel
-    """The one that all environments share; what is randomised of it is not shown."""
+    """The model that all environments share; its randomisations are not shown."""
     num_envs: int
     num_shown: int
-    """How many are shown at a time."""
+    """Number of environments that are shown at a time."""
     port: int
-    """The port that is wanted."""
+    """The wanted port."""
     is_played: bool
-    """Whether the visitor may hold, push and command; a training goes on by itself."""
+    """Whether the visitor may hold, push and command; training runs freely."""
     is_apart: bool
     """Whether environments lie apart on a terrain; else they are at the same place, and the page
     lays them out."""
     commands: Mapping[str, Bounds]
-    """What the visitor may command, by the command's name."""
+    """Commands that the visitor may set, by name."""
     is_script: bool = False
-    """Whether a script steps them, which nobody but itself resets, and which goes as fast as it can
-    until the visitor chooses a speed."""
+    """Whether a script steps them, which alone resets them, and which runs at full speed until the
+    visitor chooses another."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What the visitor wants; the page sends it each time it is ready for a frame."""
+    """The visitor's wishes; the page sends them each time it is ready for a frame."""
 
     first: int = 0
     """The first environment that is shown."""
     followed: int = 0
-    """Whose rewards are wanted, of those that are shown."""
+    """Index, among the shown ones, of the environment whose rewards are wanted."""
     is_paused: bool = False
     speed: float = 1.0
-    """Simulated seconds per second; infinite: as fast as it goes."""
+    """Simulated seconds per second; infinite: as fast as possible."""
     num_steps: int = 0
-    """How often a single step was asked for, in all."""
+    """Total number of requests for a single step."""
     num_pushes: int = 0
-    """How often a push was asked for, in all."""
+    """Total number of requests for a push."""
     push: float = 1.0
     """Change of velocity by a push, in m/s."""
     num_resets: int = 0
-    """How often a reset was asked for, in all."""
+    """Total number of requests for a reset."""
     is_over: bool = False
     commands: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """What the visitor commands; the task draws the others itself."""
+    """The visitor's commands; the task draws the others itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Markers:
-    """What is drawn of environment 0 beside its bodies, such as goals: ``k`` geoms of MuJoCo's."""
+    """Drawings of environment 0 in addition to its bodies, such as goals: ``k`` MuJoCo geoms."""
 
     types: np.ndarray
     """``(k,)``."""
     positions: np.ndarray
-    """In m, ``(k, 3)``."""
+    """Positions in m, ``(k, 3)``."""
     rotations: np.ndarray
     """``(k, 3, 3)``."""
     sizes: np.ndarray
@@ -83,10 +83,10 @@ class Markers:
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """The state of the environments that are shown."""
+    """The state of the shown environments."""
 
     wishes: Wishes
-    """Those that it answers."""
+    """The wishes that it answers."""
     qpos: np.ndarray
     """``(num_shown, nq)``."""
     qvel: np.ndarray
@@ -94,10 +94,10 @@ class Frame:
     ctrl: np.ndarray
     """``(num_shown, nu)``."""
     markers: Markers | None
-    """None where environment 0 is not shown."""
+    """None if environment 0 is not shown."""
     rewards: Mapping[str, float]
-    """Of the environment that is followed in its last step, per second, by term."""
+    """Rewards of the followed environment in its last step, per second, by term."""
     time_s: float
     """Simulated time since the environments were made."""
     told: str
-    """How far the run is."""
+    """Progress of the run."""

@@ -25,9 +25,9 @@ class NativeViewer:
 
         Args:
             env: The environments, with a MuJoCo model.
-            title: Not shown; printed.
-            port: None is used.
-            is_played: Whether the window holds the steps; a training goes on by itself.
+            title: Printed, not shown.
+            port: Unused.
+            is_played: Whether the window holds the steps; training runs freely.
 
         Raises:
             ConfigurationError: If no window can be opened.
@@ -48,7 +48,7 @@ class NativeViewer:
 
     @staticmethod
     def find_problem() -> str | None:
-        """Return why no window can be opened here, if so."""
+        """Return the reason if no window can be opened here."""
         if {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
             return None
         return (
@@ -62,7 +62,7 @@ class NativeViewer:
         return bool(self._window.is_running())
 
     def after_step(self) -> None:
-        """Show the state after a step; in play, wait for the end of the step in the world."""
+        """Show the state after a step; in play, wait for the step's end in real time."""
         now = time.monotonic()
         if now >= self._next and self.is_open:
             self._next = now + 1.0 / RATE_HZ
@@ -75,7 +75,7 @@ class NativeViewer:
         self._pace()
 
     def wants_reset(self) -> bool:
-        """Return False: the window's own reset is of its own copy."""
+        """Return False: the window's own reset affects only its copy."""
         return False
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The process of the page: viser's server, and a drawing of each frame that the run sends."""
+"""The process of the page: viser's server, which draws each frame from the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main(connection: Connection, stage: Stage) -> None:
         EnvlabError: If there is no free address.
     """
     if not stage.is_played:
-        os.nice(19)  # a training goes first, also where it has all cores busy
+        os.nice(19)  # training has priority, even if it keeps all cores busy
     address = take_address(stage.port)
     gamepad = Gamepad()
     page = Page(serve_viser(address, stage.title, gamepad), stage, gamepad)
@@ -48,16 +48,16 @@ class Page:
         model = stage.model
         server.gui.configure_theme(
             show_logo=False,
-            show_share_button=False,  # it would publish the scene on somebody else's server
-            control_layout="collapsible",  # beside the scene, not in front of it
+            show_share_button=False,  # it would publish the scene on a third party's server
+            control_layout="collapsible",  # next to the scene, not in front of it
         )
         server.gui.set_panel_label("envlab")
         self.panel = Panel(server, stage)
         with painted_meshes():
             self._scene = ViserMujocoScene(server, model, stage.num_shown)
             self._scenery = Scenery(server, stage)
-        # mjviser's environment map and viser's shadows look better, but where a CPU draws the page,
-        # as on many a remote desktop, they take it from 50 frames per second to 1.
+        # mjviser's environment map and viser's shadows look better, but if a CPU draws the page,
+        # as on many a remote desktop, they slow it from 50 frames per second to 1.
         server.scene.configure_environment_map(None)
         server.scene.configure_default_lights(cast_shadow=False)
         server.scene.add_light_hemisphere(
@@ -74,10 +74,10 @@ class Page:
         self._point_camera()
 
     def exchange(self, connection: Connection) -> None:
-        """Ask the run for a frame and draw it; wait if nobody looks.
+        """Ask the run for a frame and draw it; wait if nobody is watching.
 
         Raises:
-            EOFError: If the run has ended; OSError, too.
+            EOFError: If the run has ended; or OSError.
         """
         start = time.monotonic()
         if not self.server.get_clients():

@@ -1,4 +1,4 @@
-"""The page's controls: what its visitor wants, and what it shows in words and curves."""
+"""The page's controls: inputs of the visitor, and texts and curves."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from envlab_web.viewer.messages import Frame, Stage, Wishes
 
 SPEEDS = {"1/8": 0.125, "1/4": 0.25, "1/2": 0.5, "1": 1.0, "2": 2.0, "max": math.inf}
 CURVE_FRAMES = 300
-"""Frames that the curves reach back."""
+"""Number of frames in the curves."""
 CURVE_EVERY = 10
-"""Frames from one drawing of the curves to the next."""
+"""Frames between two drawings of the curves."""
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f")
-"""Okabe and Ito's, which the colour-blind tell apart, with a brown and a grey."""
+"""Okabe and Ito's, which the colour-blind can distinguish, with a brown and a grey."""
 
 
 class Panel:
-    """Made once; all visitors share it."""
+    """The controls, made once for all visitors."""
 
     def __init__(self, server: viser.ViserServer, stage: Stage) -> None:
         self._gui, self._stage = server.gui, stage
@@ -33,7 +33,7 @@ class Panel:
         self._history: deque[tuple[float, ...]] = deque(maxlen=CURVE_FRAMES)
         self._plot: viser.GuiUplotHandle | None = None
         self._num_frames = 0
-        self._status = self._gui.add_html("")  # viser compiles Markdown anew for each change
+        self._status = self._gui.add_html("")  # viser recompiles Markdown at each change
         self._tell("")
         if stage.is_played:
             self._add_clock()
@@ -56,7 +56,7 @@ class Panel:
             self._add_steering()
 
     def wishes(self) -> Wishes:
-        """Return what the visitor wants now."""
+        """Return the visitor's current wishes."""
         first, followed = self.chosen()
         return Wishes(
             first=first,
@@ -74,7 +74,7 @@ class Panel:
         )
 
     def steer(self, pushes: Sequence[float]) -> None:
-        """Command by hand what a gamepad's sticks say, with the sliders of the first command."""
+        """Set the sliders of the first command by a gamepad's sticks."""
         for is_held, sliders in list(self._commands.values())[:1]:
             is_held.value = True
             for slider, push in zip(sliders, pushes, strict=False):
@@ -83,7 +83,7 @@ class Panel:
                 slider.value = rest + abs(push) * (end - rest)
 
     def chosen(self) -> tuple[int, int]:
-        """Return the first environment that is shown, and which of those shown is followed."""
+        """Return the first shown environment, and the index of the followed one among the shown."""
         chosen = min(int(self.environment.value), self._stage.num_envs - 1)
         first = min(
             chosen - chosen % self._stage.num_shown, self._stage.num_envs - self._stage.num_shown
@@ -91,7 +91,7 @@ class Panel:
         return first, chosen - first
 
     def show(self, frame: Frame) -> None:
-        """Tell how far the run is, and draw the rewards."""
+        """Show the run's progress, and draw the rewards."""
         if self._plot is None and frame.rewards:
             self._add_plot(list(frame.rewards))
         time_s = frame.time_s
@@ -106,7 +106,7 @@ class Panel:
         self._num_frames += 1
 
     def forget(self) -> None:
-        """Begin the curves anew, because another environment is followed."""
+        """Restart the curves, because another environment is followed."""
         self._history.clear()
 
     def _tell(self, words: str) -> None:
@@ -124,7 +124,7 @@ class Panel:
         @pause.on_click
         def _(_: object) -> None:
             self._is_paused = not self._is_paused
-            pause.label = "Go on" if self._is_paused else "Pause"
+            pause.label = "Resume" if self._is_paused else "Pause"
             pause.icon = viser.Icon.PLAYER_PLAY if self._is_paused else viser.Icon.PLAYER_PAUSE
             step.disabled = not self._is_paused
 
@@ -179,5 +179,5 @@ class Panel:
 
 
 def _rest(low: float, high: float) -> float:
-    """Return what is commanded where nobody has chosen: nothing, or the middle of the range."""
+    """Return the default of a command: zero, or the middle of the range."""
     return 0.0 if low <= 0.0 <= high else 0.5 * (low + high)

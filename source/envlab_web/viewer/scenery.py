@@ -1,4 +1,4 @@
-"""What does not move: the ground, and what else each environment has of its own."""
+"""Static objects: the ground, and the other fixed bodies of each environment."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from envlab_web.viewer.messages import Stage
 SPACING = 1.5
 """Distance of environments that are laid out, in units of the robot's extent."""
 WIDE_TYPES = tuple(map(int, (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD)))
-"""Ground, which environments share."""
+"""Types of ground, which environments share."""
 TILE_M = 1.0
 """Side of the ground's tiles."""
 NUM_TILES = 60
-"""Tiles along each side of the ground that is drawn, which goes along with the camera."""
+"""Tiles along each side of the drawn ground, which follows the camera."""
 TILE_COLOURS = ((150, 160, 172), (128, 138, 150))
 
 
 @contextlib.contextmanager
 def painted_meshes() -> Iterator[None]:
-    """Give meshes that are made here a material of paint.
+    """Give meshes made in this context a paint material.
 
-    trimesh writes colours without a material, which glTF then takes for metal: black, where there
+    trimesh writes colours without a material, which glTF treats as metal: black, if there
     is no environment to reflect.
     """
     export = trimesh.Trimesh.export
@@ -49,7 +49,7 @@ def painted_meshes() -> Iterator[None]:
 
 
 def _paint(tree: dict[str, Any]) -> None:
-    """Add a material to what has none in a glTF document."""
+    """Add a material to the parts of a glTF document without one."""
     materials = tree.setdefault("materials", [])
     for primitive in (one for mesh in tree["meshes"] for one in mesh["primitives"]):
         primitive.setdefault("material", len(materials))
@@ -58,9 +58,9 @@ def _paint(tree: dict[str, Any]) -> None:
 
 
 class Ground:
-    """A plane with tiles, in the place of each of the model's; none where there are none.
+    """A tiled plane in place of each of the model's planes, if any.
 
-    mjviser's own is a grid without end, which takes 3 s a picture where a CPU draws it.
+    mjviser's own is an infinite grid, which takes 3 s a picture on a CPU.
     """
 
     def __init__(self, server: viser.ViserServer, model: mujoco.MjModel) -> None:
@@ -91,7 +91,7 @@ class Ground:
 
 
 class Scenery:
-    """Tables, rails and the like: what does not move is drawn once, but each environment has it."""
+    """Tables, rails and the like: static bodies are drawn once, but each environment has them."""
 
     def __init__(self, server: viser.ViserServer, stage: Stage) -> None:
         self._handles: list[tuple[viser.BatchedGlbHandle, np.ndarray]] = []
@@ -120,7 +120,7 @@ class Scenery:
                 self._handles.append((handle, data.xpos[body].copy()))
 
     def move(self, spots: np.ndarray, followed: int, is_hidden: bool) -> None:
-        """Draw it for all but the environment that is followed, which has it already."""
+        """Draw it for all environments except the followed one, which has it already."""
         others = np.delete(spots, followed, axis=0)
         for handle, position in self._handles:
             handle.visible = not is_hidden
@@ -128,7 +128,7 @@ class Scenery:
 
 
 def extent_of(model: mujoco.MjModel) -> float:
-    """Return about how large what moves is, in m."""
+    """Return the approximate size of the moving parts, in m."""
     data = mujoco.MjData(model)
     if model.nkey:
         mujoco.mj_resetDataKeyframe(model, data, 0)
@@ -142,16 +142,16 @@ def extent_of(model: mujoco.MjModel) -> float:
 
 
 def spots_of(stage: Stage) -> np.ndarray:
-    """Return where each of the environments that are shown is laid out, in m, ``(num_shown, 3)``.
+    """Return the place of each shown environment in the layout, in m, ``(num_shown, 3)``.
 
-    They are all zero where environments lie apart by themselves.
+    They are all zero if environments already lie apart.
     """
     spots = np.zeros((stage.num_shown, 3))
     if not stage.is_apart:
         columns = math.ceil(math.sqrt(stage.num_shown))
         gap = SPACING * extent_of(stage.model)
         for index in range(stage.num_shown):
-            # Behind the first one, as the camera sees it.
+            # Behind the first one, as seen from the camera.
             spots[index, :2] = -gap * (index // columns), gap * (index % columns)
     return spots
 

@@ -1,6 +1,6 @@
-"""What a visitor of the viewer does to environments, and what of them is told beside their state.
+"""A visitor's actions on environments, and the data that is sent to the page with their state.
 
-It is done between two steps, by the run itself.
+The run itself carries them out between two steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_MARKERS = 100
 
 
 class Steering:
-    """Pushes, commands, and what else is asked for once and done once."""
+    """Pushes, commands, and other actions that are requested once and done once."""
 
     def __init__(self, env: BatchedEnv) -> None:
         self._env: Any = env
@@ -30,13 +30,13 @@ class Steering:
         self._held: set[str] = set()
 
     def take(self, name: str, wishes: Wishes) -> bool:
-        """Return whether more was asked for than at the last call, and count it as done."""
+        """Return whether there are new requests since the last call, and count them as done."""
         asked: int = getattr(wishes, name)
         done, self._done[name] = self._done.get(name, 0), asked
         return asked > done
 
     def hold(self, wishes: Wishes) -> None:
-        """Keep to the visitor's commands, also where an episode has drawn its own; call each step.
+        """Apply the visitor's commands, even if an episode has drawn its own; call in each step.
 
         The policy sees them with the next step's observations.
         """
@@ -48,16 +48,16 @@ class Steering:
         self._held = set(wishes.commands)
 
     def push(self, rows: slice, speed: float) -> None:
-        """Change velocities at once, in a random horizontal direction where there is one.
+        """Change velocities immediately, in a random horizontal direction if possible.
 
         Args:
             rows: The environments.
-            speed: In m/s, or of the first joint of robots that are fixed.
+            speed: In m/s, or that of the first joint of fixed robots.
         """
         env, model = self._env, self._env.sim.model
         free = np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE)
         start = int(model.jnt_dofadr[free[0]]) if len(free) else 0
-        angle = random.uniform(-math.pi, math.pi)  # of nothing that is trained
+        angle = random.uniform(-math.pi, math.pi)  # not from the training's generator
         change = [math.cos(angle), math.sin(angle)] if len(free) else [math.copysign(1.0, angle)]
         qvel = env.sim.data.qvel.clone()
         qvel[rows, start : start + len(change)] += speed * torch.tensor(change, device=env.device)
@@ -67,12 +67,12 @@ class Steering:
 
 
 def shown_commands(env: BatchedEnv) -> Mapping[str, Bounds]:
-    """Return what can be commanded, by the command's name."""
+    """Return the bounds of commands, by the command's name."""
     return {name: bounds for name, term in _terms(env).items() if (bounds := term.bounds())}
 
 
 def rewards_of(env: BatchedEnv, index: int) -> dict[str, float]:
-    """Return an environment's reward of its last step, per second: by term where there are some."""
+    """Return an environment's reward of its last step, per second: by term if there are terms."""
     if isinstance(env, ManagerEnv):
         values = env.reward_manager.step_values[:, index].tolist()
         rewards = dict(zip(env.reward_manager.active_terms, values, strict=True))
@@ -85,7 +85,7 @@ def rewards_of(env: BatchedEnv, index: int) -> dict[str, float]:
 
 
 def marker_geoms(env: BatchedEnv) -> Markers:
-    """Return what a picture of environment 0 shows beside its bodies."""
+    """Return the drawings of environment 0 in addition to its bodies."""
     scene = mujoco.MjvScene(env.sim.model, MAX_MARKERS)  # type: ignore[attr-defined]
     env.add_markers(scene)  # type: ignore[attr-defined]
     geoms = scene.geoms[: scene.ngeom]

@@ -1,4 +1,4 @@
-"""``--viz web``, in the process of the run: answers the page, and does what its visitor wants."""
+"""``--viz web``, in the process of the run: answers the page and fulfils its visitor's wishes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from envlab_web.viewer.steering import Steering, marker_geoms, rewards_of, shown
 logger = logging.getLogger(f"envlab.{__name__}")
 
 START_S = 180.0
-"""How long the page may take to start."""
+"""Longest start of the page."""
 MARKERS_S = 0.2
-"""How old markers may be, in a training."""
+"""Largest age of markers in training."""
 CLOSE_S = 5.0
-"""How long it may take to end."""
+"""Longest end of the page."""
 
 
 class WebViewer:
     """See :class:`envlab.training.viewing.Viewer`.
 
     Attributes:
-        address: What to open in a browser.
-        told: Which policy plays, for the page; a training tells its iteration.
+        address: The URL to open in a browser.
+        told: The policy in play, for the page; training shows its iteration.
         is_open: Whether the visitor has not ended it.
     """
 
@@ -39,15 +39,15 @@ class WebViewer:
 
         Args:
             env: The environments, with a MuJoCo model.
-            title: Of the page.
-            port: The port that is wanted.
+            title: Title of the page.
+            port: The wanted port.
             is_played: Whether the visitor may hold, push and command.
 
         Raises:
             ConfigurationError: If the page does not start.
         """
         self._env, self._is_played = env, is_played
-        # Of a population's environments, which are several batches, those of its first member.
+        # For a population, which has several batches of environments, the first member's.
         self._num_envs = int(env.sim.num_envs)  # type: ignore[attr-defined]
         self._num_shown = min(NUM_WATCHED, self._num_envs)
         self._steering = Steering(env)
@@ -73,7 +73,7 @@ class WebViewer:
 
     @staticmethod
     def find_problem() -> str | None:
-        """Return why no page can be served here, if so."""
+        """Return the reason if no page can be served here."""
         missing = [name for name in ("viser", "mjviser") if importlib.util.find_spec(name) is None]
         if not missing:
             return None
@@ -83,7 +83,7 @@ class WebViewer:
         )
 
     def after_step(self) -> None:
-        """Answer the page if it asks; in play, wait for the end of the step in the world."""
+        """Answer the page if it asks; in play, wait for the step's end in real time."""
         if not self._is_lost and time.monotonic() >= self._next:
             self._answer()
         if self._is_played:
@@ -103,7 +103,7 @@ class WebViewer:
             stage,
             timeout_s=START_S,
             environ={"OMP_NUM_THREADS": "1"},
-            stdout=subprocess.DEVNULL,  # viser says there when it stops
+            stdout=subprocess.DEVNULL,  # viser prints there when it stops
         )
         try:
             self.address, lines = self._page.receive()
@@ -115,7 +115,7 @@ class WebViewer:
         print(lines, flush=True)
 
     def _answer(self) -> None:
-        """Read what the visitor wants, do it, and send a frame, if the page is ready for one."""
+        """Read and fulfil the visitor's wishes, and send a frame, if the page is ready for one."""
         self._next = time.monotonic() + 0.5 / RATE_HZ
         try:
             if not self._page.connection.poll():
@@ -133,7 +133,7 @@ class WebViewer:
                 self._steering.push(self._shown(), self._wishes.push)
 
     def _wait(self) -> None:
-        """Hold while the visitor pauses, then until the step is over in the world."""
+        """Wait while the visitor pauses, then until the step's end in real time."""
         while self._wishes.is_paused and self.is_open:
             if self._steering.take("num_steps", self._wishes):
                 break
@@ -143,7 +143,7 @@ class WebViewer:
         self._steering.hold(self._wishes)
 
     def _marked(self) -> Markers:
-        """Return the markers; in a training those of up to 0.2 s ago, as they take most time."""
+        """Return the markers; in training those of up to 0.2 s ago, as they are slow."""
         if self._is_played or time.monotonic() >= self._next_markers:
             self._next_markers = time.monotonic() + MARKERS_S
             self._markers = marker_geoms(self._env)

@@ -19,7 +19,7 @@ from envlab_navigation.ddppo.schedules import Builder, LinearDecay, MultiLinearD
 
 
 class DistributedObjectNav(ExperimentConfig):
-    """Two stages on as many nodes as ``distributed_nodes`` says, of 300 M steps together."""
+    """Two stages on as many nodes as in ``distributed_nodes``, with 300 M steps in total."""
 
     TASK = "Nav-ObjectNav-Depth-v0"
 
@@ -32,7 +32,7 @@ class DistributedObjectNav(ExperimentConfig):
         return "DistributedObjectNav"
 
     def overrides(self, mode: str) -> list[str]:
-        # A failed End costs a little, or a bold learner gives it up.
+        # A failed End costs a little, otherwise a bold learner stops using it.
         return ["env.rewards.failed_end=-0.1"] if mode == "train" else []
 
     def learning_rate(self) -> MultiLinearDecay:

@@ -137,7 +137,7 @@ def test_a_link_in_a_run_leads_to_no_other_file_or_process(tmp_path: Path, name:
 
 
 REFUSED = {
-    "goes on": {"status": "running"},
+    "is running": {"status": "running"},
     "cannot be resumed from here": {
         "status": "failed",
         "world": {"size": 4, "local_size": 2},

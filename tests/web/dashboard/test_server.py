@@ -239,7 +239,7 @@ def test_an_error_that_nobody_foresaw_is_a_sentence_too(visitor, monkeypatch):
     monkeypatch.setattr(details, "logs", lambda run: 1 / 0)
     answer = visitor.get(f"/api/details?run={ANT}")
     assert answer.status_code == 500
-    assert answer.text == "The dashboard failed here; its terminal shows why. Other pages still work."
+    assert answer.text == "The dashboard failed here; its terminal says why. Other pages work."
 
 
 OUTSIDE = [

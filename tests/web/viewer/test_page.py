@@ -138,7 +138,7 @@ def test_a_visitor_sees_it_move_and_steers_and_holds_it(show: Show, request, tmp
         wait_for(page, lambda: show.command == [0.0, 0.0, 0.0])
 
         page.get_by_role("button", name="Pause").click()
-        page.get_by_role("button", name="Go on").wait_for()
+        page.get_by_role("button", name="Resume").wait_for()
         api.expect(page.get_by_text("paused")).to_be_visible(timeout=DEADLINE_MS)
         held_at = show.steps
         page.get_by_role("button", name="Single step").click()

@@ -1,4 +1,4 @@
-"""The task's own test: it can be built, stepped, and rewards what it should."""
+"""The task's own test: it can be built and stepped, and its rewards are right."""
 
 import math
 

@@ -23,18 +23,18 @@ EXPERT = "envlab_navigation.ddppo.allenact.expert:ObservedExpert"
 
 
 def is_experiment(value: Any) -> bool:
-    """Return whether something is a class of AllenAct's experiments that can be made."""
+    """Return whether an object is a concrete class of AllenAct's experiments."""
     return (
         isinstance(value, type) and issubclass(value, PeerConfig) and not inspect.isabstract(value)
     )
 
 
 class PeerExperiment(ExperimentConfig):
-    """An experiment of AllenAct's.
+    """An AllenAct experiment.
 
     Attributes:
         peer: AllenAct's object.
-        source: The file and the arguments that it was made of, from which workers make it again:
+        source: The file and the arguments of its construction, which workers repeat:
             AllenAct's classes cannot be pickled.
     """
 
@@ -54,7 +54,7 @@ class PeerExperiment(ExperimentConfig):
         return pipeline_of_peer(self.peer.training_pipeline(**kwargs), self._unflatten)
 
     def machine_params(self, mode: Mode = "train", **kwargs: Any) -> MachineParams:
-        """Return AllenAct's; it takes a number of processes alone, and names devices otherwise."""
+        """Return AllenAct's, which may be only a number of processes, with other device names."""
         made = self._peer_params(mode, **kwargs)
         counts = made.nprocesses
         devices = [-1 if device.type == "cpu" else (device.index or 0) for device in made.devices]
@@ -73,7 +73,7 @@ class PeerExperiment(ExperimentConfig):
         return dict(self.peer.test_task_sampler_args(**kwargs))
 
     def sampler_seeds(self, total: int) -> list[int]:
-        """Return a seed for each: AllenAct's files take theirs out of such a list."""
+        """Return a seed for each: AllenAct's files index such a list."""
         return list(range(total))
 
     def task_env(self, sampler: Any) -> PeerTaskEnv:
@@ -88,6 +88,6 @@ class PeerExperiment(ExperimentConfig):
         return PeerMachineParams.instance_from(self.peer.machine_params(mode, **kwargs))
 
     def _unflatten(self, actions: Any) -> Any:
-        """Return actions of the network's space: losses are called once there is a network."""
+        """Return actions of the network's space, which exists before losses are called."""
         assert self._model is not None
         return spaces_utils.unflatten(self._model.space, actions)

@@ -14,17 +14,17 @@ SENSOR = "expert_action"
 
 
 class ObservedExpert:
-    """Reads what AllenAct's ``ExpertActionSensor`` observes; see :class:`.teacher.Expert`.
+    """Reads the observation of AllenAct's ``ExpertActionSensor``; see :class:`.teacher.Expert`.
 
-    The sensor observes each choice with a 1 behind it if the expert had advice, else a 0; numbers
-    all together have such a flag behind them.
+    The sensor returns each choice followed by a 1 if the expert had advice, else a 0; numbers are
+    followed by one such flag for all.
     """
 
     def __init__(self, env: BatchedEnv) -> None:
-        """Look at what is observed.
+        """Check the observations.
 
         Raises:
-            ConfigurationError: If no expert is.
+            ConfigurationError: If there is no expert among them.
         """
         if SENSOR not in env.obs_buf:
             raise ConfigurationError(
@@ -42,7 +42,7 @@ class ObservedExpert:
         return advice[..., 0].masked_fill(advice[..., 1] == 0, -1)
 
     def note_taken(self, actions: torch.Tensor) -> None:
-        """Note nothing: the sensor asks the expert anew in each step."""
+        """Do nothing: the sensor asks the expert in each step."""
 
     def state(self) -> Mapping[str, torch.Tensor]:
         """Return nothing."""

@@ -1,7 +1,7 @@
 """``gym`` 0.17 for AllenAct, gym-minigrid and BabyAI, on Gymnasium.
 
-Gym has had no release since 2022 and does not run beside NumPy 2. What these packages use of it is
-its spaces, ``Env``, ``Wrapper``, ``make``, ``register`` and ``utils.seeding``. Steps return four
+Gym has had no release since 2022 and does not run with NumPy 2. These packages use its spaces,
+``Env``, ``Wrapper``, ``make``, ``register`` and ``utils.seeding``. Steps return four
 values, ``reset`` one, and ``seed`` is a method, as in 0.17.
 """
 
@@ -40,12 +40,12 @@ HEIRS: dict[str, tuple[str, dict[str, Any]]] = {
         )
     },
 }
-"""Ids of Gym 0.17 that Gymnasium has no longer, and what observes the same in it."""
+"""Ids of Gym 0.17 that Gymnasium has removed, and its equivalents."""
 
 
 @dataclass
 class Spec:
-    """What is registered under an id."""
+    """The registration of an id."""
 
     id: str
     entry_point: Any = None
@@ -57,7 +57,7 @@ _SPECS: dict[str, Spec] = {}
 
 
 def register(id: str, entry_point: Any = None, **kwargs: Any) -> None:
-    """Register an environment; what Gym knew beside this has no effect here."""
+    """Register an environment; Gym's other arguments have no effect here."""
     limit, given = kwargs.get("max_episode_steps"), kwargs.get("kwargs") or {}
     _SPECS[id] = Spec(id, entry_point, limit, dict(given))
 
@@ -102,7 +102,7 @@ class Env:
 
 
 class Wrapper(Env):
-    """Gym's base class of wrappers: what it lacks is the inner environment's."""
+    """Gym's base class of wrappers: missing attributes are the inner environment's."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -141,7 +141,7 @@ class Wrapper(Env):
 
 
 class ObservationWrapper(Wrapper):
-    """Changes what is observed."""
+    """Changes observations."""
 
     def step(self, action: Any) -> Any:
         observation, reward, done, info = self.env.step(action)
@@ -158,8 +158,8 @@ class ObservationWrapper(Wrapper):
 class OldStyle(Env):
     """An environment of Gymnasium with Gym's methods.
 
-    Its time limit does not end an episode: tasks of AllenAct count ``spec.max_episode_steps``
-    themselves, so that an episode that was cut off can be told from one that failed.
+    Its time limit does not end an episode: AllenAct's tasks count ``spec.max_episode_steps``
+    themselves, so that truncated episodes are distinguished from failed ones.
     """
 
     def __init__(self, id: str, env: gymnasium.Env[Any, Any]) -> None:
@@ -175,7 +175,7 @@ class OldStyle(Env):
         return [seed]
 
     def reset(self) -> Any:
-        """Begin an episode; return what is observed."""
+        """Begin an episode; return the observation."""
         observation, _ = self._env.reset(seed=self._seed)
         self._seed = None
         return observation
@@ -197,7 +197,7 @@ def np_random(seed: int | None = None) -> tuple[np.random.RandomState, int]:
     """Return a generator and its seed.
 
     The generator is seeded with the first 8 bytes of the seed's SHA-512, in words of 32 bits, as
-    in Gym 0.17.3 (``gym/utils/seeding.py``), so that a seed stands for the same maze as there.
+    in Gym 0.17.3 (``gym/utils/seeding.py``), so that a seed gives the same maze as there.
     """
     if seed is None:
         seed = int.from_bytes(np.random.bytes(8), "little")
@@ -207,7 +207,7 @@ def np_random(seed: int | None = None) -> tuple[np.random.RandomState, int]:
 
 
 def install() -> None:
-    """Make ``import gym`` lead here, in this process."""
+    """Let ``import gym`` import this module, in this process."""
     modules: dict[str, dict[str, Any]] = {
         "gym": {
             "Env": Env,

@@ -1,6 +1,6 @@
 """AllenAct's names for experiments in envlab's houses, without AllenAct.
 
-``--allenact`` makes six module paths lead here for a file that needs no more. The base experiment
+``--allenact`` maps six module paths to this one if a file needs no more. The base experiment
 of AllenAct's tutorial runs in envlab's own houses: its samplers become a batch of them.
 """
 
@@ -20,7 +20,7 @@ from envlab_navigation.ddppo.imitation import Imitation
 
 
 class PPO(losses.PPO):
-    """PPO with AllenAct's arguments; ``show_ratios`` is what is logged, which here it always is."""
+    """PPO with AllenAct's arguments; ``show_ratios`` has no effect: ratios are always logged."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class PPO(losses.PPO):
 
 PPO_CONFIG = {"clip_param": 0.1, "value_loss_coef": 0.5, "entropy_coef": 0.01}
 SAMPLERS_PER_NODE = 60
-"""Of the tutorial."""
+"""The tutorial's."""
 CPU = (-1,)
 
 
@@ -75,7 +75,7 @@ class ObjectNavRoboThorRGBPPOExperimentConfig(ExperimentConfig):
         self.num_train_processes = num_train_processes or SAMPLERS_PER_NODE
 
     def env_args(self) -> dict[str, Any]:
-        """Return what AllenAct would give to its simulator; nothing here reads it."""
+        """Return AllenAct's arguments of its simulator; nothing here reads them."""
         return {"commit_id": self.THOR_COMMIT_ID, "gridSize": self.STEP_SIZE}
 
     def overrides(self, mode: Mode) -> Sequence[str]:
@@ -114,11 +114,11 @@ SURFACE: dict[str, dict[str, Any]] = {
         "ObjectNavRoboThorRGBPPOExperimentConfig": ObjectNavRoboThorRGBPPOExperimentConfig
     },
 }
-"""Names by the module that AllenAct has them in."""
+"""Names by AllenAct's modules."""
 
 
 def install_surface() -> None:
-    """Make AllenAct's module paths lead here, in place of AllenAct's own if it is installed."""
+    """Map AllenAct's module paths to this module, also if AllenAct is installed."""
     for path, names in SURFACE.items():
         parts = path.split(".")
         for depth in range(1, len(parts) + 1):

@@ -15,7 +15,7 @@ from envlab_navigation.ddppo.storage import Observations, Output
 
 
 class FlatActions:
-    """AllenAct's distribution, of actions in one row: what DD-PPO stores.
+    """AllenAct's distribution over flat rows of actions, as DD-PPO stores them.
 
     ``log_prob`` has AllenAct's shape, ``(num_steps, num_envs)`` for choices and ``(num_steps,
     num_envs, num_actions)`` for numbers: its PPO clips the ratio of each number by itself.
@@ -45,7 +45,7 @@ class FlatActions:
 
 @dataclass(kw_only=True)
 class PeerOutput(Output):
-    """What AllenAct's losses read, beside what ours do."""
+    """An output that AllenAct's losses can read as well as ours."""
 
     raw: Any
     """AllenAct's ``ActorCriticOutput``."""
@@ -56,7 +56,7 @@ class PeerModel(nn.Module):
 
     Attributes:
         model: AllenAct's network.
-        memory_dim: Numbers that are remembered for an environment, of all parts of the memory.
+        memory_dim: Size of an environment's memory, over all its parts.
     """
 
     normaliser = None
@@ -68,7 +68,7 @@ class PeerModel(nn.Module):
 
         Args:
             model: AllenAct's network.
-            preprocessors: A ``SensorPreprocessorGraph``, which stays as it is; None: none.
+            preprocessors: A ``SensorPreprocessorGraph``, which is not trained; None: none.
         """
         super().__init__()
         self.model, self._preprocessors = model, preprocessors
@@ -84,7 +84,7 @@ class PeerModel(nn.Module):
     def beginning(
         self, num_envs: int, device: torch.device
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return an empty memory, no last actions, and that episodes begin."""
+        """Return an empty memory, empty last actions, and starts of episodes."""
         if self._preprocessors is not None:
             self._preprocessors.to(device)
         is_number = type(self.space).__name__ == "Box"
@@ -109,7 +109,7 @@ class PeerModel(nn.Module):
         starts: torch.Tensor,
         memory: torch.Tensor,
     ) -> tuple[PeerOutput, torch.Tensor]:
-        """Go through steps in order; see :meth:`.RecurrentActorCritic.forward`."""
+        """Process steps in order; see :meth:`.RecurrentActorCritic.forward`."""
         raw, remembered = self.model(
             observations=dict(obs),
             memory=self.unpack(memory),
@@ -128,7 +128,7 @@ class PeerModel(nn.Module):
         return output, memory if remembered is None else self._pack(remembered, len(memory))
 
     def unpack(self, memory: torch.Tensor) -> Any:
-        """Return AllenAct's memory of rows ``(num_envs, memory_dim)``."""
+        """Return AllenAct's memory from rows ``(num_envs, memory_dim)``."""
         unpacked, first = Memory(), 0
         for name, (sizes, axis, dtype) in self._parts.items():
             others = [size for place, size in enumerate(sizes) if place != axis]
@@ -146,6 +146,6 @@ class PeerModel(nn.Module):
         return torch.cat(parts, dim=1)
 
     def _size(self, name: str) -> int:
-        """Return how many numbers of a part of the memory an environment has."""
+        """Return the size of a part of an environment's memory."""
         sizes, axis, _ = self._parts[name]
         return math.prod(size for place, size in enumerate(sizes) if place != axis)

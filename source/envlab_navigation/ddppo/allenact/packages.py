@@ -1,4 +1,4 @@
-"""AllenAct's packages: where they are, what stands in for packages that they name, what lacks."""
+"""AllenAct's packages: their location, stand-ins for other packages, and missing ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REMEDIES = {
     "(--task Nav-PointNav-Depth-v0) has the same sensors in houses of its own",
     "quaternion": "numpy-quaternion: pip install numpy-quaternion",
 }
-"""What to do about a module that is missing."""
+"""Remedies for missing modules."""
 REMEDIES["allenact_plugins"] = REMEDIES["allenact"]
 _UNUSED: dict[str, tuple[str, ...]] = {
     "blosc": (),
@@ -45,8 +45,8 @@ _UNUSED: dict[str, tuple[str, ...]] = {
     "pickle5": (),
     "wandb": (),
 }
-"""Imported by AllenAct or BabyAI, with these names, for what does not take place here: logging,
-videos of its own and files of demonstrations. MoviePy 2 has no ``editor`` any more."""
+"""Names that AllenAct or BabyAI import for features that are unused here: logging, videos of its
+own and files of demonstrations. MoviePy 2 has no ``editor`` any more."""
 
 
 class _Instructions:
@@ -59,7 +59,7 @@ class _Instructions:
 def needs_packages(path: Path) -> bool:
     """Return whether a file names more of AllenAct than ``houses`` has.
 
-    What it imports from beside itself, as a base of several experiments, counts as its own.
+    Its imports of neighbouring files, such as a common base, count as its own.
 
     Raises:
         ConfigurationError: If it is not Python.
@@ -128,13 +128,13 @@ def prepare_packages(path: Path) -> None:
     _complete_torchvision()
     if "allenact" not in sys.modules and importlib.util.find_spec("allenact") is None:
         refuse_missing(path, "allenact")
-    # Else its logger writes all that this process prints, in its own layout.
+    # Otherwise its logger prints all messages of this process in its own format.
     system = importlib.import_module("allenact.utils.system")
     vars(system)["_LOGGER"] = logging.getLogger(f"envlab.{__name__}.peer")
 
 
 def checkout_of(path: Path) -> Path | None:
-    """Return the folder of AllenAct's repository that a file is in, if it is in one."""
+    """Return the folder of AllenAct's repository that contains a file, if any."""
     for folder in path.resolve().parents:
         if (folder / "allenact" / "__init__.py").is_file():
             return folder
@@ -160,7 +160,7 @@ def _is_missing(module: str) -> bool:
 
 
 def _forget_other_projects(root: Path) -> None:
-    """Let ``projects`` be the checkout's, where another one was imported before."""
+    """Let ``projects`` be the checkout's, if another one was imported before."""
     found = sys.modules.get("projects")
     if found is not None and str(root) not in str(list(getattr(found, "__path__", []))):
         for name in [name for name in sys.modules if name.partition(".")[0] == "projects"]:
@@ -168,7 +168,7 @@ def _forget_other_projects(root: Path) -> None:
 
 
 def _stand_in_for_babyai() -> None:
-    """Let AllenAct's MiniGrid be imported, which has only the words of missions from BabyAI.
+    """Allow the import of AllenAct's MiniGrid, which needs BabyAI only for the words of missions.
 
     Other modules of BabyAI are missing as before.
     """
@@ -179,10 +179,10 @@ def _stand_in_for_babyai() -> None:
 
 
 def _complete_torchvision() -> None:
-    """Let torchvision be imported where its operators were compiled for another build of torch.
+    """Allow the import of a torchvision whose operators were compiled for another torch.
 
-    AllenAct uses its transforms and networks, which need none of them; torchvision 0.28 describes
-    its operators as it is imported, and fails if they are not there.
+    AllenAct uses its transforms and networks, which need none of the operators; torchvision 0.28
+    describes its operators on import, and fails if they are missing.
     """
     if "torchvision" in sys.modules or importlib.util.find_spec("torchvision") is None:
         return

@@ -25,11 +25,11 @@ from envlab_navigation.ddppo.storage import Batch, Output
 class PeerLoss:
     """One of AllenAct's ``AbstractActorCriticLoss``, on our batches.
 
-    What its ``loss`` returns is the mean over the samples already.
+    Its ``loss`` already returns the mean over the samples.
     """
 
     def __init__(self, loss: Any, actions: Any) -> None:
-        """Keep AllenAct's loss, and what unflattens actions."""
+        """Keep AllenAct's loss, and a function that unflattens actions."""
         self._loss, self._unflatten = loss, actions
 
     def loss(self, step: int, batch: Batch, output: Output) -> tuple[torch.Tensor, Measured]:
@@ -44,7 +44,7 @@ class PeerLoss:
         return total, {name: torch.as_tensor(float(value)) for name, value in measured.items()}
 
     def _batch(self, batch: Batch) -> dict[str, Any]:
-        """Return a batch in AllenAct's words; ``(num_steps, num_envs, 1)`` where ours is without.
+        """Return a batch by AllenAct's names; ``(num_steps, num_envs, 1)`` where ours lacks the 1.
 
         AllenAct 0.5.4, ``RolloutBlockStorage.batched_experience_generator``.
         """
@@ -66,8 +66,8 @@ def pipeline_of_peer(peer: Any, unflatten: Any) -> TrainingPipeline:
     """Return one of AllenAct's ``TrainingPipeline`` as ours.
 
     Args:
-        peer: AllenAct's.
-        unflatten: Makes actions of the network's space of rows of numbers.
+        peer: AllenAct's pipeline.
+        unflatten: Turns rows of numbers into actions of the network's space.
 
     Raises:
         ConfigurationError: If a stage learns from anything but rollouts.

@@ -16,8 +16,8 @@ from envlab_navigation.ddppo.task_env import TaskSamplerEnv
 class PeerTaskEnv(TaskSamplerEnv):
     """A sampler whose tasks are AllenAct's.
 
-    What a sensor returns says what is observed, since that, and not its space, is what AllenAct
-    makes a tensor of. Numbers reach the task as the network draws them, beyond their bounds too.
+    A sensor's returned value, not its space, defines the observation, since AllenAct makes tensors
+    of values. Numbers reach the task as the network draws them, even outside their bounds.
     """
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:

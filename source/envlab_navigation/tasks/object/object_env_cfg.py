@@ -1,7 +1,7 @@
 """ObjectNav: Batra et al., "ObjectNav Revisited" (2020), with RoboTHOR's twelve classes.
 
 Actions, rewards and the limit of 500 steps are those of AllenAct's RoboTHOR baselines. An ``End``
-succeeds within 1.0 m of where no wall hides the object, if the agent sees it.
+succeeds within 1.0 m of a place with a free line to the object, if the agent sees it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ObjectNavDepthEnvCfg(NavEnvCfg):
 
 @dataclass(kw_only=True)
 class ObjectNavDepthPlayEnvCfg(ObjectNavDepthEnvCfg):
-    """In houses that are not trained in."""
+    """In houses that are not used in training."""
 
     houses: HousesCfg = default(HousesCfg(split="val", num_houses=100))
     scene: NavSceneCfg = default(NavSceneCfg(num_envs=16))
@@ -32,7 +32,7 @@ class ObjectNavDepthPlayEnvCfg(ObjectNavDepthEnvCfg):
 
 @dataclass(kw_only=True)
 class ObjectNavRGBEnvCfg(ObjectNavDepthEnvCfg):
-    """Seen in colour, as AllenAct's agents see RoboTHOR: without knowing where they are."""
+    """Seen in colour, as AllenAct's agents see RoboTHOR: without their position."""
 
     images: list[ImageKind] = field(default_factory=lambda: ["rgb"])
     gps_compass: bool = False
@@ -40,7 +40,7 @@ class ObjectNavRGBEnvCfg(ObjectNavDepthEnvCfg):
 
 @dataclass(kw_only=True)
 class ObjectNavRGBPlayEnvCfg(ObjectNavRGBEnvCfg):
-    """In houses that are not trained in."""
+    """In houses that are not used in training."""
 
     houses: HousesCfg = default(HousesCfg(split="val", num_houses=100))
     scene: NavSceneCfg = default(NavSceneCfg(num_envs=16))

@@ -1,4 +1,4 @@
-"""Go to a point that is given relative to the agent, seeing what is in between."""
+"""Go to a point that is given relative to the agent, seeing the obstacles in between."""
 
 import gymnasium
 

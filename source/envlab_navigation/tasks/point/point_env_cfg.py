@@ -1,6 +1,6 @@
 """PointNav: Anderson et al., "On Evaluation of Embodied Navigation Agents" (2018).
 
-An agent is told how far its goal is and in which direction, and says ``End`` when it has arrived:
+An agent observes the distance and direction of its goal, and takes ``End`` when it has arrived:
 within 0.36 m, two radii of its own, as in the Habitat Challenge 2020. Its steps and turns are those
 of AllenAct.
 """
@@ -20,7 +20,7 @@ class PointNavDepthEnvCfg(NavEnvCfg):
 
 @dataclass(kw_only=True)
 class PointNavDepthPlayEnvCfg(PointNavDepthEnvCfg):
-    """In houses that are not trained in."""
+    """In houses that are not used in training."""
 
     houses: HousesCfg = default(HousesCfg(split="val", num_houses=100))
     scene: NavSceneCfg = default(NavSceneCfg(num_envs=16))
@@ -35,7 +35,7 @@ class PointNavRGBEnvCfg(NavEnvCfg):
 
 @dataclass(kw_only=True)
 class PointNavRGBPlayEnvCfg(PointNavRGBEnvCfg):
-    """In houses that are not trained in."""
+    """In houses that are not used in training."""
 
     houses: HousesCfg = default(HousesCfg(split="val", num_houses=100))
     scene: NavSceneCfg = default(NavSceneCfg(num_envs=16))

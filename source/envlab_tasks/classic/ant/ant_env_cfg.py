@@ -24,7 +24,7 @@ from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab_tasks.classic.locomotion import terms
 
 TARGET = (1000.0, 0.0, 0.0)
-"""Where the ant is to run, in m: so far away that it never arrives."""
+"""The ant's target, in m: too far away to be reached."""
 GEARS = {".*": 15.0}
 """Motor strength, in N m; only the ratios between joints count."""
 

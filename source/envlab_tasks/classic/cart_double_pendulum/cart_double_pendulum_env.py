@@ -28,8 +28,8 @@ from envlab.envs.entities import joint_actuators, resolve_entity
 class CartDoublePendulumEnvCfg(DirectMarlEnvCfg):
     """Balance for 5 seconds at 60 Hz; the episode ends for both agents when the pole falls.
 
-    ``cart`` pushes the cart and answers for the lower link, the pole; ``pendulum`` twists the joint
-    between the links and answers for the upper one, the pendulum.
+    ``cart`` pushes the cart and is rewarded for the lower link, the pole; ``pendulum`` twists the
+    joint between the links and is rewarded for the upper one, the pendulum.
     """
 
     decimation: int = 2
@@ -59,7 +59,7 @@ class CartDoublePendulumEnvCfg(DirectMarlEnvCfg):
     initial_pendulum_angle_range: tuple[float, float] = (-0.25, 0.25)
     """Bounds of the pendulum's first angle, from the pole's, in units of pi rad."""
     rew_scale_alive: float = 1.0
-    """Reward of either agent per step of an episode that goes on."""
+    """Reward of either agent per step that does not end the episode in failure."""
     rew_scale_terminated: float = -2.0
     """Reward of either agent for a failure."""
     rew_scale_cart_pos: float = 0.0

@@ -29,14 +29,14 @@ from envlab_tasks.classic.cartpole.cartpole_direct_env import (
 
 @dataclass(kw_only=True)
 class CartpoleDepthCameraEnvCfg(CartpoleDirectEnvCfg):
-    """Balance a pole that is seen, not measured."""
+    """Balance a pole that is observed by images, not by its state."""
 
     observation_space: int | list[int] | None = None
     """Null: height and width of the camera's image, and a channel for each frame."""
     scene: SceneCfg = default(SceneCfg(num_envs=512, model="envlab_assets:robots/cartpole.xml"))
     depth_camera: DepthCameraCfg = default(DepthCameraCfg(camera="depth", width=96, height=24))
     """At 5 m from the rail. A pixel is 4.4 cm there, as in Isaac Lab's image, and the pole 4 cm, so
-    that 8 % of the poles that stand upright stand unseen between two columns."""
+    that 8 % of the upright poles are invisible between two columns."""
     frame_stack: int = 1
     """Images that are observed together, the newest in the last channel. One image shows no
     velocity, but the rail's friction makes the cart's velocity follow the force, so that pushing in
@@ -45,7 +45,7 @@ class CartpoleDepthCameraEnvCfg(CartpoleDirectEnvCfg):
 
 
 class CartpoleDepthCameraEnv(CartpoleDirectEnv):
-    """The task as one class; only what is observed differs from the direct Cartpole."""
+    """The task as one class; only the observations differ from the direct Cartpole's."""
 
     cfg: CartpoleDepthCameraEnvCfg
 

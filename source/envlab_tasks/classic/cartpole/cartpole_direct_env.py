@@ -46,7 +46,7 @@ class CartpoleDirectEnvCfg(DirectEnvCfg):
     initial_pole_angle_range: tuple[float, float] = (-0.25, 0.25)
     """Bounds of the pole's first angle, in units of pi rad."""
     rew_scale_alive: float = 1.0
-    """Reward per step of an episode that goes on."""
+    """Reward per step that does not end in failure."""
     rew_scale_terminated: float = -2.0
     """Reward of a failure."""
     rew_scale_pole_pos: float = -1.0

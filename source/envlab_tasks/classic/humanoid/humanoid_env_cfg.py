@@ -1,6 +1,6 @@
 """Isaac-Humanoid-v0. The numbers are those of Isaac Lab 2.3.2 (manager-based Humanoid).
 
-It is the Ant's task with another body and other weights; what is not here is as there.
+It is the Ant's task with another body and other weights; everything else is the Ant's.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What Ant and Humanoid share: run towards a far target along x."""
+"""Common part of Ant and Humanoid: run towards a far target along x."""

@@ -1,4 +1,4 @@
-"""How bodies stand, and where from them the target is. Formulas over a batch."""
+"""Bodies' tilt and heading, and the direction of the target. Formulas over a batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envlab.envs.math import normalize
 
 
 def to_target(position: torch.Tensor, target: tuple[float, float, float]) -> torch.Tensor:
-    """Return the horizontal way from positions in m, ``(num_envs, 3)``, to a point."""
+    """Return the horizontal vector from positions in m, ``(num_envs, 3)``, to a point."""
     return torch.stack((target[0] - position[:, 0], target[1] - position[:, 1]), dim=1)
 
 
@@ -32,14 +32,14 @@ def heading(quat: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
 def progress(
     last: torch.Tensor, position: torch.Tensor, target: tuple[float, float, float]
 ) -> torch.Tensor:
-    """Return by how much positions came nearer to a point in the horizontal plane, in m.
+    """Return the decrease of the horizontal distance to a point, in m.
 
-    It is the difference of the two distances, in a form that keeps its digits: at 1000 m a float32
+    It is the difference of the two distances, in a numerically accurate form: at 1000 m a float32
     distance has steps of 0.06 mm, which are 4 mm/s at 60 Hz.
 
     Args:
-        last: Where they were, in m, ``(num_envs, 3)``.
-        position: Where they are, in m, ``(num_envs, 3)``.
+        last: Last positions, in m, ``(num_envs, 3)``.
+        position: Current positions, in m, ``(num_envs, 3)``.
         target: The point, in m.
     """
     before, after = to_target(last, target), to_target(position, target)

@@ -1,4 +1,4 @@
-"""What the direct Ant and Humanoid share. Formulas as in Isaac Lab 2.3.2 (direct locomotion).
+"""Common part of the direct Ant and Humanoid. Formulas as in Isaac Lab 2.3.2 (direct locomotion).
 
 Differs from Isaac Lab 2.3.2:
 
@@ -33,7 +33,7 @@ class LocomotionEnvCfg(DirectEnvCfg):
     episode_length_s: float = 15.0
     action_space: int | DiscreteCfg = 1
     target_pos: tuple[float, float, float] = (1000.0, 0.0, 0.0)
-    """Where to run, in m: so far away that it is never reached."""
+    """Target, in m: too far away to be reached."""
     action_scale: float = 1.0
     """Share of a joint's gear per unit of action."""
     joint_gears: dict[str, float]
@@ -51,7 +51,7 @@ class LocomotionEnvCfg(DirectEnvCfg):
     actions_cost_scale: float
     """Cost per squared action, summed over joints."""
     alive_reward_scale: float
-    """Reward per step of an episode that goes on."""
+    """Reward per step that does not end in a fall."""
     death_cost: float
     """Reward of a step that ends in a fall, in place of all others."""
     termination_height: float
@@ -112,13 +112,13 @@ class LocomotionEnv(DirectEnv):
         joint_vel = self.sim.data.qvel[:, robot.qvel_ids] * cfg.dof_vel_scale
         facing = (heading(quat, to_target(position, cfg.target_pos)) / 0.8).clamp(max=1.0)
         reward = (
-            moved / self.physics_dt  # as there, where one would expect the step's duration
+            moved / self.physics_dt  # as in Isaac Lab, where the step's duration is expected
             + cfg.alive_reward_scale
             + cfg.up_weight * (uprightness(quat) > 0.93)
             + cfg.heading_weight * facing
             - cfg.actions_cost_scale * self._last_actions.square().sum(dim=1)
             - cfg.energy_cost_scale * (self._last_actions * joint_vel).abs().sum(dim=1)
-            - (self._joint_share(qpos) > 0.98).sum(dim=1)  # upper limits only, as there
+            - (self._joint_share(qpos) > 0.98).sum(dim=1)  # upper limits only, as in Isaac Lab
         )
         return torch.where(self._failed, cfg.death_cost, reward)
 

@@ -68,7 +68,7 @@ class QuadcopterEnv(DirectEnv):
     ) -> tuple[Observations, dict[str, Any]]:
         """Reset environments; where all of them, let their episodes begin at random steps.
 
-        Isaac Lab does so, in order that episodes do not end all at once later. See
+        As in Isaac Lab, so that later episodes do not all end at the same time. See
         :meth:`envlab.envs.BatchedEnv.reset`.
         """
         result = super().reset(seed=seed, options=options)
@@ -98,7 +98,7 @@ class QuadcopterEnv(DirectEnv):
         )
         self._reward_scales = torch.tensor(scales, device=self.device).unsqueeze(1) * self.step_dt
         self.goal = torch.zeros(self.num_envs, 3, device=self.device)
-        """Where to hover, in m, ``(num_envs, 3)``."""
+        """Goal positions, in m, ``(num_envs, 3)``."""
         self._sums = torch.zeros(len(REWARDS), self.num_envs, device=self.device)
         self._dones = torch.zeros(2, self.num_envs, dtype=torch.bool, device=self.device)
 

@@ -214,7 +214,7 @@ class AllegroCubeEnvCfg(ManagerEnvCfg):
 class AllegroCubePlayEnvCfg(AllegroCubeEnvCfg):
     """Few environments, without noise.
 
-    Isaac Lab takes the time limit away here too; it stays, so that play can tell a mean return.
+    Isaac Lab also removes the time limit; it is kept here, so that play reports a mean return.
     """
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model="envlab_assets:robots/allegro_cube.xml"))

@@ -34,26 +34,26 @@ class InHandEnvCfg(DirectEnvCfg):
 
     action_space: int | DiscreteCfg = 20
     asymmetric_obs: bool = False
-    """Whether a critic sees all there is, and the fingertips' forces."""
+    """Whether a critic observes the full state, and the fingertips' forces."""
     obs_type: Literal["full", "openai"] = "full"
-    """What the policy sees: ``full``, or ``openai``, what OpenAI's hand measured of itself and the
-    cube (arXiv:1808.00177, table 2)."""
+    """The policy's observations: ``full``, or ``openai``, those of OpenAI's hand on itself
+    and the cube (arXiv:1808.00177, table 2)."""
     actuated_joint_names: str | list[str]
     """Joints that actions move; regular expressions."""
     fingertip_body_names: str | list[str]
     """Links at the ends of the fingers; regular expressions."""
     reset_position_noise: float = 0.01
-    """How far from its place the cube starts along each axis at most, in m."""
+    """Largest offset of the cube's start along each axis, in m."""
     reset_dof_pos_noise: float = 0.2
-    """How far from the default pose joints start at most, as a share of their range."""
+    """Largest offset of joints' starts from the default pose, as a share of their range."""
     reset_dof_vel_noise: float = 0.0
-    """How fast joints start at most, in rad/s."""
+    """Largest initial speed of joints, in rad/s."""
     dist_reward_scale: float = -10.0
     """Reward per distance of the cube from its place in the hand (m)."""
     rot_reward_scale: float = 1.0
-    """Reward where the orientation is the goal's, times ``rot_eps``."""
+    """Reward at the goal's orientation, times ``rot_eps``."""
     rot_eps: float = 0.1
-    """What is added to the angle (rad) by which that reward is divided."""
+    """Number (rad) added to the angle by which that reward is divided."""
     action_penalty_scale: float = -0.0002
     """Reward per squared action."""
     reach_goal_bonus: float = 250.0
@@ -67,18 +67,18 @@ class InHandEnvCfg(DirectEnvCfg):
     success_tolerance: float = 0.1
     """Angle to the goal within which it is reached, in rad."""
     max_consecutive_success: int = 0
-    """After how many goals an episode ends, as if its time was up; each goal that is reached lets
-    time begin anew then. 0: time alone ends an episode."""
+    """Number of goals after which an episode ends, as if by its time limit; each reached goal
+    then restarts the time. 0: only time ends an episode."""
     act_moving_average: float = 1.0
     """Weight of an action in the joints' targets; the rest is the last target's."""
     force_torque_obs_scale: float = 10.0
     """Factor of forces (N) and torques (N m) in observations."""
     goal_marker_pos: tuple[float, float, float] = (-0.2, -0.45, 0.68)
-    """Where pictures show the goal, in m."""
+    """Position of the goal in pictures, in m."""
     events: Any = None
-    """Terms that change an environment when an episode begins."""
+    """Events at the start of an episode."""
     min_step_count_between_reset: NonNegativeInt = 0
-    """For how many steps an environment then stays as the events have made it, at least."""
+    """Least number of steps between two draws of the events."""
 
 
 class InHandEnv(DirectEnv):
@@ -88,8 +88,8 @@ class InHandEnv(DirectEnv):
     and ``<link>_force`` and ``<link>_torque`` for a critic.
 
     Attributes:
-        goal: Orientation that the cube is to have, (w, x, y, z), ``(num_envs, 4)``.
-        successes: How many goals the episode has reached, ``(num_envs,)``.
+        goal: Goal orientation of the cube, (w, x, y, z), ``(num_envs, 4)``.
+        successes: Number of goals that the episode has reached, ``(num_envs,)``.
     """
 
     cfg: InHandEnvCfg
@@ -124,7 +124,7 @@ class InHandEnv(DirectEnv):
     def _apply_action(self) -> None:
         self._hand.drive(self._last_actions, self.cfg.act_moving_average)
 
-    # What agents see ----------------------------------------------------------------------------
+    # Observations --------------------------------------------------------------------------------
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
         full, to_goal = self.cfg.obs_type == "full", self._from_goal()
@@ -137,7 +137,7 @@ class InHandEnv(DirectEnv):
         return observations
 
     def _measured(self, to_goal: torch.Tensor) -> list[torch.Tensor]:
-        """Return where the fingertips and the cube are, and how the cube is to turn."""
+        """Return the positions of the fingertips and the cube, and the rotation to the goal."""
         data = self.sim.data
         tips = data.xpos[:, self._hand.tips.body_ids].flatten(1)
         return [tips, data.qpos[:, self._cube.root_pos], to_goal]
@@ -162,7 +162,7 @@ class InHandEnv(DirectEnv):
     # Ends and rewards ---------------------------------------------------------------------------
 
     def _distance(self) -> torch.Tensor:
-        """Return how far the cube is from its place in the hand, in m, ``(num_envs,)``."""
+        """Return the distance of the cube from its place in the hand, in m, ``(num_envs,)``."""
         position = self.sim.data.qpos[:, self._cube.root_pos]
         return torch.linalg.vector_norm(position - self._in_hand_pos, dim=1)
 

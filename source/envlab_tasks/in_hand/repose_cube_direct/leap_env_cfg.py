@@ -1,6 +1,6 @@
 """Envlab-Repose-Cube-Leap-Direct-v0: the Allegro hand's numbers, with the LEAP hand.
 
-Of the hand and its cube, the figures are MuJoCo Playground's (see leap.xml and leap_cube.xml).
+The figures of the hand and its cube are MuJoCo Playground's (see leap.xml and leap_cube.xml).
 """
 
 from __future__ import annotations

@@ -13,14 +13,14 @@ from envlab.envs import DiscreteCfg, SceneCfg, SimulationCfg, default
 from envlab_tasks.in_hand.repose_cube_direct.in_hand_env import InHandEnvCfg
 
 FIELDS = ("xpos", "xquat", "sensordata")
-"""What is read of the fingertips."""
+"""Data that is read for the fingertips."""
 
 
 @dataclass(kw_only=True)
 class ShadowHandEnvCfg(InHandEnvCfg):
     """Turn a cube of 6 cm with 20 of 24 joints, for 10 seconds at 60 Hz.
 
-    The outermost joint of each finger but the thumb follows the one before it.
+    The outermost joint of each finger except the thumb follows the previous one.
     """
 
     decimation: int = 2

@@ -79,7 +79,7 @@ def friction(name: str) -> EventTermCfg:
 
 @dataclass(kw_only=True)
 class EventsCfg:
-    """What differs between environments, and is drawn anew every 720 steps at most."""
+    """Randomised properties of environments, redrawn every 720 steps at most."""
 
     robot_physics_material: EventTermCfg = default(friction("robot"))
     robot_joint_stiffness_and_damping: EventTermCfg = default(
@@ -120,7 +120,7 @@ def noise(std: float, bias_std: float) -> NoiseModelWithAdditiveBiasCfg:
 
 @dataclass(kw_only=True)
 class ShadowHandOpenAIEnvCfg(ShadowHandEnvCfg):
-    """Turn it by what OpenAI's hand could see, for 8 seconds at 20 Hz, and 8 more with each goal.
+    """Turn it by OpenAI's hand's observations, for 8 seconds at 20 Hz, and 8 more with each goal.
 
     The critic sees everything (arXiv:1808.00177).
     """

@@ -68,13 +68,13 @@ class ShadowHandOverEnvCfg(DirectMarlEnvCfg):
     fingertip_body_names: str | list[str] = ".*_robot0_..distal"
     """Links at the ends of a hand's fingers; regular expressions."""
     goal_pos: tuple[float, float, float] = (0.0, -0.64, 0.54)
-    """Where the ball is to be, in m."""
+    """Goal position of the ball, in m."""
     reset_position_noise: float = 0.01
-    """How far from its place the ball starts along each axis at most, in m."""
+    """Largest offset of the ball's start along each axis, in m."""
     reset_dof_pos_noise: float = 0.2
-    """How far from the default pose joints start at most, as a share of their range."""
+    """Largest offset of joints' starts from the default pose, as a share of their range."""
     reset_dof_vel_noise: float = 0.0
-    """How fast joints start at most, in rad/s."""
+    """Largest initial speed of joints, in rad/s."""
     fall_dist: float = 0.24
     """Height at which the ball has fallen, in m."""
     vel_obs_scale: float = 0.2
@@ -82,7 +82,7 @@ class ShadowHandOverEnvCfg(DirectMarlEnvCfg):
     act_moving_average: float = 1.0
     """Weight of an action in the joints' targets; the rest is the last target's."""
     dist_reward_scale: float = 20.0
-    """How fast the reward falls with the ball's distance from its goal, per m."""
+    """Decay rate of the reward with the ball's distance from its goal, per m."""
 
 
 class ShadowHandOverEnv(DirectMarlEnv):
@@ -117,7 +117,7 @@ class ShadowHandOverEnv(DirectMarlEnv):
         for agent, hand in self._hands.items():
             hand.drive(self._last_actions[agent], self.cfg.act_moving_average)
 
-    # What agents see ----------------------------------------------------------------------------
+    # Observations --------------------------------------------------------------------------------
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
         ball = self._ball_and_goal()
@@ -141,7 +141,7 @@ class ShadowHandOverEnv(DirectMarlEnv):
     # Ends and rewards ---------------------------------------------------------------------------
 
     def _distance(self) -> torch.Tensor:
-        """Return how far the ball is from its goal, in m, ``(num_envs,)``."""
+        """Return the distance of the ball from its goal, in m, ``(num_envs,)``."""
         position = self.sim.data.qpos[:, self._ball.root_pos]
         return torch.linalg.vector_norm(position - self._goal_pos, dim=1)
 

@@ -36,7 +36,7 @@ def site(name: str) -> SceneEntityCfg:
 
 
 def fall(drop_height: float) -> EventTermCfg:
-    """Return a start where the robot lies after a fall from a height, in m, or stands."""
+    """Return a start in which the robot stands, or lies after a fall from a height in m."""
     return at_reset(
         mdp.reset_to_fallen_state,
         drop_height=drop_height,
@@ -48,7 +48,7 @@ def fall(drop_height: float) -> EventTermCfg:
 
 @dataclass(kw_only=True)
 class ActionsCfg:
-    """Target positions relative to where joints are, which gives a policy more room at first."""
+    """Target positions relative to current joint positions, for more exploration at first."""
 
     joint_pos: mdp.RelativeJointPositionActionCfg = default(
         mdp.RelativeJointPositionActionCfg(joint_names=[".*"], scale=0.5)
@@ -57,7 +57,7 @@ class ActionsCfg:
 
 @dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
-    """What a robot without any idea of its height measures, with noise, and its last action."""
+    """Measurements of a robot that does not know its height, with noise, and its last action."""
 
     enable_corruption: bool = True
     base_ang_vel: ObservationTermCfg = default(
@@ -104,7 +104,7 @@ class EventsCfg:
 
 @dataclass(kw_only=True)
 class RewardsCfg:
-    """Be upright and high; once so, in the default pose and with small actions."""
+    """Be upright and high; then also in the default pose and with small actions."""
 
     orientation: RewardTermCfg | None = default(reward(terms.orientation, 1.0))
     torso_height: RewardTermCfg | None = None
@@ -128,7 +128,7 @@ class TerminationsCfg:
 
 @dataclass(kw_only=True)
 class GetupEnvCfg(ManagerEnvCfg):
-    """Get up within 6 s, at 50 Hz. A robot says where its torso is, and how high it is to be."""
+    """Get up within 6 s, at 50 Hz. A robot's task sets its torso's site and target height."""
 
     decimation: int = 5
     episode_length_s: float = 6.0

@@ -29,7 +29,7 @@ _ROBOT: Any = SceneEntityCfg("robot")
 
 
 def site_height(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
-    """Return how high the named sites are, ``(num_envs, num_sites)``."""
+    """Return the heights of the named sites, ``(num_envs, num_sites)``."""
     return mdp.site_positions(env, asset_cfg)[..., 2]
 
 
@@ -61,13 +61,13 @@ def torso_height(env: ManagerEnv, target_height: float, asset_cfg: SceneEntity) 
 
 
 def posture(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return how near joints are to the default pose, where the robot is upright."""
+    """Return the nearness of joints to the default pose, if the robot is upright."""
     error = mdp.joint_pos_rel(env, asset_cfg).square().sum(dim=1)
     return is_upright(env, asset_cfg) * torch.exp(-0.5 * error)
 
 
 def stand_still(env: ManagerEnv, target_height: float, asset_cfg: SceneEntity) -> torch.Tensor:
-    """Return how small the action is, where the robot is upright and high enough."""
+    """Return the smallness of the action, if the robot is upright and high enough."""
     return is_standing(env, target_height, asset_cfg) * torch.exp(-0.5 * mdp.action_l2(env))
 
 
@@ -86,6 +86,6 @@ def torques(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
 
 
 def joint_speed(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return the squares of what speeds exceed 2 pi rad/s by, summed."""
+    """Return the sum of squared excesses of speeds over 2 pi rad/s."""
     speeds = columns(env.sim.data.qvel, asset_cfg.qvel_ids).abs()
     return (speeds - MAX_JOINT_SPEED).clamp(min=0.0).square().sum(dim=1)

@@ -46,7 +46,7 @@ def feet_air_time(weight: float, feet: str, threshold: float) -> RewardTermCfg:
 
 
 def feet_slide(weight: float, feet: str) -> RewardTermCfg:
-    """Return the penalty on feet that slide while they touch."""
+    """Return the penalty on feet that slide while in contact."""
     return reward(
         mdp.feet_slide,
         weight,

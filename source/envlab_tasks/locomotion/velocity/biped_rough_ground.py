@@ -1,6 +1,6 @@
-"""A biped's task on rough ground, but for the scene, which is the robot's: Isaac Lab 2.3's.
+"""A biped's task on rough ground, except the scene, which is the robot's: Isaac Lab 2.3's.
 
-The classes come before the robot's own among a configuration's bases.
+Among a configuration's bases, these classes come before the robot's own.
 """
 
 from __future__ import annotations

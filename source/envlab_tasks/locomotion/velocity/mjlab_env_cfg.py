@@ -1,7 +1,7 @@
 """The common part of mjlab 1.6.0's velocity tasks on flat ground, with its numbers.
 
 A robot's task derives from :class:`MjlabVelocityEnvCfg` and names its own bodies. Terms to which
-mjlab gives a weight of 0 for a robot are left out, but for ``air_time``: small batches learn to
+mjlab gives a weight of 0 for a robot are left out, except ``air_time``: small batches learn to
 step with it (``env.rewards.air_time.weight=0.5``).
 
 Differs from mjlab 1.6.0:
@@ -49,7 +49,7 @@ def body(name: str) -> SceneEntityCfg:
 
 
 def touching(func: Callable[..., Any]) -> ObservationTermCfg:
-    """Return an observation of how the feet touch."""
+    """Return an observation of the feet's contacts."""
     return observation(func, sensor_cfg=TOUCHES)
 
 
@@ -98,7 +98,7 @@ def twist(
 
 @dataclass(kw_only=True)
 class CommandsCfg:
-    """Where to go."""
+    """The velocity command."""
 
     twist: mdp.UniformVelocityCommandCfg = default(twist())
 
@@ -109,7 +109,7 @@ SECOND_STAGE = CommandsCfg(twist=twist((-1.5, 2.0), (-0.7, 0.7)))
 
 @dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
-    """What the robot measures, with noise; its last action; its command."""
+    """The robot's measurements, with noise; its last action; its command."""
 
     enable_corruption: bool = True
     base_lin_vel: ObservationTermCfg = default(
@@ -192,7 +192,7 @@ class EventsCfg:
 class RewardsCfg:
     """Follow the command upright, in a natural pose, lifting the feet by 10 cm; be smooth.
 
-    A robot says which of its bodies is to be upright, and how wide its postures are.
+    A robot's task sets the body that must be upright, and the widths of its postures.
     """
 
     track_linear_velocity: RewardTermCfg | None = default(
@@ -270,7 +270,7 @@ class TerminationsCfg:
 
 @dataclass(kw_only=True)
 class SensorsCfg:
-    """How the feet touch, and how high they are lifted; a robot names the sites of its feet."""
+    """Contacts and heights of the feet; a robot's task sets the sites of its feet."""
 
     contact_forces: ContactSensorCfg = default(ContactSensorCfg(history_length=1))
     feet: mdp.FootSensorCfg = default(mdp.FootSensorCfg(site_names=[]))

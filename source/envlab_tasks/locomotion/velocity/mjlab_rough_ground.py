@@ -79,14 +79,14 @@ def play_terrain() -> TerrainCfg:
 
 
 def scan_of_the_ground(noise: float | None = None) -> ObservationTermCfg:
-    """Return how far the ground is below the root at 187 points, in units of 5 m."""
+    """Return the ground's depth below the root at 187 points, in units of 5 m."""
     scanner = mdp.RayCasterCfg()
     return observation(mdp.height_scan, noise, scale=1.0 / 5.0, sensor_cfg=scanner, offset=0.0)
 
 
 @dataclass(kw_only=True)
 class RoughPolicyCfg(PolicyCfg):
-    """What the robot measures, and the ground around it, with noise."""
+    """The robot's measurements, and the ground around it, with noise."""
 
     height_scan: ObservationTermCfg = default(scan_of_the_ground(0.1))
 

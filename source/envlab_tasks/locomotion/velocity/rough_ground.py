@@ -42,7 +42,7 @@ def few_tiles(generator: TerrainGeneratorCfg) -> TerrainCfg:
 
 @dataclass(kw_only=True)
 class RoughPolicyCfg(PolicyCfg):
-    """What the robot feels, and the ground's height around its root."""
+    """The robot's measurements, and the ground's height around its root."""
 
     height_scan: ObservationTermCfg = default(scan_of_the_ground())
 

@@ -56,7 +56,7 @@ class SmallEventsCfg(EventsCfg):
 
 @dataclass(kw_only=True)
 class SmallRewardsCfg(RewardsCfg):
-    """Following the command counts more, and torques do."""
+    """Following the command and torques count more."""
 
     track_lin_vel_xy_exp: RewardTermCfg | None = default(tracking(mdp.track_lin_vel_xy_exp, 1.5))
     track_ang_vel_z_exp: RewardTermCfg | None = default(tracking(mdp.track_ang_vel_z_exp, 0.75))

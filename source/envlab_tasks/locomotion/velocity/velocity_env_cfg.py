@@ -96,13 +96,13 @@ def external_wrench(body_names: str) -> EventTermCfg:
 
 
 def base_contact(body_names: str) -> TerminationTermCfg:
-    """Return the failure of touching something, with more than 1 N, with a body that must not."""
+    """Return the failure of a contact of more than 1 N on bodies that must not touch."""
     return termination(mdp.illegal_contact, sensor_cfg=in_contact(body_names), threshold=1.0)
 
 
 @dataclass(kw_only=True)
 class CommandsCfg:
-    """Where to go: a new velocity every 10 s."""
+    """The velocity command, new every 10 s."""
 
     base_velocity: mdp.UniformVelocityCommandCfg = default(
         mdp.UniformVelocityCommandCfg(resampling_time_range=(10.0, 10.0))
@@ -119,13 +119,13 @@ class ActionsCfg:
 
 
 def scaled_actions(scale: float | dict[str, float]) -> ActionsCfg:
-    """Return the same with a scale in rad per unit of action."""
+    """Return the actions with a scale in rad per unit of action."""
     return ActionsCfg(joint_pos=mdp.JointPositionActionCfg(joint_names=[".*"], scale=scale))
 
 
 @dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
-    """What the robot measures, with noise; its command; its last action."""
+    """The robot's measurements, with noise; its command; its last action."""
 
     enable_corruption: bool = True
     base_lin_vel: ObservationTermCfg = default(observation(mdp.base_lin_vel, 0.1))

@@ -29,15 +29,15 @@ from envlab.envs.math import quat_apply, quat_mul
 from envlab.envs.mdp.events import joint_limits
 
 START_RANGE = (-0.125, 0.125)
-"""Bounds of how far from the default pose joints start, in rad and m."""
+"""Bounds of joints' initial offsets from the default pose, in rad and m."""
 GRASP_POINT = (0.0, 0.04, 0.1654)
-"""Where the hand grasps, in the frame of its last link, in m: 4 cm beside the fingers' roots."""
+"""Grasp point of the hand, in the frame of its last link, in m: 4 cm off the fingers' roots."""
 HANDLE = (0.3, 0.01, 0.0)
-"""Where to grasp, in the frame of the drawer, in m."""
+"""Point to grasp, in the frame of the drawer, in m."""
 BONUS = 0.25
 """Reward for each of :data:`OPENED` that the drawer is beyond."""
 OPENED = (0.01, 0.2, 0.35)
-"""How far the drawer is out, in m."""
+"""Openings of the drawer, in m."""
 
 
 @dataclass(kw_only=True)
@@ -53,12 +53,12 @@ class FrankaCabinetEnvCfg(DirectEnvCfg):
         SceneCfg(num_envs=4096, model="envlab_assets:robots/franka_cabinet_direct.xml")
     )
     action_scale: float = 7.5
-    """How fast targets of the arm's joints move per unit of action, in rad/s; of the fingers, a
+    """Speed of the targets of the arm's joints per unit of action, in rad/s; for the fingers, a
     tenth of it in m/s."""
     dof_velocity_scale: float = 0.1
     """Factor of joint velocities in the observation."""
     open_distance: float = 0.39
-    """How far the drawer is out when the task is done, in m."""
+    """Opening of the drawer at which the task is done, in m."""
     dist_reward_scale: float = 1.5
     """Reward for a hand at the handle."""
     rot_reward_scale: float = 1.5
@@ -115,17 +115,17 @@ class FrankaCabinetEnv(DirectEnv):
         self.sim.ctrl.copy_(self._targets)
 
     def _opening(self) -> torch.Tensor:
-        """Return how far the drawer is out, in m, ``(num_envs, 1)``."""
+        """Return the opening of the drawer, in m, ``(num_envs, 1)``."""
         return self.sim.data.qpos[:, self._drawer.qpos_ids]
 
     def _grasp(self) -> torch.Tensor:
-        """Return where the hand grasps, in m, ``(num_envs, 3)``."""
+        """Return the hand's grasp point, in m, ``(num_envs, 3)``."""
         data = self.sim.data
         away = quat_apply(data.xquat[:, self._link], self._grasp_point)
         return data.xpos[:, self._link] + away
 
     def _goal(self) -> torch.Tensor:
-        """Return where to grasp, in m, ``(num_envs, 3)``."""
+        """Return the point to grasp, in m, ``(num_envs, 3)``."""
         data = self.sim.data
         return data.xpos[:, self._front] + quat_apply(data.xquat[:, self._front], self._handle)
 

@@ -25,7 +25,7 @@ episodes begin with a fall from 0.055 m, which counts too."""
 
 @dataclass(kw_only=True)
 class CommandsCfg:
-    """Where the cube is to be; its orientation does not matter."""
+    """Goal position of the cube; its orientation does not matter."""
 
     object_pose: mdp.UniformPoseCommandCfg = default(
         mdp.UniformPoseCommandCfg(
@@ -38,7 +38,7 @@ class CommandsCfg:
 
 @dataclass(kw_only=True)
 class ActionsCfg:
-    """Where the arm goes, and whether the fingers open."""
+    """Targets of the arm, and opening of the fingers."""
 
     arm_action: ActionTermCfg = default(franka.joint_positions(scale=0.5))
     gripper_action: ActionTermCfg = field(default_factory=franka.gripper)

@@ -33,7 +33,7 @@ def drawer() -> SceneEntityCfg:
 
 @dataclass(kw_only=True)
 class ActionsCfg:
-    """Where the arm goes, and whether the fingers open."""
+    """Targets of the arm, and opening of the fingers."""
 
     arm_action: ActionTermCfg = default(franka.joint_positions(scale=1.0))
     gripper_action: ActionTermCfg = field(default_factory=franka.gripper)
@@ -41,7 +41,7 @@ class ActionsCfg:
 
 @dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
-    """Joint positions and velocities (9 each), those of the drawer, the way to it, last action."""
+    """Joint positions and velocities (9 each), the drawer's, the vector to it, last action."""
 
     enable_corruption: bool = True
     joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel))

@@ -26,7 +26,7 @@ _HANDLE: Any = SceneEntityCfg("cabinet", site_names="drawer_handle_top")
 def rel_ee_drawer_distance(
     env: ManagerEnv, ee_cfg: SceneEntity = _EE, handle_cfg: SceneEntity = _HANDLE
 ) -> torch.Tensor:
-    """Return the way from the grasp point to the handle, in m, world frame, ``(num_envs, 3)``."""
+    """Return the vector from grasp point to handle, in m, world frame, ``(num_envs, 3)``."""
     return site_positions(env, handle_cfg)[:, 0] - site_positions(env, ee_cfg)[:, 0]
 
 
@@ -42,7 +42,7 @@ def approach_ee_handle(
 def align_ee_handle(
     env: ManagerEnv, ee_cfg: SceneEntity = _EE, handle_cfg: SceneEntity = _HANDLE
 ) -> torch.Tensor:
-    """Return how well the hand points into the drawer with its left finger on top, -1 to 1.
+    """Return the hand's alignment into the drawer with its left finger on top, -1 to 1.
 
     The mean, over two axes, of the signed squared cosine: of the hand's z and the handle's -x, and
     of the hand's x and the handle's -y.
@@ -82,7 +82,7 @@ def grasp_handle(
     ee_cfg: SceneEntity = _EE,
     handle_cfg: SceneEntity = _HANDLE,
 ) -> torch.Tensor:
-    """Return by how much the fingers are closed, in m, near the handle; further away 0."""
+    """Return the closing of the fingers, in m, near the handle; further away 0."""
     is_close = rel_ee_drawer_distance(env, ee_cfg, handle_cfg).norm(dim=1) <= threshold
     return is_close * (open_joint_pos - columns(env.sim.data.qpos, asset_cfg.qpos_ids)).sum(dim=1)
 
@@ -93,7 +93,7 @@ def open_drawer_bonus(
     fingertips_cfg: SceneEntity = _FINGERTIPS,
     handle_cfg: SceneEntity = _HANDLE,
 ) -> torch.Tensor:
-    """Return how far the drawer is open, in m; twice that with the fingers around the handle."""
+    """Return the opening of the drawer, in m; twice that with the fingers around the handle."""
     drawer = env.sim.data.qpos[:, asset_cfg.qpos_ids][:, 0]
     return (1.0 + align_grasp_around_handle(env, fingertips_cfg, handle_cfg)) * drawer
 
@@ -118,6 +118,6 @@ def multi_stage_open_drawer(
 def _finger_heights(
     env: ManagerEnv, fingertips_cfg: SceneEntity, handle_cfg: SceneEntity
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return how high the left and the right fingertip are above the handle, in m."""
+    """Return the heights of the left and the right fingertip above the handle, in m."""
     above = site_positions(env, fingertips_cfg)[..., 2] - site_positions(env, handle_cfg)[..., 2]
     return above[:, 0], above[:, 1]

@@ -28,7 +28,7 @@ from envlab_tasks.manipulation import franka
 
 
 def hand() -> SceneEntityCfg:
-    """Select the body that is to reach the goal."""
+    """Select the body that must reach the goal."""
     return SceneEntityCfg("robot", body_names="panda_hand")
 
 
@@ -53,7 +53,7 @@ class CommandsCfg:
 
 @dataclass(kw_only=True)
 class ActionsCfg:
-    """Where the arm goes; nothing opens the fingers, which close."""
+    """Targets of the arm; the fingers stay closed."""
 
     arm_action: ActionTermCfg = default(franka.joint_positions(scale=0.5))
 

@@ -25,7 +25,7 @@ from envlab_tasks.manipulation.reach.reach_env_cfg import (
 )
 
 EE = "ee_link"
-"""The body that is to reach the goal; its x axis points away from the arm."""
+"""The body that must reach the goal; its x axis points away from the arm."""
 
 
 def scene(num_envs: int = 4096) -> SceneCfg:

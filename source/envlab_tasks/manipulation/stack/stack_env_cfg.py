@@ -34,7 +34,7 @@ CUBES = ("cube_1", "cube_2", "cube_3")
 
 @dataclass(kw_only=True)
 class ActionsCfg:
-    """Where the arm goes, and whether the fingers open."""
+    """Targets of the arm, and opening of the fingers."""
 
     arm_action: ActionTermCfg = default(franka.joint_positions(scale=0.5))
     gripper_action: ActionTermCfg = field(default_factory=franka.gripper)
@@ -42,7 +42,7 @@ class ActionsCfg:
 
 @dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
-    """Last action, joints (9 each), cubes and the ways to them (60), the hand's pose, fingers."""
+    """Last action, joints (9 each), cubes and vectors to them (60), the hand's pose, fingers."""
 
     actions: ObservationTermCfg = default(observation(mdp.last_action))
     joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel))
@@ -63,7 +63,7 @@ def _grasp(cube: str) -> ObservationTermCfg:
 
 @dataclass(kw_only=True)
 class SubtaskCfg(ObservationGroupCfg):
-    """What is done: 1 or 0 each, for whoever cuts demonstrations into parts."""
+    """Completed subtasks: 1 or 0 each, for splitting demonstrations into parts."""
 
     grasp_1: ObservationTermCfg = default(_grasp("cube_2"))
     stack_1: ObservationTermCfg = default(
@@ -78,7 +78,7 @@ class SubtaskCfg(ObservationGroupCfg):
 
 @dataclass(kw_only=True)
 class ObservationsCfg:
-    """What policies see, and what is done."""
+    """The policy's group, and the completed subtasks."""
 
     policy: PolicyCfg = field(default_factory=PolicyCfg)
     subtask_terms: SubtaskCfg = field(default_factory=SubtaskCfg)

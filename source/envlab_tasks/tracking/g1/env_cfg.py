@@ -137,7 +137,7 @@ class PolicyCfg(ObservationGroupCfg):
 
 @dataclass(kw_only=True)
 class CriticCfg(ObservationGroupCfg):
-    """The same as it is, and where the robot's bodies are."""
+    """The same without noise, and the positions of the robot's bodies."""
 
     command: ObservationTermCfg = default(followed(mdp.generated_commands))
     motion_anchor_pos_b: ObservationTermCfg = default(followed(mdp.motion_anchor_pos_b))
@@ -187,7 +187,7 @@ class EventsCfg:
 
 @dataclass(kw_only=True)
 class RewardsCfg:
-    """Be where the motion is, as it is turned, as fast; be smooth; do not hit yourself."""
+    """Match the motion's positions, orientations and speeds; be smooth; avoid self-collisions."""
 
     motion_global_root_pos: RewardTermCfg | None = default(
         close(mdp.motion_global_anchor_position_error_exp, 0.5, 0.3)
@@ -233,7 +233,7 @@ class TerminationsCfg:
 
 @dataclass(kw_only=True)
 class G1TrackingEnvCfg(ManagerEnvCfg):
-    """Follow a motion for 10 s at 50 Hz, again and again where it is shorter."""
+    """Follow a motion for 10 s at 50 Hz, repeating shorter ones."""
 
     decimation: int = 4
     episode_length_s: float = 10.0
@@ -278,7 +278,7 @@ class BlindPolicyCfg(PolicyCfg):
 
 @dataclass(kw_only=True)
 class G1TrackingNoStateEstimationEnvCfg(G1TrackingEnvCfg):
-    """Where the robot is and how fast, it cannot measure."""
+    """The robot cannot measure its position and velocity."""
 
     observations: ObservationsCfg = default(ObservationsCfg(policy=BlindPolicyCfg()))
 

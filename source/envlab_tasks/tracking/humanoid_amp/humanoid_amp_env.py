@@ -1,8 +1,8 @@
 """The humanoid of adversarial motion priors (Peng et al. 2021, arXiv 2104.02180), Isaac Lab's.
 
-What a discriminator tells from the clip is ``info["amp_obs"]``: the last two observations of each
-robot, the newest first. skrl's AMP asks :meth:`HumanoidAmpEnv.collect_reference_motions` for the
-same of the clip.
+The discriminator compares ``info["amp_obs"]``, the last two observations of each robot, the newest
+first, with the clip. skrl's AMP calls :meth:`HumanoidAmpEnv.collect_reference_motions` for the
+clip's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from envlab_tasks.tracking.humanoid_amp.motion_frames import Frames, MotionFrame
 
 KEY_BODIES = ("right_hand", "left_hand", "right_foot", "left_foot")
 LIFT_M = 0.15
-"""By how much a robot that starts in the clip is above it, so that it does not start in the ground.
+"""Height added to a robot that starts in the clip, so that it does not start in the ground.
 """
 
 
@@ -34,7 +34,7 @@ class HumanoidAmpEnv(DirectEnv):
     """See :class:`HumanoidAmpEnvCfg`.
 
     Attributes:
-        amp_observation_space: What the discriminator sees, flat.
+        amp_observation_space: Flat space of the discriminator's observations.
     """
 
     cfg: HumanoidAmpEnvCfg
@@ -65,7 +65,7 @@ class HumanoidAmpEnv(DirectEnv):
         self.amp_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (num * size,))
 
     def collect_reference_motions(self, num_samples: int) -> torch.Tensor:
-        """Return what the clip shows at random times, ``(num_samples, 162)``.
+        """Return the clip's observations at random times, ``(num_samples, 162)``.
 
         Times are drawn from torch's own generator, which a checkpoint holds for each process.
         """
@@ -151,11 +151,11 @@ class HumanoidAmpEnv(DirectEnv):
 
     def _observe(self) -> None:
         super()._observe()
-        self._remember(self._begins)  # in front of what the clip shows at their start
+        self._remember(self._begins)  # in front of the clip's observations at their start
         self._begins.zero_()
 
     def _remember(self, rows: torch.Tensor) -> None:
-        """Put the observations of now in front of the history of the robots of a mask."""
+        """Put the current observations in front of the history of the robots of a mask."""
         obs = torch.nan_to_num(self._get_observations()["policy"], posinf=0.0, neginf=0.0)
         newer = torch.cat((obs.unsqueeze(1), self._history[:, :-1]), dim=1)
         torch.where(rows.view(-1, 1, 1), newer, self._history, out=self._history)

@@ -21,7 +21,7 @@ from envlab.envs import DirectEnvCfg, DiscreteCfg, SceneCfg, SimulationCfg, defa
 
 @dataclass(kw_only=True)
 class HumanoidAmpEnvCfg(DirectEnvCfg):
-    """Move like a clip: a discriminator pays for it, the task itself 1 in each step."""
+    """Move like a clip: a discriminator rewards it, and the task itself gives 1 in each step."""
 
     decimation: int = 2
     episode_length_s: float = 10.0
@@ -37,7 +37,7 @@ class HumanoidAmpEnvCfg(DirectEnvCfg):
     action_space: int | DiscreteCfg = 28
     observation_space: int | list[int] | None = 81
     num_amp_observations: PositiveInt = 2
-    """Observations, one after the other, that the discriminator sees at once."""
+    """Observations, one after the other, that the discriminator sees together."""
     amp_observation_space: PositiveInt = 81
     """Size of one of them."""
     early_termination: bool = True
@@ -49,7 +49,7 @@ class HumanoidAmpEnvCfg(DirectEnvCfg):
     reference_body: str = "torso"
     """Body of which the observation has the height, the orientation and the velocity."""
     reset_strategy: Literal["default", "random", "random-start"] = "random"
-    """Where episodes start: in the default pose, anywhere in the clip, or at its start."""
+    """Starts of episodes: in the default pose, anywhere in the clip, or at its start."""
 
 
 @dataclass(kw_only=True)

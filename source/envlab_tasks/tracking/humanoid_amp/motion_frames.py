@@ -45,7 +45,7 @@ class MotionFrames:
         self._frames = Frames(*(torch.tensor(array).float().to(device) for array in arrays))
 
     def body(self, name: str) -> int:
-        """Return the place of a body among those of the clip.
+        """Return the index of a body among those of the clip.
 
         Raises:
             ConfigurationError: If the clip lacks it.

@@ -1,4 +1,4 @@
-"""The task as a configuration of terms; 'envlab terms' lists those that there are."""
+"""The task as a configuration of terms; 'envlab terms' lists all available ones."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from envlab.envs.terms import at_reset, at_startup, observation, reward, termina
 FINGERTIP = SceneEntityCfg(site_names="fingertip")
 
 
-# Terms of your own: short functions over all environments at once. A name in a SceneEntityCfg
-# arrives as indices: asset_cfg.site_ids are the rows of the sites in env.sim.data.site_xpos.
+# Terms of your own: short functions over all environments. A name in a SceneEntityCfg arrives as
+# indices: asset_cfg.site_ids are the rows of the sites in env.sim.data.site_xpos.
 def fingertip(env, asset_cfg) -> torch.Tensor:
-    """Return where the fingertip is in the plane, in m, ``(num_envs, 2)``."""
+    """Return the fingertip's position in the plane, in m, ``(num_envs, 2)``."""
     return mdp.site_positions(env, asset_cfg)[:, 0, :2]
 
 
 def distance(env, command_name: str, asset_cfg) -> torch.Tensor:
-    """Return how far the fingertip is from its goal, in m, ``(num_envs,)``."""
+    """Return the fingertip's distance from its goal, in m, ``(num_envs,)``."""
     error = fingertip(env, asset_cfg) - env.command_manager.get_command(command_name)
     return torch.linalg.vector_norm(error, dim=1)
 
 
 @dataclass(kw_only=True)
 class ActionsCfg:
-    """What the agent decides."""
+    """Actions of the agent."""
 
     joints: mdp.JointPositionActionCfg = default(mdp.JointPositionActionCfg(joint_names=".*"))
     """Changes of the joints' targets from their default positions, in rad."""
@@ -49,7 +49,7 @@ class ActionsCfg:
 
 @dataclass(kw_only=True)
 class CommandsCfg:
-    """What changes during an episode, and the agent is told."""
+    """Goals that change during an episode, and that the agent observes."""
 
     goal: mdp.UniformCommandCfg = default(
         mdp.UniformCommandCfg(
@@ -63,7 +63,7 @@ class CommandsCfg:
 
 @dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
-    """What the agent sees, one after the other."""
+    """Observations of the agent, in this order."""
 
     enable_corruption: bool = True  # else the noise below is not applied
     pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.01))
@@ -74,14 +74,14 @@ class PolicyCfg(ObservationGroupCfg):
 
 @dataclass(kw_only=True)
 class ObservationsCfg:
-    """Groups of observations; a group ``critic`` would be for the critic alone."""
+    """Groups of observations; a group ``critic`` would be only for the critic."""
 
     policy: PolicyCfg = field(default_factory=PolicyCfg)
 
 
 @dataclass(kw_only=True)
 class EventsCfg:
-    """What happens at the start, at resets, or now and then."""
+    """Changes at the start, at resets, or now and then."""
 
     mass: EventTermCfg = default(  # needs the two model fields declared below
         at_startup(
@@ -95,7 +95,7 @@ class EventsCfg:
 
 @dataclass(kw_only=True)
 class RewardsCfg:
-    """What is wanted: the sum of the terms, each times its weight and the length of a step."""
+    """The reward: the sum of the terms, each times its weight and the length of a step."""
 
     reach: RewardTermCfg = default(reward(distance, -1.0, command_name="goal", asset_cfg=FINGERTIP))
     smooth: RewardTermCfg = default(reward(mdp.action_rate_l2, -0.005))
@@ -117,8 +117,8 @@ class ReachEnvCfg(ManagerEnvCfg):
     sim: SimulationCfg = default(
         SimulationCfg(
             dt=0.005,
-            data_fields=("site_xpos",),  # what terms read beside qpos and qvel
-            model_fields=("body_mass", "body_inertia"),  # what events change
+            data_fields=("site_xpos",),  # read by terms, in addition to qpos and qvel
+            model_fields=("body_mass", "body_inertia"),  # changed by events
         )
     )
     scene: SceneCfg = default(SceneCfg(num_envs=512, model="my_reach:arm.xml"))

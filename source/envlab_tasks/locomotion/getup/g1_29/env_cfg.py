@@ -1,4 +1,4 @@
-"""Envlab-Getup-Flat-Unitree-G1-v0: what G1 changes in Playground's task, which has no humanoid."""
+"""Envlab-Getup-Flat-Unitree-G1-v0: G1's changes to Playground's task, which has no humanoid."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class G1CriticCfg(CriticCfg):
 
 @dataclass(kw_only=True)
 class G1ObservationsCfg(ObservationsCfg):
-    """What G1's policy sees, and what its critic does."""
+    """Observations of G1's policy and critic."""
 
     critic: CriticCfg = field(default_factory=G1CriticCfg)
 
@@ -49,7 +49,7 @@ class G1EventsCfg(EventsCfg):
 
 @dataclass(kw_only=True)
 class G1RewardsCfg(RewardsCfg):
-    """How high G1 is to be."""
+    """Rewards with G1's target height."""
 
     torso_height: RewardTermCfg | None = default(reward(terms.torso_height, 1.0, **HEIGHT))
     stand_still: RewardTermCfg | None = default(reward(terms.stand_still, 1.0, **HEIGHT))

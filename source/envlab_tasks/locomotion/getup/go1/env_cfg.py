@@ -17,7 +17,7 @@ HEIGHT = {"target_height": 0.275, "asset_cfg": site("imu")}
 
 @dataclass(kw_only=True)
 class Go1RewardsCfg(RewardsCfg):
-    """How high Go1 is to be."""
+    """Rewards with Go1's target height."""
 
     torso_height: RewardTermCfg | None = default(reward(terms.torso_height, 1.0, **HEIGHT))
     stand_still: RewardTermCfg | None = default(reward(terms.stand_still, 1.0, **HEIGHT))

@@ -1,4 +1,4 @@
-"""What legged_gym does that Isaac Lab's manager-based environments do not."""
+"""Environment features of legged_gym that Isaac Lab's managers lack."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def scaled_commands(env: ManagerEnv, command_name: str) -> torch.Tensor:
 
 @dataclass(kw_only=True)
 class LeggedGymCommandCfg(mdp.UniformVelocityCommandCfg):
-    """Commands of which slow ones, below ``min_speed``, are to turn on the spot."""
+    """Commands; those slower than ``min_speed`` only turn on the spot."""
 
     rel_standing_envs: float = 0.0
     min_speed: float = 0.2
-    """Horizontal speed up to which a draw counts as zero, in m/s; the turn stays."""
+    """Horizontal speed up to which a draw counts as zero, in m/s; the turn is kept."""
 
     def build(self, env: VectorEnv) -> LeggedGymCommand:
         return LeggedGymCommand(self, env)

@@ -46,7 +46,7 @@ class A1PolicyCfg(PolicyCfg):
 
 @dataclass(kw_only=True)
 class A1EventsCfg(EventsCfg):
-    """Episodes start where the world begins, moving; robots differ in friction, and are pushed."""
+    """Episodes start at the origin, in motion; robots differ in friction, and are pushed."""
 
     physics_material: EventTermCfg | None = default(
         EventTermCfg(
@@ -80,7 +80,7 @@ class A1EventsCfg(EventsCfg):
 
 @dataclass(kw_only=True)
 class A1RewardsCfg(RewardsCfg):
-    """What A1 changes; tracking, smoothness and the rest are as in all velocity tasks."""
+    """A1's changes; tracking, smoothness and the rest are as in all velocity tasks."""
 
     dof_acc_l2: RewardTermCfg | None = default(reward(dof_acc, -2.5e-7))
     dof_torques_l2: RewardTermCfg | None = default(reward(mdp.joint_torques_l2, -2.0e-4))

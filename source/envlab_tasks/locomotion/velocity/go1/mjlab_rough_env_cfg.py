@@ -41,7 +41,7 @@ from envlab_tasks.locomotion.velocity.mjlab_rough_ground import (
 )
 
 AROUND = mdp.RayCasterCfg(pattern_cfg=mdp.GridPatternCfg(resolution=0.2))
-"""Where the ground's slope is measured."""
+"""Points at which the ground's slope is measured."""
 
 
 def hitting(*names: str) -> RewardTermCfg:

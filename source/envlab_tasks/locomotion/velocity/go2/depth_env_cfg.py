@@ -28,7 +28,7 @@ from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import small_terra
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import EventsCfg, SensorsCfg
 
 PITCH = 0.35
-"""Of the camera, downwards, in rad."""
+"""Pitch of the camera, downwards, in rad."""
 HALF_WIDTH = math.tan(math.radians(87.0) / 2.0)
 
 

@@ -1,7 +1,7 @@
 """Envlab-Velocity-Parkour{,-Blind,-Depth}-Unitree-Go2-v0: gaps, hurdles and steps across the way.
 
 Robots start in the middle of a tile, with the command to walk along x, over two obstacles, to its
-end. Those that arrive have succeeded, and start on a harder tile next. Obstacles are those of two
+end. Robots that arrive have succeeded, and start on a harder tile next. Obstacles are those of two
 papers on parkour, see :mod:`envlab.envs.terrain.parkour`; rewards and all else are those of
 Isaac-Velocity-Rough-Unitree-Go2-v0, so that students of both have the same network.
 """
@@ -86,14 +86,14 @@ class Go2ParkourEnvCfg(Go2RoughEnvCfg):
 
 @dataclass(kw_only=True)
 class Go2ParkourBlindEnvCfg(Go2ParkourEnvCfg):
-    """The same by its own sensors alone."""
+    """The same task with its own sensors alone."""
 
     observations: ObservationsCfg = field(default_factory=RoughTeacherCfg)
 
 
 @dataclass(kw_only=True)
 class Go2ParkourDepthEnvCfg(Go2ParkourEnvCfg):
-    """The same by a depth camera."""
+    """The same task with a depth camera."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=192, model=MODEL, terrain=courses()))
     observations: DepthObservationsCfg = field(default_factory=DepthObservationsCfg)

@@ -250,7 +250,7 @@ class SpotFlatEnvCfg(ManagerEnvCfg):
 
 @dataclass(kw_only=True)
 class SpotFlatPlayEnvCfg(SpotFlatEnvCfg):
-    """Few robots on few tiles; they are pushed, as there."""
+    """Few robots on few tiles; they are pushed, as in Isaac Lab."""
 
     scene: SceneCfg = default(spot_scene(50, 5, 5, max_init_terrain_level=None))
     curriculum: CurriculumCfg | None = None

@@ -1,7 +1,7 @@
 """Rewards of Isaac Lab 2.3.2's Spot: tracking, a gait, and penalties that are norms, not squares.
 
 Each returns ``(num_envs,)``. Commands are those of ``base_velocity``, (vx, vy, wz) in m/s and
-rad/s. A robot is to move where its command is not zero, or where it moves anyway. A ``sensor_cfg``
+rad/s. A robot should move if its command is not zero, or if it moves anyway. A ``sensor_cfg``
 names feet in the contact sensor, an ``asset_cfg`` the robot, or the same feet.
 """
 
@@ -29,10 +29,10 @@ def air_time_reward(
     sensor_cfg: ContactBodies,
     asset_cfg: SceneEntity = _ROBOT,
 ) -> torch.Tensor:
-    """Return how long feet have been in the air or on the ground, in s, summed over feet.
+    """Return the feet's times in the air or on the ground, in s, summed over feet.
 
-    Zero for a foot beyond ``mode_time`` s. Where the robot is to stand, it is the time on the
-    ground less that in the air, within ``mode_time``.
+    Zero for a foot beyond ``mode_time`` s. If the robot should stand, it is the time on the
+    ground minus that in the air, within ``mode_time``.
     """
     in_air, on_ground = sensor_cfg.current_air_time, sensor_cfg.current_contact_time
     longest = torch.maximum(in_air, on_ground)
@@ -94,7 +94,7 @@ def gait_reward(
     Isaac Lab's ``GaitReward``: a product over pairs of feet of ``exp(-error / std)``, whose error
     is the squared difference of times in the air, and of those on the ground, each at most
     ``max_err^2``; for feet that take turns, of one's time in the air and the other's on the ground.
-    Zero where the robot is to stand.
+    Zero if the robot should stand.
 
     Raises:
         ConfigurationError: If there are not two pairs of feet of the sensor.
@@ -121,9 +121,9 @@ def action_smoothness_penalty(env: ManagerEnv) -> torch.Tensor:
 
 
 def air_time_variance_penalty(env: ManagerEnv, sensor_cfg: ContactBodies) -> torch.Tensor:
-    """Return how much the last times in the air, and on the ground, differ between feet, in s^2.
+    """Return the variance over feet of the last times in the air and on the ground, in s^2.
 
-    Their variances, of times of at most 0.5 s.
+    Times count up to 0.5 s.
     """
     in_air, on_ground = sensor_cfg.last_air_time, sensor_cfg.last_contact_time
     return in_air.clamp(max=0.5).var(dim=1) + on_ground.clamp(max=0.5).var(dim=1)
@@ -158,9 +158,9 @@ def joint_position_penalty(
     velocity_threshold: float,
     asset_cfg: SceneEntity = _ROBOT,
 ) -> torch.Tensor:
-    """Return how far joints are from their default positions, in rad, as a length.
+    """Return the norm of joints' distances from their default positions, in rad.
 
-    It is multiplied by ``stand_still_scale`` where the robot is to stand.
+    It is multiplied by ``stand_still_scale`` if the robot should stand.
     """
     deviation = torch.linalg.vector_norm(mdp.joint_pos_rel(env, asset_cfg), dim=1)
     moves = _is_to_move(env, velocity_threshold, asset_cfg)
@@ -182,13 +182,13 @@ def _command(env: ManagerEnv) -> torch.Tensor:
 
 
 def _is_to_move(env: ManagerEnv, velocity_threshold: float, asset: SceneEntity) -> torch.Tensor:
-    """Return where the command is not zero, or the robot is faster than a threshold in m/s."""
+    """Return whether the command is not zero, or the robot is faster than a threshold in m/s."""
     speed = torch.linalg.vector_norm(mdp.base_lin_vel(env, asset)[:, :2], dim=1)
     return (_command(env) != 0.0).any(dim=1) | (speed > velocity_threshold)
 
 
 def _pairs(names: list[list[str]], feet: ContactBodies) -> list[list[int]]:
-    """Return the places of two pairs of feet among those of a sensor."""
+    """Return the indices of two pairs of feet among those of a sensor."""
     unknown = [name for pair in names for name in pair if name not in feet.body_names]
     if [len(pair) for pair in names] != [2, 2] or unknown:
         raise ConfigurationError(

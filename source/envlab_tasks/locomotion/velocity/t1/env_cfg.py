@@ -60,7 +60,7 @@ def sensed(*names: str) -> ObservationTermCfg:
 
 @dataclass(kw_only=True)
 class CommandsCfg:
-    """Where to go, and how to step."""
+    """The velocity command, and the gait's phase."""
 
     joystick: mdp.UniformVelocityCommandCfg = default(
         mdp.UniformVelocityCommandCfg(
@@ -77,7 +77,7 @@ class CommandsCfg:
 
 @dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
-    """What the robot measures, with noise; its command, its last action, and its phase."""
+    """The robot's measurements, with noise; its command, its last action, and its phase."""
 
     enable_corruption: bool = True
     base_lin_vel: ObservationTermCfg = default(
@@ -96,7 +96,7 @@ class PolicyCfg(ObservationGroupCfg):
 
 @dataclass(kw_only=True)
 class CriticCfg(PolicyCfg):
-    """The same without noise, and how body and feet move and touch."""
+    """The same without noise, plus motion of the body, and motion and contacts of the feet."""
 
     enable_corruption: bool = False
     imu_lin_acc: ObservationTermCfg = default(sensed("imu_lin_acc"))
@@ -181,7 +181,7 @@ class TerminationsCfg:
 
 @dataclass(kw_only=True)
 class SensorsCfg:
-    """How the feet touch."""
+    """Contacts of the feet."""
 
     contact_forces: ContactSensorCfg = default(ContactSensorCfg(history_length=1))
 

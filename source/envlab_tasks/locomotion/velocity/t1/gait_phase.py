@@ -1,4 +1,4 @@
-"""Where each foot of a walking robot is to be in its step: a phase that turns, MuJoCo Playground's.
+"""The phase of each foot's step, which rotates, as in MuJoCo Playground.
 
 A foot rises from the ground at -pi to the top of its swing at 0 and sinks until pi; the feet are
 half a turn apart.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from envlab.envs import VectorEnv
 
 STANDING = 0.01
-"""Length of a velocity command up to which both feet are to stay on the ground, in m/s and rad/s.
+"""Length of a velocity command up to which both feet should stay on the ground, in m/s and rad/s.
 """
 
 
@@ -33,7 +33,7 @@ class GaitPhaseCfg(CommandTermCfg):
 
     resampling_time_range: tuple[float, float] = (1.0e9, 1.0e9)
     command_name: str
-    """The velocity command, which stands before this one among the commands."""
+    """The velocity command, which must precede this one among the commands."""
     frequency_range: tuple[float, float] = (1.25, 1.75)
     """Bounds of the frequency, in Hz."""
 
@@ -45,7 +45,7 @@ class GaitPhase(CommandTerm):
     """The term of a :class:`GaitPhaseCfg`.
 
     Attributes:
-        phase: Of the left and the right foot, in [-pi, pi), ``(num_envs, 2)``.
+        phase: Phase of the left and the right foot, in [-pi, pi), ``(num_envs, 2)``.
     """
 
     cfg: GaitPhaseCfg
@@ -63,7 +63,7 @@ class GaitPhase(CommandTerm):
         self._write()
 
     def update(self) -> None:
-        """Turn the phases by a step; where nothing is commanded, both feet are on the ground."""
+        """Advance the phases by a step; without a command, both feet are on the ground."""
         turned = self.phase + 2.0 * math.pi * self._frequency * self.env.step_dt
         turned = torch.remainder(turned + math.pi, 2.0 * math.pi) - math.pi
         manager = cast(ManagerEnv, self.env).command_manager
@@ -86,11 +86,11 @@ class GaitPhase(CommandTerm):
 
 
 def foot_heights(phase: torch.Tensor, swing_height: float) -> torch.Tensor:
-    """Return how high feet are to be, in m, by the cubic of Playground's ``gait.get_rz``.
+    """Return target heights of feet, in m, by the cubic of Playground's ``gait.get_rz``.
 
     Args:
         phase: In [-pi, pi), of any shape; a foot rises from 0 at -pi to the top at 0, and sinks.
-        swing_height: At the top, in m.
+        swing_height: Height at the top, in m.
     """
     share = 1.0 - phase.abs() / math.pi  # 0 on the ground, 1 at the top
     return swing_height * share.square() * (3.0 - 2.0 * share)

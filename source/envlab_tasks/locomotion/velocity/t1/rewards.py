@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 _ROBOT: Any = SceneEntityCfg("robot")
 MOVING = 0.1
-"""Length of a velocity command, or its part to the left, from which on a robot is to move."""
+"""Length of a velocity command, or its part to the left, above which a robot should move."""
 
 
 def track_linear_velocity(
     env: ManagerEnv, sigma: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
-    """Return how well the root's horizontal velocity, in its own frame, follows the command."""
+    """Return the tracking of the command by the root's horizontal velocity, in its own frame."""
     command = mdp.generated_commands(env, command_name)
     error = (command[:, :2] - base_origin_vel(env, asset_cfg)[:, :2]).square().sum(dim=1)
     return torch.exp(-error / sigma)
@@ -39,7 +39,7 @@ def track_linear_velocity(
 def track_angular_velocity(
     env: ManagerEnv, sigma: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
-    """Return how well the root turns as commanded, about its own vertical axis."""
+    """Return the tracking of the commanded turn about the root's own vertical axis."""
     command = mdp.generated_commands(env, command_name)
     error = (command[:, 2] - mdp.base_ang_vel(env, asset_cfg)[:, 2]).square()
     return torch.exp(-error / sigma)
@@ -52,9 +52,9 @@ def feet_air_time(
     least_s: float = 0.2,
     most_s: float = 0.5,
 ) -> torch.Tensor:
-    """Return by how much feet that touch down were longer in the air than ``least_s``, in s.
+    """Return the excess over ``least_s`` of the air time of feet that touch down, in s.
 
-    What is above ``most_s`` does not count, and nothing where the robot is to stand.
+    Time above ``most_s`` does not count; it is zero if the robot should stand.
     """
     longer = (sensor_cfg.last_air_time - least_s) * sensor_cfg.first_contact
     moves = torch.linalg.vector_norm(mdp.generated_commands(env, command_name), dim=1) > MOVING
@@ -64,7 +64,7 @@ def feet_air_time(
 def feet_slip(
     env: ManagerEnv, sensor_cfg: ContactBodies, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
-    """Return the root's horizontal speed, in m/s, times the number of feet that touch."""
+    """Return the root's horizontal speed, in m/s, times the number of feet in contact."""
     velocity = env.sim.data.qvel[:, asset_cfg.root_lin_vel][:, :2]
     return torch.linalg.vector_norm(velocity, dim=1) * sensor_cfg.in_contact.sum(dim=1)
 
@@ -72,7 +72,7 @@ def feet_slip(
 def feet_phase(
     env: ManagerEnv, phase_name: str, swing_height: float, asset_cfg: SceneEntity
 ) -> torch.Tensor:
-    """Return how well the feet are as high as their phases say."""
+    """Return the agreement of the feet's heights with their phases."""
     phase = cast(GaitPhase, env.command_manager.get_term(phase_name)).phase
     heights = mdp.site_positions(env, asset_cfg)[..., 2]
     error = (heights - foot_heights(phase, swing_height)).square().sum(dim=1)
@@ -82,7 +82,7 @@ def feet_phase(
 def sideways_deviation(
     env: ManagerEnv, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
-    """Return how far joints are from their default, in rad, where the robot is to go sideways."""
+    """Return joints' distances from their default, in rad, under a sideways command."""
     sideways = mdp.generated_commands(env, command_name)[:, 1].abs() > MOVING
     return mdp.joint_deviation_l1(env, asset_cfg) * sideways
 
@@ -101,7 +101,7 @@ def weighted_pose(
 def feet_too_close(
     env: ManagerEnv, feet_cfg: SceneEntity, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
-    """Return what the feet's distance to the side lacks of 20 cm, in m, 10 cm at most."""
+    """Return the shortfall of the feet's lateral distance from 20 cm, in m, 10 cm at most."""
     left, right = mdp.site_positions(env, feet_cfg).unbind(1)
     yaw = yaw_from_quat(env.sim.data.qpos[:, asset_cfg.root_quat])
     away = left - right

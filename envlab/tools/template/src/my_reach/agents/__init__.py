@@ -1,1 +1,1 @@
-"""What each library trains with; a library without a file uses its defaults."""
+"""The settings of each library; a library without a file uses its defaults."""
