@@ -62,7 +62,7 @@ class AgentCfg:
     logger: str = "tensorboard"
     """``tensorboard``, ``wandb``, ``mlflow`` or ``trackio``."""
     log_project_name: str | None = None
-    """Project at the service; null: the service's environment variable, or the experiment's name."""
+    """Project at the service; null: its environment variable, or the experiment's name."""
     wandb_entity: str | None = None
     """User or team that owns the project; null: the service's environment variable."""
 
@@ -194,7 +194,7 @@ def refuse_schedule(cfg: AgentCfg, paths: Sequence[str], key: str, fixed: str) -
         raise ConfigurationError(
             f"population.ranges names {rates[0]}, but agent.{key} is {value_at(cfg, key)!r}, which "
             f"rewrites learning rates while a member trains. Add agent.{key}={fixed}, or explore "
-            "what the schedule goes by instead."
+            "the schedule's own settings instead."
         )
 
 

@@ -156,7 +156,7 @@ def end_all(children: Iterable[Child], grace_s: float) -> None:
             child.process.wait(max(0.0, deadline - time.monotonic()))
         kill_group(child.process)
         child.connection.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # it is waiting for a dead disk or device
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it waits for a dead disk or device
             child.process.wait(LAST_S)
 
 
@@ -180,8 +180,8 @@ def how_it_ended(code: int) -> str:
 def _end_with_parent(parent: int, number: int) -> None:
     """Signal this process, and the group that it leads, once ``parent`` is no longer its parent.
 
-    The kernel's own way, PR_SET_PDEATHSIG, would not reach the group, and would already be triggered
-    by the end of the thread that started the child.
+    The kernel's own way, PR_SET_PDEATHSIG, would not reach the group, and would be triggered by the
+    end of the thread that started the child.
     """
 
     def watch() -> None:

@@ -94,7 +94,7 @@ def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
     )
     parser.add_argument("--task", required=True, metavar="ID", help="task id")
     parser.add_argument("--checkpoint", metavar="CKPT", help="latest, best, pretrained, or a path")
-    parser.add_argument("--rl_library", metavar="LIBRARY", help="default: what trained it")
+    parser.add_argument("--rl_library", metavar="LIBRARY", help="default: the one that trained it")
     parser.add_argument("--viz", default="web", metavar="VIEWER", help="web (default) or native")
     flags, rest = parser.parse_known_args(list(words))
     rest = [f"--task={flags.task}", f"--viz={flags.viz}", *rest]

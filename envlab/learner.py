@@ -172,4 +172,4 @@ class Player(Protocol):
         """Return the best actions, ``(num_envs, num_actions)``, for observations by group."""
 
     def export(self, directory: Path) -> list[Path]:
-        """Write the policy to ``directory``; if that is impossible, print why and return nothing."""
+        """Write the policy to ``directory``; if that fails, print why and return nothing."""

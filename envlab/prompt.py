@@ -100,7 +100,7 @@ def train(
     if code or directory is None:
         raise EnvlabError(
             f"Training {task_id} with {way.name} ended with exit code {code}, and without a "
-            "finished run. What was printed says why."
+            "finished run. See the output above for the reason."
         )
     return TrainingRun.open(directory)
 
@@ -281,7 +281,7 @@ def _words(flags: Mapping[str, Any]) -> list[str]:
 def _as_command(*words: str) -> Iterator[None]:
     """Let a run's manifest name the equivalent command, for its resume.
 
-    An interrupted command ignores further signals until its process ends; this process goes on.
+    An interrupted command ignores further signals until its process ends; this one continues.
     """
     before, handlers = sys.argv, {number: signal.getsignal(number) for number in SIGNALS}
     sys.argv = ["envlab", *words]

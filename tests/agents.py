@@ -15,16 +15,16 @@ ADDRESS = "127.0.0.1"
 
 
 def free_port() -> int:
-    """Return a port at which nobody listens now, of those that no outgoing connection takes."""
+    """Return a port on which nobody listens, outside the range of outgoing connections."""
     while True:
-        port = 20000 + secrets.randbelow(12000)  # Linux gives out those from 32768 on
+        port = 20000 + secrets.randbelow(12000)  # Linux uses those from 32768
         with contextlib.suppress(OSError), socket.create_server((ADDRESS, port)):
             return port
 
 
 @contextlib.contextmanager
 def dead_port() -> Iterator[int]:
-    """Keep a port at which nobody listens, and nobody can."""
+    """Keep a port on which nobody listens, and nobody can."""
     with socket.socket() as holder:
         holder.bind((ADDRESS, 0))
         yield int(holder.getsockname()[1])

@@ -1,4 +1,4 @@
-"""What must happen before any test module is imported, and what holds for every test."""
+"""Setup that must run before any test module is imported, and fixtures of every test."""
 
 import importlib.util
 import os
@@ -18,7 +18,7 @@ from tests.left_behind import mark, none_left_behind
 pytest_plugins = ["tests.trained"]
 
 mark()
-# Where tests run in the background or under nohup these are ignored, in all that they start, too.
+# In the background or under nohup these signals are ignored, also in processes that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -45,7 +45,7 @@ def _no_process_is_left_by_what_tests_share() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def warp_compiles_in_a_hurry(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Leave mujoco_warp's kernels unoptimised, for a third of the CPU; --all has them as users."""
+    """Leave mujoco_warp's kernels unoptimised, at a third of the CPU time, except under --all."""
     with pytest.MonkeyPatch.context() as patch:
         if not pytestconfig.getoption("--all") and importlib.util.find_spec("warp"):
             import warp
@@ -75,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is long, and begin with the files that have the most slow tests.
+    """Leave out long tests, and begin with the files that have the most slow ones.
 
     A file stays with one of xdist's workers (--dist loadfile --no-loadscope-reorder), so that a
     long one at the end would keep the others waiting.
@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where JAX keeps what it has compiled, for all tests and all of xdist's workers."""
+    """JAX's compilation cache, shared by all tests and all of xdist's workers."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_file_beyond(size: int) -> Iterator[None]:
-    """Let no file of this process grow beyond a size in bytes: writing more raises EFBIG."""
+    """Limit files of this process to a size in bytes: writing beyond it raises EFBIG."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

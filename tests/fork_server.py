@@ -1,14 +1,14 @@
-"""A process that has imported what every launch needs, and forks one that runs a command.
+"""A process that has imported the modules of every launch, and forks others that run commands.
 
 Importing torch, MuJoCo and the libraries takes two to four seconds of CPU a process; a fork takes
-ten milliseconds. :class:`ForkServer` is the client, one for each pytest process. What it forks is
-as if it had been executed: own session, environment, arguments, working folder, output, default
+ten milliseconds. :class:`ForkServer` is the client, one for each pytest process. A forked
+command is as if executed: own session, environment, arguments, working folder, output, default
 signals and no inherited files. Its ``/proc/<pid>/environ`` and ``cmdline`` are the command's, too,
-because envlab reads its launcher's and the tests find what they started by a mark in there.
-Workers of torchrun are forked as well, by torchrun itself: only how it makes a process is replaced.
+because envlab reads its launcher's, and the tests find their processes by a mark in them.
+Workers of torchrun are forked as well, by torchrun itself: only process creation is replaced.
 
-What a fork cannot show is what differs between processes that import by themselves, such as the
-order of sets of strings. So ``./envlab.sh test --all`` executes every command.
+A fork hides differences between processes that import by themselves, such as the order of sets
+of strings. So ``./envlab.sh test --all`` executes every command.
 
 Forking is safe because the server never has a second thread: nothing here computes on tensors.
 """
@@ -36,13 +36,13 @@ from pathlib import Path
 from typing import Any
 
 _ROOM = 60_000
-"""Bytes for the arguments, and as many for the environment, of what is forked (see proc(5))."""
+"""Bytes for a fork's arguments, and as many for its environment (see proc(5))."""
 _ROOM_NAME = "ENVLAB_TEST_ROOM"
 REAL_LAUNCHES = "ENVLAB_TEST_REAL_LAUNCHES"
 _READ_AT_IMPORT = ("OMP_", "MKL_", "KMP_", "MUJOCO_", "PYTHON", "TORCH_DISTRIBUTED", "TORCH_CPP")
 """Prefixes of variables that count when a process begins or imports: a fork has the server's."""
 _PRELOADED = (
-    "envlab.cli",  # first: it sets what OpenMP reads when torch loads it
+    "envlab.cli",  # first: it sets variables that OpenMP reads when loaded
     *("torch", "torch.distributed.run", "torch.utils.tensorboard", "tensordict"),
     *("gymnasium", "mujoco.batch", "rsl_rl.runners", "rl_games.torch_runner"),
     *("hydra.core.override_parser.overrides_parser", "envlab.envs", "envlab.config"),
@@ -66,7 +66,7 @@ class ForkServer:
         self._control: socket.socket
 
     def can_run(self, words: Sequence[str], environment: Mapping[str, str]) -> bool:
-        """Tell whether a fork runs this command as an execution would."""
+        """Return whether a fork runs this command as an execution would."""
         if os.environ.get(REAL_LAUNCHES) or words[0] != sys.executable or _JAX in words:
             return False
         if "-c" in words or "--video" in words:  # code that looks at imports; OpenGL's, for MuJoCo
@@ -106,7 +106,7 @@ class ForkServer:
         return ForkedProcess(ours, words)
 
     def close(self) -> None:
-        """End the server; what it has forked goes on."""
+        """End the server; its forks keep running."""
         if self._process is not None:
             self._control.close()
             self._process.wait(10)
@@ -118,7 +118,7 @@ def _settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class ForkedProcess:
-    """What a test uses of ``subprocess.Popen``; the server is the parent."""
+    """The part of ``subprocess.Popen`` that tests use; the server is the parent."""
 
     def __init__(self, status: socket.socket, words: Sequence[str]) -> None:
         self.args = words
@@ -161,13 +161,13 @@ class ForkedProcess:
 
 
 def preload() -> None:
-    """Import what takes time and does not look at the environment of a run."""
+    """Import slow modules that do not look at a run's environment."""
     for name in _PRELOADED:
         importlib.import_module(name)
 
 
 def serve(control: socket.socket) -> dict[str, Any]:
-    """Fork a process for each request, and tell how it ended; return the request in the fork."""
+    """Fork a process for each request, and report its end; return the request in the fork."""
     running: dict[int, socket.socket] = {}
     ended, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -185,29 +185,29 @@ def serve(control: socket.socket) -> dict[str, Any]:
                     with running.pop(pid) as teller, contextlib.suppress(OSError):
                         teller.sendall(f"{code}\n".encode())
         if control.fileno() in readable:
-            message, (told, output), *_ = (*socket.recv_fds(control, 2**20, 2)[:2],)
+            message, (report, output), *_ = (*socket.recv_fds(control, 2**20, 2)[:2],)
             request = json.loads(message)
             pid = os.fork()
             if pid == 0:
                 signal.set_wakeup_fd(-1)
-                return request | {"output": output, "told": told}
+                return request | {"output": output, "report": report}
             os.close(output)
-            running[pid] = socket.socket(fileno=told)
+            running[pid] = socket.socket(fileno=report)
 
 
 def become(
     words: Sequence[str],
     environment: Mapping[str, str],
     output: int | None = None,
-    told: int | None = None,
+    report: int | None = None,
 ) -> None:
-    """Make of a fork what an execution in a session of its own would have made of it.
+    """Make a fork look like an execution in a session of its own.
 
     Args:
         words: The command.
         environment: All its variables.
         output: Where its output goes; None: where its parent's does.
-        told: Where to write its number once it bears its variables.
+        report: Where to write its process id once it bears its variables.
     """
     os.setsid()
     for number in _NOT_INHERITED:
@@ -220,8 +220,8 @@ def become(
     os.environ.clear()
     os.environ.update(environment)
     _show_in_proc(words, environment)
-    if told is not None:
-        os.write(told, f"{os.getpid()}\n".encode())
+    if report is not None:
+        os.write(report, f"{os.getpid()}\n".encode())
     os.closerange(3, 4096)
     sys.stdout.reconfigure(write_through="-u" in words)  # type: ignore[union-attr]
     sys.orig_argv[:] = words
@@ -231,7 +231,7 @@ def become(
 
 
 def _show_in_proc(words: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Overwrite what /proc/self/cmdline and environ show; libc refers to none of it any more."""
+    """Overwrite the contents of /proc/self/cmdline and environ; libc no longer refers to them."""
     places = list(map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:49]))
     variables = [f"{name}={value}" for name, value in environment.items()]
     for texts, (start, end) in ((words, places[:2]), (variables, places[2:])):
@@ -275,9 +275,9 @@ def _fork_workers() -> None:
 
 
 class _Child:
-    """What torchrun uses of ``subprocess.Popen``, of a child that was forked.
+    """The part of ``subprocess.Popen`` that torchrun uses, for a forked child.
 
-    Torchrun has threads by now, but none that holds what a worker needs: they keep a store's
+    Torchrun has threads by now, but none holds a lock that a worker needs: they keep a store's
     connection alive and wait.
     """
 
@@ -338,7 +338,7 @@ if __name__ == "__main__":
         os._exit(0)
     try:
         os.chdir(asked["cwd"])
-        become(asked["words"], asked["environment"], asked["output"], asked["told"])
+        become(asked["words"], asked["environment"], asked["output"], asked["report"])
     except BaseException:
         traceback.print_exc()
         os._exit(70)

@@ -1,4 +1,4 @@
-"""A GPU's graphs on a CPU: operations that are repeated on the addresses that they had."""
+"""A GPU's graphs on a CPU: operations that are repeated at their original addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envlab.envs import VectorEnv
 
 
 class RepeatedOperations(TorchDispatchMode):
-    """Stands in for :class:`envlab.sim.recording.CudaGraph`; it runs what it records at once."""
+    """Stands in for :class:`envlab.sim.recording.CudaGraph`; it also runs them while recording."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class RepeatedOperations(TorchDispatchMode):
         return results
 
     def replay(self) -> None:
-        """Repeat what was recorded."""
+        """Repeat the recorded operations."""
         for call in self._calls:
             call()
 

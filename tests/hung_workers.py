@@ -1,4 +1,4 @@
-"""Ends a worker of pytest-xdist whose test goes on long after its timeout.
+"""Ends a worker of pytest-xdist whose test runs long after its timeout.
 
 pytest-timeout raises an error in the test, which needs the interpreter. Where native code holds it,
 or the process is stopped, the whole session would wait for ever. The controller sees from outside
@@ -25,7 +25,7 @@ _FOLDER = "PYTEST_XDIST_WORKERS_AT"
 
 
 class HungWorkers:
-    """A plugin, of workers and of their controller."""
+    """A plugin for workers and for their controller."""
 
     def __init__(self, limit_s: float, grace_s: float = 60.0) -> None:
         """Make it.
@@ -38,7 +38,7 @@ class HungWorkers:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Note in a worker by when a test has to end."""
+        """Note in a worker when a test must have ended."""
         if "PYTEST_XDIST_WORKER" not in os.environ:
             return (yield)
         own = item.get_closest_marker("timeout")

@@ -71,15 +71,15 @@ class Launch:
 
     @property
     def output(self) -> str:
-        """What all its processes have printed so far."""
+        """The output of all its processes so far."""
         return self._output.read_text(errors="replace")
 
     def living(self) -> dict[int, int | None]:
-        """Return its processes that run, and the rank of each (None: the launcher or a helper)."""
+        """Return its running processes, and the rank of each (None: the launcher or a helper)."""
         return _with_ranks(marked(_TOKEN, self._token))
 
     def left(self, grace_s: float = 5.0) -> dict[int, int | None]:
-        """Return what still runs after its end, and after what Python's helpers need to go."""
+        """Return the processes that outlive it, after a grace period for Python's helpers."""
         return _with_ranks(still_marked(_TOKEN, self._token, grace_s))
 
     def pid_of_rank(self, rank: int) -> int:
@@ -87,7 +87,7 @@ class Launch:
         return min(pid for pid, other in self.living().items() if other == rank)
 
     def wait_until(self, condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
-        """Wait for something that a running launch does; fail if it ends or is too slow."""
+        """Wait until a running launch has done something; fail if it ends or is too slow."""
         end = time.monotonic() + deadline_s
         while not condition():
             if self.process.poll() is not None:  # perhaps it did it last
@@ -104,7 +104,7 @@ class Launch:
             raise AssertionError(f"ran for more than {deadline_s} s:\n{self.output}") from None
 
     def close(self) -> None:
-        """Kill what is left of it."""
+        """Kill its remaining processes."""
         for pid in self.living():
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -136,7 +136,7 @@ def run(
     *,
     execute: bool = False,
 ) -> tuple[int, str]:
-    """Run a command to its end; return the exit code and what its processes printed."""
+    """Run a command to its end; return the exit code and its processes' output."""
     launch = Launch(command, cwd, execute=execute)
     try:
         return launch.wait(deadline_s), launch.output

@@ -1,4 +1,4 @@
-"""What each library must show on two ranks, by what one launch of two processes left behind.
+"""Properties of every library on two ranks, shown by the files of one launch of two processes.
 
 A test module subclasses :class:`LearnerContract` or :class:`OnPolicyContract`, and has a fixture
 ``pair``, a :class:`Pair`, and ``single_update``, the first update of one process on all
@@ -26,7 +26,7 @@ FILES = [
     "params/env.yaml",
     "run.json",
 ]
-"""Of a run of 4 iterations with a checkpoint every 2, beside its curves."""
+"""Files of a run of 4 iterations with a checkpoint every 2, except its curves."""
 
 
 def digests(values: Mapping[str, Any]) -> dict[str, str]:
@@ -34,7 +34,7 @@ def digests(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def timeless_digests(checkpoint: Mapping[str, Any]) -> dict[str, str]:
-    """Return what two runs must agree on: all but wall time."""
+    """Return digests on which two runs must agree: all except wall time."""
     metrics = {name: value for name, value in checkpoint["metrics"].items() if name != "wall_s"}
     return digests({**checkpoint, "metrics": metrics})
 
@@ -81,15 +81,15 @@ class OnPolicyContract(LearnerContract):
     FIRST_RATE: ClassVar[float]
     """Learning rate before the schedule has changed it."""
     REDUCTIONS: ClassVar[Sequence[tuple[str, str, str]]] = ()
-    """Jobs under DDP, the same by the library's own reduction, and what it wraps then."""
+    """The job under DDP, the same with the library's reduction, and the objects wrapped then."""
     WRAPPER: ClassVar[str] = "PolicyDDP"
-    """What DDP wraps, or is wrapped in."""
+    """The objects that DDP wraps, or is wrapped in."""
     UNPOOLED: ClassVar[Sequence[str]]
     """Kinds of first update with statistics of one rank, which must show."""
     NUM_TRAININGS: ClassVar[int]
     """Runs that the launch made."""
     CHATTER: ClassVar[Sequence[str]] = ()
-    """What the library alone would print."""
+    """Words that the library alone would print."""
 
     def test_learning_rate_adapts_and_is_equal(self, pair: Pair):
         first, second = (end["learning_rate"] for end in pair.ends[self.MAIN])

@@ -1,9 +1,8 @@
-"""What tests leave running, told by a mark that every process they start inherits.
+"""Processes that tests leave running, found by a mark that all processes they start inherit.
 
-The mark is set after this process began, so it is in the first environment of what the tests start
-and not of pytest itself, see :mod:`tests.marked`. What another user's daemon starts, as a command
-that came over ssh, does not bear it; the clusters of tests/cluster find theirs by a mark of their
-own.
+The mark is set after this process began, so it is in the initial environment of the tests'
+processes and not of pytest itself, see :mod:`tests.marked`. A command that another user's daemon
+starts, such as one over ssh, does not bear it; the clusters of tests/cluster use their own mark.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ import psutil
 from tests.marked import marked
 
 _NAME = "ENVLAB_TEST_SESSION"
-_GRACE_S = 5.0  # a process that was killed goes within milliseconds, on a loaded machine later
+_GRACE_S = 5.0  # a killed process is gone within milliseconds, later on a loaded machine
 _OF_PYTHON = "multiprocessing.resource_tracker"  # one a process, ends with it
 
 
 def mark() -> None:
-    """Have all that this process starts from now on bear its mark."""
+    """Mark all processes that this one starts from now on."""
     os.environ[_NAME] = uuid.uuid4().hex
 
 
 def started(among: Iterable[int] | None = None) -> set[psutil.Process]:
-    """Return the living processes that bear the mark, of all or among those with some numbers."""
+    """Return the living processes that bear the mark, of all or among some process ids."""
     found = set()
     for pid in marked(_NAME, os.environ[_NAME], among):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -38,11 +37,11 @@ def started(among: Iterable[int] | None = None) -> set[psutil.Process]:
 
 
 def _left(before: set[int]) -> dict[int, str]:
-    """Return the command lines of marked processes that do not belong to those there before.
+    """Return the command lines of new marked processes without a marked ancestor from before.
 
-    A process that was left alone has no marked one of those as ancestor: its parent is process 1,
-    or who stands for it. Most tests start nothing, and then no number is new: to read the
-    environments of all processes before and after each test took the suite a minute.
+    The parent of an orphan is process 1, or its stand-in. Most tests start nothing, and then no
+    process id is new: reading the environments of all processes before and after each test cost
+    the suite a minute.
     """
     new = started(set(psutil.pids()) - before)
     if not new:
@@ -58,7 +57,7 @@ def _left(before: set[int]) -> dict[int, str]:
 
 @contextlib.contextmanager
 def none_left_behind() -> Iterator[None]:
-    """Fail if processes that were started inside are still there soon after it."""
+    """Fail if processes that were started inside still run soon after it."""
     before = set(psutil.pids())
     yield
     end = time.monotonic() + _GRACE_S

@@ -15,14 +15,14 @@ NOT_THE_LEARNERS = {
     *("logger", "transition", "tracking_data"),
 }
 ROLLOUTS = {"storage", "experience_buffer", "dataset", "memory", "memories", "replay_buffer"}
-"""Attributes that are not followed: what the learner does not own, or fills anew."""
+"""Attributes that are not followed: the learner does not own them, or fills them anew."""
 DEPTH = 9
 
 
 def live_digests(owner: Any) -> dict[str, str]:
-    """Return digests of what is reachable from an object."""
+    """Return digests of all values reachable from an object."""
     found: dict[str, str] = {}
-    seen: dict[int, Any] = {}  # holds the objects, so that no number is given to a second one
+    seen: dict[int, Any] = {}  # holds the objects, so that no id is reused
 
     def visit(value: Any, path: str, depth: int) -> None:
         if isinstance(value, (bool, str, bytes, type)) or value is None:

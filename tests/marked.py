@@ -1,6 +1,6 @@
 """Processes that bear a variable in the environment they began with, which children inherit.
 
-It is /proc/<pid>/environ, see proc(5): what a process sets later in its own is not in there.
+It is /proc/<pid>/environ, see proc(5), which lacks the variables that a process sets later.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 import psutil
 
 _ENV_END = 51 - 3
-"""Of proc(5)'s fields of /proc/<pid>/stat, which are counted from the state, the third, here."""
+"""Index into proc(5)'s fields of /proc/<pid>/stat, counted from the third, the state."""
 
 
 def marked(name: str, value: str, among: Iterable[int] | None = None) -> dict[int, list[str]]:
-    """Return the living processes with a variable of a value, and all variables of each.
+    """Return the living processes whose variable has a value, and all variables of each.
 
     Args:
-        name: The variable's.
-        value: What it is.
-        among: The numbers of the processes to look at; None: all there are.
+        name: Name of the variable.
+        value: Its value.
+        among: Process ids to look at; None: all.
     """
     found: dict[int, list[str]] = {}
     for pid in psutil.pids() if among is None else among:
@@ -33,10 +33,10 @@ def marked(name: str, value: str, among: Iterable[int] | None = None) -> dict[in
 
 
 def _variables(process: Path) -> list[str]:
-    """Return what a process began with, none where it has ended or is another user's.
+    """Return a process's initial variables, none if it has ended or is another user's.
 
-    ``subprocess.Popen`` returns when the kernel has dropped the old program and not yet told where
-    the new one's variables are. On a loaded machine that can be seen, so it is waited for.
+    ``subprocess.Popen`` returns when the kernel has dropped the old program but not yet
+    published the new one's variables. Loaded machines show this moment, so it is waited for.
     """
     end = time.monotonic() + 5.0
     while True:
@@ -50,7 +50,7 @@ def _variables(process: Path) -> list[str]:
 
 
 def _begins(process: Path) -> bool:
-    """Tell whether a process is in the middle of execve(2); threads of the kernel never are."""
+    """Return whether a process is in the middle of execve(2); kernel threads never are."""
     try:
         fields = (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -59,7 +59,7 @@ def _begins(process: Path) -> bool:
 
 
 def still_marked(name: str, value: str, grace_s: float = 5.0) -> dict[int, list[str]]:
-    """Return those that live on, after what processes need that were killed or are leaving."""
+    """Return those still alive after a grace period for killed and exiting processes."""
     end = time.monotonic() + grace_s
     while (found := marked(name, value)) and time.monotonic() < end:
         time.sleep(0.05)

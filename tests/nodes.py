@@ -22,7 +22,7 @@ from tests.launcher import Launch
 PREFIX = "envlab-test-"
 SUBNET = "10.213.7"
 HOSTS = Path("/etc/netns")
-"""Where ``ip netns exec`` looks for a namespace's own files of /etc."""
+"""Folder of namespaces' own files of /etc, read by ``ip netns exec``."""
 
 _ENTER = 'echo "$0" > /proc/sys/kernel/hostname && exec "$@"'
 
@@ -68,23 +68,23 @@ class Node:
         ip("-n", self.namespace, *words)
 
     def write_hosts(self, text: str) -> None:
-        """Set this node's /etc/hosts, for what is started from now on."""
+        """Set this node's /etc/hosts, for commands that start from now on."""
         (HOSTS / self.namespace / "hosts").write_text(text)
 
 
 class Nodes:
     """Two nodes ``node0`` and ``node1`` at 10.213.7.1 and .2; ``close`` leaves nothing of them.
 
-    Their interfaces bear different names, as they do on real clusters. Neither resolves the other's
-    host name, and each its own to 127.0.1.1, as Debian's installer has it.
+    Their interfaces have different names, as on real clusters. Neither resolves the other's host
+    name, and each resolves its own to 127.0.1.1, as Debian's installer sets it up.
     """
 
     def __init__(self, delay_s: float | None = None, mtu: int = 1500) -> None:
         """Make them.
 
         Args:
-            delay_s: What a packet takes from node to node, in seconds, so half a round trip; None:
-                what the machine needs.
+            delay_s: Time of a packet from node to node, in seconds, so half a round trip; None: no
+                added delay.
             mtu: Largest packet in bytes.
         """
         remove_leftovers(PREFIX)
@@ -140,7 +140,7 @@ class Nodes:
         print(delay_s, file=self._wire.stdin, flush=True)
 
     def close(self) -> None:
-        """Remove them, with their interfaces and files. What runs on them must have ended."""
+        """Remove them, with their interfaces and files. Their processes must have ended."""
         if self._wire is not None:
             self._wire.kill()
             self._wire.communicate(timeout=10)

@@ -1,4 +1,4 @@
-"""How many of torch's operations something takes: on a GPU, each is a kernel to be launched."""
+"""Counts torch's operations: on a GPU, each is a kernel to be launched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envlab.sim.recordable import reads_host
 
 
 class Operations(TorchDispatchMode):
-    """Counts operations while it is entered, but not those that only look at the same memory."""
+    """Counts operations while it is entered, except views, which move no data."""
 
     def __init__(self) -> None:
         super().__init__()

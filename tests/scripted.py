@@ -15,17 +15,17 @@ from envlab.envs.batched_env import Log, Observations
 from envlab.envs.discrete import DiscreteCfg
 
 GOES_ON, TERMINATED, TIME_LIMIT = 0, 1, 2
-"""What a step does to an episode."""
+"""Effect of a step on an episode."""
 
 
 class ScriptedEnv(BatchedEnv):
     """A reward of 1 in each step, and observations and ends by a script.
 
     Args:
-        observed: The observation after as many steps; the first is the one to begin with.
-        ends: What each step does to each environment's episode, ``(num_steps, num_envs)``; it goes
-            on ever after.
-        begun: The observation that a new episode begins with.
+        observed: The observation after each number of steps, the initial one first.
+        ends: Effect of each step on each environment's episode, ``(num_steps, num_envs)``; all
+            episodes continue after the last.
+        begun: The first observation of a new episode.
         space: Of the actions, which have no effect.
         num_obs: Size of an observation, whose further numbers are 0.
     """

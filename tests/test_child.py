@@ -1,4 +1,4 @@
-"""A child ends however its parent ends, with what it started; what failed is one sentence."""
+"""A child and its own children end however its parent ends; failures are one sentence."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_function_answers_and_returns(monkeypatch: pytest.MonkeyPatch):
         (end, -signal.SIGSEGV, ChildError, "was ended by SIGSEGV"),
     ],
 )
-def test_what_failed_is_one_sentence(function, argument, kind, sentence: str):
+def test_a_failure_is_one_sentence(function, argument, kind, sentence: str):
     with child(function, argument) as running, pytest.raises(kind) as raised:
         running.receive()
     assert str(raised.value) == sentence
@@ -102,7 +102,7 @@ def test_a_child_that_ended_cannot_be_sent_anything():
             running.send("anything")
 
 
-def test_one_that_is_silent_is_killed_with_what_it_started():
+def test_a_silent_child_is_killed_with_its_own_children():
     with child(sleep) as running:
         pids = running.receive()
         running.timeout_s = 0.2
@@ -125,7 +125,7 @@ def test_children_are_asked_to_end_before_they_are_killed(tmp_path: Path):
     assert [running.exit_code for running in children] == [0, -signal.SIGKILL]
     assert [file.read_text() for file in files] == ["saved", "saved"]
     await_end(pids[1])
-    os.kill(pids[0][1], signal.SIGKILL)  # one that ends in order sees to its own
+    os.kill(pids[0][1], signal.SIGKILL)  # one that ends in order ends its own children
 
 
 PARENT = """

@@ -1,4 +1,4 @@
-"""The command line: what it prints, and that user errors are one sentence."""
+"""The command line: its output, and user errors, which are one sentence."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_bug_keeps_its_traceback():
         (EnvlabError("On this node."), "0", "error: On this node.\n"),
     ],
 )
-def test_one_rank_a_node_speaks_and_the_others_of_what_is_their_own(
+def test_one_rank_per_node_reports_errors_and_others_only_their_own(
     capsys, monkeypatch, error, local_rank: str, said: str
 ):
     monkeypatch.setenv("RANK", "3")

@@ -1,4 +1,4 @@
-"""What the shell offers after the first letters of a command."""
+"""Completions that the shell offers after the first letters of a command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.launcher import ROOT
         ("envlab play rsl_rl --task Isaac-Cartpole-D", {"Isaac-Cartpole-Direct-v0"}, set()),
     ],
 )
-def test_a_shell_is_told_what_may_follow(
+def test_a_shell_offers_the_words_that_may_follow(
     tmp_path: Path, line: str, offered: set[str], not_offered: set[str]
 ):
     words = completed(tmp_path, line)
@@ -61,7 +61,7 @@ def test_the_lines_for_a_shell_are_printed(capsys: pytest.CaptureFixture[str]):
 
 @pytest.fixture
 def path_of_envlab(tmp_path: Path) -> Path:
-    """A folder with an ``envlab`` that a shell can run, and nothing of the user's."""
+    """A folder with an ``envlab`` that a shell can run, and none of the user's files."""
     program = tmp_path / "bin" / "envlab"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m envlab.cli "$@"\n')
@@ -95,7 +95,7 @@ def test_a_real_shell_completes_a_task(tmp_path: Path, path_of_envlab: Path, com
             os.write(terminal, f"{line}\t".encode())
             seen = read_until(terminal, word)
             assert line in seen
-            os.write(terminal, b"\x15")  # Ctrl-U: the line goes
+            os.write(terminal, b"\x15")  # Ctrl-U clears the line
     finally:
         os.kill(pid, signal.SIGKILL)
         os.close(terminal)
@@ -103,7 +103,7 @@ def test_a_real_shell_completes_a_task(tmp_path: Path, path_of_envlab: Path, com
 
 
 def read_until(terminal: int, word: str, deadline_s: float = 60.0) -> str:
-    """Return what a terminal shows until it shows a word."""
+    """Return a terminal's output up to a word."""
     seen, end = "", time.monotonic() + deadline_s
     while word not in seen:
         left = end - time.monotonic()

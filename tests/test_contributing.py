@@ -19,7 +19,7 @@ from tests.launcher import ROOT, TRAIN, torchrun
 
 
 def write_files(section: str, folder: Path) -> list[str]:
-    """Write a section's code blocks that begin with a comment with a file's name; return these."""
+    """Write a section's code blocks that begin with a file name in a comment; return the names."""
     page = (ROOT / "CONTRIBUTING.md").read_text()
     text = page.partition(f"## {section}\n")[2].partition("\n## ")[0]
     names = []
@@ -35,7 +35,7 @@ def write_files(section: str, folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where both packages are installed, as pip installs them, with entry points."""
+    """Folder with both packages installed as by pip, with entry points."""
     suite = write_task("pet_arm", tmp_path_factory.mktemp("suites"))
     library = tmp_path_factory.mktemp("my_library")
     assert write_files("Add a library", library) == [
@@ -56,14 +56,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def editable(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Where a new task was written, and where it is installed as its own advice says."""
+    """Folder of a new task, and the one where it is installed as its own instructions say."""
     where, site = tmp_path_factory.mktemp("clone"), tmp_path_factory.mktemp("editable")
     suite = write_task("pet_arm", where)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     command = [*pip, "--no-build-isolation", "--target", str(site), "-e", str(suite)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    # Python reads the files that make an installation editable in its own folders alone.
+    # Python reads the files of editable installations only in its own folders.
     (site / "sitecustomize.py").write_text(f"import site\nsite.addsitedir({str(site)!r})\n")
     return where, site
 
@@ -83,7 +83,7 @@ def run(site: Path, cwd: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_the_task_is_listed_beside_ours(site, tmp_path):
+def test_the_task_is_listed_with_ours(site, tmp_path):
     listed = run(site, tmp_path, "-m", "envlab.cli", "list")
     assert re.search("^Pet-Arm-v0 +manager +rsl_rl +A two-link arm", listed, re.MULTILINE)
     assert "Isaac-Cartpole-v0" in listed

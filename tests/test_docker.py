@@ -1,4 +1,4 @@
-"""docker/: what it copies exists, what it runs is shell, and compose trains as the pages say."""
+"""docker/: copied files exist, steps are valid shell, and compose trains as the pages say."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_an_extra_may_name_others_and_an_unknown_one_is_refused():
     assert refused.stderr.startswith("There is no extra 'vidoe'; there are ")
 
 
-def test_what_is_copied_exists_and_is_sent_to_the_engine():
+def test_copied_files_exist_and_are_sent_to_the_engine():
     allowed = {line[1:] for line in ignored() if line.startswith("!")}
     assert ignored()[0] == "*"
     for name in allowed:
@@ -148,7 +148,7 @@ def test_hadolint_finds_nothing():
 
 
 def words_on_node(rank: int) -> list[str]:
-    """Return what the page on several processes starts on a node, but where the nodes meet."""
+    """Return a node's command from docs/distribute.md, with node0 as the meeting point."""
     page = (ROOT / "docs/distribute.md").read_text()
     lines = [line.split() for line in page.splitlines() if line.startswith("    python -m torch")]
     (found,) = [line for line in lines if {"--nnodes=2", f"--node_rank={rank}"} <= set(line)]
@@ -160,7 +160,7 @@ def words_on_node(rank: int) -> list[str]:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_compose_starts_what_the_page_says(rank: int):
+def test_compose_starts_the_command_of_the_page(rank: int):
     service = compose("compose.yaml")["services"][f"node{rank}"]
     assert service["command"].split() == words_on_node(rank)
     assert service["hostname"] == f"node{rank}"

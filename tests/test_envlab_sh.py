@@ -34,7 +34,7 @@ web = '--viz[= ]web'
 dev = '^test\\b'
 """
 
-# The least a PEP 660 build backend can be: an editable wheel that holds one .pth file.
+# A minimal PEP 660 build backend: an editable wheel that holds one .pth file.
 BACKEND = """\
 import pathlib, zipfile
 
@@ -58,7 +58,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 def first_use(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """A checkout in a folder with a space in its name, and what its first use returned."""
+    """A checkout in a folder with a space in its name, and the result of its first use."""
     root = make_checkout(tmp_path_factory.mktemp("envlab sh") / "a checkout")
     return root, run(root, "python", "-c", "import dummy; print('from', dummy.__file__)")
 
@@ -100,7 +100,7 @@ def run(
 
 
 def assert_refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
-    """Exit code 2, one sentence, which holds ``words``."""
+    """Require exit code 2 and one sentence with ``words``."""
     assert result.returncode == 2
     assert result.stderr.startswith("envlab: ")
     assert len(result.stderr.splitlines()) == 1, result.stderr
@@ -177,7 +177,7 @@ def test_extras_that_are_given_are_the_ones_installed(
     assert run(checkout, "true", "--video", ENVLAB_EXTRAS=given).stderr == ""
 
 
-def test_without_a_network_what_needs_no_further_extra_still_runs(checkout: Path) -> None:
+def test_commands_without_a_new_extra_run_without_a_network(checkout: Path) -> None:
     (checkout / ".venv" / "envlab-stamp.txt").unlink()
     assert run(checkout, "true").returncode == 0
     backend = checkout / "backend.py"
@@ -202,7 +202,7 @@ def test_a_pyproject_that_cannot_be_read_leaves_the_environment_alone(checkout: 
     assert run(checkout, "true").returncode == 0
 
 
-def test_while_an_extra_is_installed_no_stamp_says_that_all_is_well(checkout: Path) -> None:
+def test_an_extra_is_installed_without_a_stamp_until_it_is_complete(checkout: Path) -> None:
     (checkout / ".venv" / "envlab-stamp.txt").unlink()
     assert run(checkout, "true").returncode == 0
     backend = checkout / "backend.py"
@@ -333,7 +333,7 @@ def test_the_test_command_runs_every_check_and_says_which_failed(checkout: Path)
     assert everything.returncode == 1
     assert everything.stderr.endswith("failed: ruff check ., ruff format --check .\n")
     (checkout / ".venv/bin/ruff").write_text("#!/bin/sh\n")
-    passed = run(checkout, "test")  # the checks beside the tests have ended before these do
+    passed = run(checkout, "test")  # the other checks end before the tests do
     assert passed.returncode == 0
     assert passed.stderr.endswith("all checks passed\n")
     (checkout / ".venv/bin/ruff").write_text('#!/bin/sh\necho ruff "$@"\nexit 1\n')

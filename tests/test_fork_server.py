@@ -1,4 +1,4 @@
-"""A forked launch is to a test what an executed one is; each check runs both ways."""
+"""A forked launch is like an executed one to tests; each check runs both ways."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def told(output: str) -> list[dict[str, Any]]:
+def reports(output: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
 @BOTH
-def test_a_script_finds_what_it_was_started_with(script: Path, tmp_path: Path, execute: bool):
+def test_a_script_finds_its_arguments_and_environment(script: Path, tmp_path: Path, execute: bool):
     code, output = run([sys.executable, script, "two words", "7"], tmp_path, execute=execute)
     assert code == 7, output
-    assert told(output) == [
+    assert reports(output) == [
         {
             "argv": [str(script), "two words", "7"],
             "name": "__main__",
@@ -89,7 +89,7 @@ def test_a_script_finds_what_it_was_started_with(script: Path, tmp_path: Path, e
 def test_torchruns_workers_are_its_children(script: Path, tmp_path: Path, execute: bool):
     code, output = run(torchrun(2, script, "one", "0"), tmp_path, execute=execute)
     assert code == 0, output
-    ranks = sorted(told(output), key=lambda rank: rank["rank"])
+    ranks = sorted(reports(output), key=lambda rank: rank["rank"])
     assert [rank["rank"] for rank in ranks] == ["0", "1"]
     for rank in ranks:
         assert rank["argv"] == [str(script), "one", "0"]

@@ -1,4 +1,4 @@
-"""The core without its guests: it names none of them, and runs where their folders are not."""
+"""The core without its guests: it names none of them, and runs without their folders."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.launcher import ROOT
 CONTENT = {"envlab_assets", "envlab_policies", "envlab_tasks"}
 GUESTS = sorted({path.name for path in (ROOT / "source").glob("envlab_*")} - CONTENT)
 ROOMS = [ROOT / "tests" / guest.removeprefix("envlab_") for guest in GUESTS]
-"""Where guests' tests are."""
+"""Folders of guests' tests."""
 TOGETHER = ROOT / "tests/peers"
-"""Tests that ask the same of all ways to train, guests' too."""
+"""Tests that apply to all ways of training, guests' included."""
 SMALL = ["--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=32"]
 TRAIN = """
 import sys

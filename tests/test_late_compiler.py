@@ -1,4 +1,4 @@
-"""torch's compiler is imported by what compiles, and is then as it always was."""
+"""torch's compiler is imported only for compilation, and then behaves as always."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_a_training_does_not_import_it(library: str, tmp_path: Path):
     assert run(code).splitlines()[-1] == "False"
 
 
-def test_without_it_any_step_of_an_optimizer_would():
+def test_without_the_delay_a_step_of_any_optimizer_imports_it():
     assert run(f"{STEP}print({IS_LOADED})") == "True"
     assert run(f"{LATE}{STEP}print({IS_LOADED})") == "False"
 
 
-def test_what_was_marked_and_left_unwrapped_is_as_torch_has_it():
-    """Also tensordict's functions, which are marked while it is imported."""
+def test_functions_marked_before_the_import_are_as_torch_has_them():
+    """Including tensordict's functions, which are marked during its import."""
     look = """
 from torch._dynamo import trace_rules
 from torch.optim import Optimizer

@@ -1,4 +1,4 @@
-"""The check that every test ends with: no process of it goes on."""
+"""The check at the end of every test: none of its processes still runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.left_behind import none_left_behind, started
 CHILD_OF_A_CHILD = "read go; sh -c 'sleep 16; true'; true"  # a shell replaces itself with the last
 
 
-def test_a_process_that_goes_on_is_found_and_named(monkeypatch: pytest.MonkeyPatch):
+def test_a_process_that_still_runs_is_found_and_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(left_behind, "_GRACE_S", 0.1)
     check = none_left_behind()
     check.__enter__()
@@ -35,7 +35,7 @@ def test_a_process_that_has_ended_or_was_there_before_is_not_counted():
         process.kill()
 
 
-def test_what_a_process_starts_that_was_there_before_is_counted_only_without_it(
+def test_children_of_an_earlier_process_are_counted_only_once_it_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(left_behind, "_GRACE_S", 0.1)
@@ -57,9 +57,9 @@ def test_what_a_process_starts_that_was_there_before_is_counted_only_without_it(
 
 
 def _wait_for(program: str, ancestor: int) -> list[int]:
-    """Wait until a process runs a program, or one below it does; return those below it.
+    """Wait until a process or a descendant runs a program; return the descendants.
 
-    Python goes on as soon as its child execs, when the child has no environment yet to be told by.
+    Popen returns as soon as its child execs, when the child has no environment to show yet.
     """
     deadline = time.monotonic() + 30.0
     while True:

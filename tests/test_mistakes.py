@@ -20,10 +20,10 @@ import pytest
 from tests.launcher import ROOT
 
 LIMIT_S = 1.5
-"""Of processor time, in user and system mode."""
+"""Processor time, in user and system mode."""
 ISAAC = "--task=Isaac-Cartpole-v0"
 
-# In the words: what the answer must contain.
+# Mistakes in the words, and the text that the answer must contain.
 EARLY = {
     f"play rsl_rl {ISAAC}": "--checkpoint pretrained plays it. Train first",
     "trian rsl_rl": "Did you mean train",
@@ -103,7 +103,7 @@ EARLY = {
     "warm": "--task",
     "completion fish": "Name a shell",
 }
-# In values, which takes the task's configuration to see.
+# Mistakes in values, which show only in the task's configuration.
 LATE = {
     f"train rsl_rl {ISAAC} env.scene.num_env=4": "env.scene.num_envs",
     f"train rl_games {ISAAC} agent.foo=3": "There is no 'agent.foo'",
@@ -124,7 +124,7 @@ LATE = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the mistakes are made."""
+    """Folder in which the mistakes are made."""
     folder = tmp_path_factory.mktemp("mistakes")
     files = {
         "damaged.yaml": "task: Isaac-Cartpole-v0\nenv: [1, 2\n",
@@ -154,7 +154,7 @@ def answers(folder: Path) -> dict[str, dict[str, object]]:
 def ask(
     folder: Path, early: Iterable[str], late: Iterable[str] = ()
 ) -> dict[str, dict[str, object]]:
-    """Return what each mistake is answered with, what it costs, and whether it loads torch."""
+    """Return the answer to each mistake, its cost, and whether it loads torch."""
     asked = {"early": [line.split() for line in early], "late": [line.split() for line in late]}
     done = subprocess.run(
         [sys.executable, ROOT / "tests/worker_mistakes.py"],
@@ -186,7 +186,7 @@ def check(answer: Mapping[str, Any], words: str) -> None:
 
 
 @pytest.mark.parametrize("line", [f"train skrl {ISAAC} --num_envs=abc", "compare nowhere"])
-def test_it_is_so_from_the_start_of_python(folder: Path, line: str):
+def test_the_limit_includes_the_start_of_python(folder: Path, line: str):
     process = subprocess.Popen(
         [sys.executable, "-m", "envlab", *line.split()],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""Hidden layers in bfloat16: what stays float32, and what is said where a processor lacks it."""
+"""Hidden layers in bfloat16: the parts that stay float32, and processors without bfloat16."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ BATCH = 64
 
 @pytest.fixture(params=[True, False], ids=["with bfloat16", "without"])
 def processor_has_it(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether the processor says so; torch computes in bfloat16 on any, if slowly."""
+    """Whether the processor reports bfloat16; torch emulates it slowly on any."""
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: request.param)
     return bool(request.param)
 
 
 def networks() -> tuple[nn.Sequential, nn.Sequential]:
-    """Two equal ones, with an output of one value; the second's hidden layers are in bfloat16."""
+    """Two equal networks with one output; the second's hidden layers are in bfloat16."""
     plain = nn.Sequential(nn.Linear(8, 64), nn.ELU(), nn.Linear(64, 64), nn.ELU(), nn.Linear(64, 1))
     mixed = copy.deepcopy(plain)
     compute_in(mixed, torch.bfloat16)

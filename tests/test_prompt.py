@@ -1,4 +1,4 @@
-"""What ``import envlab`` offers at a Python prompt, and that it does what commands do."""
+"""The functions of ``import envlab`` at a Python prompt, which do the same as the commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PUBLIC = ["list_tasks", "load_policy", "make", "runs", "train"]
 
 
 def train(iterations: int, **flags: Any) -> envlab.TrainingRun:
-    """Train Cartpole for so long."""
+    """Train Cartpole for some iterations."""
     return envlab.train(
         CARTPOLE, max_iterations=iterations, num_envs=16, device="cpu", **{"seed": 3, **flags}
     )
@@ -34,13 +34,13 @@ def train(iterations: int, **flags: Any) -> envlab.TrainingRun:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return a run of two iterations in a folder of its own, which is the current one."""
+    """Return a run of two iterations in a folder of its own, the current one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("prompt"))
         yield train(2)
 
 
-def test_the_import_is_cheap_and_tab_shows_what_is_public() -> None:
+def test_the_import_is_cheap_and_tab_shows_public_names() -> None:
     code = "import sys, envlab; print([name in sys.modules for name in ('torch', 'gymnasium')])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert shown.stdout.strip() == "[False, False]", shown.stderr
@@ -79,7 +79,7 @@ def test_the_run_is_the_one_that_the_command_line_makes(
         assert torch.equal(values, torch.load(run.checkpoint())["model"]["actor_state_dict"][name])
 
 
-def test_a_resumed_run_goes_on_from_the_checkpoint(
+def test_a_resumed_run_continues_from_the_checkpoint(
     run: envlab.TrainingRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -140,7 +140,7 @@ def test_an_installed_policy_is_loaded_by_its_task_and_can_be_rendered() -> None
         policy.env.close()
 
 
-def test_what_was_made_renders_without_being_asked_to() -> None:
+def test_environments_of_make_render_by_default() -> None:
     env = envlab.make(CARTPOLE, num_envs=1, device="cpu")
     assert env.render_mode == "rgb_array"
     env.close()
@@ -166,7 +166,7 @@ def test_ctrl_c_saves_and_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     handlers = [signal.getsignal(number) for number in SIGNALS]
     with pytest.raises(KeyboardInterrupt):
         train(100_000)
-    assert [signal.getsignal(number) for number in SIGNALS] == handlers  # the next one is heard
+    assert [signal.getsignal(number) for number in SIGNALS] == handlers  # the next one is handled
     (stopped,) = envlab.runs()
     assert stopped.status == "interrupted"
     assert stopped.checkpoint().is_file()
@@ -201,7 +201,7 @@ def test_processes_that_fail_are_an_error_here(
         envlab.train(CARTPOLE, nproc=2, overrides=["env.decimatoin=3"])
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_policies_and_folders_are_reported(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="No policy of Isaac-Velocity-Flat-G1-v0 is inst"):
         envlab.load_policy("Isaac-Velocity-Flat-G1-v0")
     with pytest.raises(CheckpointError, match="neither a run directory nor a checkpoint"):

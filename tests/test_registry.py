@@ -97,7 +97,7 @@ assert not heavy, heavy
     assert not re.search(rf"^{CARTPOLE}\s", done.stdout, re.MULTILINE)
 
 
-def test_tasks_are_listed_by_id_with_what_they_are():
+def test_tasks_are_listed_by_id_with_kind_libraries_and_description():
     tasks = registry.list_tasks()
     ids = [task.id for task in tasks]
     assert ids == sorted(ids)
@@ -227,7 +227,7 @@ def test_discovery_walks_only_once(third_party, caplog):
     assert len(caplog.records) == 1
 
 
-def test_an_installation_without_tasks_says_what_to_do(monkeypatch):
+def test_an_installation_without_tasks_names_the_remedy(monkeypatch):
     monkeypatch.setattr(registry, "list_tasks", list)
     with pytest.raises(UnknownTaskError, match=r"nor any other.*'pip install --no-deps -e \.'"):
         registry.get_task(CARTPOLE)

@@ -1,4 +1,4 @@
-"""Trained runs that several tests look at: each fixture trains once."""
+"""Trained runs that several tests use: each fixture trains once."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ DISTILLATION = [
 ]
 """A student of the policy that comes with envlab."""
 SEER = ["--task=tests.seer:Test-Seer-v0", "--headless", "--device=cpu", "--num_envs=4"]
-"""A small depth image beside a vector."""
+"""A small depth image and a vector."""
 
 
 @pytest.fixture(autouse=True)
 def _restore_process() -> Iterator[None]:
-    """A script configures the log and torch's threads of its process, which here is pytest's."""
+    """A script configures its process's log and torch's threads; here the process is pytest."""
     log = logging.getLogger("envlab")
     state = (log.handlers[:], log.propagate, log.level)
     threads = torch.get_num_threads()
@@ -82,7 +82,7 @@ def metrics_of(run_directory: Path) -> list[dict[str, Any]]:
 
 
 def metrics_so_far(run_directory: Path) -> list[dict[str, Any]]:
-    """Return the metrics of a run that may be writing some."""
+    """Return the metrics of a run that may still be writing them."""
     path = run_directory / "metrics.jsonl"
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]
@@ -108,14 +108,14 @@ def session_of(name: str, arguments: Sequence[str]) -> Session:
 
 @dataclass
 class Pair:
-    """What two ranks found, and what their launch printed."""
+    """Results of two ranks, and the output of their launch."""
 
     folder: Path
     output: str
     ends: dict[str, list[dict[str, Any]]]
     """By job, then by rank: ``model`` and, of the main job, the observations ``obs``."""
     first_update: list[dict[str, Any]]
-    """By rank, then by kind: what :mod:`first_update` of the library's tests returns."""
+    """By rank, then by kind: results of :mod:`first_update` of the library's tests."""
 
     def run(self, job: str) -> Path:
         return only_run(self.folder / job)
@@ -130,7 +130,7 @@ def launch_pair(folder: Path, command: Sequence[str | Path], jobs: Sequence[str]
 
 
 def of_ranks(folder: Path, name: str) -> list[dict[str, Any]]:
-    """Return what each rank saved as ``<name><rank>.pt``."""
+    """Return the contents of each rank's ``<name><rank>.pt``."""
     return [torch.load(folder / f"{name}{rank}.pt", weights_only=False) for rank in range(2)]
 
 
@@ -178,7 +178,7 @@ def end_launch(
         launch.wait_until(lambda: list(folder.glob("logs/*/*/*/checkpoints/model_2.pt")))
         pid = launch.process.pid if rank is None else launch.pid_of_rank(rank)
         os.kill(pid, signal_number)
-        code = launch.wait()  # torchrun waits 30 s before it kills what does not end
+        code = launch.wait()  # torchrun waits 30 s before it kills workers
         return EndedLaunch(folder, code, launch.output, launch.left())
     finally:
         launch.close()
@@ -202,7 +202,7 @@ def gradient_error(expected: dict[str, torch.Tensor], actual: dict[str, torch.Te
 
 
 def on_one_thread(update: Callable[[DistributedContext], dict[str, Any]]) -> dict[str, Any]:
-    """Return an update of one process, on one thread as each of several ranks has."""
+    """Return an update of one process, on one thread like each of several ranks."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -212,7 +212,7 @@ def on_one_thread(update: Callable[[DistributedContext], dict[str, Any]]) -> dic
 
 
 def check_exported(run: Path, obs: torch.Tensor, expected: torch.Tensor) -> None:
-    """See that both policies that play wrote into a run directory act as expected."""
+    """Check that both policies that play exported into a run directory act as expected."""
     jit = torch.jit.load(str(run / "exported/policy.pt"))
     torch.testing.assert_close(jit(obs), expected, rtol=0.0, atol=1e-5)
     onnxruntime = pytest.importorskip("onnxruntime")

@@ -1,10 +1,10 @@
 """A switch with a delay, in user space: ``wire.py DELAY_S NAME=ADDRESS...``.
 
 Linux delays packets by ``tc netem``, a kernel module that small kernels lack. This does the same
-with what every kernel has: each node's interface is a TUN device whose other side is here. A packet
-that a node sends is written to the device with its destination's address after DELAY_S; the TCP
-above it (windows, acknowledgements, slow start) is the kernel's own. Another delay may be written
-to standard input, on a line. See :mod:`tests.nodes`.
+with TUN devices, which every kernel has: each is a node's interface, and its other side is here. A
+packet that a node sends is written to the device with its destination's address after DELAY_S; the
+TCP above it (windows, acknowledgements, slow start) is the kernel's own. Another delay may be
+written to standard input, on a line. See :mod:`tests.nodes`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IFF_TUN, IFF_NO_PI = 0x0001, 0x1000
 
 
 def open_device(name: str) -> int:
-    """Make a TUN device and return what its packets are read from and written to."""
+    """Make a TUN device and return the file its packets are read from and written to."""
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH14x", name.encode(), IFF_TUN | IFF_NO_PI))
     return device
@@ -66,7 +66,7 @@ def _packets(device: int, at_most: int = 64) -> list[bytes]:
 def main(delay_s: float, *nodes: str) -> None:
     names = dict(node.split("=") for node in nodes)
     devices = {socket.inet_aton(address): open_device(name) for name, address in names.items()}
-    # Come first when packets do: what the delay is to be is all the delay there should be.
+    # Run first when packets arrive: they should wait for the requested delay and no longer.
     with contextlib.suppress(PermissionError):  # containers often may not; delays are longer then
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     print("ready", flush=True)

@@ -1,8 +1,8 @@
-"""Runs command lines in forks of one process, and tells what each printed and cost.
+"""Runs command lines in forks of one process, and reports the output and cost of each.
 
 It reads ``{"early": [words, ...], "late": [...]}`` from standard input, and writes a list of
-results. What needs a task's configuration comes late: for these torch is imported before the fork,
-because its import alone takes most of what a mistake may.
+results. Mistakes that need a task's configuration are late: for these torch is imported before the
+fork, because its import alone takes most of a mistake's time limit.
 """
 
 from __future__ import annotations

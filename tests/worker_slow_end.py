@@ -9,7 +9,7 @@ from envlab.training.launch import train
 from envlab.training.loop import Training
 
 SECONDS = 6.0
-"""The other rank is gone by then, and torchrun has sent SIGTERM."""
+"""Long enough for the other rank to be gone, and for torchrun to have sent SIGTERM."""
 
 
 def slow_close(training: Training) -> None:

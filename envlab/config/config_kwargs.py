@@ -66,7 +66,7 @@ def overrides_of(values: dict[str, Any], num_hosts: int | None = None) -> list[s
             _check_hosts(value, num_hosts)
         elif key.partition(".")[0] not in ROOTS:
             raise ConfigurationError(
-                f"--config_kwargs has the key {key!r}, but what is configured lies below env and "
+                f"--config_kwargs has the key {key!r}, but settings are below env and "
                 f"agent.{did_you_mean(key, (*ROOTS, NUM_NODES))} Flags of train.py are given as "
                 "flags."
             )

@@ -57,7 +57,7 @@ class _Reader(yaml.SafeLoader):
             return node
         problem = None
         if event.anchor not in self._sizes:
-            problem = f"the alias *{event.anchor} stands within what it repeats"
+            problem = f"the alias *{event.anchor} is inside the value that it repeats"
         elif (size := self._num_nodes + self._sizes[event.anchor]) > _MOST_NODES:
             problem = f"with the alias *{event.anchor}, there are more than {_MOST_NODES} values"
         else:

@@ -55,8 +55,8 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="envlab doctor",
-        description="Look at libraries, devices, machine and network; say what is wrong, and what "
-        "to do. With --distributed under a launcher: also at what lies between the ranks.",
+        description="Check libraries, devices, machine and network; report problems, and what to "
+        "do. With --distributed under a launcher: also communication between the ranks.",
         epilog="Several processes: python -m torch.distributed.run --nproc_per_node=2 "
         "-m envlab.cli doctor --distributed",
     )

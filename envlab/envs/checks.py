@@ -42,7 +42,7 @@ def check_memory(num_envs: int, bytes_per_env: int, context: DistributedContext)
         raise ConfigurationError(
             f"{num_envs:,} environments per process need at least {describe_size(needed)} of "
             f"memory, but {describe_size(free)} are free {where}. Use fewer "
-            "(--num_envs); --dry_run tells what a number of them takes in a training."
+            "(--num_envs); --dry_run shows how much memory a training needs."
         )
 
 

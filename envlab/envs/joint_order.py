@@ -220,6 +220,6 @@ class JointOrder:
 
 def _ambiguous(what: str, size: int) -> ConfigurationError:
     return ConfigurationError(
-        f"{what} ({size}), so the sizes in the policy's state do not tell what is permuted; "
+        f"{what} ({size}), so sizes in the policy's state do not show what to permute; "
         "permute its observations and actions instead."
     )

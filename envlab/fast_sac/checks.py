@@ -59,7 +59,7 @@ def _joint_reach(env: BatchedEnv) -> np.ndarray:
     if not isinstance(env, ManagerEnv):
         raise ConfigurationError(
             "agent.joint_limits=true, but the task's actions are not those of a ManagerEnv, which "
-            "tell what joints they move. Give agent.action_limit in its place."
+            "name the joints that they move. Set agent.action_limit instead."
         )
     found: list[float] = []
     for name, term in env.action_manager.describe().items():

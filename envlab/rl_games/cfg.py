@@ -1,8 +1,8 @@
 """Agent configuration for rl_games (``agent.*``): its own YAML layout, names and defaults, typed.
 
-The layout is Isaac Lab's ``rl_games_ppo_cfg.yaml``: all that rl_games reads lies under ``params``,
-so an override reads ``agent.params.config.learning_rate=1e-3``. Networks are free-form, because
-their builders are: a task's YAML replaces them as a whole. envlab's own keys lie beside ``params``.
+The layout is Isaac Lab's ``rl_games_ppo_cfg.yaml``: everything for rl_games is under ``params``, so
+an override is ``agent.params.config.learning_rate=1e-3``. Networks are free-form, because their
+builders are: a task's YAML replaces them as a whole. envlab's own keys are next to ``params``.
 
 Three defaults differ from rl_games 1.6.5: ``torch_compile`` is off (on, it needs a C++ compiler and
 12 s), ``max_epochs`` is a number, and ``bounds_loss_coef`` is 0, because null breaks the library.
@@ -53,12 +53,12 @@ def _default_network() -> dict[str, Any]:
 
 @dataclass(kw_only=True)
 class EnvKeysCfg:
-    """What Isaac Lab's environment wrapper for rl_games reads."""
+    """Settings of Isaac Lab's environment wrapper for rl_games."""
 
     clip_observations: Annotated[float, Range(above=0)] = float("inf")
-    """Bound of the observations that the networks get."""
+    """Bound of the networks' observations."""
     clip_actions: Annotated[float, Range(above=0)] = float("inf")
-    """Bound of the actions that the environment gets."""
+    """Bound of the environment's actions."""
     obs_groups: dict[str, list[str]] = field(
         default_factory=lambda: {"obs": ["policy"], "states": ["critic"]}
     )
@@ -86,7 +86,7 @@ class CentralValueCfg:
         }
     )
     model: NameCfg | None = None
-    """``central_value``, and nothing else so far."""
+    """Only ``central_value`` so far."""
     minibatch_size: int | None = None
     minibatch_size_per_env: int | None = None
     mini_epochs: PositiveInt = 4
@@ -118,14 +118,14 @@ class PpoKeysCfg:
     minibatch_size: int | None = None
     """Samples of a minibatch on each process; must divide those of an iteration."""
     minibatch_size_per_env: int | None = None
-    """The same per environment, where ``minibatch_size`` is null."""
+    """The same per environment, if ``minibatch_size`` is null."""
     mini_epochs: PositiveInt = 8
     tau: UnitInterval = 0.95
     """GAE's lambda."""
     learning_rate: PositiveFloat = 3e-4
     lr_schedule: Literal["adaptive", "linear", "identity", "constant"] | None = "adaptive"
     schedule_type: Literal["legacy", "standard"] = "legacy"
-    """Whether the KL is looked at after each minibatch, or after each pass over the data."""
+    """Whether the KL is checked after each minibatch, or after each pass over the data."""
     schedule_entropy: bool = False
     """Whether a linear schedule lowers the entropy coefficient too."""
     kl_threshold: NonNegativeFloat = 0.008
@@ -141,7 +141,7 @@ class PpoKeysCfg:
     normalize_advantage: bool = True
     normalize_value: bool = False
     seq_length: PositiveInt = 4
-    """Steps of the sequences that recurrent networks learn from."""
+    """Length in steps of the sequences for training recurrent networks."""
     seq_len: int | None = None
     """Old name of ``seq_length``, without effect in rl_games."""
     bptt_length: int = 4
@@ -150,11 +150,11 @@ class PpoKeysCfg:
     """Whether policies act in [-1, 1], scaled to the environment's bounds."""
     central_value_config: CentralValueCfg | None = None
     use_experimental_cv: bool | None = None
-    """Whether the policy network learns values too where there is a central value network; null:
+    """Whether the policy network also learns values if there is a central value network; null:
     yes for continuous actions, no for discrete ones."""
     freeze_critic: bool = False
     use_diagnostics: bool = False
-    # Refused unless they are as here: see envlab.rl_games.checks.
+    # Other values are refused: see envlab.rl_games.checks.
     normalize_rms_advantage: bool = False
     adv_rms_momentum: float = 0.5
     use_action_masks: bool = False
@@ -173,7 +173,7 @@ class SacKeysCfg:
     num_warmup_steps: NonNegativeInt = 1000
     """Iterations of random actions at the start."""
     num_warmup_frames: NonNegativeInt | None = None
-    """The same in environment steps of all environments; wins where given."""
+    """The same in steps of all environments; takes precedence if given."""
     batch_size: PositiveInt = 4096
     replay_buffer_size: PositiveInt = 1_000_000
     actor_lr: PositiveFloat = 5e-4
@@ -192,7 +192,7 @@ class SacKeysCfg:
 
 @dataclass(kw_only=True)
 class InertKeysCfg:
-    """What users' files hold and envlab decides itself: accepted, without effect."""
+    """Keys in users' files that envlab decides itself: accepted, without effect."""
 
     env_name: str = "rlgpu"
     env_config: dict[str, Any] | None = field(default_factory=dict)
@@ -219,12 +219,12 @@ class ConfigCfg(PpoKeysCfg, SacKeysCfg, InertKeysCfg):
     name: str = "default"
     """Folder of the runs: ``logs/rl_games/<name>``."""
     max_epochs: PositiveInt = 500
-    """Iterations in all, those before a resume included."""
+    """Iterations in total, including those before a resume."""
     gamma: UnitInterval = 0.99
     reward_shaper: dict[str, Any] = field(default_factory=lambda: {"scale_value": 1.0})
     """``scale_value``, ``shift_value``, ``min_val``, ``max_val``, ``log_val``."""
     value_bootstrap: bool = True
-    """Whether an episode that a time limit ends is worth what its last state is."""
+    """Whether an episode ended by a time limit is credited with the value of its last state."""
     normalize_input: bool = False
     weight_decay: NonNegativeFloat = 0.0
     mixed_precision: bool = False
@@ -232,10 +232,9 @@ class ConfigCfg(PpoKeysCfg, SacKeysCfg, InertKeysCfg):
     score_to_win: float = float("inf")
     """Mean return that ends the run, once ``save_best_after`` iterations are done."""
     save_frequency: int = 0
-    """Sets ``agent.save_interval`` where a task's file gives this one and not that one."""
+    """Sets ``agent.save_interval`` if a task's file gives only this key."""
     save_best_after: int = 100
-    """Iterations before which ``score_to_win`` is not looked at. The best checkpoint is always
-    kept."""
+    """Iterations before which ``score_to_win`` is ignored. The best checkpoint is always kept."""
     torch_compile: bool | str | dict[str, Any] = False
     """``torch.compile`` of the networks: true, or a mode. One process only."""
     max_frames: int = -1
@@ -243,13 +242,13 @@ class ConfigCfg(PpoKeysCfg, SacKeysCfg, InertKeysCfg):
     population_based_training: bool = False
     """Refused."""
     player: dict[str, Any] | None = field(default_factory=dict)
-    """``deterministic: false`` makes ``play`` draw actions from the policy's distribution rather
-    than take the best; nothing else has an effect."""
+    """``deterministic: false`` makes ``play`` draw actions from the policy's distribution instead
+    of taking the best; nothing else has an effect."""
 
 
 @dataclass(kw_only=True)
 class ParamsCfg:
-    """All that rl_games reads (``agent.params``)."""
+    """Everything that rl_games reads (``agent.params``)."""
 
     seed: int = 42
     """Base seed; -1 draws one."""
@@ -268,7 +267,7 @@ class ParamsCfg:
 
 @dataclass(kw_only=True)
 class RlGamesCfg(AgentCfg):
-    """What rl_games needs, and what envlab adds to it."""
+    """Settings for rl_games, and envlab's additions."""
 
     FLAGS: ClassVar[Mapping[str, str]] = {
         "seed": "params.seed",
@@ -285,7 +284,7 @@ class RlGamesCfg(AgentCfg):
         "num_steps_per_env": "params.config.horizon_length",
         "is_sac": "params.algo.name",
     }
-    # SAC's are missing: it trains on one process only.
+    # SAC's are missing: it trains only on one process.
     LEARNING_RATES: ClassVar[tuple[str, ...]] = (
         "params.config.learning_rate",
         "params.config.central_value_config.learning_rate",
@@ -308,7 +307,7 @@ class RlGamesCfg(AgentCfg):
     """Whether ``minibatch_size`` counts samples of each process or of all; ``--global_num_envs``
     makes it ``all``."""
     precision: Precision = "float32"
-    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it."""
+    """Number format of hidden layers; ``auto``: bfloat16 if every process supports it."""
     run_name: str = ""
     """Appended to the run's timestamp."""
 
@@ -319,7 +318,7 @@ class RlGamesCfg(AgentCfg):
 
     @property
     def max_iterations(self) -> int:
-        """Iterations in all: rl_games' epochs."""
+        """Iterations in total: rl_games' epochs."""
         return self.params.config.max_epochs
 
     @property
@@ -335,7 +334,7 @@ class RlGamesCfg(AgentCfg):
 
     @property
     def is_sac(self) -> bool:
-        """Whether the algorithm is soft actor-critic rather than PPO."""
+        """Whether the algorithm is soft actor-critic instead of PPO."""
         return self.params.algo.name == SAC
 
     def check_members(self, paths: Sequence[str]) -> None:
@@ -351,7 +350,7 @@ class RlGamesCfg(AgentCfg):
         return merged
 
     def for_library(self) -> dict[str, Any]:
-        """Return ``params`` as rl_games takes it: without what is null."""
+        """Return ``params`` for rl_games: without nulls."""
         params = asdict(self.params)
         config = _without_nulls(params["config"])
         config["lr_schedule"] = self.params.config.lr_schedule
@@ -371,5 +370,5 @@ def _without_nulls(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def default_cfg(flags: Flags) -> RlGamesCfg:
-    """Return the configuration without a task's values: the same, whatever the flags."""
+    """Return the configuration without a task's values, the same for all flags."""
     return RlGamesCfg()

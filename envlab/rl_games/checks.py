@@ -1,6 +1,6 @@
-"""What rl_games cannot do, or envlab not with it: refused in a sentence before anything is written.
+"""Refusal of what rl_games, or envlab with it, cannot do, before anything is written.
 
-rl_games itself would fail later, with a traceback or in silence.
+rl_games itself would fail later, with a traceback or silently.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "params.config.seq_len": (None, "rl_games ignores this old name of seq_length"),
 }
-"""Keys that would change what is trained and have no effect here: what they may be, what to do."""
+"""Keys that would change the training but have no effect here: allowed values, and advice."""
 
 
 def check_supported(cfg: RlGamesCfg, env: BatchedEnv, context: DistributedContext) -> None:
-    """Refuse what cannot train.
+    """Refuse a configuration that cannot train.
 
     Raises:
         ConfigurationError: Naming the key, its value, what is expected and what to do.
@@ -74,7 +74,7 @@ def check_supported(cfg: RlGamesCfg, env: BatchedEnv, context: DistributedContex
 
 @contextlib.contextmanager
 def supported_configuration() -> Iterator[None]:
-    """Turn what rl_games raises while it builds into a sentence, and what it prints into a log.
+    """Turn exceptions of rl_games during construction into a sentence, and its prints into a log.
 
     Raises:
         ConfigurationError: If rl_games fails.
@@ -82,7 +82,7 @@ def supported_configuration() -> Iterator[None]:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         try:
             yield
-        except Exception as error:  # its constructors run into anything
+        except Exception as error:  # its constructors may raise anything
             raise ConfigurationError(
                 f"rl_games refuses the agent's configuration ({type(error).__name__}: {error}). "
                 "Correct it by an override agent.params.<key>=<value>."
@@ -92,7 +92,7 @@ def supported_configuration() -> Iterator[None]:
 
 @contextlib.contextmanager
 def fitting_checkpoint() -> Iterator[None]:
-    """Turn what torch raises for networks of other shapes into a sentence.
+    """Turn torch's exceptions for networks of other shapes into a sentence.
 
     Raises:
         CheckpointError: If loading fails.
@@ -111,7 +111,7 @@ def check_model(cfg: RlGamesCfg, env: BatchedEnv) -> None:
     """Refuse an algorithm or a model that does not fit the task's actions.
 
     Raises:
-        ConfigurationError: Naming those that do.
+        ConfigurationError: Naming those that fit.
     """
     algorithm, model = cfg.params.algo.name, cfg.params.model.name
     if algorithm not in MODELS:
@@ -139,7 +139,7 @@ def check_model(cfg: RlGamesCfg, env: BatchedEnv) -> None:
 
 
 def check_vectors(space: spaces.Space) -> None:
-    """Refuse observations that are not one vector, which is all that SAC takes.
+    """Refuse observations that are not one vector, the only kind that SAC supports.
 
     Raises:
         ConfigurationError: With their space.
@@ -169,7 +169,7 @@ def _networks(cfg: RlGamesCfg) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def _check_images(cfg: RlGamesCfg, env: BatchedEnv) -> None:
-    """Refuse networks that do not take the shapes of what they would get."""
+    """Refuse networks that do not support the shapes of their observations."""
     for name, path, network in _networks(cfg):
         groups = cfg.params.env.obs_groups.get(name, [])
         shapes = {
@@ -204,7 +204,7 @@ def _check_images(cfg: RlGamesCfg, env: BatchedEnv) -> None:
 def _check_multi_input(
     path: str, network: dict[str, Any], shapes: dict[str, tuple[int, ...]], *, is_dict: bool
 ) -> None:
-    """Refuse what the network for images and vectors together does not take."""
+    """Refuse settings that the network for images and vectors does not support."""
     sizes = {shape[:2] for shape in shapes.values() if len(shape) == 3}
     if len(sizes) != 1 or "cnn" not in network or not is_dict:
         raise ConfigurationError(
@@ -219,7 +219,7 @@ def _told(shapes: dict[str, tuple[int, ...]]) -> str:
 
 
 def _check_processes(cfg: RlGamesCfg, context: DistributedContext) -> None:
-    """Refuse what is not the same on all ranks."""
+    """Refuse settings that would differ between ranks."""
     if not context.is_distributed:
         return
     if cfg.is_sac:
@@ -242,7 +242,7 @@ def _check_processes(cfg: RlGamesCfg, context: DistributedContext) -> None:
 
 
 def _check_sac(config: ConfigCfg, num_envs: int) -> None:
-    """Refuse what SAC cannot work with."""
+    """Refuse settings that SAC does not support."""
     if config.replay_buffer_size < num_envs:
         raise ConfigurationError(
             f"{_CONFIG}.replay_buffer_size is {config.replay_buffer_size}, but must hold a step "
@@ -290,7 +290,7 @@ def _check_batches(cfg: RlGamesCfg, num_envs: int) -> None:
 def _check_divides(
     path: str, value: int, total: int, what: str, *, unit: int = 1, step: int = 1
 ) -> None:
-    """Refuse a number of units that does not divide a total, or is no multiple of ``step``."""
+    """Refuse a number of units that does not divide a total, or is not a multiple of ``step``."""
     if value > 0 and total % (value * unit) == 0 and value % step == 0:
         return
     numbers = range(step, total // unit + 1, step)

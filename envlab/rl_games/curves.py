@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from envlab.learner import Curve, IterationRecord
 
 _TAGS = {"kl": "info/kl", "alpha": "info/alpha"}
-"""Tags of losses that rl_games does not file under ``losses/``."""
+"""Tags of losses that rl_games does not put under ``losses/``."""
 
 
 def library_curves(
@@ -18,7 +18,7 @@ def library_curves(
     Args:
         record: The iteration, over all ranks.
         step_s: Time of the environments' steps on this rank, in seconds.
-        others: Further values by their tags.
+        others: Further values by tag.
     """
     losses = {
         name if "/" in name else _TAGS.get(name, f"losses/{name}"): value

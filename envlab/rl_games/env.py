@@ -1,4 +1,4 @@
-"""A :class:`BatchedEnv` as rl_games wants it, with the keys of Isaac Lab's wrapper for it."""
+"""A :class:`BatchedEnv` with rl_games' interface, and the keys of Isaac Lab's wrapper for it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from envlab.rl_games.cfg import EnvKeysCfg, RlGamesCfg
 from envlab.rl_games.normalisers import normalise_groups
 
 Packed = dict[str, Any]
-"""Observations by rl_games' names, ``obs`` and ``states``: a tensor, or a dict of groups, each."""
+"""Observations by rl_games' names, ``obs`` and ``states``: each a tensor, or a dict of groups."""
 
 
 class ObservationPacker:
     """Chooses, joins and clips observation groups for the policy and the central value network."""
 
     def __init__(self, env: BatchedEnv, cfg: EnvKeysCfg, *, has_central_value: bool) -> None:
-        """Look the groups up.
+        """Look up the groups.
 
         Raises:
             ConfigurationError: If the task does not observe one of them.
@@ -63,13 +63,13 @@ class ObservationPacker:
         return torch.cat(list(parts.values()), dim=-1) if self._joins else parts
 
     def _clipped(self, values: torch.Tensor) -> torch.Tensor:
-        """Return values within the bound; bytes, which rl_games scales to 1, as they are."""
+        """Return values within the bound; bytes, which rl_games scales to 1, are not changed."""
         is_bytes = values.dtype == torch.uint8
         return values if is_bytes else values.clamp(-self._clip, self._clip)
 
 
 class RlGamesVecEnv(IVecEnv):
-    """The environment of an agent, which the agent's own constructor is given.
+    """The environment of an agent, for the agent's own constructor.
 
     Attributes:
         env: The environment.
@@ -101,7 +101,7 @@ class RlGamesVecEnv(IVecEnv):
 
         Returns:
             Observations, rewards, whether episodes ended, and infos: ``time_outs``, whether a time
-            limit ended them, bool ``(num_envs,)``, and where some ended ``final_obs``, packed.
+            limit ended them, bool ``(num_envs,)``, and if some ended, ``final_obs``, packed.
         """
         if actions.is_floating_point():
             actions = actions.clamp(-self._clip_actions, self._clip_actions)
@@ -132,7 +132,7 @@ def make_agent(
     params = cfg.for_library()
     is_dict = isinstance(vec_env.pack.spaces["obs"], spaces.Dict)
     normalises_groups = is_dict and params["config"]["normalize_input"]
-    # The library's constructors make directories and an event file, whatever they are given.
+    # The library's constructors always make directories and an event file.
     with tempfile.TemporaryDirectory(prefix="envlab_rl_games_") as folder:
         params["config"] |= {
             "vec_env": vec_env,

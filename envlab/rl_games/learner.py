@@ -1,4 +1,4 @@
-"""rl_games' PPO and SAC as learners: on our process group, loop, metrics and checkpoints."""
+"""rl_games' PPO and SAC as learners with our process group, loop, metrics and checkpoints."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class RlGamesLearner(Learner):
 
     Attributes:
         agent: The library's agent.
-        env: The environment as the agent has it.
+        env: The environment as the agent sees it.
         context: The process's context.
     """
 
     def __init__(
         self, env: BatchedEnv, cfg: RlGamesCfg, context: DistributedContext, *, grad_sync: str
     ) -> None:
-        """Build the agent, and let it learn together with the other ranks'.
+        """Build the agent, and let it learn together with those of other ranks.
 
         Args:
             env: The environment.
@@ -76,7 +76,7 @@ class RlGamesLearner(Learner):
             compute_in(self.agent.model, dtype)
             if has_central_value:
                 compute_in(self.agent.central_value_net.model, dtype)
-            with torch.no_grad():  # networks that do not fit together fail now
+            with torch.no_grad():  # incompatible networks fail here
                 self._trial_loss(self.agent.model)
                 if has_central_value:
                     self._central_trial_loss(self.agent.central_value_net.model)
@@ -91,7 +91,7 @@ class RlGamesLearner(Learner):
         schedules = [agent.scheduler]
         if agent.has_central_value:
             schedules.append(agent.central_value_net.scheduler)
-        for schedule in schedules:  # linear ones end where the run does, however that was given
+        for schedule in schedules:  # linear ones end with the run, however its length was given
             if isinstance(schedule, LinearScheduler):
                 schedule.max_steps, schedule.use_epochs = total, True
 
@@ -168,7 +168,7 @@ class RlGamesLearner(Learner):
         agent.epoch_num, agent.frame = state["epoch"], state["frame"]
 
     def rank_state(self) -> dict[str, Any]:
-        """Return which episodes have just ended, and the memories of recurrent networks."""
+        """Return which episodes have just ended, and memories of recurrent networks."""
         agent = self.agent
         central = agent.central_value_net.rnn_states if agent.has_central_value else None
         return {
@@ -198,10 +198,10 @@ class RlGamesLearner(Learner):
         return losses
 
     def _join_ranks(self) -> None:
-        """Pool normalisers, and average gradients by the chosen way.
+        """Pool normalisers, and average gradients in the chosen way.
 
-        The agent is built as on one process, and told of the others here: its constructor would
-        open a group of its own, over NCCL, from the launcher's variables.
+        The agent is built as on one process, and learns of the others here: its constructor would
+        open its own group, over NCCL, from the launcher's variables.
         """
         agent, context = self.agent, self.context
         agent.multi_gpu, agent.world_size = True, context.world_size
@@ -221,7 +221,7 @@ class RlGamesLearner(Learner):
             agent.model = wrap_model(agent.model, self._trial_loss)
 
     def _trial_loss(self, model: nn.Module) -> torch.Tensor:
-        """Return a number that depends on the parameters that PPO's loss depends on."""
+        """Return a number that depends on the same parameters as PPO's loss."""
         agent = self.agent
         batch = self._trial_batch(model, agent.env_info["observation_space"], agent.rnn_states)
         actions = torch.zeros_like(agent.experience_buffer.tensor_dict["actions"][0])
@@ -234,8 +234,8 @@ class RlGamesLearner(Learner):
         return model(self._trial_batch(model, self.agent.state_space, memory))["values"].sum()
 
     def _trial_batch(self, model: Any, space: Any, memory: Any) -> dict[str, Any]:
-        """Return a step of observations, all 0, with the normaliser set not to count them."""
-        model.train()  # cuDNN computes gradients of recurrent networks in this mode only
+        """Return a step of observations, all 0, which the normaliser does not count."""
+        model.train()  # cuDNN computes gradients of recurrent networks only in this mode
         if model.normalize_input:
             model.running_mean_std.eval()
         buffer, num_envs = self.agent.experience_buffer, self.agent.num_actors
@@ -243,7 +243,7 @@ class RlGamesLearner(Learner):
         return {"obs": self.agent._preproc_obs(obs), "rnn_states": memory, "seq_length": 1}
 
     def _compile(self, mode: bool | str | dict[str, Any]) -> None:
-        """Compile in place, so that the names in checkpoints stay as they are."""
+        """Compile in place, so that the names in checkpoints do not change."""
         modes = mode if isinstance(mode, dict) else {"mode": mode}
         actor = modes.get("mode", True)
         critic = modes.get("critic_mode", actor)
@@ -259,5 +259,5 @@ def _copied(memory: Any, device: Any) -> Any:
 
 
 def _mean(losses: Sequence[torch.Tensor]) -> float:
-    """Return the mean of losses, which still know how they came about."""
+    """Return the mean of losses, which still have their graphs."""
     return float(torch.stack(list(losses)).detach().mean())

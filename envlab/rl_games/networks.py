@@ -1,7 +1,7 @@
 """``multi_input_actor_critic``: rl_games' ``actor_critic`` for images and vectors together.
 
-rl_games 1.6.5 hands a dict of observations to networks that its user has registered, and has none
-for it itself, but for one that reads ``observation``, ``reward`` and ``last_action``.
+rl_games 1.6.5 passes a dict of observations to networks that its user has registered. Its own only
+network for a dict reads ``observation``, ``reward`` and ``last_action``.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from torch import nn
 MULTI_INPUT = "multi_input_actor_critic"
 
 Shapes = Mapping[str, tuple[int, ...]]
-"""Of observations by group: ``(dim,)``, or ``(height, width, channels)``."""
+"""Shapes of observations by group: ``(dim,)``, or ``(height, width, channels)``."""
 
 
 class MultiInputBuilder(A2CBuilder):
-    """What rl_games makes the network with."""
+    """rl_games' builder of the network."""
 
     def build(self, name: str, **kwargs: Any) -> nn.Module:
         return _Network(self.params, **kwargs)
 
 
 class _Network(A2CBuilder.Network):
-    """The library's network behind an :class:`_Encoder` in place of its convolutions."""
+    """The library's network after an :class:`_Encoder` instead of its convolutions."""
 
     def load(self, params: dict[str, Any]) -> None:
         super().load(params)
-        self.permute_input = False  # the encoder does so, with the images alone
+        self.permute_input = False  # the encoder does so, only with images
         self._scales = params.get("scales", {})
 
     def _build_conv(self, ctype: str, input_shape: Shapes, **kwargs: Any) -> nn.Module:
@@ -47,15 +47,15 @@ class _Network(A2CBuilder.Network):
 
 
 class _Encoder(nn.Module):
-    """Images, joined along their channels, through convolutions; and vectors beside the result."""
+    """Images, joined along their channels, through convolutions; vectors join the result."""
 
     def __init__(self, layers: nn.Module, shapes: Shapes, scales: Mapping[str, float]) -> None:
-        """Keep what is needed.
+        """Keep layers, shapes and scales.
 
         Args:
             layers: The convolutions.
-            shapes: Of the observations; images have the same height and width.
-            scales: What observations are multiplied by, by group; others are left as they are.
+            shapes: Shapes of the observations; images have the same height and width.
+            scales: Factors of observations by group; other groups are not scaled.
         """
         super().__init__()
         self._layers = layers

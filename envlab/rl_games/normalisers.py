@@ -1,11 +1,11 @@
 """rl_games' normalisers over the data of all ranks.
 
-rl_games 1.6.5 keeps running means and variances of observations and values on each rank for itself,
+rl_games 1.6.5 keeps separate running means and variances of observations and values on each rank,
 so that ranks with equal parameters see the same state differently (its master branch synchronises
 them, unreleased). Here each batch's moments are summed over ranks before they are merged.
 
-The library's own classes are no bases of these: they print, and are scripted before anybody sees
-them. What their checkpoints and its agents know them by is the same.
+The library's own classes are not the bases: they print, and are already scripted when available.
+The names in checkpoints and for its agents are the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from envlab.distributed.statistics import PooledRunningMeanStd
 
 
 class PooledRunningMeanStdObs(nn.Module):
-    """One for each part of observations in a dict."""
+    """A normaliser for each part of observations in a dict."""
 
     def __init__(self, shapes: dict[str, tuple[int, ...]], context: DistributedContext) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class PooledRunningMeanStdObs(nn.Module):
 
 
 def normalise_groups(model: Any, context: DistributedContext) -> None:
-    """Let one of rl_games' models that was made without it normalise a dict of observations.
+    """Add normalisation of a dict of observations to one of rl_games' models without it.
 
     The library's own normaliser of a dict indexes modules by name, which TorchScript refuses.
     """

@@ -1,4 +1,4 @@
-"""Playing a policy that rl_games trained: returns over whole episodes, and the exported policy."""
+"""Playing a policy that rl_games trained, and exporting it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RlGamesPolicy(nn.Module):
     """A trained policy, from observations to the best actions in the environment's bounds.
 
     Attributes:
-        memory: Of a recurrent network; None without one.
+        memory: Memory of a recurrent network; None without one.
     """
 
     memory: Any
@@ -62,7 +62,7 @@ class RlGamesPolicy(nn.Module):
         return self._bounded(actions) if actions.is_floating_point() else actions
 
     def _scaled(self, obs: Any) -> Any:
-        """Return observations, or a dict of them, as rl_games' agents hand them to a network."""
+        """Return observations, or a dict of them, as rl_games' agents pass them to a network."""
         if isinstance(obs, dict):
             return {name: self._scaled(values) for name, values in obs.items()}
         if obs.dtype == torch.uint8:
@@ -90,7 +90,7 @@ class RlGamesPlayer:
         self._vec_env = RlGamesVecEnv(env, cfg.params.env, has_central_value=False)
         with supported_configuration():
             model = build_model(cfg, self._vec_env)
-            pool_normalisers(model, context)  # the library's are scripted: ONNX cannot have them
+            pool_normalisers(model, context)  # the library's are scripted; ONNX cannot have them
             if cfg.params.config.normalize_input and isinstance(model.obs_shape, dict):
                 normalise_groups(model, context)
         with fitting_checkpoint():

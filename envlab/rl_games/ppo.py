@@ -1,7 +1,7 @@
-"""rl_games' PPO agents: the few methods that are not right on several ranks, or with time limits.
+"""rl_games' PPO agents: corrections of methods for several ranks, and for time limits.
 
-They are rl_games' own classes otherwise. :class:`~envlab.rl_games.learner.RlGamesLearner` makes
-them and drives them.
+Otherwise they are rl_games' own classes. :class:`~envlab.rl_games.learner.RlGamesLearner` makes and
+drives them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from envlab.distributed.statistics import pooled_moments
 
 
 class DistributedAgent(A2CBase):
-    """What both agents override of their common base class.
+    """Overrides of both agents for their common base class.
 
     Attributes:
-        central_loss: The last mean loss of the central value network; None before one.
+        central_loss: The latest mean loss of the central value network; None before the first.
         context: The process's context.
         uses_ddp: Whether the networks average gradients themselves, in their backward pass.
     """
@@ -38,9 +38,9 @@ class DistributedAgent(A2CBase):
         """Build networks, optimizers and buffers.
 
         Args:
-            params: The library's configuration, with the environment in it.
+            params: The library's configuration, including the environment.
             context: The process's context.
-            uses_ddp: Whether the networks will be wrapped into DDP.
+            uses_ddp: Whether the networks will be wrapped in DDP.
         """
         config = params["config"]
         self.uses_ddp, self.context = uses_ddp, context
@@ -50,7 +50,7 @@ class DistributedAgent(A2CBase):
         # Both are done here instead: rewards are shaped before time limits add to them, and
         # advantages are normalised over all ranks.
         config |= {"reward_shaper": nn.Identity(), "normalize_advantage": False}
-        if context.device.type == "cpu":  # else torch warns of each forward pass
+        if context.device.type == "cpu":  # else torch warns in each forward pass
             for group in (config, config.get("central_value_config", {})):
                 group["mixed_precision"] = False
         super().__init__("run", params)
@@ -58,9 +58,9 @@ class DistributedAgent(A2CBase):
         self.value_bootstrap = False  # the library's own, from the state before the last step
 
     def get_values(self, obs: dict[str, Any]) -> torch.Tensor:
-        """Return the values of observations, ``(num_envs, 1)``, which no memory keeps.
+        """Return the values of observations, ``(num_envs, 1)``, without changing memories.
 
-        rl_games' recurrent central value network remembers whatever it is asked about, so that the
+        rl_games' recurrent central value network updates its memory in every call, so that the
         state after a rollout, where the next one begins, enters its memory twice.
         """
         if not self.has_central_value:
@@ -75,8 +75,8 @@ class DistributedAgent(A2CBase):
     ) -> tuple[dict[str, Any], torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Step the environments, and shape the rewards.
 
-        The rewards, ``(num_envs, 1)``, hold the value of a state in which a time limit ended an
-        episode. rl_games itself would add that of the state before.
+        The rewards, ``(num_envs, 1)``, include the value of a state in which a time limit ended an
+        episode. rl_games itself would add the value of the state before.
         """
         obs, rewards, ended, infos = super().env_step(actions)
         rewards = self._shape_rewards(rewards)
@@ -94,7 +94,7 @@ class DistributedAgent(A2CBase):
             values["advantages"] = (values["advantages"] - mean) / (std + 1e-8)
 
     def trancate_gradients_and_step(self) -> None:
-        """Clip the gradients and step: as in the library, which reduces them before, as DDP has."""
+        """Clip the gradients and step, as the library does, but leave their reduction to DDP."""
         if not self.uses_ddp:
             super().trancate_gradients_and_step()
             return
@@ -105,11 +105,11 @@ class DistributedAgent(A2CBase):
         self.scaler.update()
 
     def update_lr(self, lr: float) -> None:
-        """Set the learning rate, which every rank has computed: no broadcast, no rounding."""
+        """Set the learning rate, which every rank computes: no broadcast, no rounding."""
         _set_learning_rate(self.optimizer, lr)
 
     def train_central_value(self) -> float:
-        """Train the central value network, and keep its loss, which the library only writes."""
+        """Train the central value network, and keep its loss, which the library only logs."""
         loss = float(super().train_central_value())
         self.central_loss = loss
         # The library's own reduction has sent the rate in float32.

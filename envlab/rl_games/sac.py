@@ -22,18 +22,18 @@ from envlab.rl_games.env import RlGamesVecEnv, make_agent
 
 OPTIMIZERS = ("actor_optimizer", "critic_optimizer", "log_alpha_optimizer")
 MEMORY = ("obses", "next_obses", "actions", "rewards", "dones")
-"""Tensors of the replay memory, a row per transition."""
+"""Tensors of the replay memory, with a row for each transition."""
 
 
 class SacLearner(Learner):
     """rl_games' SAC: its networks, updates and replay memory, in a rollout of our own.
 
-    The library's rollout stores the state before the last step as the next one of an episode that
-    a time limit ends; this one stores the final observation.
+    For an episode ended by a time limit, the library's rollout stores the state before the last
+    step as the next one; this one stores the final observation.
 
     Attributes:
         agent: The library's agent.
-        env: The environment as the agent has it.
+        env: The environment as the agent sees it.
     """
 
     def __init__(self, env: BatchedEnv, cfg: RlGamesCfg, context: DistributedContext) -> None:
@@ -103,7 +103,7 @@ class SacLearner(Learner):
         agent.frame = state["frame"]
 
     def rank_state(self) -> dict[str, Any]:
-        """Return what is filled of the replay memory."""
+        """Return the filled part of the replay memory."""
         memory = self.agent.replay_buffer
         size = memory.capacity if memory.full else memory.idx
         rows = {name: getattr(memory, name)[:size].cpu().clone() for name in MEMORY}
@@ -117,7 +117,7 @@ class SacLearner(Learner):
 
     @torch.no_grad()
     def _step(self, obs: torch.Tensor, *, explores: bool) -> torch.Tensor:
-        """Step the environments once, remember the transition, and return what is observed."""
+        """Step the environments once, store the transition, and return the observations."""
         agent = self.agent
         agent.set_eval()
         shape = agent.env_info["action_space"].shape
@@ -140,10 +140,10 @@ class SacLearner(Learner):
         return next_obs
 
     def _update(self, losses: dict[str, list[torch.Tensor]]) -> None:
-        """Learn from a batch of the replay memory, and note the losses of what has learned."""
+        """Learn from a batch of the replay memory, and record the losses of updated parts."""
         agent = self.agent
         (actor, entropy, alpha, temperature), first, second = agent.update(agent.epoch_num)
-        # Only each policy_frequency-th update is one of the actor, whose loss is 0 otherwise.
+        # Only every policy_frequency-th update is for the actor, whose loss is 0 otherwise.
         if agent.update_counter % agent.policy_frequency == 0:
             losses["a_loss"].append(actor)
             losses["entropy"].append(entropy)

@@ -1,4 +1,4 @@
-"""PPO's rollouts, collected beside learning by a copy of the policy, into a storage of its own."""
+"""PPO's rollouts, collected in parallel with learning by a copy of the policy."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ SAMPLERS: Mapping[str, Callable[[Any, torch.Generator], torch.Tensor]] = {
     "GaussianDistribution": _gaussian,
     "HeteroscedasticGaussianDistribution": _gaussian,
 }
-"""How actions of rsl_rl's distributions are drawn from a generator, which the library cannot."""
+"""Drawing actions of rsl_rl's distributions from a generator, which the library does not offer."""
 
 STORED = ("actions", "dones", "values", "actions_log_prob", "returns")
-"""What an update reads of a storage, beside observations, distributions and memories."""
+"""Parts of a storage that an update reads, except observations, distributions and memories."""
 
 
 class Rollout(NamedTuple):
-    """Steps that were collected beside learning."""
+    """Steps collected in parallel with learning."""
 
     storage: RolloutStorage
     log: StepLog
-    """What the loop is to be told of them."""
+    """Information on them for the loop."""
 
     def state(self) -> dict[str, Any]:
-        """Return what must survive a resume, on the CPU."""
+        """Return the state that a resume needs, on the CPU."""
         storage = self.storage
         values: dict[str, Any] = {name: getattr(storage, name) for name in STORED}
         values["observations"] = dict(storage.observations.items())
@@ -54,7 +54,7 @@ class Rollout(NamedTuple):
     def of(
         cls, state: Mapping[str, Any], alg: DistributedPPO, context: DistributedContext
     ) -> Rollout:
-        """Return the rollout of which :meth:`state` returned this, in a storage like ``alg``'s."""
+        """Return the rollout whose :meth:`state` this is, in a storage like ``alg``'s."""
         storage, values = copy.deepcopy(alg.storage), copied(state, context.device)
         for name in STORED:
             getattr(storage, name).copy_(values[name])
@@ -69,18 +69,17 @@ class Rollout(NamedTuple):
 
 
 class Ahead:
-    """What acts beside an algorithm that learns.
+    """Acts in parallel with a learning algorithm.
 
-    Values and distributions are those of the copy as well, so that an update finds all of a rollout
-    as its policy left it, and an adaptive rate goes by how far the learner is from who acted. With
-    distributions of the learner's own in their place, each update undid the one before, and the
-    rate stayed at 1e-5 (Cartpole, two seeds). rsl_rl updates normalisers in updates, and so the
-    copy never does.
+    Values and distributions are also the copy's, so that everything in a rollout comes from the
+    policy that acted, and an adaptive rate depends on the learner's distance from it. With the
+    learner's own distributions instead, each update undid the one before, and the rate stayed at
+    1e-5 (Cartpole, two seeds). rsl_rl changes normalisers only in updates, so the copy never does.
 
     Attributes:
-        acting: The algorithm with copies of the networks, and a storage of its own. It is never
+        acting: The algorithm with copies of the networks, and its own storage. It is never
             updated.
-        overlap: The thread that it acts in.
+        overlap: The thread in which it acts.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class Ahead:
         self._env, self._alg, self._cfg, self._context = env, alg, cfg, context
         self.overlap: Overlap[Rollout] = Overlap(self._collect, self._hand_over, context)
         self.acting = alg.acting_copy()
-        # One is filled while the other is learned from.
+        # One is filled while the learner uses the other.
         self._storages = deque([alg.storage, copy.deepcopy(alg.storage)])
         distribution, generator = self.acting.actor.distribution, self.overlap.generator
         assert cfg.actor.distribution_cfg is not None
@@ -101,7 +100,7 @@ class Ahead:
         distribution.sample = lambda: draw(distribution, generator)
 
     def _hand_over(self) -> None:
-        """Copy the networks to where the thread acts, and give it a storage to fill."""
+        """Copy the networks to the acting algorithm, and give it a storage to fill."""
         self.acting.follow(self._alg)
         self.acting.storage = self._storages[0]
         self._storages.rotate()

@@ -1,4 +1,4 @@
-"""rsl_rl's algorithms, built as its runners build them, for the ranks of a run."""
+"""rsl_rl's algorithms, built as in its runners, for the ranks of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 def _without_group(stock: Callable[..., None]) -> Callable[..., None]:
-    """Return a function to which torch shows no process group; its code stays the library's."""
+    """Return a function that sees no process group in torch; its code is the library's."""
     seen = {name: getattr(torch, name) for name in stock.__code__.co_names if hasattr(torch, name)}
     seen["distributed"] = SimpleNamespace(is_initialized=lambda: False)
     own = FunctionType(stock.__code__, {**stock.__globals__, "torch": SimpleNamespace(**seen)})
@@ -34,7 +34,7 @@ def _without_group(stock: Callable[..., None]) -> Callable[..., None]:
 
 
 class LocalNormalization(EmpiricalNormalization):
-    """rsl_rl's normaliser, over this process's samples alone whatever process group there is.
+    """rsl_rl's normaliser, over only this process's samples, whatever the process group.
 
     rsl_rl 5.5.1 reduces its samples over the default group whenever there is one.
     """
@@ -74,7 +74,7 @@ def make_algorithm(
 
 
 def _construct(env: RslRlVecEnvWrapper, cfg: RunnerCfg, context: DistributedContext) -> Algorithm:
-    """Have the library build an algorithm of ours."""
+    """Let the library build an algorithm of ours."""
     values = cfg.for_library()
     kind: type[Algorithm]
     if isinstance(cfg, DistillationCfg):
@@ -105,7 +105,7 @@ def _construct(env: RslRlVecEnvWrapper, cfg: RunnerCfg, context: DistributedCont
 
 
 def _keep_normalisers(networks: Iterable[nn.Module]) -> None:
-    """Have normalisers learn from this process alone, as one of a population."""
+    """Let normalisers learn only from this process, as a member of a population."""
     for network in networks:
         for module in network.modules():
             if type(module) is EmpiricalNormalization:

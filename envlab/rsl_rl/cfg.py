@@ -33,7 +33,7 @@ _OF_THE_SCRIPT = (
 )
 _OF_OLDER_NETWORKS = ("stochastic", "init_noise_std", "noise_std_type", "state_dependent_std")
 """Fields of Isaac Lab 3's configuration classes that rsl_rl 5 does not read: settings of its
-script, which are flags here, and older names, which are missing or at their defaults."""
+script, which are flags here, and older names, which are missing or have their defaults."""
 
 
 def _without(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _gaussian(init_std: float) -> dict[str, Any]:
 
 @dataclass(kw_only=True)
 class ModelCfg:
-    """A network; fields that are null are left to rsl_rl's model class."""
+    """A network; rsl_rl's model class decides fields that are null."""
 
     class_name: str = "MLPModel"
     """``MLPModel``, ``RNNModel``, ``CNNModel``, or ``module:Class``."""
@@ -61,9 +61,9 @@ class ModelCfg:
     rnn_type: Literal["lstm", "gru"] | None = None
     """Recurrent cell of an ``RNNModel``."""
     rnn_hidden_dim: PositiveInt | None = None
-    """Size of its state."""
+    """Size of the cell's state."""
     rnn_num_layers: PositiveInt | None = None
-    """Number of its layers."""
+    """Number of recurrent layers."""
     cnn_cfg: dict[str, Any] | None = None
     """Convolutions of a ``CNNModel``."""
 
@@ -73,9 +73,9 @@ class AlgorithmCfg:
     """PPO (Schulman et al. 2017), as implemented in rsl_rl."""
 
     class_name: str = "PPO"
-    """``PPO``; with ``Distillation`` a task's file is one of :class:`DistillationCfg`."""
+    """``PPO``; with ``Distillation``, a task's file is a :class:`DistillationCfg`."""
     critic_warmup: NonNegativeInt = 0
-    """First iterations in which only the critic learns, as when a student is fine-tuned."""
+    """Number of first iterations in which only the critic learns, to fine-tune a student."""
     num_learning_epochs: PositiveInt = 5
     num_mini_batches: PositiveInt = 4
     clip_param: PositiveFloat = 0.2
@@ -95,8 +95,9 @@ class AlgorithmCfg:
     rnd_cfg: dict[str, Any] | None = None
     """Random network distillation."""
     symmetry_cfg: dict[str, Any] | None = None
-    """Symmetry: ``use_data_augmentation``, ``use_mirror_loss``, ``mirror_loss_coeff``, and perhaps
-    a ``data_augmentation_func``, by default the robot's mirror (:mod:`envlab.envs.mirror`)."""
+    """Symmetry: ``use_data_augmentation``, ``use_mirror_loss``, ``mirror_loss_coeff``, and
+    optionally ``data_augmentation_func``, by default the robot's mirror
+    (:mod:`envlab.envs.mirror`)."""
     share_cnn_encoders: bool = False
     grad_reduce_bucket_mb: PositiveFloat = 25.0
     """Bucket size of the library's own gradient reduction, in MB."""
@@ -111,10 +112,10 @@ class DistillationAlgorithmCfg:
     num_learning_epochs: PositiveInt = 1
     """Passes over a rollout."""
     gradient_length: PositiveInt = 15
-    """Steps that a gradient step sums the loss of, and that it goes back in a memory."""
+    """Steps over which a gradient step sums the loss, and propagates through a memory."""
     learning_rate: PositiveFloat = 1e-3
     max_grad_norm: Annotated[float, Range(above=0)] | None = None
-    """Norm that gradients are clipped to; null: they are not."""
+    """Largest norm of gradients, by clipping; null: no clipping."""
     loss_type: Literal["mse", "huber"] = "mse"
     optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = "adam"
     use_mixed_precision: bool = False
@@ -125,24 +126,24 @@ class DistillationAlgorithmCfg:
 
 @dataclass(kw_only=True)
 class RunnerCfg(BasicAgentCfg):
-    """The settings that rsl_rl's runners have in common, and envlab's own."""
+    """Common settings of rsl_rl's runners, and envlab's own."""
 
     NETWORKS: ClassVar[tuple[str, str]]
-    """Fields that are networks, and sets of observation groups: the one that acts comes first."""
+    """Fields that are networks, and sets of observation groups: the acting network comes first."""
 
     algorithm: Any
     """Learning algorithm."""
     obs_groups: dict[str, list[str]]
     """Observation groups of each network."""
     clip_actions: Annotated[float, Range(above=0)] | None = None
-    """Bound of the actions that the environment gets."""
+    """Bound of the environment's actions."""
     check_for_nan: bool = True
-    """Whether rsl_rl checks every step for non-finite values, on a CPU alone: a GPU would be waited
-    for three times a step, and ``env.nan_guard`` has replaced such values before."""
+    """Whether rsl_rl checks every step for non-finite values, only on a CPU: with a GPU, this would
+    wait three times a step, and ``env.nan_guard`` has already replaced such values."""
     init_at_random_ep_len: bool = True
     """Whether the first episodes begin at random steps, so that resets spread over time."""
     precision: Precision = "float32"
-    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it."""
+    """Number format of hidden layers; ``auto``: bfloat16 if every process supports it."""
     torch_compile_mode: str | None = None
     """``torch.compile`` mode of the networks; null: not compiled."""
 
@@ -152,15 +153,15 @@ class RunnerCfg(BasicAgentCfg):
             if isinstance(kept.get(name), Mapping):
                 kept[name] = _without(kept[name], _OF_OLDER_NETWORKS)
                 if "class_name" in (kept[name].get("distribution_cfg") or {}):
-                    # A whole distribution, whose keys need not be those of the default's kind.
+                    # A complete distribution, whose keys may differ from the default kind's.
                     model = replace(getattr(bare, name), distribution_cfg=None)
                     bare = replace(bare, **{name: model})
         return merge(bare, kept, "agent")
 
     def references(self) -> Mapping[str, str]:
-        """Return what rsl_rl would import: it takes ``module:Class`` and ``module.Class`` alike.
+        """Return the texts that rsl_rl would import, ``module:Class`` or ``module.Class``.
 
-        Networks, algorithm and what they are made of hold no other text with a colon or a dot.
+        Networks, algorithm and their parts contain no other text with a colon or a dot.
         """
         found: dict[str, str] = {}
         for name in (*self.NETWORKS, "algorithm"):
@@ -179,7 +180,7 @@ class RunnerCfg(BasicAgentCfg):
         return isinstance(target, type) and issubclass(target, (nn.Module, PPO, Distillation))
 
     def for_library(self) -> dict[str, Any]:
-        """Return the dictionary that rsl_rl's runner takes, without nulls in its networks."""
+        """Return the dictionary for rsl_rl's runner, without nulls in its networks."""
         values = asdict(self)
         for name in self.NETWORKS:
             values[name] = {key: value for key, value in values[name].items() if value is not None}
@@ -188,7 +189,7 @@ class RunnerCfg(BasicAgentCfg):
 
 @dataclass(kw_only=True)
 class RslRlCfg(RunnerCfg):
-    """What rsl_rl's ``OnPolicyRunner`` reads, and what envlab adds to it."""
+    """Settings for rsl_rl's ``OnPolicyRunner``, and envlab's additions."""
 
     NETWORKS: ClassVar[tuple[str, str]] = ("actor", "critic")
     OVERLAPS: ClassVar[bool] = True
@@ -255,13 +256,13 @@ class DistillationCfg(RunnerCfg):
     algorithm: DistillationAlgorithmCfg = field(default_factory=DistillationAlgorithmCfg)
     """Learning algorithm."""
     teachers: dict[str, str] = field(default_factory=dict)
-    """Runs or checkpoints by sub-terrain, whose policies teach the robots on its tiles; with these,
-    there is no ``--checkpoint``."""
+    """Runs or checkpoints by sub-terrain, whose policies teach the robots on its tiles, instead of
+    ``--checkpoint``."""
 
     def policies(self) -> Mapping[str, str]:
         return {f"agent.teachers.{name}": path for name, path in self.teachers.items()}
 
 
 def default_cfg(flags: Flags) -> RslRlCfg:
-    """Return the configuration without a task's values: the same, whatever the flags."""
+    """Return the configuration without a task's values, the same for all flags."""
     return RslRlCfg()

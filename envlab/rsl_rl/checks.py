@@ -1,4 +1,4 @@
-"""What rsl_rl or its adapter does not support, refused before anything is built."""
+"""Refusal of what rsl_rl or its adapter does not support, before anything is built."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ def _check_ppo(cfg: RunnerCfg, env: BatchedEnv) -> None:
 
 
 def _check_overlap(cfg: RslRlCfg, env: BatchedEnv) -> None:
-    """Refuse what learning and collecting would both change, or draw from one generator."""
+    """Refuse settings with which learning and collecting share state or a generator."""
     check_overlap(env)
     if cfg.algorithm.rnd_cfg is not None:
         raise ConfigurationError(
-            "agent.overlap=true collects beside learning, but random network distillation "
-            "(agent.algorithm.rnd_cfg) learns from each step that is collected. Leave one out."
+            "agent.overlap=true collects while learning, but random network distillation "
+            "(agent.algorithm.rnd_cfg) learns from each collected step. Leave one out."
         )
     assert cfg.actor.distribution_cfg is not None
     name = cfg.actor.distribution_cfg.get("class_name")
     if name not in SAMPLERS:
         raise ConfigurationError(
-            f"agent.overlap=true draws actions from a generator of its own, which {name!r} "
+            f"agent.overlap=true draws actions from its own generator, which {name!r} "
             f"(agent.actor.distribution_cfg.class_name) cannot do. Use {' or '.join(SAMPLERS)}, or "
             "leave agent.overlap out."
         )

@@ -1,4 +1,4 @@
-"""A rollout through the public methods of rsl_rl's algorithms."""
+"""A rollout by the public methods of rsl_rl's algorithms."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def collect(env: RslRlVecEnvWrapper, alg: Algorithm, cfg: RunnerCfg, on_step: On
 
     Args:
         env: The environments.
-        alg: Acts, with a policy that does not change meanwhile.
+        alg: The acting algorithm, whose policy does not change meanwhile.
         cfg: The agent's configuration.
-        on_step: To be told of each step.
+        on_step: Called after each step.
     """
     device = torch.device(alg.device)
     checks_nan = cfg.check_for_nan and device.type == "cpu"

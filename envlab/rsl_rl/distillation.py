@@ -20,11 +20,11 @@ from envlab.rsl_rl.teacher import PlayedTeacher
 from envlab.rsl_rl.teachers import TeachersByGround
 
 TEACHER = "teacher"
-"""Where a student's checkpoint holds a teacher of another library."""
+"""Key of a teacher of another library in a student's checkpoint."""
 
 
 class DistributedDistillation(Distillation):
-    """Distillation whose gradients are those of all ranks, and whose memories outlast updates."""
+    """Distillation with gradients of all ranks, and memories that survive updates."""
 
     student: Any
     teacher: Any
@@ -36,13 +36,13 @@ class DistributedDistillation(Distillation):
 
     @property
     def networks(self) -> dict[str, nn.Module]:
-        """The networks by name, the one that learns first."""
+        """The networks by name, with the learning one first."""
         return {"student": self._raw_student, "teacher": self._raw_teacher}
 
     def wrap(self) -> None:
-        """Have torch's DistributedDataParallel average the gradients, not the library.
+        """Average the gradients by torch's DistributedDataParallel instead of the library.
 
-        The parameters of the student's exploration have no part in the loss, and are frozen.
+        The parameters of the student's exploration do not affect the loss, and are frozen.
         """
         obs = self.storage.observations[0]
 
@@ -62,7 +62,7 @@ class DistributedDistillation(Distillation):
         """Prepare for an iteration."""
 
     def begin_with(self, values: Mapping[str, Any], path: str) -> None:
-        """Take the policy of a checkpoint as the teacher.
+        """Use the policy of a checkpoint as the teacher.
 
         Raises:
             CheckpointError: If it does not fit the configured network, or the task.
@@ -74,12 +74,12 @@ class DistributedDistillation(Distillation):
         self.teacher_loaded = True
 
     def imitate(self, teacher: PlayedTeacher) -> None:
-        """Take a policy of another library as the teacher, in place of ``agent.teacher``."""
+        """Use a policy of another library as the teacher, instead of ``agent.teacher``."""
         self.teacher = self._raw_teacher = teacher
         self.teacher_loaded = True
 
     def be_taught_by_ground(self, names: Iterable[str], env: BatchedEnv) -> None:
-        """Have one teacher for each sub-terrain, each a network as ``agent.teacher`` has it."""
+        """Use a teacher for each sub-terrain, each a network of ``agent.teacher``."""
         self.teacher = self._raw_teacher = TeachersByGround(self._raw_teacher, names, env)
 
     def save(self) -> dict[str, Any]:
@@ -89,12 +89,12 @@ class DistributedDistillation(Distillation):
         return values
 
     def load(self, loaded_dict: dict[str, Any], load_cfg: Any, strict: bool) -> bool:
-        if TEACHER in loaded_dict:  # which acts already, or is not needed to play the student
+        if TEACHER in loaded_dict:  # which already acts, or is not needed to play the student
             load_cfg = {"student": True, "optimizer": True, "iteration": True}
         return bool(super().load(loaded_dict, load_cfg, strict))
 
     def update(self) -> dict[str, float]:
-        """Learn from the rollout, and give the teacher its memory back, which rsl_rl forgets."""
+        """Learn from the rollout, and restore the teacher's memory, which rsl_rl loses."""
         memory = self.teacher.get_hidden_state()
         losses: dict[str, float] = super().update()
         self.teacher.reset(hidden_state=memory)

@@ -1,4 +1,4 @@
-"""An iteration of rsl_rl: a rollout through its algorithm's public methods, and an update."""
+"""An iteration of rsl_rl: a rollout by its algorithm's public methods, and an update."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class RslRlLearner(Learner):
 
     @contextlib.contextmanager
     def _rollout(self, on_step: OnStep) -> Iterator[None]:
-        """Have a rollout in the storage to learn from: one of now, or one collected ahead."""
+        """Provide a rollout in the storage for learning: a new one, or one collected ahead."""
         if self._ahead is None:
             with torch.inference_mode():
                 collect(self.env, self.alg, self._cfg, on_step)
@@ -100,7 +100,7 @@ class RslRlLearner(Learner):
             yield
 
     def curves(self, record: IterationRecord) -> list[Curve]:
-        """Return what rsl_rl's own logger plots, under its tags, over iterations."""
+        """Return the curves of rsl_rl's own logger, under its tags, over iterations."""
         scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()}
         policy = self.alg.get_policy()
         if policy.distribution is not None:
@@ -177,7 +177,7 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Rsl
     if session.resumed is not None:
         given = session.resumed["model"].get(TEACHER)
     if given is not None and given["library"] != session.library.name:
-        assert isinstance(learner.alg, DistributedDistillation)  # PPO is given none of these
+        assert isinstance(learner.alg, DistributedDistillation)  # PPO never gets one
         groups = cfg.obs_groups["teacher"]
         obs, num_actions = learner.env.get_observations(), learner.env.num_actions
         trust = session.flags.trust
@@ -191,7 +191,7 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Rsl
 
 
 def _to_device(memory: Any, device: str) -> Any:
-    """Move what is None, a tensor, or a tuple of them, such as a recurrent memory."""
+    """Move None, a tensor, or a tuple of them, such as a recurrent memory."""
     if isinstance(memory, tuple):
         return tuple(_to_device(part, device) for part in memory)
     return None if memory is None else memory.detach().to(device)

@@ -1,4 +1,4 @@
-"""Playing a policy that rsl_rl trained: returns over whole episodes, and the exported policy."""
+"""Playing a policy that rsl_rl trained, and exporting it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RslRlPlayer:
     def __init__(
         self, session: Session, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
-        # Played, and exported, in float32, whatever it was trained in.
+        # Played and exported in float32, whatever the precision of training.
         cfg = dataclasses.replace(session.agent_cfg, precision="float32")
         learner = RslRlLearner(env, cfg, context)
         learner.load_models(values)
@@ -34,7 +34,7 @@ class RslRlPlayer:
         self._clip = session.agent_cfg.clip_actions
 
     def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
-        if self._model.is_recurrent:  # nothing is remembered of another episode
+        if self._model.is_recurrent:  # no memory of another episode
             rows = len(next(iter(obs.values())))
             if rows != self._env.num_envs:
                 raise ConfigurationError(
@@ -51,7 +51,7 @@ class RslRlPlayer:
         groups = [*model.obs_groups, *getattr(model, "obs_groups_2d", [])]
         if len(model.obs_groups) > 1 or (len(groups) > 1 and not model.obs_groups):
             print("Not exported: only policies on one group of vectors or one image can be, or on")
-            print(f"one group of vectors beside images. This one observes {', '.join(groups)}.")
+            print(f"one group of vectors and images. This one observes {', '.join(groups)}.")
             return []
         if model.is_recurrent or len(groups) > 1:
             step = _Step(model, self._clip)
@@ -62,7 +62,7 @@ class RslRlPlayer:
 
         shape = self._env.obs_buf[groups[0]].shape[1:]
         policy = model.as_onnx(verbose=False)
-        if len(shape) == 3:  # the library's own wants a vector beside the image
+        if len(shape) == 3:  # the library's own needs a vector in addition to the image
             output = policy.deterministic_output
             policy = nn.Sequential(ChannelsFirst(), *policy.cnns, policy.mlp, output)
         if self._clip is not None:
@@ -74,7 +74,7 @@ class RslRlPlayer:
 
 
 class _Step(nn.Module):
-    """One step of a policy with a memory, or of one that sees images beside a vector.
+    """One step of a policy with a memory, or of one that sees images and a vector.
 
     Attributes:
         outputs: Names of the outputs: actions, and the memory after them (``c_out``: LSTM only).
@@ -90,7 +90,7 @@ class _Step(nn.Module):
     def inputs(self) -> dict[str, torch.Tensor]:
         """Return random inputs by name.
 
-        They are ``(batch, num_obs)``, images as the task has them ``(batch, height, width,
+        They are ``(batch, num_obs)``, images in the task's layout ``(batch, height, width,
         channels)``, and memories ``(batch, num_layers, hidden)``. rsl_rl's own file has the layers
         first, which is the same for one robot and one layer.
         """

@@ -1,4 +1,4 @@
-"""The policy that a checkpoint holds, for a network of a new run: a teacher's, or an actor's."""
+"""Loading a checkpoint's policy into a network of a new run: a teacher's, or an actor's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def load_policy(model: Any, values: Mapping[str, Any], path: str, name: str) -> 
         name: The network's name in the configuration.
 
     Raises:
-        CheckpointError: If it observes or acts otherwise, or has other layers.
+        CheckpointError: If it has different observations, actions or layers.
     """
     saved = values["model"]
     state = saved.get("actor_state_dict") or saved.get("student_state_dict")
@@ -51,7 +51,7 @@ def load_policy(model: Any, values: Mapping[str, Any], path: str, name: str) -> 
 def _sizes(state: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return how many values a network observes as vectors, and how many it returns.
 
-    The first is None with convolutions, both are where the layers have names of their own.
+    The first is None with convolutions; both are if the layers have names of their own.
     """
     layers = [
         name

@@ -21,7 +21,7 @@ from envlab.rsl_rl.policies import load_policy
 
 
 class DistributedPPO(PPO):
-    """PPO whose advantages, time limits and gradients are those of all ranks."""
+    """PPO with advantages, time limits and gradients over all ranks."""
 
     actor: Any
     critic: Any
@@ -39,18 +39,18 @@ class DistributedPPO(PPO):
 
     @property
     def networks(self) -> dict[str, nn.Module]:
-        """The networks by name, the one that acts first."""
+        """The networks by name, with the acting one first."""
         found = {"actor": self._raw_actor, "critic": self._raw_critic}
         return found | ({"rnd": self.rnd} if self.rnd else {})
 
     def begin(self, number: int) -> None:
-        """Prepare for an iteration: in the first ones the critic alone may learn."""
+        """Prepare for an iteration: in the first ones, only the critic may learn."""
         self._actor_rests = number <= self._critic_warmup
         if self._critic_warmup:
             self._raw_actor.obs_normalizer.train(not self._actor_rests)
 
     def _hold_actor(self, *_: Any) -> None:
-        """Have the optimizer skip the parameters that only the actor has, while it rests."""
+        """Let the optimizer skip the parameters that only the actor has, during the warm-up."""
         if self._actor_rests:
             kept = {id(parameter) for parameter in self._raw_critic.parameters()}
             for parameter in self._raw_actor.parameters():
@@ -58,7 +58,7 @@ class DistributedPPO(PPO):
                     parameter.grad = None
 
     def begin_with(self, values: Mapping[str, Any], path: str) -> None:
-        """Take the policy of a checkpoint as the actor to fine-tune.
+        """Use the policy of a checkpoint as the actor to fine-tune.
 
         Raises:
             CheckpointError: If it does not fit the configured network, or the task.
@@ -66,9 +66,9 @@ class DistributedPPO(PPO):
         load_policy(self._raw_actor, values, path, "actor")
 
     def acting_copy(self) -> DistributedPPO:
-        """Return one that acts with networks of its own, until :meth:`follow` renews them.
+        """Return a PPO that acts with its own networks, until :meth:`follow` renews them.
 
-        It needs no other rank, and is not to be updated.
+        It needs no other rank, and must not be updated.
         """
         acting = copy.copy(self)
         networks = copy.deepcopy((self._raw_actor, self._raw_critic))
@@ -78,7 +78,7 @@ class DistributedPPO(PPO):
         return acting
 
     def follow(self, learning: DistributedPPO) -> None:
-        """Take the networks as another's are now, their memories apart."""
+        """Copy another's current networks, except their memories."""
         self._raw_actor.load_state_dict(learning._raw_actor.state_dict())
         self._raw_critic.load_state_dict(learning._raw_critic.state_dict())
 
@@ -92,14 +92,14 @@ class DistributedPPO(PPO):
         self.critic.reset(hidden_state=memories["critic"])
 
     def wrap(self) -> None:
-        """Have torch's DistributedDataParallel average the gradients, not the library."""
+        """Average the gradients by torch's DistributedDataParallel instead of the library."""
         self.actor, self.critic = wrap_actor_critic(self.actor, self.critic)
         self._uses_ddp = True
 
     def reduce_parameters(self) -> None:
         if not self._uses_ddp:
             super().reduce_parameters()
-        elif self.rnd:  # its predictor has an optimizer of its own and is not in the DDP module
+        elif self.rnd:  # its predictor has its own optimizer and is not in the DDP module
             reduce_gradients_in_buckets(
                 self.rnd.predictor.parameters(), self.gpu_world_size, self.grad_reduce_bucket_mb
             )
@@ -121,7 +121,7 @@ class DistributedPPO(PPO):
                 time_outs,
                 lambda rows: self.critic(final[rows].to(self.device)).detach().squeeze(1),
             )
-        memory = self.critic.get_hidden_state()  # the question must not become part of it
+        memory = self.critic.get_hidden_state()  # this call must not change it
         values = self.critic(final.to(self.device)).detach().squeeze(1)
         self.critic.reset(hidden_state=memory)
         return values * time_outs.to(values.device)
@@ -134,7 +134,7 @@ class DistributedPPO(PPO):
     def normalise_advantages(self) -> None:
         """Normalise advantages over the samples of all ranks."""
         if not self.normalize_advantage_per_mini_batch:
-            # The library has normalised them by this rank's moments: begin again from the returns.
+            # The library has normalised them by this rank's moments: start again from the returns.
             advantages = self.storage.returns - self.storage.values
             mean, std = pooled_moments(advantages, self._context)
             self.storage.advantages = (advantages - mean) / (std + 1e-8)

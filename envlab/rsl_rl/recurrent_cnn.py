@@ -1,4 +1,4 @@
-"""A network with convolutions and a memory, which rsl_rl 5.5 has apart only.
+"""A network with convolutions and a memory, which rsl_rl 5.5 only has separately.
 
 ``agent.<network>.class_name=envlab.rsl_rl.recurrent_cnn:RecurrentCNNModel``.
 """
@@ -41,7 +41,7 @@ class RecurrentCNNModel(CNNModel):
             rnn_type: ``gru`` or ``lstm``.
             rnn_hidden_dim: Size of the memory.
             rnn_num_layers: Its layers.
-            settings: Those of rsl_rl's ``CNNModel``.
+            settings: Settings of rsl_rl's ``CNNModel``.
         """
         self._memory_size = rnn_hidden_dim
         super().__init__(obs, obs_groups, obs_set, output_dim, **settings)
@@ -50,7 +50,7 @@ class RecurrentCNNModel(CNNModel):
     def get_latent(
         self, obs: TensorDict, masks: torch.Tensor | None = None, hidden_state: Any = None
     ) -> torch.Tensor:
-        """Return what the layers get; observations of whole episodes have time in front."""
+        """Return the input of the layers; observations of whole episodes have time first."""
         parts = [self.obs_normalizer(torch.cat([obs[name] for name in self.obs_groups], dim=-1))]
         for name in self.obs_groups_2d:
             images = obs[name]

@@ -18,7 +18,7 @@ from envlab.errors import ConfigurationError
 
 FUNCTION = "data_augmentation_func"
 TOLERANCE = 1e-5
-"""Of values about 1 that are mirrored twice."""
+"""Tolerance of values about 1 that are mirrored twice."""
 
 Augment = Callable[..., tuple[TensorDict | None, torch.Tensor | None]]
 
@@ -54,7 +54,7 @@ def _left_right(mirror: Mirror) -> Augment:
 
 
 def _check_images(function: Augment, name: Any, env: RslRlVecEnvWrapper) -> None:
-    """Refuse a function whose images, taken again, are not the batch."""
+    """Refuse a function whose images of images are not the batch."""
     like = env.get_observations()
     generator = torch.Generator().manual_seed(0)
 

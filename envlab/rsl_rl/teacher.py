@@ -1,7 +1,7 @@
-"""A teacher of another library: its player acts beside the student, who imitates it.
+"""A teacher of another library: its player acts alongside the student that imitates it.
 
-The student's checkpoints hold it whole (weights, configuration, manifest), so that a resume needs
-no other file.
+The student's checkpoints contain all of it (weights, configuration, manifest), so that a resume
+needs no other file.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ NUM_ENVS = 2
 
 
 class PlayedTeacher(nn.Module):
-    """What rsl_rl's ``Distillation`` calls of a teacher, answered by another library's player.
+    """The interface of a teacher for rsl_rl's ``Distillation``, over another library's player.
 
-    It has no parameters of its own, as far as rsl_rl sees.
+    It has no parameters that rsl_rl sees.
 
     Attributes:
-        given: What it is made of again after a resume.
+        given: The policy from which it is rebuilt after a resume.
     """
 
     is_recurrent = False
 
     def __init__(self, given: Mapping[str, Any], player: Player, groups: Sequence[str]) -> None:
-        """Take a player over.
+        """Wrap a player.
 
         Args:
             given: The policy, see :func:`envlab.training.session.open_policy_of`.
-            player: It, opened.
+            player: Its player.
             groups: The observation groups of the student's task that it observes, in this order.
         """
         super().__init__()
@@ -61,7 +61,7 @@ class PlayedTeacher(nn.Module):
         return self._player.act(seen)
 
     def reset(self, dones: Any = None, hidden_state: Any = None) -> None:
-        """Forget nothing: it has no memory."""
+        """Do nothing: it has no memory."""
 
     def get_hidden_state(self) -> None:
         """Return that it has no memory."""
@@ -80,13 +80,13 @@ def open_teacher(
     Args:
         given: The policy, see :func:`envlab.training.session.open_policy_of`.
         obs: Observations of the student's task by group.
-        num_actions: How many actions the student's task has.
-        groups: Those that the teacher observes as its ``policy``.
+        num_actions: Number of actions of the student's task.
+        groups: Groups that the teacher observes as its ``policy``.
         context: The process's context.
         trust: Modules that its files may name, as ``--trust`` does.
 
     Raises:
-        CheckpointError: If it observes or acts otherwise, or has a memory.
+        CheckpointError: If it has different observations or actions, or a memory.
     """
     context = DistributedContext.single(str(context.device))
     library, facts = get_library(given["library"]), json.loads(given["files"]["run.json"])

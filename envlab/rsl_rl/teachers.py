@@ -1,7 +1,7 @@
 """One teacher for each kind of ground: a student of several specialists.
 
 As in Zhuang et al. 2023, "Robot Parkour Learning" (arXiv 2309.05665), where the policy of the
-obstacle ahead teaches; here it is that of the tile on which the episode started.
+obstacle ahead teaches; here it is the policy of the tile on which the episode started.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from envlab.rsl_rl.policies import load_policy
 
 
 class TeachersByGround(nn.Module):
-    """What rsl_rl's ``Distillation`` calls of a teacher, answered by the one of each environment.
+    """The interface of a teacher for rsl_rl's ``Distillation``, over one for each environment.
 
-    All observe all environments, and remember if they are recurrent, so that nothing waits for a
-    device and a robot's new tile needs nothing but another choice.
+    All teachers observe all environments, and update their memories, if any, so that nothing waits
+    for a device and a robot's new tile only changes the selection.
 
     Attributes:
-        models: By the name of the sub-terrain.
+        models: Networks by the name of the sub-terrain.
     """
 
     def __init__(self, model: Any, names: Iterable[str], env: BatchedEnv) -> None:
         """Copy a network for each kind.
 
         Args:
-            model: rsl_rl's network, as ``agent.teacher`` has it.
+            model: rsl_rl's network of ``agent.teacher``.
             names: Sub-terrains.
-            env: The environments, whose ground is looked at when the teachers act.
+            env: The environments, whose ground is read when the teachers act.
         """
         super().__init__()
         self.models = nn.ModuleDict({name: copy.deepcopy(model) for name in names})
@@ -43,7 +43,7 @@ class TeachersByGround(nn.Module):
         self._env = env
 
     def forward(self, obs: TensorDict) -> torch.Tensor:
-        """Return each environment's teacher's best actions, ``(num_envs, num_actions)``."""
+        """Return the best actions of each environment's teacher, ``(num_envs, num_actions)``."""
         terrain: Any = self._env.terrain  # type: ignore[attr-defined]
         numbers = {name: number for number, name in enumerate(terrain.kind_names)}
         kinds = terrain.terrain_kinds.unsqueeze(1)
@@ -56,7 +56,7 @@ class TeachersByGround(nn.Module):
         return chosen
 
     def reset(self, dones: torch.Tensor | None = None, hidden_state: Any = None) -> None:
-        """Forget the environments that are done, or remember what :meth:`get_hidden_state` said."""
+        """Reset the memories of done environments, or restore those of :meth:`get_hidden_state`."""
         memories = [None] * len(self.models) if hidden_state is None else hidden_state
         for model, memory in zip(self.models.values(), memories, strict=True):
             model.reset(dones, memory)  # type: ignore[operator]
@@ -67,7 +67,7 @@ class TeachersByGround(nn.Module):
         return None if any(memory is None for memory in memories) else memories
 
     def load_policies(self, given: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take policies of checkpoints, by the paths ``agent.teachers.<name>``.
+        """Load policies of checkpoints, by the paths ``agent.teachers.<name>``.
 
         Raises:
             CheckpointError: If one is of another library, or does not fit.
@@ -82,7 +82,7 @@ class TeachersByGround(nn.Module):
 
 
 def check_teachers(teachers: Mapping[str, str], env: BatchedEnv) -> None:
-    """Refuse teachers that are not just those of the ground's kinds.
+    """Refuse teachers that do not match the ground's kinds.
 
     Raises:
         ConfigurationError: If there is no ground, a kind has no teacher, or a teacher no kind.

@@ -299,7 +299,7 @@ def check_fields(
     for name in substep_fields:
         if name not in (*STATE_FIELDS, *data_fields):
             raise ConfigurationError(
-                f"{name!r} is to be kept of every physics step, for a contact sensor or by "
+                f"{name!r} must be kept for every physics step, for a contact sensor or by "
                 "env.sim.substep_fields, but env.sim.data_fields does not declare it. Add it there."
             )
     known = [name for name in dir(mujoco.MjData) if not name.startswith("_")]

@@ -271,7 +271,7 @@ def check_static_geoms(model: mujoco.MjModel, model_fields: Sequence[str]) -> No
         message = (
             f"env.sim.model_fields names {name!r}, but mujoco_warp never moves geoms that are "
             f"fixed to the world, which concerns {fixed.sum()} of {len(fixed)} "
-            f"{'geoms' if name.startswith('geom') else 'bodies'}: give what is to move a joint or "
+            f"{'geoms' if name.startswith('geom') else 'bodies'}: give the moving ones a joint or "
             'mocap="true", or use env.sim.backend=mujoco.'
         )
         if fixed.all():

@@ -285,7 +285,7 @@ class SkrlCfg(AgentCfg):
         wanted = type(self).of(str(self.agent["class"])).agent.keys()
         if wanted != self.agent.keys():
             raise ConfigurationError(
-                f"agent.agent.class is {self.agent['class']!r}, but the settings beside it are of "
+                f"agent.agent.class is {self.agent['class']!r}, but the other settings belong to "
                 f"another algorithm. Choose it by --algorithm {self.algorithm}."
             )
 

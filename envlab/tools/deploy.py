@@ -388,8 +388,8 @@ def _open_policy(path: Path) -> tuple[Any, dict[str, Any]]:
     except KeyError:
         if more := [one.name for one in session.get_inputs() if one.name != "obs"]:
             raise DeployError(
-                f"{path} takes {', '.join(more)} beside obs, which this player cannot give: it has "
-                "neither a camera nor a memory. Run it in a controller of your own."
+                f"{path} needs {', '.join(more)} in addition to obs, but this player has neither a "
+                "camera nor a memory. Run it in your own controller."
             ) from None
         raise DeployError(
             f"{path} has no metadata, so nothing says what its inputs and outputs mean. Export "
@@ -473,7 +473,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--mjcf", type=Path, metavar="FILE", help="model (default: its scene.xml)")
     parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="default: 10")
-    parser.add_argument("--command", type=float, nargs="+", metavar="X", help="what it is to do")
+    parser.add_argument("--command", type=float, nargs="+", metavar="X", help="the robot's command")
     parser.add_argument("--motion", type=Path, metavar="FILE", help="clip that it is to follow")
     parser.add_argument("--viewer", action="store_true", help="show it, in real time")
     flags = parser.parse_args(arguments)

@@ -279,7 +279,7 @@ def _parser() -> ArgumentParser:
         made.set_defaults(run=run)
         return made
 
-    looking = verb(info, "Print what a clip holds, and whether it fits a robot.")
+    looking = verb(info, "Print a clip's contents, and whether it fits a robot.")
     looking.add_argument("file", help="the clip")
     looking.add_argument("--robot", metavar="MODEL", help="a path, or package:path")
     converting = verb(convert, "Write a .npz of a CSV of states, or of another .npz.")
@@ -294,7 +294,7 @@ def _parser() -> ArgumentParser:
     viewing = verb(view, "Show a clip in the browser.")
     viewing.add_argument("file", help="the clip")
     viewing.add_argument("--task", default=TASK, help=f"whose robot it is (default: {TASK})")
-    recording = verb(record, "Write what a policy does as a clip; other flags are those of play.")
+    recording = verb(record, "Write a policy's motion as a clip; other flags are those of play.")
     recording.add_argument("library", help="the library that trained it")
     recording.add_argument("--output", required=True, metavar="FILE", help="the .npz to write")
     recording.add_argument("--seconds", type=float, default=5.0, help="how long (default: 5)")

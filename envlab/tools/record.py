@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     parser = ArgumentParser(
         prog="envlab record",
-        description="Write what a policy does as a dataset; other flags are those of play.",
+        description="Write a policy's episodes as a dataset; other flags are those of play.",
     )
     parser.add_argument("library", help="the library that trained the policy")
     parser.add_argument("--format", choices=["lerobot"], default="lerobot", help="of the dataset")
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         "--obs_type",
         choices=["state", "pixels", "pixels_agent_pos"],
         default="pixels_agent_pos",
-        help="what is kept of observations, by LeRobot's names (default: both)",
+        help="observations to keep, by LeRobot's names (default: both)",
     )
     parser.add_argument("--height", type=int, default=240, help="of pictures (default: 240)")
     parser.add_argument("--width", type=int, default=320, help="of pictures (default: 320)")

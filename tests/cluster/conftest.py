@@ -1,4 +1,4 @@
-"""Hosts that several tests share, and an environment of theirs whose torchrun starts nothing."""
+"""Hosts that several tests share, with an environment whose torchrun starts nothing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Commander:
     def __call__(
         self, verb: str, *words: str | Path, cwd: Path = ROOT, ssh_cmd: str | None = None
     ) -> tuple[int, str]:
-        """Run ``envlab cluster VERB``; return its exit code and what it printed."""
+        """Run ``envlab cluster VERB``; return its exit code and output."""
         flags = [f"--ssh_cmd={ssh_cmd or self.cluster.ssh_cmd}"]
         given = [str(word) for word in words]
         names_run = verb in ("status", "kill") or "--run" in given

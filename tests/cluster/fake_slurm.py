@@ -1,4 +1,4 @@
-"""A Slurm of commands that do on this machine what Slurm does on many, and keep what was asked.
+"""A fake Slurm: commands that act like Slurm's on this machine alone, and record requests.
 
 ``sbatch`` keeps the script that it is given. :meth:`FakeSlurm.start` runs it as slurmd would: in
 the folder of its ``--chdir``, with the job's variables, its output in a file. ``srun`` starts its
@@ -17,14 +17,14 @@ import pytest
 
 from tests.launcher import Launch
 
-JOB = 10 * os.getpid()  # by which nodes find each other: no other tests' here
+JOB = 10 * os.getpid()  # nodes meet by it, so it is unique among concurrent tests
 PORT = 10000 + JOB % 20000
 
 SRUN = """\
 import os, subprocess, sys
 
 words = sys.argv[1:]
-command = words[words.index("bash"):]  # what is before are srun's own options
+command = words[words.index("bash"):]  # the words before it are srun's own options
 names = os.environ["FAKE_SLURM_NODES"].split()
 nodes = [
     subprocess.Popen(command, env={**os.environ, "SLURMD_NODENAME": name, "SLURM_NODEID": str(id)})
@@ -46,7 +46,7 @@ echo {job}
 
 
 class FakeSlurm:
-    """Slurm's commands on PATH. The first node is called ``localhost``, as it must be reachable."""
+    """Slurm's commands on PATH. The first node is ``localhost``, as it must be reachable."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder

@@ -50,7 +50,7 @@ def why_no_namespaces() -> str | None:
 
 @dataclass
 class TestHost:
-    """A host: its server, and where its files are."""
+    """A host: its server, and the place of its files."""
 
     __test__ = False
     name: str
@@ -187,7 +187,7 @@ class Cluster:
         return launch.wait(deadline_s), launch.output
 
     def living(self) -> dict[int, str]:
-        """Return the processes of launches on these hosts, and what each of them is."""
+        """Return the processes of launches on these hosts, each with a description."""
         found = {}
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
@@ -203,7 +203,7 @@ class Cluster:
         return found
 
     def end_all(self) -> None:
-        """Kill what runs on the hosts."""
+        """Kill all processes on the hosts."""
         for pid in self.living():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -223,7 +223,7 @@ class Cluster:
 
 
 def wait_for(condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
-    """Wait for something that no launch of this process does; fail if it takes too long."""
+    """Wait for a condition outside this process's launches; fail if it takes too long."""
     end = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < end, f"waited {deadline_s} s in vain"
@@ -231,7 +231,7 @@ def wait_for(condition: Callable[[], object], deadline_s: float = DEADLINE_S) ->
 
 
 def unmount(folder: Path) -> None:
-    """Take a disk away, which what has just ended may hold for a moment."""
+    """Unmount a disk, which processes that just ended may still hold for a moment."""
     end = time.monotonic() + 5.0
     while subprocess.run(["umount", str(folder)], capture_output=True).returncode != 0:
         assert time.monotonic() < end, f"{folder} cannot be unmounted"

@@ -1,4 +1,4 @@
-"""What a scheduler's file starts on its nodes: bash says the words, then they are launched."""
+"""Launches of a scheduler's file: bash expands each node's words, and torchrun gets them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.trained import manifest_of, metrics_of, only_run
 def words_of_torchrun(
     command: Sequence[str], variables: Mapping[str, str], folder: Path
 ) -> list[str]:
-    """Run a node's command with a ``python`` that writes down its words; return those."""
+    """Run a node's command with a ``python`` that records its words; return them."""
     python = folder / "bin/python"
     python.parent.mkdir(exist_ok=True)
     python.write_text(f"#!/bin/sh\nprintf '%s\\0' \"$@\" >'{folder}/words'\n")
@@ -27,8 +27,8 @@ def words_of_torchrun(
     return (folder / "words").read_text().split("\0")[:-1]
 
 
-def train_stop_and_go_on(nodes: Sequence[Sequence[str]], folder: Path) -> None:
-    """Launch torchrun with each node's words, end all by SIGTERM as a pod is, and do it again."""
+def train_stop_and_resume(nodes: Sequence[Sequence[str]], folder: Path) -> None:
+    """Launch torchrun with each node's words, end all by SIGTERM like pods, and repeat."""
     ends = []
     for _ in range(2):
         before = _checkpoints(folder)
@@ -38,7 +38,7 @@ def train_stop_and_go_on(nodes: Sequence[Sequence[str]], folder: Path) -> None:
             for launch in launches:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(launch.process.pid, signal.SIGTERM)
-            # What a pod ends with must be what its scheduler retries.
+            # A pod's exit code must be one that its scheduler retries.
             assert {launch.wait() for launch in launches} <= {75, 143}
         finally:
             for launch in launches:

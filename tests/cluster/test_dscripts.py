@@ -1,4 +1,4 @@
-"""scripts/d*.py: AllenAct's flags do what they did, by the verbs of ``envlab cluster``."""
+"""scripts/d*.py: AllenAct's flags work as before, by the verbs of ``envlab cluster``."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunState:
     return state
 
 
-def test_dmain_starts_on_every_node_what_its_flags_say(monkeypatch, capsys):
+def test_dmain_starts_the_command_of_its_flags_on_every_node(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     kwargs = '{"distributed_nodes": 2, "agent": {"experiment_name": "it\'s \\"it\\"", "seed": 4}}'
     where = ["--env_activate_path", "/v/bin/activate", "--envlab_path", "/a folder"]
@@ -97,7 +97,7 @@ def test_dmain_gives_an_experiment_its_arguments_and_each_node_its_number(monkey
         assert {"--allenact", "--seed=7", "--distributed"} <= set(words)
 
 
-def test_dmain_tells_its_flags_from_those_of_train_py():
+def test_dmain_separates_its_flags_from_those_of_train_py():
     given = ["--nproc_per_node=2", "-s", "7", "--fetch", "--max_iterations", "5", "--device=cpu"]
     flags = launch_flags([*TASK, *NODES, *given])
     assert (flags.runs_on, flags.nproc_per_node, flags.fetch) == ("node0,node1", 2, True)
@@ -120,9 +120,9 @@ def test_dmain_tells_its_flags_from_those_of_train_py():
 def test_dmain_refuses_in_one_sentence(given: list[str], sentence: str, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     assert guarded(dmain, given) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: ")
-    assert sentence in said
+    errors = capsys.readouterr().err
+    assert errors.startswith("error: ")
+    assert sentence in errors
 
 
 def test_dconfig_runs_a_script_on_every_node(tmp_path: Path, capsys):
@@ -135,12 +135,12 @@ def test_dconfig_runs_a_script_on_every_node(tmp_path: Path, capsys):
     assert "echo DONE" in printed
 
 
-def test_dconfig_names_what_distributes_keys(capsys):
+def test_dconfig_names_the_command_that_distributes_keys(capsys):
     assert guarded(dconfig, [*NODES, "--distribute_public_rsa_key"]) == 2
     assert "run ssh-copy-id <node> once for each" in capsys.readouterr().err
 
 
-def test_dcommand_asks_the_nodes_given_or_those_of_a_run(run_state: RunState, capsys):
+def test_dcommand_asks_the_given_nodes_or_those_of_a_run(run_state: RunState, capsys):
     command = ["--command", "tail -n 5 'a b'"]
     assert guarded(dcommand, [*NODES, *command, "--dry_run"]) == 0
     assert "Would run on node1 (node1): tail -n 5 'a b'" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What is wrong with a host is one sentence that names it, and nothing is left half started."""
+"""A fault of a host is one sentence that names it, and leaves nothing half started."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def hosts_file(command: Commander, folder: Path, **changes: dict[str, Any]) -> P
 
 
 def assert_refused(answer: tuple[int, str], command: Commander, *parts: str) -> None:
-    """Check that a launch was refused in one sentence, and that nothing of it is on any host."""
+    """Check that a launch was refused in one sentence, and left nothing on any host."""
     code, output = answer
     assert code == 2, output
     (line,) = [line for line in output.splitlines() if line.startswith("error: ")]
@@ -73,14 +73,14 @@ def test_a_host_without_rsync(command: Commander, tree: Path):
         for tool in folder.iterdir():
             if tool.name != "rsync" and not (tools / tool.name).is_symlink():
                 (tools / tool.name).symlink_to(tool)
-    # What bash reads when ssh starts it; else a host's PATH is the server's own.
+    # bash reads this file when ssh starts it; otherwise, PATH is the server's own.
     (home / ".bashrc").write_text(f"export PATH={tools}\n")
     answer = command.launch(tree, "--runs_on=host0,host1")
     assert_refused(answer, command, "Host host1: has no rsync", "apt install")
 
 
 def test_packages_of_another_version(command: Commander, tree: Path):
-    # A host's PYTHONPATH, by what bash reads when ssh starts it.
+    # A host's PYTHONPATH, from the file that bash reads when ssh starts it.
     home = command.cluster.hosts[2].home
     info = home / "older/numpy-1.0.0.dist-info"
     info.mkdir(parents=True)
@@ -140,14 +140,14 @@ def test_a_disk_that_fills_up(command: Commander, tree: Path, full_disk: Path):
 
 
 def break_rsync(host: Path) -> None:
-    """Have a host's rsync end with a word to nobody."""
+    """Have a host's rsync end without any message."""
     (host / "tools").mkdir()
     (host / "tools/rsync").write_text("#!/bin/sh\nexit 11\n")
     (host / "tools/rsync").chmod(0o755)
     (host / ".bashrc").write_text(f"export PATH='{host}/tools':$PATH\n")
 
 
-def test_a_disk_that_fills_up_and_no_message_of_it(command: Commander, tree: Path, full_disk: Path):
+def test_a_disk_that_fills_up_without_a_message(command: Commander, tree: Path, full_disk: Path):
     break_rsync(command.cluster.hosts[1].home)
     (tree / "larger.txt").write_bytes(bytes(3_000_000))
     answer = command.launch(tree, "--runs_on=host0,host1", "--min_free_mb=1")
@@ -166,7 +166,7 @@ def test_a_launch_while_another_one_starts(command: Commander, tree: Path):
     assert_refused(answer, command, f"Another launch is starting from here (process {os.getpid()}")
 
 
-def test_a_launch_where_a_run_of_somebody_else_is(
+def test_a_launch_on_a_host_with_somebody_elses_run(
     command: Commander, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     code, output = command.launch(tree, "--runs_on=host1")
@@ -180,7 +180,7 @@ def test_a_launch_where_a_run_of_somebody_else_is(
         code, output = command.launch(tree, "--runs_on=host1", "--beside_others")
         assert code == 0, output
         assert command("kill", "--yes")[0] == 0
-        # What no state file here tells of is ended where it runs.
+        # A run without a state file here is ended on its hosts.
         hosts = f"--hosts={command.cluster.folder / 'hosts.yaml'}"
         code, output = command("kill", "--yes", hosts, "--run=1999")
         assert code == 2
@@ -268,7 +268,7 @@ def test_no_working_tree_is_one_sentence(tmp_path: Path, monkeypatch, capsys):
 
 
 def test_a_host_without_bash(command: Commander, tree: Path, tmp_path: Path):
-    """As an appliance's shell answers, or a container's."""
+    """As with the shell of an appliance or a container."""
     shell = tmp_path / "login"
     shell.write_text("#!/bin/sh\necho 'Welcome!'\necho 'sh: 1: bash: not found' >&2\nexit 127\n")
     shell.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Connections that show logs end with who looks at them."""
+"""Connections that show logs end with their reader."""
 
 from __future__ import annotations
 

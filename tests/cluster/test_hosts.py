@@ -96,14 +96,14 @@ def test_a_port_that_cannot_be_is_refused():
 @pytest.mark.parametrize(
     "text", ["all:\n  hosts:\n    web:\n", "- hosts: all\n", "{{ jinja }}: [\n"]
 )
-def test_another_programs_file_is_in_nobodys_way(
+def test_another_programs_file_is_ignored_with_a_warning(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ):
     (tmp_path / "hosts.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
     assert [host.address for host in choose_hosts("a,b", None)] == ["a", "b"]
-    said = capsys.readouterr().err
-    assert said.startswith("warning: hosts.yaml here is not used: hosts.yaml ")
-    assert said.count("\n") == 1
+    warning = capsys.readouterr().err
+    assert warning.startswith("warning: hosts.yaml here is not used: hosts.yaml ")
+    assert warning.count("\n") == 1
     with pytest.raises(ConfigurationError):
         choose_hosts(None, None)

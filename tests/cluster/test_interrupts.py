@@ -1,4 +1,4 @@
-"""Ctrl-C, and a terminal that closes, leave nothing half done and no traceback."""
+"""Ctrl-C and a closing terminal leave nothing half done, and no traceback."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_launch_whose_terminal_closes_before_it_has_started_is_taken_back(
     assert not list(command.cluster.state.rglob("*.json"))
 
 
-def test_ctrl_c_before_the_start_takes_back_what_was_claimed(
+def test_ctrl_c_before_the_start_takes_back_the_claims(
     command: Commander, tree: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def interrupt(*_: object) -> None:

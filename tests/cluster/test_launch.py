@@ -63,7 +63,7 @@ def test_a_run_on_three_hosts_from_launch_to_kill(command: Commander, tree: Path
     assert not run.file.exists()
 
 
-def test_later_launches_send_changes_and_what_ignores_term_is_killed(
+def test_later_launches_send_changes_and_runs_that_ignore_term_are_killed(
     command: Commander, tree: Path
 ):
     sent = []
@@ -93,7 +93,7 @@ def test_a_stale_run_is_recognised(command: Commander, tree: Path):
     code, output = command("status", "--all")
     assert code == 0
     assert " ended " in output
-    code, output = command("kill")  # nobody to ask
+    code, output = command("kill")  # there is nobody to ask
     assert code == 2
     assert f"whether to stop run {find_run(None).id} on host0: give --yes" in output
     code, output = command("kill", "--yes")
@@ -167,7 +167,7 @@ def test_a_run_that_was_left_alone_can_be_followed_to_its_end(
 def test_commands_run_on_all_hosts_at_once(command: Commander, tmp_path: Path):
     folder = tmp_path / "begun"
     folder.mkdir()
-    # Each waits until all have begun, and would else take too long.
+    # Each waits until all have begun; one after the other, they would time out.
     count = f'[ "$(ls "{folder}" | wc -l)" = 3 ]'
     all_begun = f'touch "{folder}/${{HOME##*/}}"; until {count}; do sleep 0.05; done'
     code, output = command("command", f'{all_begun}; echo "it\'s $HOME" >&2; exit 4')

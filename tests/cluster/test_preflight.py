@@ -1,4 +1,4 @@
-"""What is concluded from what hosts tell of themselves."""
+"""The conclusions from the facts that hosts report."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_first_is_met_by_ipv4_where_others_see_it_so():
          "hostname jump: No address)"),
     ],
 )  # fmt: skip
-def test_what_ssh_says_is_put_into_words(said: str, meaning: str):
+def test_errors_of_ssh_are_explained(said: str, meaning: str):
     assert meaning in explain_failure(said + "\n", A, Ssh())
 
 

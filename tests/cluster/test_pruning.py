@@ -1,4 +1,4 @@
-"""Old snapshots go from the hosts at a launch; what anything refers to stays."""
+"""A launch removes old snapshots from the hosts, except those still referred to."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_launch_removes_old_snapshots_that_nothing_refers_to(
 
 @pytest.fixture
 def run(command: Commander) -> tuple[RunState, Ssh, Path]:
-    """A run on one host, how that is reached, and its folder there."""
+    """A run on one host, the connection to it, and the run's folder there."""
     host = read_hosts(command.cluster.folder / "hosts.yaml")[2]
     path = command.cluster.hosts[2].path
     return state_of(host, path), Ssh(command.cluster.ssh_cmd), path
@@ -105,23 +105,23 @@ def state_of(host: Host, path: Path) -> RunState:
     )
 
 
-def test_nothing_goes_if_all_are_to_be_kept_or_another_launch_is_starting(
+def test_nothing_is_removed_if_all_are_to_be_kept_or_another_launch_is_starting(
     run: tuple[RunState, Ssh, Path],
 ):
     state, ssh, path = run
     make_snapshots(path, *"abc")
-    said: list[str] = []
-    prune_snapshots(state, ssh, 0, said.append)
+    messages: list[str] = []
+    prune_snapshots(state, ssh, 0, messages.append)
     claim = path / "runs/other/claim"
     write(claim, "")
-    prune_snapshots(state, ssh, 1, said.append)
-    assert (len(names_at(path)), said) == (3, [])
+    prune_snapshots(state, ssh, 1, messages.append)
+    assert (len(names_at(path)), messages) == (3, [])
     claim.unlink()
-    prune_snapshots(state, ssh, 1, said.append)
-    assert (names_at(path), len(said)) == ({"a" * 16}, 1)
+    prune_snapshots(state, ssh, 1, messages.append)
+    assert (names_at(path), len(messages)) == ({"a" * 16}, 1)
 
 
-def test_what_a_broken_transfer_left_goes_after_a_day(run: tuple[RunState, Ssh, Path]):
+def test_leftovers_of_a_broken_transfer_are_removed_after_a_day(run: tuple[RunState, Ssh, Path]):
     state, ssh, path = run
     for name, days in (("old", 2.0), ("new", 0.0)):
         part = path / f"snapshots/.part-{name}"
@@ -131,7 +131,7 @@ def test_what_a_broken_transfer_left_goes_after_a_day(run: tuple[RunState, Ssh, 
     assert names_at(path) == {".part-new"}
 
 
-def test_a_snapshot_that_is_wanted_again_is_new_again(run: tuple[RunState, Ssh, Path], tree: Path):
+def test_a_snapshot_that_is_used_again_counts_as_new(run: tuple[RunState, Ssh, Path], tree: Path):
     (node,), ssh, path = run[0].nodes, *run[1:]
     snapshot = take_snapshot(tree)
     folder = Path(send_snapshot(snapshot, node.host, str(path), ssh).folder)

@@ -18,7 +18,7 @@ from tests.agents import free_port
 
 
 def run(name: str, *arguments: object) -> tuple[int, str]:
-    """Return the exit code of a script, and what it printed."""
+    """Return the exit code of a script, and its output."""
     done = subprocess.run(
         ["bash", "-s"],
         input=compose_script(name, arguments),
@@ -29,7 +29,7 @@ def run(name: str, *arguments: object) -> tuple[int, str]:
     return done.returncode, done.stdout.partition(MARKER)[2] + done.stderr
 
 
-def test_the_log_of_a_run_whose_number_another_process_has_by_now_ends(tmp_path: Path):
+def test_following_a_log_ends_when_another_process_has_the_number_of_the_run(tmp_path: Path):
     (tmp_path / "pid").write_text(f"{os.getpid()} 1\n")
     (tmp_path / "log.txt").write_text("one\ntwo\n")
     assert run("follow.sh", tmp_path, len("one\n")) == (0, "two\n")
@@ -42,30 +42,30 @@ def test_a_start_is_seen_in_a_folder_with_odd_letters(tmp_path: Path):
 
 
 def test_nothing_starts_if_its_configuration_cannot_be_written(tmp_path: Path):
-    code, said = run("start.sh", tmp_path, "x", f"touch '{tmp_path}/began'", "no/config.sh", "text")
+    code, out = run("start.sh", tmp_path, "x", f"touch '{tmp_path}/began'", "no/config.sh", "text")
     assert code == 3
-    assert said == f"the folder {tmp_path} cannot be written to, or its disk is full.\n"
+    assert out == f"the folder {tmp_path} cannot be written to, or its disk is full.\n"
     assert not (tmp_path / "pid").exists()
     assert not (tmp_path / "began").exists()
 
 
-def test_the_last_attempt_tells_the_last_line(tmp_path: Path):
+def test_the_last_line_is_that_of_the_last_attempt(tmp_path: Path):
     for attempt in (2, 10):
         folder = tmp_path / f"ranks/x/attempt_{attempt}/0"
         folder.mkdir(parents=True)
         (folder / "stderr.log").write_text(f"attempt {attempt}\n")
-    _, said = run("status.sh", tmp_path, tmp_path, "none/0", "none")
-    lines = [line for line in said.splitlines() if line.startswith("line=")]
+    _, output = run("status.sh", tmp_path, tmp_path, "none/0", "none")
+    lines = [line for line in output.splitlines() if line.startswith("line=")]
     assert lines == ["line=0 attempt 2", "line=0 attempt 10"]
 
 
-def test_names_of_one_machine_that_ask_at_the_same_time_are_told_so(tmp_path: Path):
+def test_names_of_one_machine_that_ask_at_the_same_time_are_refused(tmp_path: Path):
     with ThreadPoolExecutor(6) as pool:
         asked = [pool.submit(run, "probe.sh", tmp_path, "", "new", 0, "", 0, "") for _ in range(6)]
-        said = [one.result()[1] for one in asked]
+        outputs = [one.result()[1] for one in asked]
     wanted = f"the folder {tmp_path} is another host's, too: name each machine once"
-    assert sum(wanted in one for one in said) == 5
-    (first,) = [one for one in said if wanted not in one]
+    assert sum(wanted in one for one in outputs) == 5
+    (first,) = [one for one in outputs if wanted not in one]
     assert f"has no Python environment at {tmp_path}/venv/bin/activate" in first
 
 
@@ -75,9 +75,9 @@ def test_a_claim_holds_while_code_may_be_sent(tmp_path: Path):
     claim.touch()
     then = time.time() - 11 * 60
     os.utime(claim, (then, then))
-    code, said = run("probe.sh", tmp_path, "", "new", 0, "", 0, "")
+    code, output = run("probe.sh", tmp_path, "", "new", 0, "", 0, "")
     assert code == 3
-    assert "the run other is there already" in said
+    assert "the run other is there already" in output
     assert not (tmp_path / "runs/new").exists()
 
 
@@ -96,16 +96,16 @@ def test_nodes_meet(address: str):
     port = free_port()
     first = meet(address, port, 2)
     try:
-        stranger = connect(address, port)
-        # As a port scanner does: it breaks off.
-        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        stranger.close()
+        scanner = connect(address, port)
+        # It breaks off, like a port scanner.
+        scanner.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        scanner.close()
         second = meet(address, port, 0)
-        said = [process.communicate(timeout=60) for process in (second, first)]
+        outputs = [process.communicate(timeout=60) for process in (second, first)]
     finally:
         first.kill()
         first.wait(10)
-    assert said == [(f"local={address}\n", "")] * 2
+    assert outputs == [(f"local={address}\n", "")] * 2
 
 
 def connect(address: str, port: int) -> socket.socket:

@@ -1,4 +1,4 @@
-"""``envlab cluster sky``: its file is held against SkyPilot's own reader, and started."""
+"""``envlab cluster sky``: its file is checked by SkyPilot's own reader, and started."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import yaml
 from envlab.distributed.program import guarded
 from envlab_cluster.sky import PORT, main
 from tests.agents import free_port
-from tests.cluster.pods import train_stop_and_go_on, words_of_torchrun
+from tests.cluster.pods import train_stop_and_resume, words_of_torchrun
 from tests.launcher import ROOT
 from tests.trained import SMALL
 
 SKY_PYTHON = ROOT / ".venv-sky/bin/python"
-"""SkyPilot asks for an older click than ours, so it has an environment of its own."""
+"""SkyPilot requires an older click than ours, so it has its own environment."""
 READ = """\
 import sys, sky, yaml
 task = sky.Task.from_yaml_config(yaml.safe_load(sys.stdin))
@@ -104,8 +104,8 @@ def test_odd_words_arrive_as_they_were_given(capsys, folder: Path):
     assert train[-1].startswith("--run_id=ant-")
 
 
-def test_what_skypilot_appends_is_run_and_sees_the_exit_code(capsys, folder: Path):
-    """It waits until the bucket has all files (0.14.1, sky/backends/task_codegen.py)."""
+def test_the_lines_that_skypilot_appends_run_and_see_the_exit_code(capsys, folder: Path):
+    """SkyPilot waits until the bucket has all files (0.14.1, sky/backends/task_codegen.py)."""
     task = file_of(capsys)
     task["run"] += f"\necho $? >'{folder}/code'\n"
     words_on(0, task, folder)
@@ -116,13 +116,13 @@ def test_what_skypilot_appends_is_run_and_sees_the_exit_code(capsys, folder: Pat
 
 
 @pytest.mark.slow
-def test_two_machines_train_are_preempted_and_go_on_in_the_same_run(
+def test_two_machines_train_are_preempted_and_resume_the_same_run(
     capsys, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("envlab_cluster.sky.PORT", free_port())
     task = file_of(capsys, "--nodes=2", words=[*SMALL, "--max_iterations=100000"])
     nodes = [words_on(node, task, folder) for node in range(2)]
-    train_stop_and_go_on(nodes, folder)
+    train_stop_and_resume(nodes, folder)
     assert [*folder.glob("envlab-logs/*/*/*/run.json")] != []  # it is in the bucket
 
 
@@ -137,9 +137,9 @@ def test_shellcheck_finds_nothing_in_the_scripts(capsys):
 
 def test_the_file_is_written_where_there_is_no_sky(folder: Path, capsys):
     assert sky("--bucket=my-logs", "rsl_rl", *SMALL) == 0
-    said = capsys.readouterr().err
-    assert said.startswith("There is no sky here.\nWrote isaac-cartpole-v0.sky.yaml.")
-    assert "Start it with: sky jobs launch isaac-cartpole-v0.sky.yaml" in said
+    errors = capsys.readouterr().err
+    assert errors.startswith("There is no sky here.\nWrote isaac-cartpole-v0.sky.yaml.")
+    assert "Start it with: sky jobs launch isaac-cartpole-v0.sky.yaml" in errors
     assert yaml.safe_load((folder / "isaac-cartpole-v0.sky.yaml").read_text())["num_nodes"] == 1
 
 
@@ -152,7 +152,7 @@ def test_sky_is_given_the_file(folder: Path):
     assert (folder / "words").read_text() == "jobs launch isaac-cartpole-v0.sky.yaml\n"
 
 
-def test_a_sky_that_cannot_be_called_is_told(folder: Path, capsys):
+def test_a_sky_that_cannot_be_called_is_reported(folder: Path, capsys):
     program = folder / "bin/sky"
     program.parent.mkdir()
     program.write_text("#!/no/such/interpreter\n")
@@ -176,7 +176,7 @@ WRONG = {
 @pytest.mark.parametrize("sentence", WRONG)
 def test_bad_input_is_one_sentence(sentence: str, folder: Path, capsys):
     assert sky("--bucket=my-logs", *WRONG[sentence], "rsl_rl", *SMALL) == 2
-    said = capsys.readouterr()
-    assert sentence in said.err
-    assert said.err.startswith("error: ")
-    assert (said.out, list(folder.iterdir())) == ("", [])
+    output = capsys.readouterr()
+    assert sentence in output.err
+    assert output.err.startswith("error: ")
+    assert (output.out, list(folder.iterdir())) == ("", [])

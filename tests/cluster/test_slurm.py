@@ -42,7 +42,7 @@ def without_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_two_nodes_train_are_preempted_and_go_on_in_the_same_run(fake: FakeSlurm, tmp_path: Path):
+def test_two_nodes_train_are_preempted_and_resume_the_same_run(fake: FakeSlurm, tmp_path: Path):
     folder = tmp_path / "a folder"
     folder.mkdir()
     options = ["--nodes=2", "--processes-per-node=1", f"--envlab-path={folder}", "--time=1:0:0"]
@@ -97,15 +97,15 @@ def test_a_run_has_the_seed_of_its_place_in_the_array(fake: FakeSlurm, tmp_path:
 def test_a_job_is_submitted_with_a_folder_for_its_log(fake: FakeSlurm, tmp_path: Path, capsys):
     with contextlib.chdir(tmp_path):
         assert slurm("--nodes=2", "--gpus-per-node=a100:4", "rsl_rl", *SMALL) == 0
-    said = capsys.readouterr().out
-    assert f"Submitted job {JOB}: 2 x 4 processes." in said
-    assert f"scancel {JOB}" in said
+    output = capsys.readouterr().out
+    assert f"Submitted job {JOB}: 2 x 4 processes." in output
+    assert f"scancel {JOB}" in output
     assert (tmp_path / "logs/slurm").is_dir()
     assert fake.directive("output") == "logs/slurm/%x-%j.out"
     assert fake.directive("job-name") == "Isaac-Cartpole-v0"
 
 
-def test_what_sbatch_says_against_a_job_is_told(fake: FakeSlurm, tmp_path, monkeypatch, capsys):
+def test_a_refusal_by_sbatch_is_reported(fake: FakeSlurm, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("FAKE_SBATCH_REFUSES", "sbatch: error: invalid partition specified: gpu")
     with contextlib.chdir(tmp_path):
         assert slurm("--partition=gpu", "rsl_rl", *SMALL) == 2
@@ -128,7 +128,7 @@ def test_nothing_is_submitted_on_a_dry_run_or_to_a_file(fake: FakeSlurm, tmp_pat
     assert not {"logs", "-"} & {path.name for path in tmp_path.iterdir()}
 
 
-def test_another_file_is_not_written_over(without_slurm: Path, capsys):
+def test_another_file_is_not_overwritten(without_slurm: Path, capsys):
     mine = without_slurm / "mine.txt"
     mine.write_text("mine")
     assert slurm(f"--output={mine}", "rsl_rl", *SMALL) == 2
@@ -256,10 +256,10 @@ def test_bad_input_is_one_sentence(sentence: str, without_slurm: Path, capsys):
     words = WRONG[sentence]
     task = ["--task=Isaac-Cartpole-v0"] if "rsl_rl" in words else []
     assert slurm(*words, *task) == 2
-    said = capsys.readouterr()
-    assert sentence in said.err
-    assert said.err.startswith("error: ")
-    assert said.out == ""
+    output = capsys.readouterr()
+    assert sentence in output.err
+    assert output.err.startswith("error: ")
+    assert output.out == ""
 
 
 def test_an_unknown_task_is_refused_before_it_waits_in_a_queue(without_slurm: Path, capsys):

@@ -1,4 +1,4 @@
-"""What of a working tree is sent."""
+"""The files of a working tree that are sent."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
         take_snapshot(tree)
 
 
-def test_what_the_command_itself_writes_is_no_part_of_it(tmp_path: Path):
+def test_the_commands_own_output_is_no_part_of_the_snapshot(tmp_path: Path):
     tree = repository(tmp_path / "tree", a="1")
     code = (
         "from pathlib import Path; from envlab_cluster.snapshot import take_snapshot; "
@@ -116,9 +116,9 @@ def test_code_that_changes_while_it_is_sent_is_refused(
     command: Commander, tree: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def edit_and_send(*arguments: Any) -> str:
-        said = rsync(*arguments)
+        answer = rsync(*arguments)
         (tree / "new.py").touch()
-        return said
+        return answer
 
     monkeypatch.setattr("envlab_cluster.snapshot.rsync", edit_and_send)
     with pytest.raises(LaunchError, match=r"tree changed while it was being sent \(new.py\), so"):

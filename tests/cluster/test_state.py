@@ -1,4 +1,4 @@
-"""State files that cannot be read are in nobody's way."""
+"""Unreadable state files do not get in the way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def new_run(**changes: str) -> RunState:
     return RunState(command=[], snapshot="", **{"id": "20260101-000000-aaaa", **values, **changes})
 
 
-def test_what_is_observed_of_a_run_that_was_killed_meanwhile_is_not_kept(
+def test_updates_of_a_run_that_was_killed_meanwhile_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -28,7 +28,7 @@ def test_what_is_observed_of_a_run_that_was_killed_meanwhile_is_not_kept(
     assert all_runs() == []
 
 
-def test_a_damaged_file_is_told_of_and_passed_over(
+def test_a_damaged_file_is_reported_and_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

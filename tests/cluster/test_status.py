@@ -57,7 +57,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_a_rank_is_where_it_runs_though_another_host_was_to_have_it():
-    # Hosts with one address among them, as containers of one machine: torch may swap their ranks.
+    # Hosts that share an address, like containers of one machine: torch may swap their ranks.
     heartbeats = {"ranks": [heartbeat(0, 20), heartbeat(1, 10)]}
     text = compose_status(
         run_on(A, B),
@@ -94,13 +94,13 @@ def test_a_rank_that_died_before_its_first_beat_is_quoted():
     assert text.endswith("error: no such override")
 
 
-def test_a_line_is_its_ranks_though_a_lower_one_is_not_there():
+def test_a_line_belongs_to_its_rank_even_if_a_lower_one_is_missing():
     load = Load(pid=20, cpu=0.5, memory_mb=9)
     run = run_on(A)
     run.nodes[0].first_rank, run.nodes[0].num_processes = 4, 2
     text = compose_status(run, {A: report(ranks={5: load}, lines={0: "of rank 4", 1: "of rank 5"})})
     assert text.endswith("of rank 5")
-    # Of another node's ranks, which torch may give to a host, the lowest is the first.
+    # If torch gives a host another node's ranks, the lowest of them is the first.
     text = compose_status(run, {A: report(ranks={2: load}, lines={0: "of rank 2"})})
     assert text.endswith("of rank 2")
 

@@ -75,7 +75,7 @@ class Small(DistributedObjectNav):
 
 
 @pytest.mark.slow
-def test_an_experiment_trains_on_three_hosts_and_is_validated_beside(three: Cluster):
+def test_an_experiment_trains_on_three_hosts_and_is_validated_meanwhile(three: Cluster):
     tree = clone(three.folder)
     (tree / "small.py").write_text(EXPERIMENT)
     kwargs = json.dumps({"distributed_nodes": 3, "ppo_steps": 4608})
@@ -95,7 +95,7 @@ def test_an_experiment_trains_on_three_hosts_and_is_validated_beside(three: Clus
 
 
 def clone(folder: Path) -> Path:
-    """Return a copy of this working tree, as git has it, that nobody else changes meanwhile."""
+    """Return a private copy of this working tree, as git has it."""
     target = folder / "clone"
     names = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -119,7 +119,7 @@ def table(output: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.long  # one host to its end, and faults of several, stand in the short suite
+@pytest.mark.long  # the short suite has one host to its end, and faults of several
 def test_three_hosts_from_setup_to_kill(three: Cluster):
     tree = clone(three.folder)
     script = three.folder / "configure.sh"
@@ -183,7 +183,7 @@ def test_three_hosts_from_setup_to_kill(three: Cluster):
 
 
 def wait_for_iteration(cluster: Cluster, folder: Path, iteration: int) -> None:
-    """Wait until a run has been there so long; on failure, show what its hosts printed."""
+    """Wait until a run reaches an iteration; on failure, show its hosts' output."""
     try:
         wait_for(
             lambda: [
@@ -198,7 +198,7 @@ def wait_for_iteration(cluster: Cluster, folder: Path, iteration: int) -> None:
 
 
 def wait_for_beats(cluster: Cluster, folder: Path) -> None:
-    """Wait until the watchdog has written what three ranks do."""
+    """Wait until the watchdog has written the heartbeats of three ranks."""
 
     def ranks() -> list[Any]:
         files = folder.glob("logs/*/*/*/heartbeats.json")

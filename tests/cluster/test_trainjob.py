@@ -1,4 +1,4 @@
-"""``envlab cluster trainjob``: its file is held against Kubeflow's own models, and started."""
+"""``envlab cluster trainjob``: its file is checked by Kubeflow's own models, and started."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubeflow_trainer_api.models import TrainerV1alpha1TrainJob as TrainJob
 from envlab.distributed.program import guarded
 from envlab_cluster.trainjob import main
 from tests.agents import free_port
-from tests.cluster.pods import train_stop_and_go_on, words_of_torchrun
+from tests.cluster.pods import train_stop_and_resume, words_of_torchrun
 from tests.launcher import ROOT
 from tests.trained import SMALL
 
@@ -38,7 +38,7 @@ def documents(capsys: pytest.CaptureFixture[str], *options: str, words=(*SMALL,)
 
 
 def replaced_by_kubernetes(text: str, variables: dict[str, str]) -> str:
-    """Replace what Kubernetes does in ``command``, ``args`` and values of ``env``.
+    """Replace references like Kubernetes in ``command``, ``args`` and values of ``env``.
 
     https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1: ``$(NAME)`` where
     there is such a variable, and ``$$`` by ``$``.
@@ -56,7 +56,7 @@ def node_command(document: dict[str, Any], variables: dict[str, str]) -> list[st
 
 
 def variables_of(document: dict[str, Any], node: int) -> dict[str, str]:
-    """Return what Trainer 2.2 sets in a pod (pkg/runtime/framework/plugins/torch/torch.go)."""
+    """Return Trainer 2.2's variables in a pod (pkg/runtime/framework/plugins/torch/torch.go)."""
     trainer = document["spec"]["trainer"]
     return {
         "PET_NNODES": str(trainer["numNodes"]),
@@ -69,7 +69,7 @@ def variables_of(document: dict[str, Any], node: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("options", [[], ALL, [*ALL, "--own-runtime"]], ids=["least", "all", "own"])
 def test_trainers_models_know_every_field(options: list[str], capsys):
-    """They drop what they do not know, so what comes back is compared with what went in."""
+    """They drop unknown fields, so their output is compared with the input."""
     *runtimes, job = documents(capsys, *options)
     for document, model in [(one, TrainingRuntime) for one in runtimes] + [(job, TrainJob)]:
         assert model.from_dict(document).to_dict() == document
@@ -107,7 +107,7 @@ def test_every_option_is_in_the_file(capsys):
     assert pod["volumes"][0]["persistentVolumeClaim"] == {"claimName": "logs"}
 
 
-def test_a_runtime_of_its_own_retries_what_was_saved(capsys):
+def test_a_runtime_of_its_own_retries_saved_runs(capsys):
     runtime, job = documents(capsys, "--own-runtime")
     assert job["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"]
     (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
@@ -131,14 +131,14 @@ def test_odd_words_arrive_as_they_were_given(capsys, folder: Path):
 
 
 @pytest.mark.slow
-def test_two_pods_train_are_preempted_and_go_on_in_the_same_run(capsys, folder: Path):
+def test_two_pods_train_are_preempted_and_resume_the_same_run(capsys, folder: Path):
     (job,) = documents(capsys, "--nodes=2", words=[*SMALL, "--max_iterations=100000"])
     nodes, meeting = [], {"PET_MASTER_PORT": str(free_port())}
     for node in range(2):
         variables = variables_of(job, node) | meeting
         nodes.append(words_of_torchrun(node_command(job, variables), variables, folder))
     assert [f"--rdzv_conf=is_host={one}" in nodes[0] for one in (1, 0)] == [True, False]
-    train_stop_and_go_on(nodes, folder)
+    train_stop_and_resume(nodes, folder)
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
@@ -151,9 +151,9 @@ def test_shellcheck_finds_nothing_in_the_script(capsys):
 
 def test_the_file_is_written_where_there_is_no_kubectl(folder: Path, capsys):
     assert trainjob("--volume=logs", "rsl_rl", *SMALL) == 0
-    said = capsys.readouterr().err
-    assert said.startswith("There is no kubectl here.\nWrote isaac-cartpole-v0.yaml.")
-    assert "kubectl apply --filename isaac-cartpole-v0.yaml" in said
+    errors = capsys.readouterr().err
+    assert errors.startswith("There is no kubectl here.\nWrote isaac-cartpole-v0.yaml.")
+    assert "kubectl apply --filename isaac-cartpole-v0.yaml" in errors
     assert (folder / "isaac-cartpole-v0.yaml").read_text().startswith("# Made by: envlab cluster")
     (folder / "mine.yaml").write_text("mine")
     assert trainjob("--volume=logs", "--output=mine.yaml", "rsl_rl", *SMALL) == 2
@@ -170,19 +170,19 @@ def test_kubectl_is_given_the_file(code: int, folder: Path, capsys):
     )
     kubectl.chmod(0o755)
     status = trainjob("--volume=logs", "--namespace=rl", "--nodes=2", "rsl_rl", *SMALL)
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert (folder / "words").read_text().split() == "--namespace rl apply --filename -".split()
     assert yaml.safe_load((folder / "applied.yaml").read_text())["kind"] == "TrainJob"
     if code == 0:
         assert status == 0
-        assert "Submitted isaac-cartpole-v0: 2 x 1 processes." in said.out
-        assert "delete trainjob isaac-cartpole-v0" in said.out
+        assert "Submitted isaac-cartpole-v0: 2 x 1 processes." in output.out
+        assert "delete trainjob isaac-cartpole-v0" in output.out
     else:
         assert status == 2
-        assert "kubectl refused the job: error: no" in said.err
+        assert "kubectl refused the job: error: no" in output.err
 
 
-def test_legacy_says_what_a_pytorchjob_needs(capsys):
+def test_legacy_prints_a_pytorchjob(capsys):
     assert trainjob("--legacy") == 0
     assert "pytorchReplicaSpecs" in capsys.readouterr().out
 
@@ -214,13 +214,13 @@ WRONG = {
 @pytest.mark.parametrize("sentence", WRONG)
 def test_bad_input_is_one_sentence(sentence: str, folder: Path, capsys):
     assert trainjob("--volume=logs", *WRONG[sentence], "rsl_rl", *SMALL) == 2
-    said = capsys.readouterr()
-    assert sentence in said.err
-    assert said.err.startswith("error: ")
-    assert (said.out, list(folder.iterdir())) == ("", [])
+    output = capsys.readouterr()
+    assert sentence in output.err
+    assert output.err.startswith("error: ")
+    assert (output.out, list(folder.iterdir())) == ("", [])
 
 
-def test_what_is_there_already_may_have_any_name_of_kubernetes(capsys):
+def test_existing_objects_may_have_any_name_of_kubernetes(capsys):
     (job,) = documents(capsys, "--volume=1.logs", f"--namespace={'n' * 60}", "--runtime=torch.2")
     assert (job["metadata"]["namespace"], job["spec"]["runtimeRef"]["name"]) == (
         "n" * 60,
@@ -235,7 +235,7 @@ def test_a_dry_run_behind_the_library_is_refused(folder: Path, capsys):
 
 
 def test_the_image_has_its_runs_where_the_volume_is(capsys):
-    """docker/Dockerfile says where, and who writes there."""
+    """docker/Dockerfile defines the folder, and the user who writes there."""
     text = (ROOT / "docker/Dockerfile").read_text()
     (job,) = documents(capsys)
     (patch,) = job["spec"]["runtimePatches"]

@@ -48,7 +48,7 @@ class EventTermCfg:
 
 @dataclass(kw_only=True)
 class RewardsCfg:
-    """What the base environment knows: no terms."""
+    """The base environment has no terms."""
 
 
 @dataclass(kw_only=True)

@@ -53,7 +53,7 @@ def test_to_dict_writes_plain_data(env_cfg):
         ([0, {3}], r"env\.anything\.1 holds \{3\}"),
     ],
 )
-def test_to_dict_names_what_it_cannot_write(value, said):
+def test_to_dict_names_values_that_it_cannot_write(value, said):
     with pytest.raises(ConfigurationError, match=said):
         to_dict(EveryTypeCfg(required=1, anything=value))
 
@@ -231,7 +231,7 @@ def test_an_unchanged_value_stays_even_where_its_annotation_is_sloppy():
     assert merge(SloppyCfg(), {"size": None, "count": 2}) == SloppyCfg(count=2)
 
 
-def test_a_value_that_post_init_undoes_is_an_error_and_not_silence():
+def test_a_value_that_post_init_undoes_is_an_error():
     merged = merge(PinnedCfg(), {"episode_length_s": 3})
     assert merged.episode_length_s == 3.0
     with pytest.raises(

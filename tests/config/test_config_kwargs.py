@@ -40,7 +40,7 @@ def test_a_value_arrives_in_the_configuration(value: object):
     assert type(found) is type(value)
 
 
-def test_what_is_nested_is_an_override_for_each_leaf():
+def test_nested_values_are_an_override_for_each_leaf():
     values = {"agent": {"a": 1, "b": {"c": 2}}, "env": {"scene": {}}, "agent.d": False}
     assert overrides_of(values) == ["agent.a=1", "agent.b.c=2", "env.scene={}", "agent.d=false"]
 
@@ -64,7 +64,7 @@ def test_a_file_may_hold_it(tmp_path: Path):
         ("nowhere.json", "neither JSON nor a file that can be read"),
     ],
 )
-def test_what_is_no_json_is_one_sentence(given: str, sentence: str):
+def test_invalid_json_is_one_sentence(given: str, sentence: str):
     with pytest.raises(ConfigurationError, match=sentence):
         read_config_kwargs(given)
 

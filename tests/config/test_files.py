@@ -122,7 +122,7 @@ def test_a_part_of_a_config_is_taken_over_the_target(path):
         pytest.param("a: " + "[" * 3000, "it nests too deeply", id="nested"),
         pytest.param(f"seed: {'9' * 5000}\n", "a number has 5000 digits", id="long"),
         (f"sim: {{dt: {'9' * 30}}}\n", "has more than 64 bits"),
-        ("a: &a {me: *a}\n", "line 1, column 12: the alias *a stands within what it repeats"),
+        ("a: &a {me: *a}\n", "line 1, column 12: the alias *a is inside the value that it repeats"),
         ("a: !!int foo\n", "a value does not fit its tag (ValueError: "),
         ("a: !!float foo\n", "a value does not fit its tag"),
         ("a: !!bool foo\n", "a value does not fit its tag"),

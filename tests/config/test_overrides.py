@@ -72,7 +72,7 @@ def test_derived_values_follow_overrides(roots):
     assert env.step_dt == pytest.approx(0.04)
 
 
-def test_a_dict_value_changes_what_it_names(roots):
+def test_a_dict_value_changes_the_keys_it_names(roots):
     env = compose(roots, ["env.scene={num_envs: 8}"])["env"]
     assert env.scene == SceneCfg(num_envs=8)
 
@@ -92,8 +92,8 @@ def test_a_yaml_agent_is_overridden_by_its_present_types(env_cfg):
 def test_a_removed_term_can_be_given_again(roots):
     roots = compose(roots, ["~env.rewards.alive"])
     assert roots["env"].rewards.alive is None
-    said = refusal(roots, "env.rewards.alive.weight=1.0")
-    assert "'env.rewards.alive' is null. Give it whole, as env.rewards.alive={weight: ...}" in said
+    error = refusal(roots, "env.rewards.alive.weight=1.0")
+    assert "'env.rewards.alive' is null. Give it whole, as env.rewards.alive={weight: ...}" in error
     env = compose(roots, ["env.rewards.alive={weight: 3}"])["env"]
     assert env.rewards.alive == RewardTermCfg(func=is_alive, weight=3.0)
 
@@ -109,7 +109,7 @@ def test_plus_adds_to_a_free_dict_and_tilde_removes_from_it(roots):
     assert f"There is no '{key}.limt'" in refusal(roots, f"~{key}.limt")
 
 
-def test_removing_what_is_null_already_is_no_error(roots):
+def test_removing_a_null_value_is_no_error(roots):
     roots = compose(roots, ["~env.rewards.alive"])
     assert compose(roots, ["~env.rewards.alive", "~env.seed"]) == roots
     params = compose(roots, ["~env.rewards.joint_vel.params.limit"])["env"].rewards.joint_vel.params
@@ -121,8 +121,8 @@ def test_plus_adds_a_typed_term_to_a_dict_of_terms():
     named = compose(roots, ["+env.named.b={mode: RESET}"])["env"].named
     assert list(named) == ["a", "b"]
     assert named["b"].mode.name == "RESET"
-    said = refusal(roots, "+env.named.b={mod: RESET}")
-    assert "There is no 'env.named.b.mod'. Did you mean env.named.b.mode?" in said
+    error = refusal(roots, "+env.named.b={mod: RESET}")
+    assert "There is no 'env.named.b.mod'. Did you mean env.named.b.mode?" in error
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_value_of_the_wrong_type_is_one_sentence(roots, override, said):
         ("", "is malformed: '=' is missing"),
     ],
 )
-def test_malformed_text_says_what_is_wrong(roots, override, said):
+def test_malformed_text_is_explained(roots, override, said):
     assert said in refusal(roots, override)
 
 
@@ -262,7 +262,7 @@ def test_composing_inside_a_program_that_uses_hydra_itself(roots):
         (["env={scene: {num_envs: 1}}"], True),
         (["env.scene=${other}"], True),
         (["~env.scene.num_envs"], True),
-        (["env.scene={}"], False),  # laid over what is there
+        (["env.scene={}"], False),  # laid over the existing value
         (["env={scene: {spacing: 1}}"], False),
     ],
 )

@@ -1,4 +1,4 @@
-"""Ranges that are declared at fields, and what they refuse."""
+"""Ranges that are declared at fields, and their refusals."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_configurations_by_name_are_judged_under_their_names():
         check_ranges({"env": Layers(), "agent": Agent(epochs=0)})
 
 
-def test_a_field_that_is_declared_anew_keeps_its_range_or_gets_another():
+def test_a_redeclared_field_keeps_its_range_or_gets_another():
     with pytest.raises(ConfigurationError, match="epochs is 0"):
         check_ranges(Heir(epochs=0), "agent")
     with pytest.raises(ConfigurationError, match=r"rate is 1\.5, but must be from 0 to 1"):

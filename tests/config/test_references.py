@@ -16,7 +16,7 @@ def test_a_reference_leads_back_to_its_object(obj):
 
 
 @pytest.mark.parametrize("obj", [lambda: 0, functools.partial(is_alive), Network()])
-def test_what_no_name_leads_to_is_refused(obj):
+def test_an_object_without_a_name_is_refused(obj):
     with pytest.raises(ConfigurationError, match="no module:name leads to it"):
         reference_of(obj)
 
@@ -67,7 +67,7 @@ def suites(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["my_suite:term", "my_suite.terms:term", "my_suite:Terms.alive"])
-def test_a_file_may_name_what_a_trusted_package_defines(text, suites):
+def test_a_file_may_name_definitions_of_a_trusted_package(text, suites):
     assert suites.resolve(text) == resolve(text)
 
 
@@ -80,7 +80,7 @@ def test_a_file_may_name_nothing_private(text, suites):
 @pytest.mark.parametrize(
     ("text", "module"),
     [
-        ("my_suite_of_others:term", "my_suite_of_others"),  # no more than the name's beginning
+        ("my_suite_of_others:term", "my_suite_of_others"),  # only the beginning of the name
         ("os:system", "os"),
         ("my_suite:system", "posix"),
         ("my_suite:os.system", "os"),
@@ -92,7 +92,7 @@ def test_a_file_may_name_nothing_else(text, module, suites):
         suites.resolve(text)
 
 
-def test_a_file_may_name_what_the_user_has_named_too(suites):
+def test_a_file_may_name_objects_that_the_user_named_too(suites):
     words = ["env.rewards.alive.func=my_suite:term", "env.b={c: [math:sqrt]}"]
     trust = Trust(named=texts_of(parse_overrides(words)))
     assert trust.resolve("my_suite:term") == resolve("my_suite:term")
@@ -101,7 +101,7 @@ def test_a_file_may_name_what_the_user_has_named_too(suites):
         trust.resolve("my_suite.terms:term")
 
 
-def test_a_file_keeps_what_the_configuration_names_already(tmp_path):
+def test_a_file_keeps_names_that_the_configuration_has_already(tmp_path):
     (tmp_path / "env.yaml").write_text("rewards: {alive: {func: config_sample:is_alive}}")
     assert read_yaml(tmp_path / "env.yaml", BalanceEnvCfg()).rewards.alive.func is is_alive
     (tmp_path / "env.yaml").write_text("rewards: {alive: {func: config_sample:joint_velocity}}")

@@ -1,4 +1,4 @@
-"""Jobs of real ranks whose output several tests look at."""
+"""Jobs of real ranks whose output several tests check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="session")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What both ranks of ``worker_pair.py`` found."""
+    """The results of both ranks of ``worker_pair.py``."""
     folder = tmp_path_factory.mktemp("pair")
     code, output = run(torchrun(2, HERE / "worker_pair.py", folder), folder)
     assert code == 0, output
@@ -25,7 +25,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def trio(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What the three ranks of ``worker_trio.py`` found."""
+    """The results of the three ranks of ``worker_trio.py``."""
     folder = tmp_path_factory.mktemp("trio")
     code, output = run(torchrun(3, HERE / "worker_trio.py", folder), folder)
     assert code == 0, output
@@ -34,5 +34,5 @@ def trio(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def audits(trio: list[dict[str, Any]]) -> list[dict[str, str | None]]:
-    """What the audits said on each of three ranks."""
+    """The audits' messages on each of three ranks."""
     return [rank["audits"] for rank in trio]

@@ -83,7 +83,7 @@ def test_no_truncated_or_flipped_file_is_read_as_something_else(tmp_path: Path):
     assert num_read < len(flipped)
     start = whole.index(weights.numpy().tobytes())
     damaged.write_bytes(whole[:start] + b"\x01" + whole[start + 1 :])
-    assert not torch.equal(torch.load(damaged)["weights"], weights)  # why sums are compared
+    assert not torch.equal(torch.load(damaged)["weights"], weights)  # hence the checksums
     with pytest.raises(CheckpointError, match="damaged"):
         load_checkpoint(damaged)
 

@@ -49,7 +49,7 @@ def test_device_of_a_process(
         (None, 8, 4, "8 processes .* sees 4 GPUs. Start at most 4"),
     ],
 )
-def test_device_that_cannot_be_had(
+def test_an_unavailable_device_is_refused(
     requested: str | None, num_local: int, num_gpus: int, message: str
 ):
     with pytest.raises(DeviceError, match=message):
@@ -75,7 +75,7 @@ def test_a_lone_process_agrees_with_itself():
 
 
 def test_a_lone_process_is_pinned_to_the_gpu_that_was_asked_for(monkeypatch):
-    """Else libraries that take "cuda" take cuda:0."""
+    """Otherwise, libraries that take "cuda" use cuda:0."""
     chosen: list[torch.device] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -104,7 +104,7 @@ def test_sum_leaves_its_argument_alone(pair: list[dict[str, Any]]):
     assert [rank["collectives"]["summand"] for rank in pair] == [1.0, 2.0]
 
 
-def test_a_silent_program_where_the_ranks_meet_is_told_within_the_timeout(
+def test_a_silent_program_where_the_ranks_meet_is_reported_within_the_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ):
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -113,6 +113,6 @@ def test_a_silent_program_where_the_ranks_meet_is_told_within_the_timeout(
         for name, value in {**ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
             monkeypatch.setenv(name, str(value))
         monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
-        said = rf"Rank 1 .* at 127\.0\.0\.1:{port} .* no answer for 1 s: another program"
-        with pytest.raises(LaunchError, match=said):
+        message = rf"Rank 1 .* at 127\.0\.0\.1:{port} .* no answer for 1 s: another program"
+        with pytest.raises(LaunchError, match=message):
             DistributedContext.create(True, "cpu", timeout_s=1.0)

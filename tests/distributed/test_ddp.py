@@ -41,7 +41,7 @@ def test_buffers_are_not_overwritten_by_rank_0(pair: list[dict[str, Any]]):
     assert [rank["data_parallel"]["buffer"] for rank in pair] == [5.0, 6.0]
 
 
-def test_a_fresh_module_goes_on_bit_identically_on_three_ranks(trio: list[dict[str, Any]]):
+def test_a_fresh_module_resumes_bit_identically_on_three_ranks(trio: list[dict[str, Any]]):
     assert [rank["resumed differently"] for rank in trio] == [[], [], []]
 
 
@@ -67,7 +67,7 @@ def test_rollouts_do_not_touch_ddp_at_all(monkeypatch, tmp_path):
 
 
 def test_convolutions_over_permuted_images_warn_of_nothing(tmp_path):
-    """Their gradients' strides are other than DDP's where there is one channel."""
+    """With one channel, the strides of their gradients differ from DDP's."""
     from envlab.distributed.ddp import PolicyDDP
 
     torch.distributed.init_process_group(

@@ -1,4 +1,4 @@
-"""Who is to blame, as a pure function of what one rank sees."""
+"""Which rank is to blame, as a pure function of one rank's observations."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def test_nobody_is_named_before_the_timeout():
     assert verdict(waiting(0, TIMEOUT_S - 1), seen(1, idle_s=TIMEOUT_S - 1)) is None
 
 
-def test_who_waits_for_one_that_makes_progress_is_innocent_however_long_it_waits():
+def test_a_rank_that_waits_for_a_progressing_one_is_innocent_however_long_it_waits():
     assert verdict(waiting(0, 10 * TIMEOUT_S), seen(1, "checkpoint")) is None
 
 
-def test_on_a_gpu_who_waits_outside_collectives_is_innocent_while_one_behind_makes_progress():
+def test_on_a_gpu_waiting_outside_collectives_is_innocent_while_a_rank_behind_progresses():
     synchronizing = seen(0, "learn", idle_s=10 * TIMEOUT_S)
     assert verdict(synchronizing, seen(1, "collect")) is None
     stuck = seen(1, "collect", idle_s=0.9 * TIMEOUT_S)
@@ -91,7 +91,7 @@ def test_the_rank_furthest_behind_is_named_among_those_that_stand_still():
     later = seen(0, "learn", idle_s=TIMEOUT_S + 5)
     behind = seen(1, "learn", idle_s=TIMEOUT_S, collectives=39)
     assert guilty(later, behind) == [1]
-    assert guilty(later, seen(1, "learn", idle_s=TIMEOUT_S)) == [0, 1]  # nothing tells them apart
+    assert guilty(later, seen(1, "learn", idle_s=TIMEOUT_S)) == [0, 1]  # they are indistinguishable
 
 
 def test_a_rank_that_went_past_a_collective_is_named():
@@ -146,23 +146,23 @@ def test_a_silent_process_of_this_machine_has_the_full_timeout_for_it_may_hold_t
     assert "native code holds its interpreter" in found.guilty[1]
 
 
-def test_that_a_silent_rank_waited_when_it_was_heard_last_does_not_excuse_it():
+def test_a_silent_rank_is_not_excused_by_having_waited_when_last_heard():
     assert guilty(waiting(0), waiting(1, silent_s=TIMEOUT_S)) == [1]
 
 
 def test_a_silent_machine_is_named_after_ten_seconds_without_progress_here():
     silent = seen(1, process="elsewhere", silent_s=LOST_AFTER_S + 1)
     assert guilty(waiting(0, LOST_AFTER_S + 1), silent) == [1]
-    assert guilty(seen(0), silent) == []  # the run goes on, so it is only its news that is late
+    assert guilty(seen(0), silent) == []  # the run continues, so only its news is late
 
 
-def test_silence_tells_nothing_while_the_store_is_silent():
+def test_silence_means_nothing_while_the_store_is_silent():
     silent = seen(1, process="elsewhere", silent_s=LOST_AFTER_S + 1)
     own = waiting(0, LOST_AFTER_S + 1)
     assert guilty(own, silent, store_silent_s=LOST_AFTER_S / 2) == []
 
 
-def test_a_store_that_does_not_answer_is_named_once_nothing_goes_on():
+def test_a_store_that_does_not_answer_is_named_once_no_rank_progresses():
     silent = seen(1, process="elsewhere", silent_s=LOST_AFTER_S + 1)
     found = verdict(waiting(0, LOST_AFTER_S + 1), silent, store="a:1", store_silent_s=11.0)
     assert (found.kind, found.guilty) == ("lost", {})
@@ -176,15 +176,15 @@ def test_until_the_first_update_compiling_may_take_longer():
     assert guilty(seen(0, idle_s=STARTUP_TIMEOUT_S, is_warm=False), early[1]) == [0]
 
 
-def test_the_first_update_of_one_rank_was_that_of_all_even_if_the_others_have_not_told_yet():
+def test_the_first_update_of_one_rank_counts_for_all_even_if_others_have_not_reported_it():
     assert guilty(waiting(0), seen(1, silent_s=TIMEOUT_S, is_warm=False)) == [1]
 
 
-def test_what_a_rank_stood_still_before_the_first_update_does_not_count_after_it():
+def test_time_without_progress_before_the_first_update_does_not_count_after_it():
     compiled = seen(1, "reset", idle_s=300.0, is_warm=False)
     assert verdict(waiting(0, 1.0), compiled, warm_for_s=0.5) is None
     assert guilty(waiting(0), compiled, warm_for_s=TIMEOUT_S) == [1]
 
 
-def test_one_process_alone_stalls_too_whatever_it_waits_for():
+def test_a_single_process_can_stall_too_whatever_it_waits_for():
     assert guilty(seen(0, "learn", idle_s=TIMEOUT_S, waits="backward pass")) == [0]

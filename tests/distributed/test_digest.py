@@ -1,4 +1,4 @@
-"""Digests tell values apart bit by bit, with either way to make them."""
+"""Digests distinguish values bit by bit, whichever way they are made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sums(tensor: torch.Tensor) -> list[int]:
 
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
-def test_both_ways_tell_bits_apart(other: torch.Tensor):
+def test_both_ways_distinguish_bits(other: torch.Tensor):
     assert digest(ONE) != digest(other)
     assert all(first != second for first, second in zip(sums(ONE), sums(other), strict=True))
 
@@ -31,7 +31,7 @@ def test_both_ways_tell_bits_apart(other: torch.Tensor):
 @pytest.mark.parametrize(
     "other", [ONE.reshape(1, 2), ONE.double(), torch.cat((ONE, torch.zeros(1)))]
 )
-def test_shape_and_dtype_are_told_apart(other: torch.Tensor):
+def test_shape_and_dtype_are_distinguished(other: torch.Tensor):
     assert digest(ONE) != digest(other)
 
 
@@ -51,7 +51,7 @@ def test_memory_layout_makes_no_difference():
     assert digest(torch.tensor(1.0)) == digest(torch.tensor(1.0))
 
 
-def test_values_that_are_no_tensors_go_by_what_they_are():
+def test_other_values_than_tensors_are_distinguished_by_type_and_value():
     assert digest(0.1) == digest(0.1)
     assert digest(0.1) != digest(0.1 + 1e-17 + 2e-17)
     assert len({digest(value) for value in (1, 1.0, "1", None, True, -0.0, 0.0)}) == 7
@@ -89,7 +89,7 @@ def test_a_digest_of_all_depends_on_names_and_values_and_not_on_their_order():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 def test_tensors_on_a_gpu_are_waited_for_once():
     values = {f"{dtype}": torch.arange(1000).to(dtype).cuda() for dtype in TYPES}
-    digests(values)  # makes the weights
+    digests(values)  # creates the weights
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         found = digests(values)
     copies = [event for event in profile.events() if "Memcpy DtoH" in event.name]

@@ -43,7 +43,7 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path):
 
 
 @pytest.mark.parametrize("length", [100, 1_000_000])  # below what Python buffers, and above
-def test_want_of_room_is_an_os_error_whatever_the_writer_makes_of_it(tmp_path: Path, length: int):
+def test_a_full_disk_is_an_os_error_whatever_the_writer_makes_of_it(tmp_path: Path, length: int):
     def write() -> None:
         with no_file_beyond(10), whole_file(tmp_path / "a") as file:
             try:
@@ -59,7 +59,7 @@ def test_want_of_room_is_an_os_error_whatever_the_writer_makes_of_it(tmp_path: P
 
 
 def test_the_folder_is_flushed_after_the_rename(tmp_path: Path, monkeypatch):
-    """Else a power cut may lose the new name, though the file itself was flushed."""
+    """Otherwise, a power cut may lose the new name of a flushed file."""
     synced = []
 
     def fsync(descriptor: int) -> None:
@@ -71,7 +71,7 @@ def test_the_folder_is_flushed_after_the_rename(tmp_path: Path, monkeypatch):
     assert [Path(path).parent for path in synced] == [tmp_path, tmp_path.parent]
 
 
-def test_who_watches_sees_a_large_file_grow(tmp_path: Path):
+def test_an_observer_sees_a_large_file_grow(tmp_path: Path):
     sizes = [0]
 
     def look() -> None:
@@ -86,7 +86,7 @@ def test_who_watches_sees_a_large_file_grow(tmp_path: Path):
 
 
 def test_threads_may_write_one_file_at_once(tmp_path: Path):
-    """The watchdog's may, beside the main one: the last is the file, and it is whole."""
+    """The watchdog's and the main one may: the last to write wins, with a whole file."""
 
     def write_other() -> None:
         with whole_file(tmp_path / "a") as other:
@@ -110,10 +110,10 @@ def test_records_wait_for_room_and_none_is_cut(tmp_path: Path, caplog: pytest.Lo
             records.append(record)
             assert path.read_bytes() == b"first\n"
     assert records.num_waiting == 2
-    (said,) = [entry.message for entry in caplog.records]  # once a minute, not for each record
-    assert "metrics cannot be written" in said
-    assert str(path) in said
-    assert "MiB are free" in said
+    (message,) = [entry.message for entry in caplog.records]  # once a minute, not for each record
+    assert "metrics cannot be written" in message
+    assert str(path) in message
+    assert "MiB are free" in message
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         records.append(b"fourth\n")
@@ -141,7 +141,7 @@ def test_appending_adds_all_or_nothing(tmp_path: Path):
     assert path.read_bytes() == b"12345"
 
 
-def test_what_an_error_left_half_written_is_cut_off_later(tmp_path: Path, monkeypatch):
+def test_half_written_data_after_an_error_is_cut_off_later(tmp_path: Path, monkeypatch):
     """A disk that becomes read-only in the middle of a record cannot be tidied at once."""
 
     def truncate(path: Path, length: int) -> None:

@@ -1,4 +1,4 @@
-"""The exchange of heartbeats: who keeps the store leaves it last."""
+"""The exchange of heartbeats: the rank that keeps the store leaves it last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.agents import free_port
 
 
 def exchange_of(rank: int, point: MeetingPoint) -> Exchange:
-    """Return the exchange of one of two ranks, both of this process."""
+    """Return the exchange of one of two ranks, both in this process."""
     heartbeats = [Heartbeat.of(Progress(), other, 0) for other in range(2)]
     context = SimpleNamespace(
         rank=rank,
@@ -29,7 +29,7 @@ def exchange_of(rank: int, point: MeetingPoint) -> Exchange:
 
 
 def test_the_rank_that_keeps_the_store_leaves_it_last():
-    """Else torch prints 20 frames of C++, "Broken pipe", for the rank that still writes to it."""
+    """Otherwise, torch prints 20 frames of C++, "Broken pipe", for a rank that still writes."""
     point = MeetingPoint("127.0.0.1", free_port(), False, "id", "")
     kept = open_store(point, 0, timedelta(seconds=10))
     second, first = exchange_of(1, point), exchange_of(0, point)

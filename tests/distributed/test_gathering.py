@@ -19,7 +19,7 @@ def test_large_values_of_all_ranks_come_to_rank_0(pair: list[dict[str, Any]]):
         check_large_value(value, rank)
 
 
-def test_each_rank_gets_its_own_of_what_rank_0_has(pair: list[dict[str, Any]]):
+def test_each_rank_gets_its_part_of_the_values_of_rank_0(pair: list[dict[str, Any]]):
     for rank in range(2):
         check_large_value(pair[rank]["collectives"]["own"], rank)
 
@@ -38,7 +38,7 @@ def test_ranks_that_move_large_values_are_seen_to_make_progress(pair: list[dict[
     assert [rank["collectives"]["pieces"] for rank in pair] == [(num_pieces, num_pieces)] * 2
 
 
-def test_what_leaves_a_gpu_arrives_on_the_cpu():
+def test_tensors_of_a_gpu_arrive_on_the_cpu():
     with FakeTensorMode():
         light, parcels = _packed([torch.zeros(size, device="cuda") for size in (3, MIN_BYTES)])
         assert [light[0].device.type, parcels[0].device.type] == ["cpu", "cpu"]

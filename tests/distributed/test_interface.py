@@ -1,4 +1,4 @@
-"""Which interface reaches the other nodes, and what tells nodes apart."""
+"""Which interface reaches the other nodes, and how nodes are distinguished."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_way_to_this_node_is_the_loopback():
 def test_the_interface_is_the_one_that_bears_the_address(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "interfaces", lambda: SEVERAL)
     assert interface_of("192.168.1.5") == ("mgmt0", "192.168.1.5")
-    # gloo takes an interface's first address, so that is the one that others must connect to.
+    # gloo takes an interface's first address, so others must connect to that one.
     assert interface_of("10.0.0.6") == ("ib0", "10.0.0.5")
     assert interface_of("10.9.9.9") is None
 
@@ -54,7 +54,7 @@ def test_an_interface_that_is_missing_is_refused_with_those_that_exist(
         interface_named("eth0")
 
 
-def test_what_the_user_named_stays():
+def test_an_interface_named_by_the_user_stays():
     environ = {"GLOO_SOCKET_IFNAME": "mine"}
     use_interface(SEVERAL[2], environ, nccl=True)
     assert environ == {"GLOO_SOCKET_IFNAME": "mine", "NCCL_SOCKET_IFNAME": "=ib0"}
@@ -63,7 +63,7 @@ def test_what_the_user_named_stays():
     assert environ == {"GLOO_SOCKET_IFNAME": "ib0"}
 
 
-def test_nodes_of_one_name_are_told_apart(monkeypatch: pytest.MonkeyPatch):
+def test_nodes_of_one_name_are_distinguished(monkeypatch: pytest.MonkeyPatch):
     before = (network_space(), process_space())
     assert before == (network_space(), process_space())
     assert all(socket.gethostname() in space for space in before)
@@ -72,7 +72,7 @@ def test_nodes_of_one_name_are_told_apart(monkeypatch: pytest.MonkeyPatch):
     assert process_space() != before[1]
 
 
-def test_clones_of_one_machine_are_told_apart_by_their_addresses(monkeypatch: pytest.MonkeyPatch):
+def test_clones_of_one_machine_are_distinguished_by_address(monkeypatch: pytest.MonkeyPatch):
     before = network_space()
     monkeypatch.setattr(module, "interfaces", lambda: SEVERAL)
     assert network_space() != before
@@ -86,7 +86,7 @@ def test_clones_of_one_machine_are_told_apart_by_their_addresses(monkeypatch: py
         ("own-name", "127.0.1.1", None),  # as Debian has it: other nodes know another address
     ],
 )
-def test_what_is_kept_for_others_is_heard_on_their_interface(
+def test_a_store_for_other_nodes_listens_on_their_interface(
     host: str, resolved: str, where: str | None, monkeypatch: pytest.MonkeyPatch
 ):
     def getaddrinfo(host: str, port: int, **kwargs: int) -> list[tuple]:

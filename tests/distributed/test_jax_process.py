@@ -1,4 +1,4 @@
-"""JAX beside torch in a process of ours."""
+"""JAX next to torch in one of our processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What skrl's launcher for JAX tells a process, as pure functions of its variables."""
+"""A process's place under skrl's launcher for JAX, as pure functions of its variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that cannot end itself is ended by the kernel, and a suspended one goes on."""
+"""The kernel ends a process that cannot end itself; a suspended one continues."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NUM_SUSPENDED = 3
 
 
 class Job:
-    """A process that sets its timer anew each 0.1 s: for 0.6 s, and 16 s more."""
+    """A process that re-arms its timer, of 0.6 s plus 16 s, every 0.1 s."""
 
     def __init__(self, how: str, folder: Path) -> None:
         self._errors = folder / "errors.txt"
@@ -86,8 +86,8 @@ def test_a_process_whose_interpreter_is_held_shows_its_stacks_and_ends(ended: li
     assert re.search(r'File "<string>", line \d+ in <module>', ended[0].errors)
 
 
-def test_a_process_that_was_suspended_for_long_goes_on(ended: list[Job]):
-    """It goes on before it can set anew its timer, which has run out."""
+def test_a_process_that_was_suspended_for_long_continues(ended: list[Job]):
+    """It resumes with an expired timer, before it can re-arm it."""
     codes = [job.process.returncode for job in ended[1:]]
     assert codes == [0] * NUM_SUSPENDED, ended[1].errors
 

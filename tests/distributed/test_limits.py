@@ -1,4 +1,4 @@
-"""What control groups allow, in both of their versions."""
+"""The limits of control groups, in both of their versions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_cores_of_a_control_group_are_read(tmp_path: Path, files, cores):
     [("200000", 2), ("150000", 2), ("10000", 1), ("max", 8), ("6400000", 8)],
 )
 def test_cores_beyond_the_quota_are_not_used(tmp_path: Path, monkeypatch, quota: str, cores: int):
-    """``docker --cpus=2`` on a machine of many cores, on 8 of which the process may run."""
+    """``docker --cpus=2`` on a machine with many cores, 8 of which the process may use."""
     monkeypatch.setattr(limits.os, "sched_getaffinity", lambda pid: set(range(8)))
     write(tmp_path, {"cpu.max": f"{quota} 100000\n"})
     assert usable_cores(tmp_path) == cores
@@ -80,7 +80,7 @@ def test_some_memory_is_free():
     assert 0 < free < total
 
 
-def test_sizes_are_told_in_the_unit_that_fits():
+def test_sizes_are_printed_in_the_unit_that_fits():
     sizes = [describe_size(count) for count in (12, 2048, 3 << 20, 5 << 30, 7 << 40)]
     assert sizes == ["12 B", "2.0 KiB", "3.0 MiB", "5.0 GiB", "7.0 TiB"]
 
@@ -91,7 +91,7 @@ def write(root: Path, files: dict[str, str]) -> None:
         (root / name).write_text(text)
 
 
-def test_what_ulimit_leaves_is_what_is_free(tmp_path: Path, monkeypatch):
+def test_free_memory_respects_ulimit(tmp_path: Path, monkeypatch):
     unlimited, used = resource.RLIM_INFINITY, psutil.Process().memory_info().vms
     limits = {resource.RLIMIT_AS: used + 2**24, resource.RLIMIT_DATA: unlimited}
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits[kind], unlimited))

@@ -1,4 +1,4 @@
-"""Choosing interfaces from where all ranks are, and what nodes say that do not reach each other."""
+"""Interfaces are chosen by the places of all ranks; nodes that cannot meet report why."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ THIRD = Place("c", "net c", "10.1.0.3")
 
 @pytest.fixture
 def routes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The hosts that a route is asked for; every address is an interface's of its own."""
+    """The hosts whose routes are queried; each address has its own interface."""
     asked: list[str] = []
     monkeypatch.setattr(network, "interface_of", lambda address: Interface("if", address))
     monkeypatch.setattr(network, "address_towards", lambda host: asked.append(host) or "10.0.0.1")
@@ -40,7 +40,7 @@ def test_the_interface_is_the_way_to_the_meeting_point(routes: list[str]):
         "10.0.0.2",
         "10.1.0.3",
     ]
-    assert routes == ["10.0.0.2"]  # from the head, on which that way tells nothing of the others
+    assert routes == ["10.0.0.2"]  # asked by the head, as its route to itself reveals nothing
     assert lowest_ranks(places) == [0, 1, 3]
 
 
@@ -75,7 +75,7 @@ def test_a_firewall_between_nodes_is_named_with_both_ends(store: dist.Store):
         )
         with pytest.raises(LaunchError, match=expected):
             settle(store)
-    assert "cannot connect" in store.get("refused").decode()  # for those that wait
+    assert "cannot connect" in store.get("refused").decode()  # for the waiting ranks
 
 
 def test_a_rank_that_refuses_is_heard_by_those_that_wait(store: dist.Store):
@@ -90,13 +90,13 @@ def test_a_rank_that_says_nothing_is_named(store: dist.Store):
 
 
 def test_nodes_that_have_ipv6_alone_reach_each_other(monkeypatch: pytest.MonkeyPatch):
-    """By the address, for their names need not resolve, at a port that hears IPv6."""
+    """By address, as their names need not resolve, and at a port that listens on IPv6."""
     if not socket.has_dualstack_ipv6():
         pytest.skip("this system has no IPv6")
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
     monkeypatch.setattr(network, "CHECK_S", 2.0)
     monkeypatch.setattr(network, "interface_of", lambda address: None)
-    monkeypatch.setattr(network, "is_loopback", lambda address: False)  # here it is the way
+    monkeypatch.setattr(network, "is_loopback", lambda address: False)  # here it is the route
     monkeypatch.setattr(network, "network_space", lambda: threading.current_thread().name)
     store = dist.HashStore()
 

@@ -17,7 +17,7 @@ REASON = why_not()
 
 @pytest.fixture
 def nodes() -> Iterator[Nodes]:
-    """Two nodes that are joined by a veth pair."""
+    """Two nodes, joined by a veth pair."""
     if REASON is not None:
         pytest.skip(REASON)
     made = Nodes()
@@ -25,7 +25,7 @@ def nodes() -> Iterator[Nodes]:
     made.close()
 
 
-def test_nodes_meet_that_resolve_no_name_but_their_own(nodes: Nodes, tmp_path: Path):
+def test_nodes_that_only_resolve_their_own_names_meet(nodes: Nodes, tmp_path: Path):
     first, second = nodes.nodes
     options = {"num_processes": 2}
     endpoints = ["localhost:5555", f"{first.address}:5555"]
@@ -40,9 +40,9 @@ def test_nodes_meet_that_resolve_no_name_but_their_own(nodes: Nodes, tmp_path: P
     assert [rank["sum"] for rank in ranks] == [10.0] * 4
     places = {(rank["host"], rank["interface"]) for rank in ranks}
     assert places == {(node.host, node.interface) for node in (first, second)}
-    told = "node0 by port0 (10.213.7.1), node1 by port1 (10.213.7.2)"
-    assert f"2 nodes meet: {told}" in launches[0].output
-    # The traps were there: gloo's own choice, and a rendezvous that the other node can't resolve.
+    expected = "node0 by port0 (10.213.7.1), node1 by port1 (10.213.7.2)"
+    assert f"2 nodes meet: {expected}" in launches[0].output
+    # Both traps exist: gloo's own choice, and a rendezvous that the other node cannot resolve.
     assert {rank["own address"] for rank in ranks} == {"127.0.1.1"}
     others = [rank for rank in ranks if rank["host"] != rank["master"]]
     assert [rank["master's address"] for rank in others] == [None, None]

@@ -1,4 +1,4 @@
-"""What a rank is doing, kept in a few attributes."""
+"""A rank's current activity, kept in a few attributes."""
 
 from __future__ import annotations
 

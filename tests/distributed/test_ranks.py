@@ -1,4 +1,4 @@
-"""What a launcher tells a process, as pure functions of its variables."""
+"""A process's place in its launch, as pure functions of its variables."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_rank_is_known_before_torch_is_loaded(monkeypatch):
 
 
 def started_by(monkeypatch: pytest.MonkeyPatch, *lines: list[str]) -> None:
-    """Have this process look as if processes of these command lines had started it."""
+    """Make it look as if processes with these command lines had started this one."""
     parents = [SimpleNamespace(cmdline=lambda line=line: line) for line in lines]
     this = SimpleNamespace(parents=lambda: parents)
     monkeypatch.setattr(ranks.psutil, "Process", lambda: this)
@@ -85,7 +85,7 @@ KEPT = TORCHRUN | {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID"
         (["--rdzv-endpoint", "10.0.0.1:5555", "train.py"], KEPT, "10.0.0.1:5555"),
         (["--rdzv_endpoint=node0", "train.py"], KEPT, "node0:29400"),
         (["train.py"], KEPT | {"PET_RDZV_ENDPOINT": "node0:1234"}, "node0:1234"),
-        # Nothing to go by, a port that the agent chose, or one node: as torch does.
+        # No endpoint, a port that the agent chose, or one node: as torch does.
         (["train.py"], KEPT, "127.0.0.1:1"),
         (["--rdzv_endpoint=localhost:0", "train.py"], KEPT, "127.0.0.1:1"),
         (["--rdzv_endpoint=node0:5555"], KEPT | {"LOCAL_WORLD_SIZE": "8"}, "127.0.0.1:1"),
@@ -115,7 +115,7 @@ def test_a_slurm_job_is_named_whatever_its_command_line_holds(monkeypatch: pytes
     assert (slurm_job({"SLURM_JOB_ID": "7"}) or "").startswith("slurm:7:")
 
 
-def test_agents_of_another_rendezvous_tell_no_place(monkeypatch: pytest.MonkeyPatch):
+def test_agents_of_another_rendezvous_give_no_meeting_point(monkeypatch: pytest.MonkeyPatch):
     words = ["torchrun", "--rdzv_backend=etcd", "--rdzv_endpoint=node0:2379", "train.py"]
     started_by(monkeypatch, words)
     assert str(meeting_point(KEPT)) == "127.0.0.1:1"

@@ -1,6 +1,6 @@
 """The ranks of a start find each other, and no rank of an earlier start in the same store.
 
-A meeting point that does not answer is told in a sentence: what was tried and what helps.
+A meeting point that does not answer is reported in a sentence: the attempt and the remedy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def where() -> tuple[MeetingPoint, dist.TCPStore]:
 
 
 def start(place: MeetingPoint, ranks: list[int], world_size: int) -> dict[int, str]:
-    """Have ranks meet, each in a thread; return what each finds in the store afterwards."""
+    """Have ranks meet, each in a thread; return the value each then finds in the store."""
     found: dict[int, str] = {}
 
     def join(rank: int) -> None:
@@ -57,7 +57,7 @@ def test_each_start_finds_an_empty_store(where: tuple[MeetingPoint, dist.TCPStor
         assert start(place, [2, 1, 0], 3) == {0: "empty", 1: "mine", 2: "mine"}
 
 
-def test_what_a_dead_rank_has_said_is_not_taken_for_its_successor(
+def test_a_message_of_a_dead_rank_is_not_taken_for_its_successors(
     where: tuple[MeetingPoint, dist.TCPStore],
 ):
     place, agent = where
@@ -72,16 +72,16 @@ def test_ranks_that_do_not_come_are_named(where: tuple[MeetingPoint, dist.TCPSto
 
 
 @pytest.mark.parametrize(("first", "second"), [(2, 3), (3, 2)])
-def test_ranks_that_were_told_of_worlds_of_two_sizes_say_so(
+def test_ranks_that_were_started_with_two_world_sizes_report_it(
     first: int, second: int, where: tuple[MeetingPoint, dist.TCPStore]
 ):
-    said: dict[int, str] = {}
+    messages: dict[int, str] = {}
 
     def join(rank: int, world_size: int) -> None:
         try:
             meet(where[0], rank, world_size, TIMEOUT)
         except LaunchError as error:
-            said[rank] = str(error)
+            messages[rank] = str(error)
 
     threads = [threading.Thread(target=join, args=one) for one in ((0, first), (1, second))]
     for thread in threads:
@@ -89,8 +89,8 @@ def test_ranks_that_were_told_of_worlds_of_two_sizes_say_so(
     for thread in threads:
         thread.join(20.0)
     expected = f"Rank 1 was started as one of {second} ranks, but rank 0 as one of {first}."
-    assert said[0] == said[1]
-    assert said[0].startswith(expected)
+    assert messages[0] == messages[1]
+    assert messages[0].startswith(expected)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def point(host: str, port: int, *, is_kept: bool) -> MeetingPoint:
     ("host", "reason"),
     [("127.0.0.1", "Connection refused"), ("no-such-node.invalid", "Name or service|resolution")],
 )
-def test_a_place_that_does_not_answer_is_named_with_the_reason(host: str, reason: str):
+def test_a_meeting_point_that_does_not_answer_is_named_with_the_reason(host: str, reason: str):
     expected = (
         rf"Rank 1 on {socket.gethostname()} cannot reach .* at {host}:\d+ .*{reason}.* Do this"
     )
@@ -135,7 +135,7 @@ def test_a_port_that_is_taken_is_refused():
             open_store(place, 0, SOON)
 
 
-def test_ranks_share_what_they_store_and_only_their_interface_hears():
+def test_ranks_share_their_store_which_listens_on_their_interface_only():
     place = point("127.0.0.1", free_port(), is_kept=False)
     timeout = timedelta(seconds=10.0)
     kept = open_store(place, 0, timeout)
@@ -144,4 +144,4 @@ def test_ranks_share_what_they_store_and_only_their_interface_hears():
     assert [address.ip for address in listening if address.port == place.port] == ["127.0.0.1"]
     open_store(place, 1, timeout).set("key", "from rank 1")
     assert kept.get("key") == b"from rank 1"
-    assert open_store(place, 0, timeout).get("key") == b"from rank 1"  # a second run's in a script
+    assert open_store(place, 0, timeout).get("key") == b"from rank 1"  # of a script's second run

@@ -1,4 +1,4 @@
-"""What the watchdog writes, and stacks."""
+"""The watchdog's report, its heartbeats, and stacks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_report_of_many_ranks_names_those_to_blame():
     assert text.count("\n") < 30
 
 
-def test_a_stopped_rank_has_no_stacks_and_that_is_said():
+def test_a_stopped_rank_is_reported_without_stacks():
     ranks = {0: waiting(0), 1: seen(1, process="stopped", silent_s=11.0)}
     verdict = Diagnosis(kind="lost", guilty={1: "is stopped (by SIGSTOP)"})
     text = compose_report(verdict, ranks, {0: STACKS[0]})
@@ -48,7 +48,7 @@ def test_a_stopped_rank_has_no_stacks_and_that_is_said():
     assert "is stopped (by SIGSTOP), last seen 11 s ago in collect of iteration 7." in text
 
 
-def test_heartbeats_tell_each_ranks_phase(tmp_path: Path):
+def test_heartbeats_hold_each_ranks_phase(tmp_path: Path):
     HeartbeatFile(timeout_s=120.0).write(tmp_path, {1: seen(1), 0: waiting(0, 2.0)})
     values = json.loads((tmp_path / "heartbeats.json").read_text())
     assert [one["rank"] for one in values["ranks"]] == [0, 1]
@@ -61,7 +61,7 @@ def test_heartbeats_tell_each_ranks_phase(tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["heartbeats.json"]
 
 
-def test_heartbeats_that_cannot_be_written_end_nothing_and_are_said_once(tmp_path: Path, caplog):
+def test_heartbeats_that_cannot_be_written_end_nothing_and_are_logged_once(tmp_path: Path, caplog):
     file = HeartbeatFile(timeout_s=120.0)
     file.write(tmp_path, {0: seen(0)})
     before = (tmp_path / "heartbeats.json").read_text()
@@ -70,21 +70,21 @@ def test_heartbeats_that_cannot_be_written_end_nothing_and_are_said_once(tmp_pat
         with no_file_beyond(10):
             for _ in range(3):
                 file.write(tmp_path, {0: seen(0), 1: seen(1)})
-        (said,) = [entry.message for entry in caplog.records]
-        assert "heartbeats.json cannot be written (File too large; " in said
+        (message,) = [entry.message for entry in caplog.records]
+        assert "heartbeats.json cannot be written (File too large; " in message
         assert [path.name for path in tmp_path.iterdir()] == ["heartbeats.json"]
         assert (tmp_path / "heartbeats.json").read_text() == before
         caplog.clear()
         for _ in range(3):
             file.write(tmp_path, {0: seen(0)})
-        (said,) = [entry.message for entry in caplog.records]
-        assert "heartbeats.json is written again" in said
+        (message,) = [entry.message for entry in caplog.records]
+        assert "heartbeats.json is written again" in message
         before = (tmp_path / "heartbeats.json").read_text()
     file.write(tmp_path / "absent", {0: seen(0)})
 
 
 def frame_in(file: str, function: str) -> object:
-    """Return a frame of a function that a file of this name defines."""
+    """Return a frame of a function defined in a file of this name."""
     names: dict[str, object] = {"sys": sys}
     exec(compile(f"def {function}(): return sys._getframe()", file, "exec"), names)
     return names[function]()  # type: ignore[operator]
@@ -98,7 +98,7 @@ def frame_in(file: str, function: str) -> object:
         ("/x/rsl_rl/algorithms/ppo.py", "update", ""),
     ],
 )
-def test_what_a_thread_waits_for_is_read_off_its_stack(file: str, function: str, expected: str):
+def test_the_wait_of_a_thread_is_read_off_its_stack(file: str, function: str, expected: str):
     assert awaited(frame_in(file, function)) == expected  # type: ignore[arg-type]
 
 

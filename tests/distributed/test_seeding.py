@@ -38,7 +38,7 @@ def test_a_restored_state_draws_the_same(tmp_path):
 
 
 def test_a_gpu_that_is_not_used_is_left_alone(monkeypatch):
-    """As with ``--device cpu`` on a machine with GPUs: to ask for its generator would take it."""
+    """As with ``--device cpu`` on a machine with GPUs: accessing its generator would occupy it."""
 
     def refuse(*_: object) -> None:
         raise AssertionError("CUDA was initialised")

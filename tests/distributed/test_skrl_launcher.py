@@ -1,4 +1,4 @@
-"""skrl's launcher, which ignores how its workers end, and the supervisors that tell it."""
+"""skrl's launcher, which ignores how its workers end, and the supervisors that report it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def end(launch: Launch, code: int | None = None) -> int:
 
 def test_success_is_0_and_workers_know_their_number(tmp_path: Path):
     assert end(start(tmp_path, "succeed")) == 0
-    told = [(tmp_path / f"worker_{rank}").read_text().split()[1] for rank in range(2)]
-    assert told == ["2", "2"]
+    sizes = [(tmp_path / f"worker_{rank}").read_text().split()[1] for rank in range(2)]
+    assert sizes == ["2", "2"]
 
 
 @pytest.mark.parametrize("how", ["raise", "kill"])
@@ -55,7 +55,7 @@ def test_a_worker_that_fails_fails_the_launch_after_the_others_have_spoken(
     assert ("RuntimeError: rank 1 is broken" in launch.output) == (how == "raise")
 
 
-def test_bad_input_fails_the_launch_and_is_said_once(tmp_path: Path):
+def test_bad_input_fails_the_launch_and_is_reported_once(tmp_path: Path):
     launch = start(tmp_path, "refuse")
     assert end(launch) == -signal.SIGTERM
     assert launch.output.count("error: The flag is wrong.") == 1

@@ -1,4 +1,4 @@
-"""envlab's own torchrun: it listens on one interface, and ends with the sentence of who failed."""
+"""envlab's torchrun listens on one interface, and ends with the sentence of the failed rank."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_launch_listens_on_one_interface_and_ends_with_our_sentence(tmp_path: 
     assert output.splitlines()[-1] == "error: The colour is 'blue', but must be 'red'."
     assert "Traceback" not in output
     found = json.loads((tmp_path / "rank0.json").read_text())
-    assert len(found) >= 2  # the agents' store, and the one that it shares with its workers
+    assert len(found) >= 2  # the agents' store, and the one shared with the workers
     assert set(found) == {"127.0.0.1"}
 
 
@@ -69,7 +69,7 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize("code", [70, 75])
-def test_a_launch_of_ours_adds_nothing_to_what_the_ranks_said(tmp_path: Path, code: int):
+def test_our_launcher_adds_nothing_to_the_messages_of_the_ranks(tmp_path: Path, code: int):
     (tmp_path / "launch.py").write_text(LAUNCH)
     (tmp_path / "rank.py").write_text(RANK)
     assert run([sys.executable, "launch.py", str(code)], tmp_path) == (

@@ -1,6 +1,6 @@
-"""The watchdog of one rank, whose peer only another part of this test knows.
+"""The watchdog of one rank, with a simulated peer.
 
-What it does to real jobs is in ``tests/training/test_watchdog.py``.
+Its effect on real jobs is tested in ``tests/training/test_watchdog.py``.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def store() -> dist.Store:
 
 
 class Clock:
-    """Tells what the watchdog takes for the time."""
+    """The time, as the watchdog sees it."""
 
     seconds = 0.0
-    """By how much it is ahead."""
+    """The lead over the real time."""
 
     def __call__(self) -> float:
         return monotonic() + self.seconds
 
 
 class Exited(BaseException):
-    """In place of the process's end."""
+    """Raised instead of ending the process."""
 
 
 @pytest.fixture
@@ -56,10 +56,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def watchdog(store: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watchdog]:
-    """The watchdog of rank 0, which does not look by itself; rank 1 said something once."""
+    """The watchdog of rank 0, which only looks on demand; rank 1 was heard once."""
 
     def leave(code: int) -> None:
-        made._ending.clear()  # it is over, but the process lives
+        made._ending.clear()  # the end is faked: the process lives on
         raise Exited(code)
 
     monkeypatch.setattr(module.os, "_exit", leave)
@@ -92,14 +92,14 @@ def watchdog(store: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def end_exchange(watchdog: Watchdog) -> None:
-    """End the thread, as it does where the launcher's store closes the connection."""
+    """End the thread, as happens when the launcher's store closes the connection."""
     assert watchdog._exchange is not None
     watchdog._exchange.stop()
     watchdog._exchange.join(10.0)
 
 
 def test_a_job_that_was_suspended_is_innocent(watchdog: Watchdog, clock: Clock):
-    """All clocks have gone on; what this rank tells the others first must not say so, either."""
+    """All clocks have advanced; the rank's first heartbeat must not show that, either."""
     clock.seconds += 1000.0
     watchdog.look()
     clock.seconds += 1000.0
@@ -138,30 +138,30 @@ def test_a_rank_that_leaves_does_not_wait_for_a_verdict_it_knows(watchdog: Watch
     assert monotonic() - began < 5.0
 
 
-def test_a_rank_that_leaves_tells_the_others_at_last(store: dist.Store, watchdog: Watchdog):
+def test_a_rank_that_leaves_reports_it_last(store: dist.Store, watchdog: Watchdog):
     watchdog._progress.mark("close")
     watchdog.close()
     heartbeat = Heartbeat.from_json(store.get(f"{PREFIX}heartbeat/0"))
     assert heartbeat.phase == "close"
 
 
-def test_a_closed_watchdog_sets_no_timer_that_would_end_a_process_that_lives_on(
+def test_a_closed_watchdog_sets_no_timer_that_would_end_a_living_process(
     watchdog: Watchdog, monkeypatch: pytest.MonkeyPatch
 ):
     """It is closed in the middle of a look, which sets the timer at its end."""
-    told: list[str] = []
+    calls: list[str] = []
 
     def look(self: Watchdog) -> None:
-        told.append("looks")
+        calls.append("looks")
         sleep(0.3)
-        told.append("sets")
+        calls.append("sets")
 
     monkeypatch.setattr(module, "TICK_S", 0.01)
     monkeypatch.setattr(Watchdog, "_arm_fallback", look)
-    monkeypatch.setattr(module.last_resort, "disarm", lambda: told.append("unsets"))
+    monkeypatch.setattr(module.last_resort, "disarm", lambda: calls.append("unsets"))
     looking = Watchdog(watchdog._context, end_run=lambda *_: None)
-    while not told:
+    while not calls:
         sleep(0.01)
     looking.close()
     sleep(0.4)
-    assert told[-1] == "unsets"
+    assert calls[-1] == "unsets"

@@ -14,11 +14,11 @@ from envlab.distributed.skrl_launcher import run_supervised
 from envlab.errors import ConfigurationError
 
 GRACE_S = 1.0
-"""What the others are given where they do not end by themselves."""
+"""Time for the other workers to end by themselves."""
 
 
 def work(how: str) -> int:
-    """End on rank 1 as told; rank 0 notices after a moment, and says so."""
+    """End on rank 1 by ``how``; rank 0 notices after a moment, and reports it."""
     rank = int(os.environ["JAX_RANK"])
     Path(f"worker_{rank}").write_text(f"{os.getpid()} {os.environ['LOCAL_WORLD_SIZE']}")
     while not all(Path(f"worker_{other}").exists() for other in range(2)):

@@ -1,4 +1,4 @@
-"""What a rank of the test with several nodes finds there; it writes argv[1]/rank<i>.json."""
+"""A rank of the test with several nodes, which writes its findings to argv[1]/rank<i>.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each of two ranks does for the tests of this folder; it writes ``rank<i>.pt`` to argv[1]."""
+"""One of two ranks for the tests of this folder, which writes ``rank<i>.pt`` to argv[1]."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envlab.distributed.statistics import WeightedMeans, pooled_moments
 
 
 def large_value(rank: int) -> dict[str, Any]:
-    """Return containers with tensors of which some travel by themselves, and one has gaps."""
+    """Return containers with tensors, some of which travel alone; one has gaps in memory."""
     numbers = torch.arange(100_000, dtype=torch.float64) + rank
     return {
         "memory": {"numbers": numbers, "flags": numbers % 2 == 0},
@@ -28,7 +28,7 @@ def large_value(rank: int) -> dict[str, Any]:
 
 
 def moved_pieces(context: DistributedContext) -> tuple[int, int]:
-    """Return how often a rank heard of progress while large values came and went, in pieces."""
+    """Return how often progress was reported as large values were received and sent, in pieces."""
     gathering.MAX_BYTES = 2**18
     heard: list[None] = []
     everyone = gather_to_main(
@@ -111,7 +111,7 @@ def _all_reduce_mean(buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]
 def statistics(context: DistributedContext) -> dict[str, Any]:
     rank = context.rank
     generator = torch.Generator().manual_seed(rank)
-    # A large mean beside a small spread, and different numbers of samples.
+    # A large mean with a small spread, and different numbers of samples.
     samples = 1000.0 + 0.5 * torch.randn(300 + 400 * rank, generator=generator) + rank
     means = WeightedMeans()
     means.add("both", 3.0 if rank == 0 else 10.0, 1.0 if rank == 0 else 4.0)

@@ -1,4 +1,4 @@
-"""What each of three ranks does for the tests of this folder; it writes argv[1]/rank<i>.json."""
+"""One of three ranks for the tests of this folder, which writes argv[1]/rank<i>.json."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from envlab.errors import RankDivergenceError
 
 
 def audits(context: DistributedContext) -> dict[str, str | None]:
-    """Return what audits of equal and unequal values say."""
+    """Return the audits' messages for equal and unequal values."""
     rank = context.rank
 
     def message(equal: dict[str, Any], different: dict[str, Any]) -> str | None:
@@ -31,7 +31,7 @@ def audits(context: DistributedContext) -> dict[str, str | None]:
     weight = torch.linspace(-1.0, 1.0, 6).reshape(2, 3)
     changed = weight.clone()
     if rank == 1:
-        changed[1, 2] = torch.nextafter(changed[1, 2], torch.tensor(2.0))  # the least change
+        changed[1, 2] = torch.nextafter(changed[1, 2], torch.tensor(2.0))  # the smallest change
     own = {"streams": torch.tensor([3 * rank, 3 * rank + 1])}
     lost_key = {"actor": {"w": weight}} | ({} if rank == 2 else {"rate": 0.1})
     return {

@@ -1,4 +1,4 @@
-"""``envlab doctor``: what it finds, that it names skew between ranks, and that it never hangs."""
+"""``envlab doctor``: its findings, skew between ranks, and that it never hangs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOKEN = "ENVLAB_TEST_PROBE"
 
 @dataclass
 class EndedDoctor:
-    """What a doctor of two ranks printed, and what it left."""
+    """The output of a doctor of two ranks, and its leftovers."""
 
     code: int
     output: str
@@ -49,7 +49,7 @@ class EndedDoctor:
         return json.loads("\n".join(lines[lines.index("{") : lines.index("}") + 1]))
 
     def line(self, name: str) -> dict[str, Any]:
-        """Return the one finding of a name."""
+        """Return the only finding of a name."""
         (found,) = (each for each in self.report["findings"] if each["name"] == name)
         return found
 
@@ -89,7 +89,7 @@ def test_reductions_between_ranks_are_measured(healthy):
     measured = healthy.report["facts"]["collectives"]
     assert 0 < measured["latency_s"] < 10
     if measured["latency_s"] * 16 <= LARGE_BUDGET_S:  # not measured on a machine that is too busy
-        assert measured["bandwidth"]["4"] > 1e6  # a byte per microsecond is less than any machine's
+        assert measured["bandwidth"]["4"] > 1e6  # any machine reaches a byte per microsecond
     assert len(measured["work_s"]) == len(measured["barrier_s"]) == 2
     # One machine has one clock; how well it can be read depends on how busy the machine is.
     assert abs(measured["clock_offsets_s"][1]) < 1.0 + measured["clock_error_s"]
@@ -135,7 +135,7 @@ def test_a_problem_ends_all_ranks_with_code_1(skewed):
     assert skewed.left == {}
 
 
-def test_a_rank_that_never_comes_is_told_in_time(tmp_path):
+def test_a_rank_that_never_comes_is_reported_in_time(tmp_path):
     command = ["env", "RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1"]
     command += [f"MASTER_PORT={free_port()}", sys.executable, "-m", "envlab.cli", "doctor"]
     launch = Launch([*command, "--distributed", "--device=cpu", "--timeout_s=2"], tmp_path)
@@ -148,7 +148,7 @@ def test_a_rank_that_never_comes_is_told_in_time(tmp_path):
         launch.close()
 
 
-def test_a_probe_that_hangs_is_killed_with_what_it_started(tmp_path, monkeypatch):
+def test_a_probe_that_hangs_is_killed_with_its_children(tmp_path, monkeypatch):
     (tmp_path / "quick_one.py").write_text("")
     started = tmp_path / "started"
     (tmp_path / "hanging_one.py").write_text(
@@ -175,10 +175,10 @@ def test_a_probe_that_hangs_is_killed_with_what_it_started(tmp_path, monkeypatch
         if started.exists():
             break
     assert answer.problem == f"no answer within {deadline_s:.0f} s"
-    assert answer.get("module") == "quick_one"  # what it told before still counts
+    assert answer.get("module") == "quick_one"  # earlier facts still count
 
 
-def test_a_library_that_crashes_does_not_hide_those_behind_it(tmp_path, monkeypatch):
+def test_a_library_that_crashes_does_not_hide_later_ones(tmp_path, monkeypatch):
     (tmp_path / "fine_one.py").write_text("")
     (tmp_path / "dying_one.py").write_text("import os, signal\nos.kill(os.getpid(), 11)\n")
     (tmp_path / "broken_one.py").write_text("raise ValueError('numpy is too new')\n")
@@ -195,7 +195,7 @@ def test_a_library_that_crashes_does_not_hide_those_behind_it(tmp_path, monkeypa
     assert "ValueError: numpy is too new" in states["PyYAML"][1]
 
 
-def test_packages_of_a_third_partys_library_are_looked_at(monkeypatch):
+def test_packages_of_a_third_partys_library_are_checked(monkeypatch):
     names = dict.fromkeys(("cfg", "build", "player", "description"), "")
     other = Library(name="other", packages={"other-lib": "other.core"}, **names)
     monkeypatch.setattr(libraries, "libraries", lambda: {"other": other})
@@ -226,7 +226,7 @@ def test_a_package_is_judged_by_version_and_need(package, version, problem, stat
     assert (found.state, said in found.text) == (state, True), found
 
 
-def test_fewer_gpus_than_processes_are_told_with_the_map():
+def test_fewer_gpus_than_processes_are_reported_with_the_map():
     gpu = {"name": "GPU", "memory_bytes": 8 << 30, "capability": "9.0", "uuid": "a"}
     devices = {"1": ["cuda:0"], "2": ["cuda:0", "cuda:1"]}
     torch = Answer(
@@ -242,7 +242,7 @@ def test_fewer_gpus_than_processes_are_told_with_the_map():
     assert "cuda:1 GPU (8.0 GiB)" in by_name["GPUs"].text
 
 
-def test_what_cannot_render_is_a_warning_with_the_cure():
+def test_a_renderer_that_fails_is_a_warning_with_the_cure():
     renderer = Answer(facts=[{"chosen": "disable", "problems": "MUJOCO_GL=egl: no library"}])
     findings, _ = examine_devices(Answer(facts=[{"devices": {}}]), renderer)
     (found,) = (finding for finding in findings if finding.name == "renderer")
@@ -260,7 +260,7 @@ def test_what_cannot_render_is_a_warning_with_the_cure():
         (None, "warning", "no answer within 15 s"),
     ],
 )
-def test_a_host_name_that_misleads_other_nodes_is_told(resolved, state, said):
+def test_a_host_name_that_misleads_other_nodes_is_reported(resolved, state, said):
     addresses = {"eth0": ["192.0.2.2"], "lo": ["127.0.0.1"]}
     found = finding_of_host("one", resolved, addresses, "no answer within 15 s")
     assert (found.state, said in found.text) == (state, True), found
@@ -310,7 +310,7 @@ def test_a_quota_below_the_cores_is_a_warning(monkeypatch):
         ({"disk": Answer(facts=[{"mib_per_s": 2.0}])}, "log folder", "warning"),
     ],
 )
-def test_a_disk_without_room_or_speed_is_told(monkeypatch, facts, name, state):
+def test_a_disk_without_room_or_speed_is_reported(monkeypatch, facts, name, state):
     found = this_machine(monkeypatch, **facts)[name]
     assert (found.state, bool(found.advice)) == (state, True)
 
@@ -326,7 +326,7 @@ def facts_of(rank: int, **version: str) -> dict[str, dict[str, str]]:
     }
 
 
-def test_a_commit_that_differs_over_equal_files_is_no_more_than_a_note():
+def test_another_commit_with_equal_files_is_only_a_note():
     (found,) = compare_facts([facts_of(rank) for rank in range(2)])
     assert (found.name, found.state) == ("commit", "note")
 
@@ -335,13 +335,13 @@ def test_ranks_are_named_in_spans():
     assert name_ranks(list("aabab")) == "a on ranks 0-1, 3, b on ranks 2, 4"
 
 
-def test_clocks_within_what_is_known_of_them_are_no_warning():
+def test_clocks_within_the_measurement_error_are_no_warning():
     assert finding_of_clocks([0.0, -5.0], error_s=6.0).state == "ok"
     behind = finding_of_clocks([0.0, -5.0], error_s=0.1)
     assert (behind.state, "5.0 s behind rank 0's" in behind.text) == ("warning", True)
 
 
-def test_what_is_to_be_done_stands_at_the_end_problems_first():
+def test_advice_stands_at_the_end_problems_first():
     findings = [
         Finding(section="A", name="one", text="odd", state="warning", advice="mend it"),
         Finding(section="A", name="two", text="fine"),

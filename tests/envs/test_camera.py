@@ -84,7 +84,7 @@ def test_a_step_is_seen_at_its_place_and_height():
     # As in the height scan's test: the stairs of the first tile begin at -11 m with steps of 0.4 m.
     step = float(env.terrain.heights_at(torch.tensor([-10.8]), torch.tensor([-3.0])))
     seen = look(env, [-11.0, -3.0, 1.0, 1.0, 0, 0, 0], [-11.0, -3.0, 1.0, 1.0, 0, 0, 0])[0, ..., 0]
-    # The first row is what is ahead, 0.8 m per metre of depth: on the second step.
+    # The first row looks ahead, 0.8 m per metre of depth: on the second step.
     assert seen[4, 2].item() == pytest.approx(1.0, abs=1e-5)  # on the flat behind
     assert seen[0, 2].item() == pytest.approx(1.0 - 2 * step, abs=1e-5)
     assert step > 0.1
@@ -147,7 +147,7 @@ def test_noise_is_the_terms():
     assert 0.05 < difference.max() <= 0.1 + 1e-6
 
 
-def test_images_survive_a_resume_and_two_ranks_see_what_one_process_does():
+def test_images_survive_a_resume_and_two_ranks_see_the_same_as_one_process():
     cfg = {"plane": False, "delay_range": (0, 3), "history_length": 2, "update_period": 0.02}
     env, other = make(4, **cfg), make(4, seed=3, **cfg)
     halves = [make(2, index=rank, world_size=2, **cfg) for rank in range(2)]

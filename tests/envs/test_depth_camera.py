@@ -1,4 +1,4 @@
-"""Depth images: hand-computed distances, what is clipped, moving cameras, both backends."""
+"""Depth images: hand-computed distances, clipping, moving cameras, both backends."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def test_a_distance_to_the_camera_is_longer_towards_the_corners():
         ({"clipping_range": (2.1, 20.0)}, FRONT_M),
     ],
 )
-def test_what_is_out_of_range_is_not_seen(cfg, expected):
+def test_surfaces_out_of_range_are_not_seen(cfg, expected):
     image = camera(make(WALL), **cfg).image()
     assert torch.allclose(image, torch.full_like(image, expected))
 
 
-def test_a_near_plane_cuts_what_is_before_it():
+def test_a_near_plane_cuts_surfaces_before_it():
     sim = make(WALL)
     cfg = {"width": 1, "height": 1, "geom_groups": [0, 2]}
     sim.reset(ALL, torch.tensor([[-0.5, 0.0]]).repeat(NUM_ENVS, 1))  # the post to the middle

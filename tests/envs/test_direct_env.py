@@ -30,7 +30,7 @@ class PushCfg(DirectEnvCfg):
 
 
 class PushEnv(DirectEnv):
-    """Push a slider; it writes down which of its methods are called."""
+    """Push a slider; it records the calls of its methods."""
 
     cfg: PushCfg
     calls: list[str]
@@ -141,7 +141,7 @@ def test_a_bias_is_an_episodes_own():
     ],
     ids=["noise", "bias"],
 )
-def test_noise_goes_on_after_a_resume(noise):
+def test_noise_continues_after_a_resume(noise):
 
     def noisy(seed: int) -> PushEnv:
         return make(seed=seed, action_noise_model=noise, observation_noise_model=noise)

@@ -76,7 +76,7 @@ def test_actions_reach_their_agent_and_rewards_follow():
     assert obs["driver"][:, 0].tolist() == pytest.approx([0.5 * DT, 3.0 * DT])
 
 
-def test_what_a_step_returned_is_not_rewritten_by_the_next():
+def test_results_of_a_step_are_not_overwritten_by_the_next():
     env = make(state_space=2)
     *returned, _ = env.step(act(env, 1.0))
     tensors = [tensor for values in returned for tensor in values.values()] + [env.states()]
@@ -190,7 +190,7 @@ def test_noise_is_each_agents_own():
     assert torch.equal(env.states()[:, :2], obs["pusher"])
 
 
-def test_two_ranks_simulate_what_one_process_would():
+def test_two_ranks_simulate_the_same_as_one_process():
     noise = {agent: UniformNoiseCfg() for agent in AGENTS}
     fields = {"state_space": 2, "observation_noise_model": noise, "action_noise_model": noise}
     actions = draw(15, 4)

@@ -29,7 +29,7 @@ def test_only_the_named_bodies_stay():
     assert data.qpos[9] == pytest.approx(-9.81 * 0.002**2 * 100 * 101 / 2, rel=1e-6)
 
 
-def test_a_name_that_matches_nothing_lists_what_there_is():
+def test_a_name_that_matches_nothing_lists_the_bodies():
     spec = mujoco.MjSpec.from_string(TWO)
     with pytest.raises(ConfigurationError, match=r"matches 'hold'; it has held, free.* mean held"):
         disable_gravity(spec, ["hold"])

@@ -177,7 +177,7 @@ def test_choices_that_are_observed_become_one_hot():
     assert obs["policy"].argmax(dim=1).tolist() == [1, 1, 4]
 
 
-def test_it_observes_what_gymnasium_alone_does():
+def test_it_observes_the_same_as_gymnasium_alone():
     env = make("gym:CartPole-v1", num_envs=1)
     seed = int(env._batch.arrays.seeds[0])
     alone = gymnasium.make("CartPole-v1")
@@ -201,7 +201,7 @@ def test_a_picture_is_of_the_first_environment_and_even(workers):
 
 
 @pytest.mark.filterwarnings("ignore:.*render_mode")  # Gymnasium's own word on it
-def test_an_environment_without_pictures_says_so(monkeypatch):
+def test_an_environment_without_pictures_is_reported(monkeypatch):
     monkeypatch.setattr(Counting, "metadata", {"render_modes": ["human"]})
     with pytest.raises(ConfigurationError, match=r"render as 'rgb_array', only as human. Leave"):
         make(COUNTING, "env.num_workers=0", render_mode="rgb_array")

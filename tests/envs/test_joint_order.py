@@ -54,7 +54,7 @@ def to_envlab(robot: str, convention: str = "isaaclab") -> JointOrder:
 # The orders ---------------------------------------------------------------------------------------
 
 
-def test_isaac_labs_order_of_g1_and_humanoid_is_what_it_prints():
+def test_isaac_labs_order_of_g1_and_humanoid_is_the_printed_one():
     assert names("g1", "isaaclab") == ISAACLAB_G1
     assert names("humanoid", "isaaclab") == ISAACLAB_HUMANOID
 
@@ -69,7 +69,7 @@ def test_isaac_labs_order_takes_all_legs_joint_by_joint():
     assert names("franka", "isaaclab") == names("franka", "envlab")
 
 
-def test_isaac_gyms_order_takes_leg_by_leg_and_sorts_what_comes_from_urdf():
+def test_isaac_gyms_order_takes_leg_by_leg_and_sorts_urdf_joints():
     for robot in ("go2", "h1", "allegro_cube", "franka", "ant", "humanoid"):
         assert names(robot, "isaacgym") == names(robot, "envlab")
     hand = [name for name in names("g1", "isaacgym") if name.startswith("left_")][-7:]
@@ -206,7 +206,7 @@ def test_an_optimizers_averages_move_with_its_parameters():
 # Mistakes -----------------------------------------------------------------------------------------
 
 
-def test_mistakes_are_told_in_one_sentence():
+def test_mistakes_are_reported_in_one_sentence():
     joints = names("go2", "envlab")
     with pytest.raises(
         ConfigurationError, match=r"'FL_hip' is in the source's.* mean FL_hip_joint"

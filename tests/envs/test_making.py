@@ -1,4 +1,4 @@
-"""``envlab.make``: by an id alone, and without a price for those who only import envlab."""
+"""``envlab.make``: by an id alone, and without cost to importing envlab."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_task_is_made_by_its_id_with_overrides():
     env.close()
 
 
-def test_mistakes_are_told_as_on_the_command_line():
+def test_mistakes_are_reported_as_on_the_command_line():
     with pytest.raises(UnknownTaskError, match="Isaac-Cartpole-v0"):
         envlab.make("Isaac-Cartpol-v0")
     with pytest.raises(ConfigurationError, match=r"env\.scene\.num_envs"):

@@ -1,4 +1,4 @@
-"""Managers together: what is random depends on the environment alone, and all of it resumes."""
+"""Managers together: randomness depends on the environment alone, and all of it resumes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def make(num_envs: int = 6, *, seed: int = 0, context: DistributedContext | None
 
 
 def rollout(env: ManagerEnv, actions: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Return what ``actions``, ``(steps, num_envs, 1)``, lead to, in each step and environment."""
+    """Return the results of ``actions``, ``(steps, num_envs, 1)``, per step and environment."""
     rows: dict[str, list[torch.Tensor]] = {}
     for action in actions:
         obs, reward, terminated, truncated, _ = env.step(action)
@@ -118,7 +118,7 @@ def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]
         assert torch.equal(values, second[name]), name
 
 
-def test_two_ranks_see_what_one_process_sees():
+def test_two_ranks_see_the_same_as_one_process():
     """Also where, in one step, an environment is reset and another's clocks are due."""
     actions = actions_for(6)
     whole = make(6)

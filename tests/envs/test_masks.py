@@ -1,4 +1,4 @@
-"""Masks: what is cleared, copied and averaged, and that a kept mask is never out of date."""
+"""Masks: clearing, copying and averaging by them; a kept mask is never out of date."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envlab.sim import host
 MASK = torch.tensor([True, False, True, False])
 
 
-def test_masked_means_ignore_what_is_not_masked():
+def test_masked_means_ignore_unmasked_values():
     values = torch.tensor([[1.0, 100.0, 3.0, torch.nan], [torch.inf, 0.0, 5.0, 0.0]])
     assert masked_means(values, MASK, 2) == [2.0, 2.5]
     assert masked_means(MASK.unsqueeze(0), MASK, 2) == [1.0]

@@ -48,7 +48,7 @@ def make(task_id: str, num_envs: int = 2, **fields: Any) -> ManagerEnv:
 
 
 @pytest.mark.parametrize("task_id", TASKS)
-def test_twice_in_the_mirror_is_what_was_there(task_id: str):
+def test_a_reflection_of_a_reflection_is_the_original(task_id: str):
     env = make(task_id)
     mirror = Mirror(env)
     pairs = [(mirror.actions, env.actions), *((mirror.obs[g], env.obs_buf[g]) for g in mirror.obs)]

@@ -1,4 +1,4 @@
-"""Model files are found wherever they may be; what is wrong with them is said with its place."""
+"""Model files are found wherever they may be; errors in them are reported with file and line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_mjcf_and_urdf_are_loaded_from_a_path(tmp_path):
     assert is_urdf(path)
 
 
-def test_urdf_is_told_by_its_content(tmp_path):
+def test_urdf_is_recognised_by_its_content(tmp_path):
     path = write(tmp_path, robot__xml=URDF)
     assert is_urdf(path)
     assert read_spec(path).body("arm") is not None
@@ -63,7 +63,7 @@ def test_urdf_keeps_links_that_are_fixed_to_others(tmp_path):
     assert [model.body(i).name for i in range(model.nbody)] == ["world", "base", "arm", "tool"]
 
 
-def test_a_file_called_mjcf_is_read_with_what_it_includes(tmp_path):
+def test_a_file_called_mjcf_is_read_with_its_includes(tmp_path):
     part = WORLD.format(world=BODY, rest="")
     path = write(tmp_path, a__mjcf='<mujoco><include file="b.xml"/></mujoco>', b__xml=part)
     assert load_model(str(path)).joint(0).name == "j"
@@ -93,9 +93,9 @@ def test_a_robot_that_the_menagerie_cannot_give_is_an_error(robot, message, tmp_
     monkeypatch.setenv("MENAGERIE_ROOT", str(tmp_path))
     if "/" in robot:
         (tmp_path / "unitree_go2").mkdir()
-    said = failure(f"menagerie:{robot}")
-    assert message in said
-    assert "set MENAGERIE_ROOT" in said
+    error = failure(f"menagerie:{robot}")
+    assert message in error
+    assert "set MENAGERIE_ROOT" in error
 
 
 def test_a_missing_menagerie_names_the_install_line(monkeypatch):
@@ -104,15 +104,15 @@ def test_a_missing_menagerie_names_the_install_line(monkeypatch):
 
 
 def test_a_missing_asset_package_names_the_install_line():
-    said = failure("my_robots:arm.xml")
-    assert "there is no package 'my_robots'. Install it with: pip install my-robots" in said
+    error = failure("my_robots:arm.xml")
+    assert "there is no package 'my_robots'. Install it with: pip install my-robots" in error
 
 
 def test_a_folder_is_refused_with_the_models_in_it(tmp_path):
     write(tmp_path, arm__xml="<mujoco/>", notes__txt="")
-    said = failure(tmp_path)
-    assert "is a folder" in said
-    assert said.endswith("It holds arm.xml.")
+    error = failure(tmp_path)
+    assert "is a folder" in error
+    assert error.endswith("It holds arm.xml.")
 
 
 @pytest.mark.parametrize("name", ["robot.usd", "robot"])
@@ -121,11 +121,11 @@ def test_an_unknown_kind_of_file_is_refused(name, tmp_path):
     assert "Give MJCF (.xml, .mjcf) or URDF (.urdf)" in failure(tmp_path / name)
 
 
-# What is wrong with them --------------------------------------------------------------------------
+# Errors in files ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
-def test_an_empty_file_is_said_to_be_empty(text, tmp_path):
+def test_an_empty_file_is_reported_as_empty(text, tmp_path):
     path = write(tmp_path, robot__xml=text)
     assert f"The model {path} is empty" in failure(path)
 
@@ -159,9 +159,9 @@ def test_an_empty_file_is_said_to_be_empty(text, tmp_path):
 )
 def test_errors_name_file_and_line(text, line, message, tmp_path):
     path = write(tmp_path, robot__xml=text)
-    said = failure(path)
-    assert f"{path}, line {line}" in said
-    assert message in said
+    error = failure(path)
+    assert f"{path}, line {line}" in error
+    assert message in error
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_errors_name_file_and_line(text, line, message, tmp_path):
 )
 def test_errors_in_included_files_name_these(part, line, message, tmp_path):
     main = '<mujoco>\n<!-- <include file="x"/> -->\n<include\nfile="part.xml"></include>\n</mujoco>'
-    said = failure(write(tmp_path, robot__xml=main, part__xml=part))
-    assert f"{tmp_path / 'part.xml'}, line {line}" in said
-    assert message in said
+    error = failure(write(tmp_path, robot__xml=main, part__xml=part))
+    assert f"{tmp_path / 'part.xml'}, line {line}" in error
+    assert message in error
 
 
 def test_errors_after_an_included_file_keep_their_own_line(tmp_path):
@@ -213,13 +213,13 @@ def test_files_that_include_each_other_are_refused(tmp_path):
 )
 def test_a_missing_mesh_is_named_with_its_line(text, tmp_path):
     path = write(tmp_path, robot__xml=text)
-    said = failure(path)
-    assert "hull.stl' does not exist" in said
-    assert f"{path}, line 6" in said
+    error = failure(path)
+    assert "hull.stl' does not exist" in error
+    assert f"{path}, line 6" in error
 
 
-def test_what_mujoco_takes_is_never_refused(tmp_path):
-    """The files are only looked through where MuJoCo has refused them."""
+def test_files_that_mujoco_takes_are_never_refused(tmp_path):
+    """Files are only searched for errors after MuJoCo has refused them."""
     text = WORLD.format(world=BODY, rest="").replace("<mujoco>", '<mujoco model="a > b">')
     assert load_model(str(write(tmp_path, robot__xml=text))).njnt == 1
     assert isinstance(load_model("envlab_assets:robots/cartpole.xml"), mujoco.MjModel)

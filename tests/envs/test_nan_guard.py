@@ -1,4 +1,4 @@
-"""What is not finite ends an episode, once."""
+"""Non-finite values end an episode, once."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def stream() -> RandomStream:
 
 @pytest.fixture
 def twin() -> RandomStream:
-    """A stream that draws what ``stream`` draws."""
+    """A stream with the same draws as ``stream``."""
     return EnvRandom(0, 0, 2, torch.device("cpu")).stream("noise")
 
 

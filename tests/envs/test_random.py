@@ -89,7 +89,7 @@ def test_start_state_follows_from_seed_name_and_global_index():
         assert unsigned(row) == splitmix64(advanced, 2)
 
 
-def test_two_ranks_draw_what_one_process_draws():
+def test_two_ranks_draw_the_same_as_one_process():
     whole = streams(0, 8).stream("noise")
     halves = [streams(0, 4).stream("noise"), streams(4, 4).stream("noise")]
     for draw in (
@@ -196,7 +196,7 @@ def test_integers_cover_their_range():
     assert counts.max() < 1120
 
 
-def test_torchs_mix_is_what_numpy_computes_on_a_cpu():
+def test_torchs_mix_equals_splitmix64():
     """Against Python's integers; a GPU runs this function, and a CPU another."""
     states = [0, 1, 1234567, 2**62, 2**63, 2**64 - 1]
     advanced = [signed((state + 0x9E3779B97F4A7C15) & MASK) for state in states]
@@ -228,7 +228,7 @@ def test_draws_made_ahead_are_those_made_one_by_one(monkeypatch):
         assert torch.equal(ours, theirs)
 
 
-def test_a_tick_that_draws_what_the_last_one_did_is_one_batch(monkeypatch):
+def test_a_tick_with_the_draws_of_the_last_one_is_one_batch(monkeypatch):
     monkeypatch.setattr(host, "HOST", set())
     random = EnvRandom(7, 0, 5, CPU)
     streams = [random.stream(f"stream {number}") for number in range(20)]

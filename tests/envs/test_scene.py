@@ -159,7 +159,7 @@ SKY = '<asset><texture type="skybox" builtin="flat" rgb1="1 0 0" width="8" heigh
 
 @pytest.mark.parametrize(("text", "is_own"), [(ARM, False), (ARM.replace("<w", SKY + "<w"), True)])
 def test_every_scene_has_a_sky_and_keeps_its_own(text, is_own, tmp_path):
-    """A fixed arm, which gets no floor, was shown before black."""
+    """A fixed arm, which gets no floor, used to be shown against black."""
     model = build(tmp_path, text)
     assert model.tex_type.tolist() == [mujoco.mjtTexture.mjTEXTURE_SKYBOX]
     assert (model.tex_height[0] == 6 * 8) == is_own
@@ -245,7 +245,7 @@ def test_actuators_of_the_configuration_replace_those_of_the_file(tmp_path):
 
 
 def test_a_scene_returns_from_a_file(tmp_path):
-    """Also where the class of an actuator can only be told by what is written."""
+    """Including actuators whose class only shows in the fields that are written."""
     cfg = SceneCfg(
         model="robot.xml",
         init_state=InitialStateCfg(pos=(0.0, 0.0, 0.5)),
@@ -271,9 +271,7 @@ def test_a_scene_returns_from_a_file(tmp_path):
         ),
     ],
 )
-def test_what_is_wrong_with_an_actuator_is_said_of_the_class_that_is_meant(
-    values, message, tmp_path
-):
+def test_errors_in_an_actuator_name_the_intended_class(values, message, tmp_path):
     write_yaml(tmp_path / "scene.yaml", {"actuators": {"hip": values}})
     with pytest.raises(ConfigurationError, match=message):
         read_yaml(tmp_path / "scene.yaml", SceneCfg)

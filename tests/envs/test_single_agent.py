@@ -1,4 +1,4 @@
-"""Several agents as one: what the RL libraries that know one agent are given."""
+"""Several agents as one, for RL libraries that know one agent."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_without_a_state_it_cannot_be_the_observation():
         multi_agent_to_single_agent(make(), state_as_observation=True)
 
 
-def test_what_libraries_read_and_write_is_the_inner_environments(tmp_path):
+def test_attributes_used_by_libraries_are_the_inner_environments(tmp_path):
     inner: PairEnv = make(seed=7)
     env = multi_agent_to_single_agent(inner)
     env.log_dir = tmp_path

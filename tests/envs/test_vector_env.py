@@ -1,4 +1,4 @@
-"""What both kinds of environments promise to RL libraries, shown on both Cartpole tasks."""
+"""Promises of both kinds of environments to RL libraries, shown on both Cartpole tasks."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_spaces_are_batched_and_hold_the_observations(env):
     )
 
 
-def test_numpy_actions_do_what_tensors_do(task_id):
+def test_numpy_actions_act_like_tensors(task_id):
     first, second = make(task_id), make(task_id)
     actions = first.action_space.sample().clip(-1.0, 1.0)
     for env, given in ((first, torch.from_numpy(actions)), (second, actions)):
@@ -133,7 +133,7 @@ def test_actions_of_another_shape_are_refused(env, shape):
         env.step(torch.zeros(shape))
 
 
-def test_what_a_step_returned_is_not_rewritten_by_the_next(env):
+def test_results_of_a_step_are_not_overwritten_by_the_next(env):
     obs, reward, terminated, truncated, _ = env.step(torch.ones(NUM_ENVS, 1))
     returned = [obs["policy"], reward, terminated, truncated]
     kept = [values.clone() for values in returned]
@@ -358,7 +358,7 @@ def break_physics(env: VectorEnv, *indices: int) -> None:
 
 
 @pytest.mark.parametrize("cause", ["position", "action"])
-def test_an_environment_that_is_not_finite_is_reset_and_the_others_go_on(task_id, cause, caplog):
+def test_a_non_finite_environment_is_reset_and_the_others_continue(task_id, cause, caplog):
     env, sane = make(task_id, steps=1000), make(task_id, steps=1000)
     others = [0, 1, 3]
     action = next(drive())

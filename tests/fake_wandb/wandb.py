@@ -1,4 +1,4 @@
-"""What is used of the wandb package, on the client's side: each call becomes a line of a file."""
+"""The part of wandb's client that is used: each call becomes a line of a file."""
 
 from __future__ import annotations
 

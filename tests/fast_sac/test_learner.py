@@ -1,4 +1,4 @@
-"""FastSAC on one rank and on two: what is equal, what one process would compute, exact resumes."""
+"""FastSAC on one rank and on two: ranks agree, compute the same as one, and resume exactly."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_resumed_run_ends_bit_identical(words: list[str], trained: Path, tmp_p
     assert timeless(resumed) == timeless(trained)[2:]
 
 
-def test_without_its_replay_memory_a_checkpoint_is_small_and_a_resume_says_so(
+def test_without_its_replay_memory_a_checkpoint_is_small_and_a_resume_reports_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     words = [*WORDS, "agent.replay.is_saved=false"]
@@ -122,12 +122,12 @@ def test_a_step_of_all_environments_is_followed_by_its_updates(trained: Path):
 def test_its_policy_plays_and_is_exported(trained: Path, capsys: pytest.CaptureFixture[str]):
     words = ["--task=Isaac-Cartpole-v0", f"--checkpoint={trained}/checkpoints/model_4.pt"]
     assert play("fast_sac", [*words, "--device=cpu", "--num_episodes=4"]) == 0
-    said = capsys.readouterr().out
-    assert "Mean return" in said
+    output = capsys.readouterr().out
+    assert "Mean return" in output
     assert (trained / "exported/policy.pt").is_file()
 
 
-def test_what_is_stored_of_an_ended_episode_is_its_last_observation():
+def test_the_last_observation_of_an_ended_episode_is_stored():
     learner = make_learner(ALONE)
     env = learner._env
     env.episode_length_buf = torch.arange(NUM_ENVS) % 2 * (env.max_episode_length - 1)
@@ -179,8 +179,8 @@ def test_a_batch_is_shared_by_the_ranks(pair: Pair):
 
 
 @pytest.mark.parametrize(("name", "entropy"), [("sac", 1.0), ("td3", 0.0)])
-def test_critics_learn_what_is_to_come_of_the_next_state_and_its_entropy(name: str, entropy: float):
-    """Scalar critics, whose target is reward + discount * (lesser value - what entropy costs)."""
+def test_critics_learn_the_next_states_value_with_its_entropy(name: str, entropy: float):
+    """Scalar critics, whose target is reward + discount * (lesser value - cost of entropy)."""
     learner = make_learner(
         ALONE,
         torch.float64,

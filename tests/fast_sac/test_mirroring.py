@@ -31,7 +31,7 @@ def learner_of(task_id: str, *, symmetry: bool) -> FastSacLearner:
 
 
 def drawn(learner: FastSacLearner) -> Batch:
-    """Return what the learner draws and learns from next, raw."""
+    """Return the batch that the learner draws and learns from next, raw."""
     for _ in range(4):
         learner.replay.add(*learner.collector.step(lambda rewards, ended, info: None))
     torch.manual_seed(2)

@@ -120,7 +120,7 @@ def test_the_temperature_rises_where_entropy_is_below_its_target():
         assert (float(log_temperature.grad) < 0.0) == rises  # a step goes against the gradient
 
 
-def test_both_critics_are_what_two_networks_of_torchs_layers_are():
+def test_both_critics_equal_two_networks_of_torchs_layers():
     torch.manual_seed(0)
     critics = Critics(3, 2, CriticCfg(hidden_dims=[8, 6]), 0.1)
     obs, actions = torch.randn(5, 3), torch.randn(5, 2)

@@ -1,4 +1,4 @@
-"""What is drawn from the replay memory, by hand."""
+"""Draws from the replay memory, by hand."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def drawn(replay: Replay) -> dict[float, tuple[float, float, float]]:
     return {first: tuple(rest) for first, *rest in rows}  # type: ignore[misc]
 
 
-def test_only_a_failure_ends_what_is_to_come():
+def test_only_a_failure_ends_future_rewards():
     replay = make()
     for number, ending in enumerate(({}, {"failed": True}, {"cut": True})):
         add(replay, number, **ending)
@@ -118,7 +118,7 @@ def test_environments_are_drawn_alike_and_kept_apart():
     assert counts.min() > 400
 
 
-def test_it_goes_on_as_it_was():
+def test_a_restored_memory_continues_like_the_original():
     replay, other = make(num_steps=3, n_step=2), make(num_steps=3, n_step=2)
     for number in range(5):
         add(replay, number)
@@ -135,7 +135,7 @@ def test_one_that_is_too_short_is_refused():
         make(num_steps=2, n_step=3)
 
 
-def test_one_that_does_not_fit_says_how_large_it_is_and_what_would_fit(monkeypatch):
+def test_a_memory_that_does_not_fit_is_refused_with_a_size_that_does(monkeypatch):
     monkeypatch.setattr("envlab.fast_sac.replay.free_memory", lambda: 319 * 10**6)
     words = (
         r"of 10,000,000 transitions takes 305\.2 MiB, but 304\.2 MiB are free on cpu\. Set "

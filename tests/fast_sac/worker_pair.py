@@ -1,4 +1,4 @@
-"""What each of two ranks does for the tests of this folder. Usage: worker_pair.py FOLDER."""
+"""The work of each of two ranks for this folder's tests. Usage: worker_pair.py FOLDER."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gymnasium environments that do what a test can foretell; worker processes import them too."""
+"""Gymnasium environments with predictable results; worker processes import them too."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Strange(Counting):
 
 
 class Picture(Counting):
-    """The same, but what it observes is an image of 4 by 6, its 3 channels first."""
+    """The same, but it observes an image of 4 by 6 with its 3 channels first."""
 
     observation_space = spaces.Box(0, 255, (3, 4, 6), np.uint8)
 

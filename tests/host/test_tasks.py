@@ -1,4 +1,4 @@
-"""``gym:<id>`` finds what Gymnasium has, and says what is wrong in a sentence."""
+"""``gym:<id>`` finds Gymnasium's environments, and reports errors in a sentence."""
 
 from __future__ import annotations
 

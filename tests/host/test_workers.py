@@ -1,4 +1,4 @@
-"""Worker processes: none is lost sight of, none is left behind, and what failed is named."""
+"""Worker processes: none is lost or left behind, and failures are named."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_worker_that_hangs_is_given_up_and_killed(monkeypatch):
     assert batch._workers[0].process.returncode == -9
 
 
-def test_a_worker_that_cannot_make_its_environments_says_why():
+def test_a_worker_that_cannot_make_its_environments_reports_why():
     model = make(0)
     layout = {name: (array.shape, array.dtype) for name, array in vars(model.arrays).items()}
     maker = EnvMaker(spec=gymnasium.spec("Counting-v0"), kwargs={"colour": "red"})

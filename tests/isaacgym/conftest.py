@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(params=["mujoco", "mujoco_warp"])
 def backend(request, monkeypatch) -> str:
-    """Choose what runs the worlds of a test."""
+    """Choose the backend of a test's worlds."""
     if request.param == "mujoco_warp":
         pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
     monkeypatch.setattr("envlab_isaacgym.physics.BACKEND", request.param)

@@ -1,4 +1,4 @@
-"""What is read of URDF and MJCF files."""
+"""Properties that are read from URDF and MJCF files."""
 
 from __future__ import annotations
 

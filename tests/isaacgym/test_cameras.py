@@ -1,4 +1,4 @@
-"""Pictures: where they are taken from, and how far what they show is."""
+"""Pictures: the places of cameras, and distances in their images."""
 
 from __future__ import annotations
 

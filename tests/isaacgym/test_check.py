@@ -1,4 +1,4 @@
-"""``envlab isaacgym check`` and what the launcher says before it starts."""
+"""``envlab isaacgym check``, and messages of the launcher before it starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Task:
 """
 
 
-def test_uses_are_told_apart_by_file_and_line(tmp_path, capsys):
+def test_uses_are_classified_and_located_by_file_and_line(tmp_path, capsys):
     (tmp_path / "task.py").write_text(TASK)
     (tmp_path / "old.py").write_text("print 'python 2'")
     by_kind: dict[str, list[tuple[int, str]]] = {}

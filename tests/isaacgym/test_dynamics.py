@@ -87,7 +87,7 @@ def test_mass_matrix_gives_the_kinetic_energy(tmp_path, fixed):
 
 
 def test_force_sensors_measure_the_net_force_on_a_body(tmp_path):
-    """It is what changes the momentum; a body at rest has none, gravity included."""
+    """It is the change of momentum; a body at rest has none, gravity included."""
     world = arms(tmp_path, fixed=False)
     world.acquired("force_sensor")
     world.run(1)

@@ -99,14 +99,14 @@ def test_scripts_of_one_gpu_run_on_the_cpu_if_asked(tmp_path):
     assert result.stdout == "cpu cpu cpu cpu cpu (1, 1)\n", result.stderr
 
 
-def test_scripts_that_want_a_gpu_are_told_of_the_flag(tmp_path):
+def test_scripts_that_want_a_gpu_are_refused_with_the_flag_named(tmp_path):
     refusal = "Torch not compiled with CUDA enabled"  # in its own words
     (tmp_path / "run.py").write_text(f"\n\nraise AssertionError({refusal!r})\n")
     result = launch("run.py", cwd=str(tmp_path))
     assert result.returncode == 2
-    (said,) = result.stderr.splitlines()
-    assert said.startswith("error: run.py:3 wants a GPU, and torch sees none here.")
-    assert "--cpu SCRIPT" in said
+    (message,) = result.stderr.splitlines()
+    assert message.startswith("error: run.py:3 wants a GPU, and torch sees none here.")
+    assert "--cpu SCRIPT" in message
 
 
 def test_agents_have_seq_len_and_conditions_may_be_numbers_without_torchscript(

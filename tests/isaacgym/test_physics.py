@@ -389,7 +389,7 @@ def test_gravity_can_change_and_be_off_for_an_asset():
     torch.testing.assert_close(speeds, expected, atol=1e-6, rtol=1e-4)
 
 
-def test_heightfields_hold_what_falls_on_them():
+def test_heightfields_hold_falling_objects():
     heights = np.zeros((11, 11), dtype=np.int16)
     heights[5:, :] = 10  # a step of 0.5 m along x
 
@@ -507,7 +507,7 @@ def test_scaled_actors_are_larger_and_heavier_by_their_volume():
     assert float(weights[1] / weights[0]) == pytest.approx(2.5**3, rel=1e-3)
 
 
-def test_attractors_hold_points_of_bodies_where_they_are_told():
+def test_attractors_hold_points_of_bodies_at_their_targets():
     def fill(world: World, env: gymapi.Env) -> None:
         actor = world.gym.create_actor(env, box(world), pose(0, 0, 1), "box", env.index, 0)
         assert actor == 0
@@ -570,7 +570,7 @@ def test_stiff_drives_hold_in_chains_that_attractors_close(tmp_path):
     torch.testing.assert_close(knees, torch.tensor([[0.3, 0.0]] * 2), atol=0.02, rtol=0)
 
 
-def test_pairs_that_an_asset_names_are_left_beside_those_of_average_friction(tmp_path):
+def test_an_assets_own_contact_pairs_are_kept_with_those_of_average_friction(tmp_path):
     """Two balls on one rod, which touch with the file's own friction, above the ground."""
     ball = '<body pos="{0} 0 0"><joint type="slide"/><geom name="{1}" size="0.1"/></body>'
     (tmp_path / "balls.xml").write_text(

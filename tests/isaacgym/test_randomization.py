@@ -1,4 +1,4 @@
-"""gymutil's randomisation, by what IsaacGymEnvs' functions of the same names do."""
+"""gymutil's randomisation against IsaacGymEnvs' functions of the same names."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.launcher import ROOT, run, torchrun
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory) -> list[dict]:
-    """What each rank ends with; the folder of the log is that of rank 0."""
+    """Each rank's final state; the log folder is that of rank 0."""
     folder = tmp_path_factory.mktemp("ranks")
     script = ROOT / "tests" / "isaacgym" / "ranks_script.py"
     code, output = run(torchrun(2, "-m", "envlab_isaacgym", script, folder), folder)

@@ -105,7 +105,7 @@ def test_time_outs_that_an_environment_leaves_standing_count_once(tmp_path, caps
 
 
 @pytest.mark.parametrize("kind", ["ActorCritic", "ActorCriticRecurrent"])
-def test_training_goes_on_from_a_checkpoint(tmp_path, kind, capsys):
+def test_training_resumes_from_a_checkpoint(tmp_path, kind, capsys):
     first = runner(tmp_path, kind)
     first.learn(2)
     second = runner(tmp_path, kind)

@@ -77,7 +77,7 @@ def test_module_has_the_functions_of_the_stubs():
     assert not {name for name in stubs.functions() if not hasattr(gymapi, name)}
 
 
-def test_missing_methods_say_what_they_need():
+def test_missing_methods_name_the_feature_they_need():
     for name in MISSING:
         method = getattr(gymapi.acquire_gym(), name)
         parameters = inspect.signature(method).parameters.values()

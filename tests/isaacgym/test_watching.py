@@ -1,4 +1,4 @@
-"""``--viz web`` for scripts: what a viewer gets to see of them, and what its visitor may do."""
+"""``--viz web`` for scripts: the content of the viewer, and control by its visitor."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DEADLINE_S = 120.0
 
 
 class Page:
-    """A viewer that notes what it is shown, and is open for two steps."""
+    """A viewer that records its input, and is open for two steps."""
 
     shown: list[Any] = []
 
-    def __init__(self, env: Any, **told: Any) -> None:
-        self.env, self.told, self.is_closed, self.steps = env, told, False, 0
+    def __init__(self, env: Any, **options: Any) -> None:
+        self.env, self.options, self.is_closed, self.steps = env, options, False, 0
         self.shown.append(self)
 
     @staticmethod
@@ -85,14 +85,14 @@ def test_a_visitor_sees_the_steps_and_ends_the_script(tmp_path: Path, page: type
     world.run(1)
     (shown,) = page.shown
     assert shown.positions.tolist() == pytest.approx([0.1, 0.2, 0.3])
-    assert shown.told == {"title": "legged_gym/play.py", "port": 8088, "is_played": True}
+    assert shown.options == {"title": "legged_gym/play.py", "port": 8088, "is_played": True}
     assert (shown.env.num_envs, shown.env.step_dt) == (3, pytest.approx(0.005))
     assert (shown.env.common_step_counter, shown.env.resets) == (1, False)
     with pytest.raises(SystemExit) as ended:
         world.run(1)
     assert ended.value.code == 0
     assert shown.is_closed
-    world.run(1)  # what a script does at its end is not shown
+    world.run(1)  # steps after the end are not shown
     assert len(page.shown) == 1
 
 
@@ -111,7 +111,7 @@ def test_the_first_rank_alone_is_watched(page: type[Page], monkeypatch: pytest.M
     assert watching.port is None
 
 
-def test_what_is_absent_is_offered_in_each_start(monkeypatch: pytest.MonkeyPatch):
+def test_absent_modules_are_offered_in_each_start(monkeypatch: pytest.MonkeyPatch):
     for name in _ABSENT:
         monkeypatch.delitem(sys.modules, name, raising=False)
     for _ in range(2):
@@ -121,7 +121,7 @@ def test_what_is_absent_is_offered_in_each_start(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("apart", "lie_apart"), [(0.0, False), (2.0, True)])
-def test_environments_that_lie_apart_are_told(tmp_path: Path, apart: float, lie_apart: bool):
+def test_environments_that_lie_apart_are_noticed(tmp_path: Path, apart: float, lie_apart: bool):
     world = sliders(tmp_path, apart)
     assert bool(Watched(world.sim).env_origins.any()) == lie_apart
 

@@ -49,7 +49,7 @@ SLIDER = (
 
 
 class World:
-    """Environments with the same actors, and the tensors of them.
+    """Environments with the same actors, and their tensors.
 
     Args:
         num_envs: How many.

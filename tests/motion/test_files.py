@@ -1,4 +1,4 @@
-"""Files of clips: which layouts are read, and what is refused with a sentence."""
+"""Files of clips: supported layouts, and files that are refused with a sentence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def qpos(model: mujoco.MjModel) -> np.ndarray:
 
 @pytest.fixture
 def arrays(model: mujoco.MjModel, qpos: np.ndarray, tmp_path: Path) -> dict[str, Any]:
-    """What a file of mjlab holds: no names."""
+    """The contents of a file of mjlab: no names."""
     write_clip(clip_of_states("x", model, qpos, FPS), tmp_path / "x.npz")
     with np.load(tmp_path / "x.npz") as file:
         return {name: file[name] for name in file.files if not name.endswith("names")}

@@ -1,4 +1,4 @@
-"""What holds for the tests of this guest alone."""
+"""Fixtures of this guest's tests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random changes of what agents see, and episodes in the mirror."""
+"""Random changes of agents' images, and mirrored episodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cameras against an independent ray caster, and what of the images is drawn."""
+"""Cameras against an independent ray caster, and the choice of images that are drawn."""
 
 from __future__ import annotations
 

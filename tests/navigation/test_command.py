@@ -1,4 +1,4 @@
-"""``envlab nav``: houses, and what policies reach there."""
+"""``envlab nav``: houses, and measures of policies in them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_houses_are_described_and_drawn(tmp_path, capsys):
     assert "Television in a house" in printed
     for name in ("val_0.png", "val_1.png"):
         picture = Image.open(tmp_path / "new" / name)
-        assert len(picture.getcolors(1 << 20)) > 200  # a map, and what is seen in colour
+        assert len(picture.getcolors(1 << 20)) > 200  # a map, and the view in colour
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_bad_input_is_one_sentence(arguments, message):
         main(arguments)
 
 
-def test_pictures_that_cannot_be_written_are_told(tmp_path):
+def test_pictures_that_cannot_be_written_are_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunDirectoryError, match="Pictures cannot be written to"):
         main(["houses", "--num", "1", "--pictures", str(tmp_path / "file")])
@@ -84,7 +84,7 @@ def test_an_episode_is_drawn_from_its_start_to_where_it_ended():
     drawn = np.asarray(draw_episode(house, goal, poses, "a title"))
     for colour in (WAY_COLOUR, GOAL_COLOUR):
         assert (drawn == colour).all(axis=2).any()
-    assert drawn.shape[0] < draw_map(house).height + 24  # without what lies beside the house
+    assert drawn.shape[0] < draw_map(house).height + 24  # without the surroundings of the house
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,6 @@ def test_an_episode_is_drawn_from_its_start_to_where_it_ended():
         (["--task", "Nav-PointNav-Depth-v0", "--num_episodes", "0"], "--num_episodes is 0"),
     ],
 )
-def test_what_cannot_be_measured_is_told(arguments, message):
+def test_bad_input_to_an_evaluation_is_reported(arguments, message):
     with pytest.raises(ConfigurationError, match=message):
         main(["evaluate", *arguments])

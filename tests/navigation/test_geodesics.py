@@ -55,7 +55,7 @@ def test_distances_are_within_a_tenth_of_dijkstras():
     assert high < 1.1
 
 
-def test_what_cannot_be_reached_is_far_and_never_negative():
+def test_unreachable_places_are_far_and_never_negative():
     for index in range(3):
         fields = load("train", index)["fields"]
         assert fields.min() >= 0

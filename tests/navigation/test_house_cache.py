@@ -1,4 +1,4 @@
-"""Houses on disk: shared by ranks, made anew where damaged, not missed where there is no room."""
+"""Houses on disk: shared by ranks, made anew if damaged, optional if there is no room."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_other_code_makes_other_entries(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "other"])
-def test_a_damaged_entry_is_made_anew_and_told(tmp_path, caplog, damage):
+def test_a_damaged_entry_is_made_anew_and_reported(tmp_path, caplog, damage):
     cache = HouseCache(tmp_path)
     cache.load("train", 0)
     path = cache.path("train", 0)
@@ -64,7 +64,7 @@ def test_a_damaged_entry_is_made_anew_and_told(tmp_path, caplog, damage):
     assert not caplog.records
 
 
-def test_a_folder_that_cannot_be_written_is_told_once(tmp_path, caplog, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_reported_once(tmp_path, caplog, monkeypatch):
     (tmp_path / "file").write_text("no folder")
     cache = HouseCache(tmp_path / "file")
     for index in (0, 1):
@@ -75,7 +75,7 @@ def test_a_folder_that_cannot_be_written_is_told_once(tmp_path, caplog, monkeypa
     assert "Or set env.houses.cache_dir" in record.getMessage()
 
 
-def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path, caplog, monkeypatch):
+def test_a_full_disk_is_reported_and_leaves_nothing_behind(tmp_path, caplog, monkeypatch):
     def fill(file, **arrays):
         file.write(b"x")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

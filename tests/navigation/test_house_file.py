@@ -1,4 +1,4 @@
-"""House files: what they make, what is refused, and playing in them."""
+"""House files: the houses they make, bad files, and playing in them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def rows_of(house, name: str) -> np.ndarray:
 
 @pytest.fixture
 def flat(tmp_path):
-    """The house of the flat, and what is added to its coordinates."""
+    """The house of the flat, and the offset of its coordinates."""
     return HouseFiles([write(tmp_path, FLAT)]).make(0), 0.1
 
 
@@ -75,12 +75,12 @@ def test_a_file_makes_rooms_walls_and_a_door(flat):
     assert gap[1] == pytest.approx((shift + 3 + 0.475, shift + 5.049), abs=1e-5)
     assert len(rows_of(house, "Door")) == 1
     assert house.room_of[int(6.5 / CELL), int(1 / CELL)] == 1
-    assert not house.free[int(6.5 / CELL), int(4 / CELL)]  # beside the L of the hall
+    assert not house.free[int(6.5 / CELL), int(4 / CELL)]  # outside the L of the hall
     assert np.allclose(house.paints[0, 0, :3], [0.6, 0.4, 0.2])
     assert (house.starts == house.free).all()
 
 
-def test_objects_stand_on_what_is_below_them_and_have_their_size(flat):
+def test_objects_stand_on_those_below_them_and_have_their_size(flat):
     house, shift = flat
     (mug,), (other,) = rows_of(house, "Mug"), rows_of(house, OTHER)
     assert mug[:2] == pytest.approx([1 + shift, 1.3 + shift])
@@ -97,7 +97,7 @@ def _made(values: dict):
     return layout.build(np.random.default_rng(0), layout.size())
 
 
-def test_episodes_begin_where_a_file_says_and_look_for_what_it_has(tmp_path):
+def test_episodes_use_the_starts_and_objects_of_a_file(tmp_path):
     path = write(tmp_path, FLAT | {"starts": [[1, 6], [4, 1.5]]})
     env = make(12, goal="object", houses={"files": [path]}, camera={"width": 32, "height": 32})
     begun = env.start[:, :2].unique(dim=0)
@@ -112,7 +112,7 @@ def test_episodes_begin_where_a_file_says_and_look_for_what_it_has(tmp_path):
         make(1, goal="object", houses={"files": [path]}, start_range_m=[0.0, 0.5])
 
 
-def test_a_folder_holds_houses_of_one_size_that_are_cached_by_what_they_say(tmp_path):
+def test_a_folder_holds_houses_of_one_size_that_are_cached_by_content(tmp_path):
     small = {"rooms": [{"name": "only", "corners": [[-1, -1], [2, 2]]}]}
     write(tmp_path, FLAT, "b.json")
     write(tmp_path, small, "a.yaml")
@@ -195,7 +195,7 @@ def test_a_file_that_makes_no_house_is_refused_in_a_sentence(tmp_path, capsys, n
         ("missing.yaml", None, "cannot be read|no file"),
     ],
 )
-def test_what_is_no_house_file_is_refused(tmp_path, name, content, message):
+def test_a_bad_house_file_is_refused(tmp_path, name, content, message):
     path = tmp_path / (name or "")
     if name is not None and content is not None:
         path.write_text(content)
@@ -203,7 +203,7 @@ def test_what_is_no_house_file_is_refused(tmp_path, name, content, message):
         HouseFiles([str(path)])
 
 
-def test_what_could_be_read_without_end_is_refused(tmp_path):
+def test_a_file_without_an_end_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(ConfigurationError, match="is no regular file"):
         HouseFiles([str(tmp_path / "pipe.json")])

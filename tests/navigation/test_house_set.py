@@ -1,4 +1,4 @@
-"""Houses in memory: which are there when, and that no episode sees its house go."""
+"""Houses in memory: their rotation, and no episode outlives its house."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_houses_that_fit_stay():
 
 def test_all_houses_take_their_turns_and_episodes_end_before_their_house_goes():
     houses = rotating()
-    seen, living = set(), {}  # steps in which an episode that began in a slot would still go on
+    seen, living = set(), {}  # by slot: the last step of episodes that began there
     for step in range(1, 80):
         before = [houses.number_of(slot) for slot in range(SLOTS)]
         houses.advance(step)
@@ -53,7 +53,7 @@ def test_all_houses_take_their_turns_and_episodes_end_before_their_house_goes():
     assert seen == set(range(8))
 
 
-def test_what_is_in_memory_depends_on_the_steps_alone():
+def test_the_houses_in_memory_depend_on_the_steps_alone():
     going, jumping = rotating(), rotating()
     for step in range(1, 40):
         going.advance(step)

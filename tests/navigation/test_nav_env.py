@@ -1,4 +1,4 @@
-"""Navigation: what agents see, do and earn, beside what every task promises."""
+"""Navigation: observations, actions and rewards, in addition to every task's promises."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_no_agent_comes_nearer_to_anything_than_its_radius_over_many_steps(steps
 
 
 @pytest.mark.parametrize("slides", [True, False])
-def test_an_agent_slides_along_what_is_in_its_way_or_stops_there(slides):
+def test_an_agent_slides_along_obstacles_or_stops_at_them(slides):
     env = make(50, images=[], slides=slides)
     aside = torch.zeros(50)
     for _ in range(40):
@@ -194,7 +194,7 @@ def test_spl_and_soft_spl_by_hand():
     assert far["soft_spl"].tolist() == pytest.approx([0.75 * 4 / 6] * 3)
 
 
-def test_an_episode_tells_its_house_and_how_far_around_it_had_to_go():
+def test_an_episode_reports_its_house_and_its_detour():
     env = make(4, start_range_m=[2.0, 30.0], houses={"num_houses": 2, "first_house": 5})
     env.start[:, :2] = env.goal_points() + torch.tensor([2.0, 0.0])  # 2 m as the crow flies
     env.start_distance.copy_(torch.tensor([1.74, 1.96, 2.74, 3.74]))  # to 0.26 m before the point
@@ -214,9 +214,9 @@ def test_progress_is_earned_but_not_more_than_was_moved():
         lengths = env.episode_length_buf.clone()
         _, reward, terminated, *_ = env.step(expert.act())
         moved, nearer = env.travelled - travelled, before - env.distance
-        goes_on = ~terminated & (env.episode_length_buf > lengths)
+        continues = ~terminated & (env.episode_length_buf > lengths)
         expected = -0.01 + torch.minimum(torch.maximum(nearer, -moved), moved)
-        assert torch.allclose(reward[goes_on], expected[goes_on], atol=1e-5)
+        assert torch.allclose(reward[continues], expected[continues], atol=1e-5)
 
 
 def test_an_object_must_be_seen_for_an_end_to_succeed():
@@ -269,7 +269,7 @@ def test_the_expert_reaches_every_goal_almost_on_the_shortest_way():
         assert spl > 0.93, goal
 
 
-def test_an_expert_goes_on_as_it_would_have_after_a_resume_and_acts_by_others():
+def test_an_expert_resumes_exactly_and_takes_account_of_others_actions():
     env, again = (make(8, seed=2, goal="object", camera={"width": 32, "height": 32}) for _ in "ab")
     going, resumed = Expert(env), Expert(again)
     for step in range(40):
@@ -292,7 +292,7 @@ TURNS = {"num_houses": 9, "num_slots": 6, "rotate_every": 2}
 
 
 def roll(env: NavEnv, actions: torch.Tensor) -> list[torch.Tensor]:
-    """Return what happens."""
+    """Return rewards, houses, poses and images of each step."""
     rows = []
     for action in actions:
         obs, reward, *_ = env.step(action)
@@ -326,7 +326,7 @@ def test_houses_take_turns_alike_on_all_ranks_and_after_a_resume():
         assert torch.equal(values[13:], rest)
 
 
-def test_a_partial_reset_leaves_what_was_handed_out_and_the_other_environments():
+def test_a_partial_reset_changes_neither_returned_tensors_nor_other_environments():
     env = make(3)
     act(env, LEFT)
     handed, pose = env.obs_buf["depth"], env.pose.clone()
@@ -338,7 +338,7 @@ def test_a_partial_reset_leaves_what_was_handed_out_and_the_other_environments()
     assert not torch.equal(obs["depth"][0], copy[0])
 
 
-def test_a_picture_shows_what_is_seen_beside_the_way():
+def test_a_picture_shows_the_view_next_to_the_way():
     env = make(1, render_mode="rgb_array")
     assert make(1).render() is None
     first = env.render()
@@ -347,7 +347,7 @@ def test_a_picture_shows_what_is_seen_beside_the_way():
     act(env, LEFT)
     second = env.render()
     differs = (first != second).any(axis=2)
-    assert differs[:, :360].any()  # what is seen
+    assert differs[:, :360].any()  # the view
     assert 0 < differs[:, 360:].sum() < 2000  # the agent on the map
 
 
@@ -377,7 +377,7 @@ def test_an_action_that_does_not_exist_is_refused():
         act(make(), 6)
 
 
-def test_without_warp_a_sentence_says_what_to_install(monkeypatch):
+def test_without_warp_a_sentence_names_the_package_to_install(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("envlab_navigation.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "warp", None)

@@ -1,4 +1,4 @@
-"""The policies of navigation that come installed."""
+"""The installed policies of navigation."""
 
 from __future__ import annotations
 

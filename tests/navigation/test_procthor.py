@@ -123,7 +123,7 @@ def test_objects_stand_where_and_as_large_as_they_are_there(path):
     assert ratio == pytest.approx((width + depth) * math.sqrt(0.5) / width, rel=1e-3)
 
 
-def test_what_a_house_cannot_have_is_told(path, capsys, caplog):
+def test_unsupported_parts_of_a_house_are_reported(path, capsys, caplog):
     notes = read_layout(path).notes
     assert notes == [
         "1 door to the outside, here walls",

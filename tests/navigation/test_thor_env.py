@@ -24,7 +24,7 @@ MOVE, LEFT, RIGHT, UP, DOWN, END = range(6)
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where the recorded controller writes what happens to it, in workers too."""
+    """Folder in which the recorded controller logs its calls, in workers too."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent / "recorded"))
     monkeypatch.setenv("RECORDED_THOR", str(tmp_path))
     yield tmp_path
@@ -84,7 +84,7 @@ def test_rewards_and_measures_follow_the_way(folder):
     _, reward, *_, info = act(env, END)
     env.close()
     row = {name: float(values[0]) for name, values in info["episodes"].items()}
-    # A way is straight here, so that each step's progress is what the goal came nearer.
+    # Ways are straight here, so each step's progress is the decrease of the distance.
     gained = row["start_distance"] - row["distance_to_goal"]
     assert total == pytest.approx(gained - 0.01 * len(steps), abs=0.02)
     assert float(reward) == pytest.approx(9.99 if row["success"] else -0.01)
@@ -141,7 +141,7 @@ def test_scenes_are_those_of_the_challenge_and_the_documentation():
         ({"targets": ["Vase"]}, "from which one of Vase is"),
     ],
 )
-def test_what_it_cannot_offer_is_refused(folder, fields, message):
+def test_settings_that_it_cannot_offer_are_refused(folder, fields, message):
     with pytest.raises(ConfigurationError, match=message):
         make(1, thor={"num_workers": 0}, **fields)
 
@@ -151,6 +151,6 @@ def test_points_are_no_goals_there():
         make(1, "Nav-PointNav-RGB-v0")
 
 
-def test_without_the_package_a_sentence_says_what_to_install():
+def test_without_the_package_a_sentence_names_it():
     with pytest.raises(ConfigurationError, match=r"'ai2thor', which is not .*'\.\[ai2thor\]'"):
         make(1, thor={"num_workers": 0})

@@ -30,7 +30,7 @@ def test_a_mistake_is_answered_with_one_sentence_at_once(answers, line: str):
     assert not answers[line]["loads_torch"]
 
 
-def test_a_shell_is_told_what_may_follow(tmp_path: Path):
+def test_a_shell_offers_the_words_that_may_follow(tmp_path: Path):
     words = completed(tmp_path, "envlab cluster l")
     assert "launch" in words
     assert "kill" not in words

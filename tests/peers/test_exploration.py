@@ -47,7 +47,7 @@ TRAINED = [
 
 
 def agent_cfg(library: str, algorithm: str) -> Any:
-    """Return what a run without a task's own settings has."""
+    """Return the settings of a run without a task's own."""
     flags = SimpleNamespace(algorithm=algorithm)
     if library == "rsl_rl":
         return RslRlCfg()
@@ -108,7 +108,7 @@ def environment(library: str, algorithm: str) -> Any:
 def made(
     library: str, algorithm: str, env: Any = None
 ) -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
-    """Return a learner; and what acts in the current state, in training and in evaluation."""
+    """Return a learner, and functions that act in the current state in training and evaluation."""
     torch.manual_seed(0)
     env, context = env or environment(library, algorithm), DistributedContext.single("cpu")
     found = get_library("skrl" if library == "skrl_jax" else library)

@@ -1,7 +1,7 @@
-"""DQN, DDPG, TD3 and SAC learn from a batch what Stable-Baselines3's learn from it.
+"""DQN, DDPG, TD3 and SAC learn the same from a batch as Stable-Baselines3's.
 
-Its own ``train`` runs on our networks: their gradients, and what their targets follow to, are ours.
-Its actions lie in -1 to 1, as those of its replay memory do.
+Its own ``train`` runs on our networks: gradients and target networks equal ours. Its actions lie
+in -1 to 1, like those of its replay memory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TOLERANCE = {"rtol": 1e-3, "atol": 5e-6}
 
 
 class Still(gymnasium.Env):
-    """What Stable-Baselines3 must be given; no step is made."""
+    """The environment that Stable-Baselines3 needs; no step is made."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (3,), np.float32)
 
@@ -120,7 +120,7 @@ class QNetwork(nn.Module):
 
 
 def agent_of(library: str, algorithm: str) -> Any:
-    """Return an agent whose targets are not what they follow, and whose optimizers do not step."""
+    """Return an agent whose targets differ from its networks, and whose optimizers do not step."""
     learner, _, _ = made(library, algorithm)
     agent = learner.members[0].agent if library == "evolution" else learner.agent
     batch = [OBS, None, SCALE * ACTIONS, REWARDS, NEXT_OBS, None, TERMINATED]
@@ -300,7 +300,7 @@ class FastCritics(Critics):
 
 
 def test_fast_sac_of_scalar_critics_learns_as_their_sac(monkeypatch: pytest.MonkeyPatch):
-    """But for the temperature, which it learns from the next states."""
+    """Except the temperature, which it learns from the next states."""
     torch.manual_seed(0)
     env = ScriptedEnv(num_envs=4, space=BOX, num_obs=3)
     algorithm = {"q_reduction": "min", "batch_size": BATCH, "tau": 0.1}

@@ -138,7 +138,7 @@ def test_returns_are_those_of_three_libraries_wherever_episodes_end(own: str, pe
 
 
 @pytest.mark.parametrize("is_clipped", [True, False])
-def test_ppo_of_ddppo_learns_what_rsl_rls_learns(is_clipped: bool):
+def test_ppo_of_ddppo_learns_the_same_as_rsl_rls(is_clipped: bool):
     """From one rollout of rsl_rl, after its policy has moved on."""
     torch.manual_seed(0)
     space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
@@ -232,7 +232,7 @@ class Policy(nn.Module):
 
 
 def rolled_out(agent: Any) -> dict[str, torch.Tensor]:
-    """Return what a rollout of random transitions leaves, before the agent learns from it."""
+    """Return the memory after a rollout of random transitions, before the agent learns from it."""
     agent.enable_training_mode(True)
     num_envs, steps = agent.memory.num_envs, agent.cfg.rollouts
     obs = torch.randn(num_envs, 3)

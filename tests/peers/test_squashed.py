@@ -1,4 +1,4 @@
-"""Squashed Gaussians mean what those of other libraries do, on the same samples."""
+"""Squashed Gaussians equal those of other libraries, on the same samples."""
 
 from __future__ import annotations
 

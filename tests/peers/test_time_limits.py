@@ -1,8 +1,8 @@
-"""What each library learns from at a time limit, by hand-computed numbers.
+"""Returns of each library at a time limit, by hand-computed numbers.
 
-Three environments make three steps, of reward 1 each, with discount and lambda 0.5. After its
-second step, the first goes on, the second terminates, and a time limit ends the third. Critics are
-set to values that are known: without memory, the value of a state is its observation.
+Three environments make three steps, of reward 1 each, with discount and lambda 0.5. After the
+second step, the first continues, the second terminates, and a time limit ends the third. Critics
+have known values: without memory, the value of a state is its observation.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def expected(*, bootstraps: bool, recurrent: bool = False) -> torch.Tensor:
 
 @torch.no_grad()
 def pass_through(critic: nn.Module) -> None:
-    """Have layers of one unit hand on what they get; a GRU of one moves half its way to it."""
+    """Have layers of one unit pass on their input; a GRU of one moves half the way to it."""
     for name, values in critic.named_parameters():
         values.zero_()
         if any(part in name for part in ("bias", "weight_hh", "memory.hidden")):
@@ -113,7 +113,7 @@ def test_rsl_rl_bootstraps_from_the_final_state(recurrent: bool):
 
 @pytest.mark.parametrize("bootstraps", [True, False])
 @pytest.mark.parametrize("memory", [None, "shared", "central"])
-def test_rl_games_bootstraps_from_the_final_state_where_value_bootstrap_says_so(
+def test_rl_games_bootstraps_from_the_final_state_by_value_bootstrap(
     memory: str | None, bootstraps: bool
 ):
     network: dict[str, Any] = {"mlp": {**MLP, "units": [1]}}
@@ -165,7 +165,7 @@ def skrl_cfg(algorithm: str, bootstraps: bool, ml_framework: str = "torch") -> S
 
 @pytest.mark.parametrize("bootstraps", [True, False])
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "rpo", "trpo"])
-def test_skrl_bootstraps_from_the_final_state_where_time_limit_bootstrap_says_so(
+def test_skrl_bootstraps_from_the_final_state_by_time_limit_bootstrap(
     algorithm: str, bootstraps: bool
 ):
     learner = make_learner(env(), skrl_cfg(algorithm, bootstraps), DistributedContext.single("cpu"))
@@ -178,10 +178,10 @@ def test_skrl_bootstraps_from_the_final_state_where_time_limit_bootstrap_says_so
 
 @pytest.mark.parametrize("bootstraps", [True, False])
 @pytest.mark.parametrize("algorithm", [name for name in ON_POLICY if name != "cem"])
-def test_every_agent_of_skrl_and_what_is_made_of_them_ends_its_advantages_at_a_time_limit(
+def test_all_agents_based_on_skrls_end_their_advantages_at_a_time_limit(
     algorithm: str, bootstraps: bool
 ):
-    """Of members and sessions, too; skrl adds the final state's value to the reward itself."""
+    """Also members and sessions; skrl adds the final state's value to the reward itself."""
     context = DistributedContext.single("cpu")
     pooled = {"compute_gae": functools.partial(pooled_advantages, context=context)}
     classes = [agent_class(algorithm, "torch", pooled)]

@@ -1,4 +1,4 @@
-"""What rl_games cannot do here is one sentence, before anything is written."""
+"""Settings that rl_games cannot handle here are one sentence, before anything is written."""
 
 from __future__ import annotations
 

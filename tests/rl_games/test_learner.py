@@ -1,4 +1,4 @@
-"""rl_games on two real ranks: what must be equal is, and it is what one process would compute."""
+"""rl_games on two real ranks: they agree, and compute the same as one process would."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_librarys_schedule_would_stop_the_run(pair: Pair):
 
 def test_frames_are_counted_on_every_rank(pair: Pair):
     for end in pair.ends["ddp"]:
-        assert end["frames"] == [0, 1024, 2048, 3072]  # what curricula are told
+        assert end["frames"] == [0, 1024, 2048, 3072]  # passed to curricula
         assert end["model"]["frame"] == 4096
     assert [record["frames"] for record in metrics_of(pair.run("ddp"))] == [1024, 2048, 3072, 4096]
 

@@ -25,7 +25,7 @@ OBS = 4.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
 
 
 def train_and_play(folder: Path, *arguments: str) -> tuple[Path, str]:
-    """Return the run directory and what play.py printed."""
+    """Return the run directory and play.py's output."""
     with contextlib.chdir(folder):
         assert train("rl_games", [*arguments, "--max_iterations=2"]) == 0
         with (folder / "out.txt").open("w") as file, contextlib.redirect_stdout(file):

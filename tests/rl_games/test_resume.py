@@ -131,5 +131,5 @@ def test_sac_remembers_the_states_in_which_time_limits_ended_episodes():
     assert torch.equal(memory.next_obses[:4:2], after[::2])
     assert torch.equal(memory.next_obses[1:4:2], final[1::2])
     assert not torch.isclose(final[1::2], after[1::2]).all()
-    assert not memory.dones.any()  # their values go on
+    assert not memory.dones.any()  # values bootstrap
     env.close()

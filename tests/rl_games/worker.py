@@ -1,4 +1,4 @@
-"""What each of two ranks does for the tests of rl_games, in one launch.
+"""The work of each of two ranks for the tests of rl_games, in one launch.
 
 Usage: worker.py FOLDER; it trains once per entry of ``JOBS``, in a folder of that name,
 and writes ``first_update_rank<i>.pt`` and ``<job>_rank<i>.pt``.
@@ -65,11 +65,11 @@ JOBS: dict[str, list[str]] = {
     "stock_normalisers": [*CARTPOLE, "--max_iterations=2"],
     "stock_schedule": [*CARTPOLE, "--max_iterations=2"],
 }
-"""What is trained, by name; ``discrete`` has a central value network too."""
+"""Trainings by name; ``discrete`` has a central value network too."""
 
 
 def local_moments(values: torch.Tensor, _: object) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return what an unpooled normalisation would use."""
+    """Return the moments of an unpooled normalisation."""
     return values.mean(), values.std()
 
 
@@ -102,7 +102,7 @@ CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 
 
 def train(context: DistributedContext, arguments: list[str]) -> Any:
-    """Train, and return what this rank ends with, and all observations that it learned from."""
+    """Train; return this rank's final state, and all observations that it learned from."""
     found: dict[str, Any] = {"obs": [], "frames": []}
     run, prepare = Training.run, DistributedAgent.prepare_dataset
 

@@ -1,4 +1,4 @@
-"""A student that imitates a teacher, on two ranks and one; then PPO goes on with the student."""
+"""A student that imitates a teacher, on two ranks and one; then PPO trains the student."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_student_comes_nearer_to_the_teacher():
 
 @pytest.fixture(scope="module")
 def recurrent(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of a recurrent student, of 4 iterations, and beside it that of its teacher."""
+    """The run of a recurrent student, of 4 iterations, next to that of its teacher."""
     folder = tmp_path_factory.mktemp("recurrent")
     words = [f"agent.{name}.{word}" for name in ("actor", "critic") for word in LSTM]
     teacher = [TASK, "--device=cpu", "--num_envs=32", "--experiment_name=teacher", *words]
@@ -126,14 +126,14 @@ def _recurrent_words(teacher: Path) -> list[str]:
     return [*words, f"--checkpoint={teacher}", *networks]
 
 
-def test_the_run_says_where_its_teacher_is_from(recurrent: Path):
+def test_the_run_records_the_path_of_its_teacher(recurrent: Path):
     (teacher,) = recurrent.parents[1].glob("teacher/*")
     assert manifest_of(recurrent)["policy_from"] == f"{teacher}/checkpoints/model_1.pt"
     assert manifest_of(recurrent)["resumed_from"] is None
 
 
 def test_a_distillation_that_was_killed_ends_as_the_unbroken_one(recurrent: Path, tmp_path: Path):
-    """Its memories go on as well: the student's, and the teacher's, which rsl_rl forgets."""
+    """Memories are restored as well: the student's, and the teacher's, which rsl_rl forgets."""
     (teacher,) = recurrent.parents[1].glob("teacher/*")
     words = _recurrent_words(teacher)
     python, *_ = torchrun(1, TRAIN)
@@ -281,7 +281,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path, capsys, words: list[str], mes
     assert sorted(path.name for path in tmp_path.iterdir()) == ["arms.pt", "empty.pt", "evil.pt"]
 
 
-def test_a_library_that_begins_with_no_policy_says_so(tmp_path: Path, capsys):
+def test_a_library_that_cannot_begin_with_a_policy_reports_it(tmp_path: Path, capsys):
     from envlab.training.launch import train
 
     with contextlib.chdir(tmp_path):
@@ -434,8 +434,8 @@ def test_a_teacher_of_another_library_acts_as_its_player_does(foreign: Path):
         open_teacher(given, obs, 2, ["policy", "critic"], env.context)
 
 
-def test_a_distillation_goes_on_with_a_teacher_whose_run_is_gone(foreign: Path, tmp_path: Path):
-    """The student's checkpoint holds it: what goes on ends as what was not interrupted."""
+def test_a_distillation_resumes_with_a_teacher_whose_run_is_gone(foreign: Path, tmp_path: Path):
+    """The student's checkpoint holds it: a resumed run ends like an uninterrupted one."""
     gone = tmp_path / "gone"
     shutil.copytree(foreign, gone)
     words = [word for word in DISTILLATION if not word.startswith("--checkpoint")]

@@ -1,4 +1,4 @@
-"""rsl_rl on two real ranks: what must be equal is, and it is what one process would compute."""
+"""rsl_rl on two real ranks: they agree, and compute the same as one process would."""
 
 from __future__ import annotations
 

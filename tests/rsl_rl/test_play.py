@@ -84,7 +84,7 @@ def test_bad_input_is_one_sentence(trained: Path, tmp_path: Path, capsys, flag: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_checkpoint_that_lies_alone_is_exported_beside_it(trained: Path, tmp_path: Path):
+def test_a_checkpoint_outside_a_run_is_exported_next_to_it(trained: Path, tmp_path: Path):
     alone = tmp_path / "kept" / "model.pt"
     alone.parent.mkdir()
     shutil.copy(trained / "checkpoints/model_4.pt", alone)

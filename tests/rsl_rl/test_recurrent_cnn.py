@@ -91,7 +91,7 @@ def seeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def test_what_goes_on_ends_as_what_was_not_interrupted(seeing: Path, tmp_path: Path):
+def test_a_resumed_run_ends_like_an_uninterrupted_one(seeing: Path, tmp_path: Path):
     """The camera's late images and the student's memory are of the interrupted step."""
     half = f"--checkpoint={seeing}/checkpoints/model_1.pt"
     flags = [TASK, "--device=cpu", "--resume", half, "--max_iterations=3"]
@@ -111,16 +111,16 @@ EXPORT = [
 
 @pytest.fixture(scope="module")
 def exported(seeing: Path) -> tuple[Path, str]:
-    """What ``envlab export`` wrote of the last policy, and said."""
-    said = io.StringIO()
+    """The folder of ``envlab export`` for the last policy, and its output."""
+    output = io.StringIO()
     checkpoint = f"--checkpoint={seeing}/checkpoints/model_3.pt"
-    with contextlib.redirect_stdout(said):
+    with contextlib.redirect_stdout(output):
         assert main(["export", "rsl_rl", *EXPORT, checkpoint]) == 0
-    return seeing / "exported", said.getvalue()
+    return seeing / "exported", output.getvalue()
 
 
 def test_files_act_as_the_student_does_over_several_steps(seeing: Path, exported: tuple[Path, str]):
-    """In both files the memory is an input and an output, and the image is as the task has it."""
+    """In both files the memory is an input and an output, and the image is as in the task."""
     onnxruntime = pytest.importorskip("onnxruntime")
     library = get_library("rsl_rl")
     words = [*EXPORT, f"--checkpoint={seeing}/checkpoints/model_3.pt"]
@@ -161,18 +161,18 @@ def test_files_act_as_the_student_does_over_several_steps(seeing: Path, exported
     assert not is_clipped.all()
 
 
-def test_a_player_without_a_camera_says_so(exported: tuple[Path, str], capsys):
-    folder, said = exported
-    assert "No deploy.yaml: The policy sees images (depth), and deploy.py, which has no" in said
+def test_a_player_without_a_camera_is_reported(exported: tuple[Path, str], capsys):
+    folder, output = exported
+    assert "No deploy.yaml: The policy sees images (depth), and deploy.py, which has no" in output
     assert main(["deploy", str(folder)]) == 2
-    told = capsys.readouterr().err
-    assert "takes depth, h_in beside obs, which this player cannot give" in told
-    assert told.count("\n") == 1
+    error = capsys.readouterr().err
+    assert "needs depth, h_in in addition to obs, but this player has neither" in error
+    assert error.count("\n") == 1
 
 
 def test_a_memory_that_the_player_would_not_keep_is_named(tmp_path: Path, monkeypatch, capsys):
     task = "--task=Envlab-Velocity-Rough-Blind-Unitree-Go2-v0"
     monkeypatch.chdir(tmp_path)
     assert main(["export", "rsl_rl", task, "--checkpoint=pretrained", "--device=cpu"]) == 0
-    said = capsys.readouterr().out
-    assert "No deploy.yaml: The policy has a memory (obs, h_in), which deploy.py does not" in said
+    output = capsys.readouterr().out
+    assert "No deploy.yaml: The policy has a memory (obs, h_in), which deploy.py does not" in output

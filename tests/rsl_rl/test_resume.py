@@ -1,4 +1,4 @@
-"""Resuming: exact at the same world size, honest about what is fresh at another."""
+"""Resuming: exact at the same world size; at another, fresh state is reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.trained import (
 
 
 def digests(checkpoint: dict[str, Any]) -> dict[str, str]:
-    """Return what two runs must agree on: all but wall time."""
+    """Return digests on which two runs must agree: all except wall time."""
     metrics = {name: value for name, value in checkpoint["metrics"].items() if name != "wall_s"}
     values = flatten({**checkpoint, "metrics": metrics})
     return {name: digest(value) for name, value in values.items()}
@@ -54,13 +54,13 @@ def test_a_resumed_run_ends_bit_identical(trained: Path, tmp_path: Path):
 def test_a_resume_is_called_exact_only_where_physics_repeats_itself(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 ):
-    """As on a GPU, where contacts take their places in whatever order threads run."""
+    """As on a GPU, where the order of contacts depends on the order of threads."""
     monkeypatch.setattr("envlab.sim.simulation.Simulation.repeats_exactly", False)
     flags = ["--max_iterations=3", "--resume", f"--checkpoint={trained}/checkpoints/model_2.pt"]
     assert train_in(tmp_path, *SMALL, *flags) == 0
-    said = capfd.readouterr().err
-    assert "Resuming from" in said
-    assert "env.sim.deterministic=true" in said
+    output = capfd.readouterr().err
+    assert "Resuming from" in output
+    assert "env.sim.deterministic=true" in output
 
 
 def test_resume_takes_the_newest_run_of_the_experiment(tmp_path: Path):
@@ -100,7 +100,7 @@ def test_a_recurrent_policy_resumes_bit_identically(tmp_path: Path):
     assert digests(checkpoint_of(resumed, 4)) == digests(checkpoint_of(whole, 4))
 
 
-def test_a_run_to_load_beside_a_path_is_refused(
+def test_a_run_to_load_in_addition_to_a_path_is_refused(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     path = trained / "checkpoints/model_2.pt"
@@ -111,7 +111,7 @@ def test_a_run_to_load_beside_a_path_is_refused(
 
 @pytest.fixture(scope="module")
 def resumed_pair(trained_pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on two ranks that goes on from the middle of another."""
+    """A run on two ranks that resumes from the middle of another."""
     folder = tmp_path_factory.mktemp("resumed")
     checkpoint = trained_pair.run("ddp") / "checkpoints/model_2.pt"
     flags = ["--distributed", "--max_iterations=4", "--resume", f"--checkpoint={checkpoint}"]
@@ -127,15 +127,15 @@ def test_two_ranks_resume_bit_identically(resumed_pair: Path, trained_pair: Pair
     assert timeless(resumed_pair) == timeless(whole)[2:]
 
 
-def test_another_world_size_goes_on_and_says_what_is_fresh(
+def test_another_world_size_resumes_and_reports_fresh_state(
     trained_pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     path = trained_pair.run("ddp") / "checkpoints/model_4.pt"
     flags = ["--max_iterations=5", "--resume", f"--checkpoint={path}"]
     assert train_in(tmp_path, *SMALL, *flags) == 0
-    said = capsys.readouterr().err
-    assert "environments and generators start fresh" in said
-    assert "saved with 2 processes of 32" in said
+    output = capsys.readouterr().err
+    assert "environments and generators start fresh" in output
+    assert "saved with 2 processes of 32" in output
     (record,) = metrics_of(only_run(tmp_path))
     assert record["iteration"] == 5
     assert record["frames"] == 4 * 16 * 64 + 16 * 32

@@ -26,7 +26,7 @@ COMMAND = [*PLAIN, f"--task={TASK}", "--num_envs=6"]
 
 
 class Recorder(torch.nn.Module):
-    """A teacher that always does the same, and remembers how often and who was forgotten."""
+    """A teacher with constant actions, whose memory counts calls since the last reset."""
 
     is_recurrent = True
 
@@ -110,7 +110,7 @@ def words_of(paths: dict[str, Path]) -> list[str]:
     return [*COMMAND, *(f"+agent.teachers.{name}={path}" for name, path in paths.items())]
 
 
-def test_checkpoints_hold_all_teachers_and_runs_go_on_without_their_files(
+def test_checkpoints_hold_all_teachers_and_runs_resume_without_their_files(
     specialists: dict[str, Path], tmp_path: Path
 ):
     gone = {name: tmp_path / f"{name}.pt" for name in NAMES}
@@ -125,8 +125,8 @@ def test_checkpoints_hold_all_teachers_and_runs_go_on_without_their_files(
         kept = {key.removeprefix(f"models.{name}."): v for key, v in taken.items() if name in key}
         assert digests(kept) == digests(own), name
         path.unlink()
-    told = ", ".join(f"agent.teachers.{name}={path}" for name, path in gone.items())
-    assert manifest_of(whole)["policy_from"] == told
+    expected = ", ".join(f"agent.teachers.{name}={path}" for name, path in gone.items())
+    assert manifest_of(whole)["policy_from"] == expected
     flags = [f"--task={TASK}", "--device=cpu", "--resume", "--max_iterations=2", "--run_name=again"]
     half = f"--checkpoint={whole}/checkpoints/model_1.pt"
     assert train_in(tmp_path, *flags, half) == 0

@@ -1,4 +1,4 @@
-"""What each of two ranks does for the tests of distillation, in one launch.
+"""The work of each of two ranks for the tests of distillation, in one launch.
 
 Usage: worker_distillation.py FOLDER FLAGS...; it trains in FOLDER with the flags, once per
 ``--grad_sync``, and writes ``first_update_rank<i>.pt`` and ``<grad_sync>_rank<i>.pt``.
@@ -42,13 +42,13 @@ AGENT = {
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a student learns, and how it is made."""
+    """A student's task, and the settings it is made with."""
 
     task: str = "Isaac-Cartpole-v0"
     num_envs: int = NUM_ENVS
     """Of all ranks."""
     env: Mapping[str, Any] = field(default_factory=dict)
-    """What is changed in the task."""
+    """Changes to the task."""
     agent: Mapping[str, Any] = field(default_factory=lambda: AGENT)
 
 
@@ -70,7 +70,7 @@ def first_update(
 ) -> dict[str, Any]:
     """Return gradients of the first step, and normalisers after it.
 
-    What the student explores with belongs to the environments, as in ``first_update.py``.
+    The student's exploration noise belongs to the environments, as in ``first_update.py``.
     """
     learner = make_learner(context, lesson or Lesson(), grad_sync)
     env = learner.env.env
@@ -99,7 +99,7 @@ def first_update(
 
 
 def train(context: DistributedContext, arguments: list[str]) -> dict[str, Any]:
-    """Train, and return what this rank ends with, and all observations that it learned from."""
+    """Train; return this rank's final state, and all observations that it learned from."""
     found: dict[str, Any] = {"obs": []}
     run, update = Training.run, DistributedDistillation.update
 

@@ -1,4 +1,4 @@
-"""What each of two ranks does for the tests of this folder, in one launch.
+"""The work of each of two ranks for this folder's tests, in one launch.
 
 Usage: worker_pair.py FOLDER FLAGS...; it trains in FOLDER with the flags, once per ``--grad_sync``,
 and writes ``first_update_rank<i>.pt`` and ``<grad_sync>_rank<i>.pt``.
@@ -26,12 +26,12 @@ from tests.trained import session_of
 
 
 def local_moments(values: torch.Tensor, _: object) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return what an unpooled normalisation would use."""
+    """Return the moments of an unpooled normalisation."""
     return values.mean(), values.std()
 
 
 def train(context: DistributedContext, arguments: list[str]) -> dict[str, Any]:
-    """Train, and return what this rank ends with, and all observations that it learned from."""
+    """Train; return this rank's final state, and all observations that it learned from."""
     found: dict[str, Any] = {"obs": []}
     run, update = Training.run, DistributedPPO.update
 

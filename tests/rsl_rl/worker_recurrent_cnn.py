@@ -1,4 +1,4 @@
-"""What each of two ranks does for the tests of a student with a depth camera, in one launch.
+"""The work of each of two ranks for the tests of a student with a depth camera, in one launch.
 
 Usage: worker_recurrent_cnn.py FOLDER FLAGS...; it trains in FOLDER with the flags, and once more
 with a teacher for each kind of ground, and writes ``first_update_rank<i>.pt`` and

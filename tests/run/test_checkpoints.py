@@ -1,4 +1,4 @@
-"""The folder of checkpoints: what is kept, what the names point to, and what is taken from it."""
+"""The folder of checkpoints: the ones kept, the ones its names point to, and the one chosen."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_newest_are_kept_and_the_best_whatever_its_age(folder: Path):
     assert iteration_of(folder / "latest.pt") == 5
 
 
-def test_all_are_kept_where_it_is_asked_for(folder: Path):
+def test_all_are_kept_on_request(folder: Path):
     checkpoints = Checkpoints(folder)
     for iteration in (9, 10, 11):
         save(checkpoints, iteration)
@@ -87,7 +87,7 @@ def test_the_best_is_not_removed_before_its_name_could_be_written(
     assert names(folder) == ["latest.pt", "model_1.pt", "model_3.pt"]
 
 
-def test_a_full_disk_is_said_each_time_and_costs_nothing_that_was_written(
+def test_a_full_disk_is_logged_each_time_and_costs_no_earlier_checkpoint(
     folder: Path, caplog: pytest.LogCaptureFixture
 ):
     checkpoints = Checkpoints(folder, keep=1)
@@ -98,9 +98,9 @@ def test_a_full_disk_is_said_each_time_and_costs_nothing_that_was_written(
             assert checkpoints.save(iteration, values, is_best=True) is None
     assert names(folder) == ["best.pt", "latest.pt", "model_1.pt"]
     assert {iteration_of(path) for path in folder.iterdir()} == {1}
-    said = [entry.message for entry in caplog.records]
-    assert len(said) == 2
-    for text, name in zip(said, ("model_2.pt", "model_3.pt"), strict=True):
+    messages = [entry.message for entry in caplog.records]
+    assert len(messages) == 2
+    for text, name in zip(messages, ("model_2.pt", "model_3.pt"), strict=True):
         assert f"{folder / name} could not be written (File too large; " in text
         assert "MiB are free" in text
         assert f"the last good one is {folder / 'model_1.pt'}" in text
@@ -109,13 +109,13 @@ def test_a_full_disk_is_said_each_time_and_costs_nothing_that_was_written(
     assert names(folder) == ["best.pt", "latest.pt", "model_4.pt"]
 
 
-def test_who_watches_sees_a_checkpoint_being_written(folder: Path):
-    """Else the watchdog would take a large one on a slow disk for a hang."""
-    told: list[int] = []
-    checkpoints = Checkpoints(folder, moved=lambda: told.append(len(list(folder.glob(".*.tmp")))))
+def test_the_watchdog_sees_a_checkpoint_being_written(folder: Path):
+    """Otherwise, the watchdog would take a large one on a slow disk for a hang."""
+    counts: list[int] = []
+    checkpoints = Checkpoints(folder, moved=lambda: counts.append(len(list(folder.glob(".*.tmp")))))
     save(checkpoints, 1)
-    assert len(told) > 2
-    assert set(told) == {1}  # while it is under way
+    assert len(counts) > 2
+    assert set(counts) == {1}  # while it is under way
 
 
 def test_a_folder_that_was_removed_is_made_again(folder: Path):
@@ -135,7 +135,7 @@ def test_a_continued_run_keeps_the_best_that_its_checkpoint_knows(
     assert not Checkpoints(folder).keep_best_of(tmp_path, known) or is_kept
 
 
-def test_what_a_killed_process_has_left_is_removed(folder: Path):
+def test_leftovers_of_a_killed_process_are_removed(folder: Path):
     (folder / ".model_1.pt.4711.tmp").write_bytes(bytes(100))
     save(Checkpoints(folder), 2)
     assert names(folder) == ["latest.pt", "model_2.pt"]
@@ -213,7 +213,7 @@ def test_a_file_that_was_named_is_taken_or_refused(three, damage):
     assert three.find("model_2.pt", accept)[0] == three.path(2)
 
 
-def test_nothing_is_said_where_nothing_is_wrong(three, caplog):
+def test_nothing_is_logged_where_nothing_is_wrong(three, caplog):
     assert three.find("latest", accept)[0] == three.path(3)
     assert not caplog.records
 
@@ -228,14 +228,14 @@ def test_the_best_is_the_last_resort(folder: Path, caplog: pytest.LogCaptureFixt
     assert "(iteration 1)" in caplog.text
 
 
-def test_where_none_is_good_the_newest_ones_fault_is_told(three):
+def test_where_none_is_good_the_newest_ones_fault_is_reported(three):
     for iteration in (1, 2, 3):
         empty(three.path(iteration))
     with pytest.raises(CheckpointError, match=r"None of the 3 checkpoints .*model_3\.pt cannot"):
         three.latest()
 
 
-def test_the_only_ones_fault_is_told_in_its_own_words(folder: Path):
+def test_the_only_ones_fault_is_reported_in_its_own_words(folder: Path):
     save(Checkpoints(folder), 1, task="other")
     with pytest.raises(CheckpointError, match=r"^The checkpoint .* is of the task 'other'\.$"):
         Checkpoints(folder).latest(accept)
@@ -248,7 +248,7 @@ def test_an_empty_folder_is_one_sentence(folder: Path):
         Checkpoints(folder).find("best")
 
 
-def test_a_run_that_went_back_before_a_damaged_file_keeps_what_it_writes(three):
+def test_a_run_resumed_before_a_damaged_file_keeps_its_new_checkpoints(three):
     empty(three.path(3))
     checkpoints = Checkpoints(three.folder, keep=1)
     save(checkpoints, 2, task="mine")

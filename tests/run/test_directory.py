@@ -132,7 +132,7 @@ def test_the_newest_run_with_a_checkpoint_is_found(tmp_path: Path):
         find_run("x", "y", ".*_c", root=str(tmp_path))
 
 
-def test_manifest_tells_what_was_run(trained: Path):
+def test_the_manifest_records_the_run(trained: Path):
     manifest = manifest_of(trained)
     assert manifest["status"] == "finished"
     assert manifest["task"] == "Isaac-Cartpole-v0"

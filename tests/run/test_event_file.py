@@ -43,7 +43,7 @@ def test_tensorboard_reads_the_values(tmp_path: Path):
     assert curve(tmp_path, "reward") == [(1, 1.0), (2, 2.0), (3, 3.0)]
 
 
-def test_values_are_written_while_the_run_goes_on(tmp_path: Path, monkeypatch):
+def test_values_are_written_during_the_run(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(event_file, "FLUSH_S", 0.0)
     events = EventFile(tmp_path)
     events.add(1, {"a": 1.0})
@@ -91,7 +91,7 @@ def test_half_a_record_that_a_kill_left_is_cut_off(tmp_path: Path):
     [
         bytes(64),  # a power cut leaves zeros
         b"\xff" * 64,
-        whole_record(b"\xff" * 8),  # whole, and no event
+        whole_record(b"\xff" * 8),  # whole, but no event
     ],
 )
 def test_garbage_that_a_power_cut_left_is_cut_off(tmp_path: Path, garbage: bytes):

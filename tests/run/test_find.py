@@ -1,4 +1,4 @@
-"""What is said of other runs where the one that was asked for is missing."""
+"""The other runs that are suggested where the requested one is missing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def make(folder: Path, library: str, experiment: str, *, iterations: int = 1, **
 
 
 def refusal(folder: Path, load_run: str | None = None, task: str = TASK) -> str:
-    """Return what is said to who wants to resume a run of skrl's PPO on PyTorch."""
+    """Return the error of resuming a run of skrl's PPO on PyTorch."""
     with pytest.raises(RunDirectoryError) as caught:
         find_run("skrl", "cartpole", load_run, str(folder), origin=PPO, tasks={task})
     return str(caught.value)
@@ -47,9 +47,9 @@ def refusal(folder: Path, load_run: str | None = None, task: str = TASK) -> str:
 def test_a_run_of_another_algorithm_is_named_with_its_flags(tmp_path: Path, load_run: str | None):
     run = make(tmp_path, "skrl", "isaac-cartpole", algorithm="sac", ml_framework="torch")
     make(tmp_path, "rsl_rl", "cartpole")  # newer, but of another library
-    said = refusal(tmp_path, load_run)
-    assert said.startswith("There is no run with a checkpoint of ppo, torch")
-    assert said.endswith(f"There is {run}, which was trained with --algorithm=sac: add that.")
+    message = refusal(tmp_path, load_run)
+    assert message.startswith("There is no run with a checkpoint of ppo, torch")
+    assert message.endswith(f"There is {run}, which was trained with --algorithm=sac: add that.")
 
 
 def test_a_run_of_another_framework_and_one_of_another_experiment_are_named(tmp_path: Path):
@@ -61,20 +61,20 @@ def test_a_run_of_another_framework_and_one_of_another_experiment_are_named(tmp_
 
 def test_a_run_of_another_library_is_named(tmp_path: Path):
     run = make(tmp_path, "rl_games", "cartpole")
-    said = f"{run}, which was trained with rl_games: use that library's script."
-    assert said in refusal(tmp_path)
+    expected = f"{run}, which was trained with rl_games: use that library's script."
+    assert expected in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("other", ["task", "name", "checkpoint"])
-def test_a_run_that_would_not_do_is_not_named(tmp_path: Path, other: str):
+def test_an_unsuitable_run_is_not_named(tmp_path: Path, other: str):
     run = make(tmp_path, "rsl_rl", "cartpole", iterations=int(other != "checkpoint"))
-    said = refusal(
+    message = refusal(
         tmp_path,
         load_run="1999" if other == "name" else None,
         task="Other-v0" if other == "task" else TASK,
     )
-    assert str(run) not in said
-    assert said.endswith("Train first, or give a checkpoint's path with --checkpoint.")
+    assert str(run) not in message
+    assert message.endswith("Train first, or give a checkpoint's path with --checkpoint.")
 
 
 def test_a_run_that_ended_before_its_first_checkpoint_is_named(tmp_path: Path):
@@ -95,7 +95,7 @@ def test_a_damaged_run_elsewhere_does_not_hide_the_others(tmp_path: Path):
 
 
 def asked(library: str, agent_cfg: Any) -> Any:
-    """Return what a checkpoint's origin is compared with."""
+    """Return a session with which a checkpoint's origin is compared."""
     names = SimpleNamespace(name=library)
     return SimpleNamespace(task=get_task(TASK), library=names, agent_cfg=agent_cfg)
 

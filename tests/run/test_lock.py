@@ -1,4 +1,4 @@
-"""A run directory has one writer, whatever is started, and a dead one does not bar it."""
+"""A run directory has one writer, whatever is started, and a dead one does not block it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Hold = Callable[[str], "subprocess.Popen[str]"]
 
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Hold]:
-    """Makes a process that holds the lock of a folder, and says that it runs on a machine."""
+    """Makes a process that holds the lock of a folder, and claims to run on a machine."""
     holders = []
 
     def hold(machine: str) -> subprocess.Popen[str]:
@@ -60,7 +60,7 @@ def test_a_second_writer_is_refused_until_the_first_is_dead(tmp_path: Path, held
     assert hold_lock(tmp_path) is not None
 
 
-def test_a_holder_on_another_machine_that_gives_no_sign_of_life_is_passed_over(
+def test_a_holder_on_another_machine_without_a_sign_of_life_is_ignored(
     tmp_path: Path, held: Hold, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(run_lock, "PATIENCE_S", 0.1)
@@ -104,7 +104,7 @@ def test_a_child_that_outlives_the_holder_does_not_keep_the_lock(tmp_path: Path)
         os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
 
 
-def test_a_run_that_goes_on_elsewhere_is_left_alone(tmp_path: Path, held: Hold):
+def test_a_run_that_continues_elsewhere_is_left_alone(tmp_path: Path, held: Hold):
     held(process_space())
     (tmp_path / "run.json").write_text('{"status": "running"}')
     (tmp_path / "metrics.jsonl").write_text('{"iteration": 7}\n')

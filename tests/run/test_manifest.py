@@ -1,4 +1,4 @@
-"""What other ranks, and the watchdog, leave in a run directory, whatever state it is in."""
+"""The record of other ranks, and the watchdog, in a run directory of any state."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.fake_run import write_run
 from tests.trained import manifest_of
 
 
-def test_a_survivor_tells_what_a_dead_rank_0_cannot(tmp_path: Path):
+def test_a_survivor_records_the_end_that_a_dead_rank_0_cannot(tmp_path: Path):
     run = write_run(tmp_path, [1.0], status="running")
     record_end(run, "Rank 0 died.")
     assert (manifest_of(run)["status"], manifest_of(run)["error"]) == ("failed", "Rank 0 died.")
     assert not (run / REPORT).exists()
 
 
-def test_a_rank_0_that_told_its_end_has_its_say(tmp_path: Path):
+def test_an_end_that_rank_0_recorded_itself_stays(tmp_path: Path):
     run = write_run(tmp_path, [1.0], status="interrupted")
     record_end(run, "Rank 0 left before the others.")
     assert manifest_of(run)["status"] == "interrupted"
@@ -32,7 +32,7 @@ def test_a_report_of_any_characters_is_written(tmp_path: Path):
     assert manifest_of(run)["status"] == "failed"
 
 
-def test_the_manifest_tells_of_the_end_where_the_report_cannot_be_written(
+def test_the_manifest_records_the_end_where_the_report_cannot_be_written(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     run = write_run(tmp_path, [1.0], status="running")

@@ -16,7 +16,7 @@ from tests.launcher import ROOT
 ANT = "Isaac-Ant-v0"
 
 
-def test_a_policy_is_small_and_holds_what_plays():
+def test_a_policy_is_small_and_complete_for_playing():
     assert len({one.manifest["task"] for one in policies()}) >= 7
     for one in policies():
         values = load_checkpoint(one.checkpoint)
@@ -28,7 +28,7 @@ def test_a_policy_is_small_and_holds_what_plays():
         assert "/tmp" not in (one.folder / "run.json").read_text()
 
 
-def test_where_there_is_none_those_there_are_are_named():
+def test_where_there_is_none_the_existing_ones_are_named():
     assert find_policy("rsl_rl", {}, {ANT}).folder.parts[-2:] == (ANT, "rsl_rl")
     with pytest.raises(CheckpointError, match=f"of {ANT} by skrl .* There is one by rsl_rl: name"):
         find_policy("skrl", {"algorithm": "ppo"}, {ANT})

@@ -1,4 +1,4 @@
-"""A run's records: read at once or followed, and what a kill or a stranger leaves in them."""
+"""A run's records: read at once or followed, with damage by a kill or untrusted content."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_any_other_line_that_is_no_record_is_named(tmp_path: Path, line: bytes):
         iterations(records)
 
 
-def test_what_could_be_read_without_end_is_refused(tmp_path: Path, monkeypatch):
+def test_endless_and_huge_files_are_refused(tmp_path: Path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(RunDirectoryError, match="no regular file"):
         iterations(Records(tmp_path / "pipe"))
@@ -81,14 +81,14 @@ def test_what_could_be_read_without_end_is_refused(tmp_path: Path, monkeypatch):
     followed = write(tmp_path, LINES[0])
     assert iterations(followed) == [1]
     write(tmp_path, *LINES[:2])
-    assert iterations(followed) == [2]  # what was read before is not counted
+    assert iterations(followed) == [2]  # earlier bytes do not count
     with pytest.raises(RunDirectoryError, match="bytes, more than"):
         iterations(Records(tmp_path / METRICS))
 
 
 @pytest.mark.parametrize(("iteration", "kept"), [(0, []), (2, [1, 2]), (9, [1, 2, 3])])
 @pytest.mark.parametrize("end", [b'{"iterat', b"\0\n\0\n"])  # of a kill, and of a power cut
-def test_metrics_are_cut_to_what_is_not_done_again(
+def test_metrics_are_cut_to_the_iterations_that_are_not_repeated(
     tmp_path: Path, iteration: int, kept: list[int], end: bytes
 ):
     write(tmp_path, *LINES, end)
@@ -109,7 +109,7 @@ def test_a_number_is_finite_and_has_a_dotted_name(name: str, value: float | None
     assert number_at({"a": 1, "b": {"c/d": 2.0}, "e": math.inf, "f": True}, name) == value
 
 
-def test_a_line_has_null_where_json_knows_no_number():
+def test_a_line_has_null_where_json_has_no_number():
     line = line_of({"losses": {"value": math.nan}, "frames": 3})
     assert json.loads(line) == {"losses": {"value": None}, "frames": 3}
     assert line.endswith(b"}\n")

@@ -52,7 +52,7 @@ async ([folder, steps]) => {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the page with what was built for it."""
+    """Return the page with its build."""
     folder = tmp_path_factory.mktemp("browser") / "page"
     ignored = shutil.ignore_patterns("built")
     shutil.copytree(ROOT / "docs/browser", folder, ignore=ignored)
@@ -90,10 +90,8 @@ def browser() -> Iterator[api.Browser]:
 
 
 @pytest.mark.timeout(300)
-def test_a_policy_does_what_the_bare_player_does(
-    site: Path, address: str, browser: api.Browser
-) -> None:
-    """As long as the two versions of MuJoCo agree, of which contacts see to that it is not long."""
+def test_a_policy_acts_like_the_bare_player(site: Path, address: str, browser: api.Browser) -> None:
+    """As long as the two versions of MuJoCo agree, which contacts soon put an end to."""
     page = browser.new_page()
     page.goto(f"{address}style.css")  # an empty page of the same origin
     policies = json.loads((site / "built/policies.json").read_text())

@@ -1,4 +1,4 @@
-"""The comparison with peers: its arithmetic by hand, its tables' places, and what it refuses."""
+"""The comparison with peers: its arithmetic by hand, its tables' places, and bad input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_table_has_one_place_and_is_of_medians(script, tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("given", ["--cores=0", "--cores=99999", "--blocks=0"])
-def test_what_cannot_be_measured_is_refused_in_a_sentence(script, given: str):
+def test_bad_sizes_are_refused_in_a_sentence(script, given: str):
     with pytest.raises(ConfigurationError, match="but they must be at least 1, and --cores at mo"):
         script["main"]([given, "--only=rsl_rl"])
 

@@ -1,4 +1,4 @@
-"""The comparison with peers' programs: whose frames and CPU time count, and what it refuses."""
+"""The comparison with peers' programs: whose frames and CPU time count, and bad input."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def test_frames_are_those_of_all_sessions(script, tmp_path: Path):
         (folder / "metrics.jsonl").write_text("\n".join([*lines, '{"fra']))
     assert script["our_frames"](tmp_path, "") == 700
     colours = "12:00\x1b[0m | \x1b[1mINFO\x1b[0m | a | Trial 0"
-    said = "".join(
+    output = "".join(
         f"{colours} session {session} spec_t0_s{session} [train]\nepi: 3  frame:{frames}  t: 4\n"
         for session, frames in ((0, "2.00e+03"), (1, "1.20e+04"), (0, "4.00e+03"))
     )
-    assert script["slm_frames"](tmp_path, said) == 16_000
+    assert script["slm_frames"](tmp_path, output) == 16_000
 
 
 def test_the_ratio_is_of_medians(script, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Generated pages say what the tasks and robots are now, and the commands of all pages work."""
+"""Generated pages list the current tasks and robots, and the commands of all pages work."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_command_works(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert load("commands").main([f"--folder={tmp_path}"]) == 0, capsys.readouterr().out
 
 
-def test_agilerls_files_are_counted_by_what_becomes_of_them(tmp_path: Path):
+def test_agilerls_files_are_counted_by_outcome(tmp_path: Path):
     (tmp_path / "configs/training").mkdir(parents=True)
     (tmp_path / "demos").mkdir()
     for name in ("one", "two"):

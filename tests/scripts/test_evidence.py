@@ -12,7 +12,7 @@ from envlab.tools.evidence.page import PAGE, page
 from tests.launcher import ROOT
 
 
-def test_the_page_is_what_the_records_give():
+def test_the_page_follows_from_the_records():
     folder = ROOT / "scripts/evidence"
     experiments = [read(name, folder) for name in names(folder)]
     assert (ROOT / PAGE).read_text() == page(experiments, ROOT / "docs/evidence")

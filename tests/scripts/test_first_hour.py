@@ -1,4 +1,4 @@
-"""A new user's first hour: each command is typed after what the one before it has printed."""
+"""A new user's first hour: each command follows from the output of the one before."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SMALL = ["--num_envs=64", "--headless"]
 
 
 class Shell:
-    """Where the hour is spent: a folder that begins empty."""
+    """The place of the hour: a folder that begins empty."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def envlab(self, *words: str) -> str:
-        """Run a command of envlab's, which must succeed; return what it printed."""
+        """Run a command of envlab's, which must succeed; return its output."""
         return self._run([sys.executable, "-m", "envlab", *words])
 
     def on_two_processes(self, *words: str) -> str:
@@ -53,7 +53,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 @pytest.fixture(scope="module")
 def trained(shell: Shell) -> str:
-    """What training on two processes printed, with a configuration of the user's own."""
+    """The output of training on two processes, with a configuration of the user's own."""
     mine = shell.envlab("config", "rsl_rl", "--task=Isaac-Cartpole-v0", "env.episode_length_s=4")
     (shell.folder / "mine.yaml").write_text(mine)
     flags = ["--task=Isaac-Cartpole-v0", "--config=mine.yaml", *SMALL]
@@ -91,7 +91,7 @@ def test_it_plays_by_the_command_that_was_printed(shell: Shell, trained: str, ru
     assert (run_directory / "exported/policy.onnx").is_file()
 
 
-def test_it_goes_on_with_more_iterations(shell: Shell, run_directory: Path):
+def test_it_resumes_with_more_iterations(shell: Shell, run_directory: Path):
     flags = ["--task=Isaac-Cartpole-v0", "--resume", f"--load_run={run_directory.name}"]
     resumed = shell.envlab("train", "rsl_rl", *flags, "--max_iterations=5", *SMALL)
     assert "model_5.pt" in resumed

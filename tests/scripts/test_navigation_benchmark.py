@@ -1,4 +1,4 @@
-"""What ``scripts/benchmarks/navigation.py`` refuses."""
+"""Bad input to ``scripts/benchmarks/navigation.py``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SMALL = ["--num_envs=1", "--sizes=8", "--block_s=0.01", "--images=rgb"]
         (["--blocks=1", "--json=/dev/null/results"], RunDirectoryError, "Give --json another file"),
     ],
 )
-def test_what_cannot_be_measured_or_written_is_refused_in_a_sentence(given, error, message):
+def test_bad_input_is_refused_in_a_sentence(given, error, message):
     main = runpy.run_path(str(SCRIPT))["main"]
     with pytest.raises(error, match=message):
         main([*SMALL, *given])

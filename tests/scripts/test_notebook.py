@@ -1,4 +1,4 @@
-"""docs/notebook.ipynb runs from its first cell to its last, and shows what it promises."""
+"""docs/notebook.ipynb runs from its first cell to its last, with all its outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ran() -> Any:
 
 
 def of_kind(cells: Any, kind: str) -> list[str]:
-    """Return what cells show of a media type."""
+    """Return the outputs of cells of a media type."""
     return [
         output.data[kind]
         for cell in cells
@@ -53,4 +53,4 @@ def test_nothing_in_it_is_of_one_machine(ran: Any) -> None:
         shown = "".join(str(one) for one in outputs if one.get("name") != "stderr")
         assert "/tmp" not in shown
         assert "token=" not in shown
-    assert len(of_kind(committed, "image/png")) == 3  # what GitHub shows
+    assert len(of_kind(committed, "image/png")) == 3  # shown by GitHub

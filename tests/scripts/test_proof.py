@@ -1,4 +1,4 @@
-"""What is run on a machine with a GPU before anything is claimed of it, at a small size."""
+"""The checks that precede any claim about a machine with a GPU, at a small size."""
 
 from __future__ import annotations
 

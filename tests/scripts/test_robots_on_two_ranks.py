@@ -64,7 +64,7 @@ HANDS_AND_ARMS = [
         ["--algorithm=MAPPO", "agent.agent.rollouts=4"],
     ),
 ]
-"""By library and with the words that make them small; in one launch, too."""
+"""By library, with the words that make them small; also in one launch."""
 
 
 @pytest.mark.slow

@@ -87,7 +87,7 @@ def world_sizes(run: Path) -> list[int]:
 def test_a_node_that_joins_later_trains_on_in_the_same_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    # Agents of torch 2.13 that share a store with their workers do not tell newcomers where it is.
+    # Agents of torch 2.13 that share a store with their workers do not show newcomers where it is.
     monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
     endpoint = f"localhost:{free_port()}"
     options = ["--max_restarts=3", "--rdzv_conf=last_call_timeout=1"]

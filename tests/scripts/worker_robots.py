@@ -1,4 +1,4 @@
-"""Trains tasks one after the other: for each LIBRARY and its words, the next one after a ``+``."""
+"""Trains tasks in sequence: a LIBRARY and its words for each, separated by ``+``."""
 
 from __future__ import annotations
 

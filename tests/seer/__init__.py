@@ -1,4 +1,4 @@
-"""Choices by a small depth image beside a vector: ``tests.seer:Test-Seer-v0``."""
+"""Choices by a small depth image and a vector: ``tests.seer:Test-Seer-v0``."""
 
 import gymnasium
 

@@ -1,4 +1,4 @@
-"""Turn until the wall is near: depth images of 40 by 40 pixels, beside seven numbers."""
+"""Turn until the wall is near: depth images of 40 by 40 pixels, and seven numbers."""
 
 from __future__ import annotations
 

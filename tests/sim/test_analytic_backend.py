@@ -1,4 +1,4 @@
-"""The analytic backend against MuJoCo, and what it refuses.
+"""The analytic backend against MuJoCo, and models it refuses.
 
 Tolerances: it computes in float32, MuJoCo in float64. Over 80 control steps under random controls
 the largest differences measured were 5e-6 in positions and 9e-6 in velocities (cart-pole), 7e-6 and

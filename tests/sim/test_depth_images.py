@@ -75,7 +75,7 @@ def draw(camera, model, datas, geoms, *, by_rays=False, num_threads=1) -> torch.
 
 
 def rays_of_mujoco(camera, model, data, groups) -> torch.Tensor:
-    """Return what ``mj_ray`` measures from the near end of the range on."""
+    """Return the distances by ``mj_ray``, starting from the near end of the range."""
     turn = data.xmat[camera.body].reshape(3, 3)
     origin = data.xpos[camera.body] + turn @ camera.position
     ends = np.dstack((camera.rays(), np.ones((HEIGHT, WIDTH)))).reshape(-1, 3)
@@ -167,7 +167,7 @@ def test_threads_draw_the_same():
     assert torch.equal(alone, together)
 
 
-def test_what_cannot_be_drawn_is_named():
+def test_a_geom_that_cannot_be_drawn_is_named():
     mesh = (
         '<mujoco><asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset><worldbody>'
         '<geom type="mesh" mesh="m"/><body name="b"><freejoint/><geom size="1"/></body>'

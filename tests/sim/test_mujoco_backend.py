@@ -1,4 +1,4 @@
-"""What the CPU backend promises, on scenes whose numbers follow by hand."""
+"""Promises of the CPU backend, on scenes whose numbers follow by hand."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_accelerometer_is_fresh_after_a_masked_reset_and_untouched_elsewhere():
 
 
 def test_acceleration_sensors_are_the_same_with_and_without_a_refresh():
-    """Which a step leaves out where only such sensors are read, and adds where poses are."""
+    """A step skips the refresh if only such sensors are read, and adds it for poses."""
     model = CARTPOLE.replace('<framepos objtype="site" objname="tip"/>', "")
     model = model.replace('<jointvel joint="hinge"/>', "")
     bare = make(model, data_fields=("sensordata",), decimation=2)
@@ -73,7 +73,7 @@ def test_acceleration_sensors_are_the_same_with_and_without_a_refresh():
     "fields", [("sensordata", "qacc", "actuator_force"), ("sensordata", "qacc", "xpos")]
 )
 def test_kept_physics_steps_are_those_that_single_steps_show(fields):
-    """Also where fields are refreshed at the end of a control step, and others are not kept."""
+    """Also if fields are refreshed at the end of a control step, and others are not kept."""
     kept = make(WALKER, data_fields=fields, substep_fields=("sensordata",), decimation=3)
     plain = make(WALKER, data_fields=fields, decimation=3)
     single = make(WALKER, data_fields=("sensordata",))
@@ -98,7 +98,7 @@ def test_a_lone_physics_step_is_shown_without_a_copy():
 
 
 def test_a_field_must_be_declared_to_be_kept():
-    with pytest.raises(ConfigurationError, match="'xpos' is to be kept of every physics step"):
+    with pytest.raises(ConfigurationError, match="'xpos' must be kept for every physics step"):
         make(WALKER, substep_fields=("xpos",))
     with pytest.raises(ConfigurationError, match=r"Add 'xpos' to env\.sim\.substep_fields"):
         _ = make(WALKER, data_fields=("xpos",)).substeps.xpos
@@ -304,7 +304,7 @@ def test_thread_count_does_not_change_a_bit():
     [("4.0.0", "", True), ("4.0.0", " solver='CG'", False), ("4.0.1", "", False)]
     + [(version, "", False) for version in ("3.17.0", "4.1.0")],
 )
-def test_the_faulty_sparse_solver_is_told_once(caplog, version: str, options: str, warns: bool):
+def test_the_faulty_sparse_solver_is_reported_once(caplog, version: str, options: str, warns: bool):
     """google-deepmind/mujoco#3767: MuJoCo 4.0.0 alone, Newton's solver, sparse Jacobians."""
     mujoco_backend._warn_of_sparse_newton.cache_clear()
     model = mujoco.MjModel.from_xml_string(SPARSE.format(options))

@@ -94,7 +94,7 @@ def test_backends_agree_on_all_primitives(cpu, warp, options):
         assert hit == seen - excluded  # every primitive, and misses
 
 
-def test_rays_that_all_share_give_what_copies_of_them_give(cpu):
+def test_rays_that_all_share_equal_copies_of_them(cpu):
     cpu.reset(torch.ones(NUM_ENVS, dtype=torch.bool), poses(3))
     origins, directions = (rays[:1].expand(NUM_ENVS, -1, -1) for rays in random_rays(3))
     for shared, whole in zip(

@@ -1,4 +1,4 @@
-"""Recordings of steps: what they repeat, and what cannot be recorded and is named."""
+"""Recordings of steps: the work they repeat, and operations that cannot be recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envlab.sim.recording import Recording, between_graphs
 from tests.graphs import RepeatedOperations, record_steps
 
 STEPS = 10
-"""More than go by before a recording is made."""
+"""More than precede a recording."""
 
 
 def recording_of(function, *, is_required: bool = True) -> Recording:
@@ -29,7 +29,7 @@ def run_twice(recording: Recording) -> None:
         recording.run()
 
 
-def test_a_recording_goes_on_without_python_and_gives_results_away():
+def test_a_recording_runs_without_python_and_returns_independent_results():
     total, calls = torch.zeros(3), []
 
     def step():
@@ -46,7 +46,7 @@ def test_a_recording_goes_on_without_python_and_gives_results_away():
         assert second.tolist() == [1.0 * number] * 3
 
 
-def test_what_runs_between_graphs_is_python_in_every_step():
+def test_functions_between_graphs_run_in_python_in_every_step():
     total = torch.zeros(())
     seen = []
 
@@ -123,7 +123,7 @@ class Remembers:
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )
-def test_what_cannot_be_recorded_is_named_with_its_place(function, words, caplog):
+def test_an_unrecordable_operation_is_named_with_its_place(function, words, caplog):
     recording = recording_of(function, is_required=False)
     with caplog.at_level(logging.WARNING):
         for _ in range(STEPS):
@@ -148,7 +148,7 @@ def make(name: str, **fields) -> VectorEnv:
 
 
 def test_resets_and_restored_states_between_recorded_steps(monkeypatch):
-    """What they leave behind is that of steps that are not recorded."""
+    """The result equals that of unrecorded steps."""
     monkeypatch.setattr(host, "HOST", set())
     plain, recorded = make("Isaac-Cartpole-v0"), make("Isaac-Cartpole-v0")
     record_steps(recorded)

@@ -95,7 +95,7 @@ def test_the_analytic_backend_changes_the_mask_s_velocities_alone():
 
 
 def test_each_change_of_the_state_is_counted(shared):
-    """Terms share what they derive of a state until the count changes."""
+    """Terms share values derived from a state until the count changes."""
     for simulation in (shared, make(CARTPOLE, "analytic")):
         calls = {
             "step": (),

@@ -39,7 +39,7 @@ def test_rays_still_miss_a_mesh_unless_their_direction_has_length_1():
     assert found_of_three == -1.0, "mended: see docs/upstream/ray_directions.md"
 
 
-@pytest.mark.long  # test_warp_height_field tells at once of a version whose functions differ
+@pytest.mark.long  # test_warp_height_field notices versions with other functions
 def test_a_sphere_on_a_height_field_is_still_too_deep():
     """In a process of its own, where nothing is corrected."""
     command = [sys.executable, "-c", code_of("height_field_contacts.md")]

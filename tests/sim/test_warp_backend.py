@@ -127,7 +127,7 @@ def standing(walker: Simulation) -> torch.Tensor:
     return qpos
 
 
-def test_kept_physics_steps_agree_and_end_with_what_is_shown(walker):
+def test_kept_physics_steps_agree_and_end_with_the_current_data(walker):
     other = make(WALKER, **WALKER_CFG)
     for simulation in (walker, other):
         simulation.reset(ALL, standing(walker))
@@ -412,10 +412,10 @@ def test_warming_the_kernel_cache_returns_its_duration():
 def test_measured_room_for_contacts_is_proposed(monkeypatch, capsys):
     monkeypatch.setattr(warm, "NUM_STEPS", 3)
     warm.main(["--task=Isaac-Ant-v0", "--measure", "--device=cpu"])
-    said = capsys.readouterr().out
-    used = re.findall(r"(\d+) contacts and (\d+) constraint rows in 3 steps", said)
+    output = capsys.readouterr().out
+    used = re.findall(r"(\d+) contacts and (\d+) constraint rows in 3 steps", output)
     assert len(used) == 2  # of random actions, and of the policy that comes with envlab
-    proposed = re.findall(r"env\.sim\.num_\w+_max=(\d+)", said)
+    proposed = re.findall(r"env\.sim\.num_\w+_max=(\d+)", output)
     assert [int(value) for value in proposed] == [
         2 * max(int(values[i]) for values in used) for i in range(2)
     ]

@@ -1,4 +1,4 @@
-"""What ranks do for the tests of skrl, on either framework."""
+"""The work of ranks for the tests of skrl, on either framework."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ Tensors = Callable[[SkrlLearner], torch.Tensor]
 
 
 def local_moments(values: torch.Tensor, _: object) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return what an unpooled normalisation would use."""
+    """Return the moments of an unpooled normalisation."""
     return values.mean(), values.std()
 
 
 def train(
     context: DistributedContext, folder: Path, arguments: Sequence[str], observations: Tensors
 ) -> dict[str, Any]:
-    """Train in a folder; return what this rank ends with, and what it learned from in rollouts."""
+    """Train in a folder; return this rank's final state and the observations of its rollouts."""
     folder.mkdir(exist_ok=True)
     context.gather(None)  # the folder exists
     os.chdir(folder)
@@ -82,7 +82,7 @@ def train(
 
 
 def step_to_a_time_limit(learner: SkrlLearner) -> tuple[Transition, Any]:
-    """Make a step of four environments in which 1 and 3 end; return it and what was seen before."""
+    """Make a step of four environments in which 1 and 3 end; return it and prior observations."""
     limit = learner.env.env.max_episode_length
     learner.env.env.episode_length_buf = torch.tensor([0, limit - 1, 5, limit - 1])
     learner.start(1)

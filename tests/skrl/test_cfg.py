@@ -48,7 +48,7 @@ def test_agent_files_name_their_own_algorithm(key: str, task: str, algorithm: st
     assert cfg.resolved().run_name == f"{algorithm}_torch"
 
 
-def test_a_task_keeps_skrls_defaults_for_what_it_does_not_say():
+def test_a_task_keeps_skrls_defaults_for_values_it_does_not_set():
     cfg = SkrlCfg().with_task_values({"agent": {"class": "sac", "polyak": 0.1}})
     assert (cfg.agent["polyak"], cfg.agent["batch_size"], cfg.agent["class"]) == (0.1, 64, "SAC")
     assert set(cfg.models) > {"policy", "critic_1", "target_critic_2"}

@@ -1,4 +1,4 @@
-"""The choice between skrl's two frameworks, and what a command says of itself."""
+"""The choice between skrl's two frameworks, and messages of its commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of skrl's language for networks is understood, and that nothing else is executed."""
+"""The supported part of skrl's language for networks; nothing else is executed."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_part_reads_those_before_it_and_the_output_reads_all():
         {CODE: 1},
     ],
 )
-def test_what_is_not_in_the_language_is_refused(changed: dict[str, Any]):
+def test_text_outside_the_language_is_refused(changed: dict[str, Any]):
     with pytest.raises(
         ConfigurationError, match=r"agent\.models\.policy\.network\.0.* correct agent\."
     ):

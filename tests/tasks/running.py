@@ -1,4 +1,4 @@
-"""What the tests of Ant and Humanoid share."""
+"""Helpers shared by the tests of Ant and Humanoid."""
 
 from __future__ import annotations
 

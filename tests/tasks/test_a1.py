@@ -1,4 +1,4 @@
-"""LeggedGym-Flat-A1-v0 does what legged_gym (8fa29ac) does with its A1."""
+"""LeggedGym-Flat-A1-v0 does the same as legged_gym (8fa29ac) with its A1."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def test_pushes_set_the_horizontal_velocity_of_all_robots_at_once():
     speeds = env.sim.data.qvel[:, :2]
     assert speeds.abs().max() <= 1.0 + 1e-3
     fast = env.sim.data.qvel.clone()
-    fast[:, 0] = 5.0  # what a robot did before does not count
+    fast[:, 0] = 5.0  # a robot's earlier motion does not count
     env.sim.set_velocity(torch.ones(8, dtype=torch.bool), fast)
     for _ in range(2):
         env.step(torch.zeros_like(env.actions))
     assert env.sim.data.qvel[:, :2].abs().max() <= 1.0 + 1e-3
 
 
-def test_slow_commands_are_to_turn_on_the_spot():
+def test_slow_commands_turn_on_the_spot():
     command = make(num_envs=4000).command_manager.get_term("base_velocity").command
     speed = command[:, :2].norm(dim=1)
     slow = speed == 0.0

@@ -189,7 +189,7 @@ def test_goals_are_unit_quaternions_all_over_the_place():
     assert torch.allclose(position, torch.tensor([0.0, -0.19, 0.52]).expand(128, 3))
 
 
-def test_the_difference_to_the_goal_is_what_turns_it_into_the_object():
+def test_the_difference_to_the_goal_turns_the_goal_into_the_object():
     env = make(*ALIKE)
     place(env, quat=about_x(0.7))
     set_goal(env, about_x(0.3))

@@ -15,7 +15,7 @@ from tests.tasks.test_every_task import (  # noqa: F401  (collected here with an
     test_environments_start_differently_on_and_across_ranks,
     test_observations_and_actions_are_in_their_spaces,
     test_runs_are_bit_identical_and_seeds_matter,
-    test_two_ranks_simulate_what_one_process_would,
+    test_two_ranks_simulate_the_same_as_one_process,
 )
 
 TASKS = [

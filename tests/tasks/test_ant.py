@@ -1,4 +1,4 @@
-"""Both Ants have Isaac Lab 2.3.2's numbers, and what they observe and earn follows by hand."""
+"""Both Ants have Isaac Lab 2.3.2's numbers; observations and rewards follow by hand."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_gears_must_name_every_joint_once():
 
 
 def test_episodes_start_within_the_joints_limits(task_id):
-    """Isaac Lab clamps what it draws."""
+    """Isaac Lab clamps the positions it draws."""
     wide = {
         DIRECT: "env.initial_joint_pos_range=[-1.0,1.0]",
         MANAGER: "env.events.reset_robot_joints.params.position_range=[-1.0,1.0]",

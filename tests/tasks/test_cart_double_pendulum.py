@@ -177,7 +177,7 @@ def test_passive_poles_fall_and_keep_their_energy():
         angle = max(angle, abs(data.qpos[POLE]))
     assert angle > math.pi / 2
     assert max(energies) - min(energies) < 1e-2
-    # At most what both poles can lose, from upright to hanging: the upper one falls twice as far.
+    # At most the poles' energy between upright and hanging: the upper one falls twice as far.
     assert 0.5 * G < max(kinetic) < (2.0 * 0.47 + 2.0 * (0.94 + 0.47)) * G
 
 

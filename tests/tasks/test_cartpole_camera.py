@@ -1,4 +1,4 @@
-"""Isaac-Cartpole-Depth-Camera-Direct-v0: what its images show, and frames that are stacked."""
+"""Isaac-Cartpole-Depth-Camera-Direct-v0: the content of its images, and stacked frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that are compiled, ``env.sim.compile=true``: they do what others do, on each backend."""
+"""Compiled steps, ``env.sim.compile=true``: they equal uncompiled ones, on each backend."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def compiled(task: registry.Task, monkeypatch: pytest.MonkeyPatch, **kwargs: Any
         return make_brief(task, **kwargs)
 
 
-def test_a_compiled_step_does_what_another_does(task, monkeypatch):
+def test_a_compiled_step_equals_an_uncompiled_one(task, monkeypatch):
     """From the first step on, also after a restored state, whose future is the same bit by bit."""
     made = []
     monkeypatch.setattr(_inductor, "compile", lambda module, *rest: made.append(1) or module)
@@ -103,7 +103,7 @@ CARTPOLE = pytest.mark.parametrize("task", [("Isaac-Cartpole-v0", "mujoco")], in
 
 
 @CARTPOLE
-def test_without_a_compiler_it_says_so(task, monkeypatch):
+def test_a_missing_compiler_is_reported(task, monkeypatch):
     def broken(*args: Any) -> None:
         raise RuntimeError("No working C++ compiler found.\nlong story")
 
@@ -123,7 +123,7 @@ def test_a_folder_for_compiled_code_that_cannot_be_made_is_refused(task, monkeyp
 
 
 @pytest.mark.long
-def test_what_a_compiler_makes_of_a_step_is_close_to_it(task, monkeypatch):
+def test_the_compilers_own_step_is_close(task, monkeypatch):
     plain = make_brief(task, seed=5)
     actions = draw_actions(plain, 12)
     expected = record(plain, actions)
@@ -156,7 +156,7 @@ class Pushed(DirectEnv):
 
 
 class Remembers(Pushed):
-    """Sums up actions in place, and says nothing of it in ``_task_state``."""
+    """Sums up actions in place, without declaring the sum in ``_task_state``."""
 
     def _setup(self) -> None:
         self.total = torch.zeros(self.num_envs)
@@ -233,7 +233,7 @@ def rewards_of(env: Pushed, mode: Any = torch.no_grad) -> torch.Tensor:
 
 @pytest.fixture
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have what was recorded run as it is."""
+    """Run recordings as they are, uncompiled."""
     monkeypatch.setattr(_inductor, "compile", lambda module, *rest: module)
     monkeypatch.setattr(host, "HOST", {"cpu"})
 
@@ -254,7 +254,7 @@ def test_trials_leave_no_trace(kind, mode):
 
 
 @pytest.mark.usefixtures("uncompiled")
-def test_what_a_curriculum_changes_is_recorded_anew():
+def test_changes_of_a_curriculum_are_recorded_anew():
     env, other = test_curriculum.staged(compile=True), test_curriculum.staged(compile=True)
     assert test_curriculum.rewards_of(env, 3) == pytest.approx([1, 1, 3])
     other.set_state(env.state())
@@ -284,7 +284,7 @@ def test_trials_draw_nothing_from_torchs_generator():
         (ViewsBits, "memory of torch.float32 is read as torch.int32"),
     ],
 )
-def test_what_would_not_be_repeated_is_named(kind, words, mode):
+def test_a_step_that_cannot_be_repeated_is_named(kind, words, mode):
     with pytest.raises(SimulationError, match=re.escape(words)) as error:
         rewards_of(direct(kind, is_compiled=True), mode)
     assert "env.sim.compile=false" in str(error.value)

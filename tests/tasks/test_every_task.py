@@ -1,4 +1,4 @@
-"""What every registered task promises, whoever wrote it; add a task, and it is tested here."""
+"""Promises of every registered task, whoever wrote it; a new task is tested here."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ AGENT_CFGS: dict[str, Any] = {
     "rl_games": RlGamesCfg,
     **dict.fromkeys(("skrl", "skrl_amp", "skrl_dqn", "skrl_ippo", "skrl_mappo"), SkrlCfg),
 }
-"""What a library's agent values are laid over; libraries that are not here take plain dicts."""
+"""Defaults below a library's agent values; libraries that are not here take plain dicts."""
 AGENTS = [
     pytest.param(task, key, id=f"{task.id}-{key}") for task in TASKS for key in task.libraries
 ]
@@ -64,7 +64,7 @@ AGENTS = [
 
 @pytest.fixture(params=TASKS, ids=lambda task: task.id, scope="module")
 def task(request) -> Task:
-    """A task; a module's fixture, so that all tests of one task follow one another."""
+    """A task; a module's fixture, so that all tests of one task run in sequence."""
     return request.param
 
 
@@ -74,7 +74,7 @@ def played(task) -> tuple[BatchedEnv, list[Any], dict[str, torch.Tensor]]:
 
 
 def play_briefly(task: Task) -> tuple[BatchedEnv, list[Any], dict[str, torch.Tensor]]:
-    """Return an environment of seed 5, 12 actions, and what happened; only reset it."""
+    """Return an environment of seed 5, 12 actions, and the record; only reset it."""
     env = make_brief(task, seed=5)
     actions = draw_actions(env, 12)
     return env, actions, record(env, actions)
@@ -115,14 +115,14 @@ def is_navigation(task: Task) -> bool:
 
 
 def state_of(env: BatchedEnv) -> dict[str, torch.Tensor]:
-    """Return what moves, each ``(num_envs, ...)``."""
+    """Return the physical state, each ``(num_envs, ...)``."""
     if hasattr(env, "sim"):
         return {"qpos": env.sim.data.qpos, "qvel": env.sim.data.qvel}
     return {"pose": env.pose, "goal": env.goal, "distance": env.distance}
 
 
 def draw_actions(env: VectorEnv, steps: int, num_envs: int = NUM_ENVS) -> list[Any]:
-    """Return what to step with: actions in [-1, 1], or options, of all agents."""
+    """Return inputs of steps: actions in [-1, 1], or options, of all agents."""
     generator = torch.Generator().manual_seed(0)
 
     def draw(space: spaces.Space) -> Any:
@@ -159,7 +159,7 @@ def of_all_agents(values: torch.Tensor | Mapping[str, torch.Tensor]) -> torch.Te
 
 
 def record(env: VectorEnv, actions: list[Any]) -> dict[str, torch.Tensor]:
-    """Return what happens, each ``(steps + 1, num_envs, ...)``, the state before as row 0."""
+    """Return states, observations and results, ``(steps + 1, num_envs, ...)``; row 0 is before."""
     nothing = torch.zeros(env.num_envs)
     rows: dict[str, list[torch.Tensor]] = {}
 
@@ -210,7 +210,7 @@ def test_agent_configuration_has_only_keys_that_the_library_knows(task, key):
         assert cfg != AGENT_CFGS[key]()
 
 
-def test_task_says_what_it_is_and_has_an_agent(task):
+def test_task_has_a_description_and_an_agent(task):
     assert task.description.endswith(".")
     has_choices = isinstance(
         getattr(registry.load_env_cfg(task), "action_space", None), DiscreteCfg
@@ -220,8 +220,8 @@ def test_task_says_what_it_is_and_has_an_agent(task):
 
 @pytest.mark.parametrize("task", [task for task in TASKS if not is_navigation(task)])
 def test_model_compiles_and_moves_without_a_warning(task, caplog):
-    said: list[str] = []
-    mujoco.set_mju_user_warning(said.append)
+    messages: list[str] = []
+    mujoco.set_mju_user_warning(messages.append)
     try:
         with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
             warnings.simplefilter("error")
@@ -230,7 +230,7 @@ def test_model_compiles_and_moves_without_a_warning(task, caplog):
             mujoco.mj_step(model, data, 10)
     finally:
         route_mujoco_warnings()
-    assert said == [record.getMessage() for record in caplog.records] == []
+    assert messages == [record.getMessage() for record in caplog.records] == []
     assert sum(warning.number for warning in data.warning) == 0
 
 
@@ -358,7 +358,7 @@ def test_environments_start_differently_on_and_across_ranks(task):
 
 
 class Together:
-    """What ranks add up, where each is a thread; it stands in for ``DistributedContext.sum``."""
+    """Sums over ranks that are threads; it stands in for ``DistributedContext.sum``."""
 
     def __init__(self, num_ranks: int) -> None:
         self._barrier = threading.Barrier(num_ranks, timeout=60.0)
@@ -372,7 +372,7 @@ class Together:
         return total
 
 
-def test_two_ranks_simulate_what_one_process_would(task, monkeypatch):
+def test_two_ranks_simulate_the_same_as_one_process(task, monkeypatch):
     whole = make_brief(task, num_envs=2 * NUM_ENVS)
     actions = draw_actions(whole, 12, 2 * NUM_ENVS)
     expected = record(whole, actions)
@@ -382,7 +382,7 @@ def test_two_ranks_simulate_what_one_process_would(task, monkeypatch):
         env = make_brief(task, rank=rank, world_size=2)
         return record(env, part(actions, NUM_ENVS * rank, NUM_ENVS * (rank + 1)))
 
-    # Those that count failures together wait for one another; elsewhere, one is enough at a time.
+    # Ranks that count failures together wait for one another; others run one at a time.
     counts = (
         "motion" in getattr(whole, "command_manager", SimpleNamespace(active_terms=())).active_terms
     )
@@ -406,7 +406,7 @@ def test_a_restored_state_has_the_same_future(task):
     assert_equal(record(restored, actions), expected)
 
 
-def test_the_branches_of_a_gpu_do_what_those_of_a_cpu_do(task, played, monkeypatch):
+def test_the_branches_of_a_gpu_equal_those_of_a_cpu(task, played, monkeypatch):
     """They run on a CPU's tensors here; a GPU's own kernels may round in another way."""
     _, actions, expected = played
     monkeypatch.setattr(host, "HOST", set())
@@ -428,7 +428,7 @@ def test_the_branches_of_a_gpu_do_what_those_of_a_cpu_do(task, played, monkeypat
 
 
 @pytest.mark.parametrize("task", MULTI_AGENT_TASKS, ids=lambda task: task.id)
-def test_agents_joined_into_one_do_what_they_do_apart(task):
+def test_agents_joined_into_one_act_as_they_do_apart(task):
     env, one = make_brief(task), multi_agent_to_single_agent(make_brief(task))
     actions = draw_actions(env, 12)
     apart = record(env, actions)

@@ -1,7 +1,7 @@
 """Tasks and agents have Isaac Lab's and mjlab's numbers: composed configurations against tables.
 
-The tables, isaac_lab.yaml and mjlab.yaml, say where each number stands in the wheel. Where ours
-differs on purpose, they say what we have instead; the reason is in the task's docstring and in
+The tables, isaac_lab.yaml and mjlab.yaml, give each number's place in the wheel. Where ours
+differs on purpose, they give ours too; the reason is in the task's docstring and in
 docs/tasks.md.
 """
 
@@ -27,7 +27,7 @@ TASKS, AGENTS = (
     for part in ("environments", "agents")
 )
 OWNERS = ("Isaac-", "Mjlab-Velocity-")
-"""How the ids begin that the tables are to have."""
+"""Beginnings of the ids that the tables must have."""
 OURS_ALONE = {"Isaac-Reach-Franka-IK-Abs-Play-v0", "Isaac-Reach-Franka-IK-Rel-Play-v0"}
 """Ids that Isaac Lab does not have."""
 AGENTS_ALONE = {
@@ -50,7 +50,7 @@ SECTIONS = (
     *("rewards", "terminations", "curriculum"),
 )
 CHANGES_A_TERM = ("weight", "scale", "clip", "noise", "modifiers", "time_out")
-"""What a term of ours has set only where the table says so."""
+"""Settings that a term of ours has only if the table does."""
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -66,7 +66,7 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def expected(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return what ours is to be: Isaac Lab's values, but for what the table says of ours."""
+    """Return the values expected of ours: Isaac Lab's, except those the table gives for ours."""
     values = dict(TASKS[entry["like"]]["values"]) if "like" in entry else {}
     for name, value in entry.get("values", {}).items():
         values.pop(name, None)

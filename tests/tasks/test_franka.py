@@ -41,7 +41,7 @@ def place(env: ManagerEnv, qpos: list[float]) -> None:
 
 
 def rewards(env: ManagerEnv) -> dict[str, torch.Tensor]:
-    """Return what each reward term says of the present state, without its weight."""
+    """Return each reward term of the current state, without its weight."""
     manager = env.reward_manager
     return {
         name: function()

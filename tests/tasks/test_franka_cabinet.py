@@ -1,4 +1,4 @@
-"""Isaac-Franka-Cabinet-Direct-v0: what follows from Isaac Lab's formulas by hand."""
+"""Isaac-Franka-Cabinet-Direct-v0: numbers that follow from Isaac Lab's formulas by hand."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_drawer_that_is_out_by_39_centimetres_is_success(opening, done):
     assert env.success.tolist() == [float(done)] * 3
 
 
-def test_targets_move_by_what_actions_say():
+def test_targets_move_by_the_actions():
     env = make()
     start = env._targets.clone()
     env.step(torch.full((3, 9), 0.5))

@@ -1,4 +1,4 @@
-"""Stacking with the Panda: what counts as a stack and as a subtask, and where cubes start."""
+"""Stacking with the Panda: criteria of a stack and of subtasks, and the cubes' starts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_success_is_true_exactly_for_stacks(env):
 
 
 def test_a_stack_that_open_fingers_left_ends_the_episode_with_success(env):
-    """It stands, and what holds the fingers open is exact enough for the threshold."""
+    """It stands, and the fingers are held open precisely enough for the threshold."""
     env.reset()
     scattered = [(0.4, 0.25, REST), (0.3, 0.25, REST), (0.2, 0.25, REST)]
     place(env, [STACK] * 6 + [scattered] * 7, [OPEN] * 13)

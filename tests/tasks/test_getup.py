@@ -93,4 +93,4 @@ def test_a_reward_is_never_negative():
         reward = env.step(torch.randn(3, 12) * 3.0)[1]
         assert (reward >= 0.0).all()
         least = min(least, float(env.reward_manager.step_values.sum(dim=0).min()))
-    assert least < 0.0  # what the terms add up to
+    assert least < 0.0  # the sum of the terms

@@ -1,4 +1,4 @@
-"""AMP's humanoid: its observation by hand, what the discriminator sees, and its clips."""
+"""AMP's humanoid: its observation by hand, the discriminator's input, and its clips."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_discriminator_sees_the_last_two_observations_and_the_clip_at_a_star
     assert torch.equal(info["amp_obs"], torch.cat((first, start), dim=1))
 
 
-def test_what_the_discriminator_sees_where_an_episode_ends_is_its_end():
+def test_the_discriminator_sees_the_last_state_of_an_episode():
     env = make(episode_length_s=4 / 30.0)
     for _ in range(3):
         obs, _, terminated, truncated, info = env.step(torch.zeros(4, 28))

@@ -1,4 +1,4 @@
-"""Isaac Lab's direct tasks of hands: what follows from their numbers by hand."""
+"""Isaac Lab's direct tasks of hands: results that follow from their numbers by hand."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def place(env: InHandEnv, offset=(0.0, 0.0, 0.0), quat=STILL, turning=(0.0, 0.0,
 
 
 def judge(env: InHandEnv) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return what a step would of the state: rewards, terminated, time-outs."""
+    """Return a step's rewards, terminations and time-outs for the current state."""
     ends = env._get_dones()
     return (env._get_rewards(), *ends)
 
@@ -106,7 +106,7 @@ def test_goals_give_more_time_and_enough_of_them_end_an_episode():
 @pytest.mark.parametrize(
     ("task_id", "joints", "actions", "tips"), [(k, *v) for k, v in HANDS.items()]
 )
-def test_what_the_policy_sees(task_id, joints, actions, tips):
+def test_the_observation_of_the_policy(task_id, joints, actions, tips):
     env = make(task_id)
     place(env, quat=about_x(0.7), turning=(0.0, 5.0, 0.0))
     env.goal[:] = torch.tensor(about_x(0.3))
@@ -299,7 +299,7 @@ def test_the_policy_sees_the_hand_and_the_critic_all():
     assert torch.equal(seen["policy"][:, 18:22], seen["critic"][:, 68:72])
 
 
-def test_the_critic_feels_what_a_fingertip_bears():
+def test_the_critic_feels_the_load_on_a_fingertip():
     env = make(OPENAI, "env.events=null", *(f"env.{name}=null" for name in NOISES))
     place(env, offset=(0.033, -0.065, -0.076))  # pressed onto the first finger
     model, data = env.sim.model, env.sim.data_of(0)

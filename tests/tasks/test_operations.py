@@ -36,7 +36,7 @@ def test_a_step_takes_no_more_operations_than_it_did(name: str, monkeypatch: pyt
     actions = torch.zeros_like(env.actions)
     if isinstance(env, DirectMarlEnv):
         actions = env.split_actions(actions)
-    for _ in range(3):  # what is made once has been made then
+    for _ in range(3):  # one-off work is done by then
         env.step(actions)
     with Operations() as operations:
         env.step(actions)

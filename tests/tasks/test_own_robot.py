@@ -58,7 +58,7 @@ def test_a_urdf_cart_balances_under_the_task_of_another(tmp_path):
     assert velocity[3] == 0.0
 
 
-def test_what_the_file_lacks_is_said_with_what_it_has(tmp_path):
+def test_parts_missing_from_the_file_are_named_with_those_it_has(tmp_path):
     with pytest.raises(ConfigurationError, match="'slider_to_cart', which has 0 actuators"):
         make(tmp_path)
     with pytest.raises(ConfigurationError, match="matches 'slider_to_cart'; it has rail, cart_to"):

@@ -115,7 +115,7 @@ def test_thrust_turns_with_the_drone(env):
 
 def test_observation_is_in_the_frame_of_the_body():
     env = make()
-    # A quarter turn to the left: what is ahead in the world (x) is to the right (-y) of the body.
+    # A quarter turn to the left: the world's x axis points to the right (-y) of the body.
     place(env, (1.0, 0.0, 1.0), (HALF, 0.0, 0.0, HALF), (2.0, 0, 0.5, 1, 2, 3), (4.0, 0.0, 1.5))
     policy = env._get_observations()["policy"][0].tolist()
     expected = [0, -2.0, 0.5, 1, 2, 3, 0, 0, -1.0, 0, -3.0, 0.5]

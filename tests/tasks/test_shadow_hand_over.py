@@ -1,4 +1,4 @@
-"""Two Shadow hands pass a ball: what follows from Isaac Lab's numbers by hand."""
+"""Two Shadow hands pass a ball: results that follow from Isaac Lab's numbers by hand."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_ball_that_falls_ends_the_episode_of_both(height, ends):
     assert not any(values.any() for values in truncated.values())
 
 
-def test_what_the_hands_and_a_central_critic_see():
+def test_the_observations_of_the_hands_and_of_a_central_critic():
     env = make()
     place(env, (0.01, -0.4, 0.6), about_x(0.7), (1.0, 2.0, 3.0, 0.0, 5.0, 0.0))
     env._pre_physics_step(act(env, 0.3, -0.6))
@@ -69,7 +69,7 @@ def test_what_the_hands_and_a_central_critic_see():
     seen, state = env._get_observations(), env._get_states()[0]
     right, left = (seen[agent][0] for agent in AGENTS)
     assert (len(right), len(left), len(state)) == (157, 157, 290)
-    assert torch.equal(state, torch.cat((right[:133], left)))  # each hand, then what both see
+    assert torch.equal(state, torch.cat((right[:133], left)))  # each hand, then their shared part
     assert torch.equal(right[133:], left[133:])
     # Where the ball is, how it is turned, how it moves; about its y axis, 0.7 rad from the world's.
     turning = [0.0, 0.2 * 5.0 * math.cos(0.7), 0.2 * 5.0 * math.sin(0.7)]
@@ -111,7 +111,7 @@ def test_where_episodes_start():
     assert env.goal.std(dim=0).min() > 0.2
 
 
-def test_episodes_that_end_say_how_far_from_its_goal_the_ball_was():
+def test_ended_episodes_report_the_balls_distance_from_its_goal():
     env = make()
     place(env, GOAL + torch.tensor([0.0, 0.0, 0.1]))
     place_of = env.sim.data.qpos.clone()

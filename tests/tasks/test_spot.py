@@ -22,7 +22,7 @@ GAIT = {"std": 0.1, "max_err": 0.2, "velocity_threshold": 0.5, "synced_feet_pair
 
 @pytest.fixture(scope="module")
 def env() -> VectorEnv:
-    """Return three robots in the air: one is to move, one stands, one moves all the same."""
+    """Return three robots in the air: one should move, one stands, one moves regardless."""
     cfg = load_env_cfg(get_task("Isaac-Velocity-Flat-Spot-v0"))
     cfg.events.physics_material = cfg.events.add_base_mass = None
     task = get_task("Isaac-Velocity-Flat-Spot-v0")

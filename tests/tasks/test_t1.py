@@ -25,7 +25,7 @@ def make(num_envs: int = 3) -> VectorEnv:
 
 @pytest.fixture(scope="module")
 def env() -> VectorEnv:
-    """Return robots in the air: one is to go left, one to stand, one ahead; the last one moves."""
+    """Return robots in the air: commanded left, to stand, and ahead; the last one moves."""
     made = make()
     qpos, qvel = made.default_qpos.repeat(3, 1), torch.zeros(3, 29)
     qpos[:, 2], qvel[2, :3] = 3.0, torch.tensor([0.5, 0.2, 0.0])
@@ -47,7 +47,7 @@ def test_a_foot_rises_and_sinks_on_a_cubic():
     assert foot_heights(phase, 0.12).tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_phases_turn_half_a_turn_apart_and_rest_where_a_robot_is_to_stand():
+def test_phases_turn_half_a_turn_apart_and_rest_where_a_robot_should_stand():
     env = make(64)
     term = env.command_manager.get_term("phase")
     assert (term.phase == torch.tensor([0.0, -math.pi])).all()
@@ -55,8 +55,8 @@ def test_phases_turn_half_a_turn_apart_and_rest_where_a_robot_is_to_stand():
     assert 0 < stands.sum() < 20
     for _ in range(10):
         env.step(torch.zeros(64, 23))
-    goes_on = ~stands & (env.episode_length_buf == 10)
-    turned = term.phase[goes_on]
+    continues = ~stands & (env.episode_length_buf == 10)
+    turned = term.phase[continues]
     frequency = turned[:, 0] / (2.0 * math.pi * 10 * 0.02)
     assert 1.25 <= float(frequency.min()) < 1.4 < 1.6 < float(frequency.max()) <= 1.75
     assert torch.allclose(

@@ -144,7 +144,7 @@ def test_go2_stands_still_with_action_zero():
     assert forces.tolist() == pytest.approx([0.0, 0.0, 15.017 * 9.81], abs=1.0)
 
 
-def test_robots_differ_in_mass_and_friction_but_not_in_what_is_not_theirs():
+def test_robots_differ_in_mass_and_friction_but_the_ground_does_not():
     env = make(GO2, num_envs=100)
     base, thigh = (env.sim.model.body(name).id for name in ("base", "FL_thigh"))
     mass = env.sim.params.body_mass

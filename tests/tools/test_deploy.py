@@ -1,4 +1,4 @@
-"""What is exported moves the robot as ``play`` does, without torch; bad input is one sentence."""
+"""An exported policy moves the robot as ``play`` does, without torch; bad input is one sentence."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ EXPERIMENTS = {
     GETUP: "fast_sac/playground_go1getup",
 }
 RANDOM = ("physics_material", "add_base_mass", "push_robot")
-"""Events that make a robot another than the one that is exported."""
+"""Events that make a robot differ from the exported one."""
 STEPS = {CARTPOLE: 100, ANT: 60, GO2: 40, GETUP: 40}
 CHAOTIC = {ANT}
-"""Whose landings turn the last bit into 1e-4 within a second; the others go their way alone."""
+"""Its landings turn the last bit into 1e-4 within a second; the others play without syncing."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def folder(tmp_path_factory) -> Any:
 
 
 def environment(task: str) -> Any:
-    """The task with one robot, the one that is exported."""
+    """The task with one robot, equal to the exported one."""
     cfg = load_env_cfg(get_task(task))
     cfg.observations.policy.enable_corruption = False
     for name in RANDOM:
@@ -112,7 +112,7 @@ def test_deploy_yaml_is_the_metadata_under_known_names(folder):
     assert (gravity["size"], gravity["frame"], gravity["noise"]["n_max"]) == (3, "root", 0.05)
 
 
-def test_the_copy_beside_a_policy_runs_alone_and_loads_no_torch(folder, tmp_path):
+def test_the_copy_next_to_a_policy_runs_alone_and_loads_no_torch(folder, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(folder(CARTPOLE), copy)
     code = (
@@ -128,12 +128,12 @@ def test_the_copy_beside_a_policy_runs_alone_and_loads_no_torch(folder, tmp_path
 
 
 def refused(capsys, *words: str) -> str:
-    """What ``envlab deploy`` says in one line as it ends with exit code 2."""
+    """Return the one line of ``envlab deploy`` as it ends with exit code 2."""
     capsys.readouterr()
     assert main(["deploy", *words]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    return told
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    return message
 
 
 DAMAGES: list[tuple[dict[str, Any], str]] = [
@@ -154,11 +154,11 @@ def test_bad_input_is_one_sentence(folder, tmp_path, capsys, monkeypatch):
     assert "has no joint slider_to_cart, cart_to_pole, which" in refused(
         capsys, good, "--mjcf", other
     )
-    told = refused(capsys, str(folder(GO2)), "--command", "1", "0")
-    assert "--command has 2 numbers, but the command 'base_velocity' has 3" in told
+    message = refused(capsys, str(folder(GO2)), "--command", "1", "0")
+    assert "--command has 2 numbers, but the command 'base_velocity' has 3" in message
     for seconds in ("0", "nan", "inf"):
-        told = refused(capsys, good, "--seconds", seconds)
-        assert f"--seconds is {seconds}, but must be above 0" in told
+        message = refused(capsys, good, "--seconds", seconds)
+        assert f"--seconds is {seconds}, but must be above 0" in message
     monkeypatch.setenv("DISPLAY", ":none")
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     assert "No window can be opened" in refused(capsys, good, "--viewer")
@@ -175,16 +175,16 @@ def test_bad_input_is_one_sentence(folder, tmp_path, capsys, monkeypatch):
         network.metadata_props.add(key="deploy", value=json.dumps({**whole, **damage}))
         onnx.save(network, str(tmp_path / "policy.onnx"))
         del network.metadata_props[:]
-        told = refused(capsys, str(tmp_path))
-        assert "is damaged" in told
-        assert words in told
+        message = refused(capsys, str(tmp_path))
+        assert "is damaged" in message
+        assert words in message
     monkeypatch.delitem(deploy.TERMS, "joint_vel_rel")
     assert "observes 'joint_vel_rel'" in refused(capsys, good)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert "pip install onnxruntime" in refused(capsys, good)
 
 
-def test_a_direct_task_says_what_is_missing(tmp_path):
+def test_a_direct_task_is_refused_with_the_reason(tmp_path):
     task = get_task("Isaac-Cartpole-Direct-v0")
     env = task.make(load_env_cfg(task), num_envs=1, context=DistributedContext.single("cpu"))
     with pytest.raises(NotDeployable, match="is not manager-based"):

@@ -1,4 +1,4 @@
-"""``envlab evidence``: runs that are made once, records, and what may be concluded from them."""
+"""``envlab evidence``: runs that are made once, their records, and conclusions from them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_an_experiment_is_run_once_and_carried_on_after_a_kill(
     assert json.loads((record / PLAYED).read_text())["num_episodes"] == 4
     assert "host" not in json.loads((record / "run.json").read_text())
 
-    # The same as if it had been killed after its first checkpoint.
+    # As if it had been killed after its first checkpoint.
     (run,) = (folder / "logs/cartpole/many/0").glob("logs/*/*/*")
     manifest = json.loads((run / "run.json").read_text())
     write_json(run / "run.json", manifest | {"status": "running"})
@@ -110,7 +110,7 @@ def write_records(folder: Path, finals: dict[str, list[float]]) -> None:
         ([5.0], [1.0, 2.0], "better", "one seed, which decides nothing"),
     ],
 )
-def test_records_decide_what_is_said(folder: Path, few, many, expect, words):
+def test_records_decide_the_verdict(folder: Path, few, many, expect, words):
     text = FILE.replace("episodes: 4", f"expect: {expect}")
     (folder / "cartpole.yaml").write_text(text)
     write_records(folder, {"few": few, "many": many})
@@ -150,7 +150,7 @@ def test_the_probability_of_improvement_is_the_share_of_pairs():
         (("name: many", "name: few"), "two contenders or more of different names"),
     ],
 )
-def test_a_file_that_is_not_right_is_one_sentence(folder: Path, change, message: str):
+def test_an_invalid_file_is_one_sentence(folder: Path, change, message: str):
     (folder / "cartpole.yaml").write_text(FILE.replace(*change))
     with pytest.raises(ConfigurationError, match=message):
         read("cartpole", folder)

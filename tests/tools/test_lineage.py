@@ -1,4 +1,4 @@
-"""Who came from whom, read from a run and drawn."""
+"""The ancestry of members, read from a run and drawn."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from envlab.tools.lineage import descent_of_fittest, draw, read
 
 
 def member(index: int, parent: int | None, fitness: float, lr: float = 1e-3) -> dict[str, Any]:
-    told = {"index": index, "parent": parent, "mutation": "lr", "fitness": fitness}
-    return told | {"hyperparameters": {"learning_rate": lr}}
+    values = {"index": index, "parent": parent, "mutation": "lr", "fitness": fitness}
+    return values | {"hyperparameters": {"learning_rate": lr}}
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def run(tmp_path: Path) -> Path:
         [member(3, 1, 4.0), member(4, 2, 1.0, 1e-4)],
         [member(3, 1, 5.0), member(5, 3, 7.0)],
     ]
-    told = [
+    lineage = [
         {"generation": n, "frames": 100 * n, "members": members}
         for n, members in enumerate(generations, 1)
     ]
-    (tmp_path / "lineage.json").write_text(json.dumps(told))
+    (tmp_path / "lineage.json").write_text(json.dumps(lineage))
     return tmp_path
 
 
@@ -39,7 +39,7 @@ def test_the_descent_of_the_fittest_goes_back_to_the_first_generation(run: Path)
     assert [point.index for point in descent_of_fittest(read(run))] == [1, 1, 3, 5]
 
 
-def test_a_line_leads_from_each_member_to_what_it_came_from(run: Path):
+def test_a_line_leads_from_each_member_to_its_parent(run: Path):
     pytest.importorskip("matplotlib", reason="matplotlib belongs to envlab[compare]")
     generations = read(run)
     figure = draw(generations, descent_of_fittest(generations))
@@ -74,7 +74,7 @@ FAR = json.dumps([{"generation": 1, "frames": math.inf, "members": [MEMBER]}])
         (FAR, "inf is no finite number"),
     ],
 )
-def test_what_is_no_population_is_refused(
+def test_a_run_without_a_population_is_refused(
     text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     if text is not None:

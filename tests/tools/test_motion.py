@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_info_says_what_a_clip_holds(capsys):
+def test_info_describes_a_clip(capsys):
     assert main(["motion", "info", SQUAT, "--robot", ROBOT]) == 0
     output = capsys.readouterr().out
     assert "201 frames at 50 per second: 4.00 s" in output
@@ -113,7 +113,7 @@ def build(task_id: str) -> ManagerEnv:
     return task.make(cfg, seed=0)
 
 
-def test_who_plays_a_clip_back_has_no_errors(monkeypatch):
+def test_playing_a_clip_back_has_no_errors(monkeypatch):
     env = build(f"{TASK}-Play")
     motion = env.command_manager.get_term("motion")
 
@@ -140,7 +140,7 @@ def test_view_shows_frame_after_frame(monkeypatch):
     seen = []
 
     class Visitor:
-        """Looks at a clip for as long as two rounds take."""
+        """Watches a clip for two rounds."""
 
         def __init__(self, env: ManagerEnv) -> None:
             self._env = env
@@ -174,8 +174,8 @@ def exported(run: Path) -> Path:
     return next(run.glob("logs/rsl_rl/g1_tracking/*/exported"))
 
 
-def test_the_bare_player_sees_what_the_environment_shows(exported, tmp_path):
-    # The squat begins after 20 frames; with what comes before, an observation that stays would do.
+def test_the_bare_player_has_the_observations_of_the_environment(exported, tmp_path):
+    # The squat begins after 20 frames; before it, even a constant observation would pass.
     moving = replace(
         (squat := read_clip(SQUAT)),
         **{
@@ -202,7 +202,7 @@ def test_the_bare_player_sees_what_the_environment_shows(exported, tmp_path):
         env.step(torch.as_tensor(action).unsqueeze(0))
 
 
-def test_a_policy_says_what_it_tracks_as_mjlabs_do(exported):
+def test_a_policy_names_its_tracked_bodies_as_mjlabs_do(exported):
     onnx = pytest.importorskip("onnx", reason="needs onnx: pip install -e '.[export]'")
     network = onnx.load(str(exported / "policy.onnx"))
     facts = {entry.key: entry.value for entry in network.metadata_props}
@@ -212,7 +212,7 @@ def test_a_policy_says_what_it_tracks_as_mjlabs_do(exported):
     assert read_clip(exported / "motion.npz").num_frames == 201
 
 
-def test_deploy_follows_another_clip_and_refuses_what_is_none(exported, tmp_path, capsys):
+def test_deploy_follows_another_clip_and_refuses_invalid_ones(exported, tmp_path, capsys):
     wave = "source/envlab_assets/motions/g1_wave.npz"
     assert main(["deploy", str(exported), "--seconds=0.1", "--motion", str(ROOT / wave)]) == 0
     assert "from where the motion has it" in capsys.readouterr().out
@@ -235,7 +235,7 @@ def test_deploy_follows_another_clip_and_refuses_what_is_none(exported, tmp_path
         (["info", SQUAT, "--robot", "envlab_assets:robots/go2.xml"], "lacks joints of the robot"),
     ],
 )
-def test_what_cannot_be_done_is_said(words, sentence, capsys, tmp_path, monkeypatch):
+def test_bad_input_is_one_sentence(words, sentence, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["motion", *words]) == 2
     assert sentence in capsys.readouterr().err

@@ -109,7 +109,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> envlab.TrainingRun:
     return envlab.runs(folder / "logs")[0]
 
 
-def test_what_is_pushed_plays_elsewhere_as_here(
+def test_a_pushed_policy_plays_elsewhere_as_here(
     run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, monkeypatch, capsys
 ) -> None:
     assert cli.main(["push", str(run.directory), "hf:me/walker", "--private"]) == 0
@@ -130,7 +130,7 @@ def test_what_is_pushed_plays_elsewhere_as_here(
     assert policy.checkpoint == Path("logs/hf/me--walker/checkpoints/policy.pt").absolute()
 
 
-def test_the_card_says_the_runs_facts_and_nothing_of_the_machine(
+def test_the_card_holds_the_runs_facts_and_nothing_about_the_machine(
     run: envlab.TrainingRun, hub: type[Hub]
 ) -> None:
     assert cli.main(["push", str(run.directory), "hf:me/walker", "--checkpoint=latest"]) == 0
@@ -160,7 +160,7 @@ def test_a_dry_run_pushes_nothing(run: envlab.TrainingRun, hub: type[Hub], capsy
         (["hf:me/walker", "--checkpoint=none.pt"], "has no checkpoint 'none.pt'"),
     ],
 )
-def test_what_cannot_be_pushed_is_one_sentence(
+def test_a_refusal_to_push_is_one_sentence(
     run: envlab.TrainingRun, hub: type[Hub], capsys, words: list[str], sentence: str
 ) -> None:
     assert cli.main(["push", str(run.directory), *words]) == 2

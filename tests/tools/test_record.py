@@ -16,7 +16,7 @@ from envlab.tools import record
 PLAYED = ["record", "rsl_rl", "--task=Isaac-Cartpole-v0", "--checkpoint=pretrained"]
 
 
-def test_a_dataset_has_what_is_observed_done_and_earned():
+def test_a_dataset_has_observations_actions_and_rewards():
     env = make("Isaac-Cartpole-v0", num_envs=1, device="cpu")
     wrapped = LeRobotVectorEnvWrapper(env, obs_type="pixels_agent_pos", height=48, width=64)
     features = record.features_of(wrapped)
@@ -57,7 +57,7 @@ def test_a_folder_that_is_there_is_not_written_to(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_lerobot_it_says_what_to_install(tmp_path, capsys, monkeypatch):
+def test_without_lerobot_the_error_names_the_package_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "lerobot.datasets.lerobot_dataset", None)
     assert cli.main([*PLAYED, f"--output={tmp_path / 'new'}"]) == 2
     assert "pip install 'lerobot[dataset]'" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``envlab runs``: what is listed of run directories."""
+"""``envlab runs``: the list of run directories."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_runs_are_listed_oldest_first(tmp_path: Path, monkeypatch, capsys):
     assert capsys.readouterr().out == "No run in logs matches.\n"
 
 
-def test_a_run_that_says_nothing_any_more_is_silent(tmp_path: Path, capsys):
+def test_a_run_without_new_records_is_silent(tmp_path: Path, capsys):
     running = write_run(tmp_path, [1.0], name="a", status="running")
     silent = write_run(tmp_path, [1.0], name="b", status="running")
     before = time.time() - 2 * 3600
@@ -67,7 +67,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("text", DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_manifest_is_passed_over_by_runs_and_named_by_compare(
+def test_a_damaged_manifest_is_skipped_by_runs_and_named_by_compare(
     tmp_path: Path, capsys, text: str
 ):
     write_run(tmp_path, [1.0], name="good")
@@ -81,7 +81,7 @@ def test_a_damaged_manifest_is_passed_over_by_runs_and_named_by_compare(
     assert f"error: {bad} is no run directory" in capsys.readouterr().err
 
 
-def test_a_time_out_of_range_and_a_pipe_are_passed_over(tmp_path: Path, capsys):
+def test_a_time_out_of_range_and_a_pipe_are_skipped(tmp_path: Path, capsys):
     write_run(tmp_path, [1.0], name="bad", created_at="0001-01-01T00:00:00+14:00")
     piped = write_run(tmp_path, [1.0], name="piped")
     (piped / "run.json").unlink()
@@ -113,7 +113,7 @@ def test_records_in_a_pipe_are_not_read(tmp_path: Path, capsys):
     assert "no regular file" in capsys.readouterr().err
 
 
-def test_what_a_run_says_cannot_command_the_terminal_or_the_picture(
+def test_values_from_a_run_cannot_command_the_terminal_or_the_picture(
     tmp_path: Path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""``envlab terms`` parses sources; what it lists must be what an import finds."""
+"""``envlab terms`` parses sources, and must list the same terms as an import finds."""
 
 from __future__ import annotations
 

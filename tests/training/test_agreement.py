@@ -1,4 +1,4 @@
-"""Ranks that were told different things train nothing, and each difference is named."""
+"""Ranks with different configurations train nothing, and each difference is named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ raise SystemExit(train("rsl_rl", [*sys.argv[1:], f"env.rewards.alive.weight={wei
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
-    """What both ranks said, by case: the same."""
+    """The messages of both ranks, which are equal, by case."""
     folder = tmp_path_factory.mktemp("agreement")
     code, output = run(torchrun(2, HERE / "worker_agreement.py", folder), folder)
     assert code == 0, output
@@ -33,7 +33,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("name", ["alike", "own threads", "own paths", "allowed code"])
-def test_what_may_differ_is_let_through(name: str, said: dict[str, str | None]):
+def test_differences_that_do_no_harm_are_allowed(name: str, said: dict[str, str | None]):
     assert said[name] is None
 
 
@@ -58,7 +58,7 @@ def test_what_may_differ_is_let_through(name: str, said: dict[str, str | None]):
         ("many", "; and 1 more. A run has one"),
     ],
 )
-def test_what_differs_is_named_with_values_and_ranks(
+def test_each_difference_is_named_with_values_and_ranks(
     name: str, words: str, said: dict[str, str | None]
 ):
     assert words in str(said[name])

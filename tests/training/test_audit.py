@@ -1,4 +1,4 @@
-"""What is audited: nothing that an update changes is left out, and each divergence is named."""
+"""The audit covers all that an update changes, and names each divergence."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FORGOTTEN = {
     r"|_step_s$",
     "skrl": r"\._g_distribution\.|\._current_|^\._seen|^\._tracked",
 }
-"""What changes and needs not be kept: this iteration's samples, losses and own curves."""
+"""State that need not be kept: this iteration's samples, losses and own curves."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,7 +79,7 @@ def test_all_that_training_changes_is_in_a_checkpoint_and_audited(kind: str, tmp
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where two ranks trained an iteration with each library, and wrote what audits said."""
+    """Where two ranks trained an iteration with each library, and wrote the audits' messages."""
     folder = tmp_path_factory.mktemp("audits")
     launch = Launch(torchrun(2, HERE / "worker_audit.py", folder), folder)
     try:
@@ -92,7 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def said(folder: Path) -> dict[str, dict[str, Any]]:
-    """What audits said, by library and by what was planted on rank 1."""
+    """The audits' messages, by library and by the change planted on rank 1."""
     ranks = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
     assert ranks[0] == ranks[1]
     return ranks[0]

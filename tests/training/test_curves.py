@@ -1,4 +1,4 @@
-"""Curves at a service: one run there, continued after a resume, and never the end of ours."""
+"""Curves at a service: one run, continued after a resume, whose failures never end ours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.trained import SMALL, train_in
 
 
 class FakeWandb(SimpleNamespace):
-    """What is used of the wandb package, on the client's side."""
+    """The part of the wandb package that we use, on the client's side."""
 
     def __init__(self) -> None:
         super().__init__(runs=[], rows=[], saved=[], finished=0, error=None, __spec__=object())
@@ -65,7 +65,7 @@ def test_a_run_of_wandb_is_named_after_ours_and_continued_by_its_id(wandb, folde
     assert (run["project"], run["name"]) == ("cartpole", folder.name)
     assert (run["id"], run["resume"]) == (first.service_id, "allow")
     assert (resumed["id"], resumed["resume"]) == (first.service_id, "allow")
-    assert resumed["name"] is None  # the one it has stays
+    assert resumed["name"] is None  # it keeps its own
     assert wandb.finished == 1
     assert open_curves("wandb", folder).service_id != first.service_id
 
@@ -79,7 +79,7 @@ def test_wandbs_own_variables_win(wandb, folder: Path, monkeypatch):
 
 
 def test_the_step_is_the_iteration_whatever_a_tag_counts(wandb, folder: Path):
-    """W&B drops what comes with a smaller step than before, as frames and iterations in turn."""
+    """W&B drops values with a smaller step than before, as frames and iterations in turn."""
     curves = open_curves("wandb", folder)
     for iteration in (1, 2):
         curves.start_iteration(iteration, iteration * 1000)
@@ -98,8 +98,8 @@ def test_a_service_that_fails_does_not_end_the_run(wandb, folder: Path, caplog):
     for iteration in (1, 2):
         curves.start_iteration(iteration, iteration)
         curves.add(iteration, {"a": 1.0})
-    (said,) = [entry.message for entry in caplog.records]
-    assert "did not take the values of iteration 1 (ConnectionError: no route to host)" in said
+    (message,) = [entry.message for entry in caplog.records]
+    assert "did not take the values of iteration 1 (ConnectionError: no route to host)" in message
     wandb.error = None
     curves.start_iteration(3, 3)
     assert wandb.rows == [(3, {"envlab/frames": 3.0})]
@@ -108,8 +108,8 @@ def test_a_service_that_fails_does_not_end_the_run(wandb, folder: Path, caplog):
     assert "did not take the end of the run (ConnectionError" in caplog.records[-1].message
 
 
-def test_a_resumed_run_goes_on_in_the_same_run_of_wandb(wandb, tmp_path: Path):
-    """And a resumed one of that, whose checkpoints hold the id again."""
+def test_a_resumed_run_continues_the_same_run_of_wandb(wandb, tmp_path: Path):
+    """So does a run resumed from it, whose checkpoints hold the id again."""
     flags = [*SMALL, "--logger=wandb"]
     for number in (1, 2, 3):
         more = ["--resume"] if number > 1 else []
@@ -149,7 +149,7 @@ def test_project_and_entity_are_flags_before_variables(wandb, tmp_path: Path, mo
         (ModuleNotFoundError("No module named 'wandb'"), "Install it with: pip install wandb"),
     ],
 )
-def test_a_service_that_cannot_be_opened_is_one_sentence_and_the_run_goes_on(
+def test_a_service_that_cannot_be_opened_is_one_sentence_and_the_run_continues(
     wandb, tmp_path: Path, capsys, monkeypatch, error: Exception, sentence: str
 ):
     def refuse(**options: Any) -> None:
@@ -158,13 +158,13 @@ def test_a_service_that_cannot_be_opened_is_one_sentence_and_the_run_goes_on(
     monkeypatch.setattr(wandb, "init", refuse)
     assert train_in(tmp_path, *SMALL, "--max_iterations=1", "--logger=wandb") == 0
     output = capsys.readouterr()
-    (said,) = [line for line in (output.err + output.out).splitlines() if "wandb" in line]
-    assert "--logger wandb cannot be opened" in said
-    assert sentence in said
+    (message,) = [line for line in (output.err + output.out).splitlines() if "wandb" in line]
+    assert "--logger wandb cannot be opened" in message
+    assert sentence in message
     assert len(list(tmp_path.rglob("metrics.jsonl"))) == 1
 
 
-def test_a_logger_that_is_unknown_is_refused():
+def test_an_unknown_logger_is_refused():
     check_logger("tensorboard")
     with pytest.raises(ConfigurationError, match="must be tensorboard, wandb, mlflow or trackio"):
         check_logger("comet")

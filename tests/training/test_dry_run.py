@@ -1,4 +1,4 @@
-"""``--dry_run``: it writes and simulates nothing, and what it tells is what the run then does."""
+"""``--dry_run`` writes and simulates nothing, and predicts what the run then does."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.trained import SMALL, TASK, metrics_of
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
-class Told:
-    """What a dry run printed."""
+class Printed:
+    """The output of a dry run."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     def __getitem__(self, name: str) -> str:
-        """Return what stands behind a name."""
+        """Return the value printed after a name."""
         found = re.findall(rf"^  {re.escape(name)} {{2,}}(.*)$", self.text, re.MULTILINE)
         assert len(found) == 1, (name, found, self.text)
         return found[0]
@@ -50,18 +50,18 @@ class Told:
 
 @pytest.fixture
 def dry_run(capsys, monkeypatch):
-    """Return a function that runs one in a folder, where a step of any environment would fail."""
+    """Return a function that runs one in a folder, and fails if any environment is stepped."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("an environment was stepped")
 
     monkeypatch.setattr(VectorEnv, "step", refuse)
 
-    def run(folder: Path, *arguments: str, library: str = "rsl_rl", code: int = 0) -> Told | str:
+    def run(folder: Path, *arguments: str, library: str = "rsl_rl", code: int = 0) -> Printed | str:
         with contextlib.chdir(folder):
             assert train(library, [*arguments, "--dry_run"]) == code
         out, error = capsys.readouterr()
-        return Told(out) if code == 0 else error
+        return Printed(out) if code == 0 else error
 
     return run
 
@@ -70,48 +70,48 @@ def listing(folder: Path) -> list[tuple[str, int]]:
     return sorted((str(path), path.stat().st_mtime_ns) for path in folder.rglob("*"))
 
 
-def test_it_writes_nothing_and_tells_what_the_run_does(dry_run, trained, tmp_path):
-    told = dry_run(tmp_path, *SMALL, "--max_iterations=4")
+def test_it_writes_nothing_and_predicts_the_run(dry_run, trained, tmp_path):
+    printed = dry_run(tmp_path, *SMALL, "--max_iterations=4")
     assert listing(tmp_path) == []
     records = metrics_of(trained)
-    assert told.number("iterations") == len(records) == 4
-    assert told.number("frames") == records[-1]["frames"]
-    assert told["iteration"].endswith(f" {records[0]['frames']:,} frames")
+    assert printed.number("iterations") == len(records) == 4
+    assert printed.number("frames") == records[-1]["frames"]
+    assert printed["iteration"].endswith(f" {records[0]['frames']:,} frames")
     for name in ("env", "agent"):
-        assert told.yaml(name) == (trained / "params" / f"{name}.yaml").read_text()
-    assert re.fullmatch(r"logs/rsl_rl/cartpole/<date>_<time> \(.*\)", told["run directory"])
+        assert printed.yaml(name) == (trained / "params" / f"{name}.yaml").read_text()
+    assert re.fullmatch(r"logs/rsl_rl/cartpole/<date>_<time> \(.*\)", printed["run directory"])
     real = (trained / "checkpoints" / "model_4.pt").stat().st_size
-    assert told.size("a checkpoint") == pytest.approx(real, rel=0.1)
+    assert printed.size("a checkpoint") == pytest.approx(real, rel=0.1)
 
 
 def test_networks_and_rollouts_are_counted(dry_run, tmp_path):
-    told = dry_run(tmp_path, TASK, "--device=cpu", "--num_envs=256")
+    printed = dry_run(tmp_path, TASK, "--device=cpu", "--num_envs=256")
     # Actor 4-32-32-1 with a deviation, critic 4-32-32-1.
     layers = 4 * 32 + 32 + 32 * 32 + 32 + 32 + 1
-    assert f"networks of {2 * layers + 1:,} parameters" in told["built so far"]
-    assert told.size("gradients") == pytest.approx(4 * (2 * layers + 1), rel=0.02)
-    assert told.size("optimizer") == pytest.approx(8 * (2 * layers + 1), rel=0.02)
+    assert f"networks of {2 * layers + 1:,} parameters" in printed["built so far"]
+    assert printed.size("gradients") == pytest.approx(4 * (2 * layers + 1), rel=0.02)
+    assert printed.size("optimizer") == pytest.approx(8 * (2 * layers + 1), rel=0.02)
     # 4 observations and 6 numbers of 4 bytes, and a flag, in each of 16 steps.
-    assert told.size("rollouts") == pytest.approx(16 * 256 * 41, rel=0.05)
-    assert told.size("in all") > 100 << 20  # Python, torch and MuJoCo
+    assert printed.size("rollouts") == pytest.approx(16 * 256 * 41, rel=0.05)
+    assert printed.size("in all") > 100 << 20  # Python, torch and MuJoCo
 
 
-def test_what_flags_and_overrides_change_is_told(dry_run, tmp_path):
-    told = dry_run(tmp_path, TASK, "--num_envs=32", "env.decimation=4", "--seed=7")
-    assert told["env.decimation"] == "2 -> 4"
-    assert told["env.scene.num_envs"] == "4096 -> 32"
-    assert told["agent.seed"] == "42 -> 7"
-    assert told["seed"].startswith("7 for networks, 7 for environments")
-    assert "agent.max_iterations  " not in told.text
+def test_changes_by_flags_and_overrides_are_reported(dry_run, tmp_path):
+    printed = dry_run(tmp_path, TASK, "--num_envs=32", "env.decimation=4", "--seed=7")
+    assert printed["env.decimation"] == "2 -> 4"
+    assert printed["env.scene.num_envs"] == "4096 -> 32"
+    assert printed["agent.seed"] == "42 -> 7"
+    assert printed["seed"].startswith("7 for networks, 7 for environments")
+    assert "agent.max_iterations  " not in printed.text
 
 
-def test_a_resume_is_told_and_the_run_left_alone(dry_run, trained):
+def test_a_resume_is_reported_and_the_run_left_alone(dry_run, trained):
     folder = trained.parents[3]
     before = listing(folder)
-    told = dry_run(folder, *SMALL, "--max_iterations=10", "--resume", "--load_run", trained.name)
-    assert "model_4.pt, iteration 4; everything continues" in told["resume"]
-    assert told["iterations"] == "10, of which 4 are done"
-    assert told.number("frames") == 10 * metrics_of(trained)[0]["frames"]
+    printed = dry_run(folder, *SMALL, "--max_iterations=10", "--resume", "--load_run", trained.name)
+    assert "model_4.pt, iteration 4; everything continues" in printed["resume"]
+    assert printed["iterations"] == "10, of which 4 are done"
+    assert printed.number("frames") == 10 * metrics_of(trained)[0]["frames"]
     flags = [TASK, "--num_envs=16", "--max_iterations=10", "--resume"]
     other = dry_run(folder, *flags, "--load_run", trained.name)
     assert "iteration 4; networks and counters continue" in other["resume"]
@@ -126,24 +126,24 @@ def test_a_resume_is_told_and_the_run_left_alone(dry_run, trained):
         ("skrl", ["--ml_framework=jax"], 2_499),
     ],
 )
-def test_the_other_libraries_are_told_alike(
+def test_the_other_libraries_are_reported_alike(
     dry_run, tmp_path, library: str, arguments: Sequence[str], parameters: int
 ):
     if "--ml_framework=jax" in arguments:
         pytest.importorskip("flax", reason="flax is not installed; it belongs to envlab[jax]")
-    told = dry_run(tmp_path, TASK, "--device=cpu", "--num_envs=32", *arguments, library=library)
-    assert f"networks of {parameters:,} parameters" in told["built so far"]
-    assert told["library"] == library
+    printed = dry_run(tmp_path, TASK, "--device=cpu", "--num_envs=32", *arguments, library=library)
+    assert f"networks of {parameters:,} parameters" in printed["built so far"]
+    assert printed["library"] == library
     assert listing(tmp_path) == []
 
 
 def test_a_replay_memory_counts_in_a_checkpoint(dry_run, tmp_path):
     words = ["--algorithm=sac", "agent.memory.memory_size=100", "--num_envs=32"]
-    told = dry_run(tmp_path, TASK, "--device=cpu", *words, library="skrl")
-    memory = told.size("replay memory")
+    printed = dry_run(tmp_path, TASK, "--device=cpu", *words, library="skrl")
+    memory = printed.size("replay memory")
     assert memory >= 100 * 32 * 4 * (4 + 4 + 1 + 1)  # observations before and after, action, reward
-    assert told["a checkpoint"].endswith("once the replay memory is full")
-    assert told.size("a checkpoint") > memory
+    assert printed["a checkpoint"].endswith("once the replay memory is full")
+    assert printed.size("a checkpoint") > memory
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_replay_memory_counts_in_a_checkpoint(dry_run, tmp_path):
         ("rsl_rl", ["--resume"], "no run with a checkpoint"),
     ],
 )
-def test_what_a_run_would_refuse_is_refused(
+def test_input_that_a_run_would_refuse_is_refused(
     dry_run, tmp_path, library: str, arguments: Sequence[str], said: str
 ):
     error = dry_run(tmp_path, TASK, "--device=cpu", *arguments, library=library, code=2)
@@ -175,12 +175,12 @@ def test_a_folder_that_cannot_be_made_is_refused_as_by_the_run(dry_run, tmp_path
     assert capsys.readouterr().err.splitlines()[-1].startswith(start)
 
 
-def test_a_sweep_tells_each_run(dry_run, tmp_path):
-    told = dry_run(tmp_path, TASK, "--num_envs=32", "-m", "agent.seed=1,2")
-    assert [line.split()[-1] for line in re.findall(r"agent.seed .*", told.text)] == ["1", "2"]
+def test_each_run_of_a_sweep_is_reported(dry_run, tmp_path):
+    printed = dry_run(tmp_path, TASK, "--num_envs=32", "-m", "agent.seed=1,2")
+    assert [line.split()[-1] for line in re.findall(r"agent.seed .*", printed.text)] == ["1", "2"]
 
 
-def test_what_lies_on_a_gpu_does_not_count_as_the_nodes(dry_run, tmp_path, monkeypatch):
+def test_memory_of_a_gpu_does_not_count_as_the_nodes(dry_run, tmp_path, monkeypatch):
     plans = []
     monkeypatch.setattr(
         "envlab.training.dry_run_text.dry_run_text", lambda plan: plans.append(plan) or ""
@@ -190,27 +190,27 @@ def test_what_lies_on_a_gpu_does_not_count_as_the_nodes(dry_run, tmp_path, monke
     (process,) = plan.processes
     assert process.host_bytes == process.footprint.total
     plan.processes = [dataclasses.replace(process, device="cuda:0", gpu_bytes=(3 << 30, 80 << 30))]
-    told = Told(dry_run_text(plan))
+    printed = Printed(dry_run_text(plan))
     assert plan.processes[0].host_bytes == process.footprint.built
-    assert told["GPU of rank 0"].startswith("3.0 GiB of 80.0 GiB in use now, by all programs; ")
+    assert printed["GPU of rank 0"].startswith("3.0 GiB of 80.0 GiB in use now, by all programs; ")
 
 
-def test_two_ranks_are_told_once(tmp_path):
+def test_two_ranks_report_once(tmp_path):
     flags = [TASK, "--device=cpu", "--num_envs=32", "--max_iterations=4", "--distributed"]
     launch = Launch(torchrun(2, TRAIN, *flags, "--dry_run"), tmp_path)
     try:
         assert launch.wait(120) == 0, launch.output
-        told = Told(launch.output)
+        printed = Printed(launch.output)
         left = launch.left()
     finally:
         launch.close()
-    assert told["processes"] == "2 over gloo"
-    assert told["rank 0"].endswith(" environments 0 to 31")
-    assert told["rank 1"].endswith(" environments 32 to 63")
-    assert told["environments"] == "32 per process, 64 in all"
-    assert told.number("frames") == 4 * 16 * 64
-    assert told["seed"].endswith("42 + rank for actions")
-    assert "for 2 processes, of " in told["node 0"]
+    assert printed["processes"] == "2 over gloo"
+    assert printed["rank 0"].endswith(" environments 0 to 31")
+    assert printed["rank 1"].endswith(" environments 32 to 63")
+    assert printed["environments"] == "32 per process, 64 in all"
+    assert printed.number("frames") == 4 * 16 * 64
+    assert printed["seed"].endswith("42 + rank for actions")
+    assert "for 2 processes, of " in printed["node 0"]
     assert [path.name.split("_")[0] for path in tmp_path.iterdir()] == ["output"]
     assert left == {}
 
@@ -231,7 +231,7 @@ class SmallLearner:
 
 @pytest.mark.parametrize(("momentum", "copies"), [(None, 2), (0.9, 1), (0.0, 0)])
 def test_an_optimizers_moments_are_counted_by_its_kind(momentum: float | None, copies: int):
-    keep = SmallLearner()  # what was there before does not count
+    keep = SmallLearner()  # objects that existed before do not count
     scale = Scale()
     learner = SmallLearner(momentum)
     found = scale.weigh(learner)
@@ -248,7 +248,7 @@ def test_a_file_is_weighed_without_being_written(tmp_path):
     assert saved_bytes(values) == pytest.approx((tmp_path / "file.pt").stat().st_size, abs=200)
 
 
-def test_changes_name_what_was_added_and_taken_away():
+def test_changes_name_additions_and_removals():
     then = {"rewards": {"alive": {"weight": 1.0}, "speed": None}, "same": [1, 2]}
     now = {"rewards": {"alive": None, "speed": {"weight": 2.0}}, "same": [1, 2]}
     assert changes(then, now, "env") == {
@@ -259,8 +259,8 @@ def test_changes_name_what_was_added_and_taken_away():
     }
 
 
-def test_tensors_without_memory_of_their_own_are_passed_over():
-    """As an export, by torch's tracers, leaves them in the process."""
+def test_tensors_without_memory_of_their_own_are_skipped():
+    """An export leaves such tensors in the process, by torch's tracers."""
     with FakeTensorMode():
         fake = torch.ones(1000)
     scale = Scale()

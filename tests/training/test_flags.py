@@ -1,4 +1,4 @@
-"""The table of flags, and what parsers make of it."""
+"""The table of flags, and the parsers made from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_field_exists_whether_or_not_the_command_has_the_flag(parser_of, libra
     assert flags.given() == {"task": "Isaac-Cartpole-v0"}
 
 
-def test_only_what_was_given_is_given():
+def test_only_flags_off_their_defaults_are_given():
     words = [TASK, "--num_envs=4", "--max_frames=2e6", "--grad_sync=ddp", "--trust=a", "--trust=b"]
     flags, _ = train_parser(get_library("rsl_rl")).parse_with_overrides(words)
     assert flags.given() == {

@@ -1,4 +1,4 @@
-"""A disk that is full or refuses: the run goes on and says so, and nothing is lost."""
+"""A disk that is full or refuses writes: the run continues, reports it, and loses nothing."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ GOOD = FULL_FROM - 1
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_run_whose_last_checkpoint_is_lost_says_so_and_fails(
+def test_a_run_whose_last_checkpoint_is_lost_reports_it_and_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    """The limit is on each file's size, which needs no privilege: checkpoints are the largest."""
+    """The limit is on file size, which needs no privilege; checkpoints are the largest files."""
     with no_file_beyond(50_000):
         code = train_in(tmp_path, *SMALL, "--max_iterations=3", "agent.save_interval=1")
     assert code == 1
-    said = capsys.readouterr().err
+    errors = capsys.readouterr().err
     directory = only_run(tmp_path)
     for iteration in (1, 2, 3):
         path = directory / f"checkpoints/model_{iteration}.pt"
-        assert f"{path} could not be written (File too large" in said
-    assert "error: The run is done, but its last checkpoint could not be written" in said
+        assert f"{path} could not be written (File too large" in errors
+    assert "error: The run is done, but its last checkpoint could not be written" in errors
     manifest = manifest_of(directory)
     assert manifest["status"] == "failed"
     assert "could not be written" in manifest["error"]
@@ -60,7 +60,7 @@ REFUSALS = {
     5: errno.EIO,
     6: errno.EDQUOT,
 }
-"""What the disk answers, by the iteration at whose end it is written to."""
+"""The disk's errors, by the iteration at whose end it is written to."""
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -84,12 +84,12 @@ def test_a_disk_that_refuses_is_survived_like_a_full_one(
     monkeypatch.setattr(RunMetrics, "reduce", start_writing)
     monkeypatch.setattr(Path, "open", open_if_allowed)
     assert train_in(tmp_path, *SMALL, "--max_iterations=7", "agent.save_interval=1") == 0
-    said = capsys.readouterr().err
+    errors = capsys.readouterr().err
     directory = only_run(tmp_path)
     for iteration, number in REFUSALS.items():
         path = directory / f"checkpoints/model_{iteration}.pt"
-        assert f"{path} could not be written ({os.strerror(number)}" in said
-    assert "See that it can be written to again." in said
+        assert f"{path} could not be written ({os.strerror(number)}" in errors
+    assert "See that it can be written to again." in errors
     assert Checkpoints(directory / "checkpoints").iterations() == [1, 7]
     assert manifest_of(directory)["status"] == "finished"
     assert [record["iteration"] for record in metrics_of(directory)] == list(range(1, 8))
@@ -116,28 +116,28 @@ def test_a_run_that_is_preempted_without_room_says_that_it_was_not_saved(
 ):
     reduce = RunMetrics.reduce
 
-    def told_in_the_second(
+    def signal_in_the_second(
         metrics: RunMetrics, number: int, iteration: Iteration
     ) -> IterationRecord:
         if number == 2:
             os.kill(os.getpid(), signal.SIGTERM)
         return reduce(metrics, number, iteration)
 
-    monkeypatch.setattr(RunMetrics, "reduce", told_in_the_second)
+    monkeypatch.setattr(RunMetrics, "reduce", signal_in_the_second)
     with no_file_beyond(50_000):
         code = train_in(tmp_path, *SMALL, "--max_iterations=9", "agent.save_interval=9")
     assert code == PREEMPTED_EXIT_CODE
-    said = capsys.readouterr().err
-    assert "model_2.pt could not be written (File too large" in said
+    errors = capsys.readouterr().err
+    assert "model_2.pt could not be written (File too large" in errors
     wanted = "Preempted: received SIGTERM, and not saved: the log says why; exit code 75."
-    assert wanted in said
+    assert wanted in errors
     directory = only_run(tmp_path)
     assert manifest_of(directory)["status"] == "preempted"
     assert not list((directory / "checkpoints").iterdir())
 
 
 def in_a_namespace() -> list[str]:
-    """Return the command that gives what follows mounts of its own, or skip the test."""
+    """Return a command prefix that gives a program mounts of its own, or skip the test."""
     for options in (["--mount"], ["--user", "--map-root-user", "--mount"]):
         command = ["unshare", *options, "--propagation", "private"]
         try_it = [*command, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
@@ -165,7 +165,7 @@ def full_disk(tmp_path_factory: pytest.TempPathFactory) -> FullDisk:
     names = ["--logger=wandb", "--multirun", "agent.run_name=recovered,lost"]
     flags = [*SMALL, "--distributed", f"--max_iterations={END}", "agent.save_interval=1"]
     words = torchrun(2, WORKER, left, *flags, "agent.keep_checkpoints=3", *names)
-    # Under a short name: a manifest that names long ones needs more than one block of the disk.
+    # Under a short name: with long ones, a manifest needs more than one block of the disk.
     script = 'mount -t tmpfs -o size=4m tmpfs /mnt && cd /mnt && exec "$@"'
     code, output = run([*in_a_namespace(), "sh", "-c", script, "sh", *words], folder)
     runs = {path.parent.name.rpartition("_")[2]: path.parent for path in left.rglob("run.json")}
@@ -173,7 +173,7 @@ def full_disk(tmp_path_factory: pytest.TempPathFactory) -> FullDisk:
     return FullDisk(left, code, output, runs["recovered"], runs["lost"])
 
 
-def test_a_run_goes_on_while_the_disk_is_full_and_says_so_each_time(full_disk: FullDisk):
+def test_a_run_continues_while_the_disk_is_full_and_reports_it_each_time(full_disk: FullDisk):
     for iteration in range(FULL_FROM, FULL_TO):
         name = f"{full_disk.recovered.name}/checkpoints/model_{iteration}.pt"
         (line,) = [line for line in full_disk.output.splitlines() if f"{name} could not be" in line]
@@ -195,7 +195,7 @@ def test_curves_have_no_gap_where_room_came_back(full_disk: FullDisk):
     assert "The disk takes writes again" in full_disk.output
 
 
-def test_what_was_written_is_whole_where_room_never_came_back(full_disk: FullDisk):
+def test_written_files_are_whole_where_room_never_came_back(full_disk: FullDisk):
     assert full_disk.code != 0
     assert "exitcode  : 1 " in full_disk.output
     assert "its last checkpoint could not be written" in full_disk.output
@@ -211,7 +211,7 @@ def test_what_was_written_is_whole_where_room_never_came_back(full_disk: FullDis
 
 
 def test_two_ranks_have_one_run_of_wandb(full_disk: FullDisk):
-    """It is told here because it costs no launch of its own."""
+    """Checked here because it costs no launch of its own."""
     calls = [json.loads(line) for line in (full_disk.left / "wandb.jsonl").open()]
     assert {call["rank"] for call in calls} == {"0"}
     runs = [call for call in calls if call["call"] == "init"]

@@ -85,9 +85,9 @@ def test_a_run_trains_resumes_with_fresh_episodes_and_plays(tmp_path, monkeypatc
     assert manifest_of(first)["task"] == "gym:CartPole-v1"
     assert (first / "params" / "env.yaml").read_text().count("sutton_barto_reward: false") == 1
     assert main(["train", library, *flags, "--resume", "--max_iterations=3"]) == 0
-    said = capsys.readouterr().err
-    assert "episodes start fresh, because Gymnasium's environments cannot be saved" in said
-    assert "Resuming exactly" not in said
+    errors = capsys.readouterr().err
+    assert "episodes start fresh, because Gymnasium's environments cannot be saved" in errors
+    assert "Resuming exactly" not in errors
     (second,) = {path.parent for path in tmp_path.glob("logs/*/*/*/run.json")} - {first}
     assert [row["frames"] for row in metrics_of(second)] == [3 * 8 * 16]
     assert main(["play", library, CARTPOLE, "--no_export", "env.max_episode_steps=20"]) == 0
@@ -103,7 +103,7 @@ def test_rsl_rl_trains_numbers_and_refuses_choices(tmp_path, monkeypatch, capsys
 
 
 def test_workers_end_with_a_run_that_cannot_begin(tmp_path, monkeypatch):
-    """Also where nothing collects the error, which holds the environments."""
+    """Even if nothing collects the error, which holds the environments."""
     monkeypatch.chdir(tmp_path)
     this, gc_was_on = psutil.Process(), gc.isenabled()
     before = set(this.children())
@@ -128,7 +128,7 @@ def test_two_ranks_train_one_policy_and_a_killed_rank_leaves_no_worker(tmp_path:
         saved = "logs/*/*/*/checkpoints/model_2.pt"
         launch.wait_until(lambda: list(tmp_path.glob(saved)), deadline_s=200.0)
         run = only_run(tmp_path)
-        assert checkpoint_of(run, 2)["frames"] == 2 * 8 * 32  # audited: every checkpoint is
+        assert checkpoint_of(run, 2)["frames"] == 2 * 8 * 32  # audited, as every checkpoint is
         assert len(launch.living()) >= 5  # the launcher, two ranks and a worker each
         os.kill(launch.pid_of_rank(1), signal.SIGKILL)
         assert launch.wait() != 0

@@ -1,4 +1,4 @@
-"""Images, alone and beside vectors, through the libraries: exact resume, export, refusals."""
+"""Images, alone and with vectors, in the libraries: exact resume, export, refusals."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run_in(folder: Path, command: Any, library: str, arguments: Sequence[str]) -
 
 @pytest.fixture(scope="module", params=LIBRARIES)
 def trained(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A library, and the run directory of 2 iterations of it that was played."""
+    """A library, and the run directory of its 2 iterations, which was played."""
     folder = tmp_path_factory.mktemp(request.param)
     flags = [*SMALL, *LIBRARIES[request.param], "--max_iterations=2"]
     assert run_in(folder, train, request.param, flags) == 0
@@ -67,7 +67,7 @@ def test_a_resumed_run_ends_bit_identical(trained, tmp_path: Path):
 
 
 def parameters_of(library: str, whole: Path) -> list[torch.Tensor]:
-    """Return the parameters that the policy acts by, in the order of its layers."""
+    """Return the parameters of the acting policy, in the order of its layers."""
     checkpoint = checkpoint_of(whole, 2)["model"]
     if library == "rsl_rl":
         found, parts = checkpoint["actor_state_dict"], ("cnns", "mlp")
@@ -178,7 +178,7 @@ VECTOR = 10.0 * torch.randn(20, 7, generator=torch.Generator().manual_seed(3))
 
 @pytest.fixture(scope="module", params=SEERS)
 def seer(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A library, and the run directory of 2 iterations on images and a vector that was played."""
+    """A library, and the played run directory of 2 iterations on images and a vector."""
     folder = tmp_path_factory.mktemp(request.param)
     flags = [*SEER, *SEERS[request.param], "agent.save_interval=1"]
     assert run_in(folder, train, request.param, [*flags, "--max_iterations=2"]) == 0

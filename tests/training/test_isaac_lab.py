@@ -85,8 +85,8 @@ def test_a_library_is_named_first_by_its_flag_or_not_at_all(
     assert [one.input_line for one in overrides] == [
         word for word in words if word.startswith("agent.")
     ]
-    said = capsys.readouterr().err
-    assert said == (
+    errors = capsys.readouterr().err
+    assert errors == (
         f"No library was named; taking {library} (--rl_library {library}).\n" * is_chosen
     )
 

@@ -1,4 +1,4 @@
-"""How runs end: killed ranks and signals leave no process behind, and a status in the manifest."""
+"""How runs end: killed ranks and signals leave a status in the manifest and no process behind."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ LAUNCHES = {
 
 
 @pytest.mark.parametrize("how", LAUNCHES)
-def test_ctrl_c_saves_and_says_how_to_play_and_to_go_on(tmp_path: Path, how: str):
+def test_ctrl_c_saves_and_prints_how_to_play_and_to_resume(tmp_path: Path, how: str):
     launch = Launch(LAUNCHES[how], tmp_path)
     try:
         launch.wait_until(lambda: list(tmp_path.glob("logs/*/*/*/metrics.jsonl")))
@@ -104,7 +104,7 @@ def flag() -> Iterator[InterruptFlag]:
         yield flag
 
 
-def test_a_second_ctrl_c_ends_at_once_what_the_first_lets_finish(flag: InterruptFlag, capfd):
+def test_a_second_ctrl_c_ends_a_deferred_section_at_once(flag: InterruptFlag, capfd):
     with flag.deferred():
         flag.handle(signal.SIGINT, None)
         flag.handle(signal.SIGINT, None)  # the same key press, passed on by a launcher
@@ -142,7 +142,7 @@ def test_the_suggested_command_works_where_it_is_printed(tmp_path, monkeypatch, 
     command = summary_of(tmp_path, tmp_path / "bin/envlab", monkeypatch, capsys)[-1]
     words = ["./my $(folder)/envlab.sh", "envlab", "play", "rsl_rl", *flags.split()]
     assert shlex.split(command.removeprefix("Play it: ")) == words
-    # Through envlab.sh, nothing is activated; through `envlab train`, there is no script beside.
+    # With envlab.sh, nothing is activated; with `envlab train`, there is no script next to it.
     monkeypatch.setenv("ENVLAB_SH", "./envlab.sh")
     command = summary_of(tmp_path, tmp_path / "bin/envlab", monkeypatch, capsys)[-1]
     assert command == f"Play it: ./envlab.sh envlab play rsl_rl {flags}"

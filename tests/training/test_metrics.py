@@ -1,4 +1,4 @@
-"""Metrics: episodes counted by hand, and the window that means speak of."""
+"""Metrics: episodes counted by hand, and the window that means cover."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_episodes_are_counted_where_they_end(tracker: EpisodeTracker):
     assert means["alive"] == pytest.approx(((0.5 + 2 * 0.8) / 3.0, 3.0))
 
 
-def test_a_restored_tracker_goes_on(tracker: EpisodeTracker):
+def test_a_restored_tracker_continues(tracker: EpisodeTracker):
     step(tracker, [1.0, 10.0], [0, 0])
     restored = EpisodeTracker(2, torch.device("cpu"))
     restored.set_state(tracker.state())
@@ -87,7 +87,7 @@ def test_a_record_before_the_first_episode_has_no_means(tracker: EpisodeTracker)
     assert record.episode == {}
 
 
-def test_means_speak_of_the_last_100_episodes_or_more(tracker: EpisodeTracker):
+def test_means_cover_the_last_100_episodes_or_more(tracker: EpisodeTracker):
     metrics = metrics_with(tracker)
     for iteration, (value, count) in enumerate([(9.0, 50), (1.0, 60), (2.0, 40)], 1):
         tracker.means.add("return", value * count, count)
@@ -106,7 +106,7 @@ def test_an_iteration_without_episodes_keeps_the_means(tracker: EpisodeTracker):
     assert reduce(metrics, 2).mean_return == 5.0
 
 
-def test_a_resumed_window_goes_on(tracker: EpisodeTracker):
+def test_a_resumed_window_continues(tracker: EpisodeTracker):
     metrics = metrics_with(tracker)
     step(tracker, [5.0, 0.0], [1, 0])
     reduce(metrics, 1)
@@ -171,7 +171,7 @@ def test_the_progress_line_fits_the_terminal_and_cuts_no_number(
 def test_the_last_progress_line_is_drawn_once(
     tracker: EpisodeTracker, capsys: pytest.CaptureFixture[str]
 ):
-    total = 10**9  # so that the time that remains is another one at every look
+    total = 10**9  # so that the remaining time differs at every look
     progress = ProgressLine(CONTEXT, done=0, total=total)
     progress.show(reduce(metrics_with(tracker), 1))
     progress.close()

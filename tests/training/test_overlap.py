@@ -1,4 +1,4 @@
-"""Collection beside learning: what runs when, what is not shared, the same bits at any timing."""
+"""Collection during learning: the order, nothing shared, and the same bits at any timing."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def test_a_rollout_is_collected_by_the_policy_of_two_iterations_before():
     assert found == [0, 0, 1, 2]
 
 
-def test_it_is_collected_while_one_is_learned_from():
+def test_a_rollout_is_collected_while_another_is_learned_from():
     learning, collected = threading.Event(), threading.Event()
     calls: list[int] = []
 
     def collect() -> Number:
         calls.append(1)
-        if len(calls) > 1:  # the first has nothing to be beside
+        if len(calls) > 1:  # during the first, nothing is learned
             assert learning.wait(10.0)
             collected.set()
         return Number(len(calls))
@@ -92,7 +92,7 @@ def test_it_is_collected_while_one_is_learned_from():
 
 
 def test_the_learner_keeps_its_number_of_torch_threads():
-    """Environments set that of their thread to one, and sums have other bits by other numbers."""
+    """Environments set it to one for their thread; the bits of sums depend on this number."""
     collected = threading.Event()
 
     def collect() -> Number:
@@ -109,7 +109,7 @@ def test_the_learner_keeps_its_number_of_torch_threads():
         assert torch.get_num_threads() == 2
 
 
-def test_an_error_of_the_thread_is_the_learners():
+def test_an_error_of_the_thread_reaches_the_learner():
     calls: list[int] = []
 
     def collect() -> Number:
@@ -164,9 +164,9 @@ def test_ranks_that_were_built_alike_explore_differently():
     assert len(seeds) == 2
 
 
-def test_steps_are_told_as_they_were_when_they_were_taken():
+def test_steps_are_replayed_as_they_were_when_taken():
     """Environments reuse their tensors."""
-    log, rewards, told = StepLog(ALONE), torch.zeros(2), []
+    log, rewards, replayed = StepLog(ALONE), torch.zeros(2), []
     shared: dict[str, Any] = {"log": {"a": torch.zeros(())}, "num_ended": 1, "other": 2}
     for number in range(3):
         rewards.fill_(number)
@@ -174,15 +174,15 @@ def test_steps_are_told_as_they_were_when_they_were_taken():
         log(rewards, rewards > 1, shared)
     again = StepLog(ALONE)
     again.set_state(log.state())
-    again.tell(lambda *step: told.append(step))
-    assert [step[0].tolist() for step in told] == [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]
-    assert [step[1].tolist() for step in told] == [[False] * 2, [False] * 2, [True] * 2]
-    assert [float(step[2]["log"]["a"]) for step in told] == [0.0, 1.0, 2.0]
-    assert [step[2]["num_ended"] for step in told] == [1, 1, 1]
+    again.tell(lambda *step: replayed.append(step))
+    assert [step[0].tolist() for step in replayed] == [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]
+    assert [step[1].tolist() for step in replayed] == [[False] * 2, [False] * 2, [True] * 2]
+    assert [float(step[2]["log"]["a"]) for step in replayed] == [0.0, 1.0, 2.0]
+    assert [step[2]["num_ended"] for step in replayed] == [1, 1, 1]
 
 
 def sac_learner() -> tuple[FastSacLearner, dict[str, torch.nn.Module], dict[str, torch.nn.Module]]:
-    """Return a learner, what learns, and what acts."""
+    """Return a learner, its learning networks and its acting ones."""
     learner = make_learner(ALONE, overlap=True)
     names, collector = ("actor", "scaler"), learner.collector
     learns = (learner._actor, learner.scalers["obs"])
@@ -201,7 +201,7 @@ def ppo_learner() -> tuple[RslRlLearner, dict[str, torch.nn.Module], dict[str, t
 
 
 @pytest.mark.parametrize("make", [sac_learner, ppo_learner])
-def test_who_acts_is_who_had_learned_at_the_last_boundary(make: Callable[[], Any]):
+def test_the_acting_networks_are_the_learned_ones_of_the_last_boundary(make: Callable[[], Any]):
     learner, learns, acts = make()
     for number in range(1, 4):
         before = {name: digests(network.state_dict()) for name, network in learns.items()}
@@ -245,7 +245,7 @@ def trained_in(folder: Path, job: tuple[str, list[str]], *words: str) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(job: tuple[str, list[str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose thread has collected before anything is learned."""
+    """A run whose thread finishes collecting before anything is learned."""
 
     def early(overlap: Overlap[Any]) -> Future[Any]:
         begun = begin(overlap)
@@ -298,7 +298,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["sac", "ppo"])
 def test_two_ranks_resume_bit_identically(pair: Path, name: str):
-    """Ranks were audited after their first update, and at each checkpoint."""
+    """The ranks are audited after their first update, and at each checkpoint."""
     whole, again = only_run(pair / name / "whole"), only_run(pair / name / "again")
     ends = [timeless_digests(checkpoint_of(folder, 4)) for folder in (whole, again)]
     assert ends[0] == ends[1]
@@ -307,7 +307,7 @@ def test_two_ranks_resume_bit_identically(pair: Path, name: str):
     assert not torch.equal(first["ahead_generator"], second["ahead_generator"])
 
 
-def test_without_overlap_a_resume_leaves_out_what_was_collected_ahead(
+def test_without_overlap_a_resume_leaves_out_the_rollout_collected_ahead(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ):
     library, words = JOBS["sac"]

@@ -1,4 +1,4 @@
-"""A task ``...-Play-v0`` plays what was trained on ``...-v0``, in its own environment."""
+"""A task ``...-Play-v0`` plays runs of ``...-v0`` in its own environment."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_another_task_takes_nothing(run):
     ("names", "message"),
     [([], "none was written"), (["policy.pt", "policy.onnx"], "is not manager-based")],
 )
-def test_what_cannot_have_another_order_of_joints_is_not_left_in_ours(
+def test_an_export_that_cannot_reorder_joints_is_not_left_in_our_order(
     tmp_path: Path, names: list[str], message: str
 ):
     def export(directory: Path) -> list[Path]:
@@ -85,7 +85,7 @@ def test_what_cannot_have_another_order_of_joints_is_not_left_in_ours(
 
 
 def test_no_episode_that_is_played_was_trained_in():
-    """The shipped policy was trained with seed 42, and so are the environments made beside it."""
+    """The shipped policy was trained with seed 42, as is the environment to compare with."""
     library = get_library("rsl_rl")
     task = "Isaac-Cartpole-v0"
     words = [f"--task={task}", "--checkpoint=pretrained", "--device=cpu", "--num_envs=64"]

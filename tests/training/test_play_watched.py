@@ -10,7 +10,7 @@ from envlab.run.checkpoints import Checkpoints
 from envlab.training.play_watched import NewerPolicies
 
 
-class Told:
+class StubViewer:
     told = ""
 
 
@@ -25,7 +25,7 @@ def test_each_newer_checkpoint_is_taken_over_once(tmp_path: Path, caplog):
             raise CheckpointError("Of another task.")
 
     save(1)
-    viewer = Told()
+    viewer = StubViewer()
     newer = NewerPolicies(tmp_path, "latest", accept, lambda values: values["iteration"], viewer)
     assert newer() is None  # not yet
     newer._look_at = 0.0

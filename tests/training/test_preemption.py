@@ -1,4 +1,4 @@
-"""SIGTERM and SIGUSR1 end a run after its iteration, saved, with a code and a status of its own."""
+"""SIGTERM and SIGUSR1 save and end a run after its iteration, with their own code and status."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HANDLED = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
 
 
 def assert_saved(folder: Path, name: str) -> int:
-    """Check that the only run was saved after its last iteration, and return that."""
+    """Check that the only run was saved after its last iteration; return that iteration."""
     directory = only_run(folder)
     manifest = manifest_of(directory)
     assert (manifest["status"], manifest["error"]) == ("preempted", f"received {name}")
@@ -40,7 +40,7 @@ def assert_saved(folder: Path, name: str) -> int:
 
 @pytest.fixture(scope="module")
 def preempted(tmp_path_factory: pytest.TempPathFactory) -> EndedLaunch:
-    """Two ranks, of which rank 1 alone was told that its time is up; rank 0 takes seconds more."""
+    """Two ranks, of which only rank 1 was signalled; rank 0 takes seconds longer to end."""
     folder = tmp_path_factory.mktemp("preempted")
     return end_launch(folder, 1, signal.SIGUSR1, script=SLOW_END)
 
@@ -54,7 +54,7 @@ def test_a_signal_to_one_rank_saves_and_ends_all(preempted: EndedLaunch):
     assert "Preempted: received SIGUSR1, and saved; exit code 75." in preempted.output
 
 
-def test_what_was_preempted_goes_on_from_there(preempted: EndedLaunch, tmp_path: Path):
+def test_a_preempted_run_resumes_from_its_checkpoint(preempted: EndedLaunch, tmp_path: Path):
     directory = only_run(preempted.folder)
     last = manifest_of(directory)["iteration"]
     path = f"--checkpoint={directory}/checkpoints/model_{last}.pt"
@@ -65,7 +65,7 @@ def test_what_was_preempted_goes_on_from_there(preempted: EndedLaunch, tmp_path:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1"])
 def test_the_launcher_passes_the_signal_on_and_waits(tmp_path: Path, name: str):
-    """With the flag that the documentation gives; SIGUSR1 would otherwise kill it alone."""
+    """With the documented flag, without which SIGUSR1 would kill the launcher alone."""
     launcher = [f"--signals_to_handle={HANDLED}", "--shutdown_timeout=60"]
     ended = end_launch(tmp_path, None, signal.Signals[name], launcher=launcher)
     assert ended.code != 0
@@ -74,7 +74,7 @@ def test_the_launcher_passes_the_signal_on_and_waits(tmp_path: Path, name: str):
 
 
 def slurm(folder: Path, monkeypatch: pytest.MonkeyPatch, answer: str) -> Path:
-    """Make a job of this process, with a ``scontrol`` that writes down what it is asked."""
+    """Make this process a job, with a ``scontrol`` that records its arguments."""
     asked = folder / "asked.txt"
     command = folder / "bin/scontrol"
     command.parent.mkdir()
@@ -102,7 +102,7 @@ def preempt_one_process(
 
 
 @pytest.mark.slow
-def test_slurm_requeues_and_the_run_goes_on_in_its_directory(
+def test_slurm_requeues_and_the_run_continues_in_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     asked = slurm(tmp_path, monkeypatch, "exit 0")
@@ -111,7 +111,7 @@ def test_slurm_requeues_and_the_run_goes_on_in_its_directory(
     assert "Traceback" not in output
     assert asked.read_text() == "requeue 77\n"
     last = assert_saved(tmp_path, "SIGUSR1")
-    # What Slurm does then: the same command, in the same job. This time it is cancelled.
+    # As Slurm does then: the same command, in the same job. This time it is cancelled.
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     code, output = preempt_one_process(tmp_path, "--requeue")
     assert code == PREEMPTED_EXIT_CODE, output
@@ -123,7 +123,7 @@ def test_slurm_requeues_and_the_run_goes_on_in_its_directory(
     assert iterations == list(range(1, manifest["iteration"] + 1))
 
 
-def test_a_refused_requeue_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_refused_requeue_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     slurm(tmp_path, monkeypatch, 'echo "Requested operation is presently disabled" >&2; exit 1')
     code, output = preempt_one_process(tmp_path, "--requeue", by=signal.SIGUSR1)
     assert code == PREEMPTED_EXIT_CODE
@@ -137,7 +137,7 @@ def test_requeue_without_slurm_is_refused(tmp_path: Path, monkeypatch, capsys):
     assert "SLURM_JOB_ID is not set, so this is no Slurm job" in capsys.readouterr().err
 
 
-def test_the_same_run_id_goes_on_in_the_same_directory(tmp_path: Path, capsys):
+def test_the_same_run_id_continues_in_the_same_directory(tmp_path: Path, capsys):
     flags = [*SMALL, "--run_id=mine"]
     code, _ = preempt_one_process(tmp_path, *flags)
     assert code == PREEMPTED_EXIT_CODE

@@ -1,4 +1,4 @@
-"""Numbers that make no sense are refused for every library; those with a meaning are not."""
+"""Every library refuses numbers that make no sense, and accepts unusual ones that do."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_nonsense_is_named_with_its_range(library: str, argument: str, sentence:
         ("skrl", ["agent.max_iterations=null", "agent.agent.experiment.write_interval=auto"]),
     ],
 )
-def test_what_has_a_meaning_is_not_refused(library: str, arguments: list[str]):
+def test_unusual_values_with_a_meaning_are_accepted(library: str, arguments: list[str]):
     session_of(library, [CARTPOLE, *arguments])
 
 
@@ -117,7 +117,7 @@ def test_files_are_judged_like_overrides(tmp_path: Path, capsys):
     assert "agent.algorithm.lam is -1.0, but must be from 0 to 1" in capsys.readouterr().err
 
 
-def test_what_every_task_ships_is_within_all_ranges():
+def test_every_shipped_configuration_is_within_all_ranges():
     for task in list_tasks():
         for library in libraries().values():
             session_of(library.name, [f"--task={task.id}"])

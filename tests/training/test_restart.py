@@ -1,4 +1,4 @@
-"""Restarts by torchrun: a killed rank costs what came after the last checkpoint, no more."""
+"""Restarts by torchrun: a killed rank costs only the iterations after the last checkpoint."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIBRARIES = {
 
 OTHERS = [(library, num_ranks) for library in LIBRARIES for num_ranks in (1, 2)]
 OTHERS.remove(("rsl_rl", 2))
-"""What repeats it: that each library resumes bit for bit is shown by its test_resume.py."""
+"""These only repeat it: each library's test_resume.py shows that it resumes bit for bit."""
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ def test_a_killed_rank_is_restarted_and_the_run_ends_bit_identical(
 def check_restart(
     tmp_path: Path, library: str, num_ranks: int, words: Sequence[str], compiled: Path
 ) -> None:
-    """Train twice, with a rank killed in the second training; compare what both end with."""
+    """Train twice, with a rank killed in the second training; compare the results."""
     worker = Path(__file__).with_name("worker_killed.py")
     launcher, *command = torchrun(num_ranks, worker)
     victim = 0 if library == "rl_games" else num_ranks - 1
@@ -73,4 +73,4 @@ def check_restart(
     assert "restarts" not in manifest_of(whole)
     then, now = (digests(checkpoint_of(run, KILL_ITERATION)) for run in (whole, killed))
     assert then == now
-    assert timeless(killed) == timeless(whole)  # no iteration is missing or told twice
+    assert timeless(killed) == timeless(whole)  # no iteration is missing or repeated

@@ -1,4 +1,4 @@
-"""Whose run directory a restarted launch goes on in, and what is kept of it."""
+"""Which run directory a restarted launch continues in, and how much of it is kept."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_name_decides_alone():
     assert found() is None
 
 
-def test_a_damaged_run_beside_it_is_passed_over():
+def test_a_damaged_run_next_to_it_is_skipped():
     run = make()
     for name, text in (("a", ""), ("b", "[]"), ("c", "{}"), ("d", "\udcff")):
         damaged = run.with_name(name) / "run.json"
@@ -80,7 +80,7 @@ def test_a_damaged_run_beside_it_is_passed_over():
 
 
 def test_a_process_that_trains_twice_numbers_its_sessions(monkeypatch: pytest.MonkeyPatch):
-    """A start under torchrun goes on in an earlier start's run of the same number only."""
+    """A start under torchrun only continues an earlier start's run of the same number."""
     monkeypatch.setattr(continuation, "restartable_launch", lambda _: "a:1:9")
     for name in ("first", "second"):
         flags = [*SMALL, "--max_iterations=1", f"--run_name={name}"]
@@ -103,7 +103,7 @@ def test_a_run_on_another_node_is_not_begun_anew():
     assert _go_on(session, [None, None]) is session
 
 
-def test_a_reopened_run_keeps_its_beginning_and_tells_of_the_restart():
+def test_a_reopened_run_keeps_its_beginning_and_records_the_restart():
     directory = make()
     before = json.loads((directory / "run.json").read_text())
     (directory / "run.json").write_text(json.dumps(before | {"status": "failed", "error": "E"}))
@@ -115,7 +115,7 @@ def test_a_reopened_run_keeps_its_beginning_and_tells_of_the_restart():
     assert manifest["created_at"] == before["created_at"]
     assert (manifest["status"], manifest["num_envs"]) == ("running", 8)
     assert manifest["launch"]["agents"] == ["b:2:8"]
-    assert "seed" not in manifest  # that it was begun with
+    assert "seed" not in manifest  # of its beginning
     assert "error" not in manifest
     (restart,) = manifest["restarts"]
     assert (restart["iteration"], restart["after"], restart["error"]) == (5, "failed", "E")
@@ -140,7 +140,7 @@ def test_the_curves_of_a_reopened_run_have_one_tail():
 
 @pytest.fixture
 def broken_off(trained: Path) -> Path:
-    """A run of this launch's that broke off, whose newest checkpoint was damaged."""
+    """A run of this launch that broke off, with its newest checkpoint damaged."""
     run = Path("logs/rsl_rl/cartpole").absolute() / trained.name
     shutil.copytree(trained, run)
     manifest = json.loads((run / "run.json").read_text())
@@ -156,7 +156,7 @@ def session_of(*others: str) -> Session:
     return compose_session(*parsed, get_library("rsl_rl"))
 
 
-def test_a_restart_goes_on_from_the_last_good_checkpoint(
+def test_a_restart_resumes_from_the_last_good_checkpoint(
     broken_off: Path, caplog: pytest.LogCaptureFixture
 ):
     session = _go_on(session_of(), [("here", str(broken_off))])
@@ -167,13 +167,13 @@ def test_a_restart_goes_on_from_the_last_good_checkpoint(
     assert "model_4.pt cannot be read" in caplog.text
 
 
-def test_a_name_of_another_tasks_run_is_refused_even_when_that_is_finished(broken_off: Path):
+def test_the_name_of_another_tasks_run_is_refused_even_if_that_run_is_finished(broken_off: Path):
     path = broken_off / "run.json"
-    told = json.loads(path.read_text()) | {"status": "finished"}
-    path.write_text(json.dumps(told))
+    manifest = json.loads(path.read_text()) | {"status": "finished"}
+    path.write_text(json.dumps(manifest))
     here = [("here", str(broken_off))]
     assert _go_on(session_of(), here) is None
-    path.write_text(json.dumps(told | {"task": "Isaac-Ant-v0"}))
+    path.write_text(json.dumps(manifest | {"task": "Isaac-Ant-v0"}))
     with pytest.raises(ConfigurationError, match="is of the task 'Isaac-Ant-v0'"):
         _go_on(session_of(), here)
 
@@ -188,7 +188,7 @@ def test_a_restart_without_the_runs_configuration_takes_the_command_lines(
     assert "taking the command line's" in caplog.text
 
 
-def test_what_is_set_otherwise_than_in_the_run_is_named(broken_off: Path):
+def test_settings_that_differ_from_the_run_are_named(broken_off: Path):
     params = broken_off / "params"
 
     def changed(*others: str) -> dict[str, tuple[Any, Any]]:
@@ -206,15 +206,13 @@ def test_what_is_set_otherwise_than_in_the_run_is_named(broken_off: Path):
 
 
 @pytest.mark.parametrize(("given", "taken"), [("7", 7), ("-1", 42)])
-def test_a_seed_that_is_given_counts_and_one_that_was_drawn_stays(
-    broken_off: Path, given: str, taken: int
-):
+def test_a_given_seed_counts_and_a_drawn_one_stays(broken_off: Path, given: str, taken: int):
     session = _go_on(session_of(f"--seed={given}"), [("here", str(broken_off))])
     assert session is not None
     assert session.agent_cfg.seed == taken
 
 
-def test_a_restart_without_a_good_checkpoint_begins_again_and_says_so(
+def test_a_restart_without_a_good_checkpoint_begins_again_and_reports_it(
     broken_off: Path, caplog: pytest.LogCaptureFixture
 ):
     for path in (broken_off / "checkpoints").iterdir():
@@ -225,16 +223,16 @@ def test_a_restart_without_a_good_checkpoint_begins_again_and_says_so(
     assert "The run starts again from where it began" in caplog.text
 
 
-def test_resume_and_play_fall_back_but_not_from_what_was_named(
+def test_resume_and_play_fall_back_but_not_from_a_named_checkpoint(
     broken_off: Path, capsys: pytest.CaptureFixture[str]
 ):
     resume = [*SMALL, "--max_iterations=3", "--resume"]
     assert train("rsl_rl", [*resume, "--checkpoint=model_4.pt"]) == 2
     assert "model_4.pt cannot be read" in capsys.readouterr().err
     assert train("rsl_rl", resume) == 0
-    said = capsys.readouterr().err
-    assert "Skipped a checkpoint: The checkpoint" in said
-    assert "model_2.pt (iteration 2)" in said
+    errors = capsys.readouterr().err
+    assert "Skipped a checkpoint: The checkpoint" in errors
+    assert "model_2.pt (iteration 2)" in errors
     few = [TASK, "--device=cpu", "--num_envs=4", "--no_export", f"--load_run={broken_off}"]
     assert play("rsl_rl", [*few, "env.episode_length_s=0.1"]) == 0
     heard = capsys.readouterr()

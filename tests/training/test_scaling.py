@@ -80,7 +80,7 @@ def test_a_learning_rate_that_is_not_given_is_asked_for():
         scaled(cfg, 2)
 
 
-def test_what_was_asked_for_stays_in_the_configuration_that_a_run_keeps():
+def test_the_requested_scaling_stays_in_the_configuration_of_a_run():
     settled = settle_batches(session(rl_games("none"), global_num_envs=64))
     found = scale(settled, DistributedContext(world_size=2))
     assert settled.agent_cfg.params.config.minibatch_size == 512
@@ -99,7 +99,7 @@ def test_a_total_of_environments_divides_batches_that_count_samples():
     assert (config.minibatch_size, config.central_value_config.minibatch_size) == (128, 16)
     agent = scaled(skrl(batch_size=4096), 4, global_num_envs=64).session.agent_cfg.agent
     assert agent["batch_size"] == 1024
-    # Those that count minibatches, or rows of each environment, divide by themselves.
+    # Settings that count minibatches, or rows of each environment, need no division.
     assert scaled(rl_games(minibatch_size=None), 4, global_num_envs=64).batch_sizes == {}
     assert scaled(rsl_rl("none"), 4, global_num_envs=64).batch_sizes == {}
     assert scaled(skrl(algorithm="amp"), 2, global_num_envs=64).batch_sizes == {

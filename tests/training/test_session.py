@@ -1,4 +1,4 @@
-"""Bad input through the real script: one sentence, exit code 2, nothing written."""
+"""Bad input to the real script gives one sentence and exit code 2, and writes nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TORCHRUN = {
 
 
 def error_of(capsys: pytest.CaptureFixture[str]) -> str:
-    """Return the one error sentence; there is nothing else to read."""
+    """Return the one error sentence, which must be the whole output."""
     captured = capsys.readouterr()
     lines = [line for line in captured.err.splitlines() if line]
     assert [line[:7] for line in lines] == ["error: "], captured.err
@@ -129,7 +129,7 @@ def test_a_folder_that_cannot_be_written(message_of, tmp_path: Path):
 
 @contextlib.contextmanager
 def bound_by_modes() -> Iterator[None]:
-    """Take from this thread, if it is root's, what lets it write where a mode forbids it."""
+    """Drop root's capability, in this thread, to write where a mode forbids it."""
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # the third version, this thread: capset(2)
     before = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; the low 32 bits first
@@ -190,7 +190,7 @@ def test_a_checkpoint_of_other_networks(message_of, trained: Path):
     assert "does not fit the configured networks" in message
 
 
-def test_a_budget_below_what_is_done(message_of, trained: Path):
+def test_a_budget_below_the_finished_iterations(message_of, trained: Path):
     path = trained / "checkpoints/model_4.pt"
     message = message_of(*SMALL, "--max_iterations=4", "--resume", f"--checkpoint={path}")
     assert "to end at iteration 4, but 4 are done already" in message

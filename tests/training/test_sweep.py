@@ -1,4 +1,4 @@
-"""What a sweep tells its runs apart by."""
+"""The values that distinguish the runs of a sweep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envlab.config import expand_sweep, parse_overrides
 from envlab.training.sweep import folder_label, short_keys, swept_values
 
 
-def test_what_differs_between_runs_is_swept():
+def test_values_that_differ_between_runs_are_swept():
     jobs = expand_sweep(parse_overrides(["a.b=1,2", "c=3", "d.e=x,y"]))
     assert swept_values(jobs) == [
         {"a.b": "1", "d.e": "x"},
@@ -19,7 +19,7 @@ def test_what_differs_between_runs_is_swept():
     assert swept_values([parse_overrides(["c=3"])]) == [{}]
 
 
-def test_keys_are_as_short_as_tells_them_apart():
+def test_keys_are_shortened_while_they_stay_distinct():
     keys = ["agent.actor.hidden_dims", "agent.critic.hidden_dims", "env.dt", "seed", "agent.seed"]
     assert short_keys(keys) == [
         "actor.hidden_dims",

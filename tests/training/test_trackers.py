@@ -1,4 +1,4 @@
-"""Trackers by their own clients, without network: what they read back is what was trained."""
+"""Trackers by their own clients, offline: the values that they read back are ours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TAGS = {"envlab/frames", "envlab/mean_return", "Loss/value", "Loss/learning_rate
 
 
 def train_twice(folder: Path, tracker: str) -> dict[str, Any]:
-    """Train two iterations, resume for a third, and return what the tracker calls the run."""
+    """Train two iterations, resume for a third, and return the tracker's name for the run."""
     pytest.importorskip(tracker, reason=f"{tracker} is not installed")
     flags = [*SMALL, f"--logger={tracker}", "--log_project_name=robots", "agent.save_interval=1"]
     for more in (["--max_iterations=2"], ["--max_iterations=3", "--resume"]):
@@ -63,7 +63,7 @@ def test_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _wandb_records(path: Path) -> Iterator[Any]:
-    """Yield what an offline run holds: protocol buffers in LevelDB's log format."""
+    """Yield an offline run's records: protocol buffers in LevelDB's log format."""
     record_pb2 = importlib.import_module("wandb.proto.wandb_internal_pb2")
     data, at, whole = path.read_bytes(), 7, b""
     while at + 7 <= len(data):

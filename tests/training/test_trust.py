@@ -1,9 +1,9 @@
-"""A run directory from a stranger runs nothing of theirs, whatever its files say.
+"""An untrusted run directory runs no code of its own, whatever its files say.
 
 Every text in the files of real runs, keys included, is replaced by payloads in turn, and the
-commands that read a run are run on it in this process. What a payload would do is to touch a file,
-to import a module of the stranger's, or to copy an environment variable: an audit hook of Python's
-tells of the first two, whoever does them.
+commands that read a run are run on it in this process. A payload would touch a file, import an
+untrusted module, or copy an environment variable: an audit hook of Python's notices the first two,
+whoever does them.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ FILES = ("params/env.yaml", "params/agent.yaml", "run.json")
 SECRET = "a secret of this machine"
 PLACE = "PLACEOFTHEPAYLOAD"
 BAIT = "bait_of_a_stranger"
-"""A module that tells when it is imported or called."""
+"""A module that reveals when it is imported or called."""
 
 
 @dataclass(frozen=True)
 class Payload:
-    """What a stranger writes in place of a text."""
+    """A malicious replacement of a text."""
 
     text: str
     is_raw: bool = False
@@ -73,7 +73,7 @@ PAYLOADS = (
 
 
 class Canary:
-    """Notes what a payload has brought about, once it is armed."""
+    """Notes the actions of payloads, once it is armed."""
 
     def __init__(self) -> None:
         self.is_armed = False
@@ -106,13 +106,13 @@ def canary() -> Canary:
 
 @pytest.fixture
 def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with runs, in which a stranger's module can be imported."""
+    """A folder with runs, in which an untrusted module can be imported."""
     shutil.copytree(DATA, tmp_path / "logs")
     (tmp_path / f"{BAIT}.py").write_text("def fire(*args, **kwargs):\n    return 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ENVLAB_TEST_SECRET", SECRET)
-    # What --dry_run counts takes ten times as long as all that it reads and builds.
+    # Counting takes --dry_run ten times as long as all that it reads and builds.
     monkeypatch.setattr("envlab.training.footprint._living", list)
     monkeypatch.setattr("gc.collect", lambda *_: 0)
     return tmp_path
@@ -158,7 +158,7 @@ def plant(run: Path, file: str, path: tuple[Any, ...], payload: Payload) -> None
 
 
 def commands(library: str) -> dict[str, list[str]]:
-    """Return the commands that read a run, by what they do."""
+    """Return the commands that read a run, by name."""
     run = f"logs/{RUNS[library]}"
     words = [*library.split(), "--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=8"]
     checkpoint = f"--checkpoint={run}/checkpoints/model_4.pt"
@@ -218,11 +218,11 @@ HOLES: dict[str, tuple[str, Case]] = {
     "a secret": ("config", ("rsl_rl", FILES[1], ("experiment_name",), PAYLOADS[10])),
     "a tag": ("config", ("rsl_rl", FILES[1], ("experiment_name",), PAYLOADS[11])),
 }
-"""Where code of a file did run, or would if it was not looked at."""
+"""Where code of a file did run, or would if it were not checked."""
 
 
 @pytest.mark.parametrize("hole", HOLES)
-def test_what_once_ran_code_runs_nothing(
+def test_texts_that_once_ran_code_run_nothing(
     hole: str, stranger: Path, canary: Canary, capsys: pytest.CaptureFixture[str]
 ):
     command, case = HOLES[hole]
@@ -239,14 +239,14 @@ def test_what_once_ran_code_runs_nothing(
         ("envlab.envs.mdp.rewards:is_alive", "nothing of the kind"),
     ],
 )
-def test_what_is_no_network_is_not_called_with_a_strangers_arguments(
+def test_a_name_of_no_network_is_not_called_with_untrusted_arguments(
     name: str,
     reason: str,
     stranger: Path,
     canary: Canary,
     capsys: pytest.CaptureFixture[str],
 ):
-    """The first would import the module that another key of the file names."""
+    """The first name would import the module that another key of the file names."""
     file = Path("logs") / RUNS["rsl_rl"] / FILES[1]
     values = load_yaml(file)
     arguments = {"class_name": name, "cfg": None, "env_cfg_entry_point": BAIT}
@@ -259,7 +259,7 @@ def test_what_is_no_network_is_not_called_with_a_strangers_arguments(
 
 
 @pytest.mark.parametrize("link", ["exported", "exported/policy.onnx", "metrics.jsonl"])
-def test_a_link_does_not_have_play_or_a_continued_run_overwrite_what_it_leads_to(
+def test_neither_play_nor_a_continued_run_overwrites_the_target_of_a_link(
     link: str, stranger: Path, capsys: pytest.CaptureFixture[str]
 ):
     run = Path("logs") / RUNS["rsl_rl"]
@@ -342,7 +342,7 @@ def test_no_payload_runs_anything(
             attempt(case, next(names), canary, capsys)
 
 
-def test_runs_that_nobody_touched_are_read(stranger: Path):
+def test_untouched_runs_are_read(stranger: Path):
     read = {name: ["play", "config"] for name in RUNS} | {"rsl_rl": list(commands("rsl_rl"))}
     for library, names in read.items():
         for name in ["config"] if "jax" in library else names:

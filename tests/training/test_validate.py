@@ -1,4 +1,4 @@
-"""Judging checkpoints by episodes they were not trained in, alone and beside a training."""
+"""Judging checkpoints by episodes they were not trained in, alone and during a training."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_watching_a_run_that_has_ended_judges_the_newest_and_ends(run: Path) -> 
     assert [record["iteration"] for record in records(run)] == [4]
 
 
-def test_beside_a_training_the_last_checkpoint_is_judged_and_nothing_is_left(run: Path) -> None:
+def test_during_a_training_the_last_checkpoint_is_judged_and_nothing_is_left(run: Path) -> None:
     validator = ValidatorProcess(run, FEW)
     validator.finish()
     assert [record["iteration"] for record in records(run)] == [4]

@@ -1,6 +1,6 @@
-"""Videos: what is written, when, and what is refused. Pictures are taken in processes of their own.
+"""Videos: contents, times and refusals. Pictures are rendered in separate processes.
 
-(MuJoCo chooses its OpenGL when it is imported, which in this process has long happened.)
+(MuJoCo chooses its OpenGL when it is imported, which has long happened in this process.)
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def test_close_keeps_the_frames_of_an_interrupted_run(av, tmp_path: Path) -> Non
     assert len(frames_of(av, tmp_path / "step_0.mp4")) == 7
 
 
-def test_a_full_disk_breaks_a_clip_off_and_not_the_run(av, tmp_path: Path, caplog) -> None:
+def test_a_full_disk_ends_a_clip_but_not_the_run(av, tmp_path: Path, caplog) -> None:
     recorder = VideoRecorder(FakeEnv(), tmp_path, length=4, interval=10)
     with no_file_beyond(10):
         record(recorder, 10)
@@ -180,13 +180,13 @@ def test_only_rank_0_records(tmp_path: Path) -> None:
     assert not (tmp_path / "videos").exists()
 
 
-def test_without_an_encoder_the_error_says_what_to_install(monkeypatch) -> None:
+def test_without_an_encoder_the_error_names_the_package_to_install(monkeypatch) -> None:
     monkeypatch.setattr(video.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=r"pip install -c constraints.txt -e '.\[video\]'"):
         check_recording(Flags(video=True), FakeEnv())
 
 
-def test_without_a_renderer_the_error_says_what_to_install(av) -> None:
+def test_without_a_renderer_the_error_names_the_package_to_install(av) -> None:
     def fail() -> None:
         raise RuntimeError("no display")
 

@@ -1,4 +1,4 @@
-"""A rank that hangs, fails or dies is named, with where it stood, and the job ends in time."""
+"""A rank that hangs, fails or dies is named with its place in the code; the job ends in time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.training.worker_stuck import METRICS
 WORKER = Path(__file__).with_name("worker_stuck.py")
 TIMEOUT_S = 8.0
 SLACK_S = 15.0
-"""For a machine on which all these launches run at once, beside two watchdogs' waits."""
+"""For a machine on which all these launches run at once, plus two watchdogs' waits."""
 FLAGS = [
     "--task=Isaac-Cartpole-v0",
     "--headless",
@@ -40,7 +40,7 @@ FLAGS = [
     f"--timeout_s={TIMEOUT_S:g}",
 ]
 FORKED = ("stop", "hold", "skip", "raise", "orphan")
-"""How rank 1 comes to grief, in jobs without torchrun; an orphan's launcher does, in the test."""
+"""How rank 1 comes to grief, in jobs without torchrun; an orphan loses its launcher in the test."""
 DEADLINE_S = 150.0
 
 
@@ -61,7 +61,7 @@ class Ended:
         return (self.run / "stall.txt").read_text()
 
     def sentence(self) -> str:
-        """Return the one sentence that says what happened; the manifest has the same."""
+        """Return the one sentence that explains the end; the manifest has the same."""
         assert 0 not in self.codes
         assert self.manifest["status"] == "failed", self.output
         error = self.manifest["error"]
@@ -129,7 +129,7 @@ def test_a_run_whose_launcher_was_killed_saves_and_ends(launches):
     assert f"The launcher (pid {launcher}) is gone" in output.read_text()
 
 
-def test_a_rank_that_sleeps_in_a_step_is_named_with_its_stack_and_who_waits_for_it(launches):
+def test_a_rank_that_sleeps_in_a_step_is_named_with_its_stack_and_the_waiting_ranks(launches):
     end = ended(launches, "sleep")
     assert re.fullmatch(
         r"Rank 1 \(host \S+, pid \d+\) has made no progress for \d+ s in collect of iteration "
@@ -179,7 +179,7 @@ def test_the_job_ends_soon_after_the_timeout(launches, how: str):
     assert TIMEOUT_S <= max(waited) < TIMEOUT_S + SLACK_S
 
 
-def test_heartbeats_tell_what_each_rank_does(launches):
+def test_heartbeats_show_the_activity_of_each_rank(launches):
     end = ended(launches, "sleep")
     values = json.loads((end.run / "heartbeats.json").read_text())
     assert [one["rank"] for one in values["ranks"]] == [0, 1]

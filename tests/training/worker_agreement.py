@@ -1,4 +1,4 @@
-"""What ranks that were told different things say of each other as they meet.
+"""The messages of ranks with different configurations as they meet.
 
 Usage: worker_agreement.py FOLDER; it writes ``rank<i>.json``: messages by case.
 """
@@ -39,7 +39,7 @@ def sweep() -> list[Session]:
 
 
 def with_model(folder: str, text: str, inner: str = "") -> Callable[[], list[Session]]:
-    """Return a session whose model lies in a folder of this rank's own, beside an inner one."""
+    """Return a session whose model lies in this rank's own folder, next to an inner one."""
     path = Path(folder, MODEL)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -48,7 +48,7 @@ def with_model(folder: str, text: str, inner: str = "") -> Callable[[], list[Ses
 
 
 def cases(folder: Path) -> dict[str, tuple[Callable[[], list[Session]], ...]]:
-    """Return what rank 0 and rank 1 are told, by a name."""
+    """Return the sessions of rank 0 and rank 1, by case."""
     same = rsl_rl()
     return {
         "alike": (same, same),
@@ -88,27 +88,27 @@ def message(sessions: list[Session], context: DistributedContext) -> str | None:
 
 
 def code_cases(context: DistributedContext) -> dict[str, str | None]:
-    """Return what is said of an edited file, and of another version, on rank 1."""
-    said = {}
+    """Return the messages about an edited file, and another version, on rank 1."""
+    messages = {}
     for name, words in (("code", ()), ("allowed code", ("--allow_different_code",))):
         digests = agreement.code_digests()
         if context.rank == 1:
             digests["envlab_tasks"] = "edited"
         with mock.patch.object(agreement, "code_digests", lambda _, found=digests: found):
-            said[name] = message(rsl_rl(*words)(), context)
+            messages[name] = message(rsl_rl(*words)(), context)
     version = agreement.metadata.version
     own = {"torch": "1.0.0"} if context.rank == 1 else {}
     with mock.patch.object(
         agreement.metadata, "version", lambda name: own.get(name) or version(name)
     ):
-        said["version"] = message(rsl_rl()(), context)
-    return said
+        messages["version"] = message(rsl_rl()(), context)
+    return messages
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
     context = DistributedContext.create(True, "cpu")
-    found = {name: message(told[context.rank](), context) for name, told in cases(folder).items()}
+    found = {name: message(pair[context.rank](), context) for name, pair in cases(folder).items()}
     found |= code_cases(context)
     uneven = dataclasses.replace(context, num_threads=1 + context.rank)
     try:

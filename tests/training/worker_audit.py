@@ -1,7 +1,7 @@
-"""What audits of real runs say on two ranks, after something was planted on rank 1.
+"""The audits' messages on two ranks of real runs, after a change was planted on rank 1.
 
 Usage: worker_audit.py FOLDER; it trains one iteration with each library and writes
-``rank<i>.json``: messages by library and by what was planted, and what it trained with.
+``rank<i>.json``: messages by library and planted change, and the settings it trained with.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ audit = Training.audit
 
 @contextlib.contextmanager
 def changed(tensor: torch.Tensor, value: float | None = None) -> Iterator[None]:
-    """Change the first element, by the least if no value is given."""
+    """Change the first element, by the smallest step if no value is given."""
     first = tensor.detach().reshape(-1)[:1]
     before = first.clone()
     first.copy_(torch.nextafter(before, before + 1) if value is None else torch.tensor([value]))
@@ -69,7 +69,7 @@ def seeded(seed: Callable[[int], Any], number: int) -> Iterator[None]:
 
 
 def plants_in_rsl_rl(training: Training) -> dict[str, Plant]:
-    """Return what rank 1 may have of its own, by a name."""
+    """Return the changes to plant on rank 1, by name."""
     runner, env = training._learner, training._env
     weight = runner.alg.get_policy().mlp[0].weight
     moment = runner.alg.optimizer.state[runner.alg.optimizer.param_groups[0]["params"][1]]
@@ -92,7 +92,7 @@ def plants_in_rsl_rl(training: Training) -> dict[str, Plant]:
 
 
 def on_both_ranks(training: Training) -> dict[str, Plant]:
-    """Return what both ranks have: the same NaN, and zeros of different signs."""
+    """Return changes for both ranks: the same NaN, and zeros of different signs."""
     weight = training._learner.alg.get_policy().mlp[0].weight
     zero = 0.0 if training._context.is_main else -0.0
     return {"nan": changed(weight, float("nan")), "zeros": changed(weight, zero)}
@@ -126,7 +126,7 @@ def sizes(agent: Any) -> dict[str, int]:
 
 
 def say(training: Training, rate: float, plant: Plant) -> str | None:
-    """Return what the audit says while something is planted."""
+    """Return the audit's message while a change is planted."""
     with plant:
         try:
             audit(training, 1, rate)
@@ -136,7 +136,7 @@ def say(training: Training, rate: float, plant: Plant) -> str | None:
 
 
 def messages(library: str, context: DistributedContext) -> dict[str, Any]:
-    """Train one iteration and return the audits' messages, and what it trained with."""
+    """Train one iteration; return the audits' messages and the settings trained with."""
     found: dict[str, Any] = {}
     plant = {
         "rsl_rl": plants_in_rsl_rl,

@@ -1,7 +1,7 @@
 """Trains twice on a disk that fills up; argv: where to leave the runs, then flags of train.py.
 
-The runs are told apart by their names: ``recovered`` gets room again before its end, ``lost`` does
-not. It runs in the disk's root.
+The runs differ in their names: ``recovered`` gets room again before its end, ``lost`` does not.
+It runs in the disk's root.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each of two ranks does for test_overlap.py. Usage: worker_overlap.py FOLDER."""
+"""One of two ranks of test_overlap.py. Usage: worker_overlap.py FOLDER."""
 
 from __future__ import annotations
 

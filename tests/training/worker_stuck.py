@@ -118,7 +118,7 @@ def train_plain(arguments: Sequence[str]) -> int:
 
 
 def fork_jobs(folder: Path, ways: Sequence[str]) -> str | None:
-    """Return how it comes to grief in each rank of each job; in this process, None after all.
+    """Return how rank 1 comes to grief, in each rank of each job, and None here at the end.
 
     The jobs are forked from one process that has imported everything, which takes most of the time
     otherwise, and few begin at once: a rank that gets no processor for seconds looks like one that

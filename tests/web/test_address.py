@@ -18,7 +18,7 @@ def taken(monkeypatch):
         yield listener.getsockname()[1]
 
 
-def test_a_port_in_use_is_said_and_the_next_free_one_taken(taken):
+def test_a_port_in_use_is_reported_and_the_next_free_one_taken(taken):
     address = take_address(taken)
     with address.listener:
         assert address.port > taken

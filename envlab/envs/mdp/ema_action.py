@@ -57,7 +57,7 @@ class EMAJointPositionToLimitsAction(ActionTerm):
         self._low, self._high = joint_limits(env, entity)
         if cfg.rescale_to_limits and not torch.isfinite(self._high - self._low).all():
             raise ConfigurationError(
-                "An action is to be rescaled to the limits of joints that have none. Give the "
+                "An action is rescaled to the limits of joints, but some have none. Give the "
                 "joints a range in the model, or set rescale_to_limits to false."
             )
         self._target = torch.zeros(env.num_envs, self.dim, device=env.device)

@@ -191,7 +191,7 @@ class MotionCommand(CommandTerm):
 
     @property
     def body_pos_relative_w(self) -> torch.Tensor:
-        """Positions of the reference's bodies if its anchor were at the robot's, but for height.
+        """Positions of the reference's bodies if its anchor were above or below the robot's.
 
         It is moved horizontally and turned about the vertical, ``(num_envs, num_bodies, 3)``.
         """

@@ -32,7 +32,7 @@ def test_noise_comes_before_scale_and_scale_before_clip():
     env = make_env(3, actions=terms(force=action))
     push(env, 0.25, 0.9, -5.0)
     assert env.sim.ctrl[:, CTRL_PUSH].tolist() == [7.5, 9.0, -10.0]
-    # What the policy did, not what became of it, is remembered.
+    # The policy's raw action is remembered.
     assert torch.equal(env.action_manager.action, torch.tensor([[0.25], [0.9], [-5.0]]))
 
 

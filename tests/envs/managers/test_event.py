@@ -12,7 +12,7 @@ from tests.envs.sliders import make_env, rank, terms
 
 
 class Recorder:
-    """An event that writes down who was changed, and when."""
+    """An event that records the changed environments and the step."""
 
     __name__ = "recorder"
 
@@ -118,7 +118,7 @@ def test_only_interval_events_have_an_interval(recorder, mode, interval):
         make_env(1, events=terms(kick=event))
 
 
-def test_what_an_event_draws_does_not_depend_on_other_events():
+def test_an_events_draws_do_not_depend_on_other_events():
     def offset() -> EventTermCfg:
         params = {"position_range": (-1.0, 1.0), "velocity_range": (-1.0, 1.0)}
         return EventTermCfg(func=mdp.reset_joints_by_offset, mode="reset", params=params)

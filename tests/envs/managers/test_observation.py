@@ -16,7 +16,7 @@ def position(*names: str, **settings) -> ObservationTermCfg:
 
 
 def observed(*, corrupt: bool, **named):
-    """Return what a group says of sliders at 1, 2, 3 and 4 m."""
+    """Return a group's observation of sliders at 1, 2, 3 and 4 m."""
     env = make_env(1, observations=terms(policy=group(enable_corruption=True, **named)))
     place(env, [[1.0, 2.0, 3.0, 4.0]], [[0.0] * 4])
     return env.observation_manager.compute(corrupt=corrupt)["policy"][0].tolist()
@@ -41,7 +41,7 @@ def test_noise_then_clip_then_scale(settings, expected):
     assert observed(corrupt=True, term=position("drive", **settings)) == [expected]
 
 
-def test_corruption_is_off_where_the_group_or_the_caller_says_so():
+def test_the_group_or_the_caller_can_turn_corruption_off():
     noisy = position("drive", noise=ConstantNoiseCfg(bias=0.25))
     assert observed(corrupt=False, term=noisy) == [3.0]
     env = make_env(1, observations=terms(policy=group(term=noisy)))

@@ -69,7 +69,7 @@ def misspelt(env) -> torch.Tensor:
     return env.no_such_thing
 
 
-def test_an_exception_of_a_term_tells_its_name_and_place_and_stays_what_it_is(capsys):
+def test_an_exception_of_a_term_names_the_term_and_line_and_keeps_its_type(capsys):
     env = make_env(1, rewards=rewards(up=RewardTermCfg(func=misspelt, weight=1.0)))
     with pytest.raises(AttributeError) as caught:
         push(env, 0.0)
@@ -109,8 +109,8 @@ def test_log_is_the_episodic_sum_per_second_of_the_time_limit(env):
     assert float(second["log"]["Episode_Reward/speed"]) == pytest.approx(-0.5 * 3.0 * 0.6 / 2.0)
 
 
-def test_log_is_there_in_every_step_and_is_the_same_where_a_gpu_is_not_asked(env, monkeypatch):
-    """On a GPU, how many episodes ended is a tensor; what is logged must not tell."""
+def test_log_exists_in_every_step_and_does_not_need_the_count_from_a_gpu(env, monkeypatch):
+    """On a GPU, the number of ended episodes is a tensor; the log must not depend on it."""
     logs, reset_ended = {}, env._reset_ended
 
     def reset_to_tensors(mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:

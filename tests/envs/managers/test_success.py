@@ -25,7 +25,7 @@ def reach(num_envs: int = 3, **kwargs):
 
 
 def put_goal(env, *, at_hand: torch.Tensor) -> None:
-    """Have the hands of ``at_hand`` be where they are to be, and no other."""
+    """Put the goals of ``at_hand`` at the hands, and all others elsewhere."""
     hand = env.sim.model.body("panda_hand").id
     base = env.sim.model.body("panda_link0").id
     place = env.sim.data.xpos[:, hand] - env.sim.data.xpos[:, base]
@@ -65,7 +65,7 @@ def test_it_survives_a_resume():
     assert other.success.tolist() == [1.0, 0.0, 0.0]
 
 
-def test_an_evaluation_tells_its_mean():
+def test_an_evaluation_reports_its_mean():
     env = reach()
 
     def policy(obs):
@@ -88,7 +88,7 @@ def test_a_task_without_a_goal_has_none():
 
 @dataclass
 class Goals:
-    """A command of which so many goals were reached."""
+    """A command with a number of reached goals."""
 
     metrics: dict[str, torch.Tensor]
 

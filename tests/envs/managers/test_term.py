@@ -1,4 +1,4 @@
-"""What all terms share: removal, wrong kinds, parameters."""
+"""Rules for all terms: removal, wrong kinds, parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures and time limits are told apart, and counted by cause."""
+"""Failures and time limits are distinguished, and counted by cause."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_forces_above_the_threshold_count():
     assert mdp.undesired_contacts(env, 1.0, touching).tolist() == [0.0, 1.0, 2.0]
 
 
-def test_feet_air_time_rewards_long_steps_that_end_now_unless_told_to_stand():
+def test_feet_air_time_rewards_long_steps_that_end_now_unless_commanded_to_stand():
     feet = SimpleNamespace(
         last_air_time=torch.tensor([[0.7, 0.2], [0.7, 0.2], [0.7, 0.2]]),
         first_contact=torch.tensor([[True, True], [True, False], [True, True]]),
@@ -58,7 +58,7 @@ def sliding(names: list[str]):
     )
 
 
-def test_feet_slide_is_the_speed_of_what_touches():
+def test_feet_slide_is_the_speed_of_touching_feet():
     env = sliding(["block"])
     place(env, height=0.0995, lin_vel=(0.3, 0.4, 0.0))
     env._get_dones()

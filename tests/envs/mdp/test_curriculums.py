@@ -1,4 +1,4 @@
-"""Stages of velocities, whose ranges are seen in what is drawn."""
+"""Stages of velocities, whose ranges show in the draws."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_stages_bound_how_fast_robots_turn_to_their_heading():
     assert turning.abs().tolist() == pytest.approx([0.7] * 64)
 
 
-def test_a_stage_of_the_same_ranges_draws_what_no_stage_does():
+def test_a_stage_of_the_same_ranges_draws_the_same_as_none():
     ranges = mdp.VelocityRangesCfg(lin_vel_x=(-1.3, 0.7), ang_vel_z=(-0.3, 0.9))
     fields = {"lin_vel_x": ranges.lin_vel_x, "ang_vel_z": ranges.ang_vel_z}
     envs = [

@@ -1,4 +1,4 @@
-"""Event terms change what they say, in the masked environments only, and reproducibly."""
+"""Event terms change the named quantities, in masked environments only, reproducibly."""
 
 from __future__ import annotations
 

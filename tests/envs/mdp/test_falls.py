@@ -1,4 +1,4 @@
-"""Robots that begin where they have fallen: which states, and who draws them."""
+"""Robots that begin after a fall: the states, and the environments that draw them."""
 
 from __future__ import annotations
 

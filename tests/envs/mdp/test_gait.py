@@ -22,7 +22,7 @@ ON = {"command_name": "twist", "command_threshold": 0.05}
 
 
 def commanded(*commands: list[float], **parts) -> SimpleNamespace:
-    """Return an environment that has nothing but commands, and what is given."""
+    """Return an environment that has only commands and the given parts."""
     values = torch.tensor(commands)
     return SimpleNamespace(
         command_manager=SimpleNamespace(get_command=lambda name: values), **parts
@@ -68,7 +68,7 @@ def test_uprightness_is_against_the_grounds_slope_where_it_is_seen(monkeypatch):
     assert reward.tolist() == pytest.approx([1.0, math.exp(-(math.sin(0.3) ** 2) / 0.2)])
 
 
-def test_postures_are_narrow_where_the_robot_is_to_stand():
+def test_postures_are_narrow_where_the_robot_should_stand():
     joints = SimpleNamespace(joint_names=["hip", "knee"], qpos_ids=slice(0, 2))
     env = commanded(
         STANDING,

@@ -59,7 +59,7 @@ def test_an_acceleration_is_the_last_physics_steps_change_of_velocity(integrator
     step(env)
     expected = ((velocities[1] - velocities[0]) / DT) ** 2
     assert value_of(env) == pytest.approx(expected, rel=1e-4)
-    # The arm's damping acts within the step: what MuJoCo calls qacc is another number.
+    # The arm's damping acts within the step, so MuJoCo's qacc differs.
     assert data.qacc[6] ** 2 != pytest.approx(expected, rel=0.05) or integrator == "Euler"
 
 

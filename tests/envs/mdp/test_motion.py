@@ -1,4 +1,4 @@
-"""A robot follows clips: what it is compared with, and where episodes start."""
+"""A robot follows clips: its references, and the starts of episodes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_playing_back_a_clip_earns_all_there_is(file):
             assert reward.tolist() == pytest.approx([1.0] * 4, abs=2e-5), term.__name__
 
 
-def test_who_is_elsewhere_loses_what_the_distance_says(file):
+def test_a_robot_elsewhere_loses_reward_by_its_distance(file):
     env = make(file)
     show(env, 50, x=0.1, yaw=0.2)
     values = {
@@ -147,7 +147,7 @@ def test_a_robot_on_its_side_leans_otherwise(file):
     assert not mdp.bad_anchor_ori(env, "motion", threshold=1.01).any()
 
 
-def test_what_is_observed_of_the_anchor(file):
+def test_observations_of_the_anchor(file):
     env = make(file)
     show(env, 0, x=0.2, yaw=math.pi / 2)
     # The robot looks along y, 0.2 m before the reference in x: it sees it to its left.
@@ -247,7 +247,7 @@ def test_clips_are_drawn_by_length_and_weight(clip, file, tmp_path):
         make(files, motion_weights=[1.0])
 
 
-def test_two_processes_draw_what_one_would(file):
+def test_two_processes_draw_the_same_as_one(file):
     whole = make(file, num_envs=8, sampling_mode="adaptive", pose_range={"x": (-0.1, 0.1)})
     parts = [
         make(file, num_envs=4, sampling_mode="adaptive", pose_range={"x": (-0.1, 0.1)}, context=c)

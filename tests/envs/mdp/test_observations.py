@@ -1,4 +1,4 @@
-"""Observation terms read what they say, on sliders at known places."""
+"""Observation terms read the named quantities, on sliders at known places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.envs.sliders import HOME, group, joint, make_env, place, push, terms
 
 
 def observe(func, **params) -> list[float]:
-    """Return what the term says of sliders at 1, 2, 3, 4 m with speeds 5, 6, 7, 8 m/s."""
+    """Return the term's values for sliders at 1, 2, 3, 4 m with speeds 5, 6, 7, 8 m/s."""
     env = make_env(
         1,
         sim={"data_fields": ("sensordata",)},

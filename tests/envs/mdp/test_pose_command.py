@@ -59,7 +59,7 @@ def test_errors_are_measured_from_the_robots_base():
     assert turned.tolist() == pytest.approx([0.0] * 2, abs=1e-3)
 
 
-def test_the_log_says_how_well_the_episode_ended():
+def test_the_log_holds_the_final_error_of_an_episode():
     env = make_arm(commands=terms(goal=goal(ranges=fixed(x=0.8))))
     pose(env)
     env.step(torch.zeros(2, 1))

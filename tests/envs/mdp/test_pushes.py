@@ -78,7 +78,7 @@ def test_a_lasting_force_begins_with_the_episode():
     assert env.sim.xfrc_applied[:, 1, 0].tolist() == [5.0, 5.0]
 
 
-def test_what_was_staged_is_applied_once():
+def test_staged_wrenches_are_applied_once():
     env = make_env(2)
     force = torch.full((2, 1, 3), 5.0)
     env.staged_wrenches.add(torch.tensor([True, False]), [1], force, torch.zeros_like(force))

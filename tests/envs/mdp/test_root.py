@@ -13,7 +13,7 @@ from tests.envs.hopper import make_env
 from tests.envs.sliders import terms
 
 AXES = ("x", "y", "z", "roll", "pitch", "yaw")
-BODY = mujoco.mjtObj.mjOBJ_BODY  # of which MuJoCo tells the centre of mass's velocity
+BODY = mujoco.mjtObj.mjOBJ_BODY  # for it, MuJoCo gives the centre of mass's velocity
 
 
 def lopsided(num_envs: int = 3, **fields) -> ManagerEnv:
@@ -26,7 +26,7 @@ def lopsided(num_envs: int = 3, **fields) -> ManagerEnv:
 
 
 def velocities(env: ManagerEnv, *, local: bool) -> torch.Tensor:
-    """Return what MuJoCo says of the roots: angular, then linear, ``(num_envs, 6)``."""
+    """Return MuJoCo's velocities of the roots: angular, then linear, ``(num_envs, 6)``."""
     rows = np.zeros((env.num_envs, 6))
     for index, row in enumerate(rows):
         model, data = env.sim.model_of(index), env.sim.data_of(index)

@@ -59,7 +59,7 @@ def test_levels_change_at_the_end_of_episodes_and_are_logged():
     assert env.sim.data.qpos[0, 0] == -3.0  # level 1
 
 
-def test_curriculum_without_levels_says_what_to_remove():
+def test_curriculum_without_levels_names_the_setting_to_remove():
     env = make_walkers(2, plane=True)
     with pytest.raises(ConfigurationError, match=r"Set env\.curriculum\.terrain_levels=null"):
         env.step(torch.zeros(2, 1))

@@ -108,7 +108,7 @@ def test_a_heading_command_turns_towards_its_direction():
         assert term.command[0, 2].item() == pytest.approx(turn, abs=1e-5), yaw
 
 
-def test_only_the_share_of_heading_environments_is_told_where_to_look():
+def test_only_the_share_of_heading_environments_has_a_heading_command():
     cfg = command(heading_command=True, rel_heading_envs=0.3)
     env = make_env(1000, commands=terms(go=cfg))
     heading = env.command_manager.get_term("go").is_heading_env.float().mean().item()
@@ -181,7 +181,7 @@ def test_a_picture_shows_the_commanded_and_the_real_velocity_above_the_robot():
     for arrow in arrows:
         assert arrow.mat[:, 2].tolist() == pytest.approx([0.0, 1.0, 0.0], abs=1e-5)
         assert arrow.pos[2] > 1.35
-    place(env, height=1.0)  # what stands still has no arrow
+    place(env, height=1.0)  # a robot at rest has no arrow
     scene.ngeom = 0
     env.add_markers(scene)
     assert scene.ngeom == 1

@@ -1,4 +1,4 @@
-"""The grid of tiles: which kind is where, how hard, and from what seed."""
+"""The grid of tiles: their kinds, difficulties and seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated ground in a model: its heights, its floor, and what stands on it."""
+"""Generated ground in a model: its heights, its floor, and objects standing on it."""
 
 from __future__ import annotations
 

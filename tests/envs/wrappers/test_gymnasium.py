@@ -64,7 +64,7 @@ def test_only_one_environment_is_a_plain_one():
 
 
 def test_a_loop_like_cleanrls_learns_from_a_batch():
-    """The sample in docs/wrappers.md: tensors in, tensors out, time limits told apart."""
+    """The sample in docs/wrappers.md: tensors in, tensors out, time limits distinguished."""
     envs = gymnasium.make_vec("Isaac-Cartpole-v0", num_envs=16, device="cpu")
     torch.manual_seed(1)
     policy = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 1))

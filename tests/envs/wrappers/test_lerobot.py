@@ -1,4 +1,4 @@
-"""envlab's environments as LeRobot's evaluation asks for them, and in its own loop."""
+"""envlab's environments in the form that LeRobot's evaluation needs, and in its own loop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_rollout_is_numpy_in_lerobots_keys():
     env.close()
 
 
-def test_what_it_returned_stays_as_it_was():
+def test_returned_arrays_stay_unchanged():
     env = make()
     first, _ = env.reset(seed=1)
     kept = first["agent_pos"].copy()
@@ -62,7 +62,7 @@ def test_seeds_bring_a_rollout_back():
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():
-    with pytest.raises(AttributeError):  # for which LeRobot looks, to go on without it
+    with pytest.raises(AttributeError):  # which LeRobot expects, and does without
         make().call("camera_names")
 
 
@@ -81,7 +81,7 @@ def test_each_environment_has_its_own_picture():
     env.close()
 
 
-def test_what_cannot_be_observed_is_one_sentence():
+def test_unsupported_observations_are_one_sentence():
     with pytest.raises(ConfigurationError, match="obs_type is 'image', but must be one of state"):
         make(obs_type="image")
     with pytest.raises(ConfigurationError, match=r"which is no vector.*obs_type=pixels"):

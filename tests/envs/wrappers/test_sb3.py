@@ -29,7 +29,7 @@ def make(num_envs: int = 4, task: str = "Isaac-Cartpole-v0", **kwargs) -> Sb3Vec
     return Sb3VecEnvWrapper(env.unwrapped, **kwargs)
 
 
-def test_a_step_gives_numpy_and_what_sb3_reads_of_episodes_that_end():
+def test_a_step_gives_numpy_and_sb3s_entries_for_ended_episodes():
     env = make()
     env.seed(3)
     first = env.reset()

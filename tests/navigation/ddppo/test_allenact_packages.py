@@ -1,7 +1,7 @@
-"""Files that need AllenAct's own packages: stand-ins, training, losses, and what is missing.
+"""Files that need AllenAct's own packages: stand-ins, training, losses, missing packages.
 
-Tests with AllenAct itself are skipped where it is not installed, as in CI: its dependencies ask for
-versions from 2020, so that it is installed by hand, without them (docs/from_allenact.md).
+Tests with AllenAct itself are skipped where it is not installed, as in CI: its dependencies pin
+versions from 2020, so it is installed by hand, without them (docs/from_allenact.md).
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ def test_missing_part_of_babyai_names_the_commit_that_has_it(tmp_path: Path) -> 
     assert commit in (ROOT / "docs/from_allenact.md").read_text()
 
 
-def test_minigrid_does_without_babyai_but_for_words(
+def test_minigrid_needs_babyai_only_for_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "babyai"]:
@@ -387,7 +387,7 @@ def test_imitation_is_the_mean_over_steps_with_advice(tmp_path: Path) -> None:
 
 
 @needs("allenact", "attr")
-def test_experts_without_advice_say_so(tmp_path: Path) -> None:
+def test_experts_without_advice_are_reported(tmp_path: Path) -> None:
     from envlab_navigation.ddppo.allenact.expert import ObservedExpert
 
     seen = torch.tensor([[1, 1], [0, 0]])

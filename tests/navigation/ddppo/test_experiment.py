@@ -1,4 +1,4 @@
-"""Experiments: loading their files, what they stand for on the command line, and mistakes."""
+"""Experiments: loading their files, their use on the command line, and mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training with DD-PPO on one process: exact resume, time limits, any task, what is refused."""
+"""Training with DD-PPO on one process: exact resume, time limits, any task, bad input."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_budget_in_frames_ends_the_run(tmp_path: Path):
     assert [one["frames"] for one in metrics_of(only_run(tmp_path))] == [128, 256, 384]
 
 
-def test_what_was_trained_plays(trained: Path, capsys):
+def test_a_trained_policy_plays(trained: Path, capsys):
     checkpoint = trained / "checkpoints/model_4.pt"
     words = [SMALL[0], f"--checkpoint={checkpoint}", "--num_envs=4", "--headless", "--device=cpu"]
     with contextlib.chdir(trained):
@@ -64,18 +64,18 @@ def test_what_was_trained_plays(trained: Path, capsys):
     assert "over 4 episodes" in capsys.readouterr().out
     script = torch.jit.load(str(trained / "exported/policy.pt"))
     memory, last_actions = torch.randn(3, 16), torch.zeros(3, 1)
-    obs, goes_on = torch.randn(3, 4), torch.zeros(3, dtype=torch.bool)
-    actions, new_memory = script(obs, memory, last_actions, goes_on)
+    obs, continues = torch.randn(3, 4), torch.zeros(3, dtype=torch.bool)
+    actions, new_memory = script(obs, memory, last_actions, continues)
     assert actions.shape == (3, 1)
     assert new_memory.shape == (3, 16)
-    begins, _ = script(obs, memory, last_actions, ~goes_on)
+    begins, _ = script(obs, memory, last_actions, ~continues)
     assert not torch.equal(begins, actions)  # the memory counts, where no episode begins
     onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(str(trained / "exported/policy.onnx"))
     assert [one.name for one in session.get_inputs()] == [
         *("policy", "memory", "last_actions", "starts")
     ]
-    values = (obs, memory, last_actions, goes_on)
+    values = (obs, memory, last_actions, continues)
     named = zip(session.get_inputs(), values, strict=True)
     found = session.run(None, {one.name: value.numpy() for one, value in named})
     torch.testing.assert_close(torch.from_numpy(found[0]), actions)
@@ -127,8 +127,8 @@ def test_time_limits_bootstrap_from_the_final_observation_and_memory():
         learner._collect(learner.pipeline.stage, 1, lambda rewards, ended, info: None)
         rewards, final, memory, actions = seen[1]
         prepared = {name: one.unsqueeze(0) for name, one in learner.model.prepare(final).items()}
-        goes_on = torch.zeros(1, 4, dtype=torch.bool)
-        output, _ = learner.model(prepared, actions.unsqueeze(0), goes_on, memory)
+        continues = torch.zeros(1, 4, dtype=torch.bool)
+        output, _ = learner.model(prepared, actions.unsqueeze(0), continues, memory)
     ends = torch.tensor([0.0, 1.0, 0.0, 1.0])
     expected = rewards + 0.99 * output.values[0] * ends
     torch.testing.assert_close(learner._rollouts["rewards"][1], expected)
@@ -158,7 +158,7 @@ def test_enough_ranks_are_a_share_and_never_all(threshold, world_size, expected)
         (["--replay_rollouts=nowhere"], "there is no metrics.jsonl"),
     ],
 )
-def test_what_makes_no_sense_is_refused(flags, words, tmp_path: Path, capsys):
+def test_settings_that_make_no_sense_are_refused(flags, words, tmp_path: Path, capsys):
     assert train_in(tmp_path, *SMALL, *flags) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "logs").exists()

@@ -27,7 +27,7 @@ def _seed() -> None:
 
 
 def env_with(images: dict[str, tuple[int, str]], action: spaces.Space, size: int = 64) -> Any:
-    """Return what a network reads of an environment: images by channels and type, and a vector."""
+    """Return a stand-in environment: images by channels and type, and a vector."""
     boxes: dict[str, spaces.Space] = {"policy": spaces.Box(-9, 9, (5,))}
     for name, (channels, dtype) in images.items():
         boxes[name] = spaces.Box(0, 255, (size, size, channels), dtype)  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def test_memory_is_torchs_cell_that_forgets_where_episodes_begin(kind: str):
 
 @pytest.mark.parametrize("memory", ["gru", "lstm", "none"])
 def test_a_rollout_is_its_steps_one_after_the_other(memory: Any):
-    """What is learned from is what acted: the first ratio of probabilities is 1."""
+    """Learning sees the policy that acted: the first ratio of probabilities is 1."""
     env = env_with({"depth": (1, "float32"), "goal_mask": (1, "uint8")}, spaces.Discrete(4))
     model = RecurrentActorCritic(env, memory=memory, hidden_dim=16, channels=[4, 4, 4])
     obs = model.prepare(env.obs_buf)
@@ -124,9 +124,9 @@ def test_choices_and_numbers_have_the_probabilities_of_torchs_distributions():
 
 
 def pretrained_file(folder: Path) -> Path:
-    """Write weights as torchvision's file has them, of a network that nobody trained."""
+    """Write an untrained network's weights in the format of torchvision's file."""
     weights = ResNet18(3, 64, is_pretrained=True).state_dict()
-    assert len(weights) == 120  # as torchvision's, but for fc.weight and fc.bias
+    assert len(weights) == 120  # as torchvision's, except fc.weight and fc.bias
     assert {"conv1.weight", "layer2.0.downsample.1.running_var", "layer4.1.bn2.bias"} <= {*weights}
     torch.save(weights | {"fc.weight": torch.zeros(1000, 512)}, folder / "resnet18.pth")
     return folder / "resnet18.pth"
@@ -137,7 +137,7 @@ def test_a_pretrained_network_sees_each_image_once_and_stays_as_it_is(tmp_path: 
     env = env_with({"rgb": (3, "uint8")}, spaces.Discrete(4))
     model = RecurrentActorCritic(env, encoder="resnet18", pretrained=str(path), hidden_dim=16)
     obs = model.prepare(env.obs_buf)
-    assert obs["image"].shape == (ENVS, 2, 2, 512)  # what is stored and learned from
+    assert obs["image"].shape == (ENVS, 2, 2, 512)  # stored, and learned from
     trained = {name for name, values in model.named_parameters() if values.requires_grad}
     assert not any("backbone" in name for name in trained)
     before = model.backbone.state_dict()

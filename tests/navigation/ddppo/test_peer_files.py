@@ -1,7 +1,7 @@
-"""Experiment files of AllenAct, each of another kind, written as its users write them: they train.
+"""Experiment files in the style of AllenAct's users, each of a different kind, all train.
 
-AllenAct's packages are those that are installed; what is missing is installed from PyPI for these
-tests alone, as docs/from_allenact.md has it. BabyAI is not on PyPI.
+Installed packages of AllenAct are used; missing ones are installed from PyPI for these tests
+alone, as docs/from_allenact.md describes. BabyAI is not on PyPI.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _packages(clean: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
         yield
-    for name in ("poles", "rooms"):  # which experiments import from beside them
+    for name in ("poles", "rooms"):  # which experiments import from their own folder
         sys.modules.pop(name, None)
 
 
@@ -132,7 +132,7 @@ def test_an_expert_acts_for_its_share(
 
 
 @pytest.mark.usefixtures("_packages")
-def test_a_learning_rate_falls_in_lines_beside_validation(
+def test_a_learning_rate_falls_in_lines_with_validation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     run, records = trained(tmp_path, monkeypatch, "pole_ppo")

@@ -82,7 +82,7 @@ def test_next_stage_begins_at_the_end_of_the_rollout_that_reaches_its_steps() ->
     assert (pipeline.stage, pipeline.max_steps) == (None, 150)
 
 
-def test_learning_rate_goes_on_over_stages() -> None:
+def test_learning_rate_decays_across_stages() -> None:
     pipeline = make_pipeline(stage(100), stage(300), lr_lambda=LinearDecay(400))
     pipeline.advance(100)
     assert pipeline.stage_number == 1
@@ -115,7 +115,7 @@ def test_expert_is_asked_only_where_a_loss_or_teacher_forcing_needs_it() -> None
     assert pipeline.pipeline_stages[0].teacher_forcing_share(0) == 0.0
 
 
-def test_restored_progress_goes_on_in_mid_stage() -> None:
+def test_restored_progress_continues_in_mid_stage() -> None:
     pipeline = make_pipeline(stage(100), stage(100), stage(100))
     pipeline.advance(60)
     pipeline.end_stage()
@@ -164,6 +164,6 @@ def test_pipeline_that_makes_no_sense_is_refused(make: Callable[[], Any], messag
 
 
 @pytest.mark.parametrize("kwargs", [{"lr": -1}, {"rate": 1}])
-def test_arguments_that_an_optimizer_refuses_are_told(kwargs: dict[str, float]) -> None:
+def test_arguments_that_an_optimizer_refuses_are_reported(kwargs: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError, match=r"The pipeline's Adam cannot be built with \w+="):
         Builder(optim.Adam, kwargs)(params=[torch.zeros(1, requires_grad=True)])

@@ -61,7 +61,7 @@ def largest_error(expected: dict[str, torch.Tensor], actual: dict[str, torch.Ten
 
 
 def test_gradients_of_8_unequal_batches_are_those_of_one_process():
-    """What DDP's mean over 8 ranks makes of them."""
+    """After DDP's mean over the 8 ranks."""
     mean: dict[str, torch.Tensor] = {}
     for rank in range(8):
         objective = make_objective()
@@ -121,7 +121,7 @@ def test_a_resume_in_mid_stage_is_exact_on_two_ranks(two):
 
 
 def assert_alike(ranks: list[dict[str, Any]], one: str, other: str) -> None:
-    """Compare what two trainings ended with, bit by bit, and ranks with each other."""
+    """Compare the final states of two trainings bit by bit, and ranks with each other."""
     found = [
         {name: digest(values) for name, values in flatten(rank[kind]).items()}
         for rank in ranks

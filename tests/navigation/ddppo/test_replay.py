@@ -1,4 +1,4 @@
-"""Rollouts to repeat, as the records of a run have them."""
+"""Rollouts to repeat, from the records of a run."""
 
 from __future__ import annotations
 

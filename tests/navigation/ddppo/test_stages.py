@@ -90,7 +90,7 @@ def whole(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return only_run(folder)
 
 
-def test_stages_follow_each_other_and_end_early_where_a_criterion_says_so(whole: Path) -> None:
+def test_stages_follow_each_other_and_end_early_by_a_criterion(whole: Path) -> None:
     records = metrics_of(whole)
     assert [record["frames"] for record in records] == [32, 64, 96, 128, 160, 192]
     assert [record["details"]["stage"] for record in records] == [0, 0, 0, 1, 1, 2]
@@ -106,7 +106,7 @@ def test_each_stage_learns_by_its_own_losses(whole: Path) -> None:
     assert names[0] == {"imitation", "inverse", "cpc", "grad_norm"}
     assert names[3] == {"ppo", "imitation", "grad_norm"}
     assert names[5] == {"a2c", "grad_norm"}
-    # All that the agent did first was the expert's, and of the rest three quarters or more.
+    # All first actions were the expert's, and of the rest three quarters or more.
     agreement = [record["losses"]["imitation/expert_agreement"] for record in metrics_of(whole)[:2]]
     assert agreement[0] == 1.0
     assert 0.7 < agreement[1] < 1.0
@@ -125,7 +125,7 @@ def test_resume_in_mid_stage_is_exact(
 
 
 def digests(run: Path) -> dict[str, str]:
-    """Return digests of all that the last checkpoint says of networks, optimizer and stages."""
+    """Return digests of networks, optimizer and stages in the last checkpoint."""
     values = flatten(checkpoint_of(run, 6)["model"])
     return {name: digest(value) for name, value in values.items()}
 
@@ -139,7 +139,7 @@ def test_checkpoints_are_written_by_steps_and_at_the_end_of_each_stage(
     assert sorted(file.name for file in files) == [f"model_{n}.pt" for n in (3, 4, 5, 6)]
 
 
-def test_resume_of_what_is_finished_is_refused(
+def test_resume_of_a_finished_run_is_refused(
     whole: Path, experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkpoint = f"--checkpoint={whole}/checkpoints/model_6.pt"

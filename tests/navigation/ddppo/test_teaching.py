@@ -1,4 +1,4 @@
-"""Losses beside PPO, against numbers computed by hand, and an expert that acts for the agent."""
+"""Losses other than PPO's, against hand-computed numbers, and an expert that acts for the agent."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def test_inverse_dynamics_looks_at_no_pair_across_two_episodes() -> None:
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(2), spaces.Box(-1.0, 1.0, (1,))])
-def test_contrastive_prediction_learns_what_actions_lead_to(space: spaces.Space) -> None:
-    """The feature at the next step is the action just taken; noise cannot be told apart."""
+def test_contrastive_prediction_learns_the_effect_of_actions(space: spaces.Space) -> None:
+    """The feature at the next step is the action just taken; noise cannot be learned."""
     torch.manual_seed(0)
     actions = torch.randint(2, (16, 8, 1))
     learnable = torch.cat((torch.zeros(1, 8, 1), actions[:-1].float()))
@@ -119,7 +119,7 @@ def test_contrastive_prediction_ends_with_the_episode() -> None:
 
 
 class FixedExpert:
-    """Says 1 everywhere but in the last environment, where it knows nothing."""
+    """Advises 1 everywhere except in the last environment, for which it has no advice."""
 
     def __init__(self) -> None:
         self.taken: torch.Tensor | None = None

@@ -1,4 +1,4 @@
-"""Batches of which each rank has another number of samples, and a small objective."""
+"""Batches with a different number of samples on each rank, and a small objective."""
 
 from __future__ import annotations
 

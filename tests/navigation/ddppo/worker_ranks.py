@@ -1,4 +1,4 @@
-"""What each of several ranks does for the tests of this folder, in one launch.
+"""The work of each of several ranks for this folder's tests, in one launch.
 
 Usage: worker_ranks.py FOLDER FLAGS...; writes ``rank<i>.pt`` into FOLDER. With flags, it trains
 there too: once with a straggler, and once more by the lengths of its rollouts, without one; then

@@ -1,4 +1,4 @@
-"""A program as AgileRL's demos are: a loop of its own around what it imports from agilerl."""
+"""A program like AgileRL's demos: a loop of its own around agilerl's functions."""
 
 import sys
 

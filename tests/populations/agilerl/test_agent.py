@@ -1,4 +1,4 @@
-"""Agents that learn at a program's word: what they compute, inherit and write."""
+"""Agents that learn at a program's command: results, inheritance and files."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_children_share_no_tensor_and_numbers_stay_between_their_bounds():
     assert pop[2].agent.policy.net.output.weight.any()
 
 
-def test_the_elite_is_spared_where_a_program_says_so():
+def test_a_program_may_spare_the_elite():
     pop = DQN.population(2, OBS, CHOICES, net_config=NET)
     odds = {"no_mutation": 0.9, "architecture": 0.1, "parameters": 0, "rl_hp": 0, "rand_seed": 0}
     mutated = Mutations(mutate_elite=False, **odds).mutation(pop, pre_training_mut=True)
@@ -252,12 +252,12 @@ def test_the_loops_train_measure_and_evolve(tmp_path: Path, capsys: pytest.Captu
         (lambda: ReplayBuffer(), "must be a number of transitions"),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(act: Any, sentence: str):
+def test_unsuitable_arguments_are_one_sentence(act: Any, sentence: str):
     with pytest.raises(ConfigurationError, match=sentence):
         act()
 
 
-def test_a_memory_keeps_the_newest_and_copies_what_it_is_given():
+def test_a_memory_keeps_the_newest_and_copies_its_input():
     memory, obs = ReplayBuffer(action_dim=2, memory_size=4, field_names=[]), np.zeros((3, 2))
     for value in (1.0, 2.0):
         obs[:] = value

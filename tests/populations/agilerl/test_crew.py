@@ -1,4 +1,4 @@
-"""MADDPG and MATD3 at a program's word: dictionaries by agent without, rows within."""
+"""MADDPG and MATD3 under a program's control: dictionaries by agent without, rows within."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def crew(kind: Any = MADDPG, **numbers: Any) -> Any:
 
 
 def filled(env: Any, steps: int = 60) -> ReplayBuffer:
-    """Return a memory of what agents did by chance, and of what they earned."""
+    """Return a memory of random actions and their rewards."""
     memory, rng = ReplayBuffer(max_size=400), np.random.default_rng(3)
     obs, _ = env.reset(seed=1)
     for _ in range(steps):
@@ -76,7 +76,7 @@ def test_a_memory_gives_back_each_agents_own():
 
 
 @pytest.mark.parametrize("kind", [MADDPG, MATD3])
-def test_a_crew_learns_from_batches_what_each_agent_is_paid_for(kind: Any):
+def test_a_crew_learns_each_agents_goal_from_batches(kind: Any):
     agent, env = crew(kind, lr_actor=3e-3, lr_critic=1e-2, gamma=0.0), environments()
     memory = filled(env)
     before = agent.test(Meeting(), loop=20)
@@ -178,7 +178,7 @@ def test_dimensions_of_older_programs_become_a_crew():
         ),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(act: Any, sentence: str):
+def test_unsuitable_arguments_are_one_sentence(act: Any, sentence: str):
     with pytest.raises(ConfigurationError, match=sentence):
         act()
 

@@ -1,4 +1,4 @@
-"""Programs that import agilerl: which names they find, and what is said of the others."""
+"""Programs that import agilerl: the names they find, and messages about the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture
 def _installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What the launcher changes of its process is as before."""
+    """Install the launcher's changes to its process, and undo them afterwards."""
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
@@ -70,7 +70,7 @@ def test_all_modules_have_their_names():
         ),
     ],
 )
-def test_a_name_that_is_missing_says_why(line: str, sentence: str):
+def test_a_missing_name_is_explained(line: str, sentence: str):
     with pytest.raises(ConfigurationError, match=sentence):
         exec(line, {})
 
@@ -227,7 +227,7 @@ def test_skills_decide_rewards():
         ("open('lesson.yaml')", "line 2 (FileNotFoundError: [Errno 2] No such file"),
     ],
 )
-def test_a_program_that_fails_says_where(
+def test_a_program_that_fails_reports_where(
     text: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "program.py").write_text(f'"""A program."""\n{text}\n')

@@ -1,4 +1,4 @@
-"""A parallel environment as PettingZoo's are: two agents in a line are each to find a place."""
+"""A parallel environment like PettingZoo's: two agents on a line must each find a place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STEPS = 5
 
 
 class Meeting:
-    """``left`` is to go where it is told, ``right`` to the mirrored place; each is told its own."""
+    """``left`` should go to a place, ``right`` to its mirror image; both observe the place."""
 
     possible_agents = ("left", "right")
     metadata = {"render_modes": []}

@@ -34,7 +34,7 @@ def nursery(
     context: DistributedContext | None = None,
     values: dict[str, Any] | None = None,
 ) -> Nursery:
-    """Return what members of an algorithm are made with."""
+    """Return the nursery of an algorithm's members."""
     context = context or DistributedContext()
     join_ranks(context)
     small = {"agent": {"rollouts": 16} if algorithm == "ppo" else {"batch_size": 32}}
@@ -88,7 +88,7 @@ def train(member: Member, steps: int, first: int = 0) -> None:
 
 
 def outputs(member: Member) -> dict[str, torch.Tensor]:
-    """Return what each network computes of fixed inputs."""
+    """Return each network's outputs for fixed inputs."""
     size = int(np.prod(member.nursery.env.spaces["agent"].observation_space.shape))
     generator = torch.Generator().manual_seed(3)
     obs = torch.rand(64, size, generator=generator)

@@ -1,4 +1,4 @@
-"""Accelerate's processes: as many as were launched, or one is told."""
+"""Accelerate's processes: as many as were launched, or the difference is reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ accelerate = pytest.importorskip("accelerate", reason="Accelerate is not install
 
 @pytest.fixture(autouse=True)
 def _fresh_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Accelerate keeps what it found of a process for the life of it."""
+    """Accelerate keeps its findings about a process for as long as that lives."""
     for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "ACCELERATE_USE_CPU"):
         monkeypatch.delenv(name, raising=False)
     yield

@@ -1,4 +1,4 @@
-"""AgileRL's configuration files: their settings mean here what AgileRL's documentation says."""
+"""AgileRL's configuration files: their settings have the meanings of AgileRL's documentation."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def composed(words: list[str], algorithm: str) -> tuple[list[str], dict[str, Any
     return flags, agent
 
 
-def test_a_manifest_means_what_it_means_there(written):
+def test_a_manifest_means_the_same_as_in_agilerl(written):
     words = prepare("train", [written(DQN)])
     flags, cfg = composed(words, "ddqn")
     assert flags[:2] == ["--task=gym:CartPole-v1", "--algorithm=ddqn"]
@@ -134,9 +134,9 @@ def test_ppos_batches_are_parts_of_its_rollout(written, capsys):
     assert set(cfg.mutations.rl_hp_selection) == {"mini_batches"}
     bounds = cfg.mutations.rl_hp_selection["mini_batches"]
     assert (bounds["min"], bounds["max"]) == (2, 16)
-    told = capsys.readouterr().err
-    assert "algorithm.target_kl has no effect: a member makes all of its epochs" in told
-    assert "rl_hp_selection.learn_step does not evolve: rollouts are equally long" in told
+    output = capsys.readouterr().err
+    assert "algorithm.target_kl has no effect: a member makes all of its epochs" in output
+    assert "rl_hp_selection.learn_step does not evolve: rollouts are equally long" in output
 
 
 def test_a_file_of_the_older_layout_means_the_same(written, capsys):
@@ -151,9 +151,9 @@ def test_a_file_of_the_older_layout_means_the_same(written, capsys):
     assert cfg.network.hidden_dims == [48, 32]
     assert cfg.network.activation == "tanh"
     assert set(cfg.mutations.rl_hp_selection) == {"lr"}
-    told = capsys.readouterr().err
-    assert "LunarLanderContinuous-v2 is gone, LunarLanderContinuous-v3 takes its place" in told
-    assert "run.WANDB has no effect: add --logger=wandb" in told
+    output = capsys.readouterr().err
+    assert "LunarLanderContinuous-v2 is gone, LunarLanderContinuous-v3 takes its place" in output
+    assert "run.WANDB has no effect: add --logger=wandb" in output
 
 
 def test_a_file_gives_critics_a_learning_rate_of_their_own(written):
@@ -184,7 +184,7 @@ def test_a_dqn_that_learns_rarely_skips_steps(written):
     assert (bounds["min"], bounds["max"], bounds["grow"]) == (1, 8, 1.5)
 
 
-def test_words_beside_the_file_win(written):
+def test_words_next_to_the_file_win(written):
     given = ["--population_size=2", "--num_envs=8", "--max_frames=99", "--algorithm=dqn"]
     words = prepare("train", [written(DQN), *given, "agent.agent.polyak=0.5"])
     flags, cfg = composed(words, "dqn")
@@ -217,12 +217,12 @@ def test_playing_takes_task_and_algorithm_alone(written):
         ("training: {", "training: 5\nx: {", "training in .* must hold keys and values"),
     ],
 )
-def test_what_cannot_run_is_one_sentence(written, old, new, message):
+def test_files_that_cannot_run_are_one_sentence(written, old, new, message):
     with pytest.raises(ConfigurationError, match=message):
         prepare("train", [written(DQN.replace(old, new))])
 
 
-def test_a_folder_is_answered_with_what_it_holds(written, tmp_path):
+def test_a_folder_is_answered_with_its_files(written, tmp_path):
     written(DQN)
     with pytest.raises(ConfigurationError, match=r"is a folder.*file\.yaml"):
         prepare("train", [f"--agilerl={tmp_path}"])

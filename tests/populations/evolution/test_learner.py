@@ -28,7 +28,7 @@ FLAGS = ["agent.population.generation_iterations=2", "agent.save_interval=1"]
 
 @dataclass
 class Pair:
-    """What two ranks found, and where their runs are."""
+    """Results of two ranks, and the folder of their runs."""
 
     folder: Path
     ranks: list[dict[str, Any]]
@@ -68,7 +68,7 @@ def test_ranks_hold_the_same_population_after_each_kind_of_mutation(pair: Pair):
 
 @pytest.mark.parametrize("algorithm", ["ppo", "sac"])
 def test_skrls_agents_outlive_a_tournament_on_two_ranks(pair: Pair, algorithm: str):
-    """AgileRL 2.58 loses the attributes of what it has wrapped, and 2.9 hangs."""
+    """AgileRL 2.58 loses the attributes of wrapped objects, and 2.9 hangs."""
     first, second = (rank[algorithm] for rank in pair.ranks)
     assert first["digests"] == second["digests"]
     assert first["mutations"] == second["mutations"] != [["none"] * 4]
@@ -81,17 +81,17 @@ def test_crews_are_the_same_on_two_ranks_that_see_different_states(pair: Pair):
     assert first["saw"] != second["saw"]
 
 
-def test_what_ranks_decide_goes_through_no_shared_folder(pair: Pair):
+def test_decisions_of_ranks_need_no_shared_folder(pair: Pair):
     """AgileRL's rank 0 pickles the population into one, which the others must see."""
     ours = {"rank0.pt", "rank1.pt", "whole", "resumed"}
     assert {path.name for path in pair.folder.iterdir() if path.suffix != ".txt"} == ours
 
 
 def test_fitness_is_the_mean_over_all_ranks_episodes(pair: Pair):
-    """AgileRL's is what rank 0 happened to measure."""
+    """AgileRL's is the measurement of rank 0 alone."""
     first, second = (rank["dqn"] for rank in pair.ranks)
-    told = [one["fitness"] for each in first["generations"] for one in each["members"]]
-    both = zip(told, first["played"], second["played"], strict=True)
+    reported = [one["fitness"] for each in first["generations"] for one in each["members"]]
+    both = zip(reported, first["played"], second["played"], strict=True)
     for fitness, mine, other in both:
         assert mine != other, "both ranks played the same episodes"
         assert fitness == pytest.approx(sum([*mine, *other]) / 4, rel=1e-6)
@@ -104,7 +104,7 @@ def test_frames_are_those_of_all_ranks(pair: Pair):
 
 
 def test_each_rank_draws_whole_batches_from_its_own_memory(pair: Pair):
-    """Accelerate's dispatcher gives both ranks what rank 0 remembers."""
+    """Accelerate's dispatcher gives both ranks the memory of rank 0."""
     for number, rank in enumerate(pair.ranks):
         assert rank["sampled"]["own"].tolist() == [number] * 6
         assert set(rank["sampled"]["prepared"].tolist()) == {0.0}
@@ -122,7 +122,7 @@ def test_a_gathered_memory_holds_the_steps_of_all_ranks(pair: Pair):
         assert rank["gathered"]["actions"].tolist() == [0, 7, 1, 7]
 
 
-def test_members_apart_go_on_from_within_a_generation_bit_by_bit(pair: Pair):
+def test_members_apart_resume_within_a_generation_bit_by_bit(pair: Pair):
     first, second = (checkpoint_of(only_run(pair.folder / n), 3) for n in ("whole", "resumed"))
     assert digests(first) == digests(second)
     assert len(first["model"]["generations"]) == 1
@@ -139,7 +139,7 @@ def test_a_population_resumes_within_a_generation_bit_by_bit(whole: Path, tmp_pa
     assert (again / "lineage.json").read_text() == (whole / "lineage.json").read_text()
 
 
-def test_lineage_tells_who_came_from_whom(whole: Path):
+def test_lineage_records_the_parents_of_members(whole: Path):
     first, second = json.loads((whole / "lineage.json").read_text())
     assert [member["index"] for member in first["members"]] == [0, 1, 2, 3]
     assert {member["parent"] for member in first["members"]} == {None}
@@ -151,8 +151,8 @@ def test_lineage_tells_who_came_from_whom(whole: Path):
 
 
 @pytest.mark.parametrize("mutates", [False, True])
-def test_the_fittest_goes_on_as_it_is_unless_told_otherwise(tmp_path: Path, mutates: bool):
-    """AgileRL mutates what elitism has kept, too."""
+def test_the_fittest_stays_unchanged_unless_configured_otherwise(tmp_path: Path, mutates: bool):
+    """AgileRL mutates the elite, too."""
     words = ["agent.mutations.no_mutation=0", f"agent.mutations.mutate_elite={mutates}", *FLAGS]
     assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *words, "--max_iterations=2") == 0
     before, after = (checkpoint_of(only_run(tmp_path), n)["model"] for n in (1, 2))

@@ -1,4 +1,4 @@
-"""Several agents learn as Lowe et al. (2017) and Ackermann et al. (2019) have it."""
+"""Several agents learn as in Lowe et al. (2017) and Ackermann et al. (2019)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def member_of(algorithm: str, **settings: Any) -> Any:
 
 
 def constant(critic: Any, values: list[float]) -> None:
-    """Have each agent's critic say the same of everything."""
+    """Have each agent's critic give the same value for everything."""
     for net, value in zip(critic.net, values, strict=True):
         torch.nn.init.zeros_(net.output.weight)
         torch.nn.init.constant_(net.output.bias, value)
@@ -55,7 +55,7 @@ def losses(agent: Any) -> list[float]:
 
 
 @pytest.mark.parametrize(("is_end", "expected"), [(False, 6.25 + 4.0), (True, 4.0 + 9.0)])
-def test_each_critic_learns_of_what_its_own_agent_earns(is_end: bool, expected: float):
+def test_each_critic_learns_from_its_own_agents_reward(is_end: bool, expected: float):
     """Critics say 1 and 2: targets are 3 + 0.5 * 1 and -1 + 0.5 * 2, or 3 and -1 at an end."""
     agent = member_of("maddpg").agent
     for critic in (agent.critic, agent.target_critic):
@@ -77,7 +77,7 @@ def test_the_smaller_of_two_critics_counts():
     assert float(agent.tracking_data["Loss / Critic loss"][-1]) == pytest.approx(first + second)
 
 
-def test_an_actor_follows_its_critic_where_the_others_did_what_they_did():
+def test_an_actor_follows_its_critic_given_the_others_actual_actions():
     """Algorithm 1 of Lowe et al., agent by agent, against the gradient that is taken here."""
     agent = member_of("maddpg", critic_learning_rate=1e-30).agent  # the critic stays as it is
     experiences = batch()
@@ -103,7 +103,7 @@ def test_matd3s_policy_learns_in_every_second_step_and_targets_with_it():
     assert not any(torch.equal(a, b) for a, b in zip(first, watched, strict=True))
 
 
-def test_an_actor_sees_what_its_agent_observes_and_nothing_else():
+def test_an_actor_sees_only_its_agents_observation():
     policy = member_of("maddpg").agent.policy
     obs = torch.zeros(1, 5)
     before = policy.compute({"observations": obs})[0]
@@ -117,7 +117,7 @@ def test_an_actor_sees_what_its_agent_observes_and_nothing_else():
     assert changed == {**earned, 2: speaker, 3: listener, 4: listener}
 
 
-def test_rows_tell_who_earned_what_and_an_agent_that_left_earns_nothing():
+def test_rows_hold_each_agents_reward_and_an_agent_that_left_earns_nothing():
     env = gymnasium.make("PettingZoo-v0", environment=MEETING, options={"leaves_first": True})
     row, _ = env.reset(seed=3)
     place = float(row[2])
@@ -163,7 +163,7 @@ def test_a_population_of_crews_learns(run: Path):
     assert max(one["fitness"] for one in members) > -1.0
 
 
-def test_a_population_of_crews_goes_on_where_it_was(run: Path, tmp_path: Path):
+def test_a_population_of_crews_resumes_where_it_was(run: Path, tmp_path: Path):
     """Networks, moments, memory and lineage, before the sixth iteration as after the fourth."""
     algorithm = run.name.rpartition("_")[2].upper()
     path = run / "checkpoints/model_4.pt"

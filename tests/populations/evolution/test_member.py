@@ -98,14 +98,14 @@ def test_a_childs_learning_rate_is_its_own_and_not_its_parents():
 
 
 def test_loading_an_optimizer_the_librarys_way_would_share_its_moments():
-    """What :meth:`Member.inherit` is there for; if torch mends it, that can become shorter."""
+    """The reason for :meth:`Member.inherit`, which can become shorter if torch mends it."""
     first = trained(nursery("dqn"))
     naive = Member.first(first.nursery, 1)
     naive.agent.optimizer.load_state_dict(first.agent.optimizer.state_dict())
     assert any(a is b for a in moments(first) for b in moments(naive) if a.dim())
 
 
-def test_a_restored_member_goes_on_as_the_saved_one_would_have():
+def test_a_restored_member_continues_as_the_saved_one_would_have():
     made_with = nursery("sac")
     member = trained(made_with)
     saved, replay = copy.deepcopy(member.state()), copy.deepcopy(made_with.memory.state())

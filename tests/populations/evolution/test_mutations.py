@@ -1,4 +1,4 @@
-"""Tournaments and mutations draw what AgileRL's do."""
+"""Tournaments and mutations make the same draws as AgileRL's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks that grow compute what they did before."""
+"""Networks that grow compute the same as before."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def gap(old_shape: Architecture, new_shape: Architecture, num_extra: int = 0) ->
 @pytest.mark.parametrize("activation", SHIFTS)
 @pytest.mark.parametrize("change", GROWN)
 @pytest.mark.parametrize("num_extra", [0, 2])
-def test_what_is_added_changes_nothing_at_first(change: str, activation: str, num_extra: int):
+def test_added_parts_change_nothing_at_first(change: str, activation: str, num_extra: int):
     shape, grown = GROWN[change]
     before = dataclasses.replace(shape, activation=activation)
     assert gap(before, dataclasses.replace(before, **grown), num_extra) < TOLERANCE
 
 
-def test_an_identity_alone_would_change_what_smooth_activations_compute(
+def test_an_identity_alone_would_change_results_of_smooth_activations(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setitem(SHIFTS, "elu", 0.0)
@@ -67,7 +67,7 @@ def test_an_identity_alone_would_change_what_smooth_activations_compute(
     assert gap(before, dataclasses.replace(before, hidden=(48, 32, 32))) > 1e-3
 
 
-def test_a_layer_with_tanh_is_told_apart():
+def test_added_layers_with_tanh_are_known_to_change_results():
     before = Architecture(hidden=(48, 32), activation="tanh")
     assert gap(before, dataclasses.replace(before, hidden=(48, 32, 32))) > 1e-3
     assert gap(before, dataclasses.replace(before, hidden=(64, 32))) < TOLERANCE
@@ -76,7 +76,7 @@ def test_a_layer_with_tanh_is_told_apart():
     ]
 
 
-def test_what_both_shapes_have_is_kept_where_a_network_shrinks():
+def test_weights_of_both_shapes_are_kept_where_a_network_shrinks():
     old = EvolvableNetwork((9,), 0, 4, MLP)
     new = EvolvableNetwork((9,), 0, 4, dataclasses.replace(MLP, hidden=(32, 32)))
     values = grafted(old.state_dict(), new.state_dict(), "relu")

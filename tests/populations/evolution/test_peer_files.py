@@ -1,4 +1,4 @@
-"""Configuration files of AgileRL, each of another kind, as its users write them: they train."""
+"""Configuration files in the style of AgileRL's users, each of a different kind, all train."""
 
 from __future__ import annotations
 

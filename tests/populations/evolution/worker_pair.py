@@ -1,4 +1,4 @@
-"""What each of two ranks does for the tests of this folder, in one launch.
+"""The work of each of two ranks for this folder's tests, in one launch.
 
 Usage: worker_pair.py FOLDER; it writes ``rank<i>.pt`` there, and runs of both kinds below it.
 """
@@ -43,7 +43,7 @@ SMALL = [
     *("agent.memory.memory_size=4096", "env.episode_length_s=0.5"),
 ]
 REPLAYED = ("agent.agent.", "agent.memory.", "agent.num_steps_per_env")
-"""What PPO has not."""
+"""Settings that PPO lacks."""
 KINDS = ("architecture", "parameters", "activation", "rl_hp", "none")
 BATCH = 64
 
@@ -132,7 +132,7 @@ def sampled(context: DistributedContext) -> dict[str, torch.Tensor]:
 
 
 def gathered(context: DistributedContext) -> dict[str, torch.Tensor]:
-    """Return what a gathered memory holds after one step of each rank."""
+    """Return the contents of a gathered memory after one step of each rank."""
     memory = ReplayMemory(64, 2, torch.device("cpu"), context)
     memory.create_tensor("rewards", size=1, dtype=torch.float32)
     memory.create_tensor("actions", size=1, dtype=torch.int64)
@@ -152,7 +152,7 @@ def train(context: DistributedContext, folder: Path, *arguments: str) -> Path:
 
 
 def members(context: DistributedContext, folder: Path) -> None:
-    """Train members apart, through a tournament, and go on from within a generation."""
+    """Train members apart, through a tournament, and resume within a generation."""
     flags = [
         *(CONTINUOUS, "--algorithm=sac", "--parallel=members"),
         *("--max_iterations=3", "agent.population.generation_iterations=2"),

@@ -1,4 +1,4 @@
-"""A small environment of images: the screen is bright or dark, and the action is to say which."""
+"""A small environment of images: the screen is bright or dark, and the action must name which."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Pixels(gymnasium.Env[np.ndarray, int]):
     action_space = spaces.Discrete(2)
 
     def __init__(self, render_mode: str | None = None) -> None:
-        """Take what Gymnasium gives; it is never drawn."""
+        """Take Gymnasium's arguments; it is never drawn."""
 
     def reset(self, **options: Any) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin an episode."""

@@ -1,4 +1,4 @@
-"""CrossQ's values, its batch norms and what is read of its specs."""
+"""CrossQ's values, its batch norms and its specs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_batch_is_normalised_and_corrected_towards_the_running_statistics():
     assert (norm.running_mean.item(), norm.step.item()) == (1.0, 2)
 
 
-def test_critics_see_what_was_done_and_what_follows_in_one_batch():
+def test_critics_see_current_and_next_actions_in_one_batch():
     agent = learner_of(CROSSQ).agent
     draw = torch.Generator().manual_seed(0)
     now = {"observations": torch.rand(8, 3, generator=draw), "taken_actions": torch.ones(8, 1)}
@@ -154,7 +154,7 @@ def test_norms_and_critics_are_read_from_a_spec():
     trained(plain)
 
 
-def test_what_it_does_not_take_is_one_sentence():
+def test_unsupported_specs_are_one_sentence():
     other_rate = deepcopy(CROSSQ)
     other_rate["agent"]["critic_net"]["optim_spec"] = ADAM | {"lr": 1.0}
     shared = deepcopy(CROSSQ)

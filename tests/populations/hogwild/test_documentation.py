@@ -13,9 +13,7 @@ from tests.launcher import ROOT
 from tests.scripts.test_documentation import load
 
 
-def test_slm_labs_specs_are_counted_by_what_becomes_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_slm_labs_specs_are_counted_by_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / "SLM-Lab/slm_lab/spec"
     folder.mkdir(parents=True)
     read = json.loads((ROOT / "source/envlab_populations/specs/dqn/dqn.json").read_text())

@@ -1,4 +1,4 @@
-"""Searches: what Optuna is asked, which trials end early, and how an experiment is resumed."""
+"""Searches: the values Optuna draws, trials that end early, and resuming an experiment."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_slmlabs_scheduler_is_asha_and_without_one_no_trial_ends_early():
         (RANGES, {"search_scheduler": {"reduction_factor": 1}}, "must be a number of at least 2"),
     ],
 )
-def test_what_cannot_be_searched_is_refused(ranges: Any, meta: Any, words: str):
+def test_bad_ranges_are_refused(ranges: Any, meta: Any, words: str):
     with pytest.raises(ConfigurationError) as refusal:
         search_of(ranges, **meta)
     assert words in str(refusal.value)
@@ -109,7 +109,7 @@ def test_what_cannot_be_searched_is_refused(ranges: Any, meta: Any, words: str):
 
 
 def stand_in(plan: Plan, options: Options, cores: Sequence[int]) -> None:
-    """Leave what a trial leaves, whose returns rise by its rate of learning; save when asked to."""
+    """Write a trial's files, with returns that rise by its learning rate; save when asked to."""
     asked: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
     directory = options.destination
@@ -144,7 +144,7 @@ def stand_in(plan: Plan, options: Options, cores: Sequence[int]) -> None:
 
 
 class ForkedTrial:
-    """What an experiment needs of a child; forked, as to import torch in each takes seconds."""
+    """An experiment's child process; forked, as importing torch in each takes seconds."""
 
     def __init__(self, function: str, *arguments: Any, farewell: signal.Signals) -> None:
         fork = multiprocessing.get_context("fork")
@@ -201,7 +201,7 @@ def test_poor_trials_end_early_and_one_that_dies_stops_no_other(begin: Callable[
         assert (experiment.directory / f"{name}.png").stat().st_size > 5000
 
 
-def test_an_interrupted_experiment_goes_on_with_its_trials(
+def test_an_interrupted_experiment_resumes_with_its_trials(
     begin: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     experiment = begin()
@@ -231,7 +231,7 @@ def test_an_interrupted_experiment_goes_on_with_its_trials(
     assert len(after) == 8
     assert all(one.state != optuna.trial.TrialState.RUNNING for one in after)
     for one in begun:
-        # Each point was told once: its records have gone on from where they were.
+        # Each point was reported once: its records were continued.
         assert sorted(after[one.number].intermediate_values) == [
             POINT * (number + 1) for number in range(POINTS)
         ]
@@ -249,7 +249,7 @@ def test_values_that_cannot_be_trained_together_end_their_trial_alone(tmp_path: 
     assert [one.state for one in experiment.study.trials] == [optuna.trial.TrialState.FAIL] * 2
 
 
-def test_an_experiment_goes_on_with_its_own_ranges_only(tmp_path: Path):
+def test_an_experiment_resumes_with_its_own_ranges_only(tmp_path: Path):
     (path, choices), other = ("agent.memory.batch_size__choice", [8, 16]), [8, 32]
     search = search_of({path: choices})
     open_study(tmp_path, search).ask(dict(search.ranges))
@@ -282,7 +282,7 @@ def test_a_search_as_typed(tmp_path: Path):
     assert "Train with the best values: envlab lab run spec.json small train" in output
 
 
-def test_there_is_no_experiment_to_go_on_with(
+def test_resuming_without_an_experiment_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)

@@ -57,7 +57,7 @@ def test_without_strength_there_is_no_efficiency():
     assert math.isnan(session_figures(curve([5.0, 5.0]), baseline=5.0)["sample_efficiency"])
 
 
-def test_moving_average_starts_with_what_there_is():
+def test_moving_average_starts_with_fewer_values():
     averages = moving_average(np.array([2.0, 4.0, 9.0, 3.0]), window=3)
     assert averages.tolist() == pytest.approx([2.0, 3.0, 5.0, 16.0 / 3.0])
 

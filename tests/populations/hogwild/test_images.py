@@ -50,7 +50,7 @@ def test_a_convolution_sees_rows_columns_and_channels():
     assert layers(image).item() == pytest.approx(10 * (7 + 10 * 10 + 17 * 100 + 20 * 1000))
 
 
-def test_a_spec_of_images_says_all_layers():
+def test_a_spec_of_images_gives_all_layers():
     network = trained(changed(DQN, net=CONV, env=SEEN)).agent.q_network.net
     expected = [nn.Conv2d, nn.Tanh, nn.Conv2d, nn.Tanh, nn.Flatten, nn.Linear, nn.Tanh, nn.Linear]
     assert [type(layer) for layer in network] == expected
@@ -96,7 +96,7 @@ def test_policy_and_value_share_layers_which_are_computed_once(name: str, net: d
     assert len(updates) == before
 
 
-def test_a_policy_learns_what_its_convolutions_see():
+def test_a_policy_learns_from_its_convolutions():
     net = CONV | {
         "conv_hid_layers": [[8, 4, 2, 0, 1], [8, 3, 1, 0, 1]],
         "fc_hid_layers": [32],
@@ -175,7 +175,7 @@ def test_the_loss_of_values_is_scaled():
     assert losses[1] == pytest.approx(0.25 * losses[0])
 
 
-def test_dueling_values_are_the_states_plus_what_actions_have_over_their_mean():
+def test_dueling_values_are_the_states_plus_advantages_over_their_mean():
     layer = Dueling(1, 3)
     with torch.no_grad():
         layer.value.weight.fill_(2.0)

@@ -1,4 +1,4 @@
-"""REINFORCE, SARSA, self-imitation and whole episodes compute what their papers say."""
+"""REINFORCE, SARSA, self-imitation and whole episodes follow their papers."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_sarsa_learns_once_from_each_rollout():
 
 
 @pytest.mark.parametrize("name", ["SIL", "PPOSIL"])
-def test_imitation_learns_what_was_better_than_its_value(name: str):
+def test_imitation_learns_from_returns_better_than_their_value(name: str):
     algorithm = SIL | {"name": name, "training_epoch": 1}
     learner = trained(changed(PPO, algorithm=algorithm, memory={"max_size": 50}))
     agent = learner.agent

@@ -1,7 +1,7 @@
-"""Spec files of SLM-Lab, each of another kind, written as its users write them: they train.
+"""Spec files in the style of SLM-Lab's users, each of a different kind, all train.
 
-Most run in the mode ``dev``, which fails by itself where a parameter was not changed, or to what is
-no number.
+Most run in the mode ``dev``, which fails by itself if a parameter was not changed, or is no longer
+a number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ needs_ale = pytest.mark.skipif(not atari.has_ale(), reason="ale-py is not instal
 
 
 class Kind(NamedTuple):
-    """A spec, and what becomes of it."""
+    """A spec and its outcome."""
 
     file: str
     name: str
@@ -33,7 +33,7 @@ class Kind(NamedTuple):
     """Of all sessions, at the end."""
     task: str
     honoured: Mapping[str, Any]
-    """What makes it special, by path in the run's ``params/agent.yaml``."""
+    """Its special settings, by path in the run's ``params/agent.yaml``."""
     mode: str = "dev"
     settings: Sequence[str] = ()
 
@@ -120,14 +120,14 @@ GAMES = (
 
 
 def at(values: Any, path: str) -> Any:
-    """Return what lies at a dotted path."""
+    """Return the value at a dotted path."""
     for key in path.split("."):
         values = values[key]
     return values
 
 
 def without_baseline(task: str) -> None:
-    """Keep what a random policy returns: to measure it takes longer than these runs."""
+    """Store a random policy's return: measuring it takes longer than these runs."""
     BASELINES.parent.mkdir(parents=True)
     BASELINES.write_text(json.dumps({task: 0.0}))
 
@@ -150,7 +150,7 @@ def test_a_spec_trains_as_it_says(kind: Kind, tmp_path: Path, monkeypatch: pytes
     assert manifest_of(run)["status"] == "finished"
     assert manifest_of(run)["task"] == kind.task
     assert records[-1]["frames"] == kind.frames
-    # Not "Policy / Standard deviation", which skrl tells of discrete actions, too, as no number.
+    # Not "Policy / Standard deviation", which skrl reports as NaN for discrete actions.
     losses = [loss for name, loss in records[-1]["losses"].items() if name.startswith("Loss")]
     assert losses
     assert all(loss is not None and math.isfinite(loss) for loss in losses)

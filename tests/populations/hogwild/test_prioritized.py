@@ -69,11 +69,11 @@ def test_the_error_of_two_critics_is_that_of_the_smaller_value():
         env={"name": "Pendulum-v1"},
     )
     agent = trained(spec).agent
-    told: list[torch.Tensor] = []
-    agent.memory.learn = told.append  # type: ignore[method-assign]
+    errors: list[torch.Tensor] = []
+    agent.memory.learn = errors.append  # type: ignore[method-assign]
     loss = agent.update.__func__.__globals__["F"].mse_loss
     targets = torch.tensor([[10.0], [20.0]])
     loss(torch.tensor([[1.0], [5.0]]), targets)
-    assert told == []
+    assert errors == []
     loss(torch.tensor([[3.0], [2.0]]), targets)
-    assert told[0].flatten().tolist() == [9.0, 18.0]
+    assert errors[0].flatten().tolist() == [9.0, 18.0]

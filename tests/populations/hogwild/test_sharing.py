@@ -1,4 +1,4 @@
-"""What sessions share: one piece of memory, without locks, in real processes."""
+"""Sessions share one piece of memory, without locks, in real processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEADLINE_S = 120.0
 
 
 class Agent:
-    """As much of skrl's agents as is looked at: a network, its target, its optimizer, a scaler."""
+    """The parts of skrl's agents that are used: a network, its target, its optimizer, a scaler."""
 
     def __init__(self, seed: int, kind: str = "adam") -> None:
         torch.manual_seed(seed)
@@ -116,7 +116,7 @@ def test_gradients_of_a_synced_session_do_not_accumulate():
     assert torch.equal(network.weight, shared.parameters["optimizer"][0])
 
 
-def test_a_synced_session_pulls_what_others_have_pushed():
+def test_a_synced_session_pulls_the_updates_of_others():
     shared = Shared.of(Agent(seed=1), "adam")
     agents = [Agent(seed=2), Agent(seed=3)]
     for agent in agents:
@@ -137,7 +137,7 @@ def test_targets_begin_equal_to_the_shared_networks():
     assert not agent.models["target_q"].weight.is_shared()
 
 
-def test_a_scaler_writes_in_place_what_skrls_computes():
+def test_a_scaler_equals_skrls_and_writes_in_place():
     mine, skrls = PooledScaler.of(ALONE)(3, device="cpu"), RunningStandardScaler(3, device="cpu")
     tensors = dict(mine.named_buffers())
     generator = torch.Generator().manual_seed(0)
@@ -150,7 +150,7 @@ def test_a_scaler_writes_in_place_what_skrls_computes():
 
 
 @pytest.mark.parametrize("synced", [False, True])
-def test_what_is_loaded_is_what_sessions_share(synced: bool):
+def test_sessions_share_loaded_networks_and_moments(synced: bool):
     trained, loading = Agent(seed=1), Agent(seed=2)
     for _ in range(3):
         trained.learn()

@@ -1,4 +1,4 @@
-"""What SLM-Lab's specs ask for is what its sources do, and trains."""
+"""Settings of SLM-Lab's specs have the effect of its sources, and train."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_modules_of_a_chain_come_in_the_graphs_order():
         ({"type": "TorchArcNet"}, "must have modules and a graph"),
     ],
 )
-def test_an_architecture_that_is_not_made_is_told_in_a_sentence(net: Any, words: str):
+def test_an_unsupported_architecture_is_one_sentence(net: Any, words: str):
     with pytest.raises(ConfigurationError) as refusal:
         plan_of(changed(DQN, net=net))
     assert words in str(refusal.value)
@@ -204,7 +204,7 @@ def test_learning_rates_follow_the_frames_of_a_session(scheduler: Any, rates: li
 
 
 class Scripted(gymnasium.Env[Any, Any]):
-    """Rewards and ends as they are given, for ever anew."""
+    """The given rewards and ends, repeated forever."""
 
     observation_space = spaces.Box(-1, 1, (1,))
     action_space = spaces.Discrete(2)
@@ -274,7 +274,7 @@ def test_rewards_and_observations_are_clipped_at_ten_by_default():
         ({"clip_obs": 5}, "observations are clipped with normalize_obs only"),
     ],
 )
-def test_what_rewards_and_observations_cannot_become_is_refused(env: Any, words: str):
+def test_bad_settings_of_rewards_and_observations_are_refused(env: Any, words: str):
     with pytest.raises(ConfigurationError) as refusal:
         plan_of(changed(PPO, env=env))
     assert words in str(refusal.value)
@@ -391,7 +391,7 @@ def test_a_random_agent_acts_at_random_and_learns_nothing(task: str):
     assert float(drawn.max()) == pytest.approx(most, abs=0.02)
 
 
-def test_a_checkpoint_holds_copies_of_what_other_sessions_go_on_changing():
+def test_a_checkpoint_holds_copies_of_tensors_that_sessions_keep_changing():
     learner = learner_of(PPO)
     learner._shared = Shared.of(learner.agent, "adam")
     learner._shared.join(learner.agent, synced=False)

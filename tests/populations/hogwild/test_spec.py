@@ -1,4 +1,4 @@
-"""Spec files of both versions are read as they are; what is wrong in one is said in a sentence."""
+"""Spec files of both versions are read as they are; errors in them are one sentence."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_targets_of_dqn_follow_by_frames(net, interval: int, polyak: float):
     assert settings["polyak"] == pytest.approx(polyak)
 
 
-def test_placeholders_take_the_only_choice_or_what_is_set():
+def test_placeholders_take_the_only_choice_or_the_given_value():
     spec = changed("env.name", "${env}-v5") | {"spec_params": {"env": ["Ant"]}}
     spec["env"]["max_frame"] = "${frames}"
     assert plan_of(spec, "frames=1e4").task == "gym:Ant-v5"
@@ -144,7 +144,7 @@ def test_spec_files_are_read_as_slm_lab_reads_them(tmp_path: Path):
     assert read_specs(tmp_path / "spec.yaml") == {"mine": {"env": SAC["env"]}}
 
 
-def test_broken_json_is_told_by_line_and_column(tmp_path: Path):
+def test_broken_json_is_reported_by_line_and_column(tmp_path: Path):
     (tmp_path / "spec.json").write_text('{"mine": {\n  "agent": [1,, 2]}}')
     with pytest.raises(ConfigurationError, match=r"no JSON: .* at line 2, column 15\. Correct it"):
         read_specs(tmp_path / "spec.json")
@@ -181,9 +181,9 @@ def test_environments_that_are_gone_have_heirs_which_a_user_can_name(tmp_path: P
 def test_slm_labs_own_settings_are_no_misspellings_of_others():
     spec = changed("meta.eval_frequency", 1000)
     spec["meta"]["log_freqency"] = 3
-    told = make_plan(make_spec("mine", spec, origin="a test")).without_effect
-    assert "meta.eval_frequency" in told
-    assert "meta.log_freqency Did you mean log_frequency?" in told
+    ignored = make_plan(make_spec("mine", spec, origin="a test")).without_effect
+    assert "meta.eval_frequency" in ignored
+    assert "meta.log_freqency Did you mean log_frequency?" in ignored
 
 
 def test_a_value_is_set_by_its_path():
@@ -245,7 +245,7 @@ def test_ranges_to_search_are_found_however_deep_they_are_written():
         ("meta.max_session", 0, "must be a number of at least 1"),
     ],
 )
-def test_what_cannot_be_honoured_is_refused_by_name(path: str, value: Any, words: str):
+def test_unsupported_settings_are_refused_by_name(path: str, value: Any, words: str):
     with pytest.raises(EnvlabError) as refusal:
         plan_of(changed(path, value))
     assert words in str(refusal.value)
@@ -289,7 +289,7 @@ def test_mistakes_in_the_command_are_one_sentence(
         assert error.count("\n") == 1
 
 
-def test_what_only_a_trial_can_tell_is_one_sentence(
+def test_errors_that_only_a_trial_finds_are_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -309,7 +309,7 @@ def test_what_only_a_trial_can_tell_is_one_sentence(
     assert not list(Path().glob("logs/hogwild/*/*"))
 
 
-def test_more_sessions_than_cores_are_told_with_both_numbers(
+def test_more_sessions_than_cores_are_reported_with_both_numbers(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(preparation, "usable_cores", lambda: 3)

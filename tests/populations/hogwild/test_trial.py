@@ -1,4 +1,4 @@
-"""Trials of real sessions: what they leave, how they go on, and how they end where one dies."""
+"""Trials of real sessions: their files, how they resume, and how they end when one dies."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> FinishedTrial:
 
 @dataclass
 class KilledTrial:
-    """The same, gone on with until session 1 was killed."""
+    """The same trial, resumed until session 1 was killed."""
 
     directory: Path
     code: int
@@ -143,7 +143,7 @@ def test_nothing_is_left_in_shared_memory(trial: FinishedTrial, killed: KilledTr
 
 
 @pytest.mark.slow
-def test_sessions_differ_in_their_seed_and_what_they_saw(trial: FinishedTrial):
+def test_sessions_differ_in_their_seed_and_observations(trial: FinishedTrial):
     sessions = [trial.directory / "sessions" / str(number) for number in range(2)]
     assert [manifest_of(session)["seed"] for session in sessions] == [0, 1000]
     ends = [checkpoint_of(session, 10) for session in sessions]
@@ -153,7 +153,7 @@ def test_sessions_differ_in_their_seed_and_what_they_saw(trial: FinishedTrial):
 
 
 @pytest.mark.slow
-def test_a_trial_goes_on_with_networks_replay_and_counters(
+def test_a_trial_resumes_with_networks_replay_and_counters(
     trial: FinishedTrial, killed: KilledTrial
 ):
     records = metrics_of(killed.directory)
@@ -164,7 +164,7 @@ def test_a_trial_goes_on_with_networks_replay_and_counters(
     # 50 steps an iteration into a memory of 250.
     assert memory["filled"]
     assert memory["index"] == 50 * checkpoint["iteration"] % 250
-    own = 50 * checkpoint["iteration"] - 8  # what it alone has added since the beginning
+    own = 50 * checkpoint["iteration"] - 8  # its own steps since the beginning
     assert critic_steps(session) >= 0.99 * (2 * 492 + own - 492)
 
 
@@ -214,7 +214,7 @@ def test_a_killed_session_is_named_and_the_others_save_and_end(killed: KilledTri
 
 
 @pytest.mark.long
-def test_a_session_that_hangs_is_named_and_the_others_may_go_on(tmp_path: Path):
+def test_a_session_that_hangs_is_named_and_the_others_may_continue(tmp_path: Path):
     flags = ("--timeout_s=2", "--on_session_failure=continue", "-s", "env.max_frame=8e4")
     launch = Launch(lab(tmp_path, "train", *flags), tmp_path)
     try:

@@ -1,4 +1,4 @@
-"""``envlab compare``: the table, the picture, and what it refuses."""
+"""``envlab compare``: the table, the picture, and refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def logs(tmp_path: Path, monkeypatch) -> Path:
 
 
 def compare(capsys, *arguments: str) -> tuple[str, str]:
-    """Return what a comparison prints."""
+    """Return the output of a comparison."""
     assert cli.main(["compare", *arguments]) == 0
     captured = capsys.readouterr()
     return captured.out, captured.err
@@ -62,7 +62,7 @@ def test_statuses_are_counted_where_a_run_has_not_finished(logs, capsys):
     assert out.splitlines()[0].endswith("status")
 
 
-def test_notes_say_what_was_left_out_cut_off_or_joined(logs, capsys):
+def test_notes_name_omitted_truncated_and_joined_runs(logs, capsys):
     write_run(logs, [None], name="young", seed=2)
     write_run(logs, [1.0], name="killed", seed=3, end='{"it')
     resumed_from = "a/b/logs/rsl_rl/cartpole/b/checkpoints/model_2.pt"
@@ -129,7 +129,7 @@ def test_without_matplotlib_there_is_still_a_table(logs, capsys, monkeypatch):
     assert "pip install -c constraints.txt -e '.[compare]'" in captured.err
 
 
-def test_without_scipy_it_says_what_to_install(logs, capsys, monkeypatch):
+def test_without_scipy_the_error_names_the_package_to_install(logs, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     assert "pip install -c constraints.txt -e '.[compare]'" in refusal(capsys, "logs", "--no_plot")
 
@@ -148,7 +148,7 @@ def test_without_scipy_it_says_what_to_install(logs, capsys, monkeypatch):
         (["logs", "--outptu", "a.png"], "--outptu"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(logs, capsys, arguments: list[str], message: str):
+def test_bad_input_is_one_sentence(logs, capsys, arguments: list[str], message: str):
     assert message in refusal(capsys, *arguments)
 
 

@@ -1,4 +1,4 @@
-"""Groups: what differs in the seed only belongs together, and labels tell groups apart."""
+"""Runs that only differ in the seed form a group, and labels distinguish groups."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_keys_of_the_configuration_can_divide(tmp_path: Path):
         group_runs(read(tmp_path), ["learning_rate"])
 
 
-def test_a_key_that_no_manifest_has_is_answered_with_the_nearest(tmp_path: Path):
+def test_for_a_key_that_no_manifest_has_the_nearest_is_suggested(tmp_path: Path):
     write_run(tmp_path, [1.0])
     with pytest.raises(ConfigurationError, match=r"'world\.sise'.*Did you mean world\.size"):
         group_runs(read(tmp_path), ["library", "world.sise"])

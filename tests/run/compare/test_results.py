@@ -1,4 +1,4 @@
-"""Reading runs: each once, a resumed one as one, and what a kill left behind."""
+"""Reading runs: each once, resumed ones as one, and the remains of killed ones."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_records_become_arrays_and_null_is_no_value(tmp_path: Path):
     assert {"mean_return", "losses.value", "episode.Episode_Reward/alive"} <= run.names
 
 
-def test_the_file_is_known_whose_last_line_is_cut_off(tmp_path: Path):
+def test_a_file_whose_last_line_is_cut_off_is_noted(tmp_path: Path):
     run = write_run(tmp_path, [1.0])
     (run / "validation.jsonl").write_text('{"iterat')
     assert read_result(run, METRIC).cut_file is None
@@ -68,7 +68,7 @@ def test_the_file_is_known_whose_last_line_is_cut_off(tmp_path: Path):
 def test_a_resumed_run_and_its_origin_are_one_run(tmp_path: Path, is_moved: bool):
     origin = write_run(tmp_path / "logs", [1.0, 2.0, 3.0], name="origin")
     other = write_run(tmp_path / "logs", [9.0], name="other")
-    # The checkpoint was written after iteration 2; what came after it was done again.
+    # The checkpoint was written after iteration 2; later iterations were repeated.
     resumed = write_run(
         tmp_path / "logs",
         [30.0, 40.0],
@@ -131,7 +131,7 @@ def test_a_metric_that_nobody_has_is_refused(tmp_path: Path, returns, metric: st
         with_values(find_results([str(tmp_path)], metric), metric)
 
 
-def test_a_run_that_died_before_its_first_iteration_is_no_error_beside_others(tmp_path: Path):
+def test_a_run_that_died_before_its_first_iteration_is_no_error_among_others(tmp_path: Path):
     write_run(tmp_path, [1.0], name="a")
     (write_run(tmp_path, [], name="b") / "metrics.jsonl").unlink()
     runs = find_results([str(tmp_path)], METRIC)

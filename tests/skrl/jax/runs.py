@@ -57,7 +57,7 @@ SAC = [
 def compiled_quickly(folder: Path) -> Iterator[None]:
     """Have JAX compile without optimisation, and each program once for all processes.
 
-    What is compiled is the same on all of them, so that results stay comparable bit by bit.
+    All of them run the same compiled programs, so results stay comparable bit by bit.
     """
     settings = {
         "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",

@@ -34,7 +34,7 @@ def test_a_killed_rank_fails_the_launch_and_the_run(tmp_path: Path):
     assert re.match(r"Rank 1 \(.+\) died .+ last seen", manifest["error"]), manifest
 
 
-def test_bad_input_on_all_ranks_is_said_once(tmp_path: Path):
+def test_bad_input_on_all_ranks_is_reported_once(tmp_path: Path):
     words = [*PPO, "--distributed", "agent.agent.kl_threshold=0.1"]
     code, output = run(skrl_launch(2, TRAIN, *words), tmp_path)
     assert code == -signal.SIGTERM

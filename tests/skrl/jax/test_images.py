@@ -51,7 +51,7 @@ def test_a_dense_layer_after_convolutions_is_reordered():
 
 
 def test_a_policy_on_images_acts_alike_on_both_frameworks():
-    """Its twin on PyTorch is what is exported."""
+    """The export is its twin on PyTorch."""
     task = get_task(TASK)
     cfg = SkrlCfg.of(ml_framework="jax").with_task_values(load_agent_values(task, "skrl"))
     context = DistributedContext.single("cpu")

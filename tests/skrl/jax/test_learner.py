@@ -1,4 +1,4 @@
-"""skrl on JAX on two real ranks: what must be equal is, and is what one process would compute."""
+"""skrl on JAX on two real ranks: they agree, and compute the same as one process would."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pair(quick: None, tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 @pytest.fixture(scope="module")
 def others(pair: Pair) -> list[dict[str, Any]]:
-    """What else each rank found."""
+    """Each rank's other results."""
     return pair.ends["others"]
 
 
@@ -123,8 +123,8 @@ def test_jax_takes_no_more_threads_than_the_rank_has(others: list[dict[str, Any]
         assert 1 <= len(eigen) <= max(1, num_threads // 2)
 
 
-def test_an_update_tells_of_progress_at_each_step_of_an_optimizer(pair: Pair, single_update):
-    """Else the watchdog would take an update longer than --timeout_s for a hang."""
+def test_an_update_reports_progress_at_each_step_of_an_optimizer(pair: Pair, single_update):
+    """Otherwise the watchdog would take an update longer than --timeout_s for a hang."""
     assert single_update["num_marks"] == 2  # one mini-batch: policy and value
     for update in pair.first_update:
         assert update["pooled"]["num_marks"] > 2

@@ -1,4 +1,4 @@
-"""What skrl on JAX draws: a function of seed, rank and timestep, and different where it must be."""
+"""Draws of skrl on JAX: a function of seed, rank and timestep, and different where needed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_agents_and_ranks_draw_different_noise_and_a_timestep_the_same():
     assert not np.array_equal(draw(models[0]), first[0])
 
 
-def test_keys_tell_ranks_and_sources_apart_at_any_time_and_reading_them_draws_nothing():
+def test_keys_differ_by_rank_and_source_at_any_time_and_reading_them_draws_nothing():
     found = []
     for seed in (1, 1, 2):
         models = [policy(), policy()]
@@ -91,7 +91,7 @@ def test_keys_tell_ranks_and_sources_apart_at_any_time_and_reading_them_draws_no
         counts = [model._g_i for model in models]
         found.append([tuple(key.tolist()) for key in noise.keys().values()])
         assert [model._g_i for model in models] == counts
-    assert found[0] == found[1]  # what an audit reports
+    assert found[0] == found[1]  # reported by an audit
     assert len({*found[0], *found[2]}) == 4
 
 
@@ -138,7 +138,7 @@ def test_sac_sees_new_noise_in_every_update():
         return inputs["taken_actions"].sum(axis=1, keepdims=True), {}
 
     noise.start(0)
-    assert len(set(losses(stock, actor, value, state.state_dict))) == 1  # what it does alone
+    assert len(set(losses(stock, actor, value, state.state_dict))) == 1  # skrl's own
     noise.start(3)
     first = losses(update, actor, value, state.state_dict)
     assert len(set(first)) == 3

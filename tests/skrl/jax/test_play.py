@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def played(quick: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two iterations that was played; what was printed lies beside it."""
+    """A run of two iterations that was played, and the output."""
     folder = tmp_path_factory.mktemp("played")
     assert train_in(folder, *PPO, "--max_iterations=2") == 0
     arguments = [TASK, *FRAMEWORK, "--num_envs=4"]

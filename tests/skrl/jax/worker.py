@@ -1,4 +1,4 @@
-"""What each of two ranks does for test_skrl_jax.py, in one launch of skrl's launcher.
+"""The work of each of two ranks for this folder's tests, in one launch of skrl's launcher.
 
 Usage: worker.py FOLDER; it trains in folders of FOLDER, and writes ``first_update_rank<i>.pt``,
 ``<job>_rank<i>.pt`` and, with the rest, ``others_rank<i>.pt``.
@@ -28,13 +28,13 @@ from tests.skrl.jax.runs import PPO, SAC
 
 
 def local_columns(values: Any, _: object) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Return what an unpooled scaler would use."""
+    """Return the moments of an unpooled scaler."""
     rows = view_in_torch(values).flatten(0, -2)
     return rows.mean(dim=0), rows.var(dim=0), len(rows)
 
 
 def observations(trained: SkrlLearner) -> torch.Tensor:
-    """Return what a rollout has left in the memory."""
+    """Return a rollout's observations in the memory."""
     return view_in_torch(trained.agent.memory.tensors["observations"])
 
 
@@ -54,7 +54,7 @@ def train(folder: Path, context: DistributedContext, arguments: list[str]) -> di
 
 
 def train_unaveraged(folder: Path, context: DistributedContext, name: str) -> str:
-    """Return what the audit says when a part of the adapter is replaced by doing nothing."""
+    """Return the audit's error when a part of the adapter does nothing."""
     with mock.patch.object(jax_learner, name, return_value=None):
         try:
             train(folder, context, [*PPO, "--max_iterations=1"])

@@ -1,4 +1,4 @@
-"""Cartpole with what AMP asks of a task: motions to imitate, and observations of its own motion."""
+"""Cartpole with AMP's needs: motions to imitate, and observations of its own motion."""
 
 from __future__ import annotations
 

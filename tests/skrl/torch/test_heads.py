@@ -1,4 +1,4 @@
-"""Heads do what skrl's models would, and what these lack."""
+"""Heads do the same as skrl's models, and more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A memory with cheap batches draws what skrl's would."""
+"""A memory with cheap batches draws the same as skrl's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_without_replacement_a_batch_of_all_holds_each_transition_once():
     assert batch[:, 0].sort().values.tolist() == [float(step) for step in range(7) for _ in "123"]
 
 
-def test_a_memory_holds_what_another_one_held():
+def test_a_memory_restores_the_contents_of_another():
     memory, other = filled(QuickMemory), QuickMemory(memory_size=10, num_envs=3, device="cpu")
     other.create_tensor("observations", size=2, dtype=torch.float32)
     other.set_state(memory.state())

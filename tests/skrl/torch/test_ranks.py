@@ -57,7 +57,7 @@ def test_time_outs_bootstrap_from_the_final_observation_and_not_from_the_reset_o
 
     recorded = agent.memory.get_tensor_by_name("rewards")[0]
     torch.testing.assert_close(recorded, bootstrapped(final))
-    assert not torch.allclose(recorded, bootstrapped(reset))  # what skrl would have used
+    assert not torch.allclose(recorded, bootstrapped(reset))  # skrl's own
 
 
 def test_the_return_of_an_episode_holds_no_bootstrap():
@@ -109,7 +109,7 @@ def test_random_actions_are_new_in_every_step_and_known_from_the_seed():
     assert torch.equal(network.random_act(inputs)[0], first)
     assert not torch.equal(first, second)
     assert set(first.flatten().tolist()) == {0, 1, 2}
-    stock = type(network).random_act  # what skrl would have done: the same again and again
+    stock = type(network).random_act  # skrl's own: the same again and again
     assert torch.equal(stock(network, inputs)[0], stock(network, inputs)[0])
 
 
@@ -138,7 +138,7 @@ def test_a_scaler_alone_is_skrls(shape: tuple[int, ...]):
 
 def test_a_scaler_of_two_ranks_is_skrls_on_the_samples_of_both():
     class TwoRanks:
-        """Sums what this rank and another one hold; both begin with mean 0."""
+        """Sums the values of this rank and another one; both begin with mean 0."""
 
         is_distributed = True
 
@@ -224,7 +224,7 @@ def test_amp_learns_from_motions_and_saves_its_memories():
         ),
     ],
 )
-def test_what_cannot_train_is_one_sentence(
+def test_settings_that_cannot_train_are_one_sentence(
     algorithm: str, task: str, values: dict[str, Any], message: str
 ):
     found = get_task(task)

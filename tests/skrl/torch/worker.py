@@ -1,6 +1,6 @@
-"""What each of two ranks does for the tests of skrl, in one launch.
+"""The work of each of two ranks for the tests of skrl, in one launch.
 
-Usage: skrl_worker.py FOLDER; it trains once per entry of ``JOBS``, in a folder of that name, and
+Usage: worker.py FOLDER; it trains once per entry of ``JOBS``, in a folder of that name, and
 writes ``first_update_rank<i>.pt``, ``amp_rank<i>.pt`` and ``<job>_rank<i>.pt``.
 """
 
@@ -92,7 +92,7 @@ CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 
 
 def observations(trained: SkrlLearner) -> torch.Tensor:
-    """Return what a rollout has left in the memory."""
+    """Return a rollout's observations in the memory."""
     found: torch.Tensor = trained.agent.memory.get_tensor_by_name("observations")
     return found
 

@@ -1,4 +1,4 @@
-"""What may be explored, and what is refused in one sentence."""
+"""Which ranges may be explored, and which are refused in one sentence."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_bad_input_is_one_sentence(words: list[str], message: str):
         ),
     ],
 )
-def test_each_library_says_what_would_undo_a_range(library: str, words: list[str], message: str):
+def test_each_library_names_settings_that_undo_ranges(library: str, words: list[str], message: str):
     with pytest.raises(ConfigurationError) as raised:
         session_of(library, [TASK, "--population_size=2", *words])
     assert re.search(message, str(raised.value)), raised.value

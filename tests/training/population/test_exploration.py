@@ -1,4 +1,4 @@
-"""Who copies whom, and what becomes of hyper-parameters."""
+"""Which member copies which, and how hyper-parameters change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_bottom_copies_the_top():
     assert {source for _, source in pairs} <= {0, 3}
 
 
-def test_a_member_without_an_episode_stays_and_one_that_diverged_goes():
+def test_a_member_without_an_episode_stays_and_a_diverged_one_is_replaced():
     assert copies_of([None, 1.0, 2.0, None]) == [(1, 2)]
     assert copies_of([math.nan, 1.0, 2.0, 0.5]) == [(0, 2)]
     assert copies_of([None, None, 2.0, None]) == []

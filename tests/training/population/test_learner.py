@@ -1,4 +1,4 @@
-"""A population on one process and on two real ranks: the same one, exactly resumable."""
+"""A population on one process and on two real ranks is the same, and resumes exactly."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_two_ranks_train_the_population_of_one_process(whole: Path, pair: Path):
-    """Members are copied from one rank to another, and nothing else of one reaches another."""
+    """Members are copied between ranks, and nothing else of a rank reaches another."""
     alone, shared = (checkpoint_of(one, 5) for one in (whole, pair))
     assert found(members_of(alone)) == found(members_of(shared))
     assert (whole / "lineage.json").read_text() == (pair / "lineage.json").read_text()
@@ -109,15 +109,15 @@ def test_a_population_resumes_within_an_interval_bit_by_bit(whole: Path, tmp_pat
         assert timeless(again / "members" / name) == timeless(whole / "members" / name)[3:]
 
 
-def test_another_number_of_ranks_goes_on_with_the_same_members(
+def test_another_number_of_ranks_continues_with_the_same_members(
     pair: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     path = pair / "checkpoints/model_5.pt"
     assert train_in(tmp_path, "--resume", f"--checkpoint={path}", "--max_iterations=6") == 0
     assert "environments and generators start fresh" in capsys.readouterr().err
     before, after = checkpoint_of(pair, 5), checkpoint_of(only_run(tmp_path), 6)
-    told = [one["model"]["population"]["generations"] for one in (before, after)]
-    assert told[1][:2] == told[0]
+    generations = [one["model"]["population"]["generations"] for one in (before, after)]
+    assert generations[1][:2] == generations[0]
     frames = [one["metrics"]["frames"] for one in members_of(after).values()]
     assert frames == [6 * 8 * 8] * 4
     (record,) = metrics_of(only_run(tmp_path))
@@ -136,11 +136,11 @@ def test_members_have_folders_that_are_read_as_runs_are(
     assert main(words) == 0
     output = capsys.readouterr().out
     assert "member=3" in output
-    assert "status" not in output  # which is told where a run has not finished
+    assert "status" not in output  # only reported for unfinished runs
     assert picture.stat().st_size > 10_000
 
 
-def test_lineage_is_told_and_drawn(whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_lineage_prints_and_draws(whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     first, second = json.loads((whole / "lineage.json").read_text())
     assert {one["parent"] for one in first["members"]} == {None}
     copied = [one for one in second["members"] if one["copied"]]
@@ -174,10 +174,10 @@ def test_the_leader_plays(whole: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_best_checkpoint_is_that_of_the_best_leader(whole: Path):
-    told = [record["details"]["leader_return"] for record in metrics_of(whole)]
-    best = max(range(5), key=lambda place: (told[place], place)) + 1
+    returns = [record["details"]["leader_return"] for record in metrics_of(whole)]
+    best = max(range(5), key=lambda place: (returns[place], place)) + 1
     bests = [checkpoint_of(whole, n)["metrics"]["best_return"] for n in range(1, 6)]
-    assert bests[-1] == max(told)
+    assert bests[-1] == max(returns)
     assert (whole / "checkpoints/best.pt").samefile(whole / f"checkpoints/model_{best}.pt")
     assert manifest_of(whole)["global_num_envs"] == 32
 

@@ -1,4 +1,4 @@
-"""Members of one process, where libraries would mix them up: the traps, and that each is closed."""
+"""Members share a process, in which libraries would mix them up: each of these traps is closed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def other_rate(member: Member, rate: float) -> dict[str, float]:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_copy_has_its_parents_networks_and_settings_of_its_own(library: str):
-    """``Optimizer.load_state_dict`` keeps the tensors that it is given, and brings their rate."""
+    """``Optimizer.load_state_dict`` keeps the given tensors, and takes over their rate."""
     learner = population(library)
     train(learner, 1)
     first, second = learner.members
@@ -140,7 +140,7 @@ def test_a_copy_keeps_its_episodes_and_forgets_the_returns_of_its_past():
 
 
 def test_rsl_rls_normaliser_stays_within_its_member(monkeypatch: pytest.MonkeyPatch):
-    """Stock, it reduces over the default group as soon as there is one."""
+    """Stock, it reduces over the default group whenever there is one."""
     calls: list[str] = []
     monkeypatch.setattr(dist, "is_initialized", lambda: True)
     monkeypatch.setattr(dist, "all_reduce", lambda *_, **__: calls.append("all_reduce"))

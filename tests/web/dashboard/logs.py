@@ -1,4 +1,4 @@
-"""A folder of runs as people have them, written in a moment: what pages and pictures show."""
+"""A realistic folder of runs for pages and pictures, written in a moment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Iteration 50 audited: the ranks agree.
 def write_metrics(
     directory: Path, first: int, last: int, *, seed: int = 0, speed: float = 0.02, best: float = 5.0
 ) -> None:
-    """Append the records of iterations, both included, of a run that learns."""
+    """Append a learning run's records of these iterations, both included."""
     noise = random.Random(1000 * seed + first)
     lines = []
     for number in range(first, last + 1):
@@ -46,7 +46,7 @@ def write_metrics(
 
 
 def write_heartbeats(directory: Path, iteration: int, **of_rank_1: Any) -> None:
-    """Write how two ranks stand now."""
+    """Write the present heartbeats of two ranks."""
     ranks = [
         {
             "rank": rank,
@@ -130,7 +130,7 @@ def write_run(
 
 
 def write_logs(root: Path) -> Path:
-    """Write a folder of runs, and return the one that goes on."""
+    """Write a folder of runs; return the one that is still running."""
     for seed in range(4):
         name = f"2026-11-22_0{seed}-15-00"
         write_run(root, "Isaac-Ant-v0", name=name, seed=seed, age_s=7200 * (5 - seed), best=62.0)

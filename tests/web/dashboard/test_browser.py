@@ -23,13 +23,13 @@ from tests.web.dashboard.logs import write_heartbeats, write_logs, write_metrics
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 HEIGHTS = {"list": 800, "run": 1130, "compare": 1100}
-"""Of the pictures."""
+"""Heights of the pictures."""
 VERMILLION = "rgb(213, 94, 0)"
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 
 
 class Site:
-    """A dashboard that is served, and a browser that has been let in."""
+    """A served dashboard, and an admitted browser."""
 
     def __init__(self, logs: Path, run: Path, base: str, browser: api.Browser, token: str) -> None:
         self.logs, self.run, self.base, self._browser = logs, run, base, browser
@@ -58,7 +58,7 @@ class Site:
         return page
 
     def beat(self, **of_rank_1) -> None:
-        """Write heartbeats of now, at the iteration that the metrics have reached."""
+        """Write present heartbeats, at the iteration that the metrics have reached."""
         lines = (self.run / "metrics.jsonl").read_text().count("\n")
         write_heartbeats(self.run, lines, **of_rank_1)
 
@@ -100,7 +100,7 @@ def expect(locator, text: str) -> None:
     api.expect(locator).to_contain_text(text, timeout=30_000)
 
 
-def test_a_page_follows_a_run_that_goes_on(site: Site):
+def test_a_page_follows_an_active_run(site: Site):
     site.beat()
     page = site.open(f"/runs?run={site.name}")
     expect(page.locator(".figures"), "180 of 300")
@@ -109,7 +109,7 @@ def test_a_page_follows_a_run_that_goes_on(site: Site):
     before = curve.get_attribute("aria-label")
     write_metrics(site.run, 181, 200, best=24.0)
     with (site.run / "metrics.jsonl").open("a") as file:
-        file.write('{"iteration": 201, "fr')  # being written
+        file.write('{"iteration": 201, "fr')  # still being written
     expect(page.locator(".figures"), "200 of 300")
     api.expect(curve).not_to_have_attribute("aria-label", before, timeout=30_000)
     text = (site.run / "metrics.jsonl").read_text()
@@ -185,7 +185,7 @@ def test_pages_fit_the_screen_and_load_nothing_from_elsewhere(site, pictures, wi
     assert {url.split("/")[2] for url in site.requests} == {site.base.split("/")[2]}
 
 
-def test_a_server_that_is_gone_is_said_on_the_page(site: Site):
+def test_a_server_that_is_gone_is_reported_on_the_page(site: Site):
     page = site.open("/")
     page.wait_for_selector("tbody tr")
     page.context.set_offline(True)

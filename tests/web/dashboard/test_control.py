@@ -1,4 +1,4 @@
-"""Stop and resume: what is signalled and started, and what never is."""
+"""Stop and resume signal and start the right processes, and never others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def listed(root: Path, **manifest):
     return Catalogue(root).run(NAME)
 
 
-def test_the_process_that_holds_the_lock_is_asked_to_end_and_none_that_files_name(tmp_path):
+def test_only_the_process_that_holds_the_lock_is_asked_to_end_whatever_files_name(tmp_path):
     with subprocess.Popen(["sleep", "60"]) as bystander:
         run = listed(tmp_path / "logs", status="running", size=1, pid=bystander.pid)
         lock = run.directory / "lock"
@@ -101,7 +101,7 @@ def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path
 
 
 def test_a_foreign_command_is_never_started(tmp_path: Path):
-    """A stranger's run directory names no program, and only a library that is installed."""
+    """An untrusted run directory cannot name a program, only an installed library."""
     evil = [
         {"command": "sh -c 'touch pwned'"},
         {"command": "python train.py --task='"},
@@ -146,7 +146,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("reason", REFUSED)
-def test_what_cannot_be_resumed_is_said(tmp_path: Path, reason: str):
+def test_a_refusal_to_resume_names_the_reason(tmp_path: Path, reason: str):
     run = listed(tmp_path / "logs", **REFUSED[reason])
     with pytest.raises(RunDirectoryError, match=reason):
         control.resume(run)
@@ -169,7 +169,7 @@ def test_commands_play_and_resume_from_where_the_dashboard_was_started(tmp_path,
         assert os.path.samefile(flags.checkpoint, run.directory / "checkpoints/model_5.pt")
 
 
-def test_the_audit_is_told(tmp_path: Path):
+def test_the_audit_is_shown(tmp_path: Path):
     assert details.audit({"world": {"size": 1}})[0] == "unknown"
     passed = details.audit({"audit": json.loads('{"iteration": 50, "is_passed": true}')})
     assert passed == ("ok", "Passed at iteration 50: all ranks agree.")

@@ -1,4 +1,4 @@
-"""How ranks stand: which one is to blame, by what the heartbeats say."""
+"""The state of ranks, and which one is to blame, by their heartbeats."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ CASES: dict[str, tuple[dict[str, Any], float, str, str]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_rank_is_judged_and_named(tmp_path: Path, name: str):
-    told, silent_s, state, says = CASES[name]
-    write_heartbeats(tmp_path, 12, **told)
+    beats, silent_s, state, says = CASES[name]
+    write_heartbeats(tmp_path, 12, **beats)
     first, second = read_ranks(tmp_path, RUNNING, silent_s=silent_s)
     assert (first.state, first.says) == ("ok", "")
     assert (second.state, second.says) == (state, says)
 
 
-def test_where_no_heartbeats_come_any_more_rank_0_is_named_which_writes_them(tmp_path: Path):
+def test_where_heartbeats_stop_rank_0_is_named_as_their_writer(tmp_path: Path):
     write_heartbeats(tmp_path, 12)
     first, second = read_ranks(tmp_path, RUNNING, silent_s=20.0)
     assert (first.state, second.state) == ("lost", "unknown")

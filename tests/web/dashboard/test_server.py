@@ -1,4 +1,4 @@
-"""The dashboard's answers: who is admitted, what is said of errors, and what is never read."""
+"""The dashboard's answers: who is admitted, how errors read, and the files it never reads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def logs(tmp_path: Path, monkeypatch) -> Path:
 
 @pytest.fixture
 def visitor(logs: Path):
-    """One who has the token, and runs may not be controlled."""
+    """A visitor with the token, who may not control runs."""
     yield from _visitor(logs, allow_control=False)
 
 
@@ -95,7 +95,7 @@ def test_each_page_answers_and_loads_nothing_from_elsewhere(visitor, path: str):
     assert visitor.token not in answer.text
 
 
-def test_the_list_tells_of_each_run_the_newest_first(visitor):
+def test_the_list_shows_each_run_the_newest_first(visitor):
     answer = visitor.get("/api/list")
     rows = answer.json()["rows"]
     assert [row["name"] for row in rows] == [POLE, "rsl_rl/ant/ant_1", ANT]
@@ -111,7 +111,7 @@ def test_the_list_tells_of_each_run_the_newest_first(visitor):
     assert (same.status_code, same.content) == (304, b"")
 
 
-def test_only_what_has_changed_is_read_again(logs, visitor, monkeypatch):
+def test_only_changed_runs_are_read_again(logs, visitor, monkeypatch):
     visitor.get("/api/list")
     read: list[Path] = []
     real = catalogue.read_manifest
@@ -137,7 +137,7 @@ def test_curves_are_those_of_compare_with_an_interval_over_seeds(visitor):
     assert "seed" in visitor.get(f"/runs?{both}").text
 
 
-def test_what_differs_is_told_by_parameter(logs, visitor):
+def test_differences_are_shown_by_parameter(logs, visitor):
     (logs / ANT / "params" / "agent.yaml").write_text("algorithm:\n  learning_rate: 0.0625\n")
     page = visitor.get(f"/runs?run={ANT}&run=rsl_rl/ant/ant_1").text
     assert "agent.algorithm.learning_rate" in page
@@ -146,7 +146,7 @@ def test_what_differs_is_told_by_parameter(logs, visitor):
     assert "<details>" not in page
 
 
-def test_what_all_runs_have_comes_before_what_only_some_have(logs, visitor):
+def test_parameters_of_all_runs_come_before_those_of_some(logs, visitor):
     for run, rate in ((ANT, 0.5), ("rsl_rl/ant/ant_1", 0.25)):
         own = "own: 1\n" if run == ANT else ""
         (logs / run / "params" / "agent.yaml").write_text(f"{own}learning_rate: {rate}\n")
@@ -170,14 +170,14 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("path", SENTENCES)
-def test_what_cannot_be_shown_is_one_sentence(visitor, path: str):
+def test_a_request_that_cannot_be_answered_is_one_sentence(visitor, path: str):
     status, sentence = SENTENCES[path]
     answer = visitor.get(path)
     assert (answer.status_code, sentence in answer.text) == (status, True)
     assert "Traceback" not in answer.text
 
 
-def test_a_run_that_vanishes_while_it_is_shown_is_said(logs, visitor, monkeypatch):
+def test_a_run_that_vanishes_while_it_is_shown_is_reported(logs, visitor, monkeypatch):
     monkeypatch.setattr(catalogue, "FRESH_S", 60.0)
     assert visitor.get(f"/api/details?run={ANT}").status_code == 200
     shutil.rmtree(logs / ANT)
@@ -233,7 +233,7 @@ def test_a_line_that_is_being_written_does_not_count_yet(logs, visitor):
     assert len(line["x"]) == 20
 
 
-def test_an_error_that_nobody_foresaw_is_a_sentence_too(visitor, monkeypatch):
+def test_an_unforeseen_error_is_a_sentence_too(visitor, monkeypatch):
     from envlab_web.dashboard import details
 
     monkeypatch.setattr(details, "logs", lambda run: 1 / 0)
@@ -296,7 +296,7 @@ def test_a_link_out_of_the_folder_is_not_followed(logs, visitor, name: str):
         assert "77.125" not in answer.text
 
 
-def test_what_a_run_says_of_itself_is_text_on_the_page(logs, visitor):
+def test_values_from_a_run_are_only_text_on_the_page(logs, visitor):
     file = logs / ANT / "run.json"
     evil = "<script>alert(1)</script>"
     values = json.loads(file.read_text()) | {"task": evil, "command": evil, "error": evil}
@@ -338,7 +338,7 @@ def test_a_form_of_another_site_controls_nothing(controller):
     assert (answer.status_code, "No process of yours" in answer.text) == (404, True)
 
 
-def test_a_folder_of_cluster_shows_what_its_processes_printed(logs, visitor):
+def test_a_folder_of_cluster_shows_the_output_of_its_processes(logs, visitor):
     write_run(logs, "Isaac-Ant-v0", name="far", iterations=2, launch={"name": "abc"})
     ranks = logs / "runs" / "abc" / "ranks"
     ranks.mkdir(parents=True)

@@ -43,7 +43,7 @@ def test_bad_flags_are_refused(words: list[str], sentence: str):
     assert sentence in str(refused.value)
 
 
-def test_what_endless_playing_cannot_sum_up_is_refused():
+def test_a_summary_of_endless_playing_is_refused():
     with pytest.raises(ConfigurationError, match="--json has no effect on --viz without"):
         parse("--viz=web", "--json=out.json", parser_of=play_parser)
     assert parse("--viz=web", "--json=o.json", "--num_episodes=2", parser_of=play_parser).viz
@@ -56,7 +56,7 @@ def test_isaac_labs_words_are_taken():
     assert "--viz newton" in str(without_effect_line(flags))
 
 
-def test_what_cannot_be_shown_is_refused_in_one_sentence(monkeypatch):
+def test_viewing_that_is_impossible_is_refused_in_one_sentence(monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigurationError, match="this session has no display"):

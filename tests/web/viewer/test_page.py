@@ -56,7 +56,7 @@ class Show:
 
     @property
     def command(self) -> list[float]:
-        """Forward and to the left in m/s, to turn left in rad/s."""
+        """Forward and to the left in m/s, turning left in rad/s."""
         return self.env.command_manager.get_command("base_velocity")[0].tolist()
 
     @property
@@ -79,14 +79,14 @@ def show() -> Iterator[Show]:
 
 
 def wait_for(page: api.Page, is_so: Callable[[], bool]) -> None:
-    """Let the page go on until something is so; the test's deadline ends it."""
+    """Let the page run until a condition holds; the test's deadline ends it."""
     while not is_so():
         page.wait_for_timeout(50)
 
 
 @contextlib.contextmanager
 def notebook(html: str) -> Iterator[str]:
-    """Serve a page under the name that Jupyter's have, which is not the viewer's own."""
+    """Serve a page under Jupyter's usual host name, which is not the viewer's own."""
 
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -93,7 +93,7 @@ def test_a_velocity_is_commanded_by_hand_until_it_is_let_go(go2, watch):
     assert not torch.equal(go2.command_manager.get_command(name), wanted)
 
 
-def test_a_push_moves_those_that_are_shown_once(go2, watch):
+def test_a_push_moves_the_shown_robots_once(go2, watch):
     viewer = watch(go2)
     step(go2, viewer, Wishes(first=2, speed=math.inf))
     before = go2.sim.data.qvel.clone()

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What experiments on Gym's CartPole have in common, as a user's own tasks are."""
+"""Common parts of experiments on Gym's CartPole, as of a user's own tasks."""
 
 import gym
 import numpy as np

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What experiments in MiniGrid have in common: an empty room, seen from the agent."""
+"""Common parts of experiments in MiniGrid: an empty room, seen by the agent."""
 
 import gym
 from allenact.base_abstractions.experiment_config import ExperimentConfig

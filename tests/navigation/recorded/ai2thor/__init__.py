@@ -1,1 +1,1 @@
-"""Stands in for ai2thor, whose Unity build cannot be had in tests."""
+"""Stands in for ai2thor, whose Unity build is unavailable in tests."""

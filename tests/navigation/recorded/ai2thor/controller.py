@@ -1,4 +1,4 @@
-"""A controller that answers as that of ai2thor 5.0.0 does, without Unity.
+"""A controller that answers like that of ai2thor 5.0.0, without Unity.
 
 It knows one room of 4 by 4 m with a mug at (2, 3), to which every way is straight.
 """
@@ -13,7 +13,7 @@ import numpy as np
 FOLDER = pathlib.Path(os.environ["RECORDED_THOR"])
 LOG = FOLDER / "log.txt"
 LOST = FOLDER / "lost"
-"""Its text names what the next move raises."""
+"""Its text names the error that the next move raises."""
 MUG = (2.0, 3.0)
 ERRORS = {"hang": TimeoutError, "always": TimeoutError, "crash": RuntimeError}
 

@@ -1,4 +1,4 @@
-"""What a controller is told to render with."""
+"""The platform that a controller renders with."""
 
 
 class CloudRendering:
