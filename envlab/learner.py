@@ -117,7 +117,7 @@ class Learner(abc.ABC):
 
     @abc.abstractmethod
     def model_state(self) -> dict[str, Any]:
-        """Return networks, optimizer and normalisers, which are saved and equal on all ranks."""
+        """Return networks, optimizer and normalisers: saved, and bit-identical on all ranks."""
 
     @abc.abstractmethod
     def load_models(self, values: Mapping[str, Any]) -> None:

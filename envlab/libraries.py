@@ -129,7 +129,7 @@ ENGINE_PACKAGES = (
     *("torch", "numpy", "mujoco", "gymnasium", "hydra-core", "omegaconf"),
     *("mujoco-warp", "warp-lang", "jax", "flax"),
 )
-"""envlab's requirements whose results, or data exchanged, must be the same on all ranks."""
+"""Packages that envlab itself uses whose results, or exchanged data, must match on all ranks."""
 
 
 def packages_alike() -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 WRITE_CHUNK_MIB = 4
 WRITE_TOTAL_MIB = 64
 WRITE_TIME_S = 1.5
-"""Longest write; a slow disk gets less than 64 MiB."""
+"""Time limit of a measurement; a slow disk gets less than 64 MiB."""
 
 
 def probe_torch(device: str, most: str) -> Iterator[dict[str, Any]]:

@@ -105,7 +105,7 @@ AnyActuatorCfg = ImplicitActuatorCfg | IdealPDActuatorCfg | DelayedPDActuatorCfg
 def apply_actuators(
     spec: mujoco.MjSpec, actuators: Mapping[str, AnyActuatorCfg], dt: float
 ) -> None:
-    """Give the named joints the actuators of ``actuators``, in place of those they have.
+    """Give the named joints the actuators of ``actuators``, replacing their own.
 
     Args:
         spec: The model; it is changed.

@@ -29,7 +29,7 @@ def default(value: T) -> T:
 
 @dataclass(kw_only=True)
 class NanGuardCfg:
-    """What happens when physics, observations or rewards are not finite (``env.nan_guard.*``)."""
+    """Handling of physics, observations or rewards that are not finite (``env.nan_guard.*``)."""
 
     max_bad_share: UnitInterval = 0.05
     """Share of environments that may be reset for it in one step (on a GPU: on average between two

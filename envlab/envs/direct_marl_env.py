@@ -56,7 +56,7 @@ class DirectMarlEnv(VectorEnv):
         observation_spaces: Each agent's space, of one environment.
         action_spaces: Likewise.
         state_space: The state's space, of one environment; None where there is no state.
-        obs_buf: The latest observations by agent, and a state of its own under ``"state"``.
+        obs_buf: The latest observations by agent, and a separate state under ``"state"``.
         actions: The last actions, joined, ``(num_envs, num_actions of all agents)``.
     """
 

@@ -1,4 +1,4 @@
-"""Actions that are choices among options, in place of real numbers."""
+"""Actions that are choices among options instead of real numbers."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        """All lines, with the content of included files in place of ``<include>``."""
+        """All lines, with ``<include>`` replaced by the content of the included files."""
         return "\n".join(text for _, _, text in self.lines)
 
     @property

@@ -36,11 +36,11 @@ class SceneCfg:
     """Start state of episodes, before events change it; null: the file's keyframe ``home``, else
     its zero pose."""
     actuators: dict[str, AnyActuatorCfg] | None = None
-    """Actuator models for groups of joints, in place of the file's; null: the file's alone."""
+    """Actuator models for groups of joints, instead of the file's; null: only the file's."""
     disable_gravity: list[str] | None = None
     """Bodies without weight, by regular expressions that match in full; null: none."""
     terrain: TerrainCfg | None = None
-    """Generated ground in place of the floor; null: the floor."""
+    """Generated ground instead of the floor; null: the floor."""
 
 
 _FRAMES = {"body_ipos", "body_iquat"}

@@ -46,7 +46,7 @@ class VectorEnv(BatchedEnv):
             except on generated terrain.
         terrain: Generated ground, with the level of each environment; None on a plane.
         staged_wrenches: External wrenches from events, applied after the resets.
-        constants: Tensors that terms derive from the model once and keep, by a key of theirs.
+        constants: Tensors that terms derive from the model once and keep, by the terms' own keys.
         derived: Results that terms share, and ``sim.num_changes`` when they were computed.
         default_qpos: Positions of the pose in which episodes start, ``(1, nq)``.
         default_qpos_rows: The same for each environment, ``(num_envs, nq)``: subtracting as many

@@ -58,7 +58,7 @@ def find_clip(source: str) -> Path:
         spec = importlib.util.find_spec(package) if package.isidentifier() else None
         if spec is None or not spec.submodule_search_locations:
             raise ConfigurationError(
-                f"The motion {source!r} is to be in the package {package!r}, which is not "
+                f"The motion {source!r} should be in the package {package!r}, which is not "
                 "installed. Give a path, or package:path."
             )
         path = Path(spec.submodule_search_locations[0]) / relative
@@ -120,7 +120,7 @@ def read_csv(
         first, last = frames
         if not 1 <= first < last <= len(table):
             raise ConfigurationError(
-                f"The frames {first} to {last} of {path} are asked for, but it has frames 1 to "
+                f"The frames {first} to {last} of {path} were requested, but it has frames 1 to "
                 f"{len(table)}, and the last must be after the first."
             )
         table = table[first - 1 : last]

@@ -293,8 +293,8 @@ def check_fields(
 
     Raises:
         ConfigurationError: For a field that cannot be read reliably (see :data:`ARENA_FIELDS` and
-            :data:`ON_DEMAND_FIELDS`), that MjData does not have, or that is to be kept for every
-            physics step but not declared.
+            :data:`ON_DEMAND_FIELDS`), that MjData does not have, or that should be kept for every
+            physics step but is not declared.
     """
     for name in substep_fields:
         if name not in (*STATE_FIELDS, *data_fields):

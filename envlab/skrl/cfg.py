@@ -221,7 +221,7 @@ class SkrlCfg(AgentCfg):
 
     @property
     def is_multi_agent(self) -> bool:
-        """Whether the algorithm trains several agents, each with a policy of its own."""
+        """Whether the algorithm trains several agents, each with its own policy."""
         return self.algorithm in MULTI_AGENT
 
     def with_task_values(self, values: Mapping[str, Any]) -> Self:

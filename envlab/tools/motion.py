@@ -135,7 +135,7 @@ def record(flags: argparse.Namespace, others: Sequence[str]) -> None:
         if len(states) < num_frames:
             raise ConfigurationError(
                 f"The episode ended after {len(states) * env.step_dt:.2f} s, before the "
-                f"{flags.seconds:g} s that are to be recorded. Give fewer --seconds, or another "
+                f"{flags.seconds:g} s to record. Give fewer --seconds, or another "
                 "checkpoint."
             )
         table = np.array(states)

@@ -33,7 +33,7 @@ def bind(term: FunctionTermCfg, env: VectorEnv, sensors: SensorManager) -> funct
     Args:
         term: The term.
         env: The environment, the function's first argument.
-        sensors: The sensors that parameters may name in place of a part of the scene.
+        sensors: The sensors that parameters may name instead of a part of the scene.
 
     Raises:
         ConfigurationError: If the parameters do not fit the function.

@@ -74,7 +74,7 @@ def test_a_restored_state_has_the_same_average(limited):
 
 
 def test_joints_without_limits_cannot_be_rescaled_to_them():
-    with pytest.raises(ConfigurationError, match="limits of joints that have none"):
+    with pytest.raises(ConfigurationError, match="limits of joints, but some have none"):
         make(MODEL)
 
 
