@@ -27,7 +27,7 @@ HEAD = """# Evidence
 
 <!-- Written by 'envlab evidence page' from the records in docs/evidence: run that instead. -->
 
-What is claimed of learning, checked by experiments over seeds. Each is a file in
+Claims about learning, checked by experiments over seeds. Each is a file in
 `scripts/evidence/`, run by
 
     envlab evidence run NAME
