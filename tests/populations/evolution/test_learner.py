@@ -188,6 +188,7 @@ def test_training_ends_when_a_member_is_fit_enough(tmp_path: Path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_memory_is_flat_over_200_generations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     used: list[float] = []
     evolve = EvolutionLearner._evolve

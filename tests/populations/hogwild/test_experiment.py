@@ -260,6 +260,7 @@ def test_an_experiment_resumes_with_its_own_ranges_only(tmp_path: Path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_a_search_as_typed(tmp_path: Path):
     command = lab(tmp_path, "search", "-s", "meta.max_trial=2", "-s", "env.max_frame=1e7")
     spec = {**SPEC, "search": {"agent.net.optim_spec.lr__loguniform": [1e-4, 1e-2]}}
