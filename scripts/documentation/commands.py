@@ -12,6 +12,7 @@ with the reason::
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -36,10 +37,11 @@ PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|s
 SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs|--agilerl|_populations.agilerl": "needs a checkout",
     r"/allenact/|minigrid_tutorial|slm_lab/spec|compare_programs": "needs a checkout",
-    r"\.\.\.|LIBRARY|SPEC|<run>": "not complete",
+    r"\.\.\.|LIBRARY|SPEC|\bRUN\b|\bFILE$|<run>": "not complete",
     r"Rough-Blind-Unitree-Go2-v0 --resume": "needs a run of two hours",
     # Incomplete commands that a sentence mentions.
-    r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab plot|cluster \w+)$": "not complete",
+    r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab plot|lab run|cluster \w+)$": "not complete",
+    r"^envlab (play|export) evolution$|^envlab motion evaluate$": "not complete",
     r"--task( ID)?$|--task ID\b|\bNAME\b": "not complete",
     r"distributed\.run$": "not complete",
     r"^python deploy": "runs in an exported folder; run by tests/tools/test_deploy.py",
@@ -57,7 +59,10 @@ SKIPPED = {
     r"clip\.npz|other\.npz|walk\.(csv|npz)": "needs a clip",
     r"benchmarks.distance": "needs root",
     r"benchmarks/(soak|libraries|hogwild)": "takes minutes",
+    r"evidence run": "run by tests/scripts/test_evidence.py",
 }
+# Packages that no extra of the tests installs, and the commands that need them.
+NEEDED = {"mpe2": "mpe2", "holosoma": "holosoma", "lerobot": "envlab record rsl_rl"}
 NEEDS_GPU = r"^envlab warm|-m gpu"
 # Words to add to matching commands.
 SHORTENED = {
@@ -69,7 +74,7 @@ SHORTENED = {
     r"--video": ["--video_length=5"],
     r"lab(\.py)? run .* train|run_lab\.py": ["-s", "env.max_frame=4000"],
     r"lab run .* search": ["-s", "env.max_frame=2000", "-s", "meta.max_trial=2"],
-    r"envlab evidence run": ["--seeds=1", "--frames=4000"],
+    r"motion record": ["--seconds=0.1"],
     r"play\.py|envlab play": ["--num_envs=4"],
     r"play.* --num_episodes": ["--num_episodes=4"],
     r"^envlab random": ["--num_envs=4", "--num_steps=20"],
@@ -77,7 +82,11 @@ SHORTENED = {
     # Not less: processor time is counted in hundredths of a second.
     r"benchmarks/compare_peers": ["--only=rsl_rl", "--blocks=1", "--block_s=0.3"],
     r"benchmarks/gym_bridge": ["--ids=CartPole-v1", "--seconds=0.1", "--rounds=1"],
-    r"benchmarks/scaling": ["--mode=weak", "--num_envs=16", "--iterations=3", "--repeats=1"],
+    r"benchmarks/(arithmetic|overlap)": ["--num_envs=16", "--iterations=1"],
+    r"benchmarks/(overlap|start_up|preemption)": ["--repeats=1"],
+    r"benchmarks/recurrent": ["--num_envs=4", "--turns=1"],
+    r"benchmarks/scaling.*Ant": ["--num_envs=16"],
+    r"benchmarks/scaling": ["--mode=weak", "--iterations=3", "--repeats=1"],
     r"benchmarks/navigation": ["--num_envs=4", "--blocks=1", "--block_s=0.05"],
     r"envlab nav evaluate": ["--num_episodes=4", "env.houses.num_houses=2"],
     r"benchmarks/checkpoints": ["--saves=1", "--cases=cartpole"],
@@ -97,6 +106,9 @@ class Command:
         for pattern, reason in SKIPPED.items():
             if re.search(pattern, self.text):
                 return reason
+        for package, word in NEEDED.items():
+            if word in self.text and importlib.util.find_spec(package) is None:
+                return f"needs {package}"
         if re.search(NEEDS_GPU, self.text) and not torch.cuda.is_available():
             return "needs a GPU"
         return ""
@@ -105,14 +117,15 @@ class Command:
         """Return the command to run in its place."""
         text = self.text.replace("<ip of node 0>", "127.0.0.1").replace(":5555", f":{port}")
         text = re.sub(r"<folder>|/tmp/scaling", "scratch", text)
-        text = re.sub(r" --max_frames=[\de]+", "", text)
+        text = re.sub(r" --max_frames=[\d.e]+", "", text)
         if "torch.distributed.run" in text and "--rdzv_endpoint" not in text:
             ours = "distributed.run --rdzv_backend=c10d --rdzv_endpoint=127.0.0.1:0"
             text = text.replace("distributed.run", ours)
         words = shlex.split(text, comments=True)
         for pattern, extra in SHORTENED.items():
             if re.search(pattern, self.text):
-                words += extra
+                end = words.index("--") if "--" in words else len(words)
+                words[end:end] = extra
         if words[:2] == ["envlab", "cluster"]:
             words.insert(3, "--dry_run")
         programs = {"python": [], "envlab": ["-m", "envlab.cli"], "pytest": ["-m", "pytest"]}
