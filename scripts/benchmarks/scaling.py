@@ -106,6 +106,10 @@ def _flags(arguments: Sequence[str]) -> Any:
             raise ConfigurationError(
                 f"--{name} is {getattr(flags, name)}, but must be {least} or more."
             )
+    if any(flags.folder.glob("*_processes_*")):
+        raise ConfigurationError(
+            f"--folder is {flags.folder}, which holds earlier measurements. Give another folder."
+        )
     return flags
 
 

@@ -40,7 +40,7 @@ SKIPPED = {
     r"\.\.\.|LIBRARY|SPEC|\bRUN\b|\bFILE$|<run>": "not complete",
     r"Rough-Blind-Unitree-Go2-v0 --resume": "needs a run of two hours",
     # Incomplete commands that a sentence mentions.
-    r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab plot|lab run|cluster \w+)$": "not complete",
+    r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab (plot|run)|cluster \w+)$": "not complete",
     r"^envlab (play|export) evolution$|^envlab motion evaluate$": "not complete",
     r"--task( ID)?$|--task ID\b|\bNAME\b": "not complete",
     r"distributed\.run$": "not complete",
@@ -84,9 +84,9 @@ SHORTENED = {
     r"benchmarks/gym_bridge": ["--ids=CartPole-v1", "--seconds=0.1", "--rounds=1"],
     r"benchmarks/(arithmetic|overlap)": ["--num_envs=16", "--iterations=1"],
     r"benchmarks/(overlap|start_up|preemption)": ["--repeats=1"],
-    r"benchmarks/recurrent": ["--num_envs=4", "--turns=1"],
-    r"benchmarks/scaling.*Ant": ["--num_envs=16"],
-    r"benchmarks/scaling": ["--mode=weak", "--iterations=3", "--repeats=1"],
+    r"benchmarks/recurrent": ["--turns=2"],
+    r"benchmarks/scaling": ["--iterations=3", "--repeats=1"],
+    r"benchmarks/scaling.*Ant": ["--num_envs=16", "--mode=weak"],
     r"benchmarks/navigation": ["--num_envs=4", "--blocks=1", "--block_s=0.05"],
     r"envlab nav evaluate": ["--num_episodes=4", "env.houses.num_houses=2"],
     r"benchmarks/checkpoints": ["--saves=1", "--cases=cartpole"],
@@ -116,7 +116,7 @@ class Command:
     def words(self, port: int) -> list[str]:
         """Return the command to run in its place."""
         text = self.text.replace("<ip of node 0>", "127.0.0.1").replace(":5555", f":{port}")
-        text = re.sub(r"<folder>|/tmp/scaling", "scratch", text)
+        text = re.sub(r"<folder>|/tmp/scaling", f"scratch_{port}", text)
         text = re.sub(r" --max_frames=[\d.e]+", "", text)
         if "torch.distributed.run" in text and "--rdzv_endpoint" not in text:
             ours = "distributed.run --rdzv_backend=c10d --rdzv_endpoint=127.0.0.1:0"
