@@ -86,6 +86,11 @@ class AgentCfg:
         """Values that a checkpoint must match besides library and task, such as the algorithm."""
         return {}
 
+    @property
+    def num_envs_step(self) -> int:
+        """A process's number of environments must be a multiple of this."""
+        return 1
+
     def references(self) -> Mapping[str, str]:
         """Return the texts by which the library imports code, by their paths (``agent.net``).
 

@@ -11,6 +11,7 @@ Three defaults differ from rl_games 1.6.5: ``torch_compile`` is off (on, it need
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -336,6 +337,14 @@ class RlGamesCfg(AgentCfg):
     def is_sac(self) -> bool:
         """Whether the algorithm is soft actor-critic instead of PPO."""
         return self.params.algo.name == SAC
+
+    @property
+    def num_envs_step(self) -> int:
+        """Environments whose samples of an iteration are whole minibatches."""
+        config = self.params.config
+        groups = (config, config.central_value_config)
+        sizes = [group.minibatch_size for group in groups if group and group.minibatch_size]
+        return math.lcm(*(size // math.gcd(size, self.num_steps_per_env) for size in sizes))
 
     def check_members(self, paths: Sequence[str]) -> None:
         if self.params.config.lr_schedule == "adaptive":

@@ -233,7 +233,7 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
     """Return the number of environments of this process.
 
     ``--num_envs`` wins, then ``--global_num_envs``, then ``env.scene.num_envs`` if an override set
-    it. Otherwise it is the task's default on a GPU, and a number that suits the machine on a CPU.
+    it. Otherwise it is the task's default on a GPU, and on a CPU a number that suits the machine and minibatches.
 
     Raises:
         ConfigurationError: If the total cannot be divided.
@@ -253,7 +253,9 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
     default = session.env_cfg.scene.num_envs
     if session.sets_num_envs or session.params or context.device.type != "cpu":
         return default
-    suited = min(default, session.agent_cfg.ENVS_PER_CORE * context.num_threads)
+    most = session.agent_cfg.ENVS_PER_CORE * context.num_threads
+    step = session.agent_cfg.num_envs_step
+    suited = min(default, max(step, most - most % step))
     if suited < default:
         logger.info(
             "Using %d environments per process, which suits its CPU threads (%d). The task's "

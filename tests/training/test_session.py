@@ -259,3 +259,21 @@ def test_a_number_of_environments_set_by_hand_holds_on_a_cpu(overrides: list[str
     assert load_env_cfg(session.task).scene.num_envs == 4096
     context = SimpleNamespace(device=torch.device("cpu"), num_threads=1, world_size=1)
     assert choose_num_envs(session, context) == num_envs  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("library", "task", "num_threads", "num_envs"),
+    [
+        ("rl_games", "Isaac-Repose-Cube-Allegro-Direct-v0", 1, 2048),  # x 16 steps: one minibatch
+        ("rl_games", "Isaac-Repose-Cube-Allegro-Direct-v0", 3, 2048),
+        ("rl_games", "Isaac-Repose-Cube-Shadow-OpenAI-LSTM-Direct-v0", 5, 4096),
+        ("rl_games", "Isaac-Cartpole-v0", 3, 3072),
+        ("rsl_rl", "Isaac-Repose-Cube-Allegro-Direct-v0", 3, 3072),
+    ],
+)
+def test_environments_by_default_make_whole_minibatches(
+    library: str, task: str, num_threads: int, num_envs: int
+):
+    session = session_of(library, [f"--task={task}"])
+    context = SimpleNamespace(device=torch.device("cpu"), num_threads=num_threads, world_size=1)
+    assert choose_num_envs(session, context) == num_envs  # type: ignore[arg-type]
