@@ -233,7 +233,8 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
     """Return the number of environments of this process.
 
     ``--num_envs`` wins, then ``--global_num_envs``, then ``env.scene.num_envs`` if an override set
-    it. Otherwise it is the task's default on a GPU, and on a CPU a number that suits the machine and minibatches.
+    it. Otherwise it is the task's default on a GPU, and on a CPU a number that suits the machine
+    and fills whole minibatches.
 
     Raises:
         ConfigurationError: If the total cannot be divided.
