@@ -19,6 +19,7 @@ def test_the_page_follows_from_the_records():
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", names(ROOT / "scripts/evidence"))
 def test_each_experiment_runs_in_short(name: str, tmp_path: Path):
     folder = ROOT / "scripts/evidence"
