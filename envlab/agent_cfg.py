@@ -19,7 +19,7 @@ SAVED_RATES = (
     "value_learning_rate",
     "critic_learning_rate",
 )
-"""Names of learning rates in checkpoints: of torch's optimizers and schedulers, and libraries."""
+"""Names of learning rates in checkpoints: those of torch, and of libraries."""
 
 Precision = Literal["auto", "float32", "bfloat16"]
 """Number format of a policy's hidden layers, see :mod:`envlab.precision`."""

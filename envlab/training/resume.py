@@ -58,7 +58,7 @@ def continue_session(
     resumed = None
     if context.is_main:
         try:
-            continued = _with_policy(_go_on(session, directories))
+            continued = _with_policy(_continued(session, directories))
         except EnvlabError as error:
             found = error
         else:
@@ -137,10 +137,10 @@ def _is_same(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return now["slurm"] is not None and then["slurm"] == now["slurm"] and is_requeued(os.environ)
 
 
-def _go_on(session: Session, directories: list[tuple[str, str] | None]) -> Session | None:
+def _continued(session: Session, directories: list[tuple[str, str] | None]) -> Session | None:
     """Return the session with the state to continue with; None if it is finished. On rank 0."""
     if directories[0] is not None:
-        return _go_on_in(Path(directories[0][1]), session)
+        return _continued_in(Path(directories[0][1]), session)
     elsewhere = next((found for found in directories if found is not None), None)
     if elsewhere is not None:
         raise RunDirectoryError(
@@ -201,7 +201,7 @@ def _with_policy(session: Session | None) -> Session | None:
     return dataclasses.replace(session, given_policy=policy)
 
 
-def _go_on_in(directory: Path, session: Session) -> Session | None:
+def _continued_in(directory: Path, session: Session) -> Session | None:
     """Return the session to continue in a run directory of this launch. On rank 0."""
     manifest = read_manifest(directory)
     params = directory / "params"

@@ -191,6 +191,15 @@ def test_a_direct_task_is_refused_with_the_reason(tmp_path):
         write_deployment(env, tmp_path, {"task": task.id})
 
 
+def test_the_default_pose_is_described_to_the_bit():
+    env = environment("Isaac-Velocity-Flat-Unitree-Go2-v0")
+    pose = torch.tensor([0.1, 1 / 3, 0.7654321, -1.4142135] * 3)
+    env.default_qpos[0, 7:] = pose
+    written = json.loads(json.dumps(describe(env, {}, "envlab")))["default_joint_pos"]
+    env.close()
+    assert torch.equal(torch.tensor(written), pose)
+
+
 def test_a_scan_of_the_ground_is_described_by_its_points():
     env = environment("Isaac-Velocity-Rough-Unitree-Go2-v0")
     cfg = json.loads(json.dumps(describe(env, {}, "envlab")))
