@@ -210,7 +210,7 @@ def _kinds(node: ast.FunctionDef | ast.ClassDef, module: str, uses: Sequence[str
         return sorted(uses, key=KINDS.index)
     if node.returns is None or _last_name(node.returns) != "Tensor":
         return []
-    if (ast.get_docstring(node) or "").startswith("Return whether"):
+    if (ast.get_docstring(node) or "").startswith(("Return whether", "Return which")):
         return ["termination"]
     return ["observation" if module.rpartition(".")[2] in _OBSERVE else "reward"]
 

@@ -20,16 +20,17 @@ from __future__ import annotations
 import argparse
 import importlib
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import torch
-import yaml
 
-from envlab.config import merge
+from envlab.config import compose, merge
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.program import guarded
 from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.objective import critic_loss, policy_loss, target_values
@@ -46,33 +47,29 @@ HOLOSOMA: dict[str, dict[str, Any]] = {
 """The sizes of holosoma 0.0.3 for the G1 with 29 joints (``config_values/algo.py``)."""
 
 
-def main() -> None:
-    """Print one table."""
+def main(arguments: Sequence[str]) -> int:
+    """Print one table; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--task", default="Isaac-Ant-v0", metavar="ID")
     parser.add_argument("--repeats", type=int, default=20, metavar="N")
     parser.add_argument("--holosoma", action="store_true", help="compare with it")
     parser.add_argument("--num_envs", type=int, default=4096, metavar="N", help="with --holosoma")
     parser.add_argument("--updates", type=int, default=8, metavar="N", help="likewise")
-    flags, words = parser.parse_known_args()
+    flags, words = parser.parse_known_args(arguments)
     torch.set_num_threads(1)
     if flags.holosoma:
         beside_holosoma(flags)
-        return
-    changes: dict[str, Any] = {}
-    for word in words:
-        path, _, value = word.partition("=")
-        part, _, name = path.removeprefix("agent.").partition(".")
-        changes.setdefault(part, {})[name] = yaml.safe_load(value)
-    beside_bare_passes(learner_of(flags.task, 2, changes), flags.repeats)
+        return 0
+    cfg = compose({"agent": FastSacCfg()}, words)["agent"]
+    beside_bare_passes(learner_of(flags.task, 2, cfg), flags.repeats)
+    return 0
 
 
-def learner_of(task_id: str, num_envs: int, changes: dict[str, Any]) -> FastSacLearner:
+def learner_of(task_id: str, num_envs: int, cfg: FastSacCfg) -> FastSacLearner:
     """Return a learner whose environments are never stepped."""
     task = get_task(task_id)
     env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": num_envs}, "seed": 1}, "env")
     env = task.make(env_cfg, context=DistributedContext.single("cpu"))
-    cfg = merge(FastSacCfg(), changes, "agent")
     return FastSacLearner(env, cfg, env.context)
 
 
@@ -156,7 +153,8 @@ def beside_holosoma(flags: argparse.Namespace) -> None:
     """Time a step of training in turns with holosoma's."""
     settings = HOLOSOMA | {"replay": {"size": NUM_STEPS * flags.num_envs}}
     settings["algorithm"] = {**HOLOSOMA["algorithm"], "updates_per_step": flags.updates}
-    learner = learner_of("Mjlab-Velocity-Flat-Unitree-G1", flags.num_envs, settings)
+    cfg = merge(FastSacCfg(), settings, "agent")
+    learner = learner_of("Mjlab-Velocity-Flat-Unitree-G1", flags.num_envs, cfg)
     sizes = {name: scaler.shift.numel() for name, scaler in learner.scalers.items()}
     num_obs, num_actions = sizes["obs"], learner.half_width.numel()
     num_critic_obs = sizes.get("critic_obs", num_obs)
@@ -257,4 +255,4 @@ def in_turns(functions: Sequence[Callable[[], None]], repeats: int) -> list[list
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(guarded(main, sys.argv[1:]))

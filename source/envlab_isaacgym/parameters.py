@@ -324,15 +324,15 @@ WITHOUT_EFFECT = {
 }
 """Names of settings that are read but not used, by class."""
 
-_told: set[str] = set()
+_logged: set[str] = set()
 
 
 def tell_ignored(parameters: Record) -> None:
     """Name settings without effect in the log, once each."""
     kind = type(parameters).__name__
-    names = {f"{kind}.{name}" for name in without_effect(parameters)} - _told
+    names = {f"{kind}.{name}" for name in without_effect(parameters)} - _logged
     if names:
-        _told.update(names)
+        _logged.update(names)
         logger.warning("Without effect in MuJoCo: %s.", ", ".join(sorted(names)))
 
 

@@ -23,7 +23,7 @@ def test_the_page_follows_from_the_records():
 @pytest.mark.parametrize("name", names(ROOT / "scripts/evidence"))
 def test_each_experiment_runs_in_short(name: str, tmp_path: Path):
     folder = ROOT / "scripts/evidence"
-    frames = read(name, folder).frames // 10
+    frames = read(name, folder).frames // 30
     places = [f"--records={tmp_path / 'records'}", f"--logs={tmp_path / 'logs'}"]
     words = ["run", name, f"--folder={folder}", "--seeds=1", f"--frames={frames}", *places]
     assert main(words) == 0

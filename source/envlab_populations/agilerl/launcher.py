@@ -66,10 +66,10 @@ def run(arguments: Sequence[str]) -> int:
     try:
         runpy.run_path(str(script), run_name="__main__")
     except Exception as error:
-        told = None if shows_all or isinstance(error, EnvlabError) else failure(error, script)
-        if told is None:
+        short = None if shows_all or isinstance(error, EnvlabError) else failure(error, script)
+        if short is None:
             raise
-        raise told from error
+        raise short from error
     return 0
 
 

@@ -242,5 +242,5 @@ def print_hyperparams(population: Sequence[Agent]) -> None:
         assert isinstance(nursery, ProgramNursery)
         numbers = {name: getattr(agent, name) for name in nursery.bounds}
         fitness = agent.fitness[-1] if agent.fitness else "not measured"
-        told = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
-        print(f"Agent {agent.index}: fitness {fitness}, {told}, mutation {agent.mut}")
+        numbers_text = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
+        print(f"Agent {agent.index}: fitness {fitness}, {numbers_text}, mutation {agent.mut}")

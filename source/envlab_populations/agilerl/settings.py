@@ -51,14 +51,14 @@ _WITHOUT_EFFECT = {
     "share_encoders": "policy and critic have networks of their own",
     "policy_freq": "the policy learns in every gradient step",
 }
-_told: set[str] = set()
+_printed: set[str] = set()
 
 
 def tell(line: str) -> None:
     """Print a line on a difference from AgileRL, once and on rank 0 alone."""
-    if line not in _told and launched_rank() == 0:
+    if line not in _printed and launched_rank() == 0:
         print(f"[agilerl] {line}", file=sys.stderr)
-    _told.add(line)
+    _printed.add(line)
 
 
 @dataclass(kw_only=True)

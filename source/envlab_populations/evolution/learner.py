@@ -133,7 +133,7 @@ class EvolutionLearner(Learner):
                     acted.append(agent.act(part, None, **when)[0])
                 step = self.env.advance(torch.cat(acted))
                 on_step(step.returns, step.ended, step.info)
-                told = {
+                outcome = {
                     "rewards": step.rewards.split(size),
                     "next_observations": step.final_observations.split(size),
                     "terminated": step.terminated.split(size),
@@ -146,7 +146,7 @@ class EvolutionLearner(Learner):
                         next_states=None,
                         actions=acted[i],
                         infos=step.info,
-                        **{name: parts[i] for name, parts in told.items()},
+                        **{name: parts[i] for name, parts in outcome.items()},
                         **when,
                     )
             before = time.perf_counter()
@@ -166,7 +166,7 @@ class EvolutionLearner(Learner):
             "generation": generation,
             "frames": self._frames,
             "elite": self.members[int(np.argmax(scores))].index,
-            "members": [member.told() for member in self.members],
+            "members": [member.report() for member in self.members],
         }
         self._generations.append(record)
         logger.info("%s", lineage.table(record, self._trained / max(self._trained_s, 1e-9)))

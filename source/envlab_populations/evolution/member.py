@@ -211,7 +211,7 @@ class Member:
         self.fitness.append(float(total[0] / total[1]))
         return self.fitness[-1]
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Return its report, see :mod:`envlab.training.population.lineage`."""
         return {
             "index": self.index,

@@ -37,7 +37,7 @@ from envlab_populations.hogwild.records import Running, newest_iteration
 from envlab_populations.hogwild.search import Search
 from envlab_populations.hogwild.session import output_of, redirect_output
 from envlab_populations.hogwild.translation import Plan
-from envlab_populations.hogwild.trial import LEAVE_S, LOOK_S, TOLD_LINES, run_trial
+from envlab_populations.hogwild.trial import LEAVE_S, LOGGED_LINES, LOOK_S, run_trial
 
 logger = logging.getLogger(f"envlab.{__name__}")
 
@@ -180,11 +180,11 @@ class Experiment:
             self.study.tell(one.number, state=TrialState.FAIL)
             path = output_of(one.directory)
             lines = path.read_text(errors="replace").splitlines() if path.exists() else []
-            told = "\n".join(f"  {line}" for line in lines[-TOLD_LINES:])
+            output = "\n".join(f"  {line}" for line in lines[-LOGGED_LINES:])
             why = f"ended with code {code}" if code else "has no episode that ended"
             logger.error(
                 "Trial %d (%s) %s. The others continue. Its output (%s) ends with:\n%s",
-                *(one.number, self._values(one), why, path, told),
+                *(one.number, self._values(one), why, path, output),
             )
 
     def _values(self, one: RunningTrial) -> str:

@@ -52,7 +52,7 @@ LOOK_S = 0.5
 """Seconds between two looks at the sessions."""
 LEAVE_S = 60.0
 """Longest time in which a session that is asked to end may save and exit."""
-TOLD_LINES = 30
+LOGGED_LINES = 30
 """Lines of a failed session's output that are repeated."""
 
 
@@ -131,7 +131,7 @@ class Trial:
         self._shared, self._folder, self._device = shared, folder, device
         self._frames = torch.zeros(plan.agent.num_sessions, dtype=torch.int64).share_memory_()
         self._sessions: list[Running] = []
-        self._told = done
+        self._written = done
 
     def run(self) -> None:
         """Start the sessions, and wait for all of them.
@@ -139,7 +139,9 @@ class Trial:
         Raises:
             SessionFailedError: Naming those that failed.
         """
-        line = ProgressLine(self._context, done=self._told, total=self._plan.agent.max_iterations)
+        line = ProgressLine(
+            self._context, done=self._written, total=self._plan.agent.max_iterations
+        )
         try:
             self._start()
             while any(session.process.is_alive() for session in self._sessions):
@@ -216,9 +218,9 @@ class Trial:
         """Log the end of a session's output, which has its traceback or stacks."""
         path = output_of(one.directory)
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
-        told = "\n".join(f"  {line}" for line in lines[-TOLD_LINES:])
-        goes_on = "The others continue." if self._options.continues else "The others end."
-        logger.error("%s %s Its output (%s) ends with:\n%s", one.failure, goes_on, path, told)
+        output = "\n".join(f"  {line}" for line in lines[-LOGGED_LINES:])
+        others = "The others continue." if self._options.continues else "The others end."
+        logger.error("%s %s Its output (%s) ends with:\n%s", one.failure, others, path, output)
 
     def _failed(self) -> list[Running]:
         return [session for session in self._sessions if session.failure]
@@ -239,18 +241,18 @@ class Trial:
         for one in self._sessions:
             one.read_records()
         while True:
-            done = [session for session in self._sessions if len(session.records) > self._told]
+            done = [session for session in self._sessions if len(session.records) > self._written]
             if not done or any(
                 not session.failure and session not in done for session in self._sessions
             ):
                 return
-            record = mean_record([one.records[self._told] for one in done])
+            record = mean_record([one.records[self._written] for one in done])
             # Earlier work of sessions that failed still counts.
             failed = [
                 session for session in self._sessions if session not in done and session.records
             ]
             record["frames"] += sum(one.records[-1]["frames"] for one in failed)
-            self._told += 1
+            self._written += 1
             self._run.append_metrics(record)
             self._run.update(
                 **{name: record[name] for name in ("iteration", "frames", "mean_return")}
