@@ -10,14 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from gymnasium.spaces import Box
 
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.skrl.cfg import SkrlCfg
-from envlab.skrl.env import SkrlEnv
+from envlab.skrl.env import SkrlEnv, Spaces
 from envlab.skrl.library import OFF_POLICY
 
 UNEQUAL = ("Stats / ", "Learning / ", "Reward / ", "Episode / ")
 """Tags that are not averaged over ranks: times, and envlab's own measurements."""
+DEVIATION = "Policy / Standard deviation"
 
 
 class SkrlLearner(Learner):
@@ -57,9 +59,7 @@ class SkrlLearner(Learner):
             self.agent.post_interaction(**when)
             learn_s += time.perf_counter() - before
         collect_s = time.perf_counter() - begin - learn_s
-        tracking = self.agent.tracking_data
-        self._tracked = {tag: summary(tag, values) for tag, values in tracking.items()}
-        tracking.clear()  # skrl keeps it forever if nothing is written
+        self._tracked = summaries(self.agent, self.env.spaces)
         return Iteration(
             frames=self._steps * self.env.env.num_envs,
             collect_s=collect_s,
@@ -148,7 +148,23 @@ class SkrlLearner(Learner):
         return number * self._steps // interval > (number - 1) * self._steps // interval
 
 
-def summary(tag: str, values: list[float]) -> float:
+def summaries(agent: Any, spaces: Mapping[str, Spaces]) -> dict[str, float]:
+    """Return what skrl would write by tag, and clear it, as skrl would then.
+
+    The standard deviation of discrete actions is left out: it does not exist, and is NaN.
+    """
+    tracking: dict[str, list[float]] = agent.tracking_data
+    has_deviation = all(isinstance(each.action_space, Box) for each in spaces.values())
+    found = {
+        tag: _summary(tag, values)
+        for tag, values in tracking.items()
+        if has_deviation or not tag.startswith(DEVIATION)
+    }
+    tracking.clear()
+    return found
+
+
+def _summary(tag: str, values: list[float]) -> float:
     """Return the value that skrl would write for ``values`` since its last write."""
     if tag.endswith("(min)"):
         return float(min(values))

@@ -17,7 +17,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import evaluation_seed
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
-from envlab.skrl.learner import UNEQUAL, summary
+from envlab.skrl.learner import UNEQUAL, summaries
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.torch.ranks import join_ranks
 from envlab.training.population import lineage
@@ -317,10 +317,9 @@ def _mean_losses(members: list[Member]) -> dict[str, float]:
     """Return the members' mean losses by skrl's names, and clear them."""
     found: dict[str, list[float]] = {}
     for member in members:
-        for tag, values in member.agent.tracking_data.items():
+        for tag, value in summaries(member.agent, member.env.spaces).items():
             if not tag.startswith(UNEQUAL):
-                found.setdefault(tag, []).append(summary(tag, values))
-        member.agent.tracking_data.clear()
+                found.setdefault(tag, []).append(value)
     return {tag: sum(values) / len(values) for tag, values in found.items()}
 
 
