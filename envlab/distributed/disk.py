@@ -24,7 +24,10 @@ logger = logging.getLogger(__name__)
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors that mean no room: the disk is full, a quota is used up, or a file is at its limit."""
-REFUSED = {errno.EROFS, errno.EPERM, errno.EACCES, errno.EIO}
+REFUSED = {
+    *(errno.EROFS, errno.EPERM, errno.EACCES, errno.EIO),
+    *(errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT),
+}
 """Errors that mean not here, or not now: the file system became read-only after a fault, somebody
 changed a folder's permissions, a file server no longer knows us, or the disk itself fails."""
 SAY_EVERY_S = 60.0

@@ -7,6 +7,7 @@ iteration of a moment ago, which is harmless. It imports no torch.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from time import monotonic
 PHASES = ("start", "reset", "collect", "video", "learn", "iteration", "checkpoint", "close")
 """Phases of a rank in the order of an iteration; ``reduce`` (a collective) occurs within any."""
 REDUCE = "reduce"
+WAITING_S = 1.0
+"""Time between two marks of a process that waits for another program."""
 
 
 class LostPeerError(Exception):
@@ -77,6 +80,23 @@ class Progress:
         self.marked_at = monotonic()
 
     @contextmanager
+    def waiting(self, seconds: float) -> Iterator[None]:
+        """Count as progress, for at most so long, that another program is waited for."""
+        is_over = threading.Event()
+
+        def mark() -> None:
+            end = monotonic() + seconds
+            while not is_over.wait(WAITING_S) and monotonic() < end:
+                self.mark()
+
+        thread = threading.Thread(target=mark, name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+
+    @contextmanager
     def naming_lost_peers(self) -> Iterator[None]:
         """Replace an error caused by another rank's end with one that names the rank and reason.
 
@@ -105,6 +125,17 @@ class Progress:
 
 def _nobody(error: BaseException, may_wait: bool) -> str | None:
     return None
+
+
+def is_broken_collective(error: BaseException) -> bool:
+    """Return whether an error means that a collective could not be completed.
+
+    torch raises DistError for NCCL, and RuntimeError with gloo's own message for gloo.
+    """
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and (
+        type(error).__name__.startswith("Dist") or "gloo" in text or "nccl" in text
+    )
 
 
 def one_line(error: BaseException) -> str:

@@ -27,7 +27,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.diagnosis import Diagnosis, diagnose
 from envlab.distributed.exchange import PAUSE_S, Exchange
 from envlab.distributed.heartbeat import Heartbeat, Sighting, process_state
-from envlab.distributed.progress import one_line
+from envlab.distributed.progress import is_broken_collective, one_line
 from envlab.distributed.ranks import MeetingPoint
 from envlab.distributed.report import HeartbeatFile, compose_report, write_nccl_trace
 from envlab.distributed.stacks import all_stacks
@@ -144,8 +144,14 @@ class Watchdog:
             sleep(STACKS_WAIT_S + REPORT_WAIT_S + GRACE_S)
 
     def _leaves_before(self, verdict: Diagnosis) -> bool:
-        """Return whether the main thread knows of a verdict and leaves by itself."""
-        return self._is_leaving and verdict.breaks_collectives
+        """Return whether the main thread knows of a verdict and leaves by itself.
+
+        With an error of its own, it first closes what is open, such as an upload, and reports it.
+        """
+        has_failed = bool(self._progress.failure)
+        if has_failed and self._doomed_at is not None:
+            has_failed = monotonic() - self._doomed_at <= self._timeout_s
+        return verdict.breaks_collectives and (self._is_leaving or has_failed)
 
     def _left_peers(self, sightings: Mapping[int, Sighting]) -> str | None:
         left = [
@@ -351,17 +357,6 @@ class Watchdog:
                     sleep(0.5)
                 if state == "stopped" or (state == "running" and is_mute):
                     os.kill(seen.heartbeat.pid, signal.SIGKILL)
-
-
-def is_broken_collective(error: BaseException) -> bool:
-    """Return whether an error means that a collective could not be completed.
-
-    torch raises DistError for NCCL, and RuntimeError with gloo's own message for gloo.
-    """
-    text = str(error).lower()
-    return isinstance(error, RuntimeError) and (
-        type(error).__name__.startswith("Dist") or "gloo" in text or "nccl" in text
-    )
 
 
 def in_background(function: Callable[..., None], *arguments: object) -> threading.Thread:

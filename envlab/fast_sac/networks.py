@@ -93,7 +93,9 @@ class Critics(nn.Module):
             PairedLinear(sizes[-1], num_outputs, normalised=False),
         )
         self.log_temperature = nn.Parameter(torch.tensor(math.log(init_temperature)))
-        self.atoms = nn.Buffer(torch.linspace(-cfg.v_max, cfg.v_max, num_outputs))
+        # Of the configuration alone, so that a resumed run may have another reach.
+        atoms = torch.linspace(-cfg.v_max, cfg.v_max, num_outputs)
+        self.atoms = nn.Buffer(atoms, persistent=False)
 
     def forward(
         self, obs: torch.Tensor, actions: torch.Tensor

@@ -53,7 +53,7 @@ def resume_words(manifest: Mapping[str, Any], checkpoint: Path) -> list[str]:
 
     It is empty for a run that envlab's own launcher cannot start again: on several nodes, or on
     several processes of JAX. Its words are not trusted: they reach only envlab's own command line,
-    and no shell.
+    and no shell. A run of a sweep is resumed alone, with its own values.
     """
     library, world = manifest.get("library"), manifest.get("world") or {}
     count = world.get("size") or 1
@@ -71,10 +71,21 @@ def resume_words(manifest: Mapping[str, Any], checkpoint: Path) -> list[str]:
     if library not in libraries() or not is_ours or not words or words[0][:2] != "--":
         return []
     replaced = {"--checkpoint", "--load_run", "--rl_library", "--library"}
-    kept = [word for word in _without(words, replaced) if word != "--resume"]
+    dropped = ("--resume", "-m", "--multirun")
+    kept = [
+        _of_one_run(word, manifest) for word in _without(words, replaced) if word not in dropped
+    ]
     if count > 1:
         kept = [f"--nproc={count}", *(word for word in kept if word != "--distributed")]
     return ["envlab", "train", library, *kept, "--resume", f"--checkpoint={short(checkpoint)}"]
+
+
+def _of_one_run(word: str, manifest: Mapping[str, Any]) -> str:
+    """Return a word of a sweep's command with the value that it has in one of its runs."""
+    key, found, _ = word.partition("=")
+    swept = manifest.get("swept")
+    value = swept.get(key.lstrip("+~")) if found and isinstance(swept, dict) else None
+    return word if value is None else f"{key}={value}"
 
 
 def _without(words: list[str], flags: set[str]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from envlab.config import write_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.disk import RecordFile, surviving_disk_errors
 from envlab.distributed.interrupt import Interrupted, Preempted
-from envlab.distributed.progress import LostPeerError
+from envlab.distributed.progress import LostPeerError, is_broken_collective
 from envlab.errors import RunDirectoryError
 from envlab.run.event_file import cut_events
 from envlab.run.lock import hold_lock
@@ -176,15 +176,16 @@ class Run:
 
     def _finish(self, error: BaseException | None) -> None:
         number = self.interrupt_signal()
+        if number is not None and error is not None and is_broken_collective(error):
+            error = Interrupted(number)  # a peer that received it first has left
         if error is None:
             self.update(status="finished")
         elif isinstance(error, Preempted) and error.signal_number != signal.SIGINT:
             self.update(status="preempted", error=str(error))
         elif isinstance(error, LostPeerError):
             self.update(status="failed", error=str(error))
-        elif number is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
-            reason = str(error if number is None else Interrupted(number))
-            self.update(status="interrupted", error=reason or type(error).__name__)
+        elif isinstance(error, (Interrupted, KeyboardInterrupt)):
+            self.update(status="interrupted", error=str(error) or type(error).__name__)
         else:
             self.update(status="failed", error=f"{type(error).__name__}: {error}")
 

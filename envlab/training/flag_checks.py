@@ -76,6 +76,12 @@ def _check_continuation(flags: Flags) -> None:
             "--checkpoint pretrained is a policy to play or export: it holds no optimizer, so no "
             "training can continue from it. Resume a run of your own."
         )
+    if flags.multirun and flags.resume and flags.checkpoint is None and flags.load_run is None:
+        raise ConfigurationError(
+            "--resume takes the newest run, which with -m would be the run before. Name the one "
+            "that all begin with by --load_run or --checkpoint; or give a sweep that may be ended "
+            "a --run_id from its start, with which the same command continues it."
+        )
 
 
 def check_beginning(library: Library, flags: Flags) -> None:
@@ -150,7 +156,7 @@ def given_config(flags: Flags) -> Path | None:
     from envlab.config import load_yaml
 
     values = load_yaml(path)
-    parts = ("task", "library", "env", "agent")
+    parts = ("task", "library", "env", "agent", "population")
     unknown = [name for name in values if name not in parts]
     if unknown or "task" not in values:
         found = f"has {unknown[0]!r}" if unknown else "names no task"

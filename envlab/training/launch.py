@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+CLOSE_S = 600.0
+"""How long services may take to close, such as for the rest of an upload."""
+
 
 def train(library: str, arguments: Sequence[str] | None = None) -> int:
     """Run a library's ``train.py``; return the exit code.
@@ -193,7 +196,8 @@ def train_prepared(
                 with flag.deferred():
                     training.run(done=0 if resumed is None else int(resumed["iteration"]))
             if validator is not None:
-                validator.finish()
+                with progress.waiting(2.0 * validator.child.timeout_s):
+                    validator.finish()
         except (Preempted, Exception) as end:
             # Leaving may take seconds, in which torchrun's SIGTERM, caused by another rank's end,
             # would replace this error.
@@ -203,7 +207,8 @@ def train_prepared(
         finally:
             if validator is not None:
                 validator.close()
-            training.close()
+            with progress.waiting(CLOSE_S):
+                training.close()
             env.close()
     return run, training.saver.last_checkpoint
 

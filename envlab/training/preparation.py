@@ -100,7 +100,11 @@ def prepare(
             env=env,
             learner=learner,
             total_iterations=total_iterations(
-                cfg.max_iterations, flags.max_frames, frames_per_iteration, resumed
+                cfg.max_iterations,
+                flags.max_frames,
+                frames_per_iteration,
+                resumed,
+                may_be_done=session.directory is not None,
             ),
         )
         undone.pop_all()
@@ -137,6 +141,8 @@ def total_iterations(
     max_frames: int | None,
     frames_per_iteration: int,
     resumed: Mapping[str, Any] | None,
+    *,
+    may_be_done: bool = False,
 ) -> int:
     """Return the iteration to end at, including those before a resume.
 
@@ -146,6 +152,8 @@ def total_iterations(
         frames_per_iteration: Environment steps of one iteration, of all processes.
         resumed: The checkpoint to resume, if any. Its frames were counted, because a run with
             another number of processes had other frames per iteration.
+        may_be_done: Whether nothing may be left to do: of a launch that was killed between its last
+            checkpoint and its end, the end is left.
 
     Raises:
         ConfigurationError: If there is nothing left to do.
@@ -156,6 +164,8 @@ def total_iterations(
     total = max_iterations
     if max_frames is not None:
         total = done + math.ceil((max_frames - frames) / frames_per_iteration)
+    if may_be_done and 0 < done >= total:
+        return done
     if total <= done or total < 1:
         raise ConfigurationError(
             f"The run is to end at iteration {total}, but {done} are done already. Iterations "

@@ -10,8 +10,8 @@ import signal
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted, InterruptFlag, Preempted
 from envlab.distributed.log import configure_logging
-from envlab.distributed.progress import LostPeerError
-from envlab.distributed.ranks import meeting_point
+from envlab.distributed.progress import LostPeerError, is_broken_collective
+from envlab.distributed.ranks import launched_rank, meeting_point
 from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
 from envlab.run.manifest import record_end
 from envlab.training.flags import Flags
@@ -82,7 +82,7 @@ class Rank:
         if isinstance(error, LostPeerError):
             return self._stop_without(error)
         if isinstance(error, Exception):
-            if self._flag.signal_number is not None:
+            if self._flag.signal_number is not None and is_broken_collective(error):
                 # A peer that left first breaks a collective before our own signal is raised.
                 return self._stop(Interrupted(self._flag.signal_number))
             self._tell_failure(error)
@@ -92,6 +92,7 @@ class Rank:
         """Log which signal ended the job, and requeue it if asked for."""
         if not isinstance(interrupted, Preempted):
             logger.warning("Interrupted: %s.", interrupted)
+            self._requeue(interrupted)
             return interrupted.exit_code
         self._flag.ignore_more()
         assert self._context is not None
@@ -101,9 +102,14 @@ class Rank:
             logger.warning(
                 "%s: %s, and %s; exit code %d.", how, interrupted, saved, interrupted.exit_code
             )
-            if self._flags.requeue and interrupted.signal_number == signal.SIGUSR1:
-                requeue()
+            self._requeue(interrupted)
         return interrupted.exit_code
+
+    def _requeue(self, interrupted: Interrupted) -> None:
+        """Have Slurm start the job again if its time is up, even before the first iteration."""
+        is_over = interrupted.signal_number == signal.SIGUSR1
+        if self._flags.requeue and is_over and launched_rank() == 0:
+            requeue()
 
     def _stop_without(self, lost: LostPeerError) -> int:
         """End because another rank has, which one of the remaining ranks reports."""

@@ -205,11 +205,24 @@ def _continued_in(directory: Path, session: Session) -> Session | None:
     """Return the session to continue in a run directory of this launch. On rank 0."""
     manifest = read_manifest(directory)
     params = directory / "params"
+    if (then := manifest.get("swept") or {}) != session.swept:
+        raise RunDirectoryError(
+            f"The run {directory}, which this command would continue, is that of {_assigned(then)} "
+            f"in a sweep, but now it would be of {_assigned(session.swept)}. Give the new sweep a "
+            "--run_id of its own."
+        )
     if all((params / name).is_file() for name in ("env.yaml", "agent.yaml")):
         session = _compose_with(directory, session)
+        session.changed = changed_settings(session, params)
     else:
         logger.warning("There is no configuration in %s; taking the command line's.", params)
     if manifest["status"] == "finished":
+        if session.changed:
+            now = _assigned({name: now for name, (_, now) in session.changed.items()})
+            raise RunDirectoryError(
+                f"The run {directory} is finished, without the settings that are new in this "
+                f"command: {now}. Give them a --run_id of their own."
+            )
         logger.info("The run %s is finished already: there is nothing to do.", directory)
         return None
     if session.agent_cfg.seed == -1:
@@ -225,6 +238,10 @@ def _continued_in(directory: Path, session: Session) -> Session | None:
             logger.warning("%s The run starts again from where it began.", problem)
         checkpoint, resumed = _beginning(manifest, accept)
     return dataclasses.replace(session, directory=directory, checkpoint=checkpoint, resumed=resumed)
+
+
+def _assigned(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items()) or "no values"
 
 
 def _beginning(

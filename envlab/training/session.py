@@ -417,7 +417,8 @@ def _lay_given(
     env, agent = (given / "params" / f"{root}.yaml" if of_run else given for root in _ROOTS)
     if trained == task.id:  # else it plays in another environment than it was trained in
         env_cfg = read_yaml(env, env_cfg, root="env", part=not of_run, trust=trust)
-    agent_cfg = agent_cfg.suited(load_yaml(agent) if of_run else facts.get("agent") or {})
+    values = load_yaml(agent) if of_run else facts.get("agent")
+    agent_cfg = agent_cfg.suited(values if isinstance(values, Mapping) else {})
     return env_cfg, read_yaml(agent, agent_cfg, root="agent", part=not of_run, trust=trust)
 
 

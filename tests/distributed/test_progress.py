@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import timeit
+from time import monotonic, sleep
 
 import pytest
 
+from envlab.distributed import progress as progress_module
 from envlab.distributed.heartbeat import Heartbeat
 from envlab.distributed.progress import LostPeerError, Progress
 
@@ -55,3 +57,17 @@ def test_a_new_run_has_time_to_start():
     progress.is_warm = True
     progress.begin()
     assert (progress.is_warm, progress.phase) == (False, "start")
+
+
+def test_waiting_for_another_program_counts_as_progress_for_a_limited_time(monkeypatch):
+    monkeypatch.setattr(progress_module, "WAITING_S", 0.01)
+    progress = Progress()
+    before, limit = progress.marked_at, monotonic() + 10.0
+    with progress.waiting(60.0):
+        while progress.marked_at == before and monotonic() < limit:
+            sleep(0.01)
+    assert progress.marked_at > before
+    last = progress.marked_at
+    with progress.waiting(0.0):
+        sleep(0.1)
+    assert progress.marked_at == last

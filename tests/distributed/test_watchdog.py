@@ -138,6 +138,20 @@ def test_a_rank_that_leaves_does_not_wait_for_a_verdict_it_knows(watchdog: Watch
     assert monotonic() - began < 5.0
 
 
+def test_a_rank_with_an_error_of_its_own_has_time_to_close_what_is_open(
+    watchdog: Watchdog, clock: Clock
+):
+    def look(seconds: int) -> None:
+        for _ in range(seconds):
+            clock.seconds += 1.0
+            watchdog.look()
+
+    watchdog._progress.failure = "TypeError: wrong"
+    look(int(TIMEOUT_S) - 5)
+    with pytest.raises(Exited, match="70"):
+        look(10)
+
+
 def test_a_rank_that_leaves_reports_it_last(store: dist.Store, watchdog: Watchdog):
     watchdog._progress.mark("close")
     watchdog.close()

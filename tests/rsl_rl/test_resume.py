@@ -150,3 +150,5 @@ def test_a_budget_of_frames_counts_those_before_the_resume(max_frames: int, tota
 def test_a_budget_of_frames_that_is_used_up_is_refused():
     with pytest.raises(ConfigurationError, match="4 are done already"):
         total_iterations(1500, 4096, 512, {"iteration": 4, "frames": 4096})
+    of_a_launch = {"iteration": 4, "frames": 4096}
+    assert total_iterations(1500, 4096, 512, of_a_launch, may_be_done=True) == 4

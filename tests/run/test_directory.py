@@ -14,7 +14,7 @@ import pytest
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted, Preempted
 from envlab.distributed.progress import LostPeerError
-from envlab.errors import RunDirectoryError
+from envlab.errors import RankDivergenceError, RunDirectoryError
 from envlab.run import directory as run_module
 from envlab.run.directory import Run
 from envlab.run.find import find_run
@@ -70,12 +70,22 @@ def test_leaving_a_run_writes_its_status(tmp_path: Path, error, status: str, tex
     assert (manifest["status"], manifest.get("error")) == (status, text)
 
 
-def test_an_error_that_follows_a_signal_is_an_interruption(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (RuntimeError("[gloo/transport/tcp/pair.cc:540] Connection closed by peer"), "interrupted"),
+        (RankDivergenceError("policy.weight differs"), "failed"),
+        (TypeError("wrong"), "failed"),
+    ],
+)
+def test_a_collective_broken_after_a_signal_is_an_interruption_and_no_other_error(
+    tmp_path: Path, error: Exception, status: str
+):
     run = make(tmp_path)
     run.interrupt_signal = lambda: 15
-    with pytest.raises(RuntimeError), run:
-        raise RuntimeError("Connection closed by peer")
-    assert read_manifest(run.directory)["status"] == "interrupted"
+    with pytest.raises(type(error)), run:
+        raise error
+    assert read_manifest(run.directory)["status"] == status
 
 
 def test_a_signal_while_the_status_is_written_does_not_lose_it(tmp_path: Path, monkeypatch):

@@ -210,6 +210,13 @@ def test_agent_configuration_has_only_keys_that_the_library_knows(task, key):
         assert cfg != AGENT_CFGS[key]()
 
 
+def test_the_critic_of_rsl_rl_observes_the_group_for_critics(task, played):
+    groups = played[0].single_observation_space
+    if "critic" in groups.spaces and "rsl_rl" in task.libraries:
+        cfg = RslRlCfg().with_task_values(registry.load_agent_values(task, "rsl_rl"))
+        assert cfg.obs_groups["critic"] == ["critic"]
+
+
 def test_task_has_a_description_and_an_agent(task):
     assert task.description.endswith(".")
     has_choices = isinstance(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -147,6 +148,14 @@ def test_the_same_run_id_continues_in_the_same_directory(tmp_path: Path, capsys)
     assert metrics_of(only_run(tmp_path))[-1]["iteration"] == last + 1
     assert train_in(tmp_path, *flags, f"--max_iterations={last + 1}") == 0  # and once more
     assert "finished already" in capsys.readouterr().err
+    ended = manifest_of(only_run(tmp_path)) | {"status": "running"}  # as if killed before its end
+    (only_run(tmp_path) / "run.json").write_text(json.dumps(ended))
+    assert train_in(tmp_path, *flags, f"--max_iterations={last + 1}") == 0
+    assert manifest_of(only_run(tmp_path))["status"] == "finished"
+    assert metrics_of(only_run(tmp_path))[-1]["iteration"] == last + 1
+    faster = "agent.algorithm.learning_rate=0.002"
+    assert train_in(tmp_path, *flags, f"--max_iterations={last + 1}", faster) == 2
+    assert "--run_id" in capsys.readouterr().err
     assert train_in(tmp_path, *SMALL, "--run_id=other", "--max_iterations=1") == 0
     assert len(list(tmp_path.glob("logs/*/*/*/run.json"))) == 2
 

@@ -253,8 +253,13 @@ class DdppoLearner(Learner):
         return has_passed or self.pipeline.stage_number != number
 
     def is_finished(self, record: IterationRecord) -> bool:
-        """Return whether all stages are done; if a criterion ends one early, record that."""
-        stage = self.pipeline.stage
+        """Return whether all stages are done; if a criterion ends one early, record that.
+
+        A criterion judges only rollouts of its own stage.
+        """
+        stage = (
+            self.pipeline.stage if self.pipeline.stage_number == record.details["stage"] else None
+        )
         if stage is not None and stage.early_stopping_criterion is not None:
             metrics = {"mean_return": record.mean_return, **record.losses, **record.episode}
             # Rank 0 asks, because the criterion is user code and may read the clock.

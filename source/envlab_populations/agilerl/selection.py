@@ -47,7 +47,9 @@ class TournamentSelection(MemberTournament):
         elite, parents = self.draw([self.fitness(agent.member) for agent in population])
         best = population[elite].clone()
         best.member.parent = population[elite].member.parent
-        children = [best] if self._elitism else []
+        children = [best.clone()] if self._elitism else []
+        for child in children:
+            child.member.parent = best.member.parent
         following = max(agent.index for agent in population) + 1
         children += [population[p].clone(following + i) for i, p in enumerate(parents)]
         return (best, children, list(range(len(children))))[: selected_parts[0]]

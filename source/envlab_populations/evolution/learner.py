@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +181,8 @@ class EvolutionLearner(Learner):
         self.mutations.rng = np.random.default_rng((self._cfg.seed, generation, 1))
         self._elite, members = self.tournament.select(self.members)
         spared = self._cfg.population.elitism and not self._cfg.mutations.mutate_elite
+        if not spared:  # the fittest is kept as it was measured, to be played
+            self._elite = Member.of(self._nursery, self._elite.state())
         self.members = [*members[:spared], *self.mutations.mutation(members[spared:])]
         self._note_meeting()
         gc.collect()  # skrl's agents refer to themselves, so the last generation's stay in memory
@@ -237,9 +239,13 @@ class EvolutionLearner(Learner):
         return {
             "members": members,
             "elite": self._elite.index,
+            "apart": None if self._is_elite_in(self.members) else self._elite.state(),
             "frames": self._frames,
             "generations": self._generations,
         }
+
+    def _is_elite_in(self, members: Sequence[Member]) -> bool:
+        return any(member is self._elite for member in members)
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         state = values["model"]
@@ -249,10 +255,11 @@ class EvolutionLearner(Learner):
                 f"--population_size is {self._cfg.population.size}. Resume with the former."
             )
         self.members = [Member.of(self._nursery, member) for member in state["members"]]
-        indices = [member.index for member in self.members]
-        self._elite = self.members[
-            indices.index(state["elite"]) if state["elite"] in indices else 0
-        ]
+        if state["apart"] is None:
+            indices = [member.index for member in self.members]
+            self._elite = self.members[indices.index(state["elite"])]
+        else:
+            self._elite = Member.of(self._nursery, state["apart"])
         self._generations, self._frames = list(state["generations"]), state["frames"]
         self._note_meeting()
 
@@ -261,12 +268,15 @@ class EvolutionLearner(Learner):
         own = self._own if self._is_shared else []
         return {
             "members": {position: self.members[position].state() for position in own},
+            "noise": {i: self.members[i].learner._noise_state() for i in self._own},
             "replay": None if memory is None else memory.state(),
         }
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         for position, member in state["members"].items():
             self.members[position] = Member.of(self._nursery, member)
+        for position, noise in state["noise"].items():
+            self.members[position].learner._set_noise_state(noise)
         if self._nursery.memory is not None and state["replay"] is not None:
             self._nursery.memory.set_state(state["replay"])
 
@@ -317,7 +327,7 @@ def _mean_losses(members: list[Member]) -> dict[str, float]:
     """Return the members' mean losses by skrl's names, and clear them."""
     found: dict[str, list[float]] = {}
     for member in members:
-        for tag, value in summaries(member.agent, member.env.spaces).items():
+        for tag, value in summaries(member.agent, member.nursery.env.spaces).items():
             if not tag.startswith(UNEQUAL):
                 found.setdefault(tag, []).append(value)
     return {tag: sum(values) / len(values) for tag, values in found.items()}

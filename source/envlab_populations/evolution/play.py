@@ -28,6 +28,8 @@ class EvolutionPlayer(SkrlPlayer):
         if cfg.algorithm not in ON_POLICY:
             memory = ReplayMemory(1, 1, env.device, None)
         nursery = Nursery(cfg=cfg, env=wrapper, num_envs=1, memory=memory, context=context)
-        members = values["model"]["members"]
-        elites = [member for member in members if member["index"] == values["model"]["elite"]]
-        super().__init__(Member.of(nursery, (elites or members)[0]).learner)
+        state = values["model"]
+        elite = state["apart"] or next(
+            member for member in state["members"] if member["index"] == state["elite"]
+        )
+        super().__init__(Member.of(nursery, elite).learner)

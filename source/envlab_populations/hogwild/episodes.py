@@ -13,25 +13,28 @@ class EpisodeMemory(QuickMemory):
     """Steps of a session's one environment, which skrl's updates treat as a rollout.
 
     It holds all steps since it was last cleared.
+
+    Attributes:
+        steps: These steps, tensors ``(num_envs, dim)`` by name.
     """
 
     def __init__(self, **values: Any) -> None:
         """Make an empty memory."""
         super().__init__(**values | {"memory_size": 1})
-        self._steps: list[dict[str, torch.Tensor]] = []
+        self.steps: list[dict[str, torch.Tensor]] = []
         self._whole: dict[str, torch.Tensor] = {}
 
     def __len__(self) -> int:
-        return len(self._steps) * self.num_envs
+        return len(self.steps) * self.num_envs
 
     def add_samples(self, **tensors: Any) -> None:
         """Record a step, ``(num_envs, dim)`` each."""
-        self._steps.append({name: one.clone() for name, one in tensors.items() if one is not None})
+        self.steps.append({name: one.clone() for name, one in tensors.items() if one is not None})
 
     def get_tensor_by_name(self, name: str) -> torch.Tensor:
         """Return the records of a name, ``(num_steps, num_envs, dim)``."""
         if name not in self._whole:
-            self._whole[name] = torch.stack([step[name] for step in self._steps])
+            self._whole[name] = torch.stack([step[name] for step in self.steps])
         return self._whole[name]
 
     def set_tensor_by_name(self, name: str, tensor: torch.Tensor) -> None:
@@ -42,7 +45,7 @@ class EpisodeMemory(QuickMemory):
         self, names: list[str], *, batch_size: int, mini_batches: int = 1, sequence_length: int = 1
     ) -> list[list[Any]]:
         """Return all steps in a random order and in parts; None for names without records."""
-        known = {*self._steps[0], *self._whole}
+        known = {*self.steps[0], *self._whole}
         found = [name for name in names if name in known]
         flat = {name: self.get_tensor_by_name(name).flatten(0, 1) for name in found}
         order = torch.randperm(len(self), device=self.device)
@@ -53,7 +56,7 @@ class EpisodeMemory(QuickMemory):
 
     def clear(self) -> None:
         """Delete all steps."""
-        self._steps.clear()
+        self.steps.clear()
         self._whole.clear()
 
 

@@ -23,7 +23,7 @@ def with_imitation(stock: Any, cfg: ImitationCfg) -> Any:
     class WithImitation(stock):  # type: ignore[misc]
         def init(self, *, trainer_cfg: Any = None) -> None:
             super().init(trainer_cfg=trainer_cfg)
-            self._episodes: list[list[tuple[torch.Tensor, ...]]] = []
+            self.episodes: list[list[tuple[torch.Tensor, ...]]] = []
             self.imitated = QuickMemory(
                 memory_size=cfg.size, num_envs=1, device=self.device, use_cer=cfg.use_cer
             )
@@ -42,22 +42,28 @@ def with_imitation(stock: Any, cfg: ImitationCfg) -> Any:
             rewards: Any,
             terminated: Any,
             truncated: Any,
+            timestep: int,
+            timesteps: int,
             **rest: Any,
         ) -> None:
-            self._episodes = self._episodes or [[] for _ in range(len(rewards))]
+            self.episodes = self.episodes or [[] for _ in range(len(rewards))]
             ended = (terminated | truncated).flatten().tolist()
-            for env, episode in enumerate(self._episodes):
-                step = (observations[env], actions[env], rewards[env])
+            shaper = self.cfg.rewards_shaper
+            scaled = rewards if shaper is None else shaper(rewards, timestep, timesteps)
+            for env, episode in enumerate(self.episodes):
+                step = (observations[env], actions[env], scaled[env])
                 episode.append(tuple(value.clone() for value in step))
                 if ended[env]:
                     self._keep(episode)
-                    self._episodes[env] = []
+                    self.episodes[env] = []
             super().record_transition(
                 observations=observations,
                 actions=actions,
                 rewards=rewards,
                 terminated=terminated,
                 truncated=truncated,
+                timestep=timestep,
+                timesteps=timesteps,
                 **rest,
             )
 

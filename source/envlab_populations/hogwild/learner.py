@@ -18,6 +18,7 @@ from envlab.skrl.settings import schedule
 from envlab.skrl.torch.learner import TorchLearner
 from envlab_populations.hogwild.agents import NORMALISER, make_session_agent
 from envlab_populations.hogwild.cfg import RANDOM, SARSA, HogwildCfg
+from envlab_populations.hogwild.episodes import EpisodeMemory
 from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 
 if TYPE_CHECKING:
@@ -118,16 +119,34 @@ class HogwildLearner(TorchLearner):
         return {**found, **own}
 
     def rank_state(self) -> dict[str, Any]:
-        """See :class:`SkrlLearner`; plus the running returns by which rewards are normalised."""
+        """See :class:`SkrlLearner`; plus running returns, and the steps of episodes under way."""
         normaliser = getattr(self.agent, NORMALISER, None)
         state = {} if normaliser is None else {"returns": normaliser.returns.cpu().clone()}
+        if self.env.env.resumes_exactly:  # else episodes start anew
+            state["under_way"] = {
+                name: list(value) if isinstance(value, list) else value
+                for part, name in self._under_way()
+                if (value := getattr(part, name, None)) is not None
+            }
         return {**super().rank_state(), **state}
+
+    def _under_way(self) -> list[tuple[Any, str]]:
+        """Return where steps are kept whose episode, or number of episodes, is not complete."""
+        is_whole = isinstance(self.agent.memory, EpisodeMemory)
+        whole = [(self.agent.memory, "steps"), (self.agent, "num_ended")] if is_whole else []
+        return [*whole, (self.agent, "episodes")]
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         """See :class:`Learner`."""
         super().set_rank_state(state)
         if "returns" in state:
             self.agent.reward_normaliser.returns.copy_(state["returns"])
+        for part, name in self._under_way():
+            if name in state.get("under_way", {}):
+                value = tree_map_only(
+                    torch.Tensor, lambda one: one.to(self.agent.device), state["under_way"][name]
+                )
+                setattr(part, name, value)
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         """See :class:`Learner`; shared parameters are overwritten in place, or kept."""

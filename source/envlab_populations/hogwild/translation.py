@@ -270,6 +270,13 @@ def _exploration(agent: dict[str, Any], algorithm: Part, num_envs: int) -> None:
     agent["settings"]["exploration_scheduler"] = formula or "0.05"
 
 
+SAC_ALONE = (
+    *(("policy_delay", 1), ("target_entropy", "auto"), ("alpha_anneal_frames", 0)),
+    *(("alpha_lr",), ("fixed_alpha",), ("symlog",), ("spectral_norm",)),
+)
+"""Settings of SLM-Lab's SAC that would change the result, each with the value that does not."""
+
+
 def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
     """Read the replay memory, and the schedule of learning from it.
 
@@ -284,7 +291,9 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
         text = " or ".join(map(repr, known))
         raise memory.refusal("name", name, f"{agent['algorithm']} learns from {text} here")
     batch = memory.count("batch_size", 32)
-    starts = algorithm.count("training_start_step", batch, least=0)
+    is_soft = agent["algorithm"] in ("sac", CROSSQ)
+    first = max(1000, batch) if is_soft else batch
+    starts = algorithm.count("training_start_step", first, least=0)
     steps = algorithm.count("training_iter", num_envs)
     steps *= algorithm.count("training_batch_iter", 1)
     frequency = algorithm.count("training_frequency", 1)
@@ -303,11 +312,12 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
     if name == "PrioritizedReplay":
         for key, default in (("alpha", 0.6), ("epsilon", 1e-4)):
             agent["replay"][key] = float(memory.number(key, default))
-    if (
-        agent["algorithm"] in ("sac", CROSSQ)
-        and (alpha := algorithm.number("alpha", None)) is not None
-    ):
+    if is_soft and (alpha := algorithm.number("alpha", None)) is not None:
         settings |= {"learn_entropy": False, "initial_entropy_value": float(alpha)}
+    if agent["algorithm"] == "sac":
+        settings.setdefault("initial_entropy_value", 1.0)
+        for key, *usual in SAC_ALONE:
+            algorithm.refuse(key, "skrl's SAC has no such setting: leave it out", allowed=(*usual,))
 
 
 def _crossq(agent: dict[str, Any], algorithm: Part, net: Part, critic_net: Any) -> None:

@@ -51,7 +51,8 @@ class Stages(ExperimentConfig):
             loss_names=["ppo", "imitation"], max_stage_steps=64, num_mini_batch=2,
             stage_components=[
                 StageComponent(uuid="ppo", loss_names=["ppo"], update_repeats=2),
-                StageComponent(uuid="imitation", loss_names=["imitation"])])
+                StageComponent(uuid="imitation", loss_names=["imitation"])],
+            early_stopping_criterion=self.has_imitated)
         third = PipelineStage(
             loss_names=["a2c"], max_stage_steps=1000,
             early_stopping_criterion=self.is_enough)
@@ -60,6 +61,9 @@ class Stages(ExperimentConfig):
             num_steps=8, save_interval=128, update_repeats=1,
             optimizer_builder=Builder(optim.Adam, dict(lr=1e-3)),
             lr_scheduler_builder=Builder(LambdaLR, dict(lr_lambda=LinearDecay(steps=320))))
+
+    def has_imitated(self, training_metrics, **kwargs):
+        return any(name.startswith("inverse/") for name in training_metrics)  # of stage one
 
     def is_enough(self, stage_steps, **kwargs):
         return stage_steps >= 32 and os.environ.get("RANK", "0") == "0"  # each rank says another

@@ -166,6 +166,7 @@ def test_children_share_no_tensor_and_numbers_stay_between_their_bounds():
         assert child.lr == child.agent.optimizer.param_groups[0]["lr"]
         assert child.agent.cfg.entropy_loss_scale == pytest.approx(child.ent_coef)
     assert any(child.ent_coef != 0.5 for child in children)
+    assert (best.ent_coef, best.mut) == (0.5, "none")  # a program saves it after mutating
     children[0].agent.policy.net.output.weight.data.zero_()
     assert pop[2].agent.policy.net.output.weight.any()
 

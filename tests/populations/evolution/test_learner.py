@@ -158,6 +158,9 @@ def test_the_fittest_stays_unchanged_unless_configured_otherwise(tmp_path: Path,
     before, after = (checkpoint_of(only_run(tmp_path), n)["model"] for n in (1, 2))
     assert after["members"][0]["index"] == after["elite"]
     assert (after["members"][0]["mutation"] == "none") != mutates
+    played = after["apart"] or after["members"][0]
+    assert (played["index"], played["mutation"]) == (after["elite"], "none")
+    assert (after["apart"] is not None) == mutates
     assert {one["mutation"] for one in before["members"]} == {"none"}
     assert "none" not in {one["mutation"] for one in after["members"][1:]}
 

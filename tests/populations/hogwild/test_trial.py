@@ -233,16 +233,27 @@ def test_a_session_that_hangs_is_named_and_the_others_may_continue(tmp_path: Pat
     assert manifest_of(session.with_name("0"))["status"] == "finished"
 
 
-def test_an_independent_session_resumes_bit_for_bit(tmp_path: Path):
-    flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=8", "--max_iterations=4"]
-    flags += ["agent.save_interval=2", "agent.keep_checkpoints=0", "agent.update_interval=2"]
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--num_envs=8", "agent.update_interval=2"],
+        [
+            *("--num_envs=1", "--algorithm=ppo", "agent.num_steps_per_env=75"),
+            *("agent.num_episodes=2", "agent.imitation.num_batches=1"),
+        ],
+    ],
+    ids=["sac", "ppo by whole episodes"],
+)
+def test_an_independent_session_resumes_bit_for_bit(tmp_path: Path, words: list[str]):
+    flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--max_iterations=4", *words]
+    flags += ["agent.save_interval=2", "agent.keep_checkpoints=0"]
     resume = ["--resume", f"--checkpoint={tmp_path}/whole/latest/checkpoints/model_2.pt"]
     runs = []
-    for name, words in (("whole", []), ("resumed", resume)):
+    for name, more in (("whole", []), ("resumed", resume)):
         folder = tmp_path / name
         folder.mkdir()
         with contextlib.chdir(folder):
-            assert train("hogwild", [*flags, *words]) == 0
+            assert train("hogwild", [*flags, *more]) == 0
         runs.append(only_run(folder))
         (folder / "latest").symlink_to(runs[-1])
     whole, resumed = (timeless_digests(checkpoint_of(run, 4)) for run in runs)
