@@ -68,7 +68,7 @@ class DelayedPDActuatorCfg(ActuatorCfg):
     """The ideal PD with targets that are late by some physics steps.
 
     The delay is drawn per environment at each reset. Until the first target arrives, the joints
-    are held at the pose of the reset.
+    are held in the default pose; Isaac Lab has the first target act at once.
     """
 
     min_delay: int

@@ -280,9 +280,9 @@ def _check(cfg: DepthCameraSensorCfg, model: mujoco.MjModel) -> int:
             f"A depth camera's delay_range is {[low, high]}, but must be the least and the "
             "greatest number of steps, 0 or more."
         )
-    if not cfg.update_period >= 0.0:
+    if not 0.0 <= cfg.update_period < math.inf:
         raise ConfigurationError(
-            f"A depth camera's update_period is {cfg.update_period} s; give 0 or more."
+            f"A depth camera's update_period is {cfg.update_period} s; give 0 or more, and finite."
         )
     return names.index(cfg.body_name)
 

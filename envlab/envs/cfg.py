@@ -27,6 +27,10 @@ def default(value: T) -> T:
     return made
 
 
+MOST_STEPS = 2**31
+"""The most environment steps that an episode may last."""
+
+
 @dataclass(kw_only=True)
 class NanGuardCfg:
     """Handling of physics, observations or rewards that are not finite (``env.nan_guard.*``)."""
@@ -70,7 +74,7 @@ class EnvCfg:
         return math.ceil(self.episode_length_s / self.step_dt - 1e-6)
 
     def check_values(self, path: str) -> None:
-        """Refuse an episode that is shorter than a step.
+        """Refuse an episode that is shorter than a step, or has more steps than are counted.
 
         Raises:
             ConfigurationError: With both durations.
@@ -81,4 +85,9 @@ class EnvCfg:
                 f"({path}.decimation = {self.decimation} physics steps of {path}.sim.dt = "
                 f"{self.sim.dt:g} s) takes {self.step_dt:g} s, and an episode must last for at "
                 f"least one. Give {path}.episode_length_s in seconds."
+            )
+        if self.episode_length_s / self.step_dt > MOST_STEPS:
+            raise ConfigurationError(
+                f"{path}.episode_length_s is {self.episode_length_s:g} s, which are more than "
+                f"{MOST_STEPS:,} environment steps of {self.step_dt:g} s. Give at most that."
             )

@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.checks import check_result, unbounded
-from envlab.envs.noise import NoiseCfg
+from envlab.envs.noise import NoiseCfg, refuse_bias
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
 
@@ -294,7 +294,8 @@ def _check_agents(cfg: DirectMarlEnvCfg) -> None:
     _require_agents("observation_spaces", cfg.observation_spaces, agents)
     _require_agents("action_spaces", cfg.action_spaces, agents)
     for name in ("action_noise_model", "observation_noise_model"):
-        for agent in getattr(cfg, name) or {}:
+        for agent, noise in (getattr(cfg, name) or {}).items():
+            refuse_bias(noise, f"env.{name}.{agent}")
             if agent not in agents:
                 raise ConfigurationError(
                     f"{name} names the agent {agent!r}, but there are {', '.join(agents)}."

@@ -86,6 +86,10 @@ class ManagerEnv(VectorEnv):
         self.curriculum_manager = CurriculumManager(self.cfg.curriculum, self, sensors)
         self._log_scales: torch.Tensor | None = None
 
+    def _restart(self, seed: int) -> None:
+        super()._restart(seed)
+        self.event_manager.restart()
+
     def _num_actions(self) -> int:
         return self.action_manager.total_action_dim
 
@@ -189,5 +193,7 @@ class ManagerEnv(VectorEnv):
         self.sensor_manager.set_state(state["sensors"])
         if self.success is not None:
             self.success.copy_(state["success"])
-        if self.encoder_bias is not None:
+        if state["encoder_bias"] is not None:
+            if self.encoder_bias is None:
+                self.encoder_bias = torch.zeros_like(self.default_qpos_rows)
             self.encoder_bias.copy_(state["encoder_bias"])

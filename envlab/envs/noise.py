@@ -10,6 +10,7 @@ import torch
 
 from envlab.config import NonNegativeFloat
 from envlab.envs.random import RandomStream
+from envlab.errors import ConfigurationError
 
 
 @dataclass(kw_only=True)
@@ -81,3 +82,16 @@ class NoiseModelWithAdditiveBiasCfg(NoiseCfg):
 
     def apply(self, values: torch.Tensor, stream: RandomStream) -> torch.Tensor:
         return self.noise_cfg.apply(values, stream)
+
+
+def refuse_bias(noise: NoiseCfg | None, path: str) -> None:
+    """Refuse a bias of each episode where none is drawn.
+
+    Raises:
+        ConfigurationError: Naming the path.
+    """
+    if isinstance(noise, NoiseModelWithAdditiveBiasCfg):
+        raise ConfigurationError(
+            f"{path} has a bias for each episode, which only direct tasks of one agent draw. Use "
+            "noise without it, such as GaussianNoiseCfg."
+        )

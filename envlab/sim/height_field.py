@@ -67,14 +67,16 @@ class HeightField:
     def heights(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the terrain's heights at points, in m, of their shape.
 
-        Beyond the border it is the height of the nearest point on the border.
+        Beyond the border it is the height of the nearest point on the border, and where a
+        coordinate is NaN, some height of the terrain.
 
         Args:
             x: World coordinates in m, of any shape.
             y: The same.
         """
-        column = ((x - self._x_start) * self._x_scale).clamp(0.0, self._last_column)
-        row = ((y - self._y_start) * self._y_scale).clamp(0.0, self._last_row)
+        # NaN, as of a robot that is about to be reset, must not become an index far beyond the end.
+        column = ((x - self._x_start) * self._x_scale).nan_to_num_().clamp_(0.0, self._last_column)
+        row = ((y - self._y_start) * self._y_scale).nan_to_num_().clamp_(0.0, self._last_row)
         first_column = column.floor().clamp_(max=self._last_column - 1)
         first_row = row.floor().clamp_(max=self._last_row - 1)
         u, v = column - first_column, row - first_row

@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from envlab.envs import ConstantNoiseCfg, GaussianNoiseCfg, UniformNoiseCfg
+from envlab.envs import (
+    ConstantNoiseCfg,
+    GaussianNoiseCfg,
+    NoiseModelWithAdditiveBiasCfg,
+    UniformNoiseCfg,
+    mdp,
+)
+from envlab.envs.managers import ObservationTermCfg
 from envlab.envs.random import EnvRandom, RandomStream
+from envlab.errors import ConfigurationError
+from tests.envs.sliders import group, make_env, terms
 
 VALUES = torch.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
 
@@ -50,3 +59,12 @@ def test_uniform_noise_is_its_stream_within_its_bounds(stream, twin):
 def test_gaussian_noise_is_its_stream(stream, twin):
     noise = GaussianNoiseCfg(mean=2.0, std=0.1)
     assert torch.equal(noise.apply(VALUES, stream), VALUES + twin.normal(2.0, 0.1, 3))
+
+
+def test_a_bias_of_each_episode_is_refused_where_none_is_drawn():
+    noise = NoiseModelWithAdditiveBiasCfg(
+        noise_cfg=GaussianNoiseCfg(), bias_noise_cfg=GaussianNoiseCfg()
+    )
+    term = ObservationTermCfg(func=mdp.joint_pos_rel, noise=noise)
+    with pytest.raises(ConfigurationError, match=r"env\.observations\.policy\.angle\.noise has a"):
+        make_env(1, observations=terms(policy=group(angle=term)))

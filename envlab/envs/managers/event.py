@@ -73,6 +73,11 @@ class EventManager:
             begins = mask & (self._time_left[name] == 0.0) if name in self._global else mask
             self._draw_interval(name, "reset", begins)
 
+    def restart(self) -> None:
+        """Let global clocks begin anew at the next reset, as a new seed repeats all draws."""
+        for name in self._global:
+            self._time_left[name].zero_()
+
     def apply_intervals(self, dt: float) -> None:
         """Let ``dt`` seconds pass and call the interval terms that are due."""
         for name, function in self._functions.get("interval", {}).items():

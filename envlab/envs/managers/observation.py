@@ -11,7 +11,7 @@ import torch
 from envlab.envs.managers.function_term import FunctionTermCfg, bind
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import TermCfg, terms_of
-from envlab.envs.noise import NoiseCfg
+from envlab.envs.noise import NoiseCfg, refuse_bias
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, name_term
 
@@ -53,6 +53,9 @@ class ObservationManager:
             }
             for group, group_cfg in self._groups.items()
         }
+        for group, terms in self._terms.items():
+            for name, (term, _) in terms.items():
+                refuse_bias(term.noise, f"env.observations.{group}.{name}.noise")
         empty = [group for group, terms in self._terms.items() if not terms]
         if empty:
             raise ConfigurationError(

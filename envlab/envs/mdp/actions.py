@@ -9,6 +9,7 @@ import torch
 
 from envlab.envs.entities import (
     SceneEntityCfg,
+    columns,
     joint_actuators,
     joint_values,
     resolve_entity,
@@ -57,8 +58,7 @@ class JointPositionActionCfg(JointActionCfg):
         )
         default = env.default_qpos[:, entity.qpos_ids]
         offset = default if self.use_default_offset else self.offset
-        bias: torch.Tensor | None = getattr(env, "encoder_bias", None)
-        return JointAction(self, env, offset, None if bias is None else bias[:, entity.qpos_ids])
+        return JointAction(self, env, offset, entity.qpos_ids)
 
 
 class JointAction(ActionTerm):
@@ -69,7 +69,7 @@ class JointAction(ActionTerm):
         cfg: JointActionCfg,
         env: VectorEnv,
         offset: torch.Tensor | float,
-        bias: torch.Tensor | None = None,
+        biased_ids: slice | torch.Tensor | None = None,
     ) -> None:
         """Find the actuators.
 
@@ -77,7 +77,7 @@ class JointAction(ActionTerm):
             cfg: The configuration.
             env: The environment.
             offset: Control at action 0, one for all or ``(1, dim)``.
-            bias: Errors of the joints' encoders, ``(num_envs, dim)``.
+            biased_ids: The joints whose encoders' errors count, if the environment has some.
         """
         model = env.sim.model
         actuators = joint_actuators(model, cfg.joint_names)
@@ -89,7 +89,7 @@ class JointAction(ActionTerm):
         self._scale, self._clip = _scale(cfg.scale, self._joint_names, env), cfg.clip
         has_offset = isinstance(offset, torch.Tensor) or offset != 0.0
         self._offset = offset if has_offset else None
-        self._bias = bias
+        self._env, self._biased_ids = env, biased_ids
 
     def describe(self) -> dict[str, Any]:
         settings = {"scale": self._scale, "offset": 0.0 if self._offset is None else self._offset}
@@ -105,8 +105,9 @@ class JointAction(ActionTerm):
             controls += self._offset
         if self._clip is not None:
             controls.clamp_(*self._clip)
-        if self._bias is not None:
-            controls -= self._bias
+        bias: torch.Tensor | None = getattr(self._env, "encoder_bias", None)
+        if bias is not None and self._biased_ids is not None:
+            controls -= columns(bias, self._biased_ids)
         if not self._covers_all:
             self._ctrl.index_copy_(1, self._ids, controls)
 

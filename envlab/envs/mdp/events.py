@@ -9,6 +9,7 @@ import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 from envlab.envs.math import quat_apply_inverse, quat_from_euler_xyz, quat_mul
+from envlab.envs.mdp.randomization import combine
 from envlab.envs.mdp.root import origin_velocity
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
 
 _ROBOT: Any = SceneEntityCfg("robot")
+LEAST_MASS_KG = 1e-6
+"""The least mass that a draw may give a body, as in Isaac Lab."""
 
 
 def reset_joints_by_offset(
@@ -159,14 +162,14 @@ def randomize_rigid_body_mass(
         mass_distribution_params: Bounds of the uniform draw, in kg, or as a factor for ``scale``.
         operation: What to do with the draw.
         asset_cfg: The bodies.
+
+    Raises:
+        ConfigurationError: For an unknown operation.
     """
     ids = asset_cfg.body_ids
     masses, inertias = env.nominal("body_mass")[ids], env.nominal("body_inertia")[ids]
     drawn = stream.uniform(*mass_distribution_params, len(masses), mask)
-    if operation == "add":
-        drawn = masses + drawn
-    elif operation == "scale":
-        drawn = masses * drawn
+    drawn = combine(masses, drawn, operation).clamp(min=LEAST_MASS_KG)
     rows = mask.unsqueeze(1)
     params = env.sim.params
     params.body_mass[:, ids] = torch.where(rows, drawn, params.body_mass[:, ids])

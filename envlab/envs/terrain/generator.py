@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,7 +103,7 @@ def _check(cfg: TerrainGeneratorCfg) -> list[SubTerrainCfg]:
     for name in ("num_rows", "num_cols", "horizontal_scale", "vertical_scale"):
         if not getattr(cfg, name) > 0:
             raise ConfigurationError(f"{WHERE}.{name} is {getattr(cfg, name)}; give more than 0.")
-    if cfg.border_width < 0.0:
+    if not 0.0 <= cfg.border_width < math.inf:
         raise ConfigurationError(f"{WHERE}.border_width is {cfg.border_width}; give 0 or more.")
     low, high = cfg.difficulty_range
     if not 0.0 <= low <= high <= 1.0:

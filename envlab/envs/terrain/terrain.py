@@ -63,7 +63,8 @@ class Terrain:
         origins = torch.tensor(ground.origins, dtype=torch.float32, device=random.device)
         self._origins = origins.flatten(0, 1)
         self._num_types = num_types
-        self.kind_names = list(cfg.terrain_generator.sub_terrains)
+        subs = cfg.terrain_generator.sub_terrains
+        self.kind_names = [name for name, kind in subs.items() if kind is not None]
         self._kinds = torch.tensor(ground.kinds.ravel(), device=random.device)
         total = world_size * len(random.env_ids)
         self.terrain_types = random.env_ids * num_types // total

@@ -72,7 +72,8 @@ def cells(length: float, tile: Tile) -> int:
         ConfigurationError: If it is not a whole number.
     """
     number = length / tile.horizontal_scale
-    if abs(number - round(number)) > 1e-6 or round(number) < 1:
+    is_finite = math.isfinite(number)
+    if not is_finite or abs(number - round(number)) > 1e-6 or round(number) < 1:
         raise ConfigurationError(
             f"The terrain generator has tiles of {tile.size[0]} x {tile.size[1]} m and a "
             f"horizontal_scale of {tile.horizontal_scale} m, but a tile must be a whole number of "

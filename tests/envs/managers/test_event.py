@@ -111,6 +111,22 @@ def test_a_global_clock_calls_all_at_once_and_no_reset_winds_it_up(recorder):
     assert [step for step, _ in other.calls] == steps
 
 
+def test_a_seed_repeats_the_times_of_a_global_clock(recorder):
+    event = EventTermCfg(
+        func=recorder, mode="interval", interval_range_s=(0.3, 0.7), is_global_time=True
+    )
+    env = make_env(2, events=terms(kick=event), episode_length_s=100.0)
+    found = []
+    for _ in range(2):
+        recorder.calls.clear()
+        env.reset(seed=5)
+        start = env.common_step_counter
+        run(env, 23)
+        found.append([step - start for step, _ in recorder.calls])
+    assert found[0] == found[1]
+    assert len(found[0]) >= 3
+
+
 @pytest.mark.parametrize(("mode", "interval"), [("interval", None), ("reset", (1.0, 2.0))])
 def test_only_interval_events_have_an_interval(recorder, mode, interval):
     event = EventTermCfg(func=recorder, mode=mode, interval_range_s=interval)

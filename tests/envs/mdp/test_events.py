@@ -7,6 +7,7 @@ import torch
 
 from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.managers import EventTermCfg
+from envlab.errors import ConfigurationError
 from tests.envs.sliders import DT, HOME, LOOSE, PUSH, SERVO, joint, make_env, place, push, terms
 
 MASS_FIELDS = {"model_fields": ("body_mass", "body_inertia")}
@@ -75,6 +76,17 @@ def test_a_changed_mass_changes_the_motion(operation, bounds, expected):
     push(env, 6.0, 6.0)
     assert env.sim.params.body_mass[:, PUSH_BODY].tolist() == [expected] * 2
     assert env.sim.data.qvel[:, PUSH].tolist() == pytest.approx([6.0 / expected * DT] * 2)
+
+
+def test_no_draw_makes_a_mass_negative():
+    env = make_env(2, sim=MASS_FIELDS, events=terms(mass=mass("add", (-9.0, -9.0))))
+    assert env.sim.params.body_mass[:, PUSH_BODY].tolist() == pytest.approx([1e-6] * 2)
+    assert (env.sim.params.body_inertia >= 0.0).all()
+
+
+def test_an_unknown_operation_on_masses_is_refused():
+    with pytest.raises(ConfigurationError, match="operation is 'multiply', but must be add"):
+        make_env(2, sim=MASS_FIELDS, events=terms(mass=mass("multiply", (0.5, 2.0))))
 
 
 def test_inertia_scales_with_the_mass_and_other_bodies_stay():

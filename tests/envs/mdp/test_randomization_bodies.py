@@ -95,11 +95,12 @@ def test_a_centre_of_mass_has_no_roll():
         started(mdp.randomize_rigid_body_com, ("body_ipos",), 1, com_range={"roll": (0.0, 0.1)})
 
 
-def test_encoders_that_are_wrong_show_and_miss_by_the_same():
+@pytest.mark.parametrize("mode", ["startup", "reset"])
+def test_encoders_that_are_wrong_show_and_miss_by_the_same(mode):
     def make(bias):
         event = EventTermCfg(
             func=mdp.randomize_encoder_bias,
-            mode="startup",
+            mode=mode,
             params={"bias_range": bias, "asset_cfg": SceneEntityCfg(joint_names="servo")},
         )
         action = mdp.JointPositionActionCfg(joint_names="servo")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -100,6 +101,8 @@ WRONG = [
     ({"num_rows": 0}, "num_rows is 0"),
     ({"horizontal_scale": 0.0}, "horizontal_scale is 0.0"),
     ({"border_width": -1.0}, "border_width is -1.0"),
+    ({"border_width": math.nan}, "border_width is nan"),
+    ({"size": (math.inf, 8.0)}, "tiles of inf x 8.0 m"),
     ({"difficulty_range": (0.5, 2.0)}, r"difficulty_range is \[0.5, 2.0\]"),
     ({"size": (2.05, 3.0)}, r"tiles of 2.05 x 3.0 m and a horizontal_scale of 0.1 m"),
 ]

@@ -98,3 +98,19 @@ def test_without_terrain_there_is_a_plane_at_the_origin():
 def test_negative_level_is_refused():
     with pytest.raises(ConfigurationError, match="max_init_terrain_level is -1; give 0 or more"):
         make_env(2, ground=terrain(max_init_terrain_level=-1))
+
+
+def test_a_robot_at_no_place_sees_some_height():
+    """Its coordinates are NaN until the guard resets it; on Warp's backend they are seen before."""
+    env = make_env(4)
+    nowhere = torch.tensor([float("nan"), float("inf"), 0.0])
+    assert env.terrain.heights_at(nowhere, nowhere.flip(0)).isfinite().all()
+
+
+def test_a_kind_that_was_removed_has_no_name():
+    ground = terrain()
+    first, *others = ground.terrain_generator.sub_terrains
+    ground.terrain_generator.sub_terrains[first] = None
+    env = make_env(4, ground=ground)
+    assert env.terrain.kind_names == others
+    assert int(env.terrain.terrain_kinds.max()) < len(others)

@@ -54,9 +54,11 @@ def feet_air_time(
 ) -> torch.Tensor:
     """Return the excess over ``least_s`` of the air time of feet that touch down, in s.
 
-    Time above ``most_s`` does not count; it is zero if the robot should stand.
+    Time above ``most_s`` does not count; it is zero if the robot should stand. A foot that begins
+    an episode on the ground does not touch down.
     """
-    longer = (sensor_cfg.last_air_time - least_s) * sensor_cfg.first_contact
+    in_air = sensor_cfg.last_air_time
+    longer = (in_air - least_s) * (sensor_cfg.first_contact & (in_air > 0.0))
     moves = torch.linalg.vector_norm(mdp.generated_commands(env, command_name), dim=1) > MOVING
     return longer.clamp(max=most_s - least_s).sum(dim=1) * moves
 
