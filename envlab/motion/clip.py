@@ -15,6 +15,8 @@ _FASTEST_BODY = 30.0
 """m/s; a hand reaches 15 in a sprint. Faster motion is a gap in the recording."""
 _FASTEST_JOINT = 100.0
 """rad/s; motors of humanoids reach 40."""
+_MISFIT = 0.03
+"""m; models of one robot differ by less, on average, in where they have the origins of bodies."""
 _UNIT = 1e-2
 """Tolerance of a quaternion's length of 1, for files with few digits."""
 
@@ -129,8 +131,9 @@ _ARRAYS = (
 def fit_clip(clip: MotionClip, model: mujoco.MjModel) -> MotionClip:
     """Return a clip with exactly the joints and bodies of a robot, in the model's order.
 
-    A clip that names neither must have as many of both as the robot, as mjlab's files do; bodies
-    that the robot lacks are dropped, because other models of it have some for sensors.
+    A clip that names neither must have as many of both as the robot, in an order of MuJoCo or Isaac
+    Lab that fits its bodies' poses, as the files of mjlab and BeyondMimic do. Bodies that the robot
+    lacks are dropped, because other models of it have some for sensors.
 
     Args:
         clip: The clip.
@@ -138,9 +141,10 @@ def fit_clip(clip: MotionClip, model: mujoco.MjModel) -> MotionClip:
 
     Raises:
         ConfigurationError: If the clip lacks joints or has others, or if it names no bodies and has
-            a different number of them.
+            a different number of them, or poses that its joints do not lead to.
     """
     joints, bodies = robot_joints(model), robot_bodies(model)
+    clip = _with_names(clip, model, joints, bodies)
     joint_columns = _columns(clip, "joint", clip.joint_names, clip.joint_pos.shape[1], joints)
     if clip.joint_names is not None:
         others = [name for name in clip.joint_names if name not in joints]
@@ -215,6 +219,53 @@ def robot_bodies(model: mujoco.MjModel) -> list[str]:
     free = [b for b in range(1, model.nbody) if model.body_dofnum[b] == 6]
     root = free[0] if free else 1
     return [model.body(b).name for b in range(1, model.nbody) if model.body_rootid[b] == root]
+
+
+def _with_names(
+    clip: MotionClip, model: mujoco.MjModel, joints: Sequence[str], bodies: Sequence[str]
+) -> MotionClip:
+    """Return a clip without names with the robot's, in the order that fits its poses best."""
+    root = model.body(bodies[0]) if bodies else None
+    sizes = clip.joint_pos.shape[1], clip.body_pos_w.shape[1]
+    has_names = clip.joint_names is not None or clip.body_names is not None
+    if has_names or root is None or int(root.dofnum[0]) != 6 or sizes != (len(joints), len(bodies)):
+        return clip
+    data = mujoco.MjData(model)
+    start = int(model.jnt_qposadr[root.jntadr[0]])
+    misfits: dict[float, tuple[Sequence[str], Sequence[str]]] = {}
+    for order in ((joints, bodies), _breadth_first(model, True), _breadth_first(model, False)):
+        places = [int(model.joint(name).qposadr[0]) for name in order[0]]
+        ids, distances = [model.body(name).id for name in order[1]], []
+        for frame in (0, clip.num_frames // 2, clip.num_frames - 1):
+            data.qpos[start : start + 3] = clip.body_pos_w[frame, 0]
+            data.qpos[start + 3 : start + 7] = clip.body_quat_w[frame, 0]
+            data.qpos[places] = clip.joint_pos[frame]
+            mujoco.mj_kinematics(model, data)
+            distances.append(np.linalg.norm(data.xpos[ids] - clip.body_pos_w[frame], axis=1))
+        misfits.setdefault(float(np.mean(distances)), order)
+    least = min(misfits)
+    if least > _MISFIT:
+        raise ConfigurationError(
+            f"The motion {clip.name} names neither joints nor bodies, and its bodies are "
+            f"{100.0 * least:.0f} cm on average from where its joints lead, in MuJoCo's order and "
+            "in Isaac Lab's. Give a clip of this robot, or one that has joint_names and body_names."
+        )
+    found = misfits[least]
+    return replace(clip, joint_names=tuple(found[0]), body_names=tuple(found[1]))
+
+
+def _breadth_first(model: mujoco.MjModel, by_name: bool) -> tuple[list[str], list[str]]:
+    """Return the robot's joints and bodies as Isaac Lab has them; siblings are by name in URDF."""
+    known, joints = robot_joints(model), []
+    waiting = robot_bodies(model)[:1]
+    for body in waiting:
+        children = [model.body(b).name for b in range(1, model.nbody)
+                    if model.body(model.body_parentid[b]).name == body]  # fmt: skip
+        waiting += sorted(children) if by_name else children
+        first, count = int(model.body(body).jntadr[0]), int(model.body(body).jntnum[0])
+        own = [model.joint(joint).name for joint in range(first, first + count)]
+        joints += [name for name in own if name in known]
+    return joints, waiting
 
 
 def _columns(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 ROBOT = "envlab_assets:robots/g1_29.xml"
 TASK = "Mjlab-Tracking-Flat-Unitree-G1-Play"
+RECORDED_S = 5.0
+"""How much of a policy's motion is recorded."""
 NUM_TRIALS = 1024
 """Episodes that ``evaluate`` judges; mjlab's number."""
 
@@ -125,7 +128,16 @@ def record(flags: argparse.Namespace, others: Sequence[str]) -> None:
     states: list[np.ndarray] = []
     try:
         env = opened.env
-        num_frames = round(flags.seconds / env.step_dt) + 1
+        motion, seconds = _found_motion(env), flags.seconds or RECORDED_S
+        if motion is not None:  # from its start to its end, as it then begins again elsewhere
+            motion.cfg.sampling_mode, clip = "start", motion.clips[0]
+            seconds = flags.seconds or min(RECORDED_S, clip.seconds)
+            if seconds > clip.seconds:
+                raise ConfigurationError(
+                    f"--seconds is {seconds:g}, but the policy follows {clip.name}, which ends "
+                    f"after {clip.seconds:g} s. Give at most as many."
+                )
+        num_frames = round(seconds / env.step_dt) + 1
 
         def keep() -> bool:
             states.append(env.sim.data.qpos[0].cpu().numpy().astype(np.float64))
@@ -135,7 +147,7 @@ def record(flags: argparse.Namespace, others: Sequence[str]) -> None:
         if len(states) < num_frames:
             raise ConfigurationError(
                 f"The episode ended after {len(states) * env.step_dt:.2f} s, before the "
-                f"{flags.seconds:g} s to record. Give fewer --seconds, or another "
+                f"{seconds:g} s to record. Give fewer --seconds, or another "
                 "checkpoint."
             )
         table = np.array(states)
@@ -191,7 +203,8 @@ class Following:
 def follow(opened: OpenedPolicy) -> Following:
     """Play and measure one episode for each robot.
 
-    The last step of an episode is left out, as the robot is in the next episode after it.
+    The last step of an episode is left out, as the robot is in the next episode after it; so is a
+    robot whose first step is its last.
 
     Raises:
         ConfigurationError: If the task does not follow a motion.
@@ -213,7 +226,7 @@ def follow(opened: OpenedPolicy) -> Following:
         running &= ~ended
         sums += reference.errors(motion, hands_and_feet) * running
         steps += running
-    means = (sums / steps.clamp(min=1)).mean(dim=1).tolist()
+    means = (sums / steps)[:, steps > 0].mean(dim=1).tolist()
     names = ("mpkpe", "r_mpkpe", "joint_vel_error", "ee_pos_error", "ee_ori_error")
     return Following(
         num_trials=env.num_envs,
@@ -223,17 +236,27 @@ def follow(opened: OpenedPolicy) -> Following:
 
 
 def _end_effectors(env: Any, motion: MotionCommand) -> list[str] | None:
-    """Return the bodies whose heights the task's termination ``ee_body_pos`` watches."""
-    term = getattr(env.cfg.terminations, "ee_body_pos", None)
+    """Return the bodies whose heights the task's termination ``ee_body_pos`` watches.
+
+    The task's own names them where it was removed.
+    """
+    given = getattr(env.cfg.terminations, "ee_body_pos", None)
+    term = given or getattr(type(env.cfg)().terminations, "ee_body_pos", None)
     return None if term is None else list(term.params["body_names"])
 
 
-def _motion(env: Any) -> MotionCommand:
+def _found_motion(env: Any) -> MotionCommand | None:
+    """Return the motion that a task follows; None if it follows none."""
     manager: Any = getattr(env, "command_manager", None)
     names = [] if manager is None else manager.active_terms
-    for term in map(manager.get_term, names) if names else ():
-        if isinstance(term, MotionCommand):
-            return term
+    terms = map(manager.get_term, names) if names else ()
+    return next((term for term in terms if isinstance(term, MotionCommand)), None)
+
+
+def _motion(env: Any) -> MotionCommand:
+    found = _found_motion(env)
+    if found is not None:
+        return found
     raise ConfigurationError(
         f"The task follows no motion: it has no MotionCommand among its commands. Give one such as "
         f"--task {TASK.removesuffix('-Play')}."
@@ -270,6 +293,16 @@ def _named(names: Sequence[str] | None) -> str:
     return " without names" if names is None else f": {', '.join(names[:4])}, ..."
 
 
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value < math.inf:
+        raise ValueError(text)
+    return value
+
+
+_positive.__name__ = "positive number"  # in argparse's message
+
+
 def _parser() -> ArgumentParser:
     parser = ArgumentParser(prog="envlab motion", description="Clips that robots follow.")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
@@ -286,8 +319,10 @@ def _parser() -> ArgumentParser:
     converting.add_argument("file", help="the clip, or a CSV: root, (x, y, z, w), joints")
     converting.add_argument("--output", required=True, metavar="FILE", help="the .npz to write")
     converting.add_argument("--robot", metavar="MODEL", help=f"the robot (default: {ROBOT})")
-    converting.add_argument("--fps", type=float, help="frames per second of a CSV")
-    converting.add_argument("--output_fps", type=float, default=50.0, help="to write (default: 50)")
+    converting.add_argument("--fps", type=_positive, help="frames per second of a CSV")
+    converting.add_argument(
+        "--output_fps", type=_positive, default=50.0, help="to write (default: 50)"
+    )
     converting.add_argument(
         "--frames", type=int, nargs=2, metavar=("FIRST", "LAST"), help="of a CSV, counted from 1"
     )
@@ -297,7 +332,9 @@ def _parser() -> ArgumentParser:
     recording = verb(record, "Write a policy's motion as a clip; other flags are those of play.")
     recording.add_argument("library", help="the library that trained it")
     recording.add_argument("--output", required=True, metavar="FILE", help="the .npz to write")
-    recording.add_argument("--seconds", type=float, default=5.0, help="how long (default: 5)")
+    recording.add_argument(
+        "--seconds", type=_positive, help=f"how long (default: {RECORDED_S:g}, or to a clip's end)"
+    )
     judging = verb(evaluate, "Measure how well a policy follows; other flags are those of play.")
     judging.add_argument("library", help="the library that trained it")
     judging.add_argument("--output", metavar="FILE", help="a .json to write too")

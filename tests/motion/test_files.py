@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,18 @@ import mujoco
 import numpy as np
 import pytest
 
+from envlab.envs.joint_order import joint_names
+from envlab.envs.scene import SceneCfg, build_model
 from envlab.errors import ConfigurationError
-from envlab.motion import clip_of_states, fit_clip, read_clip, read_csv, resample_clip, write_clip
+from envlab.motion import (
+    MotionClip,
+    clip_of_states,
+    fit_clip,
+    read_clip,
+    read_csv,
+    resample_clip,
+    write_clip,
+)
 from envlab.motion.clip import slerp
 
 MODEL = """
@@ -210,3 +221,30 @@ def test_half_a_file_is_never_left(model, qpos, tmp_path):
         write_clip(clip, tmp_path / "nowhere" / "x.npz")
     write_clip(clip, tmp_path / "x.npz")
     assert [file.name for file in tmp_path.iterdir()] == ["x.npz"]
+
+
+def without_names(clip: MotionClip, joints: list[str], bodies: list[str]) -> MotionClip:
+    """Return a clip with its columns in this order, and no names."""
+    arrays = {}
+    for kind, names in (("joint", joints), ("body", bodies)):
+        known = list(getattr(clip, f"{kind}_names"))
+        columns = [known.index(name) for name in names]
+        for field in fields(clip):
+            if field.name.startswith(kind) and not field.name.endswith("names"):
+                arrays[field.name] = getattr(clip, field.name)[:, columns]
+    return replace(clip, **arrays, joint_names=None, body_names=None)
+
+
+def test_beyondmimics_files_are_in_isaac_labs_order():
+    """Its ``csv_to_npz.py`` saves Isaac Lab's arrays, whose joints and bodies are breadth first."""
+    robot = build_model(SceneCfg(model="envlab_assets:robots/g1_29.xml"))
+    clip = fit_clip(read_clip("envlab_assets:motions/g1_squat.npz"), robot)
+    joints = joint_names(robot, "isaaclab")
+    moved = [robot.body(int(robot.joint(name).bodyid[0])).name for name in joints]
+    found = fit_clip(without_names(clip, joints, ["pelvis", *moved]), robot)
+    assert found.joint_names == clip.joint_names
+    assert np.array_equal(found.joint_pos, clip.joint_pos)
+    assert np.array_equal(found.body_pos_w, clip.body_pos_w)
+    scrambled = without_names(clip, joints[::-1], ["pelvis", *moved])
+    with pytest.raises(ConfigurationError, match=r"its bodies are \d+ cm on average from where"):
+        fit_clip(scrambled, robot)

@@ -118,11 +118,13 @@ class MotionCommand(CommandTerm):
         model, device = env.sim.model, env.device
         self._robot = resolve_entity(SceneEntityCfg(cfg.asset_name), model, device)
         self.clips = [_fitting(source, env) for source in _sources(cfg)]
-        names = self.clips[0].body_names or ()
-        bodies = self._listed_bodies(names)
+        root = model.body(self._robot.root_body).name
+        bodies = list(cfg.body_names)
+        for clip in self.clips:
+            self._check_bodies(clip, root)
         self._body_ids = torch.tensor([model.body(name).id for name in bodies], device=device)
         self._anchor = bodies.index(cfg.anchor_body_name)
-        self._reference = _Reference(self.clips, bodies, model.body(self._robot.root_body).name)
+        self._reference = _Reference(self.clips, bodies, root)
         self._reference.to(device)
         weights = clip_weights(cfg.motion_weights, len(self.clips))
         kernel = cfg.adaptive_lambda ** np.arange(cfg.adaptive_kernel_size)
@@ -359,20 +361,19 @@ class MotionCommand(CommandTerm):
                 "(0, 1]."
             )
 
-    def _listed_bodies(self, known: Sequence[str]) -> list[str]:
-        cfg = self.cfg
-        for name in (*cfg.body_names, cfg.anchor_body_name):
+    def _check_bodies(self, clip: MotionClip, root: str) -> None:
+        cfg, known = self.cfg, clip.body_names or ()
+        for name in (*cfg.body_names, cfg.anchor_body_name, root):
             if name not in known:
                 raise ConfigurationError(
                     f"The motion command asks for the body {name!r}, which the motion "
-                    f"{self.clips[0].name} or the robot lacks; both have {', '.join(known)}."
+                    f"{clip.name} or the robot lacks; both have {', '.join(known)}."
                     f"{did_you_mean(name, known)}"
                 )
         if cfg.anchor_body_name not in cfg.body_names:
             raise ConfigurationError(
                 f"anchor_body_name is {cfg.anchor_body_name!r}, which must be one of body_names."
             )
-        return list(cfg.body_names)
 
     def _of_frame(self, name: str) -> torch.Tensor:
         return self._once(name, lambda: getattr(self._reference, name)[self.frames])
@@ -509,21 +510,20 @@ class _Reference:
     """The frames of all clips, concatenated, as float32 tensors ``(T, ...)``."""
 
     def __init__(self, clips: Sequence[MotionClip], bodies: Sequence[str], root: str) -> None:
-        names = list(clips[0].body_names or ())
-        ids, first = [names.index(name) for name in bodies], names.index(root)
+        def joined(name: str, chosen: Sequence[str] | None = None) -> torch.Tensor:
+            tables = []
+            for clip in clips:
+                names, table = list(clip.body_names or ()), getattr(clip, name)
+                columns_ = None if chosen is None else [names.index(body) for body in chosen]
+                tables.append(table if columns_ is None else table[:, columns_])
+            return torch.as_tensor(np.concatenate(tables), dtype=torch.float32)
 
-        def joined(name: str, chosen: list[int] | int | slice) -> torch.Tensor:
-            table = np.concatenate([getattr(clip, name)[:, chosen] for clip in clips])
-            return torch.as_tensor(table, dtype=torch.float32)
-
-        self.joint_pos, self.joint_vel = (
-            joined(name, slice(None)) for name in ("joint_pos", "joint_vel")
-        )
+        self.joint_pos, self.joint_vel = joined("joint_pos"), joined("joint_vel")
         states = ("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w")
         self.body_pos_w, self.body_quat_w, self.body_lin_vel_w, self.body_ang_vel_w = (
-            joined(name, ids) for name in states
+            joined(name, bodies) for name in states
         )
-        self.root = torch.cat([joined(name, first) for name in states], dim=1)
+        self.root = torch.cat([joined(name, [root])[:, 0] for name in states], dim=1)
 
     def to(self, device: torch.device) -> None:
         """Move the tensors."""
