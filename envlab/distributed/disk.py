@@ -255,6 +255,16 @@ class RecordFile:
         self._waiting.clear()
         self._last_said = None
 
+    def close(self) -> None:
+        """Write what waits, or log that it is lost."""
+        with contextlib.suppress(RunDirectoryError):
+            self.flush()
+        if self._waiting:
+            logger.error(
+                "%d records of %s are lost, as they could not be written to %s to the end.",
+                *(len(self._waiting), self._what, self.path),
+            )
+
     def _say(self, error: OSError) -> None:
         now = time.monotonic()
         if self._last_said is None or now - self._last_said >= SAY_EVERY_S:

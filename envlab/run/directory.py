@@ -171,6 +171,7 @@ class Run:
         except Interrupted:  # raised once per process, so the second attempt is not cut short
             self._finish(error)
         finally:
+            self._metrics.close()
             if self._lock is not None:
                 self._lock.release()
 

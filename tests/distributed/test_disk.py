@@ -109,8 +109,10 @@ def test_records_wait_for_room_and_none_is_cut(tmp_path: Path, caplog: pytest.Lo
         for record in (b"first\n", b"second\n", b"third\n"):
             records.append(record)
             assert path.read_bytes() == b"first\n"
+        (message,) = caplog.messages  # once a minute, not for each record
+        records.close()
+    assert caplog.messages[1].startswith("2 records of metrics are lost")
     assert records.num_waiting == 2
-    (message,) = [entry.message for entry in caplog.records]  # once a minute, not for each record
     assert "metrics cannot be written" in message
     assert str(path) in message
     assert "MiB are free" in message
