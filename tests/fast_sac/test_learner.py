@@ -308,6 +308,15 @@ def test_tasks_that_it_cannot_train_are_refused(
     assert "Traceback" not in error
 
 
+def test_a_resumed_critic_has_the_range_that_is_configured():
+    """As the warning advises that returns lie beyond it."""
+    learner = make_learner(ALONE)
+    wider = make_learner(ALONE, critic=SMALL["critic"] | {"v_max": 12.0})
+    wider.load_models({"model": learner.model_state()})
+    for critics in (wider._critics, wider._target):
+        assert critics.atoms.max().item() == 12.0
+
+
 def test_returns_beyond_the_critics_range_are_warned_of_once(caplog: pytest.LogCaptureFixture):
     learner = make_learner(ALONE)
     reach = learner._cfg.critic.v_max

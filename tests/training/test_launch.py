@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -20,8 +21,11 @@ from envlab.distributed.interrupt import (
     InterruptFlag,
     interruptible,
 )
+from envlab.errors import RankDivergenceError
 from envlab.libraries import get_library
+from envlab.training.flags import Flags
 from envlab.training.preparation import print_summary
+from envlab.training.rank import Rank
 from tests.launcher import PLAY, TRAIN, Launch
 from tests.trained import (
     SMALL,
@@ -146,3 +150,27 @@ def test_the_suggested_command_works_where_it_is_printed(tmp_path, monkeypatch, 
     monkeypatch.setenv("ENVLAB_SH", "./envlab.sh")
     command = summary_of(tmp_path, tmp_path / "bin/envlab", monkeypatch, capsys)[-1]
     assert command == f"Play it: ./envlab.sh envlab play rsl_rl {flags}"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_told"),
+    [(RankDivergenceError("policy.weight differs"), True), (RuntimeError("[gloo] closed"), False)],
+)
+def test_a_signal_hides_no_error_but_a_broken_collective(
+    flag: InterruptFlag, error: Exception, is_told: bool
+):
+    flag.signal_number = signal.SIGTERM
+    rank = Rank(Flags(command="train", task="Isaac-Cartpole-v0"), flag)
+    with pytest.raises(type(error)) if is_told else contextlib.nullcontext(), rank:
+        raise error
+    assert rank.exit_code == (0 if is_told else 143)
+
+
+def test_a_job_whose_time_is_up_before_it_begins_is_requeued(flag: InterruptFlag, monkeypatch):
+    asked: list[bool] = []
+    monkeypatch.setattr("envlab.training.rank.requeue", lambda: asked.append(True))
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        with Rank(Flags(command="train", task="Isaac-Cartpole-v0", requeue=True), flag) as rank:
+            raise Interrupted(number)
+        assert rank.exit_code == 128 + number
+    assert asked == [True]

@@ -65,6 +65,7 @@ def error_of(capsys: pytest.CaptureFixture[str]) -> str:
         ([*CARTPOLE, "--load_run=x"], "--load_run has no effect.*--resume"),
         ([*CARTPOLE, "--resume", "--checkpoint=./x.pt"], "There is no checkpoint .*x.pt"),
         ([*CARTPOLE, "--config=nowhere"], "nowhere is no run directory"),
+        ([*CARTPOLE, "--resume", "-m", "agent.seed=1,2"], "--resume takes the newest run, .* -m"),
         ([*CARTPOLE, "--run_id="], "--run_id is empty"),
         ([*CARTPOLE, "--max_iterations=0"], "max_iterations is 0"),
         (["--task=Isaac-Cartpole-v0", "--max_frames=0", "--num_envs=4"], "--max_"),

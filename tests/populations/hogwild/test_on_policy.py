@@ -201,8 +201,11 @@ def test_imitation_learns_from_returns_better_than_their_value(name: str):
     assert found["Loss / Imitation loss (value)"] == pytest.approx(0.5 * (1 + 9) / 3, rel=1e-4)
 
 
-def test_episodes_are_imitated_by_their_returns():
-    learner = learner_of(changed(PPO, algorithm=SIL, env={"num_envs": 1}))
+@pytest.mark.parametrize("scale", [1.0, 0.1])
+def test_episodes_are_imitated_by_their_returns(scale: float):
+    """Of scaled rewards, as the values that they are compared with."""
+    env = {"num_envs": 1} if scale == 1.0 else {"num_envs": 1, "reward_scale": scale}
+    learner = learner_of(changed(PPO, algorithm=SIL, env=env))
     agent = learner.agent
     for number, reward in enumerate((1.0, 2.0, 4.0)):
         agent.act(torch.zeros(1, 4), None, timestep=0, timesteps=1)
@@ -220,9 +223,10 @@ def test_episodes_are_imitated_by_their_returns():
             timesteps=1,
         )
     returns = agent.imitated.tensors_view["returns"][:3].flatten().tolist()
-    assert returns == pytest.approx([1 + 0.9 * 2 + 0.81 * 4, 2 + 0.9 * 4, 4.0])
+    wanted = [scale * one for one in (1 + 0.9 * 2 + 0.81 * 4, 2 + 0.9 * 4, 4.0)]
+    assert returns == pytest.approx(wanted)
     assert agent.imitated.tensors_view["observations"][:3, 0].tolist() == [0.0, 1.0, 2.0]
-    other = learner_of(changed(PPO, algorithm=SIL, env={"num_envs": 1}))
+    other = learner_of(changed(PPO, algorithm=SIL, env=env))
     other.set_rank_state(learner.rank_state())
     assert other.agent.imitated.tensors_view["returns"][0].item() == pytest.approx(returns[0])
 

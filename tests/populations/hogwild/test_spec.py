@@ -201,6 +201,17 @@ def test_dev_is_one_session_that_is_long_enough_to_learn():
     assert 1000 < frames <= 4000
 
 
+def test_sac_begins_as_in_slm_lab_where_a_spec_is_silent():
+    """With a temperature of 1, after 1,000 frames or a batch."""
+    spec = deepcopy(SAC)
+    del spec["agent"]["algorithm"]["training_start_step"]
+    for batch, frames in ((128, 1000), (2048, 2048)):
+        spec["agent"]["memory"]["batch_size"] = batch
+        settings = make_plan(make_spec("mine", spec, origin="a test")).agent.settings
+        assert settings["initial_entropy_value"] == 1.0
+        assert settings["learning_starts"] * 4 == frames
+
+
 def test_ranges_to_search_are_found_however_deep_they_are_written():
     spec = deepcopy(SAC)
     spec["search"] = {
@@ -219,6 +230,8 @@ def test_ranges_to_search_are_found_however_deep_they_are_written():
         ("agent.algorithm.name", "Sarssa", "no counterpart; use one of SoftActorCritic"),
         ("agent.algorithm.gamma", "high", "must be a number of at least 0"),
         ("agent.memory.name", "OnPolicyReplay", "sac learns from 'Replay' or 'PrioritizedReplay'"),
+        ("agent.algorithm.fixed_alpha", 0.02, "skrl's SAC has no such setting"),
+        ("agent.algorithm.policy_delay", 2, "skrl's SAC has no such setting"),
         ("agent.net.type", "GraphNet", "only 'MLPNet', "),
         ("agent.net.batch_norm", True, "set it to false"),
         ("agent.net.optim_spec", {"name": "SGD"}, "cannot be shared"),

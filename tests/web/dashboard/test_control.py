@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from envlab.errors import RunDirectoryError
+from envlab.run.commands import resume_words
 from envlab_web.dashboard import control, details
 from envlab_web.dashboard.catalogue import Catalogue
 from tests.web.dashboard.logs import write_run
@@ -66,6 +67,17 @@ def test_a_launcher_is_asked_in_place_of_its_rank(tmp_path: Path):
             assert process.wait(timeout=20) == 7
         finally:
             process.kill()
+
+
+def test_a_run_of_a_sweep_is_resumed_alone_with_its_own_values(tmp_path: Path):
+    command = "python train.py --task=Isaac-Ant-v0 -m agent.seed=1,2 +agent.x=3,4 agent.y=5"
+    swept = {"agent.seed": "2", "agent.x": "3"}
+    run = listed(tmp_path / "logs", status="interrupted", command=command, swept=swept)
+    words = resume_words(run.manifest | {"world": {}}, tmp_path / "model_5.pt")
+    assert words[3:] == [
+        *("--task=Isaac-Ant-v0", "agent.seed=2", "+agent.x=3", "agent.y=5"),
+        *("--resume", f"--checkpoint={tmp_path / 'model_5.pt'}"),
+    ]
 
 
 def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path, monkeypatch):
