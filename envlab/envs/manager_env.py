@@ -89,6 +89,7 @@ class ManagerEnv(VectorEnv):
     def _restart(self, seed: int) -> None:
         super()._restart(seed)
         self.event_manager.restart()
+        self.command_manager.restart()
 
     def _num_actions(self) -> int:
         return self.action_manager.total_action_dim

@@ -313,7 +313,9 @@ class FastSacLearner(Learner):
                 (self._critics, "critics"),
                 (self._target, "target"),
             ):
-                network.load_state_dict(state[name])
+                # Policies of 0.1.0 that ship hold the atoms, which the configuration gives.
+                weights = {key: value for key, value in state[name].items() if key != "atoms"}
+                network.load_state_dict(weights)
             for name, scaler in self._all_scalers().items():
                 scaler.load_state_dict(_scaler_state(state["scalers"][name]))
             self._actor_optimizer.load_state_dict(state["actor_optimizer"])

@@ -25,6 +25,10 @@ PRIVATE = (
 """Manifest keys on the machine and the moment, which do not concern others."""
 
 
+EXPORTED_FROM = "checkpoint.json"
+"""The file beside an exported policy that has the iteration of its checkpoint."""
+
+
 def pack(run: Path, selector: str, folder: Path, checkpoint: str) -> dict[str, Any]:
     """Write a run's policy, manifest and parameters into a folder; return the public manifest.
 

@@ -313,6 +313,11 @@ class Motion:
                 f"{path} has {widths[0]} joints and {widths[1]} bodies, but the robot has "
                 f"{len(own)} and {len(names)}, or they have other names. Give a clip of it."
             )
+        if "joint_names" not in arrays and _misfit(self, model, robot, own, names) > 0.03:
+            raise DeployError(
+                f"{path} names no joints, and has them in another order than MuJoCo. Convert it: "
+                "envlab motion convert FILE --output NEW"
+            )
         wanted = self.anchor_name, names[0]
         if missing := [name for name in wanted if name not in bodies]:
             raise DeployError(f"{path} lacks the body {missing[0]!r}.")
@@ -326,6 +331,21 @@ class Motion:
         """Return the positions, then the velocities, of the joints in ``columns``."""
         rows = (values[self.frame, columns] for values in (self.joint_pos, self.joint_vel))
         return np.concatenate(list(rows))
+
+
+def _misfit(motion: Motion, model: Any, robot: int, joints: list[str], bodies: list[str]) -> float:
+    """Return the mean distance of a clip's bodies from where its joints lead, in m."""
+    data, start = mujoco.MjData(model), int(model.jnt_qposadr[model.body_jntadr[robot]])
+    ids = [model.body(name).id for name in bodies]
+    distances = []
+    for frame in (0, len(motion.joint_pos) // 2, -1):
+        data.qpos[start : start + 3] = motion.positions[frame, 0]
+        data.qpos[start + 3 : start + 7] = motion.orientations[frame, 0]
+        for name, value in zip(joints, motion.joint_pos[frame], strict=True):
+            data.joint(name).qpos[:] = value
+        mujoco.mj_kinematics(model, data)
+        distances.append(np.linalg.norm(data.xpos[ids] - motion.positions[frame], axis=1))
+    return float(np.mean(distances))
 
 
 TERMS: dict[str, Callable[[Player, dict[str, Any]], Any]] = {

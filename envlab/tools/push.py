@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from envlab.arguments import ArgumentParser
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.run.commands import library_words
-from envlab.run.packing import pack
+from envlab.run.packing import EXPORTED_FROM, pack
 
 _PACKAGES = ("envlab", "torch", "mujoco", "mujoco-warp", "rsl-rl-lib", "rl-games", "skrl", "jax")
 
@@ -41,10 +42,11 @@ def main(arguments: Sequence[str]) -> int:
         folder = Path(temporary)
         manifest = pack(flags.run, flags.checkpoint, folder, "checkpoints/policy.pt")
         exported = flags.run / "exported" / "policy.onnx"
-        if exported.is_file():
+        has_onnx = exported.is_file() and _is_of(exported, manifest["iteration"])
+        if has_onnx:
             (folder / "exported").mkdir()
             (folder / "exported" / exported.name).write_bytes(exported.read_bytes())
-        text = card(manifest, name, has_onnx=exported.is_file())
+        text = card(manifest, name, has_onnx=has_onnx)
         (folder / "README.md").write_text(text)
         if flags.dry_run:
             print(text)
@@ -52,6 +54,18 @@ def main(arguments: Sequence[str]) -> int:
         message = flags.message or f"{manifest['task']} by {manifest['library']}"
         print(_upload(folder, name, message, is_private=flags.private))
     return 0
+
+
+def _is_of(exported: Path, iteration: int) -> bool:
+    """Return whether an exported policy is that of a checkpoint; else say how to make it so."""
+    facts = exported.with_name(EXPORTED_FROM)
+    if facts.is_file() and json.loads(facts.read_text()).get("iteration") == iteration:
+        return True
+    print(
+        f"{exported} is left out: it is of another checkpoint than iteration {iteration}, which is "
+        "pushed. Export that one first: envlab export ... --checkpoint=FILE"
+    )
+    return False
 
 
 def card(manifest: Mapping[str, Any], name: str, *, has_onnx: bool) -> str:

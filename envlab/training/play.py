@@ -22,6 +22,7 @@ from envlab.foreign import printable
 from envlab.learner import Player
 from envlab.libraries import Library
 from envlab.run.directory import LOG_ROOT, refuse_links
+from envlab.run.packing import EXPORTED_FROM
 from envlab.run.pretrained import SELECTOR
 from envlab.training.deployment import NotDeployable, write_deployment
 from envlab.training.evaluation import evaluate, write_json
@@ -109,6 +110,8 @@ class OpenedPolicy:
     """The policy's file."""
     told: str
     """The viewer's words on it."""
+    iteration: int
+    """The iteration of training that it is of."""
 
     def team(self) -> Any:
         """Return the environment for one policy that sees all agents, with the team's returns."""
@@ -157,6 +160,7 @@ def open_policy(
         directory=run_directory,
         checkpoint=path,
         told=told_of(path, values),
+        iteration=int(values["iteration"]),
     )
 
 
@@ -169,6 +173,7 @@ def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab")
     task, run = opened.session.task, os.path.relpath(opened.directory)
     facts = {"task": task.id, "library": opened.session.library.name, "run": run}
     written = opened.player.export(directory)
+    write_json(directory / EXPORTED_FROM, {"iteration": opened.iteration})
     try:
         if directory / "policy.onnx" in written:
             written += write_deployment(opened.env, directory, facts, order)

@@ -172,18 +172,19 @@ def changed_settings(session: Session, params: Path) -> dict[str, tuple[Any, Any
     changed: dict[str, tuple[Any, Any]] = {}
     for root, cfg in (("env", session.env_cfg), ("agent", session.agent_cfg)):
         then = yaml.safe_load((params / f"{root}.yaml").read_text())
-        changed |= _changes(then, to_dict(cfg, root), root)
+        changed |= differences(then, to_dict(cfg, root), root)
     for path in session.agent_cfg.FLAGS.values():
         changed.pop(f"agent.{path}", None)
     return changed
 
 
-def _changes(then: Any, now: Any, path: str) -> dict[str, tuple[Any, Any]]:
+def differences(then: Any, now: Any, path: str) -> dict[str, tuple[Any, Any]]:
+    """Return the values that differ between two trees of settings, by dotted path."""
     if not isinstance(then, Mapping) or not isinstance(now, Mapping):
         return {} if then == now else {path: (then, now)}
     changes: dict[str, tuple[Any, Any]] = {}
     for name in dict.fromkeys((*then, *now)):
-        changes |= _changes(then.get(name), now.get(name), f"{path}.{name}")
+        changes |= differences(then.get(name), now.get(name), f"{path}.{name}")
     return changes
 
 

@@ -13,14 +13,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 from tabulate import tabulate
 
 from envlab.arguments import ArgumentParser
 from envlab.errors import CheckpointError, ConfigurationError, EnvlabError
 from envlab.foreign import printable
 from envlab.libraries import get_library
-from envlab.registry import discover
+from envlab.registry import get_task, list_tasks, load_env_cfg
 from envlab.run.manifest import read_manifest, read_manifests
 from envlab.run.records import Records, line_of
 from envlab.training.arguments import play_parser
@@ -32,6 +31,8 @@ FILES = {"valid": "validation.jsonl", "test": "test.jsonl"}
 """Files of results in the run directory, by purpose."""
 POLL_S = 2.0
 NUM_EPISODES, NUM_ENVS = 100, 16
+_OF_ANY_RUN = ("env.seed", "env.scene.num_envs")
+"""Settings that each run has of its own, and that do not change an episode."""
 SHOWN = ("success", "spl", "mean_return", "mean_episode_length")
 
 
@@ -91,7 +92,9 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         parser.add_argument(
             f"--{name}", type=int, default=default, metavar="N", help=f"default: {default}"
         )
-    parser.add_argument("--task", metavar="ID", help="default: the run's, its -Play-v0 if any")
+    parser.add_argument(
+        "--task", metavar="ID", help="default: the run's, or that for playing"
+    )
     flags, words = parser.parse_known_args(list(arguments))
     for name in ("num_episodes", "num_envs"):
         if getattr(flags, name) < 1:
@@ -128,6 +131,7 @@ class Validator:
         from envlab.distributed.context import DistributedContext
         from envlab.distributed.log import configure_logging
         from envlab.distributed.seeding import evaluation_seed, seed_everything
+        from envlab.envs import multi_agent_to_single_agent
         from envlab.run.checkpoints import Checkpoints
         from envlab.training.preparation import make_env
 
@@ -141,10 +145,25 @@ class Validator:
         self._context = DistributedContext.single(self._session.flags.device)
         seed_everything(self._seed)
         self._env = make_env(self._session, self._context)
+        if self._session.agent_cfg.is_multi_agent:
+            self._env = multi_agent_to_single_agent(self._env)
         self._checkpoints = Checkpoints(directory / "checkpoints")
         self._path = directory / FILES[self._mode]
         judged = Records(self._path)
+        self._how = {
+            "task": self._session.task.id,
+            "num_episodes": flags.num_episodes,
+            "seed": flags.seed,
+            "overrides": [override.input_line for override in self._session.overrides],
+        }
         self._records = {record["iteration"]: record for record in judged.read()}
+        for record in self._records.values():
+            if (how := record.get("how", self._how)) != self._how:
+                raise ConfigurationError(
+                    f"{self._path} has results of other episodes ({_assigned(how)}) than these "
+                    f"({_assigned(self._how)}), which do not compare. Rename the file to keep "
+                    "them, or give the same words."
+                )
         if judged.is_cut:  # the next record would become part of that line
             os.truncate(self._path, judged.end)
         self._events: Any = None
@@ -221,10 +240,7 @@ class Validator:
         if self._library.prepare is not None:
             given = self._library.load("prepare")(self._mode, given)
         if not any(word.startswith("--task=") for word in given):
-            discover()
-            task = str(manifest["task"])
-            play = task.replace("-v0", "-Play-v0")
-            given.append(f"--task={play if play in gymnasium.registry else task}")
+            given.append(f"--task={self._judged_in(str(manifest['task']))}")
         flags, overrides = play_parser(self._library).parse_with_overrides(given)
         session = compose_session(flags, overrides, self._library, params=self._directory)
         num_envs = min(flags.num_envs, self._flags.num_episodes)
@@ -233,6 +249,28 @@ class Validator:
             changes |= getattr(session.env_cfg, "TEST_SPLIT", {})
         session.env_cfg = merge(session.env_cfg, changes, "env")
         return session
+
+    def _judged_in(self, trained: str) -> str:
+        """Return the id of the task's variant for playing, if the run has the task's own settings.
+
+        Settings of the run alone, such as the actions' scale, are not in that variant.
+        """
+        from envlab.config import load_yaml, to_dict
+        from envlab.training.resume import differences
+
+        variants = [task.id for task in list_tasks() if task.trained_id == trained != task.id]
+        if not variants:
+            return trained
+        usual = to_dict(load_env_cfg(get_task(trained)), "env")
+        own = differences(usual, load_yaml(self._directory / "params" / "env.yaml"), "env")
+        own = {path: values for path, values in own.items() if path not in _OF_ANY_RUN}
+        if not own:
+            return variants[0]
+        logger.info(
+            "The policies are judged in %s, as they were trained, and not in %s: the run has %s.",
+            *(trained, variants[0], ", ".join(f"{path}={now}" for path, (_, now) in own.items())),
+        )
+        return trained
 
     def _load(self, iteration: int) -> dict[str, Any] | None:
         """Return a checkpoint's contents; None if it cannot be read, or is gone."""
@@ -264,6 +302,7 @@ class Validator:
         with torch.inference_mode():
             result = evaluate(self._env, player.act, episodes_per_env)
         record: dict[str, Any] = {
+            "how": self._how,
             "iteration": iteration,
             "frames": values["frames"],
             "wall_s": values["metrics"].get("wall_s", 0.0),
@@ -276,6 +315,8 @@ class Validator:
             for name in result.measures.MEASURES:
                 mean, low, high = summary[name]
                 record |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+        elif result.success is not None:
+            record["success"] = float(result.success.mean())
         self._records[iteration] = record
         self._write(record)
         logger.info("Iteration %d: %s", iteration, _line(record))
@@ -289,10 +330,14 @@ class Validator:
             folder = self._directory / self._path.stem
             folder.mkdir(exist_ok=True)
             self._events = EventFile(folder)
-        counts = ("iteration", "frames", "wall_s", "num_episodes")
+        counts = ("how", "iteration", "frames", "wall_s", "num_episodes")
         scalars = {f"{self._path.stem}/{k}": v for k, v in record.items() if k not in counts}
         self._events.add(record["frames"], scalars)
         self._events.flush()
+
+
+def _assigned(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import http.server
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ import envlab
 from envlab import cli
 from envlab.errors import CheckpointError
 from envlab.run import remote
+from envlab.run.packing import EXPORTED_FROM
 from tests.trained import SMALL, train_in
 
 pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
@@ -144,6 +146,27 @@ def test_the_card_holds_the_runs_facts_and_nothing_about_the_machine(
     assert not [text for text in texts if str(Path.home()) in text or str(run.directory) in text]
     stored = len(hub.files["checkpoints/policy.pt"])
     assert stored < run.checkpoint().stat().st_size / 2  # no optimizer, no environments
+
+
+def test_an_exported_policy_is_pushed_with_its_own_checkpoint_only(
+    run: envlab.TrainingRun, hub: type[Hub], monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(run.directory.parents[3])
+    words = ["export", "rsl_rl", "--task=Isaac-Cartpole-v0", f"--checkpoint={run.checkpoint()}"]
+    assert cli.main(words) == 0
+    exported = run.directory / "exported"
+    assert json.loads((exported / EXPORTED_FROM).read_text()) == {"iteration": 2}
+    words = ["push", str(run.directory), "hf:me/walker", "--checkpoint=latest"]
+    assert cli.main(words) == 0
+    assert "exported/policy.onnx" in hub.files
+    assert b"policy without envlab" in hub.files["README.md"]
+    hub.files.clear()
+    (exported / EXPORTED_FROM).write_text('{"iteration": 1}')
+    assert cli.main(words) == 0
+    assert "is left out: it is of another checkpoint than iteration 2" in capsys.readouterr().out
+    assert "exported/policy.onnx" not in hub.files
+    assert b"policy without envlab" not in hub.files["README.md"]
+    shutil.rmtree(exported)
 
 
 def test_a_dry_run_pushes_nothing(run: envlab.TrainingRun, hub: type[Hub], capsys) -> None:

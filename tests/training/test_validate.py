@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
+from envlab.config import load_yaml
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.run.compare.results import read_result
-from envlab.training.validate import main
+from envlab.training.validate import Validator, main
 from envlab.training.validator_process import ValidatorProcess
 
+TASK = "Isaac-Cartpole-v0"
 FEW = ["--num_episodes=4", "--num_envs=4", "--device=cpu"]
 
 
@@ -47,6 +51,28 @@ def test_all_checkpoints_are_judged_once_by_the_same_episodes(
     assert result.values.tolist() == [record["mean_return"] for record in first]
     assert list(result.frames) == sorted(result.frames)
     assert any((run / "validation").glob("events.out.tfevents.*"))
+
+
+def test_results_of_other_episodes_are_not_mixed(run: Path) -> None:
+    assert main([str(run), *FEW, "--watch"]) == 0
+    (record,) = records(run)
+    for words in (["--seed=1"], ["env.episode_length_s=2.0"]):
+        with pytest.raises(ConfigurationError, match="has results of other episodes"):
+            main([str(run), *FEW, *words])
+    assert records(run) == [record]
+
+
+def test_a_run_with_settings_of_its_own_is_judged_with_them(run: Path, monkeypatch) -> None:
+    variants = [TASK, f"{TASK[:-3]}-Play-v0"]
+    tasks = [SimpleNamespace(id=task, trained_id=TASK) for task in variants]
+    monkeypatch.setattr("envlab.training.validate.list_tasks", lambda: tasks)
+    validator = object.__new__(Validator)
+    validator._directory = run
+    assert validator._judged_in(TASK) == variants[1]
+    values = load_yaml(run / "params/env.yaml")
+    values["actions"]["joint_effort"]["scale"] = 7.0
+    (run / "params/env.yaml").write_text(yaml.safe_dump(values))
+    assert validator._judged_in(TASK) == TASK
 
 
 def test_checkpoints_nearer_than_the_interval_are_left_out(run: Path) -> None:

@@ -53,6 +53,9 @@ class CommandTerm:
     def update_command(self) -> None:
         """Update :attr:`command` once per step, after new goals have been drawn."""
 
+    def restart(self) -> None:
+        """Forget what earlier episodes left, before a reset that repeats all draws."""
+
     def bounds(self) -> dict[str, tuple[float, float]]:
         """Return the bounds of values that can be commanded by hand, by name; may be empty."""
         return {}
@@ -86,6 +89,11 @@ class CommandManager:
     def active_terms(self) -> list[str]:
         """Names of the terms."""
         return list(self._terms)
+
+    def restart(self) -> None:
+        """Restart all terms, see :meth:`CommandTerm.restart`."""
+        for term in self._terms.values():
+            term.restart()
 
     def get_term(self, name: str) -> CommandTerm:
         """Return a term.

@@ -287,6 +287,10 @@ class MotionCommand(CommandTerm):
         self._start_again(self.frames >= self._ends)
         self.command.copy_(torch.cat((self.joint_pos, self.joint_vel), dim=1))
 
+    def restart(self) -> None:
+        self.bin_failed_count.zero_()
+        self._failed_now.zero_()
+
     def hold(self, values: Sequence[float]) -> None:
         """Do nothing: a clip cannot be commanded by hand."""
 

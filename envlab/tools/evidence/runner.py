@@ -76,7 +76,10 @@ def run(
         played = [f"--num_episodes={experiment.episodes}", f"--num_envs={num_envs}"]
         played.append(f"--json={PLAYED}")
         _call(["play", *common, *chosen, "--checkpoint=latest", *played], folder)
-    (result,) = with_values(join_resumed(_results(folder, experiment)), experiment.metric)
+    # Of a training that was killed before its first checkpoint, another run may be left.
+    joined = join_resumed(_results(folder, experiment))
+    finished = [run for run in joined if run.manifest.get("status") == "finished"]
+    result = with_values(finished, experiment.metric)[-1]
     write_record(experiment, result, folder, experiment.record(contender, seed, records))
 
 
