@@ -92,9 +92,7 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         parser.add_argument(
             f"--{name}", type=int, default=default, metavar="N", help=f"default: {default}"
         )
-    parser.add_argument(
-        "--task", metavar="ID", help="default: the run's, or that for playing"
-    )
+    parser.add_argument("--task", metavar="ID", help="default: the run's, or that for playing")
     flags, words = parser.parse_known_args(list(arguments))
     for name in ("num_episodes", "num_envs"):
         if getattr(flags, name) < 1:

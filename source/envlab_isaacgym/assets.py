@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 
 from envlab.errors import ConfigurationError
-from envlab_isaacgym.enums import DofType, JointType
+from envlab_isaacgym.enums import DofDriveMode, DofType, JointType
 from envlab_isaacgym.mjcf import read_mjcf
 from envlab_isaacgym.parameters import (
     DOF_PROPERTIES,
@@ -38,11 +38,13 @@ _EMPTY_RANGE = 1e-3
 
 @dataclass
 class Actuator:
-    """An actuator of an MJCF file. It is not simulated: tasks read its gear."""
+    """An actuator of an MJCF file: a motor, whose gear tasks read, or a drive of its joint."""
 
     name: str
     joint: str
     properties: ActuatorProperties
+    mode: DofDriveMode
+    """``DOF_MODE_NONE`` for a motor."""
 
 
 @dataclass
@@ -164,6 +166,8 @@ def make_asset(
     dofs = [i for i in range(model.njnt) if kinds[i] != _FREE]
     dof_names = [model.joint(i).name for i in dofs]
     by_name = {joint.name: joint for joint in urdf_joints or ()}
+    dof_properties = _dof_properties(model, dofs, by_name, options)
+    _set_drives(dof_properties, dof_names, actuators, options.default_dof_drive_mode)
     return Asset(
         name=name,
         spec=spec,
@@ -175,7 +179,7 @@ def make_asset(
         joint_names=[joint.name for joint in urdf_joints]
         if urdf_joints is not None
         else _joint_names(model),
-        dof_properties=_dof_properties(model, dofs, by_name, options),
+        dof_properties=dof_properties,
         springs=np.array([model.qpos_spring[model.jnt_qposadr[i]] for i in dofs]),
         shapes=[
             RigidShapeProperties(friction=float(friction[0])) for friction in model.geom_friction
@@ -234,7 +238,10 @@ def _take_actuators(spec: mujoco.MjSpec) -> list[Actuator]:
     taken = []
     for actuator in list(spec.actuators):
         limits, forces = actuator.ctrlrange, actuator.forcerange
+        mode, kp, kv = _drive(actuator)
         properties = ActuatorProperties(
+            kp=kp,
+            kv=kv,
             motor_effort=float(actuator.gear[0]),
             control_limited=limits[0] < limits[1],
             lower_control_limit=float(limits[0]),
@@ -243,9 +250,38 @@ def _take_actuators(spec: mujoco.MjSpec) -> list[Actuator]:
             lower_force_limit=float(forces[0]),
             upper_force_limit=float(forces[1]),
         )
-        taken.append(Actuator(actuator.name, actuator.target, properties))
+        taken.append(Actuator(actuator.name, actuator.target, properties, mode))
         spec.delete(actuator)
     return taken
+
+
+def _drive(actuator: mujoco.MjsActuator) -> tuple[DofDriveMode, float, float]:
+    """Return the mode, stiffness and damping of an actuator on a joint."""
+    gear, gain, bias = float(actuator.gear[0]), actuator.gainprm[0], actuator.biasprm
+    is_affine = actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE
+    if actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT and is_affine and gain > 0.0:
+        if bias[1] == -gain:
+            return DofDriveMode.DOF_MODE_POS, gain * gear**2, float(-bias[2]) * gear**2
+        if bias[1] == 0.0 and bias[2] == -gain:
+            return DofDriveMode.DOF_MODE_VEL, 0.0, gain * gear**2
+    return DofDriveMode.DOF_MODE_NONE, 0.0, 0.0
+
+
+def _set_drives(
+    properties: np.ndarray, dof_names: list[str], actuators: list[Actuator], default: int
+) -> None:
+    """Give joints the drives of an MJCF file; a mode that the options ask for has precedence."""
+    for actuator in actuators:
+        if actuator.mode == DofDriveMode.DOF_MODE_NONE or actuator.joint not in dof_names:
+            continue
+        row = dof_names.index(actuator.joint)
+        values, own = properties[row : row + 1], actuator.properties
+        if default == DofDriveMode.DOF_MODE_NONE:
+            values["driveMode"] = actuator.mode
+        values["stiffness"] = own.kp
+        values["damping"] += own.kv
+        if own.force_limited:
+            values["effort"] = max(-own.lower_force_limit, own.upper_force_limit)
 
 
 def _name_all(spec: mujoco.MjSpec) -> None:

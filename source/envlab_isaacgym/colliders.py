@@ -17,6 +17,10 @@ from envlab_isaacgym.world import Actor, Env, Sim
 _FILTER_BITS = 31
 _PAIR = "average/"
 _TORSION_ROLL = (0.005, 0.0001)
+Code = tuple[int, int, tuple[int, int, int]]
+"""A shape's collision group, its filter, and its actor with the masks of its MJCF file."""
+_ANY = (-1, 1, 1)
+"""Of shapes that no masks of a file keep from colliding."""
 
 
 class Colliders:
@@ -27,9 +31,10 @@ class Colliders:
         self._static: dict[str, float] = {}
         self._shapes: list[tuple[str, int, int]] = []
         self.pairs: list[tuple[int | float, int]] = []
-        codes = {(-1, 0)}
-        for actor in template.actors:
-            codes |= {_filter_code(actor, shape) for shape in range(len(actor.asset.shapes))}
+        codes: set[Code] = {(-1, 0, _ANY)}
+        for number, actor in enumerate(template.actors):
+            shapes = range(len(actor.asset.shapes))
+            codes |= {_filter_code(number, actor, shape) for shape in shapes}
         self._codes = sorted(codes)
         if len(self._codes) > _FILTER_BITS:
             raise ConfigurationError(
@@ -42,7 +47,7 @@ class Colliders:
         self._static[name] = friction
         geom = self._spec.geom(name)
         geom.friction = [friction, *_TORSION_ROLL]
-        self._set(geom, (-1, 0))
+        self._set(geom, (-1, 0, _ANY))
 
     def filter(self, number: int, actor: Actor) -> None:
         """Set the filter of an actor's shapes: shapes collide if their filters share no bit."""
@@ -52,10 +57,10 @@ class Colliders:
             geom = self._spec.geom(name)
             if model.geom_contype[shape] or model.geom_conaffinity[shape]:
                 self._shapes.append((name, number, shape))
-                self._set(geom, _filter_code(actor, shape))
+                self._set(geom, _filter_code(number, actor, shape))
             geom.friction = [actor.shapes[shape].friction, *_TORSION_ROLL]
 
-    def _set(self, geom: mujoco.MjsGeom, code: tuple[int, int]) -> None:
+    def _set(self, geom: mujoco.MjsGeom, code: Code) -> None:
         geom.contype = 1 << self._codes.index(code)
         geom.conaffinity = sum(
             1 << bit for bit, other in enumerate(self._codes) if _collide(code, other)
@@ -94,6 +99,13 @@ class Colliders:
         self._spec.add_pair(name=name, geomname1=first, geomname2=second, condim=3)
         self.pairs.append(source)
 
+    def shape_friction(self, sim: Sim, model: mujoco.MjModel) -> np.ndarray:
+        """Return the friction of each shape, ``(num_envs, num_shapes, 3)``."""
+        values = np.repeat(model.geom_friction[None], len(sim.envs), axis=0)
+        for index, (name, _, _) in enumerate(self._shapes):
+            values[:, model.geom(name).id, 0] = self._friction(sim, index)
+        return values
+
     def pair_friction(self, sim: Sim, model: mujoco.MjModel) -> np.ndarray:
         """Return the friction of each pair, ``(num_envs, num_pairs, 5)``; averages for our own."""
         values = np.repeat(model.pair_friction[None], len(sim.envs), axis=0)
@@ -109,15 +121,26 @@ class Colliders:
         return np.array([env.actors[number].shapes[shape].friction for env in sim.envs])
 
 
-def _filter_code(actor: Actor, shape: int) -> tuple[int, int]:
-    """Return the collision group of an actor, and the filter of one of its shapes."""
-    bits = actor.shapes[shape].filter if actor.filter == -1 else actor.filter
-    return (-1 if actor.group == -1 else actor.group), bits
+def _filter_code(number: int, actor: Actor, shape: int) -> Code:
+    """Return the collision group of an actor, and the filter of one of its shapes.
+
+    A filter of -1 means those of the asset: of an MJCF file, its ``contype`` and ``conaffinity``,
+    within the actor.
+    """
+    bits, own = actor.filter, _ANY
+    if bits == -1:
+        model = actor.asset.model
+        masks = int(model.geom_contype[shape]), int(model.geom_conaffinity[shape])
+        bits, own = actor.shapes[shape].filter, (_ANY if masks == (1, 1) else (number, *masks))
+    return actor.group, bits, own
 
 
-def _collide(one: tuple[int, int], other: tuple[int, int]) -> bool:
+def _collide(one: Code, other: Code) -> bool:
     """Return whether two shapes collide: groups are equal, or one is -1, and no bit is shared."""
     is_same_group = -1 in (one[0], other[0]) or one[0] == other[0]
+    (first, *masks), (second, *others) = one[2], other[2]
+    if first == second != _ANY[0] and not (masks[0] & others[1] or others[0] & masks[1]):
+        return False
     return is_same_group and (one[1] & other[1]) == 0
 
 

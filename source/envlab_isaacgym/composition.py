@@ -19,7 +19,7 @@ from envlab_isaacgym.colliders import Colliders
 from envlab_isaacgym.enums import AXIS_TRANSLATION
 from envlab_isaacgym.parameters import UNLIMITED
 from envlab_isaacgym.scene import ATTRACTOR, CONTACT, FORCE_SENSOR, Scene, differing_fields
-from envlab_isaacgym.world import Actor, Env, Sim
+from envlab_isaacgym.world import Actor, Env, Sim, terrain_name
 
 _ITERATIONS = 10
 """Iterations of solver and line search; with more, a quadruped's step took a third longer."""
@@ -62,7 +62,7 @@ def build_scene(sim: Sim, with_fields: Iterator[str] | tuple[str, ...] = ()) -> 
         joints += [model.joint(prefix + name).id for name in actor.asset.dof_names]
         actors += [number] * len(actor.asset.dof_names)
         free.append(int(model.body_jntadr[own[0]]) if actor.asset.is_floating else -1)
-    scene = Scene(model, {}, bodies, joints, actors, roots, free)
+    scene = Scene(model, {}, bodies, joints, actors, roots, free, pairs=colliders.pairs)
     scene.fields = differing_fields(sim, scene, colliders, set(with_fields))
     return scene
 
@@ -163,8 +163,10 @@ def _add_attractors(spec: mujoco.MjSpec, env: Env) -> None:
 
 
 def _add_sensors(spec: mujoco.MjSpec, sim: Sim) -> None:
-    for number, actor in enumerate(sim.envs[0].actors):
-        if CONTACT in sim.wanted:
+    """Add the sensors of each wanted kind; those of contacts lie side by side."""
+    actors = list(enumerate(sim.envs[0].actors))
+    if CONTACT in sim.wanted:
+        for number, actor in actors:
             for name in actor.asset.body_names:
                 # The second number selects the force, the third the sum over contacts.
                 spec.add_sensor(
@@ -174,7 +176,8 @@ def _add_sensors(spec: mujoco.MjSpec, sim: Sim) -> None:
                     objname=f"{number}/{name}",
                     intprm=[2, 3, 1],
                 )
-        if FORCE_SENSOR in sim.wanted:
+    if FORCE_SENSOR in sim.wanted:
+        for number, actor in actors:
             for body in sorted({sensor.body for sensor in actor.asset.force_sensors}):
                 name = actor.asset.body_names[body]
                 for kind in ("LIN", "ANG"):
@@ -198,8 +201,7 @@ def _add_ground(spec: mujoco.MjSpec, sim: Sim, colliders: Colliders) -> None:
             pos=-normal * sim.ground.distance,
         )
         colliders.add_static("ground", sim.ground.dynamic_friction)
-    if sim.terrain is not None:
-        terrain = sim.terrain
+    for number, terrain in enumerate(sim.terrains):
         low, high = float(terrain.heights.min()), float(terrain.heights.max())
         extent = max(high - low, 1e-3)
         num_x, num_y = terrain.heights.shape
@@ -207,12 +209,13 @@ def _add_ground(spec: mujoco.MjSpec, sim: Sim, colliders: Colliders) -> None:
             count * cell / 2
             for count, cell in zip((num_x - 1, num_y - 1), terrain.cell, strict=True)
         ]
-        field = spec.add_hfield(name="terrain", nrow=num_y, ncol=num_x, size=[*half, extent, 1.0])
+        name = terrain_name(number)
+        field = spec.add_hfield(name=name, nrow=num_y, ncol=num_x, size=[*half, extent, 1.0])
         field.userdata = ((terrain.heights.T - low) / extent).ravel().astype(np.float32)
         spec.worldbody.add_geom(
-            name="terrain",
+            name=name,
             type=mujoco.mjtGeom.mjGEOM_HFIELD,
-            hfieldname="terrain",
+            hfieldname=name,
             pos=np.asarray(terrain.origin) + np.array([*half, low]),
         )
-        colliders.add_static("terrain", terrain.params.dynamic_friction)
+        colliders.add_static(name, terrain.params.dynamic_friction)

@@ -58,7 +58,8 @@ class Physics(Settings):
         """Fill :attr:`roots` and :attr:`dofs` with the actors' initial states."""
         actors = [env.actors for env in self._sim.envs]
         poses = np.array([[_numbers(actor.pose) for actor in row] for row in actors], np.float32)
-        self.roots.view(self.num_envs, self.num_actors, 13)[..., :7] = torch.from_numpy(poses)
+        self._root_poses = torch.from_numpy(poses).to(self.device)
+        self.roots.view(self.num_envs, self.num_actors, 13)[..., :7] = self._root_poses
         states = np.array([np.concatenate([actor.dof_states for actor in row]) for row in actors])
         dofs = np.stack([states["pos"], states["vel"]], axis=-1).reshape(self.dofs.shape)
         self.dofs.copy_(torch.from_numpy(dofs))
@@ -174,8 +175,10 @@ class Physics(Settings):
             for name, values in scene.shared.items()
             if name in before and not np.array_equal(values, before[name])
         }
-        if self._fields <= set(scene.fields) == set(simulation.params):
-            self.scene.fields = scene.fields
+        is_alike = scene.pairs == self.scene.pairs
+        if is_alike and self._fields <= set(scene.fields) == set(simulation.params):
+            self.scene.fields, self.scene.shared = scene.fields, scene.shared
+            self.scene.drives = scene.drives
             self._write_fields()
             self._index()
         else:

@@ -15,7 +15,7 @@ from envlab.sim.opengl import INSTALL_HINT, choose_opengl, opengl_problems
 from envlab_isaacgym.enums import ImageType
 from envlab_isaacgym.parameters import CameraProperties
 from envlab_isaacgym.values import Quat, Transform, Vec3
-from envlab_isaacgym.world import Env, Sim
+from envlab_isaacgym.world import Env, Sim, terrain_name
 
 
 class Pictures:
@@ -149,8 +149,8 @@ def _segmentation_ids(env: Env) -> np.ndarray:
     sim = env.sim
     model: mujoco.MjModel = sim.physics.scene.model
     ids = np.zeros(model.ngeom + 1, dtype=np.int32)
-    statics = {"ground": sim.ground, "terrain": sim.terrain.params if sim.terrain else None}
-    for name, static in statics.items():
+    statics = {terrain_name(number): terrain.params for number, terrain in enumerate(sim.terrains)}
+    for name, static in {"ground": sim.ground, **statics}.items():
         if static is not None:
             ids[model.geom(name).id] = static.segmentation_id
     by_body = np.zeros(model.nbody, dtype=np.int32)

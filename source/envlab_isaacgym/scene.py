@@ -45,6 +45,8 @@ class Scene:
     roots: list[int]
     free_joints: list[int]
     drives: DriveGains | None = None
+    pairs: list[tuple[int | float, int]] = field(default_factory=list)
+    """Which shapes have a friction of their own; see :class:`Colliders`."""
     shared: dict[str, np.ndarray] = field(default_factory=dict)
     """Values of fields that are the same in all environments."""
 
@@ -76,6 +78,7 @@ def differing_fields(
 
 def _all_values(sim: Sim, scene: Scene, colliders: Colliders) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the model fields for properties, ``(num_envs, ...)`` each."""
+    yield "geom_friction", colliders.shape_friction(sim, scene.model)
     yield "pair_friction", colliders.pair_friction(sim, scene.model)
     yield from _drive_values(sim, scene)
     yield from _body_values(sim, scene)

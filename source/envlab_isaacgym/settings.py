@@ -21,6 +21,8 @@ class Settings(Readings):
 
     ctrl: torch.Tensor
     wrench: torch.Tensor
+    _root_poses: torch.Tensor
+    """Of all actors as last set, ``(num_envs, num_actors, 7)``; of fixed ones, their places."""
     _changed: torch.Tensor
     _dof_actors: torch.Tensor
     _is_effort: torch.Tensor
@@ -77,16 +79,17 @@ class Settings(Readings):
     def _move_fixed(self, new: torch.Tensor, mask: torch.Tensor | None) -> None:
         """Move actors without a floating root."""
         roots = self.roots.view(self.num_envs, self.num_actors, 13)
+        before = self._root_poses  # not the roots, as a script may have changed those in place
         moved = False
         for number in set(range(self.num_actors)) - set(self._floating):
             chosen = slice(None) if mask is None else mask[:, number]
-            if torch.equal(new[chosen, number, :7], roots[chosen, number, :7]):
+            if torch.equal(new[chosen, number, :7], before[chosen, number]):
                 continue
-            roots[chosen, number, :7] = new[chosen, number, :7]
+            before[chosen, number] = roots[chosen, number, :7] = new[chosen, number, :7]
             moved = True
             for env in self._sim.envs:
                 pose = env.actors[number].pose
-                values = roots[env.index, number].tolist()
+                values = before[env.index, number].tolist()
                 pose.p.x, pose.p.y, pose.p.z = values[:3]
                 pose.r.x, pose.r.y, pose.r.z, pose.r.w = values[3:7]
         if moved:

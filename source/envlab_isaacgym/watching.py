@@ -34,7 +34,7 @@ class Watched:
         self.num_envs, self.step_dt = len(world.envs), world.params.dt
         roots = world.physics.roots.view(self.num_envs, -1, world.physics.roots.shape[-1])
         apart = roots[:, 0, :3] - roots[:1, 0, :3]
-        is_apart = world.terrain is not None or float(apart.abs().max()) > APART_M
+        is_apart = bool(world.terrains) or float(apart.abs().max()) > APART_M
         self.env_origins = apart if is_apart else torch.zeros_like(apart)
         if is_apart and not bool(apart.any()):
             self.env_origins = torch.ones_like(apart)  # on one terrain, though at the same place

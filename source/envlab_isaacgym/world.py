@@ -142,15 +142,20 @@ class HeightField:
     params: HeightFieldParams | TriangleMeshParams
 
 
+def terrain_name(number: int) -> str:
+    """Return the name of a terrain's shape in the model."""
+    return f"terrain{number}"
+
+
 @dataclass(eq=False)
 class Sim:
-    """A world of environments, its ground and terrain."""
+    """A world of environments, its ground and terrains."""
 
     params: SimParams
     device: str
     envs: list[Env] = field(default_factory=list)
     ground: PlaneParams | None = None
-    terrain: HeightField | None = None
+    terrains: list[HeightField] = field(default_factory=list)
     wanted: set[str] = field(default_factory=set)
     """Acquired tensors other than states."""
     frame: int = 0

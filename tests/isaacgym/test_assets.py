@@ -188,9 +188,9 @@ def test_terrain_of_triangles_becomes_the_grid_that_it_was_made_of():
     params.transform.p.x = -3.0
     sim = GYM.create_sim(0, -1, gymapi.SIM_PHYSX, gymapi.SimParams())
     GYM.add_triangle_mesh(sim, vertices.flatten(), triangles.flatten(), params)
-    np.testing.assert_allclose(sim.terrain.heights, heights * 0.1, atol=1e-6)
-    assert sim.terrain.cell == pytest.approx((0.5, 0.5))
-    assert sim.terrain.origin.x == -3.0
+    np.testing.assert_allclose(sim.terrains[-1].heights, heights * 0.1, atol=1e-6)
+    assert sim.terrains[-1].cell == pytest.approx((0.5, 0.5))
+    assert sim.terrains[-1].origin.x == -3.0
 
 
 def test_the_upper_surface_of_other_triangles_is_stood_on():
@@ -208,9 +208,9 @@ def test_the_upper_surface_of_other_triangles_is_stood_on():
     params = gymapi.TriangleMeshParams()
     GYM.add_triangle_mesh(sim, vertices + np.array([1, 2, 0]), triangles, params)
     expected = np.array([[0, 0, 0], [0.25, 3, 3], [0.5, 3, 3], [0.75] * 3, [1, 1, 1]])
-    np.testing.assert_allclose(sim.terrain.heights, expected)
-    assert sim.terrain.cell == pytest.approx((0.5, 0.5))
-    assert (sim.terrain.origin.x, sim.terrain.origin.y) == (1.0, 2.0)
+    np.testing.assert_allclose(sim.terrains[-1].heights, expected)
+    assert sim.terrains[-1].cell == pytest.approx((0.5, 0.5))
+    assert (sim.terrains[-1].origin.x, sim.terrains[-1].origin.y) == (1.0, 2.0)
     with pytest.raises(ConfigurationError, match="12 vertices and 2 triangles, but none"):
         GYM.add_triangle_mesh(sim, vertices, np.array(wall), params)
 

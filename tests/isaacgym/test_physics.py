@@ -91,6 +91,23 @@ def test_contact_forces_push_bodies_out_of_the_ground():
     assert world.refreshed("actor_root_state")[0, 0, 2] == pytest.approx(0.1, abs=2e-3)
 
 
+def test_contact_forces_are_the_bodies_own_beside_force_sensors():
+    def fill(world: World, env: gymapi.Env) -> None:
+        for x in (0.0, 1.0):
+            asset = box(world)
+            world.gym.create_asset_force_sensor(asset, 0, gymapi.Transform())
+            world.gym.create_actor(env, asset, pose(x, 0, 0.1), f"box{x}", 0, 0)
+
+    world = World(1, fill, ground=1.0)
+    world.acquired("force_sensor")
+    world.acquired("net_contact_force")
+    world.run(300)
+    weight = 1000 * 0.2**3 * 9.81
+    expected = torch.tensor([[0.0, 0.0, weight]]).repeat(2, 1)
+    forces = world.refreshed("net_contact_force")[0]
+    torch.testing.assert_close(forces, expected, rtol=1e-2, atol=0.1)
+
+
 @pytest.mark.parametrize(("body", "ground"), [(0.2, 1.0), (1.0, 0.2), (0.6, 0.6)])
 def test_friction_is_the_average_of_both_surfaces(body, ground):
     """The ground holds back a slab that slides; MuJoCo would take the larger friction."""
@@ -137,6 +154,55 @@ def test_shapes_collide_if_groups_agree_and_filters_share_no_bit(groups, filters
 
     world = World(1, fill, gravity=0.0)
     assert bool(world.refreshed("net_contact_force").any()) == collide
+
+
+@pytest.mark.parametrize(("bits", "collide"), [(-1, False), (0, True)])
+def test_a_filter_of_minus_one_means_the_masks_of_the_file(bits, collide, tmp_path):
+    ball = '<body><joint type="slide"/><geom size="0.1" contype="1" conaffinity="0"/></body>'
+    (tmp_path / "balls.xml").write_text(
+        f'<mujoco><worldbody><body name="rod">{ball}{ball}</body></worldbody></mujoco>'
+    )
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        asset = world.gym.load_asset(world.sim, str(tmp_path), "balls.xml")
+        world.gym.create_actor(env, asset, pose(z=1), "balls", 0, bits)
+        world.gym.create_actor(env, box(world), pose(3.0, 0, 1), "box", 0, 0)
+
+    world = World(1, fill, gravity=0.0)
+    assert bool(world.refreshed("net_contact_force").any()) == collide
+    model = world.sim.physics.scene.model
+    touching = model.geom("0/geoms_0"), model.geom("1/geoms_0")
+    assert int(touching[0].contype[0]) & int(touching[1].conaffinity[0])
+
+
+def test_actors_of_one_friction_have_that_of_their_own_environment():
+    """As hora draws one for hand and object; both would slide as in environment 0."""
+    frictions = (0.2, 1.0)
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        still = gymapi.AssetOptions()
+        still.fix_base_link = True
+        floor = world.gym.create_box(world.sim, 4.0, 4.0, 0.2, still)
+        slab = world.gym.create_box(world.sim, 0.6, 0.6, 0.02)
+        for asset, z in ((slab, 0.01), (floor, -0.1)):
+            actor = world.gym.create_actor(env, asset, pose(0, 0, z), f"at{z}", env.index, 0)
+            props = world.gym.get_actor_rigid_shape_properties(env, actor)
+            props[0].friction = frictions[env.index]
+            world.gym.set_actor_rigid_shape_properties(env, actor, props)
+
+    world = World(2, fill, dt=0.002)
+    world.acquired("net_contact_force")
+    world.run(100)
+    states = world.refreshed("actor_root_state").clone()
+    states[:, 0, 7] = 3.0
+    world.set("actor_root_state", states)
+    total = torch.zeros(2, 3)
+    for _ in range(50):
+        world.run(1)
+        total += world.refreshed("net_contact_force")[:, 0]
+    torch.testing.assert_close(
+        -total[:, 0] / total[:, 2], torch.tensor(frictions), rtol=0.02, atol=0
+    )
 
 
 def test_drives_are_stable_at_any_stiffness(tmp_path):
@@ -200,6 +266,37 @@ def test_drives_push_no_harder_than_their_effort(tmp_path):
     world.run(10)
     assert world.refreshed("dof_state")[0, 0, 1] == pytest.approx(2.0 * 0.05, rel=1e-3)
     assert world.refreshed("dof_force")[0, 0] == pytest.approx(2.0)
+
+
+def test_drives_of_an_mjcf_file_reach_their_targets(tmp_path):
+    """As Shadow's hand has them, whose tasks leave the mode to the file."""
+    (tmp_path / "arm.xml").write_text(
+        """<mujoco><worldbody><body name="base"><geom size="0.1" mass="1"/>
+        <body name="arm"><joint name="turn" damping="0.1"/>
+        <geom size="0.05" pos="0.2 0 0" mass="1"/>
+        <body name="hand" pos="0.4 0 0"><joint name="grip"/><geom size="0.05" mass="0.1"/>
+        </body></body></body></worldbody><actuator>
+        <position name="A" joint="turn" kp="20" forcerange="-3 2"/>
+        <motor name="B" joint="grip" gear="7"/></actuator></mujoco>"""
+    )
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        options = gymapi.AssetOptions()
+        options.fix_base_link = True
+        options.default_dof_drive_mode = gymapi.DOF_MODE_NONE
+        asset = world.gym.load_asset(world.sim, str(tmp_path), "arm.xml", options)
+        world.gym.create_actor(env, asset, pose(), "arm", 0, 0)
+
+    world = World(1, fill, gravity=0.0)
+    properties = world.gym.get_actor_dof_properties(world.envs[0], 0)
+    assert properties["driveMode"].tolist() == [gymapi.DOF_MODE_POS, gymapi.DOF_MODE_NONE]
+    assert (properties["stiffness"][0], properties["effort"][0]) == (20.0, 3.0)
+    assert properties["damping"][0] == pytest.approx(0.1)
+    drive, motor = world.gym.get_asset_actuator_properties(world.envs[0].actors[0].asset)
+    assert (drive.kp, motor.kp, motor.motor_effort) == (20.0, 0.0, 7.0)
+    world.set("dof_position_target", torch.tensor([0.5, 0.5]))
+    world.run(2000)
+    assert world.refreshed("dof_state")[0, 0, 0] == pytest.approx(0.5, abs=0.01)
 
 
 def test_efforts_move_for_one_step_and_are_measured(tmp_path):
@@ -326,7 +423,7 @@ def test_fixed_actors_stand_where_they_were_made_in_each_environment(tmp_path):
         world.gym.create_actor(env, asset, pose(0, 0, 1 + env.index), "slider", env.index, 0)
 
     world = World(2, fill)
-    states = world.refreshed("actor_root_state").clone()
+    states = world.refreshed("actor_root_state")  # changed in place, as scripts do
     assert states[:, 0, 2].tolist() == [1.0, 2.0]
     states[1, 0, 0] = 5.0
     world.set("actor_root_state", states, [1])
@@ -402,15 +499,17 @@ def test_heightfields_hold_falling_objects():
             params.transform.p.x = -5.0
             params.transform.p.y = -5.0
             world.gym.add_heightfield(world.sim, heights.flatten(), params)
+            params.transform.p.x = 20.0  # a second terrain beside the first
+            world.gym.add_heightfield(world.sim, heights.flatten(), params)
             assets.append(box(world))
-        x = -3.0 if env.index == 0 else 3.0
+        x = (-3.0, 3.0, 28.0)[env.index]
         world.gym.create_actor(env, assets[0], pose(x, 0.3, 1), "box", env.index, 0)
 
     assets: list[gymapi.Asset] = []
-    world = World(2, fill)
+    world = World(3, fill)
     world.run(300)
     heights_reached = world.refreshed("actor_root_state")[:, 0, 2]
-    torch.testing.assert_close(heights_reached, torch.tensor([0.1, 0.6]), atol=1e-2, rtol=0)
+    torch.testing.assert_close(heights_reached, torch.tensor([0.1, 0.6, 0.6]), atol=1e-2, rtol=0)
 
 
 def test_actors_of_one_build_may_have_a_size_and_weight_of_their_own_in_each_environment():

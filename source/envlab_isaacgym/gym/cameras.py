@@ -75,7 +75,7 @@ class Cameras:
         return pose * own.pose
 
     def get_camera_view_matrix(self, sim: Sim, env: Env, camera: int, /) -> np.ndarray:
-        """Return the map from points of the environment to the camera's axes: right, up, backwards.
+        """Return the map from points of the world to the camera's axes: right, up, backwards.
 
         As OpenGL's, transposed: it multiplies rows from the right.
         """
@@ -84,7 +84,7 @@ class Cameras:
         axes = [Vec3(0, -1, 0), Vec3(0, 0, 1), Vec3(-1, 0, 0)]
         rotation = np.array([np.asarray(pose.r.rotate(axis)) for axis in axes])
         matrix[:3, :3] = rotation.T
-        matrix[3, :3] = -rotation @ np.asarray(pose.p)
+        matrix[3, :3] = -rotation @ np.asarray(pose.p + env.origin)
         return matrix
 
     def get_camera_proj_matrix(self, sim: Sim, env: Env, camera: int, /) -> np.ndarray:

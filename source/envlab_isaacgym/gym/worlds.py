@@ -104,11 +104,14 @@ class Worlds:
         """Add a terrain of heights, ``(nbColumns, nbRows)``: columns run along x, rows along y."""
         tell_ignored(params)
         heights = np.asarray(samples).reshape(params.nbColumns, params.nbRows)
-        sim.terrain = HeightField(
-            heights * params.vertical_scale,
-            (params.column_scale, params.row_scale),
-            copy.copy(params.transform.p),
-            copy.copy(params),
+        _refuse_turned(params.transform)
+        sim.terrains.append(
+            HeightField(
+                heights * params.vertical_scale,
+                (params.column_scale, params.row_scale),
+                copy.copy(params.transform.p),
+                copy.copy(params),
+            )
         )
 
     def add_triangle_mesh(
@@ -121,7 +124,8 @@ class Worlds:
             points, np.asarray(triangles).reshape(-1, 3).astype(np.int64)
         )
         origin = params.transform.p + Vec3(float(corner[0]), float(corner[1]))
-        sim.terrain = HeightField(heights, cell, origin, copy.copy(params))
+        _refuse_turned(params.transform)
+        sim.terrains.append(HeightField(heights, cell, origin, copy.copy(params)))
 
     def create_env(self, sim: Sim, lower: Vec3, upper: Vec3, num_per_row: int, /) -> Env:
         """Return a new environment. Its states are relative to its own origin."""
@@ -277,3 +281,12 @@ class Worlds:
 
 
 _START = time.perf_counter()
+
+
+def _refuse_turned(transform: Transform) -> None:
+    """Refuse a terrain that does not lie along the axes."""
+    if abs(transform.r.w) < 1.0 - 1e-6:
+        raise ConfigurationError(
+            f"A terrain's transform has the rotation {transform.r}, but terrains lie along the "
+            "axes here. Turn its points instead."
+        )
