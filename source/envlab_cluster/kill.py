@@ -76,10 +76,12 @@ def _found_runs(flags: argparse.Namespace) -> list[RunState]:
     runs = find_living(hosts_of(flags), ssh_of(flags))
     ids = ", ".join(one.id for one in runs) or "none"
     if flags.run is not None:
-        runs = [one for one in runs if one.id.startswith(flags.run)]
+        exact = [one for one in runs if one.id == flags.run]
+        runs = exact or [one for one in runs if one.id.startswith(flags.run)]
         if not runs:
             raise ConfigurationError(f"--run is {flags.run!r}, but what runs there is: {ids}.")
-    elif len(runs) > 1 and not flags.all:
+    if len(runs) > 1 and not flags.all:
+        ids = ", ".join(one.id for one in runs)
         raise ConfigurationError(
             f"Several runs are there: {ids}. Name one by --run, or give --all."
         )

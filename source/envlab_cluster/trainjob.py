@@ -1,6 +1,6 @@
 """``envlab cluster trainjob``: a training run as a TrainJob of Kubeflow Trainer on Kubernetes.
 
-The fields are those of ``trainer.kubeflow.org/v1alpha1`` as of Kubeflow Trainer 2.2.
+The fields are those of ``trainer.kubeflow.org/v1alpha1`` as of Kubeflow Trainer 2.3.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ NAMESPACE = existing("namespaces", "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 TRAINJOB = Scheduler(
     name="trainjob",
     program="kubectl",
-    description="Train on Kubernetes, as a TrainJob of Kubeflow Trainer 2.2 or newer.",
+    description="Train on Kubernetes, as a TrainJob of Kubeflow Trainer 2.3 or newer.",
     example="--gpus-per-node 4 --volume envlab-logs --image envlab:cuda",
     flags=(
         Flag(

@@ -161,7 +161,9 @@ def _rules(cfg: NavEnvCfg) -> Rules:
     rules.turn, rules.num_headings = math.radians(cfg.turn_deg), round(360.0 / cfg.turn_deg)
     rules.mirror = cfg.augmentation.mirror
     rules.look = math.tan(math.radians(cfg.look_deg))
-    rules.nearest_mm, rules.farthest_mm = (round(1000 * limit) for limit in cfg.start_range_m)
+    rules.nearest_mm, rules.farthest_mm = (
+        min(round(1000 * limit), UNREACHABLE - 1) for limit in cfg.start_range_m
+    )
     rules.unreachable = UNREACHABLE / 1000.0
     rules.num_targets, rules.first_target = len(TARGETS), FIRST_TARGET
     rules.goal_is_point, rules.tells_place = cfg.goal == "point", cfg.gps_compass

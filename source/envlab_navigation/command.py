@@ -145,6 +145,11 @@ def evaluate(arguments: Sequence[str]) -> int:
     configure_logging()
     num_envs = min(flags.num_envs, flags.num_episodes)
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
+    if getattr(cfg, "backend", None) == "ai2thor" and (flags.policy == "expert" or flags.pictures):
+        raise ConfigurationError(
+            "env.backend is 'ai2thor', whose houses neither the expert nor --pictures know. Give "
+            "--policy=random without --pictures, or leave the backend out."
+        )
     cfg = merge(cfg, {"scene": {"num_envs": num_envs}}, "env")
     env = task.make(cfg, context=DistributedContext.single(flags.device), seed=flags.seed)
     act = _policy(env, flags.policy)

@@ -16,6 +16,7 @@ import torch
 from envlab.config import check_ranges
 from envlab.errors import ConfigurationError
 from envlab_navigation.furniture import TARGETS
+from envlab_navigation.geodesics import UNREACHABLE
 from envlab_navigation.house_cache import Arrays, HouseCache
 from envlab_navigation.nav_cfg import HousesCfg
 
@@ -62,7 +63,8 @@ class HouseSet:
         self.num_slots = min(cfg.num_slots, self.num_houses)
         self._episode_length = max_episode_length
         self._goals = np.array(goals)
-        self._range_mm = [round(1000 * limit) for limit in start_range_m]
+        # Cells without a path are at the value of the unreachable, however far a start may be.
+        self._range_mm = [min(round(1000 * limit), UNREACHABLE - 1) for limit in start_range_m]
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="houses")
         self._coming: dict[int, Future[Arrays]] = {}
         self._held = [-1] * self.num_slots

@@ -219,6 +219,14 @@ def test_progress_is_earned_but_not_more_than_was_moved():
         assert torch.allclose(reward[continues], expected[continues], atol=1e-5)
 
 
+def test_every_start_has_a_path_to_its_goal_even_without_a_limit():
+    """A fifth of all classes is in no place of a house, and so 32 m away."""
+    env = make(64, goal="object", images=[], start_range_m=[1.0, 50.0])
+    for seed in range(3):
+        env.reset(seed=seed)
+        assert float(env.start_distance.max()) < 32.0
+
+
 def test_an_object_must_be_seen_for_an_end_to_succeed():
     env = make(8, goal="object", camera={"width": 32, "height": 32})
     expert = Expert(env)

@@ -14,7 +14,7 @@ main() {
     sleep 0.5
     show_processes
     nvidia-smi --query-gpu=index,utilization.gpu,memory.used,memory.total \
-        --format=csv,noheader,nounits 2>/dev/null | sed 's/^/gpu=/'
+        --format=csv,noheader,nounits 2>/dev/null | sed -n '/^[0-9]*, .*, .*, /s/^/gpu=/p'
     show_last_lines "$folder"
     show_run "$path" "$run_id"
 }

@@ -29,7 +29,10 @@ logger = logging.getLogger(f"envlab.{__name__}")
 
 OUTPUT = "resumed.txt"
 """File in a run's folder with the output of the run that was resumed from it."""
-_LAUNCHERS = ("torchrun", "torch.distributed.run", "skrl.utils.distributed.jax", "accelerate")
+_LAUNCHERS = (
+    *("torchrun", "torch.distributed.run", "envlab.distributed.torchrun"),
+    *("skrl.utils.distributed.jax", "accelerate"),
+)
 _started: dict[Path, subprocess.Popen[bytes]] = {}
 """Running processes by the run directory that they were resumed from."""
 _lock = threading.Lock()
