@@ -58,6 +58,7 @@ class HeightField:
         self.data = torch.tensor(heights, dtype=torch.float32, device=device)
         self._flat = self.data.flatten()
         self._last_row, self._last_column = num_rows - 1, num_columns - 1
+        self._last_cell = (num_rows - 1) * num_columns - 2
         self._x_scale = self._last_column / (2.0 * half_x)
         self._y_scale = self._last_row / (2.0 * half_y)
         self._x_start, self._y_start = x - half_x, y - half_y
@@ -68,19 +69,20 @@ class HeightField:
         """Return the terrain's heights at points, in m, of their shape.
 
         Beyond the border it is the height of the nearest point on the border, and where a
-        coordinate is NaN, some height of the terrain.
+        coordinate is NaN, NaN.
 
         Args:
             x: World coordinates in m, of any shape.
             y: The same.
         """
-        # NaN, as of a robot that is about to be reset, must not become an index far beyond the end.
-        column = ((x - self._x_start) * self._x_scale).nan_to_num_().clamp_(0.0, self._last_column)
-        row = ((y - self._y_start) * self._y_scale).nan_to_num_().clamp_(0.0, self._last_row)
+        column = ((x - self._x_start) * self._x_scale).clamp(0.0, self._last_column)
+        row = ((y - self._y_start) * self._y_scale).clamp(0.0, self._last_row)
         first_column = column.floor().clamp_(max=self._last_column - 1)
         first_row = row.floor().clamp_(max=self._last_row - 1)
         u, v = column - first_column, row - first_row
         near = first_row.mul_(self._last_column + 1).add_(first_column).long()
+        # NaN, as of a robot that is about to be reset, becomes an index far beyond the end.
+        near.clamp_(0, self._last_cell)
         far = near + (self._last_column + 2)
         # MuJoCo splits a cell by its diagonal from the first to the last corner. On either side two
         # of the three corners are those of the diagonal; the third is at the larger coordinate.

@@ -173,7 +173,6 @@ def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab")
     task, run = opened.session.task, os.path.relpath(opened.directory)
     facts = {"task": task.id, "library": opened.session.library.name, "run": run}
     written = opened.player.export(directory)
-    write_json(directory / EXPORTED_FROM, {"iteration": opened.iteration})
     try:
         if directory / "policy.onnx" in written:
             written += write_deployment(opened.env, directory, facts, order)
@@ -190,6 +189,7 @@ def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab")
         print(f"No deploy.yaml: {obstacle}")
     if order != "envlab":  # TorchScript's still has our order
         (directory / "policy.pt").unlink()
+    write_json(directory / EXPORTED_FROM, {"iteration": opened.iteration})
     for path in written:
         if path.is_file():
             print(f"Exported {os.path.relpath(path)}")

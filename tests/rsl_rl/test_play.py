@@ -43,6 +43,7 @@ def test_returns_lengths_and_joints_are_printed(played: Path):
 
 def test_policies_are_exported_as_single_files(played: Path, trained: Path):
     assert {path.name for path in (trained / "exported").iterdir()} == {
+        "checkpoint.json",
         "deploy.py",
         "deploy.yaml",
         "policy.onnx",

@@ -17,7 +17,7 @@ from tests.operations import Operations
 MOST = {
     "Isaac-Cartpole-v0": 73,
     "Isaac-Velocity-Flat-Unitree-Go2-v0": 234,
-    "Isaac-Velocity-Rough-Unitree-Go2-v0": 392,
+    "Isaac-Velocity-Rough-Unitree-Go2-v0": 394,
     "Isaac-Repose-Cube-Allegro-v0": 329,
     "Isaac-Repose-Cube-Allegro-Direct-v0": 244,
     "Isaac-Repose-Cube-Shadow-Direct-v0": 245,
