@@ -313,7 +313,8 @@ class Motion:
                 f"{path} has {widths[0]} joints and {widths[1]} bodies, but the robot has "
                 f"{len(own)} and {len(names)}, or they have other names. Give a clip of it."
             )
-        if "joint_names" not in arrays and _misfit(self, model, robot, own, names) > 0.03:
+        has_names = "joint_names" in arrays or "body_names" in arrays
+        if not has_names and _misfit(self, model, robot, own, names) > 0.03:
             raise DeployError(
                 f"{path} names no joints, and has them in another order than MuJoCo. Convert it: "
                 "envlab motion convert FILE --output NEW"

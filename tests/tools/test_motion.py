@@ -224,7 +224,15 @@ def test_deploy_follows_another_clip_and_refuses_invalid_ones(exported, tmp_path
     (tmp_path / "none.npz").write_text("nothing")
     slow = str(tmp_path / "slow.npz")
     assert main(["motion", "convert", SQUAT, "--output", slow, "--output_fps=25"]) == 0
-    for path, sentence in ((tmp_path / "none.npz", "cannot be read"), (slow, "has 25 frames")):
+    with np.load(ROOT / wave) as file:
+        unnamed = {name: file[name] for name in file.files if not name.endswith("names")}
+    unnamed["joint_pos"] = unnamed["joint_pos"][:, ::-1]
+    np.savez(tmp_path / "other.npz", **unnamed)
+    for path, sentence in (
+        (tmp_path / "none.npz", "cannot be read"),
+        (slow, "has 25 frames"),
+        (tmp_path / "other.npz", "names no joints, and has them in another order than MuJoCo"),
+    ):
         assert main(["deploy", str(exported), "--motion", str(path)]) == 2
         assert sentence in capsys.readouterr().err
 
