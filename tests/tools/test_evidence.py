@@ -74,6 +74,37 @@ def test_an_experiment_is_run_once_and_carried_on_after_a_kill(
     ]  # exactly
 
 
+PROGRAM = """
+import json, pathlib, sys
+flags = dict(word.removeprefix("--").split("=") for word in sys.argv[1:])
+run = pathlib.Path("logs/peer/task/run")
+run.mkdir(parents=True)
+frames = int(flags["max_frames"])
+line = {"iteration": 1, "frames": frames, "wall_s": 1.0, "mean_return": float(flags["bonus"])}
+(run / "metrics.jsonl").write_text(json.dumps(line) + "\\n")
+manifest = {"version": 1, "task": flags["task"], "library": "peer", "seed": int(flags["seed"])}
+manifest |= {"created_at": "2026-11-26T12:00:00+00:00", "status": "finished"}
+(run / "run.json").write_text(json.dumps(manifest))
+played = {"num_episodes": int(flags["num_episodes"]), "return": 7.0}
+pathlib.Path("played.json").write_text(json.dumps(played))
+"""
+
+
+def test_a_peers_program_is_a_contender(folder: Path):
+    (folder / "peer.py").write_text(PROGRAM)
+    text = FILE.replace("rsl_rl --num_envs=64 agent.save_interval=1", "peer.py --bonus=3")
+    (folder / "cartpole.yaml").write_text(text)
+    write_records(folder, {"few": [1.0]})
+    assert main(["run", "cartpole", *flags(folder)]) == 0
+    record = folder / "records/cartpole/many/0"
+    assert json.loads((record / PLAYED).read_text()) == {"num_episodes": 4, "return": 7.0}
+    (line,) = (json.loads(line) for line in (record / METRICS).open())
+    assert (line["frames"], line["mean_return"]) == (2048, 3.0)
+    (folder / "peer.py").unlink()
+    with pytest.raises(ConfigurationError, match=r"program 'peer.py' of 'many', but there is no"):
+        read("cartpole", folder)
+
+
 def write_records(folder: Path, finals: dict[str, list[float]]) -> None:
     for name, values in finals.items():
         for seed, value in enumerate(values):

@@ -51,10 +51,11 @@ def _run(experiment: Experiment, flags: argparse.Namespace) -> None:
     runs = remaining(experiment, flags.records)
     hours = len(runs) * experiment.minutes / 60.0
     print(f"{experiment.name}: runs to make: {len(runs)}, about {hours:.1f} h in all.")
+    places = {"programs": flags.folder, "logs": flags.logs, "records": flags.records}
     with own_cores(flags.core, experiment.cores):
         for number, (contender, seed) in enumerate(runs, start=1):
             print(f"{number} of {len(runs)}: {contender.name}, seed {seed}", flush=True)
-            run(experiment, contender, seed, logs=flags.logs, records=flags.records)
+            run(experiment, contender, seed, **places)
     print(f"All runs of {experiment.name} have a record. The page: envlab evidence page")
 
 

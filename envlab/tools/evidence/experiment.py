@@ -26,11 +26,17 @@ class Contender:
     name: str
     """Its name in tables, folders and pictures."""
     words: str
-    """Arguments of ``envlab train``, without the budget, the seed and ``--task``."""
+    """Arguments of ``envlab train``, without the budget, the seed and ``--task``; or a peer's
+    program and its own arguments, see :meth:`program`."""
 
-    def library(self) -> str:
-        """Return the library, which is the first word."""
-        return shlex.split(self.words)[0]
+    def program(self) -> str | None:
+        """Return the Python file of a peer's program, next to the experiment's file.
+
+        It is called with ``--task``, ``--seed``, ``--max_frames`` and ``--num_episodes``, and
+        writes ``logs/*/*/*/{run.json,metrics.jsonl}`` and :data:`PLAYED`, as envlab does.
+        """
+        first = shlex.split(self.words)[0]
+        return first if first.endswith(".py") else None
 
 
 @dataclass(kw_only=True)
@@ -105,4 +111,10 @@ def read(name: str, folder: Path = FOLDER) -> Experiment:
             f"The experiment {name!r} needs a claim, a task, and two contenders or more of "
             f"different names; it has {labels}."
         )
+    for contender in experiment.contenders:
+        if (program := contender.program()) and not (folder / program).is_file():
+            raise ConfigurationError(
+                f"The experiment {name!r} has the program {program!r} of {contender.name!r}, but "
+                f"there is no {str(folder / program)!r}. Name a Python file beside the experiment."
+            )
     return experiment

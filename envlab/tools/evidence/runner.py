@@ -25,6 +25,7 @@ from envlab.run.records import METRICS, line_of
 from envlab.tools.evidence.experiment import PLAYED, Contender, Experiment
 
 MANIFEST = "run.json"
+ENVLAB = ("-m", "envlab.cli")
 NUM_POINTS = 40
 """Most lines of a recorded curve, enough for a picture."""
 KEPT = (
@@ -48,7 +49,13 @@ def remaining(experiment: Experiment, records: Path) -> list[tuple[Contender, in
 
 
 def run(
-    experiment: Experiment, contender: Contender, seed: int, *, logs: Path, records: Path
+    experiment: Experiment,
+    contender: Contender,
+    seed: int,
+    *,
+    programs: Path,
+    logs: Path,
+    records: Path,
 ) -> None:
     """Train, or resume a training; play, if the experiment requests it; write the record.
 
@@ -56,6 +63,7 @@ def run(
         experiment: The experiment.
         contender: The contender to train.
         seed: The seed.
+        programs: Folder of peers' programs.
         logs: Folder of all experiments' runs.
         records: Folder of all experiments' records.
 
@@ -65,22 +73,31 @@ def run(
     folder = logs / experiment.name / contender.name / str(seed)
     folder.mkdir(parents=True, exist_ok=True)
     library, *words = shlex.split(contender.words)
+    budget = [f"--seed={seed}", f"--max_frames={experiment.frames}"]
+    if program := contender.program():
+        words += [f"--task={experiment.task}", *budget, f"--num_episodes={experiment.episodes}"]
+        _call([str((programs / program).resolve()), *words], folder)
+        _record(experiment, folder, experiment.record(contender, seed, records))
+        return
     common = [library, f"--task={experiment.task}", "--headless"]
     if not any(run.manifest.get("status") == "finished" for run in _results(folder, experiment)):
         is_begun = next(folder.glob("logs/*/*/*/checkpoints/*"), None) is not None
-        budget = [f"--seed={seed}", f"--max_frames={experiment.frames}"]
-        _call(["train", *common, *words, *budget, *(["--resume"] if is_begun else [])], folder)
+        resume = ["--resume"] if is_begun else []
+        _call([*ENVLAB, "train", *common, *words, *budget, *resume], folder)
     if experiment.episodes:
         chosen = [word for word in words if word.startswith(("--algorithm", "--ml_framework"))]
         num_envs = min(64, experiment.episodes)
         played = [f"--num_episodes={experiment.episodes}", f"--num_envs={num_envs}"]
         played.append(f"--json={PLAYED}")
-        _call(["play", *common, *chosen, "--checkpoint=latest", *played], folder)
+        _call([*ENVLAB, "play", *common, *chosen, "--checkpoint=latest", *played], folder)
+    _record(experiment, folder, experiment.record(contender, seed, records))
+
+
+def _record(experiment: Experiment, folder: Path, record: Path) -> None:
     # Of a training that was killed before its first checkpoint, another run may be left.
     joined = join_resumed(_results(folder, experiment))
     finished = [run for run in joined if run.manifest.get("status") == "finished"]
-    result = with_values(finished, experiment.metric)[-1]
-    write_record(experiment, result, folder, experiment.record(contender, seed, records))
+    write_record(experiment, with_values(finished, experiment.metric)[-1], folder, record)
 
 
 def write_record(experiment: Experiment, result: RunResult, folder: Path, record: Path) -> None:
@@ -146,13 +163,14 @@ def _results(folder: Path, experiment: Experiment) -> list[RunResult]:
 
 
 def _call(words: Sequence[str], folder: Path) -> None:
-    """Run ``envlab`` in a folder; its output is appended to a file there."""
+    """Run Python in a folder; its output is appended to a file there."""
     output = folder / "output.txt"
-    command = [sys.executable, "-m", "envlab.cli", *words]
     with output.open("ab") as file:
-        done = subprocess.run(command, cwd=folder, stdout=file, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            [sys.executable, *words], cwd=folder, stdout=file, stderr=subprocess.STDOUT
+        )
     if done.returncode:
         raise RunError(
-            f"'envlab {shlex.join(words)}' ended with exit code {done.returncode}; {output} says "
+            f"'python {shlex.join(words)}' ended with exit code {done.returncode}; {output} says "
             "why. Mend it, and give the same command again."
         )
