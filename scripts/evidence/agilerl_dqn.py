@@ -1,0 +1,174 @@
+"""Train a population of DQNs with AgileRL 2.58.0 alone, as a contender of an experiment.
+
+    AGILERL_PYTHON=venv/bin/python python agilerl_dqn.py --task=gym:CartPole-v1 --seed=0 ...
+
+AgileRL pins other packages than envlab, so it has an environment of its own, whose interpreter is
+AGILERL_PYTHON (``pip install agilerl==2.58.0 peft``). The settings are those of AgileRL's file
+``configs/training/dqn/dqn.yaml``, with five generations. Frames are those of training, of all
+members. It writes ``logs/agilerl/TASK/SEED/{run.json,metrics.jsonl}`` and ``played.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import os
+import random
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+POPULATION, GENERATIONS, NUM_ENVS = 4, 5, 16
+SETTINGS = {
+    "POP_SIZE": POPULATION,
+    "DOUBLE": False,
+    "BATCH_SIZE": 128,
+    "LR": 6.3e-4,
+    "GAMMA": 0.99,
+    "LEARN_STEP": 4,
+    "TAU": 0.001,
+}
+NETWORK = {
+    "latent_dim": 128,
+    "encoder_config": {"hidden_size": [256]},
+    "head_config": {"hidden_size": [256]},
+}
+OTHER_STATES = 10_000
+"""Added to the seed for the episodes to play."""
+
+
+def train(name: str, seed: int, frames: int) -> tuple[Any, list[float]]:
+    """Return the fittest member, and the greatest fitness of each generation."""
+    import numpy as np
+    import torch
+    from agilerl.algorithms.core.registry import HyperparameterConfig, RLParameter
+    from agilerl.components.replay_buffer import ReplayBuffer
+    from agilerl.hpo.mutation import Mutations
+    from agilerl.hpo.tournament import TournamentSelection
+    from agilerl.training.train_off_policy import train_off_policy
+    from agilerl.utils.utils import create_population, make_vect_envs
+
+    torch.set_num_threads(1)
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    env = make_vect_envs(name, num_envs=NUM_ENVS, should_async_vector=False)
+    env.reset(seed=seed)
+    evolving = HyperparameterConfig(
+        lr=RLParameter(min=6.25e-5, max=1e-2),
+        batch_size=RLParameter(min=8, max=512, dtype=int),
+        learn_step=RLParameter(min=1, max=10, dtype=int, grow_factor=1.5, shrink_factor=0.75),
+    )
+    members = create_population(
+        algo="DQN",
+        net_config=NETWORK,
+        INIT_HP=SETTINGS,
+        observation_space=env.single_observation_space,
+        action_space=env.single_action_space,
+        hp_config=evolving,
+        population_size=POPULATION,
+        num_envs=NUM_ENVS,
+    )
+    for member in members:
+        member.action_space.seed(seed)
+    members, _ = train_off_policy(
+        env=env,
+        env_name=name,
+        algo="DQN",
+        pop=members,
+        memory=ReplayBuffer(max_size=50_000),
+        max_steps=frames // POPULATION,
+        evo_steps=frames // POPULATION // GENERATIONS,
+        eps_end=0.1,
+        eps_decay=0.99,
+        selection_strategy=TournamentSelection(2, elitism=True, population_size=POPULATION),
+        mutation=Mutations(
+            no_mutation=0.4,
+            architecture=0.2,
+            new_layer_prob=0.2,
+            parameters=0.2,
+            activation=0.2,
+            rl_hp=0.2,
+            rand_seed=seed,
+        ),
+        verbose=False,
+    )
+    best = max(members, key=lambda member: member.fitness[-1])
+    return best, [float(value) for value in best.fitness]
+
+
+def play(member: Any, name: str, seed: int, num_episodes: int) -> float:
+    """Return the mean return of episodes without exploration."""
+    import gymnasium
+
+    env = gymnasium.make(name)
+    total = 0.0
+    for episode in range(num_episodes):
+        observation, _ = env.reset(seed=seed + OTHER_STATES if episode == 0 else None)
+        is_over = False
+        while not is_over:
+            action = int(member.get_action(observation[None], epsilon=0.0).item())
+            observation, reward, terminated, truncated, _ = env.step(action)
+            total += float(reward)
+            is_over = terminated or truncated
+    return total / num_episodes
+
+
+def main() -> None:
+    """Train, play, and write what an experiment records."""
+    if importlib.util.find_spec("agilerl") is None:
+        if not (python := os.environ.get("AGILERL_PYTHON")):
+            raise SystemExit(
+                "AgileRL is not installed here. Install agilerl==2.58.0 and peft into an "
+                "environment of their own, and give its interpreter as AGILERL_PYTHON."
+            )
+        os.environ.pop("PYTHONPATH", None)
+        os.execv(python, [python, *sys.argv])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--task", required=True, help="gym:ID, of discrete actions")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--max_frames", type=float, required=True)
+    parser.add_argument("--num_episodes", type=int, required=True)
+    flags = parser.parse_args()
+    name, frames = flags.task.removeprefix("gym:"), int(flags.max_frames)
+    folder = Path("logs/agilerl") / name / str(flags.seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    begun, start = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+    best, fitness = train(name, flags.seed, frames)
+    wall_s = time.perf_counter() - start
+    lines = [
+        {
+            "iteration": number,
+            "frames": frames * number // len(fitness),
+            "wall_s": round(wall_s * number / len(fitness), 1),
+            "mean_return": value,
+        }
+        for number, value in enumerate(fitness, start=1)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    played = play(best, name, flags.seed, flags.num_episodes)
+    values = {"num_episodes": flags.num_episodes, "return": played}
+    Path("played.json").write_text(json.dumps(values, indent=2) + "\n")
+    packages = [importlib.import_module(module) for module in ("torch", "gymnasium", "numpy")]
+    versions = {package.__name__: package.__version__ for package in packages}
+    manifest = {
+        "version": 1,
+        "task": flags.task,
+        "library": "agilerl",
+        "algorithm": "DQN",
+        "seed": flags.seed,
+        "created_at": begun,
+        "status": "finished",
+        "num_envs": NUM_ENVS,
+        "global_num_envs": NUM_ENVS,
+        "versions": versions | {"agilerl": importlib.metadata.version("agilerl")},
+    }
+    (folder / "run.json").write_text(json.dumps(manifest, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
