@@ -43,7 +43,11 @@ class RewardManager:
         self._initial = list(self._functions)
         self._new_params: dict[str, dict[str, Any]] = {}
         """Parameters that a curriculum has changed, by term."""
+        self._new_weights: dict[str, float] = {}
+        """Weights that a curriculum has changed, by term. Others are the configuration's, also
+        when a run is resumed with other weights."""
         self._weights = [float(term.weight) for term in terms.values()]
+        self._initial_weights = list(self._weights)
         per_step = [weight * env.step_dt for weight in self._weights]
         self._scales = torch.tensor(per_step, device=env.device).reshape(-1, 1)
         self._checked = False
@@ -95,6 +99,9 @@ class RewardManager:
 
     def set_weight(self, name: str, weight: float) -> None:
         """Change the weight of a term, as a curriculum does."""
+        if weight == self.get_weight(name):
+            return
+        self._new_weights[name] = weight
         self._weights[self._index(name)] = weight
         self._scales[self._index(name), 0] = weight * self._env.step_dt
 
@@ -130,7 +137,7 @@ class RewardManager:
         """Return the state that a resume needs."""
         return {
             "params": self._new_params,
-            "weights": dict(zip(self.active_terms, self._weights, strict=True)),
+            "weights": dict(self._new_weights),
             "episode_sums": self._episode_sums.cpu().clone(),
         }
 
@@ -139,6 +146,9 @@ class RewardManager:
         self._functions, self._new_params = list(self._initial), {}
         for name, params in state.get("params", {}).items():  # runs of 0.1.0 have none
             self.set_params(name, params)
+        for name, weight in zip(self.active_terms, self._initial_weights, strict=True):
+            self.set_weight(name, weight)
+        self._new_weights = {}
         for name, weight in state["weights"].items():
             self.set_weight(name, weight)
         self._episode_sums.copy_(state["episode_sums"])

@@ -184,6 +184,25 @@ def test_whole_weights_can_become_fractions():
     assert env.reward_manager.get_weight("alive") == 0.5
 
 
+def test_a_resume_keeps_a_curriculums_weights_and_takes_others_from_the_configuration():
+    before = make_env(1, rewards=terms(alive=mdp_alive(1.0), also=mdp_alive(2.0)))
+    before.reward_manager.set_weight("alive", 0.5)
+    before.reward_manager.set_weight("also", 2.0)  # no change
+    after = make_env(1, rewards=terms(alive=mdp_alive(1.0), also=mdp_alive(4.0)))
+    after.set_state(before.state())
+    assert after.reward_manager.get_weight("alive") == 0.5
+    assert after.reward_manager.get_weight("also") == 4.0
+    again = make_env(1, rewards=terms(alive=mdp_alive(1.0), also=mdp_alive(4.0)))
+    again.reward_manager.set_weight("also", 9.0)
+    again.set_state(after.state())
+    assert again.reward_manager.get_weight("alive") == 0.5
+    assert again.reward_manager.get_weight("also") == 4.0
+
+
+def mdp_alive(weight: float) -> RewardTermCfg:
+    return RewardTermCfg(func=mdp.is_alive, weight=weight)
+
+
 def test_an_unknown_term_is_answered_with_the_nearest(env):
     with pytest.raises(ConfigurationError, match=r"no reward term 'alife'.*Did you mean alive"):
         env.reward_manager.get_weight("alife")
