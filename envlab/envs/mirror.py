@@ -38,17 +38,18 @@ _SIGNS: dict[Any, tuple[float, ...]] = {
     mdp.base_pos_z: (1.0,),
     mdp.base_lin_vel: VECTOR,
     mdp.base_ang_vel: TURN,
+    mdp.root_ang_vel_w: TURN,  # in the world's axes, whose mirror is the plane y = 0, too
     mdp.projected_gravity: VECTOR,
 }
 _OF_JOINTS = (
     *(mdp.joint_pos, mdp.joint_pos_rel, mdp.joint_pos_limit_normalized),
-    *(mdp.joint_vel, mdp.joint_vel_rel),
+    *(mdp.joint_vel, mdp.joint_vel_rel, mdp.actuator_force),
 )
 _OF_FEET: dict[Any, tuple[float, ...]] = {
     mdp.foot_height: (1.0,),
     mdp.foot_air_time: (1.0,),
     mdp.foot_contact: (1.0,),
-    mdp.foot_contact_forces: VECTOR,  # in the world's axes, whose mirror is the plane y = 0, too
+    mdp.foot_contact_forces: VECTOR,  # in the world's axes
 }
 """Signs of each foot's columns."""
 _SENSOR = mujoco.mjtSensor
@@ -58,8 +59,9 @@ _VECTOR_SENSORS = {
     int(_SENSOR.mjSENS_ACCELEROMETER): VECTOR,
     int(_SENSOR.mjSENS_VELOCIMETER): VECTOR,
     int(_SENSOR.mjSENS_GYRO): TURN,
+    int(_SENSOR.mjSENS_FRAMELINVEL): VECTOR,
 }
-"""Sensors of a site, in its frame."""
+"""Sensors of a site, in its frame; the last one, of a site's motion, in the world's."""
 
 
 def mirrored(*signs: float) -> Callable[[Function], Function]:
@@ -197,8 +199,8 @@ class Mirror:
             return _of_sensors(self._env.sim.model, params["asset_cfg"])
         if func is mdp.generated_commands:
             command = self._env.command_manager.get_term(params["command_name"])
-            if isinstance(command.cfg, mdp.UniformVelocityCommandCfg):
-                return in_place(1.0, -1.0, -1.0)
+            if command.mirror is not None:
+                return Reflection(*(list(values) for values in command.mirror))
         raise ConfigurationError(
             f"The mirror image of the observation term {name!r} of the group {group!r} "
             f"({func.__name__}) is unknown. Declare it by envlab.envs.mirror.mirrored on the "
@@ -345,7 +347,11 @@ def _sensor_partner(
     """Return the sensor at the mirrored site, and the matrix from its reading to the image here."""
     kind, site = int(model.sensor_type[sensor]), int(model.sensor_objid[sensor])
     name = model.sensor(sensor).name
-    if kind not in _VECTOR_SENSORS:
+    in_world = kind == _SENSOR.mjSENS_FRAMELINVEL
+    is_known = not in_world or (
+        model.sensor_objtype[sensor] == mujoco.mjtObj.mjOBJ_SITE and model.sensor_refid[sensor] < 0
+    )
+    if kind not in _VECTOR_SENSORS or not is_known:
         raise ConfigurationError(
             f"The mirror image of the sensor {name!r} is unknown: it measures no force, torque, "
             "acceleration or velocity at a site. Leave the symmetry out."
@@ -354,7 +360,9 @@ def _sensor_partner(
     for other in sensors:
         there, away = _site_in_root(model, data, int(model.sensor_objid[other]))
         distance = np.abs(there * np.array(VECTOR) - place).max()
-        turn = axes.T @ np.diag(_VECTOR_SENSORS[kind]) @ away
+        turn = np.diag(_VECTOR_SENSORS[kind])
+        if not in_world:
+            turn = axes.T @ turn @ away
         is_aligned = np.abs(np.abs(turn) - np.abs(turn).round()).max() < TOLERANCE
         if model.sensor_type[other] == kind and distance < TOLERANCE and is_aligned:
             return other, turn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import mujoco
 import torch
@@ -32,6 +32,9 @@ class CommandTermCfg(TermCfg):
 class CommandTerm:
     """A goal per environment. Subclasses fill :attr:`command` in :meth:`resample`."""
 
+    mirror: ClassVar[tuple[Sequence[int], Sequence[float]] | None] = None
+    """Places and signs of the goal's columns in a mirror, if known; see
+    :class:`envlab.envs.mirror.Reflection`."""
     command: torch.Tensor
     """The goal, ``(num_envs, k)``."""
     metrics: dict[str, torch.Tensor]

@@ -77,6 +77,7 @@ class UniformVelocityCommand(CommandTerm):
     """
 
     cfg: UniformVelocityCommandCfg
+    mirror = ((0, 1, 2), (1.0, -1.0, -1.0))
 
     def __init__(self, cfg: UniformVelocityCommandCfg, env: VectorEnv) -> None:
         super().__init__(cfg, env)

@@ -49,6 +49,7 @@ class GaitPhase(CommandTerm):
     """
 
     cfg: GaitPhaseCfg
+    mirror = ((1, 0, 3, 2), (1.0, 1.0, 1.0, 1.0))
 
     def __init__(self, cfg: GaitPhaseCfg, env: VectorEnv) -> None:
         super().__init__(cfg, env)
