@@ -200,7 +200,8 @@ class Mirror:
         if func is mdp.generated_commands:
             command = self._env.command_manager.get_term(params["command_name"])
             if command.mirror is not None:
-                return Reflection(*(list(values) for values in command.mirror))
+                places, signs = command.mirror
+                return Reflection(list(places), list(signs))
         raise ConfigurationError(
             f"The mirror image of the observation term {name!r} of the group {group!r} "
             f"({func.__name__}) is unknown. Declare it by envlab.envs.mirror.mirrored on the "
