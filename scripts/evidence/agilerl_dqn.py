@@ -37,14 +37,16 @@ NETWORK = {
     "encoder_config": {"hidden_size": [256]},
     "head_config": {"hidden_size": [256]},
 }
+ELITE = "elite.pt"
 OTHER_STATES = 10_000
 """Added to the seed for the episodes to play."""
 
 
 def train(name: str, seed: int, frames: int) -> tuple[Any, list[float]]:
-    """Return the fittest member, and the greatest fitness of each generation."""
+    """Return the fittest member of the last generation, and its and its ancestors' fitness."""
     import numpy as np
     import torch
+    from agilerl.algorithms import DQN
     from agilerl.algorithms.core.registry import HyperparameterConfig, RLParameter
     from agilerl.components.replay_buffer import ReplayBuffer
     from agilerl.hpo.mutation import Mutations
@@ -75,7 +77,7 @@ def train(name: str, seed: int, frames: int) -> tuple[Any, list[float]]:
     )
     for member in members:
         member.action_space.seed(seed)
-    members, _ = train_off_policy(
+    train_off_policy(
         env=env,
         env_name=name,
         algo="DQN",
@@ -95,9 +97,11 @@ def train(name: str, seed: int, frames: int) -> tuple[Any, list[float]]:
             rl_hp=0.2,
             rand_seed=seed,
         ),
+        save_elite=True,  # those that are returned have been mutated since their evaluation
+        elite_path=ELITE,
         verbose=False,
     )
-    best = max(members, key=lambda member: member.fitness[-1])
+    best = DQN.load(ELITE)
     return best, [float(value) for value in best.fitness]
 
 
