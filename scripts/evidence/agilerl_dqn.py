@@ -37,7 +37,6 @@ NETWORK = {
     "encoder_config": {"hidden_size": [256]},
     "head_config": {"hidden_size": [256]},
 }
-ELITE = "elite.pt"
 OTHER_STATES = 10_000
 """Added to the seed for the episodes to play."""
 
@@ -46,13 +45,22 @@ def train(name: str, seed: int, frames: int) -> tuple[Any, list[float]]:
     """Return the fittest member of the last generation, and its and its ancestors' fitness."""
     import numpy as np
     import torch
-    from agilerl.algorithms import DQN
     from agilerl.algorithms.core.registry import HyperparameterConfig, RLParameter
     from agilerl.components.replay_buffer import ReplayBuffer
     from agilerl.hpo.mutation import Mutations
     from agilerl.hpo.tournament import TournamentSelection
     from agilerl.training.train_off_policy import train_off_policy
     from agilerl.utils.utils import create_population, make_vect_envs
+
+    class Judged(TournamentSelection):
+        """Keeps the fittest as it was judged: AgileRL mutates its elite, also the saved one."""
+
+        fittest: Any
+
+        def select(self, population: list[Any]) -> tuple[Any, list[Any], list[int] | None]:
+            chosen = super().select(population)
+            self.fittest = chosen[0].clone()
+            return chosen
 
     torch.set_num_threads(1)
     random.seed(seed)
@@ -77,6 +85,7 @@ def train(name: str, seed: int, frames: int) -> tuple[Any, list[float]]:
     )
     for member in members:
         member.action_space.seed(seed)
+    tournament = Judged(2, elitism=True, population_size=POPULATION)
     train_off_policy(
         env=env,
         env_name=name,
@@ -87,7 +96,7 @@ def train(name: str, seed: int, frames: int) -> tuple[Any, list[float]]:
         evo_steps=frames // POPULATION // GENERATIONS,
         eps_end=0.1,
         eps_decay=0.99,
-        selection_strategy=TournamentSelection(2, elitism=True, population_size=POPULATION),
+        selection_strategy=tournament,
         mutation=Mutations(
             no_mutation=0.4,
             architecture=0.2,
@@ -97,11 +106,9 @@ def train(name: str, seed: int, frames: int) -> tuple[Any, list[float]]:
             rl_hp=0.2,
             rand_seed=seed,
         ),
-        save_elite=True,  # those that are returned have been mutated since their evaluation
-        elite_path=ELITE,
         verbose=False,
     )
-    best = DQN.load(ELITE)
+    best = tournament.fittest
     return best, [float(value) for value in best.fitness]
 
 
