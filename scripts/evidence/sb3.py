@@ -20,6 +20,7 @@ import numpy as np
 import stable_baselines3
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.noise import NormalActionNoise
@@ -42,6 +43,9 @@ class Curve(BaseCallback):
         self._path, self._start = path, time.perf_counter()
 
     def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:  # after each step; the library has counted its episodes
         episodes = self.model.ep_info_buffer
         if self.num_timesteps % INTERVAL == 0 and episodes:
             line = {
@@ -52,7 +56,6 @@ class Curve(BaseCallback):
             }
             with self._path.open("ab") as file:
                 file.write(line_of(line))
-        return True
 
 
 def learner(algorithm: str, env: gymnasium.Env, seed: int) -> stable_baselines3.SAC:
@@ -95,8 +98,7 @@ def main() -> None:
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     agent.learn(int(flags.max_frames), callback=Curve(folder / METRICS))
 
-    env = Monitor(gymnasium.make(name))
-    env.reset(seed=flags.seed + OTHER_STATES)
+    env = make_vec_env(name, n_envs=64, seed=flags.seed + OTHER_STATES)
     returns, _ = evaluate_policy(
         agent, env, n_eval_episodes=flags.num_episodes, return_episode_rewards=True
     )

@@ -154,6 +154,8 @@ def test_records_decide_the_verdict(folder: Path, few, many, expect, words):
 def test_a_page_has_each_seeds_value_and_where_it_comes_from(folder: Path):
     (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
     write_records(folder, {"few": [1.5, 2.5], "many": [3.5, 4.5]})
+    peers = folder / "records/cartpole/many/0/run.json"
+    write_json(peers, json.loads(peers.read_text()) | {"git": None})
     text = page([read("cartpole", folder)], folder / "records")
     assert "| few | 2 | 2 (1.5 to 2.5): 1.5, 2.5 | 1.0 | `rsl_rl --num_envs=32` |" in text
     assert "commit 0123456, 2026-11-23, a processor" in text

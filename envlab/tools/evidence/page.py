@@ -139,7 +139,8 @@ def _row(side: Side) -> str:
 def _origin(sides: Sequence[Side]) -> str:
     """Return the origin of the runs: code, day and processor."""
     manifests: list[dict[str, Any]] = [run.manifest for side in sides for run in side.group.runs]
-    commits = sorted({str((found.get("git") or {}).get("commit"))[:7] for found in manifests})
+    states = [found["git"] for found in manifests if found.get("git")]  # a peer's has none
+    commits = sorted({state["commit"][:7] for state in states})
     days = sorted({str(found.get("created_at"))[:10] for found in manifests})
     processors = sorted({str(found.get("processor")) for found in manifests})
     return f"commit {', '.join(commits)}, {', '.join(days)}, {', '.join(processors)}"
