@@ -95,6 +95,7 @@ class Progress:
             yield
         finally:
             is_over.set()
+            thread.join()
 
     @contextmanager
     def naming_lost_peers(self) -> Iterator[None]:
