@@ -3,9 +3,9 @@
     AGILERL_PYTHON=venv/bin/python python agilerl_dqn.py --task=gym:CartPole-v1 --seed=0 ...
 
 AgileRL pins other packages than envlab, so it has an environment of its own, whose interpreter is
-AGILERL_PYTHON (``pip install agilerl==2.58.0 peft``). The settings are those of AgileRL's file
-``configs/training/dqn/dqn.yaml``, with five generations. Frames are those of training, of all
-members. It writes ``logs/agilerl/TASK/SEED/{run.json,metrics.jsonl}`` and ``played.json``.
+AGILERL_PYTHON (``pip install agilerl==2.58.0 peft``). Frames are those of training, of all
+members; the rest is as in ``settings/agilerl_dqn.yaml``. It writes
+``logs/agilerl/TASK/SEED/{run.json,metrics.jsonl}`` and ``played.json``.
 """
 
 from __future__ import annotations
@@ -22,26 +22,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-POPULATION, GENERATIONS, NUM_ENVS = 4, 5, 16
-SETTINGS = {
-    "POP_SIZE": POPULATION,
-    "DOUBLE": False,
-    "BATCH_SIZE": 128,
-    "LR": 6.3e-4,
-    "GAMMA": 0.99,
-    "LEARN_STEP": 4,
-    "TAU": 0.001,
-}
-NETWORK = {
-    "latent_dim": 128,
-    "encoder_config": {"hidden_size": [256]},
-    "head_config": {"hidden_size": [256]},
-}
+FILE = Path(__file__).parent / "settings" / "agilerl_dqn.yaml"
+"""Settings in AgileRL's format."""
 OTHER_STATES = 10_000
 """Added to the seed for the episodes to play."""
 
 
-def train(name: str, seed: int, frames: int) -> tuple[Any, list[float]]:
+def train(file: dict[str, Any], name: str, seed: int, frames: int) -> tuple[Any, list[float]]:
     """Return the fittest member of the last generation, and its and its ancestors' fitness."""
     import numpy as np
     import torch
@@ -66,44 +53,56 @@ def train(name: str, seed: int, frames: int) -> tuple[Any, list[float]]:
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
-    env = make_vect_envs(name, num_envs=NUM_ENVS, should_async_vector=False)
+    settings, mutation, training = file["algorithm"], file["mutation"], file["training"]
+    num_envs, population = file["environment"]["num_envs"], training["pop_size"]
+    odds, bounds = mutation["probabilities"], mutation["rl_hp_selection"]
+    env = make_vect_envs(name, num_envs=num_envs, should_async_vector=False)
     env.reset(seed=seed)
     evolving = HyperparameterConfig(
-        lr=RLParameter(min=6.25e-5, max=1e-2),
-        batch_size=RLParameter(min=8, max=512, dtype=int),
-        learn_step=RLParameter(min=1, max=10, dtype=int, grow_factor=1.5, shrink_factor=0.75),
+        lr=RLParameter(**bounds["lr"]),
+        batch_size=RLParameter(**bounds["batch_size"], dtype=int),
+        learn_step=RLParameter(
+            **bounds["learn_step"], dtype=int, grow_factor=1.5, shrink_factor=0.75
+        ),
     )
     members = create_population(
-        algo="DQN",
-        net_config=NETWORK,
-        INIT_HP=SETTINGS,
+        algo=settings["name"],
+        net_config=file["network"],
+        INIT_HP={key.upper(): value for key, value in settings.items()},
         observation_space=env.single_observation_space,
         action_space=env.single_action_space,
         hp_config=evolving,
-        population_size=POPULATION,
-        num_envs=NUM_ENVS,
+        population_size=population,
+        num_envs=num_envs,
     )
     for member in members:
         member.action_space.seed(seed)
-    tournament = Judged(2, elitism=True, population_size=POPULATION)
+    tournament = Judged(
+        file["selection_strategy"]["tournament_size"],
+        elitism=file["selection_strategy"]["elitism"],
+        population_size=population,
+    )
     train_off_policy(
         env=env,
         env_name=name,
-        algo="DQN",
+        algo=settings["name"],
         pop=members,
-        memory=ReplayBuffer(max_size=50_000),
-        max_steps=frames // POPULATION,
-        evo_steps=frames // POPULATION // GENERATIONS,
-        eps_end=0.1,
-        eps_decay=0.99,
+        memory=ReplayBuffer(max_size=file["replay_buffer"]["max_size"]),
+        max_steps=frames // population,
+        evo_steps=min(training["evo_steps"], frames // population),
+        eps_start=training["eps_start"],
+        eps_end=training["eps_end"],
+        eps_decay=training["eps_decay"],
+        eval_loop=training["eval_loop"],
         selection_strategy=tournament,
         mutation=Mutations(
-            no_mutation=0.4,
-            architecture=0.2,
-            new_layer_prob=0.2,
-            parameters=0.2,
-            activation=0.2,
-            rl_hp=0.2,
+            no_mutation=odds["no_mut"],
+            architecture=odds["arch_mut"],
+            new_layer_prob=odds["new_layer"],
+            parameters=odds["params_mut"],
+            activation=odds["act_mut"],
+            rl_hp=odds["rl_hp_mut"],
+            mutation_sd=mutation["mutation_sd"],
             rand_seed=seed,
         ),
         verbose=False,
@@ -145,11 +144,15 @@ def main() -> None:
     parser.add_argument("--max_frames", type=float, required=True)
     parser.add_argument("--num_episodes", type=int, required=True)
     flags = parser.parse_args()
+    import yaml
+
+    file = yaml.safe_load(FILE.read_text())
+    num_envs = file["environment"]["num_envs"]
     name, frames = flags.task.removeprefix("gym:"), int(flags.max_frames)
     folder = Path("logs/agilerl") / name / str(flags.seed)
     folder.mkdir(parents=True, exist_ok=True)
     begun, start = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
-    best, fitness = train(name, flags.seed, frames)
+    best, fitness = train(file, name, flags.seed, frames)
     wall_s = time.perf_counter() - start
     lines = [
         {
@@ -174,8 +177,8 @@ def main() -> None:
         "seed": flags.seed,
         "created_at": begun,
         "status": "finished",
-        "num_envs": NUM_ENVS,
-        "global_num_envs": NUM_ENVS,
+        "num_envs": num_envs,
+        "global_num_envs": num_envs,
         "versions": versions | {"agilerl": importlib.metadata.version("agilerl")},
     }
     (folder / "run.json").write_text(json.dumps(manifest, indent=2) + "\n")

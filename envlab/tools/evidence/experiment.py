@@ -27,7 +27,7 @@ class Contender:
     """Its name in tables, folders and pictures."""
     words: str
     """Arguments of ``envlab train``, without the budget, the seed and ``--task``; or a peer's
-    program and its own arguments, see :meth:`program`."""
+    program and its own arguments, see :meth:`program`. ``{here}``: the experiments' folder."""
 
     def program(self) -> str | None:
         """Return the Python file of a peer's program, next to the experiment's file.

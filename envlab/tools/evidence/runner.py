@@ -63,7 +63,7 @@ def run(
         experiment: The experiment.
         contender: The contender to train.
         seed: The seed.
-        programs: Folder of peers' programs.
+        programs: Folder of the experiments, and of peers' programs.
         logs: Folder of all experiments' runs.
         records: Folder of all experiments' records.
 
@@ -72,7 +72,8 @@ def run(
     """
     folder = logs / experiment.name / contender.name / str(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    library, *words = shlex.split(contender.words)
+    here = shlex.quote(str(programs.resolve()))
+    library, *words = shlex.split(contender.words.replace("{here}", here))
     budget = [f"--seed={seed}", f"--max_frames={experiment.frames}"]
     if program := contender.program():
         words += [f"--task={experiment.task}", *budget, f"--num_episodes={experiment.episodes}"]
