@@ -26,8 +26,9 @@ class Contender:
     name: str
     """Its name in tables, folders and pictures."""
     words: str
-    """Arguments of ``envlab train``, without the budget, the seed and ``--task``; or a peer's
-    program and its own arguments, see :meth:`program`. ``{here}``: the experiments' folder."""
+    """Arguments of ``envlab train``, without the budget, the seed and ``--task``; ``lab``, and the
+    specification's file, name and ``-s KEY=VALUE``, as of ``envlab lab run``; or a peer's program
+    and its own arguments, see :meth:`program`. ``{here}`` is the experiments' folder."""
 
     def program(self) -> str | None:
         """Return the Python file of a peer's program, next to the experiment's file.

@@ -75,30 +75,47 @@ def run(
     here = shlex.quote(str(programs.resolve()))
     library, *words = shlex.split(contender.words.replace("{here}", here))
     budget = [f"--seed={seed}", f"--max_frames={experiment.frames}"]
+    record = experiment.record(contender, seed, records)
     if program := contender.program():
         words += [f"--task={experiment.task}", *budget, f"--num_episodes={experiment.episodes}"]
         _call([str((programs / program).resolve()), *words], folder)
-        _record(experiment, folder, experiment.record(contender, seed, records))
+        _record(experiment, folder, record)
         return
-    common = [library, f"--task={experiment.task}", "--headless"]
-    if not any(run.manifest.get("status") == "finished" for run in _results(folder, experiment)):
+    is_trial = library == "lab"
+    common = ["hogwild" if is_trial else library, f"--task={experiment.task}", "--headless"]
+    if not _finished(folder, experiment):
         is_begun = next(folder.glob("logs/*/*/*/checkpoints/*"), None) is not None
-        resume = ["--resume"] if is_begun else []
-        _call([*ENVLAB, "train", *common, *words, *budget, *resume], folder)
+        if is_trial:
+            mode = "train@latest" if is_begun else "train"
+            values = (f"meta.random_seed={seed}", f"env.max_frame={experiment.frames}")
+            budget = [word for value in values for word in ("-s", value)]
+            _call([*ENVLAB, "lab", "run", *words[:2], mode, *words[2:], *budget], folder)
+        else:
+            resume = ["--resume"] if is_begun else []
+            _call([*ENVLAB, "train", *common, *words, *budget, *resume], folder)
     if experiment.episodes:
         chosen = [word for word in words if word.startswith(("--algorithm", "--ml_framework"))]
+        if is_trial:
+            algorithm = _finished(folder, experiment)[-1].manifest["algorithm"]
+            chosen = [f"--algorithm={algorithm}", f"--experiment_name={words[1]}"]
         num_envs = min(64, experiment.episodes)
         played = [f"--num_episodes={experiment.episodes}", f"--num_envs={num_envs}"]
         played.append(f"--json={PLAYED}")
         _call([*ENVLAB, "play", *common, *chosen, "--checkpoint=latest", *played], folder)
-    _record(experiment, folder, experiment.record(contender, seed, records))
+    _record(experiment, folder, record)
 
 
 def _record(experiment: Experiment, folder: Path, record: Path) -> None:
+    finished = with_values(_finished(folder, experiment), experiment.metric)
+    write_record(experiment, finished[-1], folder, record)
+
+
+def _finished(folder: Path, experiment: Experiment) -> list[RunResult]:
+    """Return the runs that ended, each with what it was resumed from."""
+    runs = [str(path) for path in folder.glob("logs/*/*/*") if (path / MANIFEST).is_file()]
     # Of a training that was killed before its first checkpoint, another run may be left.
-    joined = join_resumed(_results(folder, experiment))
-    finished = [run for run in joined if run.manifest.get("status") == "finished"]
-    write_record(experiment, with_values(finished, experiment.metric)[-1], folder, record)
+    joined = join_resumed(find_results(runs, experiment.metric))
+    return [run for run in joined if run.manifest.get("status") == "finished"]
 
 
 def write_record(experiment: Experiment, result: RunResult, folder: Path, record: Path) -> None:
@@ -156,11 +173,6 @@ def processor() -> str:
     lines = info.read_text().splitlines() if info.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return models[0] if models else platform.machine()
-
-
-def _results(folder: Path, experiment: Experiment) -> list[RunResult]:
-    runs = [str(path) for path in folder.glob("logs/*/*/*") if (path / MANIFEST).is_file()]
-    return find_results(runs, experiment.metric)
 
 
 def _call(words: Sequence[str], folder: Path) -> None:
