@@ -89,6 +89,7 @@ from envlab.envs.mdp.motion import (
     motion_global_body_linear_velocity_error_exp,
     motion_relative_body_orientation_error_exp,
     motion_relative_body_position_error_exp,
+    reset_to_motion_frame,
     robot_body_ori_b,
     robot_body_pos_b,
 )
@@ -268,6 +269,7 @@ __all__ = [
     "reset_joints_within_limits_range",
     "reset_root_state_uniform",
     "reset_to_fallen_state",
+    "reset_to_motion_frame",
     "reward_curriculum",
     "robot_body_ori_b",
     "robot_body_pos_b",

@@ -79,7 +79,17 @@ def reset_to_fallen_state(
     key = ("falls", falls, asset_cfg.root_body)
     if key not in env.constants:
         env.constants[key] = _states_on(env, falls, asset_cfg)
-    states = env.constants[key]
+    reset_to_one_of(env.constants[key], env, mask, stream, asset_cfg)
+
+
+def reset_to_one_of(
+    states: torch.Tensor,
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    asset_cfg: SceneEntity,
+) -> None:
+    """Reset to one of the states ``(k, nq + nv)``, at random, turned about the vertical."""
     chosen = states.index_select(0, stream.integers(0, len(states)))
     yaw = stream.uniform(-np.pi, np.pi, 1)
     qpos, qvel = chosen.split([env.sim.model.nq, env.sim.model.nv], dim=1)

@@ -6,21 +6,86 @@ observations ``(num_envs, k)``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from envlab.envs.entities import SceneEntity, SceneEntityCfg
 from envlab.envs.math import (
     gravity_in_body,
     matrix_from_quat,
+    quat_apply_inverse,
     quat_error_magnitude,
     subtract_frame_transforms,
 )
-from envlab.envs.mdp.motion_command import MotionCommand
+from envlab.envs.mdp.falls import reset_to_one_of
+from envlab.envs.mdp.motion_command import MotionCommand, fitting_clip
+from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
+
+_ROBOT: Any = SceneEntityCfg("robot")
+
+
+def reset_to_motion_frame(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    motion_file: str,
+    share: float,
+    asset_cfg: SceneEntity = _ROBOT,
+) -> None:
+    """Let a share of the episodes begin in a frame of a clip, turned about the vertical.
+
+    It is DeepMimic's reference state initialisation (Peng et al. 2018) for tasks that do not follow
+    the clip: of a gait that a robot would hardly find, it experiences all phases from the first
+    episode on. It stands at its environment's origin then; other episodes are left alone. For flat
+    ground.
+
+    Args:
+        env: The environment.
+        mask: Environments to reset, bool ``(num_envs,)``.
+        stream: The term's random stream.
+        motion_file: A clip of the robot, see ``envlab motion info``.
+        share: Share of episodes, from 0, with which the clip is not read, to 1.
+        asset_cfg: The robot, with all its joints.
+
+    Raises:
+        ConfigurationError: If the clip is not one of the robot, or the share not within 0 and 1.
+    """
+    if not 0.0 <= share <= 1.0:
+        raise ConfigurationError(
+            f"reset_to_motion_frame has a share of {share}, but it must be from 0 to 1."
+        )
+    if share == 0.0:
+        return
+    key = ("motion", motion_file, asset_cfg.name)
+    if key not in env.constants:
+        env.constants[key] = _states_in(motion_file, env, asset_cfg)
+    chosen = mask & (stream.uniform(0.0, 1.0, 1)[:, 0] < share)
+    reset_to_one_of(env.constants[key], env, chosen, stream, asset_cfg)
+
+
+def _states_in(motion_file: str, env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return the state of each frame, ``(T, nq + nv)``, above the origin."""
+    clip, model = fitting_clip(motion_file, env), env.sim.model
+    tables = (clip.joint_pos, clip.joint_vel, clip.body_quat_w, clip.body_lin_vel_w)
+    joint_pos, joint_vel, quat, lin_vel, ang_vel, pos = (
+        torch.as_tensor(table, dtype=torch.float32, device=env.device)
+        for table in (*tables, clip.body_ang_vel_w, clip.body_pos_w)
+    )
+    root = list(clip.body_names or ()).index(model.body(asset_cfg.root_body).name)
+    qpos = env.default_qpos[:1].repeat(len(pos), 1)
+    qvel = torch.zeros(len(pos), model.nv, device=env.device)
+    qpos[:, asset_cfg.root_pos.start + 2] = pos[:, root, 2]
+    qpos[:, asset_cfg.root_quat] = quat[:, root]
+    qpos[:, asset_cfg.qpos_ids] = joint_pos
+    qvel[:, asset_cfg.root_lin_vel] = lin_vel[:, root]
+    qvel[:, asset_cfg.root_ang_vel] = quat_apply_inverse(quat[:, root], ang_vel[:, root])
+    qvel[:, asset_cfg.qvel_ids] = joint_vel
+    return torch.cat((qpos, qvel), dim=1)
 
 
 def motion_anchor_pos_b(env: ManagerEnv, command_name: str) -> torch.Tensor:

@@ -117,7 +117,7 @@ class MotionCommand(CommandTerm):
         self._check()
         model, device = env.sim.model, env.device
         self._robot = resolve_entity(SceneEntityCfg(cfg.asset_name), model, device)
-        self.clips = [_fitting(source, env) for source in _sources(cfg)]
+        self.clips = [fitting_clip(source, env) for source in _sources(cfg)]
         root = model.body(self._robot.root_body).name
         bodies = list(cfg.body_names)
         for clip in self.clips:
@@ -545,8 +545,12 @@ def _sources(cfg: MotionCommandCfg) -> list[str]:
     return sources
 
 
-def _fitting(source: str, env: VectorEnv) -> MotionClip:
-    """Return a clip for the environment's robot, at the environment's rate."""
+def fitting_clip(source: str, env: VectorEnv) -> MotionClip:
+    """Return a clip for the environment's robot, at the environment's rate.
+
+    Raises:
+        ConfigurationError: If it is not one of that robot.
+    """
     clip = fit_clip(read_clip(source), env.sim.model)
     rate = 1.0 / env.step_dt
     fitting = resample_clip(clip, rate)

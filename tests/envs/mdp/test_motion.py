@@ -14,6 +14,7 @@ import torch
 from envlab.envs import ManagerEnv, SceneCfg, mdp
 from envlab.envs.math import quat_mul
 from envlab.envs.scene import build_model
+from envlab.envs.terms import at_reset
 from envlab.errors import ConfigurationError
 from envlab.motion import MotionClip, clip_of_states, write_clip
 from tests.envs.sliders import make_cfg, rank, terms
@@ -344,3 +345,52 @@ def test_the_reference_is_a_ghost_without_shapes_that_only_collide(file):
     assert scene.ngeom == int(((model.geom_bodyid > 0) & (model.geom_group < 3)).sum()) > 0
     colours = {tuple(scene.geoms[i].rgba.round(2).tolist()) for i in range(scene.ngeom)}
     assert len(colours) == 1
+
+
+def gliding(file: str, share: float, num_envs: int = 256, context=None) -> ManagerEnv:
+    """Return robots without a motion command, of which a share begins in the clip."""
+    cfg = make_cfg(
+        num_envs,
+        sim={"dt": 0.005},
+        actions=terms(joint_pos=mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)),
+        events=terms(
+            start=at_reset(mdp.reset_to_motion_frame, motion_file=file, share=share),
+        ),
+    )
+    cfg.decimation = 4
+    cfg.scene = SceneCfg(num_envs=num_envs, model=MODEL)
+    env = ManagerEnv(cfg, context=context or rank(0, 1), seed=0)
+    env.reset()
+    return env
+
+
+def test_a_share_of_episodes_begins_in_all_frames_of_a_clip_in_any_direction(file: str):
+    env = gliding(file, 0.5)
+    qpos, qvel = env.sim.data.qpos, env.sim.data.qvel
+    moves = qvel[:, :2].norm(dim=1) > 0.1
+    assert 0.4 < moves.float().mean() < 0.6
+    assert torch.equal(qpos[~moves], env.default_qpos[:1].expand(int((~moves).sum()), -1))
+    own = torch.as_tensor(states(), dtype=torch.float32)
+    error = (qpos[moves, None, 7:] - own[:, 7:]).abs().amax(dim=2)
+    assert error.min(dim=1).values.max() < 1e-5
+    frames = error.argmin(dim=1)
+    assert len(frames.unique()) > 50
+    heading = 2.0 * torch.atan2(qpos[moves, 6], qpos[moves, 3])
+    turned = heading - 0.5 * DT * frames  # by as much as the frame's 0.5 m/s, which were along x
+    ahead = 0.5 * torch.stack((turned.cos(), turned.sin()), dim=1)
+    assert torch.allclose(qvel[moves, :2], ahead, atol=0.01)
+    assert turned.cos().std() > 0.5
+    assert torch.allclose(qvel[moves, 5], torch.tensor(0.5), atol=0.05)
+    assert (qpos[:, :2] == 0.0).all()
+
+
+def test_starts_in_a_clip_are_an_environments_own(file: str):
+    whole = gliding(file, 0.5, 8).sim.data.qpos
+    parts = [gliding(file, 0.5, 4, rank(number, 2)).sim.data.qpos for number in range(2)]
+    assert torch.equal(whole, torch.cat(parts))
+
+
+def test_without_a_share_the_clip_is_not_read_and_a_wrong_share_is_refused(file: str):
+    assert gliding("missing.npz", 0.0, 2).num_envs == 2
+    with pytest.raises(ConfigurationError, match=r"a share of 1\.5, but it must be from 0 to 1"):
+        gliding(file, 1.5, 2)
