@@ -10,7 +10,7 @@ from envlab.errors import ConfigurationError
 from envlab_populations.evolution.agilerl_file import Settings
 from envlab_populations.evolution.architecture import ACTIVATIONS
 
-_COVERED = ("arch", "simba", "layer_norm", "output_layernorm", "output_vanish", "init_layers")
+_COVERED = ("arch", "simba", "output_layernorm", "output_vanish", "init_layers")
 """Settings that the line about networks covers."""
 
 
@@ -30,10 +30,16 @@ class Part:
     min_channels: int = 16
     max_channels: int = 256
     is_simba: bool = False
+    layer_norm: bool = False
 
     @classmethod
-    def of(cls, settings: Settings, path: str) -> Part:
+    def of(cls, settings: Settings, path: str, layer_norm: bool) -> Part:
         """Return the part that a file describes; missing bounds are AgileRL's (``net_configs.py``).
+
+        Args:
+            settings: The file.
+            path: The part's path.
+            layer_norm: Whether it has layer norm if the file does not say so.
 
         Raises:
             ConfigurationError: For networks that members do not have.
@@ -65,6 +71,7 @@ class Part:
             kernels=settings.sizes(f"{path}.kernel_size"),
             strides=settings.sizes(f"{path}.stride_size"),
             is_simba=bool(blocks),
+            layer_norm=settings.flag(f"{path}.layer_norm", layer_norm),
             **counts,
         )
 
@@ -81,8 +88,8 @@ def parts_of(settings: Settings) -> tuple[list[Part], int | None]:
             "(mlp_config), which members' networks do not take. Give hidden_size."
         )
     if not any("_config." in name for name in settings.unused()):  # before 2.0
-        return [Part.of(settings, "network")], settings.count("network.latent_dim")
-    parts = [Part.of(settings, f"network.{name}_config") for name in ("encoder", "head")]
+        return [Part.of(settings, "network", False)], settings.count("network.latent_dim")
+    parts = [Part.of(settings, f"network.{name}_config", True) for name in ("encoder", "head")]
     for bound in ("min_latent_dim", "max_latent_dim"):
         settings.drop(f"network.{bound}")
     return parts, settings.count("network.latent_dim") or 64
@@ -118,9 +125,11 @@ def network_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
             "max_units": max([*(part.max_units for part in bounds), *sizes]),
         }
         row = "-".join(map(str, sizes))
+        values["layer_norm"] = any(part.layer_norm for part in bounds)
         notes.append(
-            f"network: one row of layers {row}, for policy and critic, without layer norm"
-            + (" or SimBa's residual blocks" if encoder.is_simba else "")
+            f"network: one row of layers {row}, for policy and critic, "
+            + ("with layer norm" if values["layer_norm"] else "without layer norm")
+            + (", without SimBa's residual blocks" if encoder.is_simba else "")
         )
     values |= _activation([part.activation for part in parts if part.activation], notes)
     for path in [name for name in settings.unused() if name.startswith("network.")]:

@@ -42,6 +42,8 @@ class NetworkCfg:
     """Units of the hidden layers."""
     activation: Literal["relu", "elu", "gelu", "tanh"] = "relu"
     """Activation function of all layers except the last."""
+    layer_norm: bool = False
+    """Whether the hidden layers normalise their outputs, before the activation function."""
     channels: list[PositiveInt] = field(default_factory=lambda: [32, 64])
     """Channels of the convolutions; read for images only."""
     kernel_sizes: list[OddInt] = field(default_factory=lambda: [5, 3])
@@ -73,7 +75,11 @@ class NetworkCfg:
             for size in sizes:
                 _check(f"A size in agent.network.{name}", size, self, bound, only_above=True)
         if not image:
-            return Architecture(hidden=tuple(self.hidden_dims), activation=self.activation)
+            return Architecture(
+                hidden=tuple(self.hidden_dims),
+                activation=self.activation,
+                layer_norm=self.layer_norm,
+            )
         counts = {len(self.channels), len(self.kernel_sizes), len(self.strides)}
         even = [size for size in self.kernel_sizes if size % 2 == 0]
         if len(counts) > 1 or even:
@@ -87,6 +93,7 @@ class NetworkCfg:
         return Architecture(
             hidden=tuple(self.hidden_dims),
             activation=self.activation,
+            layer_norm=self.layer_norm,
             channels=tuple(self.channels),
             kernels=tuple(self.kernel_sizes),
             strides=tuple(self.strides),
@@ -116,6 +123,8 @@ class Architecture:
     """Units by hidden layer."""
     activation: str
     """One of :data:`ACTIVATIONS`."""
+    layer_norm: bool = False
+    """Whether hidden layers normalise their outputs."""
     channels: tuple[int, ...] = ()
     """Channels by convolution."""
     kernels: tuple[int, ...] = ()
@@ -137,9 +146,10 @@ class Architecture:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
     def __str__(self) -> str:
-        """Return a short text such as ``c32-64 64-64 relu``."""
+        """Return a short text such as ``c32-64 64-64 norm relu``."""
         convolutions = f"c{'-'.join(map(str, self.channels))} " if self.channels else ""
-        return f"{convolutions}{'-'.join(map(str, self.hidden))} {self.activation}"
+        norm = "norm " if self.layer_norm else ""
+        return f"{convolutions}{'-'.join(map(str, self.hidden))} {norm}{self.activation}"
 
     def mutated(
         self, bounds: NetworkCfg, new_layer_prob: float, rng: np.random.Generator

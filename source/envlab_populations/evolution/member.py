@@ -266,12 +266,12 @@ class Member:
         Raises:
             CheckpointError: If it belongs to another kind of agent.
         """
-        old, activation = state["modules"]["agent"], self.genes.architecture.activation
+        old, shape = state["modules"]["agent"], self.genes.architecture
         try:
             for role, module in self.learner._modules()["agent"].items():
                 if isinstance(module, Head):
                     fresh = module.state_dict()
-                    module.load_state_dict(grafted(old[role], fresh, activation, module.num_extra))
+                    module.load_state_dict(grafted(old[role], fresh, shape, module.num_extra))
                 elif not isinstance(module, Optimizer):
                     module.load_state_dict(old[role])
             if "log_entropy_coefficient" in state:

@@ -119,8 +119,9 @@ class Mutations:
         genes = member.genes
         if kind == "architecture":
             shape, text = genes.architecture.mutated(self._bounds, self._new_layer_prob, self.rng)
-            if text.startswith("add") and not preserves_function(shape.activation):
-                text += f" ({shape.activation}: another function)"
+            if text.startswith("add") and not preserves_function(shape):
+                reason = "layer norm" if shape.layer_norm else shape.activation
+                text += f" ({reason}: another function)"
             return Change(
                 text=text, genes=dataclasses.replace(genes, architecture=shape), seed=seed
             )

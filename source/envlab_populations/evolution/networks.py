@@ -24,9 +24,9 @@ ReLU (Chen et al. 2016, Net2Net) and ELU, which is at least -1; within 1e-6 for 
 no such ``c``."""
 
 
-def preserves_function(activation: str) -> bool:
-    """Return whether an added layer starts as the identity: not with tanh."""
-    return activation in SHIFTS
+def preserves_function(architecture: Architecture) -> bool:
+    """Return whether an added layer starts as the identity: not with tanh, nor normalised."""
+    return architecture.activation in SHIFTS and not architecture.layer_norm
 
 
 class EvolvableNetwork(nn.Module):
@@ -66,6 +66,8 @@ class EvolvableNetwork(nn.Module):
             num_inputs = depth * height * width
         sizes = (num_inputs + num_extra, *architecture.hidden)
         self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
+        norms = architecture.hidden if architecture.layer_norm else ()
+        self.norms = nn.ModuleList(nn.LayerNorm(size) for size in norms)
         self.output = nn.Linear(sizes[-1], num_outputs)
 
     def forward(self, obs: torch.Tensor, extra: torch.Tensor | None = None) -> torch.Tensor:
@@ -83,8 +85,9 @@ class EvolvableNetwork(nn.Module):
             values = values.flatten(1)
         if extra is not None:  # first, so that added channels come last
             values = torch.cat((extra, values), 1)
-        for layer in self.hidden:
-            values = self._activation(layer(values))
+        for layer, norm in itertools.zip_longest(self.hidden, self.norms):
+            values = layer(values) if norm is None else norm(layer(values))
+            values = self._activation(values)
         output: torch.Tensor = self.output(values)
         return output
 
@@ -92,24 +95,28 @@ class EvolvableNetwork(nn.Module):
 def grafted(
     old: Mapping[str, torch.Tensor],
     new: Mapping[str, torch.Tensor],
-    activation: str,
+    architecture: Architecture,
     num_extra: int = 0,
 ) -> dict[str, torch.Tensor]:
     """Return parameters of a new shape that compute the same as the old ones, where possible.
 
-    It is where layers were added or widened, or kernels enlarged; not if anything was removed.
+    It is where layers were added or widened, or kernels enlarged; not if anything was removed, nor
+    with layer norm.
 
     Args:
         old: Parameters of a network, by name; others than the layers' are allowed.
         new: Fresh parameters of the other shape.
-        activation: Activation of the new network.
+        architecture: The new shape.
         num_extra: Inputs in addition to the observation, see :class:`EvolvableNetwork`.
     """
-    shift = SHIFTS.get(activation, 0.0)
+    keeps = preserves_function(architecture)
+    shift = SHIFTS[architecture.activation] if keeps else 0.0
     result = {}
     for name, fresh in new.items():
         if name in old:
             result[name] = _laid_into(fresh, old[name])
+        elif re.search(r"(^|\.)norms\.", name):
+            result[name] = fresh.clone()
         elif name.endswith(".weight"):
             result[name] = _identity(fresh)
         else:

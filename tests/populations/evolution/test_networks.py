@@ -42,7 +42,7 @@ def gap(old_shape: Architecture, new_shape: Architecture, num_extra: int = 0) ->
     shape = (12, 12, 3) if old_shape.channels else (9,)
     old = EvolvableNetwork(shape, num_extra, 4, old_shape)
     new = EvolvableNetwork(shape, num_extra, 4, new_shape)
-    values = grafted(old.state_dict(), new.state_dict(), new_shape.activation, num_extra)
+    values = grafted(old.state_dict(), new.state_dict(), new_shape, num_extra)
     new.load_state_dict(values)
     obs = torch.rand(128, math.prod(shape))
     extra = torch.rand(128, num_extra) if num_extra else None
@@ -71,15 +71,34 @@ def test_added_layers_with_tanh_are_known_to_change_results():
     before = Architecture(hidden=(48, 32), activation="tanh")
     assert gap(before, dataclasses.replace(before, hidden=(48, 32, 32))) > 1e-3
     assert gap(before, dataclasses.replace(before, hidden=(64, 32))) < TOLERANCE
-    assert [name for name in ("relu", "elu", "gelu", "tanh") if preserves_function(name)] == [
-        *SHIFTS
-    ]
+    shapes = [dataclasses.replace(before, activation=name) for name in ("relu", "tanh", "elu")]
+    assert [preserves_function(shape) for shape in shapes] == [True, False, True]
+
+
+def test_layer_norm_comes_before_the_activation_and_changes_with_a_layers_width():
+    shape = dataclasses.replace(MLP, layer_norm=True)
+    network = EvolvableNetwork((9,), 0, 4, shape)
+    obs = torch.rand(16, 9)
+    hidden = network.hidden[0](obs)
+    normalised = (hidden - hidden.mean(1, keepdim=True)) / hidden.std(1, correction=0, keepdim=True)
+    second = torch.layer_norm(network.hidden[1](normalised.relu()), (32,)).relu()
+    torch.testing.assert_close(network(obs), network.output(second), atol=1e-3, rtol=1e-3)
+    assert not preserves_function(shape)
+    assert gap(shape, shape) == 0.0
+    assert gap(shape, dataclasses.replace(shape, hidden=(64, 32))) > 1e-3
+    new = EvolvableNetwork((9,), 0, 4, dataclasses.replace(shape, hidden=(48, 32, 32)))
+    old = network.state_dict() | {"norms.1.weight": torch.full((32,), 2.0)}
+    values = grafted(old, new.state_dict(), new.architecture)
+    assert (values["norms.1.weight"] == 2.0).all()  # a layer's own norm goes with it
+    assert (values["norms.2.weight"] == 1.0).all()
+    torch.testing.assert_close(values["hidden.2.weight"], torch.eye(32))
+    assert (values["hidden.2.bias"] == 0.0).all()
 
 
 def test_weights_of_both_shapes_are_kept_where_a_network_shrinks():
     old = EvolvableNetwork((9,), 0, 4, MLP)
     new = EvolvableNetwork((9,), 0, 4, dataclasses.replace(MLP, hidden=(32, 32)))
-    values = grafted(old.state_dict(), new.state_dict(), "relu")
+    values = grafted(old.state_dict(), new.state_dict(), new.architecture)
     torch.testing.assert_close(values["hidden.0.weight"], old.hidden[0].weight[:32])
     torch.testing.assert_close(values["hidden.1.weight"], old.hidden[1].weight[:, :32])
 
