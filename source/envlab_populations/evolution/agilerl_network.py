@@ -10,7 +10,7 @@ from envlab.errors import ConfigurationError
 from envlab_populations.evolution.agilerl_file import Settings
 from envlab_populations.evolution.architecture import ACTIVATIONS
 
-_COVERED = ("arch", "simba", "output_layernorm", "output_vanish", "init_layers")
+_COVERED = ("arch", "simba", "output_layernorm", "output_vanish")
 """Settings that the line about networks covers."""
 
 
@@ -31,15 +31,17 @@ class Part:
     max_channels: int = 256
     is_simba: bool = False
     layer_norm: bool = False
+    is_orthogonal: bool = False
 
     @classmethod
-    def of(cls, settings: Settings, path: str, layer_norm: bool) -> Part:
+    def of(cls, settings: Settings, path: str, is_current: bool) -> Part:
         """Return the part that a file describes; missing bounds are AgileRL's (``net_configs.py``).
 
         Args:
             settings: The file.
             path: The part's path.
-            layer_norm: Whether it has layer norm if the file does not say so.
+            is_current: Whether the file is for AgileRL 2, whose layers are normalised and begin
+                orthogonal unless it says otherwise.
 
         Raises:
             ConfigurationError: For networks that members do not have.
@@ -71,7 +73,8 @@ class Part:
             kernels=settings.sizes(f"{path}.kernel_size"),
             strides=settings.sizes(f"{path}.stride_size"),
             is_simba=bool(blocks),
-            layer_norm=settings.flag(f"{path}.layer_norm", layer_norm),
+            layer_norm=settings.flag(f"{path}.layer_norm", is_current),
+            is_orthogonal=settings.flag(f"{path}.init_layers", is_current),
             **counts,
         )
 
@@ -126,6 +129,7 @@ def network_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
         }
         row = "-".join(map(str, sizes))
         values["layer_norm"] = any(part.layer_norm for part in bounds)
+        values["orthogonal"] = any(part.is_orthogonal for part in bounds)
         notes.append(
             f"network: one row of layers {row}, for policy and critic, "
             + ("with layer norm" if values["layer_norm"] else "without layer norm")

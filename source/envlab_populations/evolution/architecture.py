@@ -44,6 +44,9 @@ class NetworkCfg:
     """Activation function of all layers except the last."""
     layer_norm: bool = False
     """Whether the hidden layers normalise their outputs, before the activation function."""
+    orthogonal: bool = False
+    """Whether weights start orthogonal with a gain of sqrt(2), a tenth of that in the last layer,
+    and biases at zero, as in AgileRL 2; else as torch's layers do."""
     channels: list[PositiveInt] = field(default_factory=lambda: [32, 64])
     """Channels of the convolutions; read for images only."""
     kernel_sizes: list[OddInt] = field(default_factory=lambda: [5, 3])
@@ -79,6 +82,7 @@ class NetworkCfg:
                 hidden=tuple(self.hidden_dims),
                 activation=self.activation,
                 layer_norm=self.layer_norm,
+                orthogonal=self.orthogonal,
             )
         counts = {len(self.channels), len(self.kernel_sizes), len(self.strides)}
         even = [size for size in self.kernel_sizes if size % 2 == 0]
@@ -94,6 +98,7 @@ class NetworkCfg:
             hidden=tuple(self.hidden_dims),
             activation=self.activation,
             layer_norm=self.layer_norm,
+            orthogonal=self.orthogonal,
             channels=tuple(self.channels),
             kernels=tuple(self.kernel_sizes),
             strides=tuple(self.strides),
@@ -125,6 +130,8 @@ class Architecture:
     """One of :data:`ACTIVATIONS`."""
     layer_norm: bool = False
     """Whether hidden layers normalise their outputs."""
+    orthogonal: bool = False
+    """Whether weights start orthogonal."""
     channels: tuple[int, ...] = ()
     """Channels by convolution."""
     kernels: tuple[int, ...] = ()

@@ -39,7 +39,7 @@ class EvolvableNetwork(nn.Module):
         num_outputs: int,
         architecture: Architecture,
     ) -> None:
-        """Draw weights as torch's layers do.
+        """Draw weights as torch's layers do, or orthogonal ones.
 
         Args:
             shape: Shape of an observation; an image's is ``(height, width, channels)``.
@@ -69,6 +69,12 @@ class EvolvableNetwork(nn.Module):
         norms = architecture.hidden if architecture.layer_norm else ()
         self.norms = nn.ModuleList(nn.LayerNorm(size) for size in norms)
         self.output = nn.Linear(sizes[-1], num_outputs)
+        if architecture.orthogonal:
+            for layer in (*self.convolutions, *self.hidden, self.output):
+                nn.init.orthogonal_(layer.weight, math.sqrt(2.0))
+                nn.init.zeros_(layer.bias)
+            with torch.no_grad():
+                self.output.weight.mul_(0.1)
 
     def forward(self, obs: torch.Tensor, extra: torch.Tensor | None = None) -> torch.Tensor:
         """Return outputs, ``(batch, num_outputs)``.

@@ -103,6 +103,17 @@ def test_weights_of_both_shapes_are_kept_where_a_network_shrinks():
     torch.testing.assert_close(values["hidden.1.weight"], old.hidden[1].weight[:, :32])
 
 
+def test_orthogonal_weights_begin_as_agilerls():
+    torch.manual_seed(0)
+    network = EvolvableNetwork((9,), 2, 4, dataclasses.replace(MLP, orthogonal=True))
+    first, second = (layer.weight for layer in network.hidden)
+    torch.testing.assert_close(first.T @ first, 2.0 * torch.eye(11))
+    torch.testing.assert_close(second @ second.T, 2.0 * torch.eye(32))
+    last = network.output.weight
+    torch.testing.assert_close(last @ last.T, 0.02 * torch.eye(4))
+    assert all((layer.bias == 0.0).all() for layer in (*network.hidden, network.output))
+
+
 def test_moments_follow_their_weights_and_are_zero_for_new_ones():
     old = torch.arange(6.0).reshape(2, 3) + 1.0
     expected = torch.tensor([[1.0, 2.0, 3.0, 0.0], [4.0, 5.0, 6.0, 0.0], [0.0] * 4])
