@@ -63,6 +63,19 @@ def is_disk_error(error: OSError) -> bool:
     return error.errno in NO_ROOM | REFUSED
 
 
+def full_disk(error: Exception) -> RunDirectoryError | None:
+    """Return the error to report if something could not be written for lack of room, else None."""
+    if not isinstance(error, OSError) or error.errno not in NO_ROOM:
+        return None
+    if error.filename is None:
+        what, reason = "A file", error.strerror
+    else:
+        what, reason = error.filename, describe(Path(os.fsdecode(error.filename)), error)
+    return RunDirectoryError(
+        f"{what} could not be written: {reason}. Make room there, and give the same command again."
+    )
+
+
 def cure(error: OSError) -> str:
     """Return the sentence on how to fix such an error."""
     return "Make room there." if error.errno in NO_ROOM else "See that it can be written to again."

@@ -32,9 +32,10 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
 
         return tell(error)
     except Exception as error:
+        from envlab.distributed.disk import full_disk
         from envlab.distributed.ranks import tell, tell_launcher
 
-        told = term_error(error)
+        told = term_error(error) or full_disk(error)
         if told is not None:
             return tell(told)
 

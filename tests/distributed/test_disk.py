@@ -6,13 +6,16 @@ import errno
 import itertools
 import logging
 import os
+import re
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from envlab.distributed import disk
 from envlab.distributed.disk import RecordFile, append_whole, whole_file
+from envlab.distributed.program import guarded
 from envlab.errors import RunDirectoryError
 from tests.disk import no_file_beyond
 
@@ -25,6 +28,21 @@ def test_a_file_takes_the_place_of_the_old_one_when_it_is_whole(tmp_path: Path):
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (("logs/new",), r"^error: logs/new could not be written: No space left on device[;.].*"),
+        ((), r"^error: A file could not be written: No space left on device\. Make room there"),
+    ],
+)
+def test_a_program_on_a_full_disk_ends_with_one_sentence(where, said, capsys):
+    def program(_: Sequence[str]) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), *where)
+
+    assert guarded(program, []) == 2
+    assert re.match(said, capsys.readouterr().err)
 
 
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path):
