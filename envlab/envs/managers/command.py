@@ -158,8 +158,10 @@ class CommandManager:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore what :meth:`state` returned; terms that it does not have begin anew."""
         for name, term in self._terms.items():
+            if name not in state:
+                continue
             term.command.copy_(state[name]["command"])
             term.time_left.copy_(state[name]["time_left"])
             for key, values in term.metrics.items():

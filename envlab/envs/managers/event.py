@@ -92,9 +92,12 @@ class EventManager:
         return {name: left.cpu().clone() for name, left in self._time_left.items()}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore what :meth:`state` returned; terms that it does not have begin anew."""
         for name, left in self._time_left.items():
-            left.copy_(state[name])
+            if name in state:
+                left.copy_(state[name])
+            else:
+                self._draw_interval(name, "reset", torch.ones_like(left, dtype=torch.bool))
 
     def _call(self, name: str, function: Callable[..., None], mask: torch.Tensor) -> None:
         try:

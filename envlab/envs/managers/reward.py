@@ -138,20 +138,27 @@ class RewardManager:
         return {
             "params": self._new_params,
             "weights": dict(self._new_weights),
+            "terms": list(self.active_terms),
             "episode_sums": self._episode_sums.cpu().clone(),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore what :meth:`state` returned; terms that it does not have begin anew."""
         self._functions, self._new_params = list(self._initial), {}
         for name, params in state.get("params", {}).items():  # runs of 0.1.0 have none
-            self.set_params(name, params)
+            if name in self.active_terms:
+                self.set_params(name, params)
         for name, weight in zip(self.active_terms, self._initial_weights, strict=True):
             self.set_weight(name, weight)
         self._new_weights = {}
         for name, weight in state["weights"].items():
-            self.set_weight(name, weight)
-        self._episode_sums.copy_(state["episode_sums"])
+            if name in self.active_terms:
+                self.set_weight(name, weight)
+        rows = state["episode_sums"]
+        unnamed = self.active_terms if len(rows) == len(self.active_terms) else []
+        sums = dict(zip(state.get("terms", unnamed), rows, strict=False))  # 0.1.0 has no names
+        for name, row in zip(self.active_terms, self._episode_sums, strict=True):
+            row.copy_(sums.get(name, torch.zeros_like(row)))
 
     def _index(self, name: str) -> int:
         if name not in self.active_terms:

@@ -80,6 +80,7 @@ class SensorManager:
         return {name: term.state() for name, term in self._terms.items()}
 
     def set_state(self, state: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore what :meth:`state` returned; terms that it does not have begin anew."""
         for name, term in self._terms.items():
-            term.set_state(state[name])
+            if name in state:
+                term.set_state(state[name])

@@ -52,6 +52,16 @@ def test_commands_last_exactly_their_time(time):
     assert changes(env, 21) == expected
 
 
+def test_a_resume_draws_a_command_that_the_run_did_not_have():
+    before = make_env(3, commands=terms(goal=command((5.0, 5.0))))
+    both = terms(new=command((5.0, 5.0)), goal=command((5.0, 5.0)))
+    after = make_env(3, commands=both)
+    after.set_state(before.state())
+    assert torch.equal(goals(after), goals(before))
+    after.step(torch.zeros(3, 1))
+    assert (after.command_manager.get_command("new")[:, 1] >= 10.0).all()
+
+
 def test_every_environment_has_its_own_clock():
     env = make_env(3, commands=terms(goal=command((0.5, 0.5))), episode_length_s=100.0)
     env.command_manager.get_term("goal").time_left[:] = torch.tensor([0.2, 9.0, 0.3])

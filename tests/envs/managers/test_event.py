@@ -66,6 +66,19 @@ def test_every_environment_has_its_own_clock(recorder):
     assert recorder.calls == [(1, [0]), (3, [1]), (4, [2]), (6, [0]), (8, [1]), (9, [2])]
 
 
+def test_a_resume_lets_an_event_begin_that_the_run_did_not_have(recorder):
+    every = {"mode": "interval", "interval_range_s": (0.5, 0.5)}
+    old = EventTermCfg(func=Recorder(), **every)
+    before = make_env(2, events=terms(old=old), episode_length_s=100.0)
+    run(before, 3)
+    new = terms(old=old, kick=EventTermCfg(func=recorder, **every))
+    after = make_env(2, events=new, episode_length_s=100.0)
+    after.set_state(before.state())
+    run(after, 5)
+    assert [step for step, _ in recorder.calls] == [8]
+    assert [step for step, _ in old.func.calls] == [5]
+
+
 def test_intervals_are_drawn_from_their_range_per_environment(recorder):
     event = EventTermCfg(func=recorder, mode="interval", interval_range_s=(0.3, 0.7))
     env = make_env(200, events=terms(kick=event), episode_length_s=100.0)

@@ -199,6 +199,18 @@ def test_a_resume_keeps_a_curriculums_weights_and_takes_others_from_the_configur
     assert again.reward_manager.get_weight("also") == 4.0
 
 
+def test_a_resume_takes_over_the_terms_that_are_left_and_begins_new_ones():
+    before = make_env(2, rewards=terms(gone=mdp_alive(1.0), alive=mdp_alive(2.0)))
+    before.reward_manager.set_weight("gone", 0.5)
+    push(before, 0.0, 0.0)
+    now = {"new": mdp_alive(8.0), "alive": mdp_alive(2.0)}
+    after = make_env(2, rewards=terms(**now))
+    after.set_state(before.state())
+    push(after, 0.0, 0.0)
+    sums = after.reward_manager.state()["episode_sums"]
+    assert sums.tolist() == [pytest.approx([0.8] * 2), pytest.approx([0.4] * 2)]
+
+
 def mdp_alive(weight: float) -> RewardTermCfg:
     return RewardTermCfg(func=mdp.is_alive, weight=weight)
 
