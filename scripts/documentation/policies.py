@@ -65,9 +65,9 @@ houses. No policy is played in states that it was trained in. Each is one seed.
 |---|---|---|---|---|---|---|
 """
 TAIL = """
-What is missing here was not learned in the hours of CPU that we had: G1 walks ahead and follows
-other commands badly, and lifting and turning cubes need Isaac Lab's 150 million frames and more,
-that is, a GPU. A policy that does not do its task is not shipped.
+What is missing here was not learned in the hours of CPU that we had: lifting and turning cubes
+need Isaac Lab's 150 million frames and more, that is, a GPU. A policy that does not do its task is
+not shipped.
 
 A package of your own can bring policies, too, in a folder `TASK/LIBRARY` for each, as
 `python scripts/documentation/policies.py --pack RUN --package FOLDER` writes them. It names itself
