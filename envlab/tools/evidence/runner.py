@@ -82,7 +82,7 @@ def run(
         _record(experiment, folder, record)
         return
     is_trial = library == "lab"
-    common = ["hogwild" if is_trial else library, f"--task={experiment.task}", "--headless"]
+    common = [f"--task={experiment.task}", "--headless"]
     if not _finished(folder, experiment):
         is_begun = next(folder.glob("logs/*/*/*/checkpoints/*"), None) is not None
         if is_trial:
@@ -92,16 +92,17 @@ def run(
             _call([*ENVLAB, "lab", "run", *words[:2], mode, *words[2:], *budget], folder)
         else:
             resume = ["--resume"] if is_begun else []
-            _call([*ENVLAB, "train", *common, *words, *budget, *resume], folder)
+            _call([*ENVLAB, "train", library, *common, *words, *budget, *resume], folder)
     if experiment.episodes:
         chosen = [word for word in words if word.startswith(("--algorithm", "--ml_framework"))]
         if is_trial:
-            algorithm = _finished(folder, experiment)[-1].manifest["algorithm"]
-            chosen = [f"--algorithm={algorithm}", f"--experiment_name={words[1]}"]
+            of = _finished(folder, experiment)[-1].manifest
+            library = of["library"]
+            chosen = [f"--algorithm={of['algorithm']}", f"--experiment_name={words[1]}"]
         num_envs = min(64, experiment.episodes)
         played = [f"--num_episodes={experiment.episodes}", f"--num_envs={num_envs}"]
         played.append(f"--json={PLAYED}")
-        _call([*ENVLAB, "play", *common, *chosen, "--checkpoint=latest", *played], folder)
+        _call([*ENVLAB, "play", library, *common, *chosen, "--checkpoint=latest", *played], folder)
     _record(experiment, folder, record)
 
 
