@@ -77,6 +77,7 @@ def test_an_experiment_is_run_once_and_carried_on_after_a_kill(
 PROGRAM = """
 import json, pathlib, sys
 flags = dict(word.removeprefix("--").split("=") for word in sys.argv[1:])
+assert pathlib.Path(flags["beside"]).samefile(__file__)
 run = pathlib.Path("logs/peer/task/run")
 run.mkdir(parents=True)
 frames = int(flags["max_frames"])
@@ -92,7 +93,9 @@ pathlib.Path("played.json").write_text(json.dumps(played))
 
 def test_a_peers_program_is_a_contender(folder: Path):
     (folder / "peer.py").write_text(PROGRAM)
-    text = FILE.replace("rsl_rl --num_envs=64 agent.save_interval=1", "peer.py --bonus=3")
+    text = FILE.replace(
+        "rsl_rl --num_envs=64 agent.save_interval=1", "'peer.py --bonus=3 --beside={here}/peer.py'"
+    )
     (folder / "cartpole.yaml").write_text(text)
     write_records(folder, {"few": [1.0]})
     assert main(["run", "cartpole", *flags(folder)]) == 0

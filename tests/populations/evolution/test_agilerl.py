@@ -121,6 +121,19 @@ def test_encoder_latent_space_and_head_become_one_row(written):
     assert (network.min_units, network.max_units) == (16, 500)
 
 
+def test_layers_are_normalised_and_begin_orthogonal_as_in_agilerl(written):
+    def start(text: str, algorithm: str) -> tuple[bool, bool]:
+        network = composed(prepare("train", [written(text)]), algorithm)[1].network
+        return network.layer_norm, network.orthogonal
+
+    plain = DQN.replace(", layer_norm: true", "").replace(
+        "activation: ELU,", "activation: ELU, layer_norm: false, init_layers: false,"
+    )
+    assert start(DQN, "ddqn") == (True, True)
+    assert start(plain, "ddqn") == (False, False)
+    assert start(OLDER, "td3") == (False, False)
+
+
 def test_ppos_batches_are_parts_of_its_rollout(written, capsys):
     flags, cfg = composed(prepare("train", [written(PPO)]), "ppo")
     agent = cfg.agent

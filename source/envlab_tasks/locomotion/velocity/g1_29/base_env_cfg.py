@@ -3,7 +3,6 @@
 Differs from mjlab 1.6.0:
 
 - A sole of G1 has two of the seven capsules there.
-- A share of episodes may begin in a walk (``events.start_in_motion``); by default, none does.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
-from envlab.envs.terms import at_reset, at_startup, reward
+from envlab.envs.terms import at_startup, reward
 from envlab_assets.robots.g1_29 import ACTION_SCALE, MODEL, SOLES
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     EventsCfg,
@@ -71,13 +70,6 @@ class G1EventsCfg(EventsCfg):
         )
     )
     base_com: EventTermCfg | None = default(balance(TORSO))
-    start_in_motion: EventTermCfg | None = default(
-        at_reset(
-            mdp.reset_to_motion_frame,
-            motion_file="envlab_assets:motions/g1_walk.npz",
-            share=0.0,
-        )
-    )
 
 
 NO_PUSHES = G1EventsCfg(push_robot=None)
