@@ -153,18 +153,19 @@ def page() -> str:
 
 
 def _row(policy: Policy) -> str:
-    of, frames = policy.evaluation, _frames(policy)
+    of, frames, task = policy.evaluation, _frames(policy), policy.manifest["task"]
     name = " ".join([policy.manifest["library"], str(policy.manifest.get("algorithm", ""))]).strip()
     navigation = of.get("measures")
     shown = [_success(navigation["all"])] if navigation else []
     if of.get("success_rate") is not None:
         shown.append(f"success {of['success_rate']:.2f}")
-    picture = PICTURES / f"{policy.manifest['task']}.webp"
+    picture = PICTURES / f"{task}.webp"
     if picture.exists() and not navigation:
         shown.append(f"![](images/policies/{picture.name})")
     last = " ".join(shown)
+    anchor = f"{task}-{name.replace(' ', '-')}".lower()  # README links to it
     return (
-        f"| `{policy.manifest['task']}` | {name} | {frames / 1e6:.1f} M | `{of['task']}` "
+        f'| <a id="{anchor}"></a>`{task}` | {name} | {frames / 1e6:.1f} M | `{of["task"]}` '
         f"| {of['return']:.2f} ± {of['return_std']:.2f} | {of['episode_length']:.0f} | {last} |\n"
     )
 

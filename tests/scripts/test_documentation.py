@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -37,6 +38,41 @@ def test_the_page_of_joint_orders_is_up_to_date():
     assert load("joint_orders").page() == written, (
         "run: python scripts/documentation/joint_orders.py"
     )
+
+
+def section(link: str) -> str:
+    """Return the section of a heading, or the row of a table, that ``page.md#it`` names."""
+    path, _, anchor = link.partition("#")
+    text = (ROOT / path).read_text()
+    if row := re.search(rf'^.*<a id="{anchor}">.*$', text, re.MULTILINE):
+        return row.group()
+    parts = re.split(r"^#+ ", text, flags=re.MULTILINE)[1:]
+    slugs = [re.sub(r"[^\w\- ]", "", part.partition("\n")[0]).lower() for part in parts]
+    return parts[[slug.replace(" ", "-") for slug in slugs].index(anchor)] if anchor else text
+
+
+def rows_of_readme(heading: str) -> list[list[str]]:
+    """Return the cells of a table of README's, without its two head rows."""
+    table = (ROOT / "README.md").read_text().partition(f"\n## {heading}\n")[2].split("\n\n|")[1]
+    rows = [line.strip("| ").split(" | ") for line in table.split("\n\n")[0].splitlines()]
+    assert len(rows) > 10
+    return rows[2:]
+
+
+def test_each_result_in_the_readme_is_in_what_it_links_to():
+    for task, result, _, _, *policy in rows_of_readme("What it learns"):
+        story = section(re.search(r"\]\((.+?)\)", task).group(1)).replace(",", "")
+        figures = [found.replace(",", "") for found in re.findall(r"\d[\d.,]*\d|\d", result)]
+        missing = [figure for figure in figures if figure not in story]
+        assert figures, task
+        assert not missing, f"{task}: {missing} of {result!r}"
+        for value, link in re.findall(r"\[(.+?)\]\((.+?)\)", " ".join(policy)):
+            assert f"| {value} |" in section(link), f"{task}: {value}"
+
+
+def test_each_comparison_in_the_readme_links_to_where_it_is_explained():
+    for name, *_ in rows_of_readme("Compared with Isaac Lab and mjlab"):
+        assert len(section(re.search(r"\]\((.+?)\)", name).group(1))) > 100, name
 
 
 def test_commands_are_found_with_the_scripts_they_name():

@@ -129,29 +129,35 @@ def write_records(folder: Path, finals: dict[str, list[float]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("few", "many", "expect", "words"),
+    ("few", "many", "expect", "words", "sentence"),
     [
-        ([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "better", "probability 1.00 (1.00 to 1.00), **better**"),
-        ([1.0, 2.0, 3.0], [5.0, 6.0, 7.0], "better", "**worse**"),
+        ([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "better", "better than", "1.00 to 1.00), **better**"),
+        ([1.0, 2.0, 3.0], [5.0, 6.0, 7.0], "better", "worse than", "**worse**"),
         (
             [1.0, 5.0, 9.0],
             [2.0, 5.0, 8.0],
             "better",
+            "undecided against",
             "probability 0.50 (0.00 to 1.00), **undecided",
         ),
-        ([1.0, 5.0, 9.0], [2.0, 5.0, 8.0], "equal", "holds 0"),
-        ([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "equal", "does **not** hold 0"),
-        ([5.0], [1.0, 2.0], "better", "one seed, which decides nothing"),
+        ([1.0, 5.0, 9.0], [2.0, 5.0, 8.0], "equal", "no difference from", "holds 0"),
+        ([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "equal", "higher than", "does **not** hold 0"),
+        ([1.0, 2.0, 3.0], [5.0, 6.0, 7.0], "equal", "lower than", "does **not** hold 0"),
+        ([5.0], [1.0, 2.0], "better", "one seed of", "one seed, which decides nothing"),
     ],
 )
-def test_records_decide_the_verdict(folder: Path, few, many, expect, words):
+def test_records_decide_the_verdict(folder: Path, few, many, expect, words, sentence):
     text = FILE.replace("episodes: 4", f"expect: {expect}")
     (folder / "cartpole.yaml").write_text(text)
     write_records(folder, {"few": few, "many": many})
     experiment = read("cartpole", folder)
     first, second = sides_of(experiment, folder / "records")
     assert first.final.tolist() == few
-    assert words in verdict(experiment, first, second)
+    found = verdict(experiment, first, second)
+    assert found[0] == words
+    assert sentence in found[1]
+    summary = f"| [cartpole](#cartpole) | {experiment.claim} | few: {words} many |"
+    assert summary in page([experiment], folder / "records")
 
 
 def test_a_page_has_each_seeds_value_and_where_it_comes_from(folder: Path):

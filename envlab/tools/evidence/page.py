@@ -37,6 +37,9 @@ are interquartile means over seeds with 95 % bootstrap intervals (Agarwal et al.
 [`envlab compare`](compare.md). "Better" is the probability that a run of one beats a run of the
 other, likewise with its interval; where that holds 0.5, the page says "undecided". Intervals of
 fewer than five seeds are too narrow for 95 %.
+
+| experiment | claim | what was found |
+|---|---|---|
 """
 
 
@@ -52,8 +55,11 @@ class Side:
 
 def page(experiments: Sequence[Experiment], records: Path = RECORDS) -> str:
     """Return the page."""
-    sections = [section(experiment, sides_of(experiment, records)) for experiment in experiments]
-    return "\n".join([HEAD, *sections])
+    all_sides = [sides_of(experiment, records) for experiment in experiments]
+    pairs = list(zip(experiments, all_sides, strict=True))
+    rows = "".join(_summary(experiment, sides) for experiment, sides in pairs)
+    sections = [section(experiment, sides) for experiment, sides in pairs]
+    return "\n".join([HEAD + rows, *sections])
 
 
 def draw_pictures(
@@ -104,24 +110,42 @@ def section(experiment: Experiment, sides: Sequence[Side]) -> str:
     )
     rows = [f"| contender | seeds | {measured} | minutes | command |", "|---|---|---|---|---|"]
     rows += [_row(side) for side in sides]
-    verdicts = [f"- {verdict(experiment, first, other)}" for other in others]
+    verdicts = [f"- {verdict(experiment, first, other)[1]}" for other in others]
     picture = f"![{experiment.name}](images/evidence/{experiment.name}.png)\n"
     text = "\n".join([*rows, "", *verdicts]) + "\n"
     return f"{heading}\n{facts}; {_origin(sides)}.\n\n{text}\n{picture}\n{command}"
 
 
-def verdict(experiment: Experiment, first: Side, other: Side) -> str:
-    """Return the sentence about two contenders that the records support."""
+def verdict(experiment: Experiment, first: Side, other: Side) -> tuple[str, str]:
+    """Return what the records say of two contenders: in two words, and as a sentence."""
     names = f"{first.contender.name} against {other.contender.name}"
     if min(len(first.final), len(other.final)) < 2:
-        return f"{names}: one seed, which decides nothing."
+        return "one seed of", f"{names}: one seed, which decides nothing."
     if experiment.expect == "equal":
         low, high = difference_interval(first.final, other.final)
-        holds = "holds 0" if low <= 0.0 <= high else "does **not** hold 0"
-        return f"{names}: the interval of the difference, {low:.3g} to {high:.3g}, {holds}."
+        is_held = low <= 0.0 <= high
+        word = "no difference from" if is_held else "higher than" if low > 0.0 else "lower than"
+        holds = "holds 0" if is_held else "does **not** hold 0"
+        return word, f"{names}: the interval of the difference, {low:.3g} to {high:.3g}, {holds}."
     share, low, high = improvement_interval(first.final, other.final)
-    word = "**better**" if low > 0.5 else "**worse**" if high < 0.5 else "**undecided**"
-    return f"{names}: better with probability {share:.2f} ({low:.2f} to {high:.2f}), {word}."
+    word = "better than" if low > 0.5 else "worse than" if high < 0.5 else "undecided against"
+    bold = f"**{word.split()[0]}**"
+    return word, f"{names}: better with probability {share:.2f} ({low:.2f} to {high:.2f}), {bold}."
+
+
+def _summary(experiment: Experiment, sides: Sequence[Side]) -> str:
+    """Return an experiment's row of the table of all."""
+    found = ["not run yet"]
+    if sides:
+        first, *others = sides
+        by_word: dict[str, list[str]] = {}
+        for other in others:
+            word = verdict(experiment, first, other)[0]
+            by_word.setdefault(word, []).append(other.contender.name)
+        found = [f"{word} {', '.join(names)}" for word, names in by_word.items()]
+        found[0] = f"{first.contender.name}: {found[0]}"
+    link = f"[{experiment.name}](#{experiment.name})"
+    return f"| {link} | {experiment.claim} | {'; '.join(found)} |\n"
 
 
 def _row(side: Side) -> str:
