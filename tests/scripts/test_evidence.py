@@ -26,8 +26,9 @@ def test_each_experiment_runs_in_short(name: str, tmp_path: Path):
     folder = ROOT / "scripts/evidence"
     experiment = read(name, folder)
     programs = [contender.program() for contender in experiment.contenders]
-    if "agilerl_dqn.py" in programs and "AGILERL_PYTHON" not in os.environ:
-        pytest.skip("needs AgileRL's interpreter as AGILERL_PYTHON; see scripts/evidence")
+    for program, variable in (("agilerl_dqn", "AGILERL_PYTHON"), ("legged_gym_a1", "LEGGED_GYM")):
+        if f"{program}.py" in programs and variable not in os.environ:
+            pytest.skip(f"needs {variable}; see scripts/evidence/{program}.py")
     frames = experiment.frames // 30
     places = [f"--records={tmp_path / 'records'}", f"--logs={tmp_path / 'logs'}"]
     words = ["run", name, f"--folder={folder}", "--seeds=1", f"--frames={frames}", *places]

@@ -160,6 +160,19 @@ def test_records_decide_the_verdict(folder: Path, few, many, expect, words, sent
     assert summary in page([experiment], folder / "records")
 
 
+def test_without_episodes_the_last_tenth_of_the_curve_is_compared(folder: Path):
+    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
+    write_records(folder, {"few": [1.0]})
+    lines = [
+        {"iteration": 1 + i, "frames": 1 + i, "wall_s": 1.0, "mean_return": float(i)}
+        for i in range(40)
+    ]
+    file = folder / "records/cartpole/few/0" / METRICS
+    file.write_bytes(b"".join(map(line_of, lines)))
+    (side,) = sides_of(read("cartpole", folder), folder / "records")
+    assert side.final.tolist() == [np.mean([36, 37, 38, 39])]
+
+
 def test_a_page_has_each_seeds_value_and_where_it_comes_from(folder: Path):
     (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
     write_records(folder, {"few": [1.5, 2.5], "many": [3.5, 4.5]})

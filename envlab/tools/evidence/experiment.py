@@ -58,7 +58,7 @@ class Experiment:
     cores: PositiveInt = 1
     """Number of the processor's cores for each run."""
     metric: str = "mean_return"
-    """Metric of ``metrics.jsonl``: drawn, and compared at the end."""
+    """Metric of ``metrics.jsonl``: drawn, and its last tenth compared."""
     episodes: NonNegativeInt = 0
     """Number of episodes to play with the last policy, without exploration and in states that
     training never drew; their mean return is compared instead of the metric. 0: none."""

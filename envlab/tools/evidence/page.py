@@ -20,9 +20,12 @@ from envlab.run.compare.statistics import (
     interquartile_mean,
 )
 from envlab.tools.evidence.experiment import PLAYED, RECORDS, Contender, Experiment
+from envlab.tools.evidence.runner import NUM_POINTS
 
 PAGE = Path("docs/evidence.md")
 PICTURES = Path("docs/images/evidence")
+NUM_LAST = NUM_POINTS // 10
+"""Last points of a recorded curve whose mean is compared, if nothing is played."""
 HEAD = """# Evidence
 
 <!-- Written by 'envlab evidence page' from the records in docs/evidence: run that instead. -->
@@ -50,7 +53,7 @@ class Side:
     contender: Contender
     group: Group
     final: np.ndarray
-    """The compared value of each run: the return when played, or the metric at the end."""
+    """The compared value of each run: the return when played, or the metric's last tenth."""
 
 
 def page(experiments: Sequence[Experiment], records: Path = RECORDS) -> str:
@@ -89,7 +92,7 @@ def sides_of(experiment: Experiment, records: Path) -> list[Side]:
             played = [json.loads((run.directory / PLAYED).read_text()) for run in runs]
             final = np.array([float(values["return"]) for values in played])
         else:
-            final = np.array([run.values[run.has_value][-1] for run in runs])
+            final = np.array([run.values[run.has_value][-NUM_LAST:].mean() for run in runs])
         group = Group(label=contender.name, keys={}, runs=runs)
         sides.append(Side(contender=contender, group=group, final=final))
     return sides
@@ -106,7 +109,7 @@ def section(experiment: Experiment, sides: Sequence[Side]) -> str:
     measured = (
         f"mean return over {experiment.episodes} episodes, played without exploration"
         if experiment.episodes
-        else f"`{experiment.metric}` at the end"
+        else f"`{experiment.metric}`, the mean of the last tenth"
     )
     rows = [f"| contender | seeds | {measured} | minutes | command |", "|---|---|---|---|---|"]
     rows += [_row(side) for side in sides]
