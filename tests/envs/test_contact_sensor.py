@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from envlab.envs import mdp
-from envlab.envs.contact_sensor import ContactBodies, ContactSensor
+from envlab.envs.contact_sensor import ContactBodies, ContactSensor, ContactSensorCfg
 from envlab.envs.managers import RewardTermCfg
 from envlab.errors import ConfigurationError
 from tests.envs import sliders
@@ -85,6 +85,17 @@ def test_times_survive_a_resume():
         value = getattr(sensor_of(env), name)
         assert torch.equal(value, getattr(sensor_of(other), name)), name
     assert sensor_of(env).last_air_time[0, 0] > 0.0
+
+
+def test_a_resume_lets_a_sensor_begin_that_the_run_did_not_have():
+    env, other = make_env(2), make_env(2, sensors=terms(new=ContactSensorCfg()))
+    place(env, height=2.0)
+    step(env, 4)
+    other.set_state(env.state())
+    step(other, 3)
+    assert other.sensor_manager.get_term("new").current_air_time[0, 0].item() == pytest.approx(
+        3 * DT
+    )
 
 
 def test_a_term_gets_the_bodies_that_it_names():
