@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +108,24 @@ def test_a_peers_program_is_a_contender(folder: Path):
     (folder / "peer.py").unlink()
     with pytest.raises(ConfigurationError, match=r"program 'peer.py' of 'many', but there is no"):
         read("cartpole", folder)
+
+
+def test_sigterm_ends_the_training_too(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    (folder / "peer.py").write_text("import os, signal; os.kill(os.getppid(), 15); signal.pause()")
+    text = FILE.replace("rsl_rl --num_envs=32", "peer.py")
+    (folder / "cartpole.yaml").write_text(text)
+    started: list[subprocess.Popen] = []
+    start = subprocess.Popen
+
+    def note(*arguments, **options) -> subprocess.Popen:
+        started.append(start(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", note)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "cartpole", *flags(folder)])
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert [process.returncode for process in started] == [-signal.SIGTERM]
 
 
 def write_records(folder: Path, finals: dict[str, list[float]]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError
+from envlab.interrupts import ending_in_order
 from envlab.tools.evidence.experiment import FOLDER, RECORDS, Experiment, names, read
 from envlab.tools.evidence.page import PAGE, PICTURES, draw_pictures, page
 from envlab.tools.evidence.runner import own_cores, remaining, run
@@ -52,7 +53,7 @@ def _run(experiment: Experiment, flags: argparse.Namespace) -> None:
     hours = len(runs) * experiment.minutes / 60.0
     print(f"{experiment.name}: runs to make: {len(runs)}, about {hours:.1f} h in all.")
     places = {"programs": flags.folder, "logs": flags.logs, "records": flags.records}
-    with own_cores(flags.core, experiment.cores):
+    with ending_in_order(), own_cores(flags.core, experiment.cores):
         for number, (contender, seed) in enumerate(runs, start=1):
             print(f"{number} of {len(runs)}: {contender.name}, seed {seed}", flush=True)
             run(experiment, contender, seed, **places)

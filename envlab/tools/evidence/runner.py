@@ -179,12 +179,19 @@ def processor() -> str:
 def _call(words: Sequence[str], folder: Path) -> None:
     """Run Python in a folder; its output is appended to a file there."""
     output = folder / "output.txt"
-    with output.open("ab") as file:
-        done = subprocess.run(
+    with (
+        output.open("ab") as file,
+        subprocess.Popen(
             [sys.executable, *words], cwd=folder, stdout=file, stderr=subprocess.STDOUT
-        )
-    if done.returncode:
+        ) as process,
+    ):
+        try:
+            code = process.wait()
+        except SystemExit:  # by a signal to this process alone; Ctrl-C reaches both
+            process.terminate()
+            raise
+    if code:
         raise RunError(
-            f"'python {shlex.join(words)}' ended with exit code {done.returncode}; {output} says "
+            f"'python {shlex.join(words)}' ended with exit code {code}; {output} says "
             "why. Mend it, and give the same command again."
         )
