@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -160,9 +161,9 @@ def write_records(folder: Path, finals: dict[str, list[float]]) -> None:
             "undecided against",
             "probability 0.50 (0.00 to 1.00), **undecided",
         ),
-        ([1.0, 5.0, 9.0], [2.0, 5.0, 8.0], "equal", "no difference from", "holds 0"),
-        ([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "equal", "higher than", "does **not** hold 0"),
-        ([1.0, 2.0, 3.0], [5.0, 6.0, 7.0], "equal", "lower than", "does **not** hold 0"),
+        ([1.0, 5.0, 9.0], [2.0, 5.0, 8.0], "equal", "not told apart from", "contains 0"),
+        ([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "equal", "higher than", "does **not** contain 0"),
+        ([1.0, 2.0, 3.0], [5.0, 6.0, 7.0], "equal", "lower than", "does **not** contain 0"),
         ([5.0], [1.0, 2.0], "better", "one seed of", "one seed, which decides nothing"),
     ],
 )
@@ -199,13 +200,34 @@ def test_a_page_has_each_seeds_value_and_where_it_comes_from(folder: Path):
     peers = folder / "records/cartpole/many/0/run.json"
     write_json(peers, json.loads(peers.read_text()) | {"git": None})
     text = page([read("cartpole", folder)], folder / "records")
-    assert "| few | 2 | 2 (1.5 to 2.5): 1.5, 2.5 | 1.0 | `rsl_rl --num_envs=32` |" in text
+    assert (
+        "| few | 2 | 2 (1.5 to 2.5): 1.5, 2.5 | 1.0 | `envlab train rsl_rl --num_envs=32` |" in text
+    )
     assert "commit 0123456, 2026-11-23, a processor" in text
     assert "envlab evidence run cartpole" in text
 
 
-def test_an_experiment_without_records_says_so(folder: Path):
-    assert "**Not run yet.**" in page([read("cartpole", folder)], folder / "records")
+def test_an_experiment_without_all_records_says_so(folder: Path):
+    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
+    experiment = read("cartpole", folder)
+    text = page([experiment], folder / "records")
+    assert "**Not run yet.**" in text
+    assert "| not run yet |" in text
+    write_records(folder, {"few": [1.0, 2.0]})
+    text = page([replace(experiment, seeds=3)], folder / "records")
+    assert "| few | 2 of 3 |" in text
+    assert "| not finished |" in text
+
+
+def test_every_two_contenders_are_compared(folder: Path):
+    more = "  - {name: most, words: 'peer.py --of={here}'}\n"
+    (folder / "peer.py").touch()
+    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0") + more)
+    write_records(folder, {name: [1.0, 2.0] for name in ("few", "many", "most")})
+    text = page([read("cartpole", folder)], folder / "records")
+    for pair in ("few against many", "few against most", "many against most"):
+        assert f"- {pair}: " in text
+    assert "| `python scripts/evidence/peer.py --of=scripts/evidence` |" in text
 
 
 def test_the_probability_of_improvement_is_the_share_of_pairs():

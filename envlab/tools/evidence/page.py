@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,13 @@ from envlab.run.compare.statistics import (
     improvement_interval,
     interquartile_mean,
 )
-from envlab.tools.evidence.experiment import PLAYED, RECORDS, Contender, Experiment
+from envlab.tools.evidence.experiment import (
+    FOLDER,
+    PLAYED,
+    RECORDS,
+    Contender,
+    Experiment,
+)
 from envlab.tools.evidence.runner import NUM_POINTS
 
 PAGE = Path("docs/evidence.md")
@@ -36,10 +43,13 @@ Claims about learning, checked by experiments over seeds. Each is a file in
     envlab evidence run NAME
 
 and this page is made of the records in `docs/evidence/` alone, by `envlab evidence page`. Values
-are interquartile means over seeds with 95 % bootstrap intervals (Agarwal et al., 2021), as those of
-[`envlab compare`](compare.md). "Better" is the probability that a run of one beats a run of the
-other, likewise with its interval; where that holds 0.5, the page says "undecided". Intervals of
-fewer than five seeds are too narrow for 95 %.
+are interquartile means over seeds with bootstrap intervals that aim at 95 % (Agarwal et al., 2021),
+as those of [`envlab compare`](compare.md), and cover about 90 % with five seeds, less with fewer.
+"Better" is the probability that a run of one beats a run of the other, likewise with its interval.
+An interval that contains 0.5, or 0 for a difference, leaves the claim undecided: contenders that
+are not told apart may still differ by as much as the interval says. Minutes are of
+cores that did other work, too, and no measure of speed. What a peer's program needs is said at
+the top of its file in `scripts/evidence/`.
 
 | experiment | claim | what was found |
 |---|---|---|
@@ -105,15 +115,14 @@ def section(experiment: Experiment, sides: Sequence[Side]) -> str:
     command = f"    envlab evidence run {experiment.name}\n"
     if not sides:
         return f"{heading}\n{facts}. **Not run yet.**\n\n{command}"
-    first, *others = sides
     measured = (
         f"mean return over {experiment.episodes} episodes, played without exploration"
         if experiment.episodes
         else f"`{experiment.metric}`, the mean of the last tenth"
     )
     rows = [f"| contender | seeds | {measured} | minutes | command |", "|---|---|---|---|---|"]
-    rows += [_row(side) for side in sides]
-    verdicts = [f"- {verdict(experiment, first, other)[1]}" for other in others]
+    rows += [_row(experiment, side) for side in sides]
+    verdicts = [f"- {verdict(experiment, *pair)[1]}" for pair in itertools.combinations(sides, 2)]
     picture = f"![{experiment.name}](images/evidence/{experiment.name}.png)\n"
     text = "\n".join([*rows, "", *verdicts]) + "\n"
     return f"{heading}\n{facts}; {_origin(sides)}.\n\n{text}\n{picture}\n{command}"
@@ -127,8 +136,8 @@ def verdict(experiment: Experiment, first: Side, other: Side) -> tuple[str, str]
     if experiment.expect == "equal":
         low, high = difference_interval(first.final, other.final)
         is_held = low <= 0.0 <= high
-        word = "no difference from" if is_held else "higher than" if low > 0.0 else "lower than"
-        holds = "holds 0" if is_held else "does **not** hold 0"
+        word = "not told apart from" if is_held else "higher than" if low > 0.0 else "lower than"
+        holds = "contains 0" if is_held else "does **not** contain 0"
         return word, f"{names}: the interval of the difference, {low:.3g} to {high:.3g}, {holds}."
     share, low, high = improvement_interval(first.final, other.final)
     word = "better than" if low > 0.5 else "worse than" if high < 0.5 else "undecided against"
@@ -139,7 +148,9 @@ def verdict(experiment: Experiment, first: Side, other: Side) -> tuple[str, str]
 def _summary(experiment: Experiment, sides: Sequence[Side]) -> str:
     """Return an experiment's row of the table of all."""
     found = ["not run yet"]
-    if sides:
+    if sides and len(sides) < len(experiment.contenders):
+        found = ["not finished"]
+    elif sides:
         first, *others = sides
         by_word: dict[str, list[str]] = {}
         for other in others:
@@ -151,7 +162,17 @@ def _summary(experiment: Experiment, sides: Sequence[Side]) -> str:
     return f"| {link} | {experiment.claim} | {'; '.join(found)} |\n"
 
 
-def _row(side: Side) -> str:
+def command_of(contender: Contender) -> str:
+    """Return a contender's command in a checkout, without what the experiment adds."""
+    words = contender.words.replace("{here}/../../", "").replace("{here}", str(FOLDER))
+    if contender.program():
+        return f"python {FOLDER}/{words}"
+    if words.startswith("lab "):
+        return f"envlab lab run {words.removeprefix('lab ')}"
+    return f"envlab train {words}"
+
+
+def _row(experiment: Experiment, side: Side) -> str:
     final = side.final
     text = f"{float(interquartile_mean(final)):.4g}"
     if len(final) > 1:
@@ -159,8 +180,9 @@ def _row(side: Side) -> str:
         text += f" ({float(low):.4g} to {float(high):.4g})"
     each = ", ".join(f"{value:.4g}" for value in final)
     minutes = np.median([run.wall_s[-1] for run in side.group.runs]) / 60.0
-    words = f"`{side.contender.words}`"
-    return f"| {side.contender.name} | {len(final)} | {text}: {each} | {minutes:.1f} | {words} |"
+    seeds = f"{len(final)}" + f" of {experiment.seeds}" * (len(final) < experiment.seeds)
+    words = f"`{command_of(side.contender)}`"
+    return f"| {side.contender.name} | {seeds} | {text}: {each} | {minutes:.1f} | {words} |"
 
 
 def _origin(sides: Sequence[Side]) -> str:
