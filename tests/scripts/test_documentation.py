@@ -53,8 +53,8 @@ def section(link: str) -> str:
 
 def rows_of_readme(heading: str) -> list[list[str]]:
     """Return the cells of a table of README's, without its two head rows."""
-    table = (ROOT / "README.md").read_text().partition(f"\n## {heading}\n")[2].split("\n\n|")[1]
-    rows = [line.strip("| ").split(" | ") for line in table.split("\n\n")[0].splitlines()]
+    part = (ROOT / "README.md").read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("|")]
     assert len(rows) > 10
     return rows[2:]
 
