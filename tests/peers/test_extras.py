@@ -23,6 +23,8 @@ EXTRAS = {
     "envlab view --task Isaac-Ant-v0 --checkpoint latest": "viewer",
     "envlab compare logs/rsl_rl/cartpole": "compare",
     "envlab lineage logs/evolution/run": "compare",
+    "envlab evidence page": "compare",
+    "envlab evidence run cartpole_a3c": "compare dev",
     "envlab dashboard": "web",
     "envlab train skrl --task=gym:CartPole-v1 --ml_framework=jax": "gym jax",
     "envlab lab run demo.json demo search": "gym lab",

@@ -36,7 +36,7 @@ class SeedCurve:
     """Lower and upper bound, each ``(num_points,)``; None for a single run."""
 
 
-def require(module: str, purpose: str = "envlab compare", extra: str = "compare") -> Any:
+def require(module: str, purpose: str = "Comparing runs", extra: str = "compare") -> Any:
     """Import a module that not every installation has.
 
     Args:
