@@ -1,6 +1,6 @@
 """Train a population of DQNs with AgileRL 2.58.0 alone, as a contender of an experiment.
 
-    AGILERL_PYTHON=venv/bin/python python agilerl_dqn.py --task=gym:CartPole-v1 --seed=0 ...
+    AGILERL_PYTHON=$PWD/venv/bin/python python agilerl_dqn.py --task=gym:CartPole-v1 --seed=0 ...
 
 AgileRL pins other packages than envlab, so it has an environment of its own, whose interpreter is
 AGILERL_PYTHON (``pip install agilerl==2.58.0 peft``). Frames are those of training, of all

@@ -1,10 +1,10 @@
 """Train legged_gym's A1 on a plane by legged_gym itself, as a contender of an experiment.
 
-    LEGGED_GYM=checkout python legged_gym_a1.py --task=LeggedGym-Flat-A1-v0 --seed=0 ...
+    LEGGED_GYM=$PWD/checkout python legged_gym_a1.py --task=LeggedGym-Flat-A1-v0 --seed=0 ...
 
-LEGGED_GYM is the path of a checkout of leggedrobotics/legged_gym. Its code runs unchanged, on
-envlab's ``isaacgym``, with 512 environments; the task differs from its A1 as its anymal_c_flat does
-from its anymal_c. From legged_gym's event files it writes
+LEGGED_GYM is the absolute path of a checkout of leggedrobotics/legged_gym. Its code runs unchanged,
+on envlab's ``isaacgym``, with 512 environments; the task differs from its A1 as its anymal_c_flat
+does from its anymal_c. From legged_gym's event files it writes
 ``logs/legged_gym/TASK/SEED/{run.json,metrics.jsonl}``, with the reward for following the commanded
 velocity under the name that it has in envlab.
 """
@@ -22,6 +22,8 @@ from typing import Any
 
 NUM_ENVS, STEPS = 512, 24
 """Environments, and steps of each in an iteration."""
+EVENTS = "legged_gym_events"
+"""Folder of legged_gym's own files, here."""
 THEIRS, OURS = "Episode/rew_tracking_lin_vel", "Episode_Reward/track_lin_vel_xy_exp"
 
 
@@ -47,9 +49,7 @@ def train() -> None:
     task_registry.register("a1_flat", LeggedRobot, A1FlatCfg(), A1FlatCfgPPO())
     args = get_args()
     env, _ = task_registry.make_env(name="a1_flat", args=args)
-    runner, cfg = task_registry.make_alg_runner(
-        env=env, name="a1_flat", args=args, log_root="legged_gym"
-    )
+    runner, cfg = task_registry.make_alg_runner(env=env, name="a1_flat", args=args, log_root=EVENTS)
     runner.learn(num_learning_iterations=cfg.runner.max_iterations, init_at_random_ep_len=True)
 
 
@@ -87,19 +87,22 @@ def main() -> None:
     parser.add_argument("--max_frames", type=float, required=True)
     parser.add_argument("--num_episodes", type=int, required=True, help="0: none is played")
     flags = parser.parse_args()
+    from envlab.interrupts import ending_in_order
+
     checkout = Path(os.environ.get("LEGGED_GYM", ""))
     if not (checkout / "legged_gym/envs/__init__.py").is_file():
         raise SystemExit(
             f"LEGGED_GYM is {os.environ.get('LEGGED_GYM')!r}, where there is no "
-            "legged_gym/envs/__init__.py. Give the path of a checkout of legged_gym."
+            "legged_gym/envs/__init__.py. Give the absolute path of a checkout of legged_gym."
         )
     iterations = int(flags.max_frames) // (NUM_ENVS * STEPS)
-    shutil.rmtree("legged_gym", ignore_errors=True)  # of a run that was killed
+    shutil.rmtree(EVENTS, ignore_errors=True)  # of a run that was killed
     words = ["-m", "envlab_isaacgym", str(Path(__file__).resolve()), "--task=a1_flat", "--headless"]
     words += [f"--num_envs={NUM_ENVS}", f"--max_iterations={iterations}", f"--seed={flags.seed}"]
     path = os.pathsep.join([str(checkout.resolve()), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"PYTHONPATH": path}
-    subprocess.run([sys.executable, *words], env=environment, check=True)
+    with ending_in_order():  # so that SIGTERM ends the training, too
+        subprocess.run([sys.executable, *words], env=environment, check=True)
     found = {
         "version": 1,
         "task": flags.task,
@@ -110,7 +113,7 @@ def main() -> None:
         "num_envs": NUM_ENVS,
         "global_num_envs": NUM_ENVS,
     }
-    (events,) = Path("legged_gym").iterdir()
+    (events,) = Path(EVENTS).iterdir()
     write(Path("logs/legged_gym") / flags.task / str(flags.seed), events, found)
 
 
