@@ -64,7 +64,6 @@ EARLY = {
     f"train rsl_rl {ISAAC} --distributed": "torch.distributed.run --nproc_per_node=2",
     f"train rsl_rl {ISAAC} --nproc=0": "--nproc is 0, but must be at least 1",
     f"train rsl_rl {ISAAC} --nnodes=2": "is a flag of the launcher",
-    f"train skrl {ISAAC} --ml_framework=jax --nproc=2": "For JAX, use skrl's launcher",
     f"train skrl {ISAAC} --nnodes=2": "is a flag of the launcher",
     f"train rl_games {ISAAC} word": "'word' is neither a flag nor an override",
     f"train rsl_rl {ISAAC} env.decimation": "neither a flag nor an override",

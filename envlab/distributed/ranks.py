@@ -77,7 +77,7 @@ def read_ranks(distributed: bool, environ: Mapping[str, str]) -> dict[str, int]:
     }
 
 
-def check_num_processes(count: int, framework: str | None, environ: Mapping[str, str]) -> None:
+def check_num_processes(count: int, environ: Mapping[str, str]) -> None:
     """Refuse ``--nproc`` if these processes cannot be started.
 
     Raises:
@@ -89,12 +89,6 @@ def check_num_processes(count: int, framework: str | None, environ: Mapping[str,
         raise LaunchError(
             f"--nproc starts processes, but this one was started by {_launcher(environ)} already. "
             "Leave --nproc out, and give --distributed."
-        )
-    if framework == "jax":
-        raise LaunchError(
-            "--nproc starts processes for torch. For JAX, use skrl's launcher: python -m "
-            f"skrl.utils.distributed.jax --nproc_per_node={count} "
-            "scripts/reinforcement_learning/skrl/train.py ... --distributed."
         )
 
 

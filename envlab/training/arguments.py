@@ -202,4 +202,4 @@ def _check_early(command: str, library: Library, flags: Flags) -> None:
     if flags.nproc is None:
         read_ranks(flags.distributed, os.environ)
     else:
-        check_num_processes(flags.nproc, flags.ml_framework, os.environ)
+        check_num_processes(flags.nproc, os.environ)

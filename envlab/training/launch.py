@@ -63,7 +63,7 @@ def train_with(library: Library, words: Sequence[str], choice: str = "") -> int:
             return code
     flags, overrides = read_words("train", library, words, choice)
     if flags.nproc is not None:
-        return _launch(library.name, words, flags.ml_framework) or 0
+        return _launch(library.name, words) or 0
     return run_training(library, flags, overrides)
 
 
@@ -234,14 +234,14 @@ def _check_sweep(sessions: Sequence[Session]) -> None:
             )
 
 
-def _launch(library: str, arguments: Sequence[str], framework: str | None = None) -> int | None:
+def _launch(library: str, arguments: Sequence[str]) -> int | None:
     """Train on several processes of this machine, if ``--nproc`` asks for it, and wait for them."""
     parser = ArgumentParser(add_help=False)
     parser.add_argument(*NUM_PROCESSES, type=int)
     flags, rest = parser.parse_known_args(list(arguments))
     if flags.nproc is None:
         return None
-    check_num_processes(flags.nproc, framework, os.environ)
+    check_num_processes(flags.nproc, os.environ)
     from envlab.distributed.torchrun import launch
 
     words = ["-m", "envlab", "train", library, *(word for word in rest if word != "--distributed")]

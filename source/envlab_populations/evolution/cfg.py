@@ -172,7 +172,7 @@ class EvolutionCfg(SkrlCfg):
         if name in ("dqn", "ddqn"):
             agent |= {"loss": "huber", "grad_norm_clip": 10.0, "target_update_interval": 1}
             agent |= {"learning_rate": 5e-4, "polyak": 0.005}
-            agent |= {"exploration_scheduler": "max(0.02, 1 - timestep / 6000)"}
+            agent |= {"exploration_scheduler": "max(0.02, 1 - 10 * timestep / timesteps)"}
         return cfg
 
     @property
