@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from dataclasses import replace
@@ -109,6 +110,27 @@ def test_a_peers_program_is_a_contender(folder: Path):
     (folder / "peer.py").unlink()
     with pytest.raises(ConfigurationError, match=r"program 'peer.py' of 'many', but there is no"):
         read("cartpole", folder)
+
+
+def test_a_measure_of_the_played_episodes_is_compared(folder: Path):
+    measures = (
+        '"return": 7.0, "place": "houses of test", "measures": {"all": {"success": [0.5, 0, 1]}}'
+    )
+    (folder / "peer.py").write_text(PROGRAM.replace('"return": 7.0', measures))
+    peer = "'peer.py --bonus=3 --beside={here}/peer.py'"
+    text = FILE.replace("rsl_rl --num_envs=32", peer)
+    text = text.replace("rsl_rl --num_envs=64 agent.save_interval=1", peer)
+    (folder / "cartpole.yaml").write_text(text + "measure: measures.all.sucess\n")
+    with pytest.raises(ConfigurationError, match="where 'sucess' should be there is only: success"):
+        main(["run", "cartpole", *flags(folder)])
+    (folder / "cartpole.yaml").write_text(text + "measure: measures.all.success\n")
+    experiment = read("cartpole", folder)
+    assert len(remaining(experiment, folder / "records")) == 2
+    shutil.rmtree(folder / "logs")
+    assert main(["run", "cartpole", *flags(folder)]) == 0
+    assert [side.final.tolist() for side in sides_of(experiment, folder / "records")] == [[0.5]] * 2
+    text = page([experiment], folder / "records")
+    assert "| mean success over 4 episodes, played without exploration in houses of test |" in text
 
 
 def test_sigterm_ends_the_training_too(folder: Path, monkeypatch: pytest.MonkeyPatch):

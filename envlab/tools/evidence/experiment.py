@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from envlab.config import NonNegativeInt, PositiveFloat, PositiveInt, load_yaml, merge
 from envlab.errors import ConfigurationError, did_you_mean
@@ -29,6 +29,9 @@ class Contender:
     """Arguments of ``envlab train``, without the budget, the seed and ``--task``; ``lab``, and the
     specification's file, name and ``-s KEY=VALUE``, as of ``envlab lab run``; or a peer's program
     and its own arguments, see :meth:`program`. ``{here}`` is the experiments' folder."""
+    play: str = ""
+    """Further arguments of ``envlab play``: overrides that networks depend on, and another
+    ``--task`` than the trained one. Not for a peer's program."""
 
     def program(self) -> str | None:
         """Return the Python file of a peer's program, next to the experiment's file.
@@ -61,7 +64,9 @@ class Experiment:
     """Metric of ``metrics.jsonl``: drawn, and its last tenth compared."""
     episodes: NonNegativeInt = 0
     """Number of episodes to play with the last policy, without exploration and in states that
-    training never drew; their mean return is compared instead of the metric. 0: none."""
+    training never drew; their :attr:`measure` is compared instead of the metric. 0: none."""
+    measure: str = "return"
+    """Compared value of :data:`PLAYED`, such as ``measures.all.success``."""
     expect: Literal["better", "equal"] = "better"
     """Whether the first contender is claimed to be better than each other one, or equal."""
     contenders: list[Contender] = field(default_factory=list)
@@ -71,6 +76,23 @@ class Experiment:
         for seed in range(self.seeds):
             for contender in self.contenders:
                 yield contender, seed
+
+    def measured(self, played: Mapping[str, Any]) -> float:
+        """Return the compared value of the content of :data:`PLAYED`.
+
+        Raises:
+            ConfigurationError: If it is not there.
+        """
+        value: Any = played
+        for name in self.measure.split("."):
+            if not isinstance(value, Mapping) or name not in value:
+                has = ", ".join(value) if isinstance(value, Mapping) else "a number"
+                raise ConfigurationError(
+                    f"The experiment {self.name!r} compares {self.measure!r} of played episodes, "
+                    f"but where {name!r} should be there is only: {has}. Mend its 'measure'."
+                )
+            value = value[name]
+        return float(value[0] if isinstance(value, list) else value)  # a mean and its interval
 
     def record(self, contender: Contender, seed: int, records: Path = RECORDS) -> Path:
         """Return the folder of a run's record."""

@@ -63,7 +63,9 @@ class Side:
     contender: Contender
     group: Group
     final: np.ndarray
-    """The compared value of each run: the return when played, or the metric's last tenth."""
+    """The compared value of each run: that of played episodes, or of the metric's last tenth."""
+    places: set[str]
+    """Where episodes were played, as far as their records say."""
 
 
 def page(experiments: Sequence[Experiment], records: Path = RECORDS) -> str:
@@ -98,13 +100,15 @@ def sides_of(experiment: Experiment, records: Path) -> list[Side]:
             continue
         runs = find_results([str(folder)], experiment.metric)
         runs.sort(key=lambda run: int(run.manifest["seed"]))
+        played = []
         if experiment.episodes:
             played = [json.loads((run.directory / PLAYED).read_text()) for run in runs]
-            final = np.array([float(values["return"]) for values in played])
+            final = np.array([experiment.measured(values) for values in played])
         else:
             final = np.array([run.values[run.has_value][-NUM_LAST:].mean() for run in runs])
         group = Group(label=contender.name, keys={}, runs=runs)
-        sides.append(Side(contender=contender, group=group, final=final))
+        places = {values["place"] for values in played if "place" in values}
+        sides.append(Side(contender=contender, group=group, final=final, places=places))
     return sides
 
 
@@ -116,7 +120,8 @@ def section(experiment: Experiment, sides: Sequence[Side]) -> str:
     if not sides:
         return f"{heading}\n{facts}. **Not run yet.**\n\n{command}"
     measured = (
-        f"mean return over {experiment.episodes} episodes, played without exploration"
+        f"mean {experiment.measure.rpartition('.')[2]} over {experiment.episodes} episodes, played "
+        f"without exploration{_place(sides)}"
         if experiment.episodes
         else f"`{experiment.metric}`, the mean of the last tenth"
     )
@@ -183,6 +188,12 @@ def _row(experiment: Experiment, side: Side) -> str:
     seeds = f"{len(final)}" + f" of {experiment.seeds}" * (len(final) < experiment.seeds)
     words = f"`{command_of(side.contender)}`"
     return f"| {side.contender.name} | {seeds} | {text}: {each} | {minutes:.1f} | {words} |"
+
+
+def _place(sides: Sequence[Side]) -> str:
+    """Return where the episodes were played, if that can be said."""
+    found = {place for side in sides for place in side.places}
+    return f" in {', '.join(sorted(found))}" if found else ""
 
 
 def _origin(sides: Sequence[Side]) -> str:

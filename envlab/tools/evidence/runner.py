@@ -102,7 +102,8 @@ def run(
         num_envs = min(64, experiment.episodes)
         played = [f"--num_episodes={experiment.episodes}", f"--num_envs={num_envs}"]
         played.append(f"--json={PLAYED}")
-        _call([*ENVLAB, "play", library, *common, *chosen, "--checkpoint=latest", *played], folder)
+        chosen += ["--checkpoint=latest", *played, *shlex.split(contender.play)]
+        _call([*ENVLAB, "play", library, *common, *chosen], folder)
     _record(experiment, folder, record)
 
 
@@ -138,7 +139,9 @@ def write_record(experiment: Experiment, result: RunResult, folder: Path, record
     (record / METRICS).write_bytes(b"".join(lines))
     if experiment.episodes:
         played = json.loads((folder / PLAYED).read_text())
-        write_json(record / PLAYED, {name: played[name] for name in ("num_episodes", "return")})
+        experiment.measured(played)  # there is no record without it
+        names = ("num_episodes", "return", "place", "measures")
+        write_json(record / PLAYED, {name: played[name] for name in names if name in played})
     kept = {name: result.manifest.get(name) for name in KEPT}
     write_json(record / MANIFEST, kept | {"processor": processor()})
 
