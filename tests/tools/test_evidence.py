@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from envlab.errors import ConfigurationError
+from envlab.run.compare.results import find_results
 from envlab.run.compare.statistics import difference_interval, improvement_interval
 from envlab.run.manifest import write_json
 from envlab.run.records import METRICS, line_of
 from envlab.tools.evidence.command import main
 from envlab.tools.evidence.experiment import PLAYED, Experiment, names, read
 from envlab.tools.evidence.page import page, sides_of, verdict
-from envlab.tools.evidence.runner import own_cores, remaining
+from envlab.tools.evidence.runner import own_cores, remaining, write_record
 
 FILE = """
 claim: PPO learns alike with more environments.
@@ -214,6 +215,27 @@ def test_without_episodes_the_last_tenth_of_the_curve_is_compared(folder: Path):
     file.write_bytes(b"".join(map(line_of, lines)))
     (side,) = sides_of(read("cartpole", folder), folder / "records")
     assert side.final.tolist() == [np.mean([36, 37, 38, 39])]
+
+
+def test_a_recorded_curve_has_the_mean_of_each_part(folder: Path):
+    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
+    write_records(folder, {"few": [1.0]})
+    file = folder / "records/cartpole/few/0" / METRICS
+    values = [float(i % 10) for i in range(400)]
+    lines = [
+        {"iteration": 1 + i, "frames": 8 * (1 + i), "wall_s": 1.0, "mean_return": value}
+        for i, value in enumerate(values)
+    ]
+    lines[395]["mean_return"] = None  # an iteration without an episode that ended
+    file.write_bytes(b"".join(map(line_of, lines)))
+    experiment = read("cartpole", folder)
+    (run,) = find_results([str(folder / "records/cartpole/few")], experiment.metric)
+    write_record(experiment, run, folder, folder / "short")
+    curve = [json.loads(line) for line in (folder / "short" / METRICS).open()]
+    assert len(curve) == 40
+    assert (curve[0]["frames"], curve[-1]["frames"]) == (80, 3200)
+    assert [point["mean_return"] for point in curve[:-1]] == [4.5] * 39
+    assert curve[-1]["mean_return"] == pytest.approx(40 / 9, abs=1e-4)
 
 
 def test_a_page_has_each_seeds_value_and_where_it_comes_from(folder: Path):

@@ -32,7 +32,7 @@ from envlab.tools.evidence.runner import NUM_POINTS
 PAGE = Path("docs/evidence.md")
 PICTURES = Path("docs/images/evidence")
 NUM_LAST = NUM_POINTS // 10
-"""Last points of a recorded curve whose mean is compared, if nothing is played."""
+"""Last points of a recorded curve, a tenth of it, whose mean is compared if nothing is played."""
 HEAD = """# Evidence
 
 <!-- Written by 'envlab evidence page' from the records in docs/evidence: run that instead. -->

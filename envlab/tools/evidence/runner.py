@@ -27,7 +27,7 @@ from envlab.tools.evidence.experiment import PLAYED, Contender, Experiment
 MANIFEST = "run.json"
 ENVLAB = ("-m", "envlab.cli")
 NUM_POINTS = 40
-"""Most lines of a recorded curve, enough for a picture."""
+"""Most lines of a recorded curve, enough for a picture. Each has the mean since the one before."""
 KEPT = (
     *("version", "task", "library", "algorithm", "ml_framework", "seed", "created_at", "status"),
     *("num_envs", "global_num_envs", "world", "grad_sync", "versions", "git", "overrides"),
@@ -124,17 +124,17 @@ def write_record(experiment: Experiment, result: RunResult, folder: Path, record
     """Write a run's record: its curve in few points, and then its manifest."""
     record.mkdir(parents=True, exist_ok=True)
     has_value = result.has_value.nonzero()[0]
-    chosen = has_value[np.linspace(0, len(has_value) - 1, NUM_POINTS).round().astype(int)]
+    parts = np.array_split(has_value, min(NUM_POINTS, len(has_value)))
     lines = [
         line_of(
             {
-                "iteration": number + 1,
-                "frames": int(result.frames[number]),
-                "wall_s": round(float(result.wall_s[number]), 1),
-                experiment.metric: round(float(result.values[number]), 4),
+                "iteration": int(part[-1]) + 1,
+                "frames": int(result.frames[part[-1]]),
+                "wall_s": round(float(result.wall_s[part[-1]]), 1),
+                experiment.metric: round(float(result.values[part].mean()), 4),
             }
         )
-        for number in np.unique(chosen).tolist()
+        for part in parts
     ]
     (record / METRICS).write_bytes(b"".join(lines))
     if experiment.episodes:
