@@ -51,15 +51,13 @@ def library_words(manifest: Mapping[str, Any]) -> list[str]:
 def resume_words(manifest: Mapping[str, Any], checkpoint: Path) -> list[str]:
     """Return the command that resumes a run: its own, and the checkpoint to resume from.
 
-    It is empty for a run that envlab's own launcher cannot start again: on several nodes, or on
-    several processes of JAX. Its words are not trusted: they reach only envlab's own command line,
+    It is empty for a run that envlab's own launcher cannot start again: on several
+    nodes. Its words are not trusted: they reach only envlab's own command line,
     and no shell. A run of a sweep is resumed alone, with its own values.
     """
     library, world = manifest.get("library"), manifest.get("world") or {}
     count = world.get("size") or 1
-    is_ours = count == 1 or (
-        world.get("local_size") == count and manifest.get("ml_framework") != "jax"
-    )
+    is_ours = count == 1 or world.get("local_size") == count
     try:
         words = shlex.split(str(manifest.get("command") or ""))[2:]
     except ValueError:  # an open quotation mark

@@ -197,6 +197,7 @@ def test_dqn_begins_with_random_choices_and_ends_with_few(library: str, algorith
     assert values[0] == 1.0
     assert 0.0 < values[-1] <= 0.05
     assert values == [epsilon(timestep, 1000) for timestep in range(0, 1001, 100)]  # a share
+    assert 0.4 < epsilon(500, 10_000) < 1.0  # not at once, either
 
 
 @pytest.mark.parametrize(("library", "algorithm"), all_of("sac"))

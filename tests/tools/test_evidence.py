@@ -51,6 +51,8 @@ def flags(folder: Path) -> list[str]:
 def test_an_experiment_is_run_once_and_carried_on_after_a_kill(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ):
+    text = FILE.replace("save_interval=1", "save_interval=1, play: --num_episodes=8")
+    (folder / "cartpole.yaml").write_text(text)
     write_records(folder, {"few": [1.0]})
     assert main(["run", "cartpole", *flags(folder)]) == 0
     assert "runs to make: 1, about 0.0 h" in capsys.readouterr().out
@@ -59,7 +61,7 @@ def test_an_experiment_is_run_once_and_carried_on_after_a_kill(
     record = folder / "records/cartpole/many/0"
     curve = [json.loads(line) for line in (record / METRICS).open()]
     assert [point["frames"] for point in curve] == [1024, 2048]
-    assert json.loads((record / PLAYED).read_text())["num_episodes"] == 4
+    assert json.loads((record / PLAYED).read_text())["num_episodes"] == 8
     assert "host" not in json.loads((record / "run.json").read_text())
 
     # As if it had been killed after its first checkpoint.
@@ -124,6 +126,11 @@ def test_a_measure_of_the_played_episodes_is_compared(folder: Path):
     (folder / "cartpole.yaml").write_text(text + "measure: measures.all.sucess\n")
     with pytest.raises(ConfigurationError, match="where 'sucess' should be there is only: success"):
         main(["run", "cartpole", *flags(folder)])
+    played = {"return": 1.0, "measures": {"all": {"success": [0.5, 0.0, 1.0]}}}
+    wrong = {"measures.all": r"is {'success'.* must be a number", "return.a": "only: 1.0"}
+    for measure, message in wrong.items():
+        with pytest.raises(ConfigurationError, match=message):
+            replace(read("cartpole", folder), measure=measure).measured(played)
     (folder / "cartpole.yaml").write_text(text + "measure: measures.all.success\n")
     experiment = read("cartpole", folder)
     assert len(remaining(experiment, folder / "records")) == 2
@@ -131,7 +138,7 @@ def test_a_measure_of_the_played_episodes_is_compared(folder: Path):
     assert main(["run", "cartpole", *flags(folder)]) == 0
     assert [side.final.tolist() for side in sides_of(experiment, folder / "records")] == [[0.5]] * 2
     text = page([experiment], folder / "records")
-    assert "| mean success over 4 episodes, played without exploration in houses of test |" in text
+    assert "| mean success over 4 played episodes in houses of test |" in text
 
 
 def test_sigterm_ends_the_training_too(folder: Path, monkeypatch: pytest.MonkeyPatch):
@@ -289,6 +296,8 @@ def test_the_probability_of_improvement_is_the_share_of_pairs():
         (("frames: 2048", "frames: many"), "cartpole.frames must be a whole number"),
         (("claim:", "clam:"), "'cartpole.clam'"),
         (("name: many", "name: few"), "two contenders or more of different names"),
+        (("episodes: 4", "measure: length"), "measure 'length' of played episodes, but plays none"),
+        (("rsl_rl --num_envs=32", "peer.py, play: a=1"), "'play' for 'few', which has no effect"),
     ],
 )
 def test_an_invalid_file_is_one_sentence(folder: Path, change, message: str):

@@ -63,7 +63,7 @@ class Experiment:
     metric: str = "mean_return"
     """Metric of ``metrics.jsonl``: drawn, and its last tenth compared."""
     episodes: NonNegativeInt = 0
-    """Number of episodes to play with the last policy, without exploration and in states that
+    """Number of episodes to play with the last policy, as ``envlab play`` does, in states that
     training never drew; their :attr:`measure` is compared instead of the metric. 0: none."""
     measure: str = "return"
     """Compared value of :data:`PLAYED`, such as ``measures.all.success``."""
@@ -83,16 +83,22 @@ class Experiment:
         Raises:
             ConfigurationError: If it is not there.
         """
-        value: Any = played
+        found: Any = played
         for name in self.measure.split("."):
-            if not isinstance(value, Mapping) or name not in value:
-                has = ", ".join(value) if isinstance(value, Mapping) else "a number"
+            if not isinstance(found, Mapping) or name not in found:
+                has = ", ".join(found) if isinstance(found, Mapping) else repr(found)
                 raise ConfigurationError(
                     f"The experiment {self.name!r} compares {self.measure!r} of played episodes, "
                     f"but where {name!r} should be there is only: {has}. Mend its 'measure'."
                 )
-            value = value[name]
-        return float(value[0] if isinstance(value, list) else value)  # a mean and its interval
+            found = found[name]
+        value = found[0] if isinstance(found, list) and found else found  # a mean, its interval
+        if not isinstance(value, int | float):
+            raise ConfigurationError(
+                f"The experiment {self.name!r} compares {self.measure!r} of played episodes, which "
+                f"is {found!r}, but must be a number. Mend its 'measure'."
+            )
+        return float(value)
 
     def record(self, contender: Contender, seed: int, records: Path = RECORDS) -> Path:
         """Return the folder of a run's record."""
@@ -134,7 +140,17 @@ def read(name: str, folder: Path = FOLDER) -> Experiment:
             f"The experiment {name!r} needs a claim, a task, and two contenders or more of "
             f"different names; it has {labels}."
         )
+    if not experiment.episodes and experiment.measure != blank.measure:
+        raise ConfigurationError(
+            f"The experiment {name!r} has the measure {experiment.measure!r} of played episodes, "
+            "but plays none. Set 'episodes', or leave 'measure' out."
+        )
     for contender in experiment.contenders:
+        if contender.play and (contender.program() or not experiment.episodes):
+            raise ConfigurationError(
+                f"The experiment {name!r} has 'play' for {contender.name!r}, which has no effect "
+                "on a peer's program, nor without 'episodes'. Leave it out."
+            )
         if (program := contender.program()) and not (folder / program).is_file():
             raise ConfigurationError(
                 f"The experiment {name!r} has the program {program!r} of {contender.name!r}, but "

@@ -32,7 +32,8 @@ from envlab.tools.evidence.runner import NUM_POINTS
 PAGE = Path("docs/evidence.md")
 PICTURES = Path("docs/images/evidence")
 NUM_LAST = NUM_POINTS // 10
-"""Last points of a recorded curve, a tenth of it, whose mean is compared if nothing is played."""
+"""Last points of a recorded curve, a tenth of a long one; their mean is compared if nothing is
+played."""
 HEAD = """# Evidence
 
 <!-- Written by 'envlab evidence page' from the records in docs/evidence: run that instead. -->
@@ -47,9 +48,10 @@ are interquartile means over seeds with bootstrap intervals that aim at 95 % (Ag
 as those of [`envlab compare`](compare.md), and cover about 90 % with five seeds, less with fewer.
 "Better" is the probability that a run of one beats a run of the other, likewise with its interval.
 An interval that contains 0.5, or 0 for a difference, leaves the claim undecided: contenders that
-are not told apart may still differ by as much as the interval says. Minutes are of
-cores that did other work, too, and no measure of speed. What a peer's program needs is said at
-the top of its file in `scripts/evidence/`.
+are not told apart may still differ by as much as the interval says. Episodes are played by
+`envlab play` after the training, without exploration; only DD-PPO draws its actions there, too.
+Minutes are of cores that did other work, too, and no measure of speed. What a peer's program needs
+is said at the top of its file in `scripts/evidence/`.
 
 | experiment | claim | what was found |
 |---|---|---|
@@ -120,8 +122,8 @@ def section(experiment: Experiment, sides: Sequence[Side]) -> str:
     if not sides:
         return f"{heading}\n{facts}. **Not run yet.**\n\n{command}"
     measured = (
-        f"mean {experiment.measure.rpartition('.')[2]} over {experiment.episodes} episodes, played "
-        f"without exploration{_place(sides)}"
+        f"mean {experiment.measure.rpartition('.')[2]} over {experiment.episodes} played episodes"
+        f"{_place(sides)}"
         if experiment.episodes
         else f"`{experiment.metric}`, the mean of the last tenth"
     )
@@ -187,6 +189,8 @@ def _row(experiment: Experiment, side: Side) -> str:
     minutes = np.median([run.wall_s[-1] for run in side.group.runs]) / 60.0
     seeds = f"{len(final)}" + f" of {experiment.seeds}" * (len(final) < experiment.seeds)
     words = f"`{command_of(side.contender)}`"
+    if side.contender.play:
+        words += f", played with `{side.contender.play}`"
     return f"| {side.contender.name} | {seeds} | {text}: {each} | {minutes:.1f} | {words} |"
 
 

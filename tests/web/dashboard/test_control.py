@@ -86,6 +86,15 @@ def test_a_run_of_a_sweep_is_resumed_alone_with_its_own_values(tmp_path: Path):
     ]
 
 
+def test_processes_of_jax_are_resumed_as_those_of_torch_are(tmp_path: Path):
+    command = "python train.py --task=Isaac-Ant-v0 --ml_framework=jax --distributed"
+    run = listed(tmp_path / "logs", status="interrupted", command=command)
+    facts = {"library": "skrl", "ml_framework": "jax", "world": {"size": 2, "local_size": 2}}
+    words = resume_words(run.manifest | facts, tmp_path / "model_5.pt")
+    assert words[:5] == ["envlab", "train", "skrl", "--nproc=2", "--task=Isaac-Ant-v0"]
+    assert words[5:7] == ["--ml_framework=jax", "--resume"]
+
+
 def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path, monkeypatch):
     command = shlex.join(
         ["python", "/x/train.py", "--task=Isaac-Ant-v0", "--load_run", "a", "--resume",
