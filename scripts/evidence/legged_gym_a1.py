@@ -33,6 +33,8 @@ def train() -> None:
     from legged_gym.envs import A1RoughCfg, A1RoughCfgPPO, LeggedRobot
     from legged_gym.utils import get_args, task_registry
 
+    args = get_args()
+
     class A1FlatCfg(A1RoughCfg):  # type: ignore[misc, valid-type]
         class env(A1RoughCfg.env):
             num_observations = 48
@@ -42,12 +44,13 @@ def train() -> None:
             measure_heights = False
 
     class A1FlatCfgPPO(A1RoughCfgPPO):  # type: ignore[misc, valid-type]
+        seed = args.seed  # legged_gym draws with this one, whatever --seed says
+
         class policy(A1RoughCfgPPO.policy):
             actor_hidden_dims = (128, 64, 32)
             critic_hidden_dims = (128, 64, 32)
 
     task_registry.register("a1_flat", LeggedRobot, A1FlatCfg(), A1FlatCfgPPO())
-    args = get_args()
     env, _ = task_registry.make_env(name="a1_flat", args=args)
     runner, cfg = task_registry.make_alg_runner(env=env, name="a1_flat", args=args, log_root=EVENTS)
     runner.learn(num_learning_iterations=cfg.runner.max_iterations, init_at_random_ep_len=True)
