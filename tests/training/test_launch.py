@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from envlab.distributed import torchrun
 from envlab.distributed.interrupt import (
     SAME_PRESS_S,
     Interrupted,
@@ -24,6 +25,7 @@ from envlab.distributed.interrupt import (
 from envlab.errors import RankDivergenceError
 from envlab.libraries import get_library
 from envlab.training.flags import Flags
+from envlab.training.launch import train_with
 from envlab.training.preparation import print_summary
 from envlab.training.rank import Rank
 from tests.launcher import PLAY, TRAIN, Launch
@@ -44,6 +46,14 @@ def test_a_killed_rank_ends_the_launch_and_fails_the_run(killed_pair: EndedLaunc
     manifest = manifest_of(only_run(killed_pair.folder))
     assert manifest["status"] == "failed", manifest
     assert re.match(r"Rank 1 \(.+\) died .+ last seen", manifest["error"]), manifest
+
+
+def test_nproc_starts_processes_of_jax_too(monkeypatch: pytest.MonkeyPatch):
+    started: list[tuple[int, list[str]]] = []
+    monkeypatch.setattr(torchrun, "launch", lambda *given: started.append(given) or 0)
+    words = ["--task=Isaac-Cartpole-v0", "--headless", "--ml_framework=jax"]
+    assert train_with(get_library("skrl"), [*words, "--nproc=2"]) == 0
+    assert started == [(2, ["-m", "envlab", "train", "skrl", *words, "--distributed"])]
 
 
 def test_a_killed_rank_is_named_once_without_a_traceback(killed_pair: EndedLaunch):
