@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, EnvlabError
 from envlab.run.compare.results import find_results
 from envlab.run.compare.statistics import difference_interval, improvement_interval
 from envlab.run.manifest import write_json
@@ -113,6 +113,17 @@ def test_a_peers_program_is_a_contender(folder: Path):
     (folder / "peer.py").unlink()
     with pytest.raises(ConfigurationError, match=r"program 'peer.py' of 'many', but there is no"):
         read("cartpole", folder)
+
+
+def test_a_program_that_ignores_its_seed_is_found_out(folder: Path):
+    (folder / "peer.py").write_text(PROGRAM)
+    peer = "'peer.py --bonus=3 --beside={here}/peer.py'"
+    text = FILE.replace("rsl_rl --num_envs=32", peer).replace("seeds: 1", "seeds: 2")
+    (folder / "cartpole.yaml").write_text(text)
+    write_records(folder, {"many": [1.0, 2.0]})
+    with pytest.raises(EnvlabError, match=r"few/0' and .*few/1' are the same, so the program"):
+        main(["run", "cartpole", *flags(folder)])
+    assert len(remaining(read("cartpole", folder), folder / "records")) == 1
 
 
 def test_a_measure_of_the_played_episodes_is_compared(folder: Path):

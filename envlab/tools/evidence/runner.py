@@ -121,7 +121,11 @@ def _finished(folder: Path, experiment: Experiment) -> list[RunResult]:
 
 
 def write_record(experiment: Experiment, result: RunResult, folder: Path, record: Path) -> None:
-    """Write a run's record: its curve in few points, and then its manifest."""
+    """Write a run's record: its curve in few points, and then its manifest.
+
+    Raises:
+        EnvlabError: If the compared value was not measured, or another seed's curve is the same.
+    """
     record.mkdir(parents=True, exist_ok=True)
     has_value = result.has_value.nonzero()[0]
     parts = np.array_split(has_value, min(NUM_POINTS, len(has_value)))
@@ -137,6 +141,12 @@ def write_record(experiment: Experiment, result: RunResult, folder: Path, record
         for part in parts
     ]
     (record / METRICS).write_bytes(b"".join(lines))
+    for other in sorted(path.parent for path in record.parent.glob(f"*/{MANIFEST}")):
+        if other != record and _curve(other, experiment) == _curve(record, experiment):
+            raise RunError(
+                f"The curves of {experiment.name!r} in {str(other)!r} and {str(record)!r} are the "
+                "same, so the program ignores its seed. Mend that, and remove the records."
+            )
     if experiment.episodes:
         played = json.loads((folder / PLAYED).read_text())
         experiment.measured(played)  # there is no record without it
@@ -144,6 +154,11 @@ def write_record(experiment: Experiment, result: RunResult, folder: Path, record
         write_json(record / PLAYED, {name: played[name] for name in names if name in played})
     kept = {name: result.manifest.get(name) for name in KEPT}
     write_json(record / MANIFEST, kept | {"processor": processor()})
+
+
+def _curve(record: Path, experiment: Experiment) -> list[float]:
+    with (record / METRICS).open() as lines:
+        return [json.loads(line)[experiment.metric] for line in lines]
 
 
 @contextmanager
