@@ -108,7 +108,7 @@ class EvolutionLearner(Learner):
         for member in own:
             member.frames += self._steps * self._nursery.num_envs * ranks
         losses = _mean_losses(own)
-        if number % self._cfg.population.generation_iterations == 0:
+        if self._ends_generation(number):
             self._evolve(number)
         return Iteration(
             frames=frames,
@@ -156,9 +156,17 @@ class EvolutionLearner(Learner):
             observations = step.observations
         return learn_s
 
+    def _ends_generation(self, number: int) -> bool:
+        """Return whether members are measured after an iteration: each generation, and the end."""
+        return number % self._cfg.population.generation_iterations == 0 or number == self._total
+
     def _evolve(self, number: int) -> None:
-        """Measure the members, keep and copy the fittest, and mutate the copies."""
-        generation = number // self._cfg.population.generation_iterations
+        """Measure the members, keep and copy the fittest, and mutate the copies.
+
+        A short last generation is only measured: the fittest of it plays.
+        """
+        generation, rest = divmod(number, self._cfg.population.generation_iterations)
+        generation += rest > 0
         self._evaluate(generation)
         self._meet()
         scores = [self.tournament.fitness(member) for member in self.members]
@@ -173,7 +181,7 @@ class EvolutionLearner(Learner):
         self._trained, self._trained_s = 0, 0.0
         target = self._cfg.population.target_fitness
         self._was_fit = target is not None and max(scores) >= target
-        if self._was_fit:
+        if self._was_fit or rest > 0:
             self._elite = self.members[int(np.argmax(scores))]
             self._note_meeting()
             return
@@ -220,10 +228,9 @@ class EvolutionLearner(Learner):
 
     def curves(self, record: IterationRecord) -> list[Curve]:
         """Return losses, and a generation's fitness and hyper-parameters by place."""
-        every = self._cfg.population.generation_iterations
         losses: dict[str, float | None] = dict(record.losses)
         curves = [Curve(record.frames, losses)]
-        if record.iteration % every == 0 and self._generations:
+        if self._ends_generation(record.iteration) and self._generations:
             lineage.write(self._generations, Path(self.env.env.log_dir or "."))
             curves.append(Curve(record.frames, lineage.scalars(self._generations[-1])))
         return curves

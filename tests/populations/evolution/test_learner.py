@@ -125,7 +125,7 @@ def test_a_gathered_memory_holds_the_steps_of_all_ranks(pair: Pair):
 def test_members_apart_resume_within_a_generation_bit_by_bit(pair: Pair):
     first, second = (checkpoint_of(only_run(pair.folder / n), 3) for n in ("whole", "resumed"))
     assert digests(first) == digests(second)
-    assert len(first["model"]["generations"]) == 1
+    assert len(first["model"]["generations"]) == 2  # the second is the short one that ends it
     trained = [sorted(rank["learner"]["members"]) for rank in first["ranks"]]
     assert trained == [[0, 2], [1, 3]]
 
@@ -140,14 +140,20 @@ def test_a_population_resumes_within_a_generation_bit_by_bit(whole: Path, tmp_pa
 
 
 def test_lineage_records_the_parents_of_members(whole: Path):
-    first, second = json.loads((whole / "lineage.json").read_text())
+    first, second, last = json.loads((whole / "lineage.json").read_text())
     assert [member["index"] for member in first["members"]] == [0, 1, 2, 3]
     assert {member["parent"] for member in first["members"]} == {None}
     assert [member["index"] for member in second["members"]] == [first["elite"], 4, 5, 6]
     assert {member["parent"] for member in second["members"][1:]} <= {0, 1, 2, 3}
     assert (first["frames"], second["frames"]) == (2 * 8 * 8, 4 * 8 * 8)
-    scores = {member["index"]: member["fitness"] for member in first["members"]}
-    assert scores[first["elite"]] == max(scores.values())
+    for record in (first, last):
+        scores = {member["index"]: member["fitness"] for member in record["members"]}
+        assert scores[record["elite"]] == max(scores.values())
+    # The last generation is short: it is measured, so that its fittest plays, and has no children.
+    assert (last["generation"], last["frames"]) == (3, 5 * 8 * 8)
+    ended = checkpoint_of(whole, 5)["model"]
+    assert ended["elite"] == last["elite"]
+    assert [one["index"] for one in ended["members"]] == [one["index"] for one in last["members"]]
 
 
 @pytest.mark.parametrize("mutates", [False, True])

@@ -167,7 +167,7 @@ def test_a_population_of_crews_resumes_where_it_was(run: Path, tmp_path: Path):
     """Networks, moments, memory and lineage, before the sixth iteration as after the fourth."""
     algorithm = run.name.rpartition("_")[2].upper()
     path = run / "checkpoints/model_4.pt"
-    again = ["--resume", f"--checkpoint={path}", "--max_iterations=5"]
+    again = ["--resume", f"--checkpoint={path}", "--max_iterations=6", "agent.save_interval=1"]
     assert train_in(tmp_path, *words_of(algorithm), "agent.agent.learning_starts=9999", *again) == 0
     before, after = checkpoint_of(run, 4), checkpoint_of(only_run(tmp_path), 5)
     for one in (before, after):
