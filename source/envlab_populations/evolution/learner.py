@@ -176,6 +176,8 @@ class EvolutionLearner(Learner):
             "elite": self.members[int(np.argmax(scores))].index,
             "members": [member.report() for member in self.members],
         }
+        if self._generations and self._generations[-1]["generation"] == generation:
+            self._generations.pop()  # of a short last one, which a resume has completed
         self._generations.append(record)
         logger.info("%s", lineage.table(record, self._trained / max(self._trained_s, 1e-9)))
         self._trained, self._trained_s = 0, 0.0

@@ -156,6 +156,14 @@ def test_lineage_records_the_parents_of_members(whole: Path):
     assert [one["index"] for one in ended["members"]] == [one["index"] for one in last["members"]]
 
 
+def test_a_longer_resume_completes_the_short_generation(whole: Path, tmp_path: Path):
+    resumed = ["--resume", f"--checkpoint={whole / 'checkpoints/model_5.pt'}", "--max_iterations=6"]
+    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *FLAGS, *resumed) == 0
+    lineage = json.loads((only_run(tmp_path) / "lineage.json").read_text())
+    assert [record["generation"] for record in lineage] == [1, 2, 3]
+    assert lineage[-1]["frames"] == 6 * 8 * 8
+
+
 @pytest.mark.parametrize("mutates", [False, True])
 def test_the_fittest_stays_unchanged_unless_configured_otherwise(tmp_path: Path, mutates: bool):
     """AgileRL mutates the elite, too."""
