@@ -75,6 +75,7 @@ class Small(DistributedObjectNav):
 
 
 @pytest.mark.slow
+@pytest.mark.long  # the short suite has an experiment on one host, and faults of several
 def test_an_experiment_trains_on_three_hosts_and_is_validated_meanwhile(three: Cluster):
     tree = clone(three.folder)
     (tree / "small.py").write_text(EXPERIMENT)

@@ -91,6 +91,7 @@ def test_two_ranks_train_and_stay_equal(tmp_path: Path, library: str, task: str)
 
 
 @pytest.mark.slow
+@pytest.mark.long  # the short suite has one robot of each library
 def test_two_ranks_train_each_robot_that_walks(tmp_path: Path):
     directories = train_all(tmp_path, [("rsl_rl", task, [STEPS]) for task in WALKERS], num_envs=10)
     for directory in directories.values():
@@ -98,6 +99,7 @@ def test_two_ranks_train_each_robot_that_walks(tmp_path: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.long  # the short suite has one robot of each library
 def test_two_ranks_train_each_hand_and_each_arm(tmp_path: Path):
     directories = train_all(tmp_path, HANDS_AND_ARMS, num_envs=4)
     losses = {task: metrics_of(directory)[-1]["losses"] for task, directory in directories.items()}
