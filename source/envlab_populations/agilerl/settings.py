@@ -170,7 +170,7 @@ def member_cfg(
         agent |= {"value_preprocessor": None, "time_limit_bootstrap": False}
         agent |= {"value_clip": float(numbers["clip_coef"])}
     if algorithm in ("dqn", "cqn"):
-        agent |= {"loss": "mse", "grad_norm_clip": 0.0}
+        agent |= {"loss": "mse", "grad_norm_clip": 0.0, "gradient_steps": 1}
     agent["observation_preprocessor"] = "RunningStandardScaler" if is_scaled else None
     values = {"agent": agent, "network": dict(network), "population": {"tournament_size": 1}}
     return merge(cfg, values, "agent").resolved()

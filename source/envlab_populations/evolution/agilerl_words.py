@@ -406,6 +406,7 @@ class Translation:
         """Translate steps of single environments between two gradient steps."""
         if self._is_rare:
             self.put("agent.agent.update_interval", step // self.num_envs)
+            self.put("agent.agent.gradient_steps", 1)
             return
         if step > self.num_envs:
             self.note(

@@ -40,6 +40,8 @@ _NO_EFFECT = (
     *("learning_rate_scheduler", "learning_rate_scheduler_kwargs", "kl_threshold"),
 )
 """Settings of skrl's agents that members lack: rates evolve, and schedules would undo it."""
+_OF_EVOLUTION = ("class", "target_update_interval", "polyak", "gradient_steps")
+"""Settings that are not taken from a task's configuration for skrl."""
 
 
 @dataclass(kw_only=True)
@@ -132,6 +134,7 @@ class EvolutionCfg(SkrlCfg):
     RANGES: ClassVar[Mapping[str, Range]] = {
         **SkrlCfg.RANGES,
         "agent.critic_learning_rate": Range(at_least=0),
+        "agent.gradient_steps": Range(at_least=0),
     }
 
     network: NetworkCfg = field(default_factory=NetworkCfg)
@@ -172,6 +175,7 @@ class EvolutionCfg(SkrlCfg):
         if name in ("dqn", "ddqn"):
             agent |= {"loss": "huber", "grad_norm_clip": 10.0, "target_update_interval": 1}
             agent |= {"learning_rate": 5e-4, "polyak": 0.005}
+            agent |= {"gradient_steps": 0}  # see resolved()
             agent |= {"exploration_scheduler": "max(0.02, 1 - 10 * timestep / timesteps)"}
         return cfg
 
@@ -209,7 +213,7 @@ class EvolutionCfg(SkrlCfg):
         settings = {
             name: value
             for name, value in theirs.agent.items()
-            if name in self.agent and name not in ("class", "target_update_interval", "polyak")
+            if name in self.agent and name not in _OF_EVOLUTION
         }
         rate = settings["learning_rate"]
         settings["learning_rate"] = rate[0] if isinstance(rate, (list, tuple)) else rate
@@ -225,7 +229,7 @@ class EvolutionCfg(SkrlCfg):
         return merge(cfg, own, "agent")
 
     def resolved(self) -> Self:
-        """Return this configuration with a number wherever null stands for one.
+        """Return this configuration with a number wherever null, or no gradient steps, stand for one.
 
         Raises:
             ConfigurationError: If values contradict each other, or one has no effect.
@@ -237,7 +241,11 @@ class EvolutionCfg(SkrlCfg):
                 "agent.models has no effect on members, whose networks evolve. Say what they begin "
                 "with by agent.network.hidden_dims and agent.network.activation."
             )
-        return super().resolved()
+        cfg = super().resolved()
+        if cfg.agent.get("gradient_steps") == 0:
+            # As many as one agent makes with a member's environments and the frames of all members.
+            cfg.agent = cfg.agent | {"gradient_steps": self.population.size}
+        return cfg
 
     def _check_population(self) -> None:
         population = self.population

@@ -43,7 +43,7 @@ def make_population(
     """
     values = {
         "network": dict(network or {}),
-        "agent": dict(settings or {}),
+        "agent": {"gradient_steps": 1, **(settings or {})},
         "population": {"size": population_size, "tournament_size": 1},
     }
     cfg = merge(EvolutionCfg.of(algorithm), values, "agent")

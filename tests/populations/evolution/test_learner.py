@@ -226,6 +226,24 @@ def test_members_share_one_memory(whole: Path):
     assert replay["tensors"]["observations"].shape == (5 * 8 * 4, 2, 4)
 
 
+def test_each_member_makes_as_many_updates_as_one_agent_with_its_environments(tmp_path: Path):
+    """Each of four makes four in a step of eight environments, one agent one in a step of two."""
+    steady = [DISCRETE, "--algorithm=dqn", "agent.mutations.rl_hp=0"]
+    assert train_in(tmp_path / "four", *steady, "--max_iterations=2") == 0
+    assert _updates(tmp_path / "four") == [(2 * 8 - 2) * 4] * 4
+    lone = ["--population_size=1", "--num_envs=2", "agent.population.tournament_size=1"]
+    assert train_in(tmp_path / "one", *steady, *lone, "--max_iterations=8") == 0
+    assert _updates(tmp_path / "one") == [8 * 8 - 2]
+
+
+def _updates(folder: Path) -> list[int]:
+    """Return the number of gradient steps of each member of the only run in a folder."""
+    run_dir = only_run(folder)
+    last = max(int(path.stem.split("_")[1]) for path in run_dir.glob("checkpoints/model_*.pt"))
+    members = checkpoint_of(run_dir, last)["model"]["members"]
+    return [int(m["agent"]["modules"]["agent"]["optimizer"]["state"][0]["step"]) for m in members]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
