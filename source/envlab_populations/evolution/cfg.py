@@ -229,7 +229,7 @@ class EvolutionCfg(SkrlCfg):
         return merge(cfg, own, "agent")
 
     def resolved(self) -> Self:
-        """Return this configuration with a number wherever null, or no gradient steps, stand for one.
+        """Return this configuration with numbers for nulls, and for gradient steps of 0.
 
         Raises:
             ConfigurationError: If values contradict each other, or one has no effect.
