@@ -136,6 +136,7 @@ def agent_of(library: str, algorithm: str) -> Any:
         for group in optimizer.param_groups:
             group["lr"] = 0.0
     agent._update_counter = 1  # the next is one of TD3's policy
+    agent.cfg.gradient_steps = 1  # not one for each member
     return agent
 
 
