@@ -35,7 +35,7 @@ def make_population(
         memory: The memory that they write into and learn from.
         population_size: Number of members.
         network: Changes to :class:`envlab_populations.evolution.architecture.NetworkCfg`.
-        settings: Changes to skrl's settings of the algorithm.
+        settings: Changes to skrl's settings of the algorithm; an update is one gradient step.
         rl_hp_selection: Bounds by hyper-parameter that evolves.
 
     Raises:
