@@ -45,9 +45,15 @@ def _no_process_is_left_by_what_tests_share() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def warp_compiles_in_a_hurry(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Leave mujoco_warp's kernels unoptimised, at a third of the CPU time, except under --all."""
+    """Leave mujoco_warp's kernels unoptimised, at a third of the CPU time, except under --all.
+
+    Not on a GPU, for which Warp calls that unsafe.
+    """
+    import torch  # only now: see above
+
+    is_wanted = not pytestconfig.getoption("--all") and not torch.cuda.is_available()
     with pytest.MonkeyPatch.context() as patch:
-        if not pytestconfig.getoption("--all") and importlib.util.find_spec("warp"):
+        if is_wanted and importlib.util.find_spec("warp"):
             import warp
 
             patch.setattr(warp.config, "cpu_compiler_flags", "-march=native")

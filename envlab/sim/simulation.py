@@ -66,10 +66,11 @@ class SimulationCfg:
     """Whether training continues when contacts do not fit for the second time; the first time is
     a warning."""
     deterministic: bool = False
-    """Whether ``mujoco_warp`` on a GPU repeats runs with contacts bit by bit, at some expense; it
-    always does on a CPU."""
+    """Whether ``mujoco_warp`` on a GPU orders contacts and sums, at four times the time. Runs then
+    repeat bit by bit if at most one constraint can be active (:func:`has_ordered_rows` in
+    :mod:`envlab.sim.warp_fields`); on a CPU they always do."""
     graph: bool = True
-    """Whether ``mujoco_warp`` records step and reset as graphs (13 times faster on a GPU)."""
+    """Whether ``mujoco_warp`` records step and reset as graphs."""
     compile: bool = False
     """Whether torch's operations in an environment's step are compiled, see
     :mod:`envlab.sim.compiled` (needs a C++ compiler, on a GPU Triton)."""

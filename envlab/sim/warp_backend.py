@@ -12,6 +12,7 @@ more, see :mod:`envlab.sim.warp_fields`:
 - A garbage collection during capture can free what the graph uses: it is suspended.
 - PyTorch's default stream has the handle 0 on every GPU, and a graph launched on it goes to the
   current GPU: launches first make ours current.
+- ``DeterminismType.CONSTRAINT`` sorts nothing: threads take rows of constraints in any order.
 - Rays miss triangles of meshes and height fields unless directions have length 1, which MuJoCo
   does not require: they are normalised, and distances converted back to units of their length.
 """
@@ -37,7 +38,7 @@ from envlab.sim.simulation import (
     copy_model,
     initial_history,
 )
-from envlab.sim.warp_fields import DataTensors, Mirror, ParamTensors, put
+from envlab.sim.warp_fields import DataTensors, Mirror, ParamTensors, has_ordered_rows, put
 
 wp.config.log_level = wp.LOG_WARNING  # Else it prints a line per kernel module.
 
@@ -80,8 +81,6 @@ class WarpSimulation(Simulation):
         names = check_fields(model, cfg.data_fields, cfg.substep_fields)
         self.model, self.num_envs, self.decimation = model, num_envs, decimation
         self.device = device
-        # On a GPU, contacts and constraints are placed in the order in which threads run.
-        self.repeats_exactly = cfg.deterministic or device.type == "cpu"
         wp.init()
         self._device = wp.device_from_torch(device)
         self._stream: wp.Stream | None = None
@@ -89,6 +88,14 @@ class WarpSimulation(Simulation):
         with wp.ScopedDevice(self._device):
             self._m, self._d = put(cfg, model, num_envs)
             self._synchronize()
+            self.repeats_exactly = device.type == "cpu" or (
+                cfg.deterministic and has_ordered_rows(model, self._m)
+            )
+            if cfg.deterministic and not self.repeats_exactly:
+                logger.warning(
+                    "env.sim.deterministic=true orders contacts and sums, but mujoco_warp does not "
+                    "order the rows of constraints: runs of this task may differ on a GPU."
+                )
             self._data = DataTensors(model, self._d, names)
             self.substeps = self._data.keep_substeps(cfg.substep_fields, decimation)
             self._params = ParamTensors(model, self._m, cfg.model_fields)
@@ -104,6 +111,7 @@ class WarpSimulation(Simulation):
             self._record(cfg.graph and self._can_record())
         self.reset(torch.ones(num_envs, dtype=torch.bool, device=device))
         self.overflow()
+        self._overflow_kinds.zero_()  # the model's own pose, in which recording began, is no task's
 
     def step(self) -> None:
         self.num_changes += 1

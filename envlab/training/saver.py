@@ -163,8 +163,8 @@ class Saver:
             )
             if not self._env.repeats_exactly:
                 logger.info(
-                    "A GPU may round contacts differently from here on: "
-                    "env.sim.deterministic=true would repeat the run bit for bit."
+                    "On a GPU, constraints are summed in another order in each run: from here "
+                    "on, this one may differ from one that was not interrupted by rounding."
                 )
             return
         logger.info(
