@@ -3,7 +3,7 @@
     AGILERL_PYTHON=$PWD/venv/bin/python python agilerl_dqn.py --task=gym:CartPole-v1 --seed=0 ...
 
 AgileRL pins other packages than envlab, so it has an environment of its own, whose interpreter is
-AGILERL_PYTHON (``pip install agilerl==2.58.0 peft``). Frames are those of training, of all
+AGILERL_PYTHON (``pip install agilerl==2.58.0 peft Box2D``). Frames are those of training, of all
 members; the rest is as in ``settings/agilerl_dqn.yaml``. It writes
 ``logs/agilerl/TASK/SEED/{run.json,metrics.jsonl}`` and ``played.json``.
 """

@@ -62,7 +62,13 @@ AGENTS = [
 ]
 
 
-@pytest.fixture(params=TASKS, ids=lambda task: task.id, scope="module")
+def _param(task: Task) -> Any:
+    """Variants to play differ from their task in a few settings, so their turn is in --all."""
+    marks = [pytest.mark.long] if "-Play" in task.id else []
+    return pytest.param(task, marks=marks, id=task.id)
+
+
+@pytest.fixture(params=map(_param, TASKS), scope="module")
 def task(request) -> Task:
     """A task; a module's fixture, so that all tests of one task run in sequence."""
     return request.param
