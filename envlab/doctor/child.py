@@ -37,6 +37,11 @@ def probe_torch(device: str, most: str) -> Iterator[dict[str, Any]]:
     for count in range(1, int(most) + 1):
         try:
             ranks = [resolve_device(device or None, rank, count, num_gpus) for rank in range(count)]
+            if ranks[0].type == "cuda" and len(set(ranks)) < count:
+                raise DeviceError(
+                    f"{count} processes need a GPU each, and torch sees one here. Only where each "
+                    "is shown another one, as Slurm does, may all use cuda:0."
+                )
         except DeviceError as error:
             yield {"devices": devices, "refused_at": count, "refusal": str(error)}
             return

@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from packaging.specifiers import SpecifierSet
 from envlab import cli
 from envlab.distributed.agreement import name_ranks
 from envlab.doctor import libraries, machine
+from envlab.doctor.child import probe_torch
 from envlab.doctor.collectives import LARGE_BUDGET_S
 from envlab.doctor.devices import examine_devices
 from envlab.doctor.libraries import Package, finding_of_package
@@ -240,6 +242,18 @@ def test_fewer_gpus_than_processes_are_reported_with_the_map():
     assert by_name["2 processes"].text.startswith("cuda:0, cuda:1, ")
     assert by_name["3 or more"].text == "refused: 3 processes, but 2 GPUs."
     assert "cuda:1 GPU (8.0 GiB)" in by_name["GPUs"].text
+
+
+@pytest.mark.parametrize(("num_gpus", "most"), [(1, 1), (2, 2)])
+def test_as_many_processes_are_promised_as_there_are_gpus(num_gpus, most, monkeypatch):
+    """On a machine of one GPU all ranks resolve to cuda:0, but training refuses to share it."""
+    gpu = SimpleNamespace(name="GPU", total_memory=8 << 30, major=9, minor=0, uuid="a")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: num_gpus)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: gpu)
+    (*_, devices) = probe_torch("", "8")
+    assert list(devices["devices"]) == [str(count) for count in range(1, most + 1)]
+    assert devices["refused_at"] == most + 1
 
 
 def test_a_renderer_that_fails_is_a_warning_with_the_cure():
