@@ -164,7 +164,7 @@ class Saver:
             if not self._env.repeats_exactly:
                 logger.info(
                     "On a GPU, constraints are summed in another order in each run: from here "
-                    "on, this one may differ from one that was not interrupted by rounding."
+                    "on, this run may differ by rounding from one that was not interrupted."
                 )
             return
         logger.info(
