@@ -87,7 +87,7 @@ def test_runs_are_said_to_repeat_on_a_gpu_where_no_two_constraints_can_change_pl
 
 
 def test_mujoco_warp_still_does_not_sort_the_rows_of_constraints():
-    """Once it does, has_ordered_rows() may go; on an H200, two equal Go2s differed in the sixth step."""
+    """Once it does, has_ordered_rows() may go; on an H200, two Go2s parted in the sixth step."""
     (body,) = ast.parse(inspect.getsource(constraint._sort_constraints)).body
     assert [type(line) for line in body.body] == [ast.Expr, ast.Pass]
 
