@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab.run.compare.results import find_results
@@ -254,6 +255,19 @@ def test_a_recorded_curve_has_the_mean_of_each_part(folder: Path):
     assert (curve[0]["frames"], curve[-1]["frames"]) == (80, 3200)
     assert [point["mean_return"] for point in curve[:-1]] == [4.5] * 39
     assert curve[-1]["mean_return"] == pytest.approx(40 / 9, abs=1e-4)
+
+
+def test_a_record_names_the_gpu_of_its_training(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", {"cuda:0": "a GPU"}.__getitem__)
+    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
+    write_records(folder, {"few": [1.0]})
+    experiment = read("cartpole", folder)
+    (run,) = find_results([str(folder / "records/cartpole/few")], experiment.metric)
+    for device, is_gpu in (("cuda:0", True), ("cpu", False)):
+        run.manifest["world"] = {"device": device}
+        write_record(experiment, run, folder, folder / device / "0")
+        found = json.loads((folder / device / "0/run.json").read_text())["processor"]
+        assert (found == "a GPU") is is_gpu
 
 
 def test_a_page_has_each_seeds_value_and_where_it_comes_from(folder: Path):

@@ -153,7 +153,8 @@ def write_record(experiment: Experiment, result: RunResult, folder: Path, record
         names = ("num_episodes", "return", "place", "measures")
         write_json(record / PLAYED, {name: played[name] for name in names if name in played})
     kept = {name: result.manifest.get(name) for name in KEPT}
-    write_json(record / MANIFEST, kept | {"processor": processor()})
+    device = (kept["world"] or {}).get("device", "cpu")  # a peer's program may say none
+    write_json(record / MANIFEST, kept | {"processor": processor(device)})
 
 
 def _curve(record: Path, experiment: Experiment) -> list[float]:
@@ -186,8 +187,12 @@ def own_cores(first: int | None, count: int) -> Iterator[None]:
         os.sched_setaffinity(0, free)
 
 
-def processor() -> str:
-    """Return the system's name of the processor."""
+def processor(device: str) -> str:
+    """Return the system's name of the processor, or of the GPU if the device is one."""
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.get_device_name(device)
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
