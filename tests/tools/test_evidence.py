@@ -281,6 +281,10 @@ def test_a_page_has_each_seeds_value_and_where_it_comes_from(folder: Path):
     )
     assert "commit 0123456, 2026-11-23, a processor" in text
     assert "envlab evidence run cartpole" in text
+    write_json(peers, json.loads(peers.read_text()) | {"processor": "a GPU"})
+    text = page([read("cartpole", folder)], folder / "records")
+    assert "2.5 | 1.0 (a processor) | `envlab" in text
+    assert "4.5 | 1.0 (a GPU, a processor) | `envlab" in text
 
 
 def test_an_experiment_without_all_records_says_so(folder: Path):

@@ -38,13 +38,13 @@ class JaxModel:
 
     def compute(self, inputs: Mapping[str, torch.Tensor], role: str) -> tuple[torch.Tensor]:
         """Return the network's output, without noise."""
-        arrays = {name: to_jax(values) for name, values in inputs.items()}
+        arrays = _moved(inputs, self.model.device)
         output, _ = self._apply(self.model.state_dict.params, arrays, role)
         return (to_torch(self.model.best(output) if self._is_squashed else output),)
 
     def act(self, inputs: Mapping[str, torch.Tensor], *, role: str) -> tuple[torch.Tensor]:
         """Return a sample of the network's distribution."""
-        arrays = {name: to_jax(values) for name, values in inputs.items()}
+        arrays = _moved(inputs, self.model.device)
         return (to_torch(self.model.act(arrays, role=role)[0]),)
 
 
@@ -54,7 +54,8 @@ class JaxPlayer(SkrlPlayer):
     _obstacle = "the network has no equal on PyTorch"
 
     def _policy(self, name: str) -> BestActions:
-        scalers = [_on_tensors(self._scaler(name, kind)) for kind in ("observation", "state")]
+        kinds = ("observation", "state")
+        scalers = [_on_tensors(self._scaler(name, kind), self._agent.device) for kind in kinds]
         return BestActions(JaxModel(self._model(name)), self._role, scalers)
 
     def _traceable(self, name: str) -> BestActions:
@@ -143,9 +144,16 @@ def _place(name: str, order: Sequence[str]) -> tuple[int, int]:
     )
 
 
-def _on_tensors(scaler: Callable[[Any], Any]) -> Callable[[torch.Tensor], torch.Tensor]:
+def _on_tensors(
+    scaler: Callable[[Any], Any], device: jax.Device
+) -> Callable[[torch.Tensor], torch.Tensor]:
     """Return a scaler of skrl on JAX, or a function that replaces one, for tensors."""
-    return lambda values: to_torch(scaler(to_jax(values)))
+    return lambda values: to_torch(scaler(_moved({"": values}, device)[""]))
+
+
+def _moved(tensors: Mapping[str, torch.Tensor], device: jax.Device) -> dict[str, jax.Array]:
+    """Return tensors, of which those that an export compares are on the CPU, on JAX's device."""
+    return {name: jax.device_put(to_jax(values), device) for name, values in tensors.items()}
 
 
 def _same(values: torch.Tensor) -> torch.Tensor:

@@ -128,7 +128,7 @@ def section(experiment: Experiment, sides: Sequence[Side]) -> str:
         else f"`{experiment.metric}`, the mean of the last tenth"
     )
     rows = [f"| contender | seeds | {measured} | minutes | command |", "|---|---|---|---|---|"]
-    rows += [_row(experiment, side) for side in sides]
+    rows += [_row(experiment, side, _processors(sides)) for side in sides]
     verdicts = [f"- {verdict(experiment, *pair)[1]}" for pair in itertools.combinations(sides, 2)]
     picture = f"![{experiment.name}](images/evidence/{experiment.name}.png)\n"
     text = "\n".join([*rows, "", *verdicts]) + "\n"
@@ -179,19 +179,21 @@ def command_of(contender: Contender) -> str:
     return f"envlab train {words}"
 
 
-def _row(experiment: Experiment, side: Side) -> str:
+def _row(experiment: Experiment, side: Side, processors: Sequence[str]) -> str:
     final = side.final
     text = f"{float(interquartile_mean(final)):.4g}"
     if len(final) > 1:
         low, high = bootstrap_interval(final)
         text += f" ({float(low):.4g} to {float(high):.4g})"
     each = ", ".join(f"{value:.4g}" for value in final)
-    minutes = np.median([run.wall_s[-1] for run in side.group.runs]) / 60.0
+    minutes = f"{np.median([run.wall_s[-1] for run in side.group.runs]) / 60.0:.1f}"
+    if len(processors) > 1:
+        minutes += f" ({', '.join(_processors([side]))})"
     seeds = f"{len(final)}" + f" of {experiment.seeds}" * (len(final) < experiment.seeds)
     words = f"`{command_of(side.contender)}`"
     if side.contender.play:
         words += f", played with `{side.contender.play}`"
-    return f"| {side.contender.name} | {seeds} | {text}: {each} | {minutes:.1f} | {words} |"
+    return f"| {side.contender.name} | {seeds} | {text}: {each} | {minutes} | {words} |"
 
 
 def _place(sides: Sequence[Side]) -> str:
@@ -206,5 +208,10 @@ def _origin(sides: Sequence[Side]) -> str:
     states = [found["git"] for found in manifests if found.get("git")]  # a peer's has none
     commits = sorted({state["commit"][:7] for state in states})
     days = sorted({str(found.get("created_at"))[:10] for found in manifests})
-    processors = sorted({str(found.get("processor")) for found in manifests})
-    return f"commit {', '.join(commits)}, {', '.join(days)}, {', '.join(processors)}"
+    return f"commit {', '.join(commits)}, {', '.join(days)}, {', '.join(_processors(sides))}"
+
+
+def _processors(sides: Sequence[Side]) -> list[str]:
+    """Return the processors and GPUs of contenders' runs."""
+    runs = [run for side in sides for run in side.group.runs]
+    return sorted({str(run.manifest.get("processor")) for run in runs})

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +18,7 @@ pytest.importorskip("flax", reason="skrl on JAX needs flax")
 
 from envlab.cli import play
 from envlab.skrl.jax.play import torch_parameters
+from tests.launcher import ROOT
 from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK, train_in
 from tests.trained import check_exported, checkpoint_of, only_run
 
@@ -61,6 +65,32 @@ def test_exported_policies_act_as_the_checkpoint_says(played: Path):
         if name == "layers_0":
             hidden = torch.nn.functional.elu(hidden)
     check_exported(only_run(played), obs, hidden)
+
+
+ON_SECOND_DEVICE = """
+import sys
+import jax
+from envlab.cli import play
+from envlab.skrl.jax import learner
+
+start = learner.start_jax
+learner.start_jax = lambda context: (start(context), jax.devices()[1])[1]
+sys.exit(play("skrl", sys.argv[1:]))
+"""
+
+
+def test_policies_of_another_device_than_the_observations_are_exported(played: Path):
+    """Exports are compared on the CPU; this computes on JAX's second one, in place of a GPU."""
+    environment = os.environ | {
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'source'}",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+    }
+    words = [sys.executable, "-c", ON_SECOND_DEVICE, TASK, *FRAMEWORK, "--num_envs=4"]
+    done = subprocess.run(
+        words, cwd=played, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "policy.onnx" in done.stdout
 
 
 def test_parameters_change_their_layout_and_names():
