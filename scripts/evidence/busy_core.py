@@ -10,6 +10,7 @@ priority, so that the first process gets two thirds of its core. Further words a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import multiprocessing
 import os
 import subprocess
@@ -19,8 +20,8 @@ from collections.abc import Sequence
 
 import psutil
 
-PATIENCE_S = 120.0
-"""For the processes to appear."""
+from envlab.interrupts import ending_in_order
+
 NICENESS = 3
 """Of the other work: a weight of 526 beside 1024, in Linux' scheduler."""
 
@@ -35,15 +36,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     budget = [f"--seed={flags.seed}", f"--max_frames={flags.max_frames}", "--nproc=2"]
     other = multiprocessing.get_context("spawn").Process(target=work, args=(cores[0],), daemon=True)
     training = start("train", f"--task={flags.task}", *budget, *words)
-    try:
-        pin(training.pid, cores)
-        other.start()
-        if training.wait():
-            raise SystemExit(training.returncode)
-    finally:
-        training.terminate()
-        if other.pid is not None:
-            other.kill()
+    with ending_in_order():
+        try:
+            pin(training, cores)
+            other.start()
+            code = training.wait()
+        finally:
+            training.terminate()
+            training.wait()
+    other.kill()
+    if code:
+        raise SystemExit(code)
     played = [f"--num_episodes={flags.num_episodes}", "--num_envs=64", "--json=played.json"]
     task = flags.task.replace("-v0", "-Play-v0")
     where = [f"--task={task}", "--checkpoint=latest", "env.houses.split=test"]
@@ -55,27 +58,26 @@ def start(verb: str, *words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "envlab.cli", verb, "ddppo", *words])
 
 
-def pin(launcher: int, cores: Sequence[int]) -> None:
-    """Wait for the ranks that a process starts, and keep each to its core."""
-    end = time.monotonic() + PATIENCE_S
+def pin(training: subprocess.Popen[bytes], cores: Sequence[int]) -> None:
+    """Wait for a training's ranks, and keep each to its core."""
     pinned: set[int] = set()
-    while len(pinned) < len(cores):
-        if time.monotonic() > end:
-            raise SystemExit(f"No {len(cores)} ranks appeared within {PATIENCE_S:.0f} s.")
-        for process in psutil.Process(launcher).children(recursive=True):
-            rank = process.environ().get("RANK")
-            if rank is not None and int(rank) not in pinned:
-                for thread in process.threads():
-                    os.sched_setaffinity(thread.id, {cores[int(rank)]})
-                pinned.add(int(rank))
+    while len(pinned) < len(cores) and training.poll() is None:
+        for process in psutil.Process(training.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                rank = int(process.environ().get("RANK", -1))
+                if rank >= 0 and rank not in pinned:
+                    for thread in process.threads():
+                        os.sched_setaffinity(thread.id, {cores[rank]})
+                    pinned.add(rank)
         time.sleep(0.1)
 
 
 def work(core: int) -> None:
-    """Keep a core busy."""
+    """Keep a core busy, as long as the process that started this one lives."""
+    parent = os.getppid()
     os.sched_setaffinity(0, {core})
     os.nice(NICENESS)
-    while True:
+    while os.getppid() == parent:
         pass
 
 

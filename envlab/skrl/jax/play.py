@@ -38,14 +38,15 @@ class JaxModel:
 
     def compute(self, inputs: Mapping[str, torch.Tensor], role: str) -> tuple[torch.Tensor]:
         """Return the network's output, without noise."""
-        arrays = _moved(inputs, self.model.device)
-        output, _ = self._apply(self.model.state_dict.params, arrays, role)
+        output, _ = self._apply(self.model.state_dict.params, self._arrays(inputs), role)
         return (to_torch(self.model.best(output) if self._is_squashed else output),)
 
     def act(self, inputs: Mapping[str, torch.Tensor], *, role: str) -> tuple[torch.Tensor]:
         """Return a sample of the network's distribution."""
-        arrays = _moved(inputs, self.model.device)
-        return (to_torch(self.model.act(arrays, role=role)[0]),)
+        return (to_torch(self.model.act(self._arrays(inputs), role=role)[0]),)
+
+    def _arrays(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, jax.Array]:
+        return {name: _placed(values, self.model.device) for name, values in inputs.items()}
 
 
 class JaxPlayer(SkrlPlayer):
@@ -148,12 +149,12 @@ def _on_tensors(
     scaler: Callable[[Any], Any], device: jax.Device
 ) -> Callable[[torch.Tensor], torch.Tensor]:
     """Return a scaler of skrl on JAX, or a function that replaces one, for tensors."""
-    return lambda values: to_torch(scaler(_moved({"": values}, device)[""]))
+    return lambda values: to_torch(scaler(_placed(values, device)))
 
 
-def _moved(tensors: Mapping[str, torch.Tensor], device: jax.Device) -> dict[str, jax.Array]:
-    """Return tensors, of which those that an export compares are on the CPU, on JAX's device."""
-    return {name: jax.device_put(to_jax(values), device) for name, values in tensors.items()}
+def _placed(values: torch.Tensor, device: jax.Device) -> jax.Array:
+    """Return a copy on a device; an export is checked with observations on the CPU."""
+    return jax.device_put(to_jax(values), device)
 
 
 def _same(values: torch.Tensor) -> torch.Tensor:

@@ -50,7 +50,8 @@ as those of [`envlab compare`](compare.md), and cover about 90 % with five seeds
 An interval that contains 0.5, or 0 for a difference, leaves the claim undecided: contenders that
 are not told apart may still differ by as much as the interval says. Episodes are played by
 `envlab play` after the training, without exploration; only DD-PPO draws its actions there, too.
-Minutes are of cores that did other work, too, and no measure of speed. What a peer's program needs
+Minutes are of cores and GPUs that did other work, too, and no measure
+of speed. What a peer's program needs
 is said at the top of its file in `scripts/evidence/`.
 
 | experiment | claim | what was found |
