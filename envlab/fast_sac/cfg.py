@@ -68,9 +68,9 @@ class AlgorithmCfg:
     tau: UnitInterval = 0.05
     """How far target critics move towards the critics in an update."""
     q_reduction: Literal["min", "mean"] = "min"
-    """Combination of the two critics: the lesser (SAC, TD3), or their mean, as in FastSAC for
-    batches of 8,192. With small batches Ant learns more slowly from the mean, and falls more often
-    (docs/libraries.md)."""
+    """What the policy and the critics' targets take of the two critics: the lesser value (SAC,
+    TD3); or, as FastSAC does for batches of 8,192, the mean for the policy, while each critic
+    follows its own target."""
     symmetry: bool = False
     """Whether every second transition of a batch is mirrored, left for right
     (:mod:`envlab.envs.mirror`)."""
@@ -103,7 +103,8 @@ class FastSacCfg(BasicAgentCfg):
 
     The defaults are for a CPU; docs/libraries.md has Ant's results with them. FastSAC's own, for
     4,096 environments on a GPU, are 8 updates of 8,192 transitions, the critics' mean, layers of
-    512 for the policy and of 768 for critics, and a learning rate of 3e-4.
+    512, 256 and 128 for the policy and of 768, 384 and 192 for critics, and a learning rate of
+    3e-4.
     """
 
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("algorithm.learning_rate",)

@@ -16,7 +16,11 @@ def target_values(
     *,
     is_least: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the critics' targets for a batch, and the mean returns of these.
+    """Return the critics' targets for a batch, and the returns that these stand for.
+
+    The lesser critic's target is that of both (SAC, TD3). Otherwise each critic follows its own
+    target critic, and only the policy sees their mean: holosoma 0.0.3, FastSAC's code
+    (``fast_sac_agent.py``, ``_update_main``). One mixture for both would be wider than either.
 
     Args:
         critics: The target critics.
@@ -24,23 +28,21 @@ def target_values(
         discounts: Factors of the next states' values, ``(batch,)``.
         obs: Next observations of the critics, ``(batch, size)``.
         actions: The policy's actions there, ``(batch, num_actions)``.
-        is_least: Whether the critic with the lesser value counts; otherwise both count, by half.
+        is_least: Whether both follow the critic with the lesser value.
 
     Returns:
-        Returns, ``(batch,)``, or the weights of C51's atoms, ``(batch, num_atoms)``; and returns,
-        ``(batch,)``, which may lie beyond the atoms.
+        Returns, or the weights of C51's atoms in a further dimension; and returns, which may lie
+        beyond the atoms. Each is ``(batch,)`` for both critics, or ``(2, batch)`` for each.
     """
     judged = critics.judge(obs, actions)
     values = critics.values(judged)
-    returns = rewards + discounts * (values.amin(dim=0) if is_least else values.mean(dim=0))
+    returns = rewards + discounts * (values.amin(dim=0) if is_least else values)
     if judged.shape[2] == 1:
         return returns, returns
     weights = judged.softmax(dim=2)
     if is_least:
         first_is_less = (values[0] <= values[1]).unsqueeze(1)
         weights = torch.where(first_is_less, weights[0], weights[1])
-    else:
-        weights = weights.mean(dim=0)
     return project(weights, rewards, discounts, critics.atoms), returns
 
 
@@ -52,7 +54,7 @@ def project(
     Bellemare et al., "A Distributional Perspective on Reinforcement Learning" (2017), algorithm 1.
 
     Args:
-        weights: Weights of the returns, ``(batch, num_atoms)``.
+        weights: Weights of the returns, ``(batch, num_atoms)``, or ``(2, batch, num_atoms)``.
         rewards: ``(batch,)``.
         discounts: ``(batch,)``.
         atoms: Returns at equal distances, ascending, ``(num_atoms,)``.
@@ -62,9 +64,10 @@ def project(
     below = place.floor().clamp(max=len(atoms) - 2)
     share = place - below
     below = below.long()
+    below, share = below.expand_as(weights), share.expand_as(weights)
     projected = torch.zeros_like(weights)
-    projected.scatter_add_(1, below, weights * (1.0 - share))
-    return projected.scatter_add_(1, below + 1, weights * share)
+    projected.scatter_add_(-1, below, weights * (1.0 - share))
+    return projected.scatter_add_(-1, below + 1, weights * share)
 
 
 def critic_loss(judged: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

@@ -53,7 +53,7 @@ def critics_saying(*logits: list[float]) -> Critics:
     return critics
 
 
-def target_of(critics: Critics, *, is_least: bool) -> list[float]:
+def target_of(critics: Critics, *, is_least: bool) -> torch.Tensor:
     target, returns = target_values(
         critics,
         torch.tensor([0.25]),
@@ -62,22 +62,35 @@ def target_of(critics: Critics, *, is_least: bool) -> list[float]:
         torch.zeros(1, 1),
         is_least=is_least,
     )
-    assert target.dim() == 2 or torch.equal(target, returns)
-    return target[0].tolist() if target.dim() == 2 else target.tolist()
+    if target.shape == returns.shape:  # scalar critics
+        assert torch.equal(target, returns)
+        return target.squeeze(-1)
+    return target.squeeze(-2)
 
 
-def test_a_target_of_two_scalar_critics_is_that_of_their_mean_or_the_lesser():
+def test_scalar_critics_follow_their_own_targets_or_the_lesser_of_both():
     critics = critics_saying([2.0], [4.0])
-    assert target_of(critics, is_least=False) == [0.25 + 0.5 * 3.0]
-    assert target_of(critics, is_least=True) == [0.25 + 0.5 * 2.0]
+    assert target_of(critics, is_least=False).tolist() == [0.25 + 0.5 * 2.0, 0.25 + 0.5 * 4.0]
+    assert target_of(critics, is_least=True).tolist() == 0.25 + 0.5 * 2.0
 
 
-def test_a_target_of_two_distributions_is_their_mixture_or_that_of_the_lesser_mean():
+def test_distributional_critics_follow_their_own_targets_or_that_of_the_lesser_mean():
     sure = 50.0
     critics = critics_saying([0.0, 0.0, sure], [sure, 0.0, 0.0])  # 1 and -1
-    # 0.25 + 0.5 and 0.25 - 0.5, each among its nearest atoms.
-    assert target_of(critics, is_least=False) == pytest.approx([0.125, 0.5, 0.375])
-    assert target_of(critics, is_least=True) == pytest.approx([0.25, 0.75, 0.0])
+    # 0.25 + 0.5 and 0.25 - 0.5, each among its nearest atoms: not a mixture of both.
+    own = target_of(critics, is_least=False)
+    assert own[0].tolist() == pytest.approx([0.0, 0.25, 0.75])
+    assert own[1].tolist() == pytest.approx([0.25, 0.75, 0.0])
+    assert target_of(critics, is_least=True).tolist() == pytest.approx([0.25, 0.75, 0.0])
+
+
+def test_each_critic_loses_against_its_own_target():
+    judged = torch.tensor([[[0.0, 0.0, 50.0]], [[50.0, 0.0, 0.0]]])  # sure of 1 and of -1
+    own = torch.tensor([[[0.0, 0.0, 1.0]], [[1.0, 0.0, 0.0]]])
+    assert float(critic_loss(judged, own)) == pytest.approx(0.0)
+    assert float(critic_loss(judged, own.flip(0))) == pytest.approx(100.0)
+    scalar = torch.tensor([[[1.0]], [[3.0]]])
+    assert float(critic_loss(scalar, torch.tensor([[1.0], [3.0]]))) == 0.0
 
 
 def test_returns_beyond_the_atoms_are_known():
