@@ -90,6 +90,7 @@ def make_agent(
     special: dict[str, Any] = {}
     motions: dict[str, Any] = {}
     if cfg.algorithm == "amp":
+        settings["time_limit_bootstrap"] = False  # done by envlab.skrl.torch.amp instead
         motions["amp_observation_preprocessor"] = {"size": env.env.amp_observation_space}
         special = {
             "amp_observation_space": env.env.amp_observation_space,

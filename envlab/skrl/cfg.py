@@ -8,6 +8,7 @@ skrl 1.x are understood, see :mod:`envlab.skrl.legacy`.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from envlab.skrl.library import (
     component_defaults,
     model_defaults,
 )
+
+logger = logging.getLogger(__name__)
 
 OFF_POLICY_STEPS = 64
 """Steps per iteration for algorithms without rollouts: between two lines of the metrics."""
@@ -84,7 +87,8 @@ class ExperimentCfg:
 
 
 def _agent(algorithm: str = "ppo") -> dict[str, Any]:
-    return agent_defaults(algorithm) | exploration(algorithm) | {"experiment": ExperimentCfg()}
+    settings = agent_defaults(algorithm) | exploration(algorithm) | {"experiment": ExperimentCfg()}
+    return settings | ({"time_limit_bootstrap": True} if algorithm == "amp" else {})
 
 
 def _trainer() -> dict[str, Any]:
@@ -266,8 +270,22 @@ class SkrlCfg(AgentCfg):
         self._check_algorithm()
         self._check_effects()
         return dataclasses.replace(
-            self, num_steps_per_env=steps, max_iterations=iterations, save_interval=save
+            self,
+            agent=self._bootstrapping(),
+            num_steps_per_env=steps,
+            max_iterations=iterations,
+            save_interval=save,
         )
+
+    def _bootstrapping(self) -> dict[str, Any]:
+        """Return the algorithm's settings; those of AMP say what it does at a time limit."""
+        if self.algorithm != "amp" or self.agent["time_limit_bootstrap"]:
+            return self.agent
+        logger.warning(
+            "agent.agent.time_limit_bootstrap is false, but AMP adds the value of the last state "
+            "at every time limit, as skrl 1.4.3 does whatever this setting says: it is now true."
+        )
+        return {**self.agent, "time_limit_bootstrap": True}
 
     def _steps_per_iteration(self) -> int:
         if self.algorithm not in ON_POLICY:

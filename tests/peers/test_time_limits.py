@@ -8,15 +8,19 @@ have known values: without memory, the value of a state is its observation.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from torch import nn
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.preemption import Preemption
+from envlab.envs.batched_env import Step
 from envlab.rl_games.cfg import MLP, RlGamesCfg
 from envlab.rl_games.learner import RlGamesLearner
 from envlab.rsl_rl.cfg import RslRlCfg
@@ -206,6 +210,62 @@ def test_all_agents_based_on_skrls_end_their_advantages_at_a_time_limit(
             time_limit_bootstrap=bootstraps,
         )
         torch.testing.assert_close(returns[..., 0], expected(bootstraps=bootstraps))
+
+
+STYLE_OF_ONE = 1.0 / math.log(2.0)
+"""The scale with which AMP's reward for style, -log(1 - 0.5) where the discriminator says 0, is 1.
+"""
+
+
+class ScriptedMotions(ScriptedEnv):
+    """With the clip and the observations of motion that AMP needs."""
+
+    amp_observation_space = spaces.Box(-np.inf, np.inf, (1,))
+
+    def step(self, actions: torch.Tensor | np.ndarray) -> Step:
+        obs, reward, terminated, truncated, info = super().step(actions)
+        return obs, reward, terminated, truncated, info | {"amp_obs": obs["policy"].clone()}
+
+    def collect_reference_motions(self, num_samples: int) -> torch.Tensor:
+        return torch.zeros(num_samples, 1)
+
+
+def returns_of_amp(
+    made: ScriptedMotions, scales: tuple[float, float], **settings: Any
+) -> torch.Tensor:
+    """Return AMP's returns of a rollout, whose value of a state is the observation."""
+    cfg = SkrlCfg.of("amp")
+    cfg.models["value"]["network"][0]["layers"] = [1]
+    task, style = scales
+    agent = {"rollouts": 3, "mini_batches": 1, "discount_factor": 0.5, "gae_lambda": 0.5}
+    agent |= {"task_reward_scale": task, "style_reward_scale": style, "amp_batch_size": 9}
+    cfg = merge(cfg, {"agent": agent | settings}, "agent").resolved()
+    learner = make_learner(made, cfg, DistributedContext.single("cpu"))
+    pass_through(learner.agent.value)
+    for values in learner.agent.discriminator.parameters():
+        values.data.zero_()
+    learner.start(1)
+    learner.iterate(1, lambda *_: None)
+    return learner.agent.memory.get_tensor_by_name("returns")[..., 0]
+
+
+@pytest.mark.parametrize("bootstraps", [True, False])
+@pytest.mark.parametrize("scales", [(1.0, 0.0), (0.0, STYLE_OF_ONE), (0.5, STYLE_OF_ONE / 2)])
+def test_skrls_amp_always_bootstraps_from_the_final_state(
+    scales: tuple[float, float], bootstraps: bool
+):
+    """However the reward of 1 is made up of the task's and the discriminator's."""
+    made = ScriptedMotions(VALUES, ENDS, begun=100.0)
+    returns = returns_of_amp(made, scales, time_limit_bootstrap=bootstraps)
+    torch.testing.assert_close(returns, expected(bootstraps=True))
+
+
+def test_skrls_amp_returns_100_where_a_state_of_value_100_ends_by_time():
+    """1 + 0.99 * 100 = 100, as in skrl 1.4.3, and not 1, as for an end by failure."""
+    ends = [[GOES_ON, TERMINATED, TIME_LIMIT]] + [[GOES_ON] * 3] * 2
+    made = ScriptedMotions((100.0,) * 4, ends, begun=100.0)
+    returns = returns_of_amp(made, (0.0, STYLE_OF_ONE), discount_factor=0.99, gae_lambda=0.0)
+    torch.testing.assert_close(returns[0], torch.tensor([100.0, 1.0, 100.0]))
 
 
 @pytest.mark.parametrize(("algorithm", "bootstraps"), [("ppo", False), ("a2c", True)])

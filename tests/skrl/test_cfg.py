@@ -241,3 +241,14 @@ def test_networks_of_skrl_1_read_observations(algorithm: str, value: str):
     assert cfg.models["policy"]["network"][0]["input"] == "OBSERVATIONS"
     assert cfg.models["value"]["network"][0]["input"] == value
     assert network[0]["input"] == "STATES"  # the file's values stay as they are
+
+
+def test_amp_says_that_it_bootstraps_at_time_limits_whatever_the_setting(
+    caplog: pytest.LogCaptureFixture,
+):
+    assert SkrlCfg.of("amp").agent["time_limit_bootstrap"]
+    assert not SkrlCfg.of("ppo").agent["time_limit_bootstrap"]
+    values = {"agent": {"class": "AMP", "time_limit_bootstrap": False}}
+    cfg = SkrlCfg().with_task_values(values).resolved()
+    assert cfg.agent["time_limit_bootstrap"]
+    assert "AMP adds the value of the last state at every time limit" in caplog.text

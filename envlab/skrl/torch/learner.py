@@ -16,6 +16,7 @@ from envlab.skrl.checks import check_supported, needs_bounds
 from envlab.skrl.env import SkrlMarlEnv, SkrlVectorEnv
 from envlab.skrl.learner import SkrlLearner
 from envlab.skrl.library import library_errors, misfit
+from envlab.skrl.torch.amp import FinalValues
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.models import make_models
 from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages, wrap_models
@@ -111,7 +112,6 @@ def make_learner(
         else SkrlVectorEnv(env, cfg.obs_groups, bounded=needs_bounds(cfg))
     )
     check_supported(cfg, wrapper, context)
-    pooled = functools.partial(pooled_advantages, context=context)
     dtype = settle_precision(cfg.precision, context)
     with library_errors():
         models = make_models(wrapper, cfg)
@@ -121,7 +121,7 @@ def make_learner(
         if context.is_distributed and grad_sync == "ddp":
             models = {name: wrap_models(roles) for name, roles in models.items()}
         agent = make_agent(
-            agent_class(cfg.algorithm, "torch", {"compute_gae": pooled}),
+            _agent_class(cfg.algorithm, context),
             models,
             wrapper,
             cfg,
@@ -132,6 +132,16 @@ def make_learner(
         if context.is_distributed and hasattr(agent, "log_entropy_coefficient"):
             agent.log_entropy_coefficient.register_hook(averaging(context))
         return TorchLearner(agent, wrapper, cfg)
+
+
+def _agent_class(algorithm: str, context: DistributedContext) -> Any:
+    """Return skrl's class, whose advantages are over all ranks and end with an episode."""
+    pooled = functools.partial(pooled_advantages, context=context)
+    if algorithm != "amp":
+        return agent_class(algorithm, "torch", {"compute_gae": pooled})
+    finals = FinalValues()
+    replacements = {"compute_gae": lambda stock: finals.added(pooled(stock))}
+    return finals.of(agent_class(algorithm, "torch", replacements))
 
 
 def averaging(context: DistributedContext) -> Callable[[torch.Tensor], torch.Tensor]:

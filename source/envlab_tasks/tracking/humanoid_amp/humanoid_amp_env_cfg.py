@@ -8,6 +8,8 @@ Differs from Isaac Lab 2.3.2:
   there, in the simulation, those of its centre of mass.
 - Where an episode of AMP's humanoid ends, the discriminator sees the motion up to its end; there,
   the next episode's start.
+- The agents of AMP's humanoid say ``time_limit_bootstrap: true``, there false, which skrl 1.4.3's
+  AMP does not read: it always adds the value of the next state, which is the next episode's first.
 """
 
 from __future__ import annotations
