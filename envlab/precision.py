@@ -32,11 +32,7 @@ def settle_precision(precision: Precision, context: DistributedContext) -> torch
     """
     if precision == "float32":
         return torch.float32
-    if context.device.type == "cuda":
-        has_it = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        has_it = torch.cpu._is_avx512_bf16_supported()
-    (lacking,) = context.max(int(not has_it))
+    (lacking,) = context.max(int(not has_bfloat16(context.device)))
     if not lacking:
         return torch.bfloat16
     if precision == "bfloat16":
@@ -46,6 +42,16 @@ def settle_precision(precision: Precision, context: DistributedContext) -> torch
         )
     logger.info("agent.precision=auto: float32, since a processor of this run has no bfloat16.")
     return torch.float32
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Return whether a device itself computes in bfloat16; torch emulates it slowly on any.
+
+    Nothing else asks a processor for it, so that a test can pretend either answer.
+    """
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.cpu._is_avx512_bf16_supported()
 
 
 def compute_in(network: nn.Module, dtype: torch.dtype) -> None:

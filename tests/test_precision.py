@@ -22,7 +22,7 @@ BATCH = 64
 @pytest.fixture(params=[True, False], ids=["with bfloat16", "without"])
 def processor_has_it(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the processor reports bfloat16; torch emulates it slowly on any."""
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: request.param)
+    monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: request.param)
     return bool(request.param)
 
 
@@ -98,7 +98,7 @@ def first_losses(library: str, precision: str) -> dict[str, float]:
 def test_a_library_learns_nearly_the_same_in_bfloat16(
     library: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: True)
     plain, mixed = (first_losses(library, precision) for precision in ("float32", "auto"))
     assert mixed.keys() == plain.keys()
     assert mixed != plain

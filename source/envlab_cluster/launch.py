@@ -20,6 +20,7 @@ from envlab_cluster.processes import start_all
 from envlab_cluster.snapshot import (
     KEEP_SNAPSHOTS,
     Sent,
+    check_rsync,
     prune_snapshots,
     send_snapshot,
     take_snapshot,
@@ -140,6 +141,8 @@ class Launch:
         Raises:
             EnvlabError: If it cannot start on one; then nothing of it is left on any.
         """
+        self.ssh.check_here()
+        check_rsync()
         claimed = self._hosts
         try:
             answers = self._probe()

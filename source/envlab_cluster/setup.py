@@ -13,7 +13,7 @@ from envlab.errors import ConfigurationError
 from envlab_cluster.arguments import VerbParser, check_positive, hosts_of, ssh_of
 from envlab_cluster.hosts import HOSTS_FILE, Host
 from envlab_cluster.node_script import node_script
-from envlab_cluster.snapshot import Snapshot, send_snapshot, take_snapshot
+from envlab_cluster.snapshot import Snapshot, check_rsync, send_snapshot, take_snapshot
 from envlab_cluster.ssh import Answer, HostError, Ssh, on_all, remote_text, results_of
 
 DESCRIPTION = (
@@ -62,6 +62,8 @@ def run(flags: argparse.Namespace) -> int:
         _show(hosts, snapshot, text)
         return 0
     ssh = ssh_of(flags)
+    if snapshot is not None:
+        check_rsync()
     folders = results_of(
         on_all(hosts, lambda host: _begin(host, ssh, snapshot, text, flags.extras))
     )

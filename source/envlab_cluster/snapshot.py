@@ -64,14 +64,9 @@ def take_snapshot(start: Path) -> Snapshot:
     """Return the snapshot of the working tree that holds a folder.
 
     Raises:
-        LaunchError: If it is no git working tree, or git or rsync is missing here.
+        LaunchError: If it is no git working tree, or git is missing here.
     """
-    for tool in ("git", "rsync"):
-        if shutil.which(tool) is None:
-            raise LaunchError(
-                f"There is no {tool} here, which sends the code: install it (Debian, Ubuntu: apt "
-                f"install {tool})."
-            )
+    _check_here("git")
     root = Path(_git(start, "rev-parse", "--show-toplevel").removesuffix("\n"))
     own = list(_outputs())
     files = tuple(sorted(name for name in set(_list_files(root)) if _stat(root / name) not in own))
@@ -89,6 +84,23 @@ def take_snapshot(start: Path) -> Snapshot:
     num_bytes = sum((root / name).lstat().st_size for name in files)
     whole = hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
     return Snapshot(root, files, tuple(digests), whole, num_bytes)
+
+
+def check_rsync() -> None:
+    """Check that rsync, which a transfer needs and a dry run does not, exists on this machine.
+
+    Raises:
+        LaunchError: If it does not.
+    """
+    _check_here("rsync")
+
+
+def _check_here(tool: str) -> None:
+    if shutil.which(tool) is None:
+        raise LaunchError(
+            f"There is no {tool} here, which sends the code: install it (Debian, Ubuntu: apt "
+            f"install {tool})."
+        )
 
 
 def _git(folder: Path, *words: str) -> str:
@@ -243,7 +255,9 @@ def rsync(ssh: Ssh, host: Host, words: list[str], stdin: bytes = b"") -> str:
 
     Raises:
         HostError: If it fails.
+        LaunchError: If rsync is missing here.
     """
+    check_rsync()
     with tempfile.TemporaryDirectory(prefix="envlab-") as folder:
         shell = Path(folder, "ssh")
         shell.write_bytes(os.fsencode(f'shift\nexec {shlex.join(ssh.words(host))} "$@"\n'))

@@ -108,9 +108,17 @@ class Ssh:
                 f"--ssh_cmd is {self.command!r}, but must be a command with {{addr}} once, as in "
                 "'ssh -J gateway {addr}'."
             )
-        if shutil.which(words[0]) is None:
+
+    def check_here(self) -> None:
+        """Check that the command exists on this machine; a dry run does without it.
+
+        Raises:
+            ConfigurationError: If it does not.
+        """
+        program = shlex.split(self.command)[0]
+        if shutil.which(program) is None:
             raise ConfigurationError(
-                f"There is no command {words[0]!r} here: install OpenSSH's client (Debian, "
+                f"There is no command {program!r} here: install OpenSSH's client (Debian, "
                 "Ubuntu: apt install openssh-client), or name another command by --ssh_cmd."
             )
 
@@ -172,6 +180,7 @@ class Ssh:
             UnreachableError: If ssh cannot log in.
             HostError: If there is no bash, or it takes too long.
         """
+        self.check_here()
         words = self.words(host)
         try:
             code, *said = converse(
@@ -197,6 +206,7 @@ class Ssh:
 
     def stream(self, host: Host, script: str, *arguments: object) -> subprocess.Popen[bytes]:
         """Start a script of ``remote/`` on a host, and return its process to be read from."""
+        self.check_here()
         process = _start([*self.words(host), "bash -s"])
         assert process.stdin is not None
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -265,6 +266,50 @@ def test_no_working_tree_is_one_sentence(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["cluster", "launch", "--runs_on=a", "rsl_rl"]) == 2
     assert f"{tmp_path} is in no git working tree" in capsys.readouterr().err
+
+
+LAUNCH = ["launch", "--runs_on=host0", "rsl_rl", "--task=Isaac-Cartpole-v0"]
+SETUP = ["setup", "--runs_on=host0"]
+
+
+@pytest.fixture
+def only_git(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of all programs, of which there is one, in a working tree."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    git = shutil.which("git")
+    assert git is not None
+    (programs / "git").symlink_to(git)
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tree)
+    return programs
+
+
+@pytest.mark.parametrize("words", [LAUNCH, SETUP], ids=["launch", "setup"])
+def test_a_dry_run_needs_neither_ssh_nor_rsync(words: list[str], only_git: Path, capsys):
+    verb, *flags = words
+    assert cli.main(["cluster", verb, "--dry_run", *flags]) == 0
+    assert "would" in capsys.readouterr().out.lower()
+
+
+@pytest.mark.parametrize("words", [LAUNCH, SETUP], ids=["launch", "setup"])
+def test_what_is_missing_here_is_named_before_a_host_is_asked(
+    words: list[str], only_git: Path, capsys
+):
+    def refused() -> str:
+        assert cli.main(["cluster", *words]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    ssh = only_git / "ssh"
+    (only_git / "rsync").symlink_to(only_git / "git")
+    assert "There is no command 'ssh' here: install OpenSSH's client" in refused()
+    (only_git / "rsync").unlink()
+    ssh.write_text(f"#!/bin/sh\necho >{only_git / 'asked'}\nexit 255\n")
+    ssh.chmod(0o755)
+    assert "There is no rsync here, which sends the code: install it" in refused()
+    assert not (only_git / "asked").exists()
 
 
 def test_a_host_without_bash(command: Commander, tree: Path, tmp_path: Path):

@@ -17,6 +17,16 @@ from envlab_cluster.ssh import MARKER, compose_script, remote_text
 from tests.agents import free_port
 
 
+@pytest.fixture
+def rsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An rsync for scripts that look for one, and leave it to others to run."""
+    program = tmp_path / "tools/rsync"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
 def run(name: str, *arguments: object) -> tuple[int, str]:
     """Return the exit code of a script, and its output."""
     done = subprocess.run(
@@ -59,6 +69,7 @@ def test_the_last_line_is_that_of_the_last_attempt(tmp_path: Path):
     assert lines == ["line=0 attempt 2", "line=0 attempt 10"]
 
 
+@pytest.mark.usefixtures("rsync")
 def test_names_of_one_machine_that_ask_at_the_same_time_are_refused(tmp_path: Path):
     with ThreadPoolExecutor(6) as pool:
         asked = [pool.submit(run, "probe.sh", tmp_path, "", "new", 0, "", 0, "") for _ in range(6)]
@@ -69,6 +80,7 @@ def test_names_of_one_machine_that_ask_at_the_same_time_are_refused(tmp_path: Pa
     assert f"has no Python environment at {tmp_path}/venv/bin/activate" in first
 
 
+@pytest.mark.usefixtures("rsync")
 def test_a_claim_holds_while_code_may_be_sent(tmp_path: Path):
     claim = tmp_path / "runs/other/claim"
     claim.parent.mkdir(parents=True)

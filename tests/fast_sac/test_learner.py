@@ -248,7 +248,7 @@ def test_two_ranks_resume_bit_identically(tmp_path: Path):
 
 
 def test_hidden_layers_can_be_computed_in_bfloat16(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("torch.cpu._is_avx512_bf16_supported", lambda: True)
+    monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: True)
     wide = {"actor": {"hidden_dims": [64]}, "critic": {"hidden_dims": [64], "num_atoms": 11}}
     full, half = (make_learner(ALONE, precision=name, **wide) for name in ("float32", "bfloat16"))
     batch = Batch(*(values.float() for values in batch_of(ALONE)))
@@ -269,7 +269,7 @@ def test_hidden_layers_can_be_computed_in_bfloat16(monkeypatch: pytest.MonkeyPat
 
 
 def test_bfloat16_is_refused_where_a_processor_has_none(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("torch.cpu._is_avx512_bf16_supported", lambda: False)
+    monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: False)
     with pytest.raises(ConfigurationError, match=r"agent\.precision is 'bfloat16'"):
         make_learner(ALONE, precision="bfloat16")
 

@@ -90,10 +90,22 @@ def test_a_trained_policy_plays(trained: Path, capsys):
         ["--task=Isaac-Cart-Double-Pendulum-Direct-v0", "agent.model.memory=none"],
     ],
 )
-def test_tasks_of_all_kinds_train(flags: list[str], tmp_path: Path):
+def test_tasks_of_all_kinds_train(
+    flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # A processor without bfloat16 computes the same, slowly.
+    monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: True)
     assert train_in(tmp_path, *SMALL, *flags, "--max_iterations=1") == 0
     (record,) = metrics_of(only_run(tmp_path))
     assert record["frames"] == 16 * 8
+
+
+def test_bfloat16_is_refused_where_a_processor_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+):
+    monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: False)
+    assert train_in(tmp_path, *SMALL, "agent.precision=bfloat16", "--max_iterations=1") == 2
+    assert "agent.precision is 'bfloat16', which a processor" in capsys.readouterr().err
 
 
 def test_time_limits_bootstrap_from_the_final_observation_and_memory():
