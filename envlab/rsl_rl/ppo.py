@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import torch
 from rsl_rl.algorithms import PPO
@@ -20,11 +20,38 @@ from envlab.envs.masks import computed_where
 from envlab.rsl_rl.policies import load_policy
 
 
+class PooledBatches(RolloutStorage):
+    """A storage that normalises each minibatch's advantages by the moments of all ranks' samples.
+
+    Ranks have equal numbers of environments, and so of minibatches: all meet at each.
+    """
+
+    context: ClassVar[DistributedContext]
+
+    @classmethod
+    def of(cls, context: DistributedContext) -> type[PooledBatches]:
+        """Return the class for a context, which copies of a storage then share."""
+        return type(cls.__name__, (cls,), {"context": context})
+
+    def mini_batch_generator(self, *counts: int) -> Iterator[RolloutStorage.Batch]:
+        return map(self._normalised, super().mini_batch_generator(*counts))
+
+    def recurrent_mini_batch_generator(self, *counts: int) -> Iterator[RolloutStorage.Batch]:
+        return map(self._normalised, super().recurrent_mini_batch_generator(*counts))
+
+    def _normalised(self, batch: RolloutStorage.Batch) -> RolloutStorage.Batch:
+        assert batch.advantages is not None
+        mean, std = pooled_moments(batch.advantages, self.context)
+        batch.advantages = (batch.advantages - mean) / (std + 1e-8)
+        return batch
+
+
 class DistributedPPO(PPO):
     """PPO with advantages, time limits and gradients over all ranks."""
 
     actor: Any
     critic: Any
+    normalize_advantage_per_mini_batch: bool
 
     def __init__(
         self, *args: Any, context: DistributedContext, critic_warmup: int = 0, **kwargs: Any
@@ -33,6 +60,10 @@ class DistributedPPO(PPO):
         for group in self.optimizer.param_groups:  # shared encoders are listed, and stepped, twice
             group["params"] = list(dict.fromkeys(group["params"]))
         self._context = context
+        self._normalises_batches = self.normalize_advantage_per_mini_batch
+        if self._normalises_batches:
+            self.normalize_advantage_per_mini_batch = False  # not by this rank's moments
+            self.storage.__class__ = PooledBatches.of(context)
         self._uses_ddp = False
         self._critic_warmup, self._actor_rests = critic_warmup, False
         self.optimizer.register_step_pre_hook(self._hold_actor)
@@ -132,9 +163,10 @@ class DistributedPPO(PPO):
         self.normalise_advantages()
 
     def normalise_advantages(self) -> None:
-        """Normalise advantages over the samples of all ranks."""
-        if not self.normalize_advantage_per_mini_batch:
-            # The library has normalised them by this rank's moments: start again from the returns.
-            advantages = self.storage.returns - self.storage.values
+        """Normalise advantages over the samples of all ranks, unless minibatches are instead."""
+        # The library has normalised them by this rank's moments: start again from the returns.
+        advantages = self.storage.returns - self.storage.values
+        if not self._normalises_batches:
             mean, std = pooled_moments(advantages, self._context)
-            self.storage.advantages = (advantages - mean) / (std + 1e-8)
+            advantages = (advantages - mean) / (std + 1e-8)
+        self.storage.advantages = advantages
