@@ -22,16 +22,15 @@ class FinalValues:
     def __init__(self) -> None:
         self._steps: list[torch.Tensor] = []
 
-    def of(self, stock: type[Any]) -> type[Any]:
+    def of(self, stock: Any) -> Any:
         """Return skrl's class of the agent, changed to keep these values of each step."""
         add = self._steps.append
 
         def record_transition(agent: Any, **step: Any) -> None:
             add(_final_values(agent, **step))
-            super(kept, agent).record_transition(**step)
+            stock.record_transition(agent, **step)
 
-        kept = type(stock.__name__, (stock,), {"record_transition": record_transition})
-        return kept
+        return type(stock.__name__, (stock,), {"record_transition": record_transition})
 
     def added(self, stock: ComputeGae) -> ComputeGae:
         """Return skrl's ``compute_gae``, changed to add them, discounted, to the rewards.
