@@ -2,7 +2,7 @@
 
 Two nodes are joined by a veth pair, or, with a delay, by :mod:`tests.wire`. A node has its own
 interfaces, its own /etc/hosts and its own host name, and nothing beyond the other nodes; processes
-and files are the machine's. It needs root, and ``ip`` of Debian's iproute2.
+and files are the machine's. It needs root, and the tool ``ip``.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ def why_not(*, delayed: bool = False) -> str | None:
     """Return why nodes cannot be made here, with a delay if asked; None if they can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
-    if shutil.which("ip") is None or shutil.which("unshare") is None:
-        return "network namespaces need ip and unshare (Debian: apt install iproute2 util-linux)"
     if delayed and not Path("/dev/net/tun").exists():
         return "a delay between nodes needs /dev/net/tun"
     name = f"{PREFIX}{os.getpid()}-probe"

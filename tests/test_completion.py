@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -70,11 +69,13 @@ def path_of_envlab(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "command", [["bash", "--norc", "--noprofile", "-i"], ["zsh", "-f", "-i"]], ids=["bash", "zsh"]
+    "command",
+    [
+        pytest.param(["bash", "--norc", "--noprofile", "-i"], id="bash"),
+        pytest.param(["zsh", "-f", "-i"], id="zsh", marks=pytest.mark.tools("zsh")),
+    ],
 )
 def test_a_real_shell_completes_a_task(tmp_path: Path, path_of_envlab: Path, command: list[str]):
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
     variables = {
         "PATH": f"{path_of_envlab}:{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "source"))),

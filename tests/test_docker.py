@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -134,14 +133,14 @@ def test_its_steps_are_shell():
         assert done.returncode == 0, f"{step}\n{done.stderr}"
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+@pytest.mark.tools("shellcheck")
 def test_shellcheck_finds_nothing_in_its_steps():
     text = "\n".join(["#!/bin/sh", 'TORCH_INDEX="$1"', 'EXTRAS="$2"', *(step for _, step in STEPS)])
     done = subprocess.run(["shellcheck", "-"], input=text, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.skipif(shutil.which("hadolint") is None, reason="hadolint is not installed")
+@pytest.mark.tools("hadolint")
 def test_hadolint_finds_nothing():
     done = subprocess.run(["hadolint", DOCKERFILE], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
@@ -189,11 +188,11 @@ def test_compose_builds_a_target_and_keeps_logs_where_the_image_has_them():
     assert not set.intersection(*devices)
 
 
-@pytest.mark.skipif(shutil.which("docker") is None, reason="docker is not installed")
+@pytest.mark.tools("docker")
 def test_docker_reads_the_compose_files():
     asked = subprocess.run(["docker", "compose", "version"], capture_output=True, text=True)
     if asked.returncode != 0:
-        pytest.skip("docker has no compose here")
+        pytest.skip("needs docker compose: install Docker's compose plugin")
     files = [f"--file={ROOT}/docker/{name}" for name in ("compose.yaml", "compose.cuda.yaml")]
     done = subprocess.run(["docker", "compose", *files, "config"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

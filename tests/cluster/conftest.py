@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from envlab import cli
+from tests.cluster import hosts
 from tests.cluster.hosts import Cluster, why_no_servers
 from tests.launcher import ROOT
 
@@ -30,6 +31,15 @@ mkdir -p "$ranks/none/attempt_0/0" # by which it has started
 while [ ! -e "$HOME/enough" ]; do sleep 0.1; done
 echo "[rank 0] trained"
 """
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests that start ssh servers, by their fixtures, with the tools that these need."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if fixtures & {"servers", "single", "three"}:
+        item.add_marker(pytest.mark.tools(*hosts.TOOLS))
+    if "three" in fixtures:
+        item.add_marker(pytest.mark.tools("ip"))
 
 
 @pytest.fixture(scope="session")

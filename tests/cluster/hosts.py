@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,8 +20,10 @@ from pathlib import Path
 from tests.agents import free_port
 from tests.launcher import ROOT, Launch
 from tests.nodes import HOSTS, Node, ip, remove, remove_leftovers, why_not
+from tests.system_tools import find
 
-SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
+TOOLS = ("rsync", "ssh", "ssh-keygen", "sshd")
+"""What a cluster needs, see :mod:`tests.system_tools`; with namespaces it needs ``ip``, too."""
 ACTIVATE = Path(sys.prefix, "bin/activate")
 SUBNET = "10.213.9"
 PREFIX = "envlab-ssh-"
@@ -33,11 +34,6 @@ CHEAP_KEYS = "KexAlgorithms=curve25519-sha256"
 
 def why_no_servers() -> str | None:
     """Return why no ssh servers can be started here, None if they can."""
-    for tool in ("ssh", "ssh-keygen", "rsync", "git"):
-        if shutil.which(tool) is None:
-            return f"{tool} is not installed (Debian: apt install openssh-client rsync git)"
-    if not Path(SSHD).exists():
-        return "sshd is not installed (Debian: apt install openssh-server)"
     if not ACTIVATE.exists():
         return f"{sys.prefix} is no virtual environment that a host could activate"
     return None
@@ -113,7 +109,9 @@ class Cluster:
         )
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
-        command: Sequence[str | Path] = [SSHD, "-D", "-e", "-f", folder / "sshd_config"]
+        program = find("sshd")  # absolute, as it wants to be called
+        assert program is not None
+        command: Sequence[str | Path] = [program, "-D", "-e", "-f", folder / "sshd_config"]
         with (folder / "log.txt").open("wb") as log:
             host.server = subprocess.Popen(
                 [str(word) for word in (host.node.command(command) if host.node else command)],

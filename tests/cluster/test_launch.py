@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -225,9 +224,8 @@ def test_help_loads_neither_torch_nor_mujoco(tmp_path: Path):
     assert done.stdout.endswith("[]\n"), done.stdout + done.stderr
 
 
+@pytest.mark.tools("shellcheck")
 def test_scripts_are_clean(tmp_path: Path):
-    if shutil.which("shellcheck") is None:
-        pytest.skip("shellcheck is not installed (Debian: apt install shellcheck)")
     file = tmp_path / "run.sh"
     text = node_script(
         title="it's\n\"a $(title)",

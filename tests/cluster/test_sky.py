@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -126,7 +125,7 @@ def test_two_machines_train_are_preempted_and_resume_the_same_run(
     assert [*folder.glob("envlab-logs/*/*/*/run.json")] != []  # it is in the bucket
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+@pytest.mark.tools("shellcheck")
 def test_shellcheck_finds_nothing_in_the_scripts(capsys):
     task = file_of(capsys, *ALL)
     for name in ("setup", "run"):

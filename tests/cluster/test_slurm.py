@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -172,7 +171,7 @@ def script_of(capsys: pytest.CaptureFixture[str], case: list[str]) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+@pytest.mark.tools("shellcheck")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_shellcheck_finds_nothing_in_the_script(case: list[str], capsys, tmp_path: Path):
     path = tmp_path / "job.sh"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -141,7 +140,7 @@ def test_two_pods_train_are_preempted_and_resume_the_same_run(capsys, folder: Pa
     train_stop_and_resume(nodes, folder)
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+@pytest.mark.tools("shellcheck")
 def test_shellcheck_finds_nothing_in_the_script(capsys):
     (job,) = documents(capsys, *ALL)
     script = "#!/bin/bash\n" + job["spec"]["trainer"]["command"][2]

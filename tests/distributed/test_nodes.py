@@ -12,19 +12,20 @@ from tests.agents import agent, end
 from tests.nodes import Nodes, why_not
 
 WORKER = Path(__file__).with_name("worker_node.py")
-REASON = why_not()
 
 
 @pytest.fixture
 def nodes() -> Iterator[Nodes]:
     """Two nodes, joined by a veth pair."""
-    if REASON is not None:
-        pytest.skip(REASON)
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
     made = Nodes()
     yield made
     made.close()
 
 
+@pytest.mark.tools("ip")
 def test_nodes_that_only_resolve_their_own_names_meet(nodes: Nodes, tmp_path: Path):
     first, second = nodes.nodes
     options = {"num_processes": 2}

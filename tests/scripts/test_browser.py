@@ -19,13 +19,10 @@ pytest.importorskip("playwright", reason="Playwright is not installed")
 from playwright import sync_api as api
 
 from envlab.tools.deploy import Player
+from tests.system_tools import find
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here"),
-    pytest.mark.skipif(shutil.which("npm") is None, reason="there is no npm here"),
-]
+pytestmark = pytest.mark.tools("chromium", "npm")
 SOFTWARE_GL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 GO2 = "Isaac-Velocity-Flat-Unitree-Go2-v0"
 TASKS = [
@@ -83,7 +80,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 def browser() -> Iterator[api.Browser]:
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", *SOFTWARE_GL]
+            executable_path=find("chromium"), args=["--no-sandbox", *SOFTWARE_GL]
         )
         yield browser
         browser.close()

@@ -16,7 +16,6 @@ from tests.nodes import Nodes, why_not
 from tests.trained import manifest_of, metrics_of, metrics_so_far, only_run
 
 NO_JAX = importlib.util.find_spec("jax") is None or importlib.util.find_spec("flax") is None
-REASON = why_not(delayed=True)
 LIBRARIES = Path(__file__).with_name("worker_libraries.py")
 FLAGS = [
     *("--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--distributed"),
@@ -43,9 +42,12 @@ def test_the_libraries_train_on_two_agents(tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(REASON is not None, reason=str(REASON))
+@pytest.mark.tools("ip")
 @pytest.mark.long
 def test_distant_nodes_train_as_near_ones_do(tmp_path: Path):
+    reason = why_not(delayed=True)
+    if reason is not None:
+        pytest.skip(reason)
     nodes = Nodes(delay_s=0.001)
     first = nodes.nodes[0]
     # One update per iteration of 5 collectives, and not rsl_rl's 20 updates.

@@ -5,7 +5,6 @@ Pictures go to a temporary folder, or with --screenshots to the one that docs/ l
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,13 +18,13 @@ from playwright import sync_api as api
 
 from envlab_web.address import take_address
 from envlab_web.dashboard.server import make_app
+from tests.system_tools import find
 from tests.web.dashboard.logs import write_heartbeats, write_logs, write_metrics
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 HEIGHTS = {"list": 800, "run": 1130, "compare": 1100}
 """Heights of the pictures."""
 VERMILLION = "rgb(213, 94, 0)"
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
+pytestmark = pytest.mark.tools("chromium")
 
 
 class Site:
@@ -76,7 +75,7 @@ def site(tmp_path_factory) -> Iterator[Site]:
     try:
         with api.sync_playwright() as playwright:
             browser = playwright.chromium.launch(
-                executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+                executable_path=find("chromium"), args=["--no-sandbox", "--disable-gpu"]
             )
             base = f"http://127.0.0.1:{address.port}"
             yield Site(logs, run, base, browser, address.token)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.server
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,9 +19,9 @@ from envlab.prompt import framed
 from envlab.training.arguments import play_parser
 from envlab.training.play import open_policy
 from envlab_web.viewer.web import WebViewer
+from tests.system_tools import find
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
+pytestmark = pytest.mark.tools("chromium")
 SOFTWARE_GL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 DEADLINE_MS = 120_000
 
@@ -110,7 +109,7 @@ def test_a_visitor_sees_it_move_and_steers_and_holds_it(show: Show, request, tmp
     requests: list[str] = []
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", *SOFTWARE_GL]
+            executable_path=find("chromium"), args=["--no-sandbox", *SOFTWARE_GL]
         )
         page = browser.new_page(viewport={"width": 900, "height": 560})
         page.set_default_timeout(DEADLINE_MS)

@@ -1,0 +1,54 @@
+"""A run ends with the reasons of its skips, each once, also where workers ran the tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.launcher import ROOT
+
+SKIPPING = """
+import pytest
+
+@pytest.mark.parametrize("number", range(3))
+def test_without_a_tool(number):
+    pytest.skip("needs a saw: buy\\none")
+
+@pytest.mark.skipif(True, reason="needs two cores")
+def test_without_cores():
+    pass
+
+def test_that_runs():
+    pass
+"""
+WHOLE_FILE = """
+import pytest
+
+pytest.importorskip("no_such_package", reason="needs no_such_package: pip install it")
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_each_reason_is_one_line_with_a_count(
+    workers: int, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    files = {"test_a": SKIPPING, "test_b": SKIPPING, "test_c": WHOLE_FILE}
+    pytester.makepyfile(**files)
+    done = pytester.runpytest_subprocess("-p", "tests.skips", "-n", str(workers))
+    summary = [
+        "*= skipped, and what they need =*",
+        "   6  needs a saw: buy one",
+        "   2  needs two cores",
+        "   1  needs no_such_package: pip install it (a file)",
+    ]
+    done.stdout.fnmatch_lines(summary, consecutive=True)
+    assert done.parseoutcomes() == {"passed": 2, "skipped": 9}
+
+
+def test_a_run_without_skips_says_nothing_of_them(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    pytester.makepyfile("def test_it(): pass")
+    done = pytester.runpytest_subprocess("-p", "tests.skips")
+    done.stdout.no_fnmatch_line("*skipped*")

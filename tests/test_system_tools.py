@@ -1,0 +1,102 @@
+"""A test that misses a tool of the system says what installs it; CI runs with and without them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.cluster import hosts
+from tests.launcher import ROOT
+from tests.system_tools import REQUIRED, TOOLS, read_tools
+
+Outcome = tuple[dict[str, int], str]
+"""How many tests ended how, and the output."""
+
+MARKED = """
+import pytest
+
+@pytest.fixture
+def needy():
+    raise AssertionError("it is set up")
+
+@pytest.mark.tools({names})
+def test_it(needy):
+    pass
+"""
+
+
+@pytest.fixture
+def run_with(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """Return a function that runs a test marked with tools, where PATH is an empty folder."""
+    monkeypatch.setenv("PATH", str(pytester.mkdir("programs")))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # which takes longer than the test
+    monkeypatch.delenv(REQUIRED, raising=False)
+
+    def run(*names: str) -> Outcome:
+        pytester.makepyfile(MARKED.format(names=", ".join(map(repr, names))))
+        done = pytester.runpytest_subprocess("-p", "tests.system_tools", "-p", "no:warnings", "-rs")
+        return done.parseoutcomes(), done.stdout.str()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["rsync"], "needs rsync: apt-get install rsync"),
+        (["ssh", "shellcheck", "ssh-keygen"],
+         "needs shellcheck, ssh, ssh-keygen: apt-get install openssh-client shellcheck"),
+        (["npm", "chromium"], "needs chromium, npm: apt-get install chromium; pip install nodejs"),
+    ],
+)  # fmt: skip
+def test_a_missing_tool_skips_and_names_what_installs_it(
+    names: list[str], sentence: str, run_with: Callable[..., Outcome]
+):
+    outcomes, output = run_with(*names)
+    assert outcomes == {"skipped": 1}
+    assert sentence in output
+
+
+def test_a_tool_may_have_another_name(run_with: Callable[..., Outcome], pytester: pytest.Pytester):
+    (pytester.path / "programs/google-chrome").touch(mode=0o755)
+    outcomes, output = run_with("chromium")
+    assert outcomes == {"errors": 1}
+    assert "it is set up" in output
+
+
+def test_a_missing_tool_fails_where_ci_has_installed_them(
+    run_with: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(REQUIRED, "required")
+    outcomes, output = run_with("rsync")
+    assert outcomes == {"errors": 1}
+    assert "needs rsync: apt-get install rsync" in output
+    assert "it is set up" not in output
+    outcomes, _ = run_with("hadolint")  # which CI does not install
+    assert outcomes == {"skipped": 1}
+
+
+def test_an_unknown_tool_fails(run_with: Callable[..., Outcome]):
+    outcomes, output = run_with("rsnyc")
+    assert outcomes == {"errors": 1}
+    assert "not in tests/system_tools.txt: rsnyc" in output
+
+
+def test_every_marker_names_a_tool_of_the_list():
+    found = set()
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        for names in re.findall(r"mark\.tools\(([^)]+)\)", file.read_text()):
+            found.update(re.findall(r'"([^"]+)"', names))
+    assert {*found, *hosts.TOOLS} == TOOLS.keys()
+
+
+def test_every_tool_has_a_debian_package_or_another_remedy():
+    for tool in TOOLS.values():
+        assert tool.remedy == f"apt-get install {tool.package}" or tool.package is None
+    assert {name for name, tool in TOOLS.items() if tool.package is None} == {
+        *("docker", "hadolint", "npm")
+    }
+    assert read_tools("# why\na|b  c\nd -  do this\n")["d"].remedy == "do this"
