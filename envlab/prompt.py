@@ -178,6 +178,7 @@ def load_policy(
     overrides: Sequence[str] = (),
     seed: int | None = None,
     device: str | None = None,
+    as_trained: bool = False,
 ) -> LoadedPolicy:
     """Return a trained policy with its own environments.
 
@@ -193,6 +194,8 @@ def load_policy(
         overrides: Changes of their configuration: ``["env.decimation=2"]``.
         seed: Base seed; None: the agent's.
         device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: a GPU if there is one.
+        as_trained: Whether an installed policy takes the environment that it was trained in, also
+            where that differs from the task's. Those of runs always do.
 
     Raises:
         EnvlabError: If there is no such policy, or it cannot be read or played.
@@ -203,6 +206,7 @@ def load_policy(
     manifest, path = _find(source, checkpoint)
     name, *choices = library_words(manifest)
     flags = {"task": manifest["task"], "checkpoint": path, "num_envs": num_envs}
+    flags |= {"as_trained": as_trained}
     words = [*choices, *_words({**flags, "seed": seed, "device": device}), *overrides]
     library = get_library(name)
     flags_read, read = read_words("play", library, words)

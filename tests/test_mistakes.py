@@ -61,6 +61,7 @@ EARLY = {
     f"train skrl {ISAAC} --load_run=x": "Add --resume",
     f"train rsl_rl {ISAAC} --resume --checkpoint=pretrained": "holds no optimizer",
     f"play rsl_rl {ISAAC} --load_run=x --checkpoint=pretrained": "--load_run has no effect",
+    f"play rsl_rl {ISAAC} --as_trained": "--as_trained has no effect with --checkpoint latest",
     f"train rsl_rl {ISAAC} --distributed": "torch.distributed.run --nproc_per_node=2",
     f"train rsl_rl {ISAAC} --nproc=0": "--nproc is 0, but must be at least 1",
     f"train rsl_rl {ISAAC} --nnodes=2": "is a flag of the launcher",

@@ -50,6 +50,11 @@ def check_flags(flags: Flags) -> None:
             f"--load_run has no effect with --checkpoint pretrained ({flags.load_run}). Leave "
             "one out."
         )
+    elif flags.as_trained and flags.checkpoint != SELECTOR:
+        raise ConfigurationError(
+            f"--as_trained has no effect with --checkpoint {flags.checkpoint or 'latest'}: the "
+            "policies of a run always take its own environment. Leave it out."
+        )
 
 
 def check_counts(flags: Mapping[str, Any]) -> None:

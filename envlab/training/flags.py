@@ -216,6 +216,11 @@ class Flags:
         "validate' does"
     )
     real_time: bool = switch("run in real time", of="play", names=("--real-time", "--real_time"))
+    as_trained: bool = switch(
+        "with --checkpoint pretrained: take the environment that the policy was trained in, also "
+        "where it differs from the task's",
+        of="play export",
+    )
     no_export: bool = switch("do not write exported/", of="play")
     json: Path | None = flag("write the summary there, too", "FILE", of="play")
     video: bool = switch("record environment 0 to videos/", of="train play")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import logging
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +14,7 @@ from typing import Any
 
 import torch
 
-from envlab.config import Override, merge
+from envlab.config import Override, merge, to_dict
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import evaluation_seed, seed_everything
@@ -37,8 +39,11 @@ from envlab.training.session import (
     compose_session,
     open_checkpoint,
 )
+from envlab.training.task_changes import Changes, task_changes, told
 from envlab.training.video import start_recording
 from envlab.training.viewing import NUM_WATCHED, Pace, Viewer, start_viewing
+
+logger = logging.getLogger(__name__)
 
 NUM_ENVS = 64
 NUM_ENVS_EXPORT = 2
@@ -139,6 +144,7 @@ def open_policy(
     )
     if (run_directory / "params" / "env.yaml").is_file():
         session = compose_session(flags, overrides, library, params=run_directory)
+        _tell_changes(session, run_directory)
     values = of_leader(values)
     if flags.checkpoint == SELECTOR:  # in a package, where nothing may be written
         experiment = session.agent_cfg.experiment_name
@@ -193,6 +199,39 @@ def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab")
     for path in written:
         if path.is_file():
             print(f"Exported {os.path.relpath(path)}")
+
+
+def _tell_changes(session: Session, run: Path) -> None:
+    """Say where the environment is not the task's, or where the policy's training was not."""
+    if changes := task_changes(to_dict(session.env_cfg, "env"), session.task):
+        logger.info(
+            "This environment is not %s as it is, so returns are not the task's either. It has, "
+            "with the task's values in brackets: %s.",
+            *(session.task.id, told(changes)),
+        )
+        return
+    is_own_task = session.task.id == session.task.trained_id  # and not its variant to play
+    if session.flags.checkpoint != SELECTOR or not is_own_task:
+        return
+    if changes := changes_in_training(session.library, session.flags, run):
+        logger.info(
+            "The policy plays %s as it is, and was trained in an environment with other settings: "
+            "%s. --as_trained plays there.",
+            *(session.task.id, told(changes)),
+        )
+
+
+def changes_in_training(library: Library, flags: Flags, policy: Path) -> Changes:
+    """Return the settings in which an installed policy's training was not the task as it is.
+
+    Args:
+        library: The policy's.
+        flags: Flags that play it in its own task.
+        policy: Its folder.
+    """
+    trained = dataclasses.replace(flags, as_trained=True)
+    session = compose_session(trained, (), library, params=policy)
+    return task_changes(to_dict(session.env_cfg, "env"), session.task)
 
 
 def _check_playable(session: Session, values: Mapping[str, Any], path: Path) -> None:

@@ -33,6 +33,7 @@ from envlab.training.session import (
     open_policies_of,
     open_policy_of,
 )
+from envlab.training.task_changes import Changes, differences
 
 logger = logging.getLogger(__name__)
 
@@ -164,28 +165,18 @@ def _compose_with(run: Path, session: Session) -> Session:
     return compose_session(session.flags, session.overrides, session.library, run)
 
 
-def changed_settings(session: Session, params: Path) -> dict[str, tuple[Any, Any]]:
+def changed_settings(session: Session, params: Path) -> Changes:
     """Return the settings that differ from the run of ``params``, by dotted path: both values.
 
     The length of the training and the name of the run do not count.
     """
-    changed: dict[str, tuple[Any, Any]] = {}
+    changed: Changes = {}
     for root, cfg in (("env", session.env_cfg), ("agent", session.agent_cfg)):
         then = yaml.safe_load((params / f"{root}.yaml").read_text())
         changed |= differences(then, to_dict(cfg, root), root)
     for path in session.agent_cfg.FLAGS.values():
         changed.pop(f"agent.{path}", None)
     return changed
-
-
-def differences(then: Any, now: Any, path: str) -> dict[str, tuple[Any, Any]]:
-    """Return the values that differ between two trees of settings, by dotted path."""
-    if not isinstance(then, Mapping) or not isinstance(now, Mapping):
-        return {} if then == now else {path: (then, now)}
-    changes: dict[str, tuple[Any, Any]] = {}
-    for name in dict.fromkeys((*then, *now)):
-        changes |= differences(then.get(name), now.get(name), f"{path}.{name}")
-    return changes
 
 
 def _with_policy(session: Session | None) -> Session | None:

@@ -113,7 +113,12 @@ def compose_session(
     if isinstance(task, GymTask):
         task = task.suited(compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
     if params is not None:
-        env_cfg, agent_cfg = _lay_given(params, task, library.name, env_cfg, agent_cfg, trust)
+        is_shipped = flags.command != "train" and flags.checkpoint == SELECTOR
+        env_cfg, agent_cfg = _lay_given(
+            *(params, task, library.name, env_cfg, agent_cfg, trust),
+            # A shipped policy is judged in the task as it is.
+            with_env=flags.as_trained or not is_shipped,
+        )
     else:
         agent_cfg = _lay_task_values(task, library.name, flags.agent, agent_cfg)
     roots = {"env": env_cfg, "agent": agent_cfg}
@@ -399,9 +404,19 @@ def check_origin(
 
 
 def _lay_given(
-    given: Path, task: Task, library: str, env_cfg: Any, agent_cfg: Any, trust: Trust
+    given: Path,
+    task: Task,
+    library: str,
+    env_cfg: Any,
+    agent_cfg: Any,
+    trust: Trust,
+    *,
+    with_env: bool,
 ) -> tuple[Any, Any]:
-    """Return the configurations of a run, or of a file of ``envlab config``."""
+    """Return the configurations of a run, or of a file of ``envlab config``.
+
+    Without ``with_env``, only the agent's is taken from there.
+    """
     of_run = given.is_dir()
     facts = read_manifest(given) if of_run else load_yaml(given)
     trained, by = facts.get("task"), facts.get("library", library)
@@ -415,7 +430,7 @@ def _lay_given(
             f"{given} is a configuration for {by}, but {library} was asked for. Name {by}."
         )
     env, agent = (given / "params" / f"{root}.yaml" if of_run else given for root in _ROOTS)
-    if trained == task.id:  # else it plays in another environment than it was trained in
+    if with_env and trained == task.id:  # else it plays in another one than it was trained in
         env_cfg = read_yaml(env, env_cfg, root="env", part=not of_run, trust=trust)
     values = load_yaml(agent) if of_run else facts.get("agent")
     agent_cfg = agent_cfg.suited(values if isinstance(values, Mapping) else {})

@@ -19,7 +19,7 @@ from envlab.arguments import ArgumentParser
 from envlab.errors import CheckpointError, ConfigurationError, EnvlabError
 from envlab.foreign import printable
 from envlab.libraries import get_library
-from envlab.registry import get_task, list_tasks, load_env_cfg
+from envlab.registry import get_task, list_tasks
 from envlab.run.manifest import read_manifest, read_manifests
 from envlab.run.records import Records, line_of
 from envlab.training.arguments import play_parser
@@ -31,8 +31,6 @@ FILES = {"valid": "validation.jsonl", "test": "test.jsonl"}
 """Files of results in the run directory, by purpose."""
 POLL_S = 2.0
 NUM_EPISODES, NUM_ENVS = 100, 16
-_OF_ANY_RUN = ("env.seed", "env.scene.num_envs")
-"""Settings that each run has of its own, and that do not change an episode."""
 SHOWN = ("success", "spl", "mean_return", "mean_episode_length")
 
 
@@ -253,20 +251,19 @@ class Validator:
 
         Settings of the run alone, such as the actions' scale, are not in that variant.
         """
-        from envlab.config import load_yaml, to_dict
-        from envlab.training.resume import differences
+        from envlab.config import load_yaml
+        from envlab.training.task_changes import task_changes, told
 
         variants = [task.id for task in list_tasks() if task.trained_id == trained != task.id]
         if not variants:
             return trained
-        usual = to_dict(load_env_cfg(get_task(trained)), "env")
-        own = differences(usual, load_yaml(self._directory / "params" / "env.yaml"), "env")
-        own = {path: values for path, values in own.items() if path not in _OF_ANY_RUN}
-        if not own:
+        env = load_yaml(self._directory / "params" / "env.yaml")
+        changes = task_changes(env, get_task(trained))
+        if not changes:
             return variants[0]
         logger.info(
             "The policies are judged in %s, as they were trained, and not in %s: the run has %s.",
-            *(trained, variants[0], ", ".join(f"{path}={now}" for path, (_, now) in own.items())),
+            *(trained, variants[0], told(changes)),
         )
         return trained
 

@@ -31,12 +31,13 @@ from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 from envlab.libraries import get_library
-from envlab.registry import get_task, list_tasks
+from envlab.registry import get_task
 from envlab.run.manifest import read_manifest
 from envlab.run.packing import pack as pack_policy
 from envlab.run.pretrained import EVALUATION, FILE, SELECTOR, Policy, policies
 from envlab.training.arguments import play_parser
-from envlab.training.play import open_policy
+from envlab.training.play import changes_in_training, open_policy
+from envlab.training.task_changes import Changes
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/policies.md"
@@ -55,16 +56,27 @@ envlab brings these policies. `--checkpoint pretrained` plays one:
     envlab play rsl_rl --task Isaac-Ant-v0 --checkpoint pretrained
 
 `envlab export` writes one for a robot or another simulator: [deploy.md](deploy.md). Each was
-trained on CPU cores with the settings in its `params/`. Returns are means and standard deviations
-over {episodes} whole episodes, played without exploration in the task that the table names.
-Navigation is played with actions drawn from the policy, over {navigated:,} episodes in houses of
-`test`, in which nothing was trained or chosen; its 95 % intervals are those of a bootstrap over
-houses. No policy is played in states that it was trained in. Each is one seed.
+trained on CPU cores, and is one seed.
 
-| task | library | frames | played in | return | steps of an episode | |
+Returns are what the policy earns in the task as it is registered, with its rewards, commands,
+terminations, events and noise: means and standard deviations over {episodes} whole episodes, played
+without exploration from states that no training drew. Navigation is played with actions drawn from
+the policy, over {navigated:,} episodes in houses of `test`, in which nothing was trained or chosen;
+its 95 % intervals are those of a bootstrap over houses. Where a policy
+was trained in a changed task, the table names the parts; `--as_trained` plays it there.
+
+| task | library | frames | changed in training | return | steps of an episode | |
 |---|---|---|---|---|---|---|
 """
+CHANGED = """
+## What trainings changed
+
+Settings of the environments that these policies were trained in, with the task's own in brackets.
+Physics and the number of environments are left out.
+"""
 TAIL = """
+## What is missing
+
 What is missing here was not learned in the hours of CPU that we had: lifting and turning cubes
 need Isaac Lab's 150 million frames and more, that is, a GPU. A policy that does not do its task is
 not shipped.
@@ -119,19 +131,19 @@ def pack(run: Path, selector: str, package: Path) -> None:
 
 
 def evaluate(policy: Policy) -> None:
-    """Play a policy and write its evaluation.
+    """Play a policy in the task as the registry has it, and write its evaluation.
 
     Raises:
         ConfigurationError: If it cannot be played.
     """
     of, file = policy.manifest, policy.folder / EVALUATION
-    words = [f"--task={_played_in(of['task'])}", f"--checkpoint={policy.checkpoint}", "--no_export"]
+    words = [f"--task={of['task']}", f"--checkpoint={SELECTOR}", "--no_export"]
     words += [f"--json={file}", "--device=cpu"]
     if get_task(of["task"]).kind == "NavEnv":  # their episodes differ more, and are quick
         words += [f"--num_episodes={NUM_NAVIGATED}", "--num_envs=64", "env.houses.split=test"]
     else:
         words.append(f"--num_episodes={NUM_EPISODES}")
-    words += [f"--{key}={of[key]}" for key in ("algorithm", "ml_framework") if key in of]
+    words += _choices(policy)
     if play(of["library"], words):
         raise ConfigurationError(f"{policy.folder} cannot be played.")
     evaluation = json.loads(file.read_text())
@@ -139,34 +151,66 @@ def evaluate(policy: Policy) -> None:
     file.write_text(json.dumps(evaluation, indent=1) + "\n")
 
 
-def _played_in(task: str) -> str:
-    """Return the task's variant for playing, if there is one."""
-    variant = task.replace("-v0", "-Play-v0")
-    return variant if any(known.id == variant for known in list_tasks()) else task
-
-
 def page() -> str:
     """Return the text of docs/policies.md."""
     own = [policy for policy in policies() if policy.folder.is_relative_to(ROOT / "source")]
-    rows = "".join(_row(one) for one in own if (one.folder / EVALUATION).exists())
-    return HEAD.format(episodes=NUM_EPISODES, navigated=NUM_NAVIGATED) + rows + TAIL
+    shown = [one for one in own if (one.folder / EVALUATION).exists()]
+    changes = [_changes(one) for one in shown]
+    rows = "".join(map(_row, shown, changes))
+    head = HEAD.format(episodes=NUM_EPISODES, navigated=NUM_NAVIGATED)
+    return head + rows + CHANGED + "".join(map(_list_of, shown, changes)) + TAIL
 
 
-def _row(policy: Policy) -> str:
+def _changes(policy: Policy) -> Changes:
+    """Return the settings of the task that a policy's training changed."""
+    of = policy.manifest
+    library = get_library(of["library"])
+    words = [f"--task={of['task']}", f"--checkpoint={SELECTOR}", *_choices(policy)]
+    flags, _ = play_parser(library).parse_with_overrides(words)
+    return changes_in_training(library, flags, policy.folder)
+
+
+def _choices(policy: Policy) -> list[str]:
+    """Return the flags that choose a policy's algorithm, where its library has several."""
+    of = policy.manifest
+    return [f"--{key}={of[key]}" for key in ("algorithm", "ml_framework") if key in of]
+
+
+def _list_of(policy: Policy, changes: Changes) -> str:
+    """Return a policy's part of the list of changes."""
+    if not changes:
+        return ""
+    lines = [
+        f"- `{path}`: {_text(own)} ({_text(usual)})\n" for path, (own, usual) in changes.items()
+    ]
+    return f"\n### {policy.manifest['task']}, {policy.manifest['library']}\n\n{''.join(lines)}"
+
+
+def _text(value: Any) -> str:
+    """Return a setting; of a whole term, its function."""
+    if isinstance(value, Mapping):
+        value = value["func"].rpartition(":")[2]
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _row(policy: Policy, changes: Changes) -> str:
     of, frames, task = policy.evaluation, _frames(policy), policy.manifest["task"]
     name = " ".join([policy.manifest["library"], str(policy.manifest.get("algorithm", ""))]).strip()
     navigation = of.get("measures")
-    shown = [_success(navigation["all"])] if navigation else []
+    parts = ", ".join(dict.fromkeys(path.split(".")[1] for path in changes))
+    changed = f"**{parts}** ([list](#what-trainings-changed))" if changes else "nothing"
+    place = f" in {of['place']}" if navigation else ""
+    last = [_success(navigation["all"])] if navigation else []
     if of.get("success_rate") is not None:
-        shown.append(f"success {of['success_rate']:.2f}")
+        last.append(f"success {of['success_rate']:.2f}")
     picture = PICTURES / f"{task}.webp"
     if picture.exists() and not navigation:
-        shown.append(f"![](images/policies/{picture.name})")
-    last = " ".join(shown)
+        last.append(f"![](images/policies/{picture.name})")
     anchor = f"{task}-{name.replace(' ', '-')}".lower()  # README links to it
+    steps = f"{of['episode_length']:.0f}"
     return (
-        f'| <a id="{anchor}"></a>`{task}` | {name} | {frames / 1e6:.1f} M | `{of["task"]}` '
-        f"| {of['return']:.2f} ± {of['return_std']:.2f} | {of['episode_length']:.0f} | {last} |\n"
+        f'| <a id="{anchor}"></a>`{task}`{place} | {name} | {frames / 1e6:.1f} M | {changed} '
+        f"| {of['return']:.2f} ± {of['return_std']:.2f} | {steps} | {' '.join(last)} |\n"
     )
 
 
@@ -188,7 +232,7 @@ def animate(policy: Policy) -> Path:
     from PIL import Image
 
     library, task = get_library(policy.manifest["library"]), policy.manifest["task"]
-    words = [f"--task={_played_in(task)}", f"--checkpoint={SELECTOR}", "--num_envs=1", "--seed=3"]
+    words = [f"--task={task}", f"--checkpoint={SELECTOR}", "--num_envs=1", "--seed=3"]
     flags, overrides = play_parser(library).parse_with_overrides([*words, "--device=cpu"])
     opened = open_policy(library, flags, overrides, 1)
     env = opened.env

@@ -61,6 +61,38 @@ def test_another_task_takes_nothing(run):
         session_of("Isaac-Velocity-Flat-Unitree-Go2-Play-v0", run)
 
 
+def test_a_shipped_policy_plays_the_task_as_it_is_unless_it_is_to_play_as_trained(run):
+    library = get_library("rsl_rl")
+    lengths = {}
+    for words in ("pretrained", "pretrained --as_trained", "latest"):
+        flags, _ = play_parser(library).parse_with_overrides(
+            [f"--task={TRAINED}", *f"--checkpoint={words}".split()]
+        )
+        session = compose_session(flags, [], library, run)
+        assert session.agent_cfg.num_steps_per_env == 7
+        lengths[words] = session.env_cfg.episode_length_s
+    assert lengths == {"pretrained": 20.0, "pretrained --as_trained": 3.0, "latest": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("flag", "weight", "sentence"),
+    [
+        ([], 2.0, "plays Mjlab-Velocity-Flat-Unitree-G1 as it is, and was trained in an"),
+        (["--as_trained"], 4.0, "is not Mjlab-Velocity-Flat-Unitree-G1 as it is, so returns are"),
+    ],
+)
+def test_play_says_where_a_policy_was_trained_in_a_changed_task(flag, weight, sentence, caplog):
+    library = get_library("fast_sac")
+    words = ["--task=Mjlab-Velocity-Flat-Unitree-G1", "--checkpoint=pretrained", "--device=cpu"]
+    flags, overrides = play_parser(library).parse_with_overrides([*words, *flag])
+    with caplog.at_level("INFO", logger="envlab"):
+        opened = open_policy(library, flags, overrides, 1)
+    opened.env.close()
+    assert opened.session.env_cfg.rewards.track_linear_velocity.weight == weight
+    (told,) = [one.getMessage() for one in caplog.records if sentence in one.getMessage()]
+    assert "env.rewards.track_linear_velocity.weight=4.0 (2.0)" in told
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [([], "none was written"), (["policy.pt", "policy.onnx"], "is not manager-based")],
