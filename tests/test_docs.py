@@ -58,7 +58,7 @@ def test_tests_that_pages_name_exist(page, tests: set[str]):
 
 @pytest.mark.long
 def test_the_site_builds_and_its_links_lead_somewhere(tmp_path):
-    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocs", reason="needs mkdocs: pip install -e '.[docs]'")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", f"--site-dir={tmp_path}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr

@@ -215,7 +215,9 @@ def check_exported(run: Path, obs: torch.Tensor, expected: torch.Tensor) -> None
     """Check that both policies that play exported into a run directory act as expected."""
     jit = torch.jit.load(str(run / "exported/policy.pt"))
     torch.testing.assert_close(jit(obs), expected, rtol=0.0, atol=1e-5)
-    onnxruntime = pytest.importorskip("onnxruntime")
+    onnxruntime = pytest.importorskip(
+        "onnxruntime", reason="needs onnxruntime: pip install -e '.[export]'"
+    )
     session = onnxruntime.InferenceSession(str(run / "exported/policy.onnx"))
     (actions,) = session.run(["actions"], {"obs": obs.numpy()})
     torch.testing.assert_close(torch.from_numpy(actions), expected, rtol=0.0, atol=1e-5)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-pytest.importorskip("jax", reason="needs jax")
+pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
 
 PROGRAM = """
 import os

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("skrl", reason="skrl's launcher is part of skrl")
+pytest.importorskip("skrl", reason="needs skrl: pip install -e .")
 
 from envlab.distributed.skrl_launcher import TEARDOWN_S, run_supervised
 from tests.distributed.worker_launched import GRACE_S

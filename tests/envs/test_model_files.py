@@ -70,7 +70,9 @@ def test_a_file_called_mjcf_is_read_with_its_includes(tmp_path):
 
 
 def test_a_robot_of_the_menagerie_comes_from_its_root(tmp_path, monkeypatch):
-    pytest.importorskip("mujoco_menagerie", reason="needs mujoco-menagerie: '.[menagerie]'")
+    pytest.importorskip(
+        "mujoco_menagerie", reason="needs mujoco-menagerie: pip install -e '.[menagerie]'"
+    )
     folder = tmp_path / "unitree_go2"
     folder.mkdir()
     write(folder, go2__xml=WORLD.format(world=BODY, rest=""), scene__xml="<mujoco/>")
@@ -89,7 +91,9 @@ def test_a_robot_of_the_menagerie_comes_from_its_root(tmp_path, monkeypatch):
     ],
 )
 def test_a_robot_that_the_menagerie_cannot_give_is_an_error(robot, message, tmp_path, monkeypatch):
-    pytest.importorskip("mujoco_menagerie", reason="needs mujoco-menagerie: '.[menagerie]'")
+    pytest.importorskip(
+        "mujoco_menagerie", reason="needs mujoco-menagerie: pip install -e '.[menagerie]'"
+    )
     monkeypatch.setenv("MENAGERIE_ROOT", str(tmp_path))
     if "/" in robot:
         (tmp_path / "unitree_go2").mkdir()

@@ -154,7 +154,7 @@ def test_no_library_is_left_out():
 @pytest.mark.parametrize(("library", "algorithm"), TRAINED)
 def test_actions_vary_in_training_and_not_in_evaluation(library: str, algorithm: str):
     if library == "skrl_jax":
-        pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
+        pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
     with contextlib.closing(environment(library, algorithm)) as env, torch.no_grad():
         _, act, evaluate = made(library, algorithm, env)
         first, second = plain(act()).copy(), plain(act()).copy()
@@ -164,7 +164,7 @@ def test_actions_vary_in_training_and_not_in_evaluation(library: str, algorithm:
 
 def agent_of(library: str, algorithm: str) -> Any:
     if library == "skrl_jax":
-        pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
+        pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
     learner, _, _ = made(library, algorithm)
     return learner.members[0].agent if library == "evolution" else learner.agent
 

@@ -131,7 +131,7 @@ def test_returns_are_those_of_three_libraries_wherever_episodes_end(own: str, pe
         torch.testing.assert_close(steps.ddppo(), wanted, **TOLERANCE)
         return
     if own == "skrl_jax":
-        pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
+        pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
     for bootstraps in (True, False):  # the value was added to the rewards before, or was not
         found = steps.skrl(bootstraps=bootstraps, jax=own == "skrl_jax")
         torch.testing.assert_close(found, wanted, **TOLERANCE)

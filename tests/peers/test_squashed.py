@@ -12,7 +12,7 @@ import torch
 from gymnasium import spaces
 
 pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install -e '.[test]'")
-pytest.importorskip("torchrl", reason="torchrl is not installed: pip install -e .[test]")
+pytest.importorskip("torchrl", reason="needs torchrl: pip install -e '.[test]'")
 
 from stable_baselines3.common.distributions import SquashedDiagGaussianDistribution
 from torchrl.modules import TanhNormal
@@ -98,7 +98,7 @@ def test_the_gradient_of_a_sample_is_that_of_torchrl(room: str):
 
 
 def test_the_same_holds_on_jax():
-    pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
+    pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
     import jax
 
     from envlab.skrl.jax import models as on_jax

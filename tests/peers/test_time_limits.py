@@ -270,7 +270,7 @@ def test_skrls_amp_returns_100_where_a_state_of_value_100_ends_by_time():
 
 @pytest.mark.parametrize(("algorithm", "bootstraps"), [("ppo", False), ("a2c", True)])
 def test_skrl_on_jax_bootstraps_as_on_torch(algorithm: str, bootstraps: bool):
-    pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
+    pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
     import jax
 
     from envlab.skrl.jax import learner as on_jax

@@ -121,7 +121,9 @@ def exported(seeing: Path) -> tuple[Path, str]:
 
 def test_files_act_as_the_student_does_over_several_steps(seeing: Path, exported: tuple[Path, str]):
     """In both files the memory is an input and an output, and the image is as in the task."""
-    onnxruntime = pytest.importorskip("onnxruntime")
+    onnxruntime = pytest.importorskip(
+        "onnxruntime", reason="needs onnxruntime: pip install -e '.[export]'"
+    )
     library = get_library("rsl_rl")
     words = [*EXPORT, f"--checkpoint={seeing}/checkpoints/model_3.pt"]
     opened = open_policy(library, *play_parser(library).parse_with_overrides(words), 2)

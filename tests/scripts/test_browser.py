@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("playwright", reason="Playwright is not installed")
+pytest.importorskip("playwright", reason="needs playwright: pip install -e '.[test]'")
 from playwright import sync_api as api
 
 from envlab.tools.deploy import Player

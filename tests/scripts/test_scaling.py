@@ -96,7 +96,7 @@ def test_bad_input_is_one_sentence(
 @pytest.mark.long
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two processes need two cores")
 def test_one_and_two_processes_are_measured_in_turns(tmp_path: Path):
-    pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install -e '.[compare]'")
     words = ["--task=Isaac-Cartpole-v0", "--num_envs=16", "--iterations=3", "--repeats=1"]
     places = ["--folder=runs", "--json=scaling.json", "--plot=scaling.svg"]
     launch = Launch(

@@ -40,7 +40,7 @@ def test_the_descent_of_the_fittest_goes_back_to_the_first_generation(run: Path)
 
 
 def test_a_line_leads_from_each_member_to_its_parent(run: Path):
-    pytest.importorskip("matplotlib", reason="matplotlib belongs to envlab[compare]")
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install -e '.[compare]'")
     generations = read(run)
     figure = draw(generations, descent_of_fittest(generations))
     fitness, rate = figure.axes
@@ -52,7 +52,7 @@ def test_a_line_leads_from_each_member_to_its_parent(run: Path):
 def test_the_command_prints_and_draws(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    pytest.importorskip("matplotlib", reason="matplotlib belongs to envlab[compare]")
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install -e '.[compare]'")
     monkeypatch.chdir(run)
     assert main(["lineage", "."]) == 0
     assert "generation 4: member 5, lr, fitness 7.00" in capsys.readouterr().out

@@ -23,7 +23,7 @@ from envlab.run import remote
 from envlab.run.packing import EXPORTED_FROM
 from tests.trained import SMALL, train_in
 
-pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
+pytest.importorskip("huggingface_hub", reason="needs huggingface_hub: pip install -e '.[trackers]'")
 SHA = "0123456789abcdef0123456789abcdef01234567"
 
 

@@ -65,7 +65,7 @@ def test_without_lerobot_the_error_names_the_package_to_install(tmp_path, capsys
 
 
 def test_a_policy_becomes_a_dataset_that_lerobot_reads(tmp_path):
-    pytest.importorskip("lerobot", reason="lerobot is not installed: docs/lerobot.md")
+    pytest.importorskip("lerobot", reason="needs lerobot: see docs/lerobot.md")
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
     folder = tmp_path / "balancing"

@@ -130,7 +130,7 @@ def test_the_other_libraries_are_reported_alike(
     dry_run, tmp_path, library: str, arguments: Sequence[str], parameters: int
 ):
     if "--ml_framework=jax" in arguments:
-        pytest.importorskip("flax", reason="flax is not installed; it belongs to envlab[jax]")
+        pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
     printed = dry_run(tmp_path, TASK, "--device=cpu", "--num_envs=32", *arguments, library=library)
     assert f"networks of {parameters:,} parameters" in printed["built so far"]
     assert printed["library"] == library

@@ -43,7 +43,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path):
 
 
 def test_a_tampered_onnx_file_is_refused(tmp_path: Path, monkeypatch):
-    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime: pip install -e '.[export]'")
     run_onnx = export._run_onnx
     monkeypatch.setattr(export, "_run_onnx", lambda *args: [run_onnx(*args)[0] + 1e-3])
     with pytest.raises(EnvlabError, match=r"policy\.onnx differs from the trained policy by 1"):

@@ -241,7 +241,9 @@ def test_an_exported_policy_takes_each_group_as_the_task_gives_it(seer):
     assert len(expected.unique()) > 1  # else anything would do
     jit = torch.jit.load(str(whole / "exported/policy.pt"))
     assert torch.equal(jit(DEPTH, VECTOR).flatten(), expected)
-    onnxruntime = pytest.importorskip("onnxruntime")
+    onnxruntime = pytest.importorskip(
+        "onnxruntime", reason="needs onnxruntime: pip install -e '.[export]'"
+    )
     session = onnxruntime.InferenceSession(str(whole / "exported/policy.onnx"))
     inputs = {"depth": DEPTH.numpy(), "policy": VECTOR.numpy()}
     (actions,) = session.run(["actions"], inputs)

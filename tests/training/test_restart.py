@@ -53,7 +53,7 @@ def check_restart(
     command = [launcher, *command[:where], "--max_restarts=1", *command[where:], *arguments]
     with contextlib.ExitStack() as settings:
         if library == "skrl_jax":
-            pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
+            pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
             from tests.skrl.jax.runs import compiled_quickly
 
             settings.enter_context(compiled_quickly(compiled))

@@ -227,7 +227,7 @@ def test_texts_that_once_ran_code_run_nothing(
 ):
     command, case = HOLES[hole]
     if "jax" in case[0]:
-        pytest.importorskip("jax")
+        pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
     attempt(case, command, canary, capsys)
 
 
@@ -333,7 +333,7 @@ def test_no_payload_runs_anything(
 ):
     """Each text with each payload, by one of the commands in turn; keys with two payloads."""
     if "jax" in library:
-        pytest.importorskip("jax")
+        pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
     names = itertools.cycle(commands(library))
     for case in all_cases():
         _, _, path, payload = case

@@ -46,7 +46,7 @@ class FakeEnv:
 
 @pytest.fixture(scope="module")
 def av():
-    return pytest.importorskip("av", reason="the package 'av' (extra: video) is not installed")
+    return pytest.importorskip("av", reason="needs av: pip install -e '.[video]'")
 
 
 @pytest.fixture(scope="module")

@@ -100,7 +100,7 @@ class TestLeRobotItself:
 
     @pytest.fixture(autouse=True)
     def _installed(self):
-        pytest.importorskip("lerobot", reason="lerobot is not installed: docs/lerobot.md")
+        pytest.importorskip("lerobot", reason="needs lerobot: see docs/lerobot.md")
 
     def test_its_evaluation_runs_a_task_by_its_type(self):
         from lerobot.envs.factory import make_env, make_env_config

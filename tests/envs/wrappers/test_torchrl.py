@@ -8,7 +8,7 @@ import torch
 
 from envlab.registry import discover
 
-pytest.importorskip("torchrl", reason="torchrl is not installed: pip install -e .[test]")
+pytest.importorskip("torchrl", reason="needs torchrl: pip install -e '.[test]'")
 
 from torchrl.envs.utils import check_env_specs
 

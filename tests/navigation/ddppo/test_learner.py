@@ -70,7 +70,9 @@ def test_a_trained_policy_plays(trained: Path, capsys):
     assert new_memory.shape == (3, 16)
     begins, _ = script(obs, memory, last_actions, ~continues)
     assert not torch.equal(begins, actions)  # the memory counts, where no episode begins
-    onnxruntime = pytest.importorskip("onnxruntime")
+    onnxruntime = pytest.importorskip(
+        "onnxruntime", reason="needs onnxruntime: pip install -e '.[export]'"
+    )
     session = onnxruntime.InferenceSession(str(trained / "exported/policy.onnx"))
     assert [one.name for one in session.get_inputs()] == [
         *("policy", "memory", "last_actions", "starts")

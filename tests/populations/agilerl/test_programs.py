@@ -90,7 +90,7 @@ def test_a_program_runs_on_two_processes_and_in_step(tmp_path: Path):
 
 @pytest.mark.long
 def test_accelerates_own_launcher_runs_a_program(tmp_path: Path):
-    pytest.importorskip("accelerate", reason="Accelerate is not installed")
+    pytest.importorskip("accelerate", reason="needs accelerate: pip install -e '.[accelerate]'")
     config = ROOT / "scripts/reinforcement_learning/evolution/accelerate.yaml"
     launcher = ["accelerate", "launch", "--config_file", config, "--num_processes=2"]
     module = ["-m", "envlab_populations.agilerl", HERE / "program.py", tmp_path]

@@ -20,7 +20,9 @@ from tests.populations.evolution.populations import nursery
 SCRIPTS = ROOT / "scripts/reinforcement_learning/evolution"
 SHORT = ["--task=gym:CartPole-v1", "--max_episodes=2", "--max_steps=40", "--evo_epochs=1"]
 
-accelerate = pytest.importorskip("accelerate", reason="Accelerate is not installed")
+accelerate = pytest.importorskip(
+    "accelerate", reason="needs accelerate: pip install -e '.[accelerate]'"
+)
 
 
 @pytest.fixture(autouse=True)

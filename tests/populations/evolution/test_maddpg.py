@@ -180,7 +180,7 @@ def test_a_population_of_crews_resumes_where_it_was(run: Path, tmp_path: Path):
 
 
 def test_an_environment_of_pettingzoos_takes_numbers_where_it_has_choices():
-    pytest.importorskip("mpe2", reason="mpe2 is not installed: pip install -e '.[pettingzoo]'")
+    pytest.importorskip("mpe2", reason="needs mpe2: pip install -e '.[pettingzoo]'")
     env = gymnasium.make("PettingZoo-v0", environment="pettingzoo.mpe.simple_speaker_listener_v4")
     space = env.observation_space
     assert space.observed == {"speaker_0": 3, "listener_0": 11}

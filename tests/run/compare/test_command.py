@@ -11,7 +11,7 @@ import pytest
 from envlab import cli
 from tests.fake_run import write_run
 
-pytest.importorskip("scipy", reason="scipy is not installed; it belongs to envlab[compare]")
+pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
 
 
 @pytest.fixture
@@ -105,9 +105,7 @@ def test_json_is_all_that_a_script_reads(logs, capsys):
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
 def test_a_picture_is_written_and_none_is_lost(logs, capsys, suffix: str):
-    pytest.importorskip(
-        "matplotlib", reason="matplotlib is not installed; it belongs to envlab[compare]"
-    )
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install -e '.[compare]'")
     name = f"curves.{suffix}"
     assert compare(capsys, "logs", "--output", name)[0].endswith(f"Picture: {name}\n")
     first = Path(name).read_bytes()

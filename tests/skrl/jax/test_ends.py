@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("jax", reason="skrl on JAX needs jax")
-pytest.importorskip("flax", reason="skrl on JAX needs flax")
+pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
+pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
 from tests.launcher import Launch, run
 from tests.skrl.jax.runs import PPO, TRAIN, skrl_launch, youngest

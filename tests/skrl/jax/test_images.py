@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-pytest.importorskip("jax", reason="skrl on JAX needs jax")
-pytest.importorskip("flax", reason="skrl on JAX needs flax")
+pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
+pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
 from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_agent_values, load_env_cfg

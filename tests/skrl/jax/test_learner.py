@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-pytest.importorskip("jax", reason="skrl on JAX needs jax")
-pytest.importorskip("flax", reason="skrl on JAX needs flax")
+pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
+pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext

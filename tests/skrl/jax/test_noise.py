@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("jax", reason="skrl on JAX needs jax")
-pytest.importorskip("flax", reason="skrl on JAX needs flax")
+pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
+pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
 import jax
 import jax.numpy as jnp

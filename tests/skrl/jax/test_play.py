@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-pytest.importorskip("jax", reason="skrl on JAX needs jax")
-pytest.importorskip("flax", reason="skrl on JAX needs flax")
+pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
+pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
 from envlab.cli import play
 from envlab.skrl.jax.play import torch_parameters

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("starlette", reason="the dashboard needs the extra 'web'")
-pytest.importorskip("playwright", reason="Playwright is not installed")
+pytest.importorskip("starlette", reason="needs starlette: pip install -e '.[web]'")
+pytest.importorskip("playwright", reason="needs playwright: pip install -e '.[test]'")
 import uvicorn
 from playwright import sync_api as api
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-pytest.importorskip("starlette", reason="the dashboard needs the extra 'web'")
+pytest.importorskip("starlette", reason="needs starlette: pip install -e '.[web]'")
 from starlette.testclient import TestClient
 
 from envlab_web.address import REFUSAL, Address

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-pytest.importorskip("playwright", reason="Playwright is not installed")
+pytest.importorskip("playwright", reason="needs playwright: pip install -e '.[test]'")
 from playwright import sync_api as api
 
 from envlab.libraries import get_library
