@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from tests.launcher import ROOT
@@ -52,3 +54,14 @@ def test_a_run_without_skips_says_nothing_of_them(
     pytester.makepyfile("def test_it(): pass")
     done = pytester.runpytest_subprocess("-p", "tests.skips")
     done.stdout.no_fnmatch_line("*skipped*")
+
+
+def test_a_test_that_wants_a_package_names_what_installs_it():
+    for file in sorted((ROOT / "tests").rglob("*.py")):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.importorskip":
+                reasons = [ast.unparse(one.value) for one in call.keywords if one.arg == "reason"]
+                assert len(reasons) == 1, f"{file}:{call.lineno} gives no reason"
+                (reason,) = reasons
+                assert "needs " in reason, f"{file}:{call.lineno} gives {reason}"
+                assert "pip install " in reason or "see docs/" in reason, f"{file}:{call.lineno}"

@@ -55,7 +55,7 @@ def words_on(node: int, task: dict[str, Any], folder: Path) -> list[str]:
     return words_of_torchrun(["bash", "-e", "-c", task["run"]], variables, folder)
 
 
-@pytest.mark.skipif(not SKY_PYTHON.exists(), reason="no SkyPilot: .ci/run --all")
+@pytest.mark.skipif(not SKY_PYTHON.exists(), reason="needs SkyPilot: .ci/run --all")
 @pytest.mark.parametrize("options", [[], ALL], ids=["least", "all"])
 def test_skypilot_reads_the_file(options: list[str], capsys, tmp_path: Path):
     def read(task: dict[str, Any]) -> subprocess.CompletedProcess[str]:

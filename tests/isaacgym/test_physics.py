@@ -562,7 +562,7 @@ def test_actors_of_another_build_are_refused(make: str | None, said: str, tmp_pa
 
 def test_gpu_pipeline_without_a_gpu_is_one_sentence():
     if torch.cuda.is_available():
-        pytest.skip("this machine has a GPU")
+        pytest.skip("needs a machine without a GPU")
     params = gymapi.SimParams()
     params.use_gpu_pipeline = True
     with pytest.raises(DeviceError, match="has no NVIDIA GPU"):

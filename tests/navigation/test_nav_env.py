@@ -25,9 +25,7 @@ from envlab_navigation.nav_env import NavEnv
 from tests.navigation.houses import FOLDER, load
 
 MOVE, LEFT, RIGHT, UP, DOWN, END = range(6)
-needs_gpu = pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="torch.cuda.is_available() is false: no NVIDIA GPU here"
-)
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 
 
 def make(

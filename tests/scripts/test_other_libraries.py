@@ -30,7 +30,7 @@ NO_JAX = importlib.util.find_spec("jax") is None or importlib.util.find_spec("fl
             ["--ml_framework=jax"],
             1,
             100,
-            marks=pytest.mark.skipif(NO_JAX, reason="jax or flax is not installed"),
+            marks=pytest.mark.skipif(NO_JAX, reason="needs jax: pip install -e '.[jax]'"),
         ),
     ],
     ids=["rl_games", "skrl-torch", "skrl-jax"],

@@ -119,7 +119,7 @@ def test_a_node_that_joins_later_trains_on_in_the_same_run(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(NO_JAX, reason="jax or flax is not installed")
+@pytest.mark.skipif(NO_JAX, reason="needs jax: pip install -e '.[jax]'")
 @pytest.mark.long  # test_ends has it on one node
 def test_a_node_that_fails_ends_both_under_skrls_launcher(tmp_path: Path, compiled: Path):
     from tests.skrl.jax.runs import PPO, compiled_quickly, youngest

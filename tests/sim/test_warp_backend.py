@@ -60,9 +60,7 @@ TOLERANCES = {
 DEFAULT_TOLERANCE = 1e-4
 ALL = torch.ones(NUM_ENVS, dtype=torch.bool)
 
-needs_gpu = pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="torch.cuda.is_available() is false: no NVIDIA GPU here"
-)
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 
 
 def test_determinism_is_asked_of_mujoco_warp_where_it_is_wanted():

@@ -45,7 +45,7 @@ def refused(folder: Path, capsys: Any, *arguments: str, script: Any = train) -> 
 def test_the_composed_configuration_decides_which_adapter_is_loaded(
     arguments: list[str], framework: str
 ):
-    pytest.importorskip(framework, reason="skrl on JAX needs jax")
+    pytest.importorskip(framework, reason="needs jax: pip install -e '.[jax]'")
     adapter = skrl_main._adapter(session_of("skrl", [TASK, *arguments]).agent_cfg, "learner")
     assert adapter.__name__ == f"envlab.skrl.{framework}.learner"
 

@@ -23,7 +23,7 @@ TAGS = {"envlab/frames", "envlab/mean_return", "Loss/value", "Loss/learning_rate
 
 def train_twice(folder: Path, tracker: str) -> dict[str, Any]:
     """Train two iterations, resume for a third, and return the tracker's name for the run."""
-    pytest.importorskip(tracker, reason=f"{tracker} is not installed")
+    pytest.importorskip(tracker, reason=f"needs {tracker}: pip install -e '.[trackers]'")
     flags = [*SMALL, f"--logger={tracker}", "--log_project_name=robots", "agent.save_interval=1"]
     for more in (["--max_iterations=2"], ["--max_iterations=3", "--resume"]):
         code, output = run(

@@ -225,7 +225,8 @@ def clean() -> Iterator[None]:
 def needs(*names: str) -> pytest.MarkDecorator:
     """Skip where a package is missing, without importing it."""
     missing = [name for name in names if importlib.util.find_spec(name) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is not installed")
+    reason = f"needs {', '.join(missing)}: see docs/from_allenact.md"
+    return pytest.mark.skipif(bool(missing), reason=reason)
 
 
 def write(folder: Path, text: str, name: str = "peer_experiment.py") -> str:

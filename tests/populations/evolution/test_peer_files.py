@@ -18,7 +18,7 @@ from tests.trained import manifest_of, metrics_of, only_run
 FILES = Path(__file__).parent / "peer_files"
 has_mpe2 = importlib.util.find_spec("mpe2") is not None
 SEVERAL = "gym:envlab_populations.crew:PettingZoo-v0"
-needs_mpe2 = pytest.mark.skipif(not has_mpe2, reason="mpe2 is not installed: extra pettingzoo")
+needs_mpe2 = pytest.mark.skipif(not has_mpe2, reason="needs mpe2: pip install -e '.[pettingzoo]'")
 
 
 def kind(

@@ -33,7 +33,9 @@ CONV: dict[str, Any] = {
     "normalize": True,
 }
 SEEN = {"name": "gym:tests.populations.hogwild.pixels:Pixels-v0"}
-needs_ale = pytest.mark.skipif(not atari.has_ale(), reason="ale-py is not installed: extra atari")
+needs_ale = pytest.mark.skipif(
+    not atari.has_ale(), reason="needs ale-py: pip install -e '.[atari]'"
+)
 
 
 def test_a_convolution_sees_rows_columns_and_channels():

@@ -21,7 +21,9 @@ from envlab_populations.hogwild.baseline import BASELINES
 from tests.trained import manifest_of, metrics_of, only_run
 
 FILES = Path(__file__).parent / "peer_files"
-needs_ale = pytest.mark.skipif(not atari.has_ale(), reason="ale-py is not installed: extra atari")
+needs_ale = pytest.mark.skipif(
+    not atari.has_ale(), reason="needs ale-py: pip install -e '.[atari]'"
+)
 
 
 class Kind(NamedTuple):

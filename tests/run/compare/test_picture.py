@@ -11,9 +11,8 @@ from envlab.run.compare.picture import choose_path, draw
 from envlab.run.compare.results import find_results
 from tests.fake_run import write_run
 
-NO_PACKAGE = "{} is not installed; it belongs to envlab[compare]"
 for package in ("scipy", "matplotlib"):
-    pytest.importorskip(package, reason=NO_PACKAGE.format(package))
+    pytest.importorskip(package, reason=f"needs {package}: pip install -e '.[compare]'")
 
 
 def groups_in(root: Path, metric: str = "mean_return") -> list[Group]:

@@ -17,8 +17,6 @@ from envlab.run.compare.statistics import (
     shared_range,
 )
 
-NO_SCIPY = "scipy is not installed; it belongs to envlab[compare]"
-
 
 @pytest.mark.parametrize(
     ("values", "mean"),
