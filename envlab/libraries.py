@@ -33,6 +33,9 @@ class Library:
     """``(session, env, context, values) -> Player``, where values are a checkpoint's."""
     description: str
     """A line for ``envlab --help``."""
+    bound: str | None = None
+    """``(cfg, env) -> ActionBound | None``: the bound that the agent's configuration, and not the
+    task, sets to actions; see :mod:`envlab.envs.action_use`."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Packages that it trains with, whose versions must be the same on all ranks; with the module
     of each to import as a test, or nothing."""
@@ -57,7 +60,7 @@ class Library:
         return load_entry_point(self.cfg)(flags)
 
     def load(self, part: str) -> Callable[..., Any]:
-        """Return the function behind ``build``, ``player`` or ``prepare``.
+        """Return the function behind ``build``, ``player``, ``bound`` or ``prepare``.
 
         Raises:
             ConfigurationError: If there is no such module or name.
@@ -91,6 +94,7 @@ CORE = (
         cfg="envlab.rsl_rl.cfg:default_cfg",
         build="envlab.rsl_rl.learner:build",
         player="envlab.rsl_rl.play:RslRlPlayer",
+        bound="envlab.rsl_rl.checks:action_bound",
         description="PPO and distillation by rsl_rl, as legged robots are trained with",
         packages={"rsl-rl-lib": "rsl_rl.runners", "tensordict": ""},
         has_members=True,
@@ -101,6 +105,7 @@ CORE = (
         cfg="envlab.rl_games.cfg:default_cfg",
         build="envlab.rl_games.learner:build",
         player="envlab.rl_games.play:RlGamesPlayer",
+        bound="envlab.rl_games.checks:action_bound",
         description="PPO, continuous and discrete, and SAC by rl_games",
         packages={"rl-games": "rl_games.torch_runner"},
         has_members=True,
@@ -110,6 +115,7 @@ CORE = (
         cfg="envlab.skrl.main:default_cfg",
         build="envlab.skrl.main:build",
         player="envlab.skrl.main:make_player",
+        bound="envlab.skrl.checks:action_bound",
         flags="envlab.skrl.flags:SkrlFlags",
         description="a dozen algorithms, several agents too, by skrl on PyTorch or JAX",
         packages={"skrl": "skrl.agents.torch.ppo"},
@@ -120,6 +126,7 @@ CORE = (
         cfg="envlab.fast_sac.cfg:default_cfg",
         build="envlab.fast_sac.learner:build",
         player="envlab.fast_sac.play:FastSacPlayer",
+        bound="envlab.fast_sac.checks:action_bound",
         description="FastSAC: off-policy learning from many environments, by envlab's own code",
     ),
 )

@@ -16,9 +16,11 @@ import pytest
 import torch
 
 from envlab.distributed.context import DistributedContext
+from envlab.envs.action_use import ActionBound
 from envlab.libraries import get_library
 from envlab.training.arguments import train_parser
 from envlab.training.launch import train
+from envlab.training.preparation import make_env
 from envlab.training.session import Session, compose_session
 from tests.launcher import TRAIN, Launch, run, torchrun
 
@@ -104,6 +106,14 @@ def session_of(name: str, arguments: Sequence[str]) -> Session:
     library = get_library(name)
     flags, overrides = train_parser(library).parse_with_overrides(arguments)
     return compose_session(flags, overrides, library)
+
+
+def bound_of(library: str, *words: str) -> ActionBound | None:
+    """Return the bound at which a library's actions are counted; None if they are not."""
+    words = ("--headless", "--device=cpu", "env.scene.num_envs=1", *words)
+    env = make_env(session_of(library, words), DistributedContext.single("cpu"))
+    env.close()
+    return None if env.action_use is None else env.action_use.bound
 
 
 @dataclass

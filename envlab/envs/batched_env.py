@@ -21,6 +21,7 @@ from gymnasium.vector.utils import batch_space
 
 from envlab.config import check_ranges
 from envlab.distributed.context import DistributedContext
+from envlab.envs.action_use import ActionUse
 from envlab.envs.checks import (
     LEAST_BYTES,
     base_seed,
@@ -90,6 +91,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     """Sums up ``info["episodes"]``, where it exists."""
     place = ""
     """Where episodes take place, such as ``houses of val``, for those who read their measures."""
+    action_use: ActionUse | None = None
+    """Counts actions at a bound that an agent's configuration sets; made by those who train."""
     _is_compiled = False
     """Whether steps are compiled, and thus run the same operations each time, as on a GPU."""
 
@@ -243,6 +246,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             SimulationError: If too many environments fail at once, see :class:`NanGuardCfg`.
         """
         self.actions = self._check_actions(actions)
+        if self.action_use is not None:
+            self.action_use.add(self.actions)
         self.random.advance()
         self.common_step_counter += 1
         self._failures.count_step()
@@ -278,6 +283,10 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         self._observe()
         return self.obs_buf, reward, terminated, truncated, info
 
+    def action_names(self) -> list[str]:
+        """Return what each number of an action moves, or its place where only code knows."""
+        return [f"action {place}" for place in range(self._num_actions())]
+
     def joint_positions(self) -> dict[str, torch.Tensor]:
         """Return the positions of joints by name, ``(num_envs,)`` each; empty without physics."""
         return {}
@@ -291,13 +300,17 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         raise NotImplementedError
 
     def check_health(self) -> None:
-        """Report environments that failed since the last call. Waits for the GPU.
+        """Report environments that failed since the last call, and actions at their bound.
+
+        It waits for the GPU.
 
         Raises:
             SimulationError: If more than ``env.nan_guard.max_bad_share`` of the environments failed
                 per step, on average.
         """
         self._failures.report()
+        if self.action_use is not None:
+            self.action_use.check()
 
     def state(self) -> dict[str, Any]:
         """Return copies of everything that the next step depends on, for an exact resume."""

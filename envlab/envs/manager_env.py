@@ -94,6 +94,9 @@ class ManagerEnv(VectorEnv):
     def _num_actions(self) -> int:
         return self.action_manager.total_action_dim
 
+    def action_names(self) -> list[str]:
+        return self.action_manager.names()
+
     def _apply_actions(self, actions: torch.Tensor) -> None:
         self.action_manager.process_action(actions)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import torch
 from gymnasium import spaces
 
 from envlab.envs import BatchedEnv, ManagerEnv
+from envlab.envs.action_use import ActionBound
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
 
@@ -52,6 +55,24 @@ def action_range(env: BatchedEnv, cfg: FastSacCfg) -> tuple[torch.Tensor, torch.
         torch.as_tensor(half_width, dtype=torch.float32, device=device).flatten(),
         torch.as_tensor(middle, dtype=torch.float32, device=device).flatten(),
     )
+
+
+def action_bound(cfg: FastSacCfg, env: BatchedEnv) -> ActionBound:
+    """Return the range of actions, what sets it, and how to widen it.
+
+    Raises:
+        ConfigurationError: See :func:`action_range`.
+    """
+    half_width, middle = (values.cpu().numpy() for values in action_range(env, cfg))
+    setting, wider = f"agent.action_limit={cfg.action_limit:g}", "agent.joint_limits=true"
+    frees = f"agent.action_limit={2 * cfg.action_limit:g}"
+    if cfg.joint_limits:
+        setting, frees = wider, "agent.joint_limits=false and a wider agent.action_limit"
+    else:
+        with contextlib.suppress(ConfigurationError):  # of a task without such joints
+            if np.median(_joint_reach(env)) > cfg.action_limit:
+                frees = f"{frees} or {wider}"
+    return ActionBound(half_width=half_width, middle=middle, setting=setting, frees=frees)
 
 
 def _joint_reach(env: BatchedEnv) -> np.ndarray:

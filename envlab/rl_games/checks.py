@@ -17,6 +17,7 @@ from gymnasium import spaces
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
+from envlab.envs.action_use import ActionBound, clip_bound
 from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
 from envlab.rl_games.cfg import SAC, ConfigCfg, RlGamesCfg
 from envlab.rl_games.networks import MULTI_INPUT
@@ -136,6 +137,11 @@ def check_model(cfg: RlGamesCfg, env: BatchedEnv) -> None:
             "bound. Set it, as in agent.params.env.clip_actions=1.0"
             + ("." if cfg.is_sac else ", or set agent.params.config.clip_actions=false.")
         )
+
+
+def action_bound(cfg: RlGamesCfg, env: BatchedEnv) -> ActionBound:
+    """Return the bound that actions are clipped or scaled to; infinite by default."""
+    return clip_bound(cfg.params.env.clip_actions, "agent.params.env.clip_actions")
 
 
 def check_vectors(space: spaces.Space) -> None:

@@ -8,6 +8,7 @@ import torch
 from gymnasium import spaces
 
 from envlab.envs import BatchedEnv
+from envlab.envs.action_use import ActionBound, clip_bound
 from envlab.errors import ConfigurationError
 from envlab.rsl_rl.ahead import SAMPLERS
 from envlab.rsl_rl.cfg import DISTILLATION, DistillationCfg, RslRlCfg, RunnerCfg
@@ -39,6 +40,11 @@ def check_supported(cfg: RunnerCfg, env: BatchedEnv) -> None:
             )
     for name in cfg.NETWORKS:
         _check_model(cfg, name, env.obs_buf)
+
+
+def action_bound(cfg: RunnerCfg, env: BatchedEnv) -> ActionBound | None:
+    """Return the bound that actions are clipped to, None without one."""
+    return None if cfg.clip_actions is None else clip_bound(cfg.clip_actions)
 
 
 def _check_ppo(cfg: RunnerCfg, env: BatchedEnv) -> None:

@@ -10,6 +10,8 @@ import numpy as np
 from gymnasium import spaces
 
 from envlab.distributed.context import DistributedContext
+from envlab.envs import BatchedEnv
+from envlab.envs.action_use import ActionBound
 from envlab.errors import ConfigurationError
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.defaults import default_models
@@ -77,6 +79,20 @@ def needs_bounds(cfg: SkrlCfg) -> bool:
     """
     is_squashed = cfg.models.get("policy", {}).get("class") == SQUASHED
     return is_squashed or cfg.algorithm in ("ddpg", "td3")
+
+
+def action_bound(cfg: SkrlCfg, env: BatchedEnv) -> ActionBound | None:
+    """Return the bound that :func:`needs_bounds` gives to actions."""
+    return unit_bound(cfg.algorithm) if needs_bounds(cfg) else None
+
+
+def unit_bound(algorithm: str) -> ActionBound:
+    """Return the bound that skrl's environments have for some algorithms: no setting widens it."""
+    return ActionBound(
+        half_width=1.0,
+        setting=f"-1 to 1 for {algorithm.upper()}",
+        frees="--algorithm=ppo, which has no bound, or a larger scale of the task's actions",
+    )
 
 
 def _check_roles(cfg: SkrlCfg) -> None:

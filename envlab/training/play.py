@@ -74,6 +74,8 @@ def run_playing(library: Library, flags: Flags, overrides: Sequence[Override]) -
             _play_watched(opened, viewer)
         else:
             _play(opened, episodes_per_env, viewer)
+        if opened.env.action_use is not None:
+            opened.env.action_use.report()
         if not flags.no_export:
             _export(opened, opened.directory / "exported")
     finally:

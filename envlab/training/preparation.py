@@ -22,6 +22,7 @@ from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import on_each_node
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
+from envlab.envs.action_use import ActionUse
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.learner import Learner
 from envlab.run.commands import resume_words, typed
@@ -212,6 +213,7 @@ def make_env(session: Session, context: DistributedContext, *, renders: bool = F
     """
     mode = "rgb_array" if renders else render_mode(session.flags)
     env = session.task.make(session.env_cfg, context=context, render_mode=mode)
+    stepped = env
     has_agents = isinstance(env, DirectMarlEnv)
     if session.agent_cfg.is_multi_agent and not has_agents:
         raise ConfigurationError(
@@ -222,6 +224,10 @@ def make_env(session: Session, context: DistributedContext, *, renders: bool = F
         env = multi_agent_to_single_agent(env)
     check_recording(session.flags, env)
     check_viewing(session.flags, env)
+    if context.is_main and session.library.bound and stepped.actions.is_floating_point():
+        bound = session.library.load("bound")(session.agent_cfg, env)
+        if bound is not None:
+            env.action_use = stepped.action_use = ActionUse.of(stepped, bound)
     return env
 
 

@@ -10,6 +10,7 @@ DDPPO = Library(
     cfg="envlab_navigation.ddppo.cfg:default_cfg",
     build="envlab_navigation.ddppo.build:build",
     player="envlab_navigation.ddppo.play:DdppoPlayer",
+    bound="envlab_navigation.ddppo.checks:action_bound",
     flags="envlab_navigation.ddppo.flags:DdppoFlags",
     prepare="envlab_navigation.ddppo.experiment_words:prepare",
     file_flag="experiment",

@@ -10,6 +10,7 @@ HOGWILD = Library(
     cfg="envlab_populations.hogwild.cfg:default_cfg",
     build="envlab_populations.hogwild.learner:build",
     player="envlab_populations.hogwild.learner:make_player",
+    bound="envlab_populations.hogwild.agents:action_bound",
     flags="envlab_populations.hogwild.cfg:HogwildFlags",
     description="sessions on shared parameters, by skrl's agents: see envlab lab run",
 )
@@ -18,6 +19,7 @@ EVOLUTION = Library(
     cfg="envlab_populations.evolution.cfg:default_cfg",
     build="envlab_populations.evolution.learner:build",
     player="envlab_populations.evolution.play:EvolutionPlayer",
+    bound="envlab_populations.evolution.models:action_bound",
     flags="envlab_populations.evolution.cfg:EvolutionFlags",
     prepare="envlab_populations.evolution.agilerl_words:prepare",
     description="populations of skrl's agents that evolve while they learn",

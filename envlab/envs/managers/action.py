@@ -96,6 +96,17 @@ class ActionManager:
             for name, one in described.items()
         }
 
+    def names(self) -> list[str]:
+        """Return the joint that each number of an action moves, or its term and place there."""
+        found: list[str] = []
+        for name, term in self._terms.items():
+            joints = (term.describe() or {}).get("joint_names", ())
+            if len(joints) == term.dim:
+                found += joints
+            else:
+                found += [name if term.dim == 1 else f"{name} {i}" for i in range(term.dim)]
+        return found
+
     def process_action(self, actions: torch.Tensor) -> None:
         """Remember ``actions``, ``(num_envs, total_action_dim)``, and write all controls."""
         if on_host(actions.device):

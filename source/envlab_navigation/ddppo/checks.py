@@ -5,6 +5,7 @@ from __future__ import annotations
 from gymnasium import spaces
 
 from envlab.envs import BatchedEnv
+from envlab.envs.action_use import ActionBound, clip_bound
 from envlab.errors import ConfigurationError
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.flags import DdppoFlags
@@ -60,3 +61,8 @@ def check_pipeline(pipeline: TrainingPipeline, env: BatchedEnv) -> None:
                     f" but there are only {env.num_envs} environments per process, and a minibatch "
                     "holds whole rollouts. Use fewer, or more environments."
                 )
+
+
+def action_bound(cfg: DdppoCfg, env: BatchedEnv) -> ActionBound | None:
+    """Return the bound that actions are clipped to, None without one."""
+    return None if cfg.clip_actions is None else clip_bound(cfg.clip_actions)

@@ -9,13 +9,18 @@ import torch
 from gymnasium import spaces
 
 from envlab.distributed.context import DistributedContext
+from envlab.envs.action_use import ActionBound
 from envlab.errors import ConfigurationError
+from envlab.skrl.checks import unit_bound
 from envlab.skrl.env import SkrlVectorEnv, Spaces
 from envlab.skrl.torch.heads import Head, make_heads
 from envlab_populations.crew import ENV_ID, MODULE, CrewSpace
 from envlab_populations.evolution.architecture import Architecture
-from envlab_populations.evolution.cfg import NOISY, SEVERAL
+from envlab_populations.evolution.cfg import NOISY, SEVERAL, EvolutionCfg
 from envlab_populations.evolution.networks import EvolvableNetwork
+
+BOUNDED = ("sac", *NOISY)
+"""Algorithms whose actions lie between -1 and 1 where the task sets no bounds."""
 
 
 def seen_by(algorithm: str, env: Any) -> SkrlVectorEnv:
@@ -24,7 +29,7 @@ def seen_by(algorithm: str, env: Any) -> SkrlVectorEnv:
     Raises:
         ConfigurationError: If the algorithm does not fit them.
     """
-    wrapper = SkrlVectorEnv(env, bounded=algorithm in ("sac", *NOISY))
+    wrapper = SkrlVectorEnv(env, bounded=algorithm in BOUNDED)
     seen = wrapper.spaces["agent"]
     if algorithm in SEVERAL:
         crew = getattr(env, "unflattened_space", None)
@@ -38,6 +43,11 @@ def seen_by(algorithm: str, env: Any) -> SkrlVectorEnv:
         wrapper.spaces["agent"] = seen._replace(observation_space=crew)
     check_actions(algorithm, seen.action_space)
     return wrapper
+
+
+def action_bound(cfg: EvolutionCfg, env: Any) -> ActionBound | None:
+    """Return the bound of actions that need one."""
+    return unit_bound(cfg.algorithm) if cfg.algorithm in BOUNDED else None
 
 
 def check_actions(algorithm: str, space: spaces.Space[Any]) -> None:

@@ -13,11 +13,12 @@ from gymnasium import spaces
 from torch.nn import functional
 
 from envlab.distributed.context import DistributedContext
+from envlab.envs.action_use import ActionBound
 from envlab.errors import ConfigurationError
 from envlab.precision import compute_in, settle_precision
 from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.cfg import SkrlCfg
-from envlab.skrl.checks import check_supported
+from envlab.skrl.checks import check_supported, unit_bound
 from envlab.skrl.env import SkrlVectorEnv
 from envlab.skrl.library import library_errors
 from envlab.skrl.torch.memory import QuickMemory
@@ -56,6 +57,11 @@ CONTINUOUS = ("sac", "td3", "ddpg", CROSSQ)
 NORMALISER = "reward_normaliser"
 TRACKED_UPDATES = 8
 """An off-policy agent records the losses of one in this many updates."""
+
+
+def action_bound(cfg: HogwildCfg, env: Any) -> ActionBound | None:
+    """Return the bound of actions that need one."""
+    return unit_bound(cfg.algorithm) if cfg.algorithm in CONTINUOUS else None
 
 
 def make_session_agent(

@@ -18,7 +18,7 @@ from envlab_navigation.ddppo.build import model_of, pipeline_of
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.learner import DdppoLearner
 from tests.rsl_rl.test_resume import resumed_exactly
-from tests.trained import metrics_of, only_run
+from tests.trained import bound_of, metrics_of, only_run
 
 SMALL = [
     *("--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=16"),
@@ -176,3 +176,10 @@ def test_settings_that_make_no_sense_are_refused(flags, words, tmp_path: Path, c
     assert train_in(tmp_path, *SMALL, *flags) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "logs").exists()
+
+
+def test_actions_are_counted_where_they_are_clipped():
+    assert bound_of("ddppo", "--task=Isaac-Cartpole-v0") is None
+    bound = bound_of("ddppo", "--task=Isaac-Cartpole-v0", "agent.clip_actions=3")
+    assert bound is not None
+    assert (bound.half_width, bound.frees) == (3.0, "agent.clip_actions=6")

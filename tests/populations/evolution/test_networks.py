@@ -16,6 +16,7 @@ from envlab_populations.evolution.networks import (
     moved,
     preserves_function,
 )
+from tests.trained import bound_of
 
 TOLERANCE = 2e-6
 MLP = Architecture(hidden=(48, 32), activation="relu")
@@ -129,3 +130,11 @@ def test_moments_are_not_shared_with_the_parent():
     kept = moved(old, old.shape)
     kept += 1.0
     assert old.eq(1.0).all()
+
+
+def test_actions_are_counted_where_an_algorithm_needs_a_bound():
+    words = ("--task=Isaac-Cartpole-v0",)
+    assert bound_of("evolution", *words, "--algorithm=ppo") is None
+    bound = bound_of("evolution", *words, "--algorithm=sac")
+    assert bound is not None
+    assert (bound.half_width, bound.setting) == (1.0, "-1 to 1 for SAC")

@@ -15,6 +15,7 @@ from envlab_populations.hogwild.networks import Recurrent
 from envlab_populations.hogwild.reinforce import standardised
 from envlab_populations.hogwild.returns import discounted_returns, n_step_advantages
 from tests.populations.hogwild.test_slm_lab import PPO, changed, learner_of, plan_of, trained
+from tests.trained import bound_of
 
 EPISODES = {"memory": {"name": "OnPolicyReplay"}, "env": {"num_envs": 1, "max_frame": 200}}
 REINFORCE = changed(PPO, algorithm={"name": "Reinforce", "training_frequency": 20})
@@ -250,3 +251,11 @@ def test_a_recurrent_network_is_layers_and_then_cells():
     assert kinds == ["Linear", "Tanh", "Recurrent", "Linear"]
     assert network[-1].weight.shape == (2, 7)
     assert network[2]._length == 3
+
+
+def test_actions_are_counted_where_an_algorithm_needs_a_bound():
+    words = ("--task=Isaac-Cartpole-v0",)
+    assert bound_of("hogwild", *words, "--algorithm=ppo") is None
+    bound = bound_of("hogwild", *words, "--algorithm=sac")
+    assert bound is not None
+    assert (bound.half_width, bound.setting) == (1.0, "-1 to 1 for SAC")
