@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from envlab.tools.evidence.command import main
 from envlab.tools.evidence.experiment import names, read
 from envlab.tools.evidence.page import PAGE, page
+from envlab.tools.evidence.runner import check_seeds
 from tests.launcher import ROOT
 
 
@@ -17,6 +19,17 @@ def test_the_page_follows_from_the_records():
     folder = ROOT / "scripts/evidence"
     experiments = [read(name, folder) for name in names(folder)]
     assert (ROOT / PAGE).read_text() == page(experiments, ROOT / "docs/evidence")
+
+
+@pytest.mark.parametrize("name", names(ROOT / "scripts/evidence"))
+def test_no_seed_was_added_to_records_unsaid(name: str):
+    experiment = read(name, ROOT / "scripts/evidence")
+    check_seeds(experiment, ROOT / "docs/evidence")
+    planned = {
+        json.loads(path.read_text())["seeds"]
+        for path in (ROOT / "docs/evidence" / name).glob("*/*/run.json")
+    }
+    assert planned <= {experiment.seeds, experiment.first_seeds}
 
 
 @pytest.mark.long

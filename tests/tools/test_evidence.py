@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -15,14 +16,17 @@ import pytest
 import torch
 
 from envlab.errors import ConfigurationError, EnvlabError
+from envlab.run.compare.groups import Group
 from envlab.run.compare.results import find_results
-from envlab.run.compare.statistics import difference_interval, improvement_interval
+from envlab.run.compare.statistics import difference_interval, holm, improvement_interval
 from envlab.run.manifest import write_json
 from envlab.run.records import METRICS, line_of
 from envlab.tools.evidence.command import main
 from envlab.tools.evidence.experiment import PLAYED, Experiment, names, read
-from envlab.tools.evidence.page import page, sides_of, verdict
-from envlab.tools.evidence.runner import own_cores, remaining, write_record
+from envlab.tools.evidence.page import page
+from envlab.tools.evidence.runner import check_seeds, own_cores, remaining, write_record
+from envlab.tools.evidence.sides import Side, sides_of
+from envlab.tools.evidence.verdict import comparisons
 
 FILE = """
 claim: PPO learns alike with more environments.
@@ -183,6 +187,7 @@ def write_records(folder: Path, finals: dict[str, list[float]]) -> None:
                 "task": "Isaac-Cartpole-v0",
                 "library": "rsl_rl",
                 "seed": seed,
+                "seeds": 5,
                 "created_at": "2026-11-23T12:00:00+00:00",
                 "git": {"commit": "0123456789"},
                 "processor": "a processor",
@@ -191,22 +196,21 @@ def write_records(folder: Path, finals: dict[str, list[float]]) -> None:
             write_json(record / "run.json", manifest)
 
 
+LOW, HIGH = [1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]
+
+
 @pytest.mark.parametrize(
     ("few", "many", "expect", "words", "sentence"),
     [
-        ([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "better", "better than", "1.00 to 1.00), **better**"),
-        ([1.0, 2.0, 3.0], [5.0, 6.0, 7.0], "better", "worse than", "**worse**"),
-        (
-            [1.0, 5.0, 9.0],
-            [2.0, 5.0, 8.0],
-            "better",
-            "undecided against",
-            "probability 0.50 (0.00 to 1.00), **undecided",
-        ),
-        ([1.0, 5.0, 9.0], [2.0, 5.0, 8.0], "equal", "not told apart from", "contains 0"),
-        ([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "equal", "higher than", "does **not** contain 0"),
-        ([1.0, 2.0, 3.0], [5.0, 6.0, 7.0], "equal", "lower than", "does **not** contain 0"),
-        ([5.0], [1.0, 2.0], "better", "one seed of", "one seed, which decides nothing"),
+        # 2 of the 252 divisions of ten runs are as extreme.
+        (HIGH, LOW, "better", "better than", "1.00 (1.00 to 1.00); p = 0.0079, **better**"),
+        (LOW, HIGH, "better", "worse than", "p = 0.0079, **worse**"),
+        (HIGH, LOW, "equal", "higher than", "p = 0.0079, **higher**"),
+        (LOW, HIGH, "equal", "lower than", "p = 0.0079, **lower**"),
+        (LOW, LOW, "better", "undecided against", "p = 1, **undecided**"),
+        (LOW, LOW, "equal", "not told apart from", "p = 1, **not told apart**"),
+        (HIGH[:4], LOW[:4], "better", "no verdict against", "4 seeds, **no verdict**"),
+        (HIGH[:1], LOW, "equal", "no verdict against", "1 seeds, **no verdict**"),
     ],
 )
 def test_records_decide_the_verdict(folder: Path, few, many, expect, words, sentence):
@@ -214,13 +218,125 @@ def test_records_decide_the_verdict(folder: Path, few, many, expect, words, sent
     (folder / "cartpole.yaml").write_text(text)
     write_records(folder, {"few": few, "many": many})
     experiment = read("cartpole", folder)
-    first, second = sides_of(experiment, folder / "records")
-    assert first.final.tolist() == few
-    found = verdict(experiment, first, second)
-    assert found[0] == words
-    assert sentence in found[1]
+    sides = sides_of(experiment, folder / "records")
+    assert sides[0].final.tolist() == few
+    (found,) = comparisons(experiment, sides)
+    assert found.word == words
+    assert sentence in found.sentence
     summary = f"| [cartpole](#cartpole) | {experiment.claim} | few: {words} many |"
     assert summary in page([experiment], folder / "records")
+
+
+def test_comparisons_of_an_experiment_account_for_each_other(folder: Path):
+    """Holm's p values, from 0.0079, 0.0079 and 0.69 (an exact test by hand: 174 of 252)."""
+    more = "  - {name: most, words: rsl_rl --num_envs=96}\n  - {name: none, words: rsl_rl}\n"
+    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0") + more)
+    almost = [6.5, 7.5, 8.5, 8.7, 9.5]
+    write_records(folder, {"few": HIGH, "many": LOW, "most": [0.0, *LOW[:4]], "none": almost})
+    experiment = read("cartpole", folder)
+    found = comparisons(experiment, sides_of(experiment, folder / "records"))
+    assert [(one.first, one.other) for one in found] == [
+        ("few", other) for other in ("many", "most", "none")
+    ]
+    assert "p = 0.024, **better**" in found[0].sentence
+    assert "p = 0.024, **better**" in found[1].sentence
+    assert found[2].word == "undecided against"
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+def normal(draw: np.random.Generator) -> np.ndarray:
+    return draw.normal(size=5)
+
+
+def succeeds_or_not(draw: np.random.Generator) -> np.ndarray:
+    return np.where(draw.random(5) < 0.6, 500.0, draw.normal(150.0, 40.0, size=5))
+
+
+@pytest.mark.parametrize("values", [normal, succeeds_or_not])
+def test_where_nothing_differs_an_experiment_has_a_verdict_in_five_of_a_hundred(
+    folder: Path, values
+):
+    """A bootstrap interval of three seeds, as was used before, gives one in 21 of a hundred."""
+    more = "  - {name: most, words: rsl_rl --num_envs=96}\n"
+    (folder / "cartpole.yaml").write_text(f"{FILE}{more}expect: equal\n")
+    experiment, draw, count = read("cartpole", folder), np.random.default_rng(1), 300
+    none = Group(label="", keys={}, runs=[])
+    wrong = 0
+    for _ in range(count):
+        sides = [
+            Side(contender=contender, group=none, final=values(draw), places=set())
+            for contender in experiment.contenders
+        ]
+        found = {one.word for one in comparisons(experiment, sides)}
+        wrong += found != {"not told apart from"}
+    assert wrong / count < 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / count)
+
+
+def test_no_verdict_is_possible_from_too_few_seeds_for_the_comparisons(folder: Path):
+    names = [f"number {number}" for number in range(7)]
+    more = "".join(f"  - {{name: {name}, words: rsl_rl}}\n" for name in names)
+    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0") + more)
+    write_records(folder, {"few": HIGH, **dict.fromkeys(["many", *names], LOW)})
+    text = page([read("cartpole", folder)], folder / "records")
+    # 8 comparisons of 2 / 252.
+    assert "With 5 seeds and 8 comparisons p is 0.063 or more, so that nothing can" in text
+
+
+def test_seeds_are_not_added_after_a_look_unless_the_page_says_so(folder: Path):
+    text = FILE.replace("seeds: 1", "seeds: 5").replace("episodes: 4", "episodes: 0")
+    (folder / "cartpole.yaml").write_text(text)
+    write_records(folder, {"few": HIGH, "many": LOW})
+    with pytest.raises(ConfigurationError, match=r"--seeds is 6, but 'cartpole' has 5. Raise"):
+        main(["run", "cartpole", "--seeds=6", *flags(folder)])
+    (folder / "cartpole.yaml").write_text(text.replace("seeds: 5", "seeds: 10"))
+    with pytest.raises(
+        ConfigurationError, match=r"has 10 seeds, but .* was made for 5: .*'first_s"
+    ):
+        main(["run", "cartpole", *flags(folder)])
+    (folder / "cartpole.yaml").write_text(text.replace("seeds: 5", "seeds: 10\nfirst_seeds: 5"))
+    experiment = read("cartpole", folder)
+    check_seeds(experiment, folder / "records")
+    written = page([experiment], folder / "records")
+    assert "The first 5 seeds were looked at before the others were added" in written
+    assert "a verdict needs p of 0.025 or less" in written
+    half = [1.0, 2.0, 3.0, 4.0, 7.5]  # against HIGH: 23 of 25 pairs, p = 0.032
+    shutil.rmtree(folder / "records")
+    write_records(folder, {"few": HIGH, "many": half})
+    sides = sides_of(experiment, folder / "records")
+    assert comparisons(experiment, sides)[0].word == "undecided against"
+    assert comparisons(replace(experiment, first_seeds=0), sides)[0].word == "better than"
+
+
+def test_contenders_on_different_physics_are_not_compared(folder: Path):
+    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
+    write_records(folder, {"few": HIGH, "many": LOW})
+    experiment = read("cartpole", folder)
+    assert ", physics by mujoco; " in page([experiment], folder / "records")
+    path = folder / "records/cartpole/many/3/run.json"
+    written = json.loads(path.read_text())
+    write_json(path, written | {"world": {"device": "cuda:0"}})
+    with pytest.raises(ConfigurationError, match=r"physics: mujoco \(many\), mujoco_warp \(many"):
+        page([experiment], folder / "records")
+    write_json(path, written | {"overrides": ["env.sim.backend=analytic"]})
+    with pytest.raises(ConfigurationError, match=r"analytic \(many\)"):
+        page([experiment], folder / "records")
+
+
+def test_a_page_says_where_the_same_command_has_more_seeds(folder: Path):
+    text = FILE.replace("episodes: 4", "episodes: 0")
+    (folder / "cartpole.yaml").write_text(text)
+    write_records(folder, {"few": HIGH, "many": LOW})
+    first = read("cartpole", folder)
+    second = replace(first, name="cartpole_again")
+    shutil.copytree(folder / "records/cartpole", folder / "records/cartpole_again")
+    shutil.copytree(folder / "records/cartpole/few/0", folder / "records/cartpole_again/few/5")
+    path = folder / "records/cartpole_again/few/5/run.json"
+    write_json(path, json.loads(path.read_text()) | {"seed": 5})
+    written = page([first, second], folder / "records")
+    assert (
+        "- few, by the same command over 6 seeds ([cartpole_again](#cartpole_again)): " in written
+    )
+    assert written.count("by the same command") == 1
 
 
 def test_without_episodes_the_last_tenth_of_the_curve_is_compared(folder: Path):
@@ -299,8 +415,8 @@ def test_an_experiment_without_all_records_says_so(folder: Path):
     assert "| not finished |" in text
 
 
-def test_every_two_contenders_are_compared(folder: Path):
-    more = "  - {name: most, words: 'peer.py --of={here}'}\n"
+def test_a_claim_of_equals_compares_every_two_contenders(folder: Path):
+    more = "  - {name: most, words: 'peer.py --of={here}'}\nexpect: equal\n"
     (folder / "peer.py").touch()
     (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0") + more)
     write_records(folder, {name: [1.0, 2.0] for name in ("few", "many", "most")})
@@ -327,6 +443,7 @@ def test_the_probability_of_improvement_is_the_share_of_pairs():
         (("name: many", "name: few"), "two contenders or more of different names"),
         (("episodes: 4", "measure: length"), "measure 'length' of played episodes, but plays none"),
         (("rsl_rl --num_envs=32", "peer.py, play: a=1"), "'play' for 'few', which has no effect"),
+        (("seeds: 1", "seeds: 5\nfirst_seeds: 5"), "'first_seeds' of 5, but that must be fewer"),
     ],
 )
 def test_an_invalid_file_is_one_sentence(folder: Path, change, message: str):

@@ -98,12 +98,7 @@ def improvement_interval(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, f
 
     Agarwal et al. (2021), section 4.3, for one task: the share of pairs won, a tie counting half.
     """
-
-    def share(ours: np.ndarray, theirs: np.ndarray, axis: int = -1) -> np.ndarray:
-        pairs = ours[..., :, None] - theirs[..., None, :]
-        return (0.5 + 0.5 * np.sign(pairs)).mean(axis=(-1, -2))
-
-    return float(share(ours, theirs)), *_interval_of_two(share, ours, theirs)
+    return float(_share_won(ours, theirs)), *_interval_of_two(_share_won, ours, theirs)
 
 
 def difference_interval(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
@@ -113,6 +108,36 @@ def difference_interval(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, fl
         return interquartile_mean(ours, axis) - interquartile_mean(theirs, axis)
 
     return _interval_of_two(difference, ours, theirs)
+
+
+def permutation_p(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Return the two-sided p of two groups of runs by an exact permutation test.
+
+    The statistic is the share of pairs won, Mann and Whitney's. If nothing differs, each division
+    of the runs into two groups is as likely as the one seen, so that p is at most 5 % in no more
+    than 5 % of cases, however the returns are distributed. Two groups of five cannot have a p below
+    0.0079, two of three none below 0.1.
+    """
+    stats = require("scipy.stats")
+    has_ties = len(np.unique([*ours, *theirs])) < len(ours) + len(theirs)
+    # scipy's own distribution holds without ties; with them, all divisions are looked at.
+    method = stats.PermutationMethod(n_resamples=np.inf, batch=10_000) if has_ties else "exact"
+    return float(stats.mannwhitneyu(ours, theirs, method=method).pvalue)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Return p values that account for each other: Holm's step-down method (1979)."""
+    adjusted, last = [0.0] * len(values), 0.0
+    for rank, index in enumerate(np.argsort(values, kind="stable")):
+        last = max(last, min(1.0, (len(values) - rank) * values[index]))
+        adjusted[index] = last
+    return adjusted
+
+
+def _share_won(ours: np.ndarray, theirs: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Return the share of pairs in which ours is larger, a tie counting half."""
+    pairs = ours[..., :, None] - theirs[..., None, :]
+    return (0.5 + 0.5 * np.sign(pairs)).mean(axis=(-1, -2))
 
 
 def _interval_of_two(

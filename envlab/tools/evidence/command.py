@@ -12,7 +12,7 @@ from envlab.errors import ConfigurationError
 from envlab.interrupts import ending_in_order
 from envlab.tools.evidence.experiment import FOLDER, RECORDS, Experiment, names, read
 from envlab.tools.evidence.page import PAGE, PICTURES, draw_pictures, page
-from envlab.tools.evidence.runner import own_cores, remaining, run
+from envlab.tools.evidence.runner import check_seeds, own_cores, remaining, run
 
 LOGS = Path("logs/evidence")
 
@@ -26,12 +26,18 @@ def main(arguments: Sequence[str]) -> int:
     flags = _parse(arguments)
     if flags.verb == "run":
         experiment = read(flags.name or "", flags.folder)
+        check_seeds(experiment, flags.records)
         seeds = experiment.seeds if flags.seeds is None else flags.seeds
         frames = experiment.frames if flags.frames is None else int(flags.frames)
         for name, value in (("seeds", seeds), ("frames", frames)):
             if value < 1:
                 raise ConfigurationError(f"--{name} is {value}, but must be 1 or more.")
-        _run(replace(experiment, seeds=seeds, frames=frames), flags)
+        if seeds > experiment.seeds:
+            raise ConfigurationError(
+                f"--seeds is {seeds}, but {experiment.name!r} has {experiment.seeds}. Raise "
+                "'seeds' in its file instead, with 'first_seeds' if it has records."
+            )
+        _run(replace(experiment, frames=frames), seeds, flags)
         return 0
     experiments = [read(name, flags.folder) for name in names(flags.folder)]
     if flags.verb == "list":
@@ -47,9 +53,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _run(experiment: Experiment, flags: argparse.Namespace) -> None:
-    """Make the runs that have no record yet."""
-    runs = remaining(experiment, flags.records)
+def _run(experiment: Experiment, seeds: int, flags: argparse.Namespace) -> None:
+    """Make the runs of the first seeds that have no record yet."""
+    runs = [run for run in remaining(experiment, flags.records) if run[1] < seeds]
     hours = len(runs) * experiment.minutes / 60.0
     print(f"{experiment.name}: runs to make: {len(runs)}, about {hours:.1f} h in all.")
     places = {"programs": flags.folder, "logs": flags.logs, "records": flags.records}

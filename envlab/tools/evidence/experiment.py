@@ -17,6 +17,10 @@ RECORDS = Path("docs/evidence")
 """Folder of the records of finished runs, ``NAME/CONTENDER/SEED/``."""
 PLAYED = "played.json"
 """In a record: the output of ``envlab play --json``."""
+LEVEL = 0.05
+"""Largest probability that an experiment has any verdict if nothing differs."""
+LEAST_SEEDS = 5
+"""Runs of a contender below which there is no verdict."""
 
 
 @dataclass(kw_only=True)
@@ -56,6 +60,9 @@ class Experiment:
     """Environment frames of each run, of all its processes."""
     seeds: PositiveInt = 5
     """Runs of each contender: seeds from 0."""
+    first_seeds: NonNegativeInt = 0
+    """Runs of each contender when their values were first looked at, if more were added then; 0: no
+    seed was added. The page says so, and both looks share the test's level."""
     minutes: PositiveFloat
     """Duration of the longest run on its cores; measured."""
     cores: PositiveInt = 1
@@ -100,6 +107,10 @@ class Experiment:
             )
         return float(value)
 
+    def level(self) -> float:
+        """Return the level of the experiment's test, which two looks at its values share."""
+        return LEVEL / 2.0 if self.first_seeds else LEVEL
+
     def record(self, contender: Contender, seed: int, records: Path = RECORDS) -> Path:
         """Return the folder of a run's record."""
         return records / self.name / contender.name / str(seed)
@@ -139,6 +150,11 @@ def read(name: str, folder: Path = FOLDER) -> Experiment:
         raise ConfigurationError(
             f"The experiment {name!r} needs a claim, a task, and two contenders or more of "
             f"different names; it has {labels}."
+        )
+    if experiment.first_seeds >= experiment.seeds:
+        raise ConfigurationError(
+            f"The experiment {name!r} has 'first_seeds' of {experiment.first_seeds}, but that must "
+            f"be fewer than 'seeds', {experiment.seeds}. Mend one of them."
         )
     if not experiment.episodes and experiment.measure != blank.measure:
         raise ConfigurationError(

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from envlab.run.compare.groups import Group
 from envlab.run.compare.picture import draw, write
-from envlab.run.compare.results import find_results
-from envlab.run.compare.statistics import (
-    bootstrap_interval,
-    difference_interval,
-    improvement_interval,
-    interquartile_mean,
-)
-from envlab.tools.evidence.experiment import (
-    FOLDER,
-    PLAYED,
-    RECORDS,
-    Contender,
-    Experiment,
-)
-from envlab.tools.evidence.runner import NUM_POINTS
+from envlab.run.compare.statistics import bootstrap_interval, interquartile_mean
+from envlab.tools.evidence.experiment import FOLDER, RECORDS, Contender, Experiment
+from envlab.tools.evidence.sides import Side, physics_of, sides_of
+from envlab.tools.evidence.verdict import comparisons, without_a_chance
 
 PAGE = Path("docs/evidence.md")
 PICTURES = Path("docs/images/evidence")
-NUM_LAST = NUM_POINTS // 10
-"""Last points of a recorded curve, a tenth of a long one; their mean is compared if nothing is
-played."""
 HEAD = """# Evidence
 
 <!-- Written by 'envlab evidence page' from the records in docs/evidence: run that instead. -->
@@ -46,12 +28,18 @@ Claims about learning, checked by experiments over seeds. Each is a file in
 and this page is made of the records in `docs/evidence/` alone, by `envlab evidence page`. Values
 are interquartile means over seeds with bootstrap intervals that aim at 95 % (Agarwal et al., 2021),
 as those of [`envlab compare`](compare.md), and cover about 90 % with five seeds, less with fewer.
-"Better" is the probability that a run of one beats a run of the other, likewise with its interval.
-An interval that contains 0.5, or 0 for a difference, leaves the claim undecided: contenders that
-are not told apart may still differ by as much as the interval says. Episodes are played by
-`envlab play` after the training, without exploration; only DD-PPO draws its actions there, too.
-Minutes are of cores and GPUs that did other work, too, and no measure
-of speed. What a peer's program needs
+
+A verdict (better, worse, higher, lower) is that of an exact permutation test: how often a division
+of all runs into two groups by chance has one of them win as many pairs of runs, in either
+direction. Its p accounts for all comparisons that an experiment prints (Holm, 1979), so that an
+experiment in which nothing differs has a verdict in at most 5 % of cases. There is none from fewer
+than five seeds. A claim that one contender is better is tested against each other one; a claim that
+all are alike, for every two. Contenders that are not told apart may still differ by as much as the
+interval says. Seeds that were added after a look are named, and then both looks share the 5 %.
+
+Episodes are played by `envlab play` after the training, without exploration; only DD-PPO draws its
+actions there, too. The runs of an experiment have the same physics, which its line names. Minutes
+are of cores and GPUs that did other work, too, and no measure of speed. What a peer's program needs
 is said at the top of its file in `scripts/evidence/`.
 
 | experiment | claim | what was found |
@@ -59,24 +47,15 @@ is said at the top of its file in `scripts/evidence/`.
 """
 
 
-@dataclass(kw_only=True)
-class Side:
-    """Contents of a contender's records."""
-
-    contender: Contender
-    group: Group
-    final: np.ndarray
-    """The compared value of each run: that of played episodes, or of the metric's last tenth."""
-    places: set[str]
-    """Where episodes were played, as far as their records say."""
-
-
 def page(experiments: Sequence[Experiment], records: Path = RECORDS) -> str:
     """Return the page."""
     all_sides = [sides_of(experiment, records) for experiment in experiments]
     pairs = list(zip(experiments, all_sides, strict=True))
     rows = "".join(_summary(experiment, sides) for experiment, sides in pairs)
-    sections = [section(experiment, sides) for experiment, sides in pairs]
+    sections = [
+        section(experiment, sides, [pair for pair in pairs if pair[0] is not experiment])
+        for experiment, sides in pairs
+    ]
     return "\n".join([HEAD + rows, *sections])
 
 
@@ -94,34 +73,24 @@ def draw_pictures(
     return paths
 
 
-def sides_of(experiment: Experiment, records: Path) -> list[Side]:
-    """Read the records of an experiment; contenders without any are left out."""
-    sides = []
-    for contender in experiment.contenders:
-        folder = records / experiment.name / contender.name
-        if next(folder.glob("*/run.json"), None) is None:
-            continue
-        runs = find_results([str(folder)], experiment.metric)
-        runs.sort(key=lambda run: int(run.manifest["seed"]))
-        played = []
-        if experiment.episodes:
-            played = [json.loads((run.directory / PLAYED).read_text()) for run in runs]
-            final = np.array([experiment.measured(values) for values in played])
-        else:
-            final = np.array([run.values[run.has_value][-NUM_LAST:].mean() for run in runs])
-        group = Group(label=contender.name, keys={}, runs=runs)
-        places = {values["place"] for values in played if "place" in values}
-        sides.append(Side(contender=contender, group=group, final=final, places=places))
-    return sides
+def section(
+    experiment: Experiment,
+    sides: Sequence[Side],
+    others: Sequence[tuple[Experiment, Sequence[Side]]] = (),
+) -> str:
+    """Return an experiment's part of the page.
 
-
-def section(experiment: Experiment, sides: Sequence[Side]) -> str:
-    """Return an experiment's part of the page."""
+    Args:
+        experiment: The experiment.
+        sides: Its contenders' records.
+        others: The other experiments and theirs, some of which may have more seeds of the same.
+    """
     heading = f"## {experiment.name}\n\n{experiment.claim}\n"
     facts = f"`{experiment.task}`, {experiment.frames:,} frames each"
     command = f"    envlab evidence run {experiment.name}\n"
     if not sides:
         return f"{heading}\n{facts}. **Not run yet.**\n\n{command}"
+    facts += f", physics by {physics_of(experiment, sides)}; {_origin(sides)}."
     measured = (
         f"mean {experiment.measure.rpartition('.')[2]} over {experiment.episodes} played episodes"
         f"{_place(sides)}"
@@ -130,27 +99,36 @@ def section(experiment: Experiment, sides: Sequence[Side]) -> str:
     )
     rows = [f"| contender | seeds | {measured} | minutes | command |", "|---|---|---|---|---|"]
     rows += [_row(experiment, side, _processors(sides)) for side in sides]
-    verdicts = [f"- {verdict(experiment, *pair)[1]}" for pair in itertools.combinations(sides, 2)]
+    verdicts = [f"- {one.sentence}" for one in comparisons(experiment, sides)]
+    verdicts += without_a_chance(experiment, sides, len(verdicts))
+    verdicts += [f"- {told}" for side in sides for told in _more_seeds(experiment, side, others)]
     picture = f"![{experiment.name}](images/evidence/{experiment.name}.png)\n"
     text = "\n".join([*rows, "", *verdicts]) + "\n"
-    return f"{heading}\n{facts}; {_origin(sides)}.\n\n{text}\n{picture}\n{command}"
+    looks = f"{_looks(experiment)}\n" if experiment.first_seeds else ""
+    return f"{heading}\n{facts}\n{looks}\n{text}\n{picture}\n{command}"
 
 
-def verdict(experiment: Experiment, first: Side, other: Side) -> tuple[str, str]:
-    """Return what the records say of two contenders: in two words, and as a sentence."""
-    names = f"{first.contender.name} against {other.contender.name}"
-    if min(len(first.final), len(other.final)) < 2:
-        return "one seed of", f"{names}: one seed, which decides nothing."
-    if experiment.expect == "equal":
-        low, high = difference_interval(first.final, other.final)
-        is_held = low <= 0.0 <= high
-        word = "not told apart from" if is_held else "higher than" if low > 0.0 else "lower than"
-        holds = "contains 0" if is_held else "does **not** contain 0"
-        return word, f"{names}: the interval of the difference, {low:.3g} to {high:.3g}, {holds}."
-    share, low, high = improvement_interval(first.final, other.final)
-    word = "better than" if low > 0.5 else "worse than" if high < 0.5 else "undecided against"
-    bold = f"**{word.split()[0]}**"
-    return word, f"{names}: better with probability {share:.2f} ({low:.2f} to {high:.2f}), {bold}."
+def _more_seeds(
+    experiment: Experiment, side: Side, others: Sequence[tuple[Experiment, Sequence[Side]]]
+) -> Iterator[str]:
+    """Yield where a contender has more seeds, as another experiment's."""
+    same = (experiment.task, experiment.frames, side.contender.words)
+    for other, theirs in others:
+        for found in theirs:
+            is_same = (other.task, other.frames, found.contender.words) == same
+            if is_same and len(found.final) > len(side.final):
+                yield (
+                    f"{side.contender.name}, by the same command over {len(found.final)} seeds "
+                    f"([{other.name}](#{other.name})): {_middle(found.final)}."
+                )
+
+
+def _looks(experiment: Experiment) -> str:
+    """Return the sentence on seeds that were added after a look."""
+    return (
+        f"The first {experiment.first_seeds} seeds were looked at before the others were added, so "
+        f"a verdict needs p of {experiment.level():g} or less."
+    )
 
 
 def _summary(experiment: Experiment, sides: Sequence[Side]) -> str:
@@ -159,13 +137,10 @@ def _summary(experiment: Experiment, sides: Sequence[Side]) -> str:
     if sides and len(sides) < len(experiment.contenders):
         found = ["not finished"]
     elif sides:
-        first, *others = sides
-        by_word: dict[str, list[str]] = {}
-        for other in others:
-            word = verdict(experiment, first, other)[0]
-            by_word.setdefault(word, []).append(other.contender.name)
-        found = [f"{word} {', '.join(names)}" for word, names in by_word.items()]
-        found[0] = f"{first.contender.name}: {found[0]}"
+        by_word: dict[tuple[str, str], list[str]] = {}
+        for one in comparisons(experiment, sides):
+            by_word.setdefault((one.first, one.word), []).append(one.other)
+        found = [f"{first}: {word} {', '.join(names)}" for (first, word), names in by_word.items()]
     link = f"[{experiment.name}](#{experiment.name})"
     return f"| {link} | {experiment.claim} | {'; '.join(found)} |\n"
 
@@ -182,10 +157,6 @@ def command_of(contender: Contender) -> str:
 
 def _row(experiment: Experiment, side: Side, processors: Sequence[str]) -> str:
     final = side.final
-    text = f"{float(interquartile_mean(final)):.4g}"
-    if len(final) > 1:
-        low, high = bootstrap_interval(final)
-        text += f" ({float(low):.4g} to {float(high):.4g})"
     each = ", ".join(f"{value:.4g}" for value in final)
     minutes = f"{np.median([run.wall_s[-1] for run in side.group.runs]) / 60.0:.1f}"
     if len(processors) > 1:
@@ -194,7 +165,16 @@ def _row(experiment: Experiment, side: Side, processors: Sequence[str]) -> str:
     words = f"`{command_of(side.contender)}`"
     if side.contender.play:
         words += f", played with `{side.contender.play}`"
-    return f"| {side.contender.name} | {seeds} | {text}: {each} | {minutes} | {words} |"
+    return f"| {side.contender.name} | {seeds} | {_middle(final)}: {each} | {minutes} | {words} |"
+
+
+def _middle(values: np.ndarray) -> str:
+    """Return the interquartile mean of runs and its interval."""
+    text = f"{float(interquartile_mean(values)):.4g}"
+    if len(values) == 1:
+        return text
+    low, high = bootstrap_interval(values)
+    return f"{text} ({float(low):.4g} to {float(high):.4g})"
 
 
 def _place(sides: Sequence[Side]) -> str:

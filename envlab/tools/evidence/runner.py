@@ -12,13 +12,16 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from envlab.errors import ConfigurationError, EnvlabError
+from envlab.host.tasks import GymTask
+from envlab.registry import get_task
 from envlab.run.compare.results import RunResult, find_results, join_resumed, with_values
 from envlab.run.manifest import write_json
 from envlab.run.records import METRICS, line_of
@@ -37,6 +40,25 @@ KEPT = (
 
 class RunError(EnvlabError):
     """A run of an experiment failed."""
+
+
+def check_seeds(experiment: Experiment, records: Path) -> None:
+    """Refuse seeds that are added after a look at the others, unless the file says so.
+
+    Who adds seeds until there is a verdict finds one more often than the test's level says.
+
+    Raises:
+        ConfigurationError: If records were made for fewer seeds, which ``first_seeds`` lacks.
+    """
+    known = experiment.first_seeds or experiment.seeds
+    for path in sorted((records / experiment.name).glob(f"*/*/{MANIFEST}")):
+        then = json.loads(path.read_text()).get("seeds")
+        if then is not None and then < known:
+            raise ConfigurationError(
+                f"The experiment {experiment.name!r} has {experiment.seeds} seeds, but {path} was "
+                f"made for {then}: seeds added after a look make a chance verdict likelier. Say so "
+                f"by 'first_seeds: {then}' in its file, for which the test allows."
+            )
 
 
 def remaining(experiment: Experiment, records: Path) -> list[tuple[Contender, int]]:
@@ -152,7 +174,7 @@ def write_record(experiment: Experiment, result: RunResult, folder: Path, record
         experiment.measured(played)  # there is no record without it
         names = ("num_episodes", "return", "place", "measures")
         write_json(record / PLAYED, {name: played[name] for name in names if name in played})
-    kept = {name: result.manifest.get(name) for name in KEPT}
+    kept = {name: result.manifest.get(name) for name in KEPT} | {"seeds": experiment.seeds}
     device = (kept["world"] or {}).get("device", "cpu")  # a peer's program may say none
     write_json(record / MANIFEST, kept | {"processor": processor(device)})
 
@@ -185,6 +207,23 @@ def own_cores(first: int | None, count: int) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, free)
+
+
+def physics(task: str, manifest: Mapping[str, Any]) -> str:
+    """Return what simulated a run: a backend's name, or where the task brings its own, that.
+
+    Args:
+        task: Id of the task.
+        manifest: The run's.
+    """
+    if isinstance(get_task(task), GymTask):
+        return "Gymnasium"
+    if get_task(task).kind == "NavEnv":
+        return "houses"
+    keys = dict(str(word).split("=", 1) for word in manifest.get("overrides") or ())
+    device = str((manifest.get("world") or {}).get("device", "cpu"))  # a peer's may say none
+    usual = "mujoco_warp" if device.startswith("cuda") else "mujoco"
+    return keys.get("env.sim.backend", usual)
 
 
 def processor(device: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ from envlab.run.compare.statistics import (
     bootstrap_interval,
     interquartile_mean,
     over_seeds,
+    permutation_p,
     require,
     shared_range,
 )
@@ -45,6 +47,24 @@ def test_the_interval_narrows_with_runs_and_repeats_itself():
     widths = [float(np.diff(bootstrap_interval(values[:count]))[0]) for count in (4, 16, 64)]
     assert widths[0] > widths[1] > widths[2]
     assert bootstrap_interval(values) == bootstrap_interval(values)
+
+
+@pytest.mark.parametrize(
+    "values", [[3.0, 4.0, 5.0, 9.0, 1.0, 2.0, 2.5], [1.0, 1.0, 2.0, 2.0, 3.0, 1.0, 0.0]]
+)
+def test_the_p_of_two_groups_is_that_of_all_their_divisions(values: list[float]):
+    def won(ours: list[float], theirs: list[float]) -> float:
+        return sum(0.5 * (a >= b) + 0.5 * (a > b) for a in ours for b in theirs)
+
+    shares = [
+        won([values[i] for i in chosen], [values[i] for i in range(7) if i not in chosen])
+        for chosen in itertools.combinations(range(7), 4)
+    ]
+    seen = shares[0]  # the first four against the last three
+    above = sum(share >= seen for share in shares) / len(shares)
+    below = sum(share <= seen for share in shares) / len(shares)
+    p = permutation_p(np.array(values[:4]), np.array(values[4:]))
+    assert p == pytest.approx(min(1.0, 2.0 * min(above, below)))
 
 
 def test_all_points_of_a_curve_see_the_same_resamples():
