@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from envlab import cli
-from tests.cluster import hosts
 from tests.cluster.hosts import Cluster, why_no_servers
 from tests.launcher import ROOT
 
@@ -37,7 +36,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the tests that start ssh servers, by their fixtures, with the tools that these need."""
     fixtures = set(getattr(item, "fixturenames", ()))
     if fixtures & {"servers", "single", "three"}:
-        item.add_marker(pytest.mark.tools(*hosts.TOOLS))
+        item.add_marker(pytest.mark.tools("rsync", "ssh", "ssh-keygen", "sshd"))
     if "three" in fixtures:
         item.add_marker(pytest.mark.tools("ip"))
 

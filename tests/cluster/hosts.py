@@ -22,8 +22,6 @@ from tests.launcher import ROOT, Launch
 from tests.nodes import HOSTS, Node, ip, remove, remove_leftovers, why_not
 from tests.system_tools import find
 
-TOOLS = ("rsync", "ssh", "ssh-keygen", "sshd")
-"""What a cluster needs, see :mod:`tests.system_tools`; with namespaces it needs ``ip``, too."""
 ACTIVATE = Path(sys.prefix, "bin/activate")
 SUBNET = "10.213.9"
 PREFIX = "envlab-ssh-"
