@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from envlab.arguments import ArgumentParser
+from envlab.config import load_yaml
 from envlab.errors import CheckpointError, ConfigurationError
+from envlab.registry import get_task, list_tasks
 from envlab.run.commands import library_words
 from envlab.run.packing import EXPORTED_FROM, pack
+from envlab.training.task_changes import task_changes, told
 
 _PACKAGES = ("envlab", "torch", "mujoco", "mujoco-warp", "rsl-rl-lib", "rl-games", "skrl", "jax")
 
@@ -46,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         if has_onnx:
             (folder / "exported").mkdir()
             (folder / "exported" / exported.name).write_bytes(exported.read_bytes())
-        text = card(manifest, name, has_onnx=has_onnx)
+        text = card(manifest, name, changes=_changes(folder, manifest), has_onnx=has_onnx)
         (folder / "README.md").write_text(text)
         if flags.dry_run:
             print(text)
@@ -68,12 +71,21 @@ def _is_of(exported: Path, iteration: int) -> bool:
     return False
 
 
-def card(manifest: Mapping[str, Any], name: str, *, has_onnx: bool) -> str:
+def _changes(folder: Path, manifest: Mapping[str, Any]) -> str:
+    """Return what the run changed of its task, if that is installed here."""
+    if manifest["task"] not in {task.id for task in list_tasks()}:
+        return ""
+    env = load_yaml(folder / "params" / "env.yaml")
+    return told(task_changes(env, get_task(manifest["task"])))
+
+
+def card(manifest: Mapping[str, Any], name: str, *, changes: str, has_onnx: bool) -> str:
     """Return the model card: facts of the manifest, and how to play the policy.
 
     Args:
         manifest: The public one, see :func:`envlab.run.packing.pack`.
         name: The repository.
+        changes: What the run changed of its task, so that the return is of another one.
         has_onnx: Whether ``exported/policy.onnx`` is included.
     """
     task, library = manifest["task"], " ".join(library_words(manifest))
@@ -82,6 +94,7 @@ def card(manifest: Mapping[str, Any], name: str, *, has_onnx: bool) -> str:
     commit = f"{git.get('commit')}{', with changes' if git.get('dirty') else ''}"
     facts = {
         "task": f"`{task}`",
+        "changed in it (its own value)": changes or None,
         "trained by": f"`{library}`",
         "frames": f"{manifest['frames']:,}, in {manifest['iteration']:,} iterations",
         "mean return": None if value is None else f"{value:.3f}, at the run's end, exploring",

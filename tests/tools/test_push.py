@@ -140,12 +140,27 @@ def test_the_card_holds_the_runs_facts_and_nothing_about_the_machine(
     assert "envlab play rsl_rl --task=Isaac-Cartpole-v0 --checkpoint=hf:me/walker" in card
     assert "| frames | 1,024, in 2 iterations |" in card
     assert "| seed | 42 (one seed) |" in card
+    assert "changed in it" not in card
     public = json.loads(hub.files["run.json"])
     assert not {"host", "pid", "flags"} & set(public)
     texts = [data.decode() for name, data in hub.files.items() if not name.endswith(".pt")]
     assert not [text for text in texts if str(Path.home()) in text or str(run.directory) in text]
     stored = len(hub.files["checkpoints/policy.pt"])
     assert stored < run.checkpoint().stat().st_size / 2  # no optimizer, no environments
+
+
+def test_the_card_says_before_the_return_what_the_run_changed_of_its_task(
+    run: envlab.TrainingRun, tmp_path: Path, capsys
+) -> None:
+    changed = shutil.copytree(run.directory, tmp_path / "changed")
+    file = changed / "params/env.yaml"
+    text = file.read_text()
+    file.write_text(text.replace("episode_length_s: 5.0", "episode_length_s: 3.0"))
+    assert file.read_text() != text
+    assert cli.main(["push", str(changed), "hf:me/walker", "--dry_run"]) == 0
+    card = capsys.readouterr().out
+    row = "| changed in it (its own value) | env.episode_length_s=3.0 (5.0) |"
+    assert 0 < card.index(row) < card.index("| mean return |")
 
 
 def test_an_exported_policy_is_pushed_with_its_own_checkpoint_only(
