@@ -15,17 +15,17 @@ from envlab.libraries import Library, get_library
 from envlab.training.arguments import play_parser, train_parser
 from tests.launcher import ROOT
 
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "tests/README.md"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_files(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     missing = [link for link in links if not (page.parent / link).exists()]
     assert not missing
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_in_pages_parses(page):
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         assert ast.parse(block).body
@@ -51,9 +51,13 @@ def tests() -> set[str]:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_tests_that_pages_name_exist(page, tests: set[str]):
-    assert not set(re.findall(r"`(test_\w+)`", page.read_text())) - tests
+    text = page.read_text()
+    assert not set(re.findall(r"`(test_\w+)`", text)) - tests
+    assert not [
+        path for path in re.findall(r"`(tests/[\w/]+\.py)`", text) if not (ROOT / path).is_file()
+    ]
 
 
 @pytest.mark.long
