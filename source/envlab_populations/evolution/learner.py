@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,8 @@ class EvolutionLearner(Learner):
         self.mutations = Mutations.of(cfg, context)
         self._steps = int(cfg.num_steps_per_env or 0)
         self._total = 0
-        self._elite = self.members[0]
+        self._elite_index = self.members[0].index
+        self._apart: Member | None = None
         self._generations: list[dict[str, Any]] = []
         self._frames = 0
         self._trained, self._trained_s = 0, 0.0  # since the last tournament, for its table
@@ -109,7 +110,10 @@ class EvolutionLearner(Learner):
             member.frames += self._steps * self._nursery.num_envs * ranks
         losses = _mean_losses(own)
         if self._ends_generation(number):
-            self._evolve(number)
+            is_short = number % self._cfg.population.generation_iterations > 0
+            # A resume goes on as if training had not ended within a generation.
+            with torch.random.fork_rng(enabled=is_short):
+                self._evolve(number)
         return Iteration(
             frames=frames,
             collect_s=collect_s,
@@ -167,6 +171,10 @@ class EvolutionLearner(Learner):
         """
         generation, rest = divmod(number, self._cfg.population.generation_iterations)
         generation += rest > 0
+        if self._generations and self._generations[-1]["generation"] == generation:
+            self._generations.pop()  # of a short last one, which a resume has completed
+            for position in self._own:
+                self.members[position].fitness.pop()
         self._evaluate(generation)
         self._meet()
         scores = [self.tournament.fitness(member) for member in self.members]
@@ -176,23 +184,22 @@ class EvolutionLearner(Learner):
             "elite": self.members[int(np.argmax(scores))].index,
             "members": [member.report() for member in self.members],
         }
-        if self._generations and self._generations[-1]["generation"] == generation:
-            self._generations.pop()  # of a short last one, which a resume has completed
         self._generations.append(record)
         logger.info("%s", lineage.table(record, self._trained / max(self._trained_s, 1e-9)))
         self._trained, self._trained_s = 0, 0.0
         target = self._cfg.population.target_fitness
         self._was_fit = target is not None and max(scores) >= target
         if self._was_fit or rest > 0:
-            self._elite = self.members[int(np.argmax(scores))]
+            self._elite_index, self._apart = record["elite"], None
             self._note_meeting()
             return
         self.tournament.rng = np.random.default_rng((self._cfg.seed, generation, 0))
         self.mutations.rng = np.random.default_rng((self._cfg.seed, generation, 1))
-        self._elite, members = self.tournament.select(self.members)
+        elite, members = self.tournament.select(self.members)
         spared = self._cfg.population.elitism and not self._cfg.mutations.mutate_elite
-        if not spared:  # the fittest is kept as it was measured, to be played
-            self._elite = Member.of(self._nursery, self._elite.state())
+        # If it is not spared, the fittest is kept as it was measured, to be played.
+        self._elite_index = elite.index
+        self._apart = None if spared else Member.of(self._nursery, elite.state())
         self.members = [*members[:spared], *self.mutations.mutation(members[spared:])]
         self._note_meeting()
         gc.collect()  # skrl's agents refer to themselves, so the last generation's stay in memory
@@ -222,6 +229,16 @@ class EvolutionLearner(Learner):
         if self._is_shared:
             self._met = [_copied(member.state()) for member in self.members]
 
+    @property
+    def _elite(self) -> Member:
+        """The fittest of the last generation: one kept apart, or the member with its index.
+
+        Members are made anew when they meet and when they are restored, so it is looked up.
+        """
+        if self._apart is not None:
+            return self._apart
+        return next(member for member in self.members if member.index == self._elite_index)
+
     def _elite_rate(self) -> float:
         """Return the fittest member's learning rate, the same on all processes."""
         return float(
@@ -247,14 +264,11 @@ class EvolutionLearner(Learner):
         members = self._met if self._is_shared else [member.state() for member in self.members]
         return {
             "members": members,
-            "elite": self._elite.index,
-            "apart": None if self._is_elite_in(self.members) else self._elite.state(),
+            "elite": self._elite_index,
+            "apart": None if self._apart is None else self._apart.state(),
             "frames": self._frames,
             "generations": self._generations,
         }
-
-    def _is_elite_in(self, members: Sequence[Member]) -> bool:
-        return any(member is self._elite for member in members)
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         state = values["model"]
@@ -264,11 +278,9 @@ class EvolutionLearner(Learner):
                 f"--population_size is {self._cfg.population.size}. Resume with the former."
             )
         self.members = [Member.of(self._nursery, member) for member in state["members"]]
-        if state["apart"] is None:
-            indices = [member.index for member in self.members]
-            self._elite = self.members[indices.index(state["elite"])]
-        else:
-            self._elite = Member.of(self._nursery, state["apart"])
+        apart = state["apart"]
+        self._elite_index = state["elite"]
+        self._apart = None if apart is None else Member.of(self._nursery, apart)
         self._generations, self._frames = list(state["generations"]), state["frames"]
         self._note_meeting()
 

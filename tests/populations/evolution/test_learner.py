@@ -17,8 +17,9 @@ from envlab.cli import play
 from envlab.training.launch import train
 from envlab_populations.evolution.learner import EvolutionLearner
 from tests.launcher import run, torchrun
-from tests.populations.evolution.worker_pair import DISCRETE, SMALL, first_gradient
+from tests.populations.evolution.worker_pair import APART, DISCRETE, SMALL, first_gradient
 from tests.rsl_rl.test_resume import digests
+from tests.run.test_directory import timeless
 from tests.trained import checkpoint_of, gradient_error, on_one_thread, only_run
 
 HERE = Path(__file__).parent
@@ -83,7 +84,7 @@ def test_crews_are_the_same_on_two_ranks_that_see_different_states(pair: Pair):
 
 def test_decisions_of_ranks_need_no_shared_folder(pair: Pair):
     """AgileRL's rank 0 pickles the population into one, which the others must see."""
-    ours = {"rank0.pt", "rank1.pt", "whole", "resumed"}
+    ours = {"rank0.pt", "rank1.pt", "apart"}
     assert {path.name for path in pair.folder.iterdir() if path.suffix != ".txt"} == ours
 
 
@@ -122,10 +123,14 @@ def test_a_gathered_memory_holds_the_steps_of_all_ranks(pair: Pair):
         assert rank["gathered"]["actions"].tolist() == [0, 7, 1, 7]
 
 
-def test_members_apart_resume_within_a_generation_bit_by_bit(pair: Pair):
-    first, second = (checkpoint_of(only_run(pair.folder / n), 3) for n in ("whole", "resumed"))
+@pytest.mark.parametrize("algorithm", APART)
+def test_members_apart_resume_within_a_generation_bit_by_bit(pair: Pair, algorithm: str):
+    whole, resumed = (only_run(pair.folder / "apart" / algorithm / n) for n in ("whole", "resumed"))
+    first, second = checkpoint_of(whole, 7), checkpoint_of(resumed, 7)
     assert digests(first) == digests(second)
-    assert len(first["model"]["generations"]) == 2  # the second is the short one that ends it
+    assert timeless(resumed) == timeless(whole)[4:]
+    generations = first["model"]["generations"]
+    assert [one["generation"] for one in generations] == [1, 2, 3]  # the third is a short one
     trained = [sorted(rank["learner"]["members"]) for rank in first["ranks"]]
     assert trained == [[0, 2], [1, 3]]
 

@@ -18,17 +18,16 @@ from torch.utils.data import DataLoader
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
-from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.libraries import get_library
-from envlab.training.launch import train_session
+from envlab.training.launch import train as command
 from envlab.training.preparation import prepare
 from envlab_populations.evolution import member as module
 from envlab_populations.evolution.accelerator import make_accelerator
 from envlab_populations.evolution.member import Member
 from envlab_populations.evolution.replay import ReplayDataset, ReplayMemory, Sampler
 from tests.populations.evolution.populations import nursery
-from tests.trained import session_of
+from tests.trained import only_run, session_of
 
 DISCRETE = "--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0"
 CONTINUOUS = "--task=Isaac-Cartpole-v0"
@@ -44,16 +43,28 @@ SMALL = [
 ]
 REPLAYED = ("agent.agent.", "agent.memory.", "agent.num_steps_per_env")
 """Settings that PPO lacks."""
+ON_POLICY = "agent.agent.rollouts=8"
+APART = {
+    "sac": (CONTINUOUS,),
+    "ppo": (CONTINUOUS,),
+    # Its exploration would end by a share of --max_iterations, which a resume may raise.
+    "dqn": (DISCRETE, "agent.agent.exploration_scheduler='max(0.1, 1 - timestep / 50)'"),
+}
+"""Populations whose members are trained by different processes, and their flags."""
 KINDS = ("architecture", "parameters", "activation", "rl_hp", "none")
 BATCH = 64
 
 
+def suited(*words: str) -> list[str]:
+    """Return the words that the algorithm among them has a use for."""
+    if "--algorithm=ppo" not in words:
+        return list(words)
+    return [*(word for word in words if not word.startswith(REPLAYED)), ON_POLICY]
+
+
 def forced(context: DistributedContext, *flags: str, kinds: Sequence[str]) -> dict[str, Any]:
     """Return digests of the population after generations of one kind of mutation each."""
-    words = [*flags, *SMALL]
-    if "--algorithm=ppo" in flags:
-        words = [word for word in words if not word.startswith(REPLAYED)]
-        words.append("agent.agent.rollouts=8")
+    words = suited(*flags, *SMALL)
     session = session_of("evolution", words)
     prepared = prepare(session, context, session.library.load("build"))
     learner: Any = prepared.learner
@@ -143,38 +154,31 @@ def gathered(context: DistributedContext) -> dict[str, torch.Tensor]:
     return {name: values[0].flatten() for name, values in memory.tensors.items()}
 
 
-def train(context: DistributedContext, folder: Path, *arguments: str) -> Path:
-    """Train in a folder, with an audit in each iteration; return the run's directory."""
-    context.once(lambda: folder.mkdir(exist_ok=True))
+def train(context: DistributedContext, folder: Path, *flags: str) -> None:
+    """Train in a folder, with an audit in each iteration; each rank loads its own part."""
+    context.once(lambda: folder.mkdir(exist_ok=True, parents=True))
     os.chdir(folder)
-    words = [*SMALL, "agent.audit_interval=1", "agent.save_interval=1", *arguments]
-    return train_session(session_of("evolution", words), context, InterruptFlag())
-
-
-def members(context: DistributedContext, folder: Path) -> None:
-    """Train members apart, through a tournament, and resume within a generation."""
-    flags = [
-        *(CONTINUOUS, "--algorithm=sac", "--parallel=members"),
-        *("--max_iterations=3", "agent.population.generation_iterations=2"),
-    ]
-    whole = train(context, folder / "whole", *flags)
-    path = whole / "checkpoints/model_1.pt"
-    with mock.patch.dict(os.environ):
-        resume(context, folder / "resumed", path, flags)
-
-
-def resume(context: DistributedContext, folder: Path, path: Path, flags: list[str]) -> None:
-    """Train on from a checkpoint, each rank with its own part of it."""
-    context.once(lambda: folder.mkdir(exist_ok=True))
-    os.chdir(folder)
-    from envlab.training.launch import train as command
-
-    words = [*SMALL, "agent.audit_interval=1", "agent.save_interval=1", *flags]
+    words = suited(*SMALL, "agent.audit_interval=1", "agent.save_interval=1", *flags)
     with (
+        mock.patch.dict(os.environ),
         mock.patch.object(DistributedContext, "create", return_value=context),
         mock.patch.object(DistributedContext, "close", return_value=None),
     ):
-        assert command("evolution", [*words, "--resume", f"--checkpoint={path}"]) == 0
+        assert command("evolution", words) == 0
+
+
+def members(context: DistributedContext, folder: Path) -> None:
+    """Train members apart, through two tournaments, at once and with a resume in between."""
+    for algorithm, flags in APART.items():
+        words = [
+            *(*flags, f"--algorithm={algorithm}", "--parallel=members"),
+            "agent.population.generation_iterations=3",
+        ]
+        train(context, folder / algorithm / "whole", *words, "--max_iterations=7")
+        train(context, folder / algorithm / "begun", *words, "--max_iterations=4")
+        begun = only_run(folder / algorithm / "begun") / "checkpoints/model_4.pt"
+        resume = ["--max_iterations=7", "--resume", f"--checkpoint={begun}"]
+        train(context, folder / algorithm / "resumed", *words, *resume)
 
 
 def main() -> None:
@@ -191,7 +195,7 @@ def main() -> None:
         "gathered": gathered(context),
     }
     torch.save(found, folder / f"rank{context.rank}.pt")
-    members(context, folder)
+    members(context, folder / "apart")
     context.close()
 
 
