@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "tests/README.md": "tests.md",
 }
 """Pages beside docs/, and what they are called in the site."""
+LINK = re.compile(r'(\]\(|(?:src|href)=")([^)"#\s]+)')
 ROLE = re.compile(
     r":(?:class|func|meth|mod|attr|data|exc):<code>~?(?:\w+\.)*?([\w.]+(?:\(\))?)</code>"
 )
@@ -23,20 +26,28 @@ ROLE = re.compile(
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages of the root, and the files that pages link to."""
+    """Add the pages of the root, and the files outside docs/ that pages link to."""
     for source, page in PAGES.items():
-        text = (ROOT / source).read_text()
-        for other, called in PAGES.items():
-            text = text.replace(f"]({other}", f"]({called}")
-        text = re.sub(r'(\]\(|src=")docs/', r"\1", text)
-        files.append(File.generated(config, page, content=text))
+        files.append(File.generated(config, page, content=(ROOT / source).read_text()))
     _add_notebook(files, config)
-    template = ROOT / "envlab/tools/template"
-    for path in (*template.rglob("*.py"), *template.rglob("*.yaml")):
-        name = path.relative_to(ROOT).as_posix()
-        files.append(File.generated(config, name, abs_src_path=str(path)))
-    files.append(File.generated(config, "LICENSE", abs_src_path=str(ROOT / "LICENSE")))
+    sources = [ROOT / source for source in PAGES] + sorted((ROOT / "docs").rglob("*.md"))
+    linked = {path for source in sources for path in _linked(source)}
+    for name in sorted(linked - set(PAGES)):
+        if not name.startswith("docs/"):
+            files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
     return files
+
+
+def _linked(source: Path) -> list[str]:
+    """Return the files of the repository that a page links to, by their paths in it."""
+    links = [_path(source, link) for _, link in LINK.findall(source.read_text())]
+    return [path for path in links if path]
+
+
+def _path(source: Path, link: str) -> str | None:
+    """Return the path in the repository of what a page links to; None if it is no file there."""
+    target = (source.parent / link).resolve()
+    return str(target.relative_to(ROOT)) if target.is_file() and ROOT in target.parents else None
 
 
 def _add_notebook(files: Files, config: Any) -> None:
@@ -48,10 +59,19 @@ def _add_notebook(files: Files, config: Any) -> None:
     files.append(File.generated(config, "notebook.md", content=text))
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Lead links out of docs/ to where :func:`on_files` put their targets."""
-    markdown = markdown.replace("](../CONTRIBUTING.md", "](contributing.md")
-    return markdown.replace("](../envlab/", "](envlab/")
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Lead links to where the site has their targets: docs/ is its root, also for other pages."""
+    uri = page.file.src_uri
+    source = {called: ROOT / name for name, called in PAGES.items()}.get(uri, ROOT / "docs" / uri)
+
+    def lead(link: re.Match[str]) -> str:
+        path = _path(source, link[2])
+        if path is None:
+            return link[0]
+        target = PAGES.get(path, path.removeprefix("docs/"))
+        return link[1] + posixpath.relpath(target, posixpath.dirname(uri))
+
+    return LINK.sub(lead, markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
