@@ -228,22 +228,28 @@ class Run:
                     raise
 
 
-def refuse_links(directory: Path) -> None:
-    """Refuse a run directory with a link that leads out of it, before anything is written there.
+def refuse_links(directory: Path, harm: str = "which a run would overwrite") -> None:
+    """Refuse a run directory with a link that leads out of it, before it is written or sent.
 
-    A run made by somebody else could make us overwrite any of our files. The directory itself may
-    be a link.
+    A run made by somebody else could make us overwrite, or publish, any of our files. The directory
+    itself may be a link.
+
+    Args:
+        directory: The run directory.
+        harm: What would happen to the file that a link leads to.
 
     Raises:
         RunDirectoryError: Naming the link.
     """
-    inside = directory.resolve()
+    inside = Path(os.path.realpath(directory))
     for folder, folders, names in os.walk(directory):
         for path in (Path(folder, name) for name in (*folders, *names)):
-            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            # Unlike Path.resolve, realpath raises nothing for links that lead in a circle.
+            target = Path(os.path.realpath(path))
+            if path.is_symlink() and not target.is_relative_to(inside):
                 raise RunDirectoryError(
-                    f"{path} is a link that leads out of the run directory, to {path.resolve()}, "
-                    "which a run would overwrite. Remove the link, or put a copy in its place."
+                    f"{path} is a link that leads out of the run directory, to {target}, {harm}. "
+                    "Remove the link, or put a copy in its place."
                 )
 
 

@@ -32,12 +32,20 @@ LOG_ROOT = "logs"
 MANIFEST_VERSION = 1
 REPORT = "stall.txt"
 _TYPES: dict[type, tuple[str, ...]] = {
-    str: ("task", "library", "status", "created_at", "resumed_from", "algorithm", "ml_framework"),
-    int: ("seed", "global_num_envs", "num_envs", "total_iterations", "version", "pid"),
     dict: ("world", "launch", "services", "audit", "versions", "git"),
     list: ("restarts",),
+    str: (
+        *("task", "library", "status", "created_at", "resumed_from", "algorithm", "ml_framework"),
+        *("command", "git.commit", "launch.name"),
+    ),
+    int: (
+        *("seed", "global_num_envs", "num_envs", "total_iterations", "version", "pid"),
+        *("world.size", "world.local_size"),
+    ),
+    float: ("mean_return",),
 }
-"""The types of the keys that commands read; each may be absent or null."""
+"""The types of the keys that commands read, those of a mapping after it; each may be absent or
+null."""
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
@@ -63,8 +71,11 @@ def _check_types(manifest: Any) -> None:
         raise ValueError(f"it holds {type(manifest).__name__}, not a manifest")
     for wanted, names in _TYPES.items():
         for name in names:
-            value = manifest.get(name)
-            if value is None:
+            outer, _, inner = name.partition(".")
+            value = manifest.get(outer)
+            if inner:
+                value = value.get(inner) if value is not None else None
+            if value is None or (wanted is float and type(value) is int):
                 continue
             if type(value) is not wanted or (isinstance(value, str) and "\0" in value):
                 raise ValueError(f"{name} must be {wanted.__name__}, but is {value!r:.80}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 from envlab.distributed.checkpoint import save_checkpoint
-from envlab.run.checkpoints import Checkpoints
+from envlab.errors import RunDirectoryError
+from envlab.foreign import read_text
+from envlab.run.checkpoints import Checkpoints, check_header
+from envlab.run.directory import refuse_links
 from envlab.run.manifest import read_manifest
 
 PRIVATE = (
@@ -39,22 +41,42 @@ def pack(run: Path, selector: str, folder: Path, checkpoint: str) -> dict[str, A
         checkpoint: Path of the checkpoint in it.
 
     Raises:
-        EnvlabError: If there is no such run or checkpoint, or it is damaged.
+        EnvlabError: If there is no such run or checkpoint, it is damaged, or a link in it leads
+            elsewhere.
     """
+    refuse_links(run, "which would be published")
     manifest = read_manifest(run)
-    _, values = Checkpoints(run / "checkpoints").find(selector)
+    _, values = Checkpoints(run / "checkpoints").find(selector, check_header)
     values |= {"ranks": [{}] * values["world_size"], "services": {}, "metrics": {}}
     values["model"] = _without_moments(values["model"])
     file = folder / checkpoint
     file.parent.mkdir(parents=True, exist_ok=True)
     save_checkpoint(file, {k: v for k, v in values.items() if k != "format_version"})
-    shutil.copytree(run / "params", folder / "params", dirs_exist_ok=True)
+    _copy_parameters(run / "params", folder / "params")
     public = {key: value for key, value in manifest.items() if key not in PRIVATE}
     command = str(manifest.get("command", ""))
     public["command"] = re.sub(r"(?<!\S)/\S*/(?=scripts/|envlab\b)", "", command)
     public |= {name: values[name] for name in ("iteration", "frames")}
     (folder / "run.json").write_text(json.dumps(public, indent=2) + "\n")
     return public
+
+
+def _copy_parameters(source: Path, folder: Path) -> None:
+    """Copy a run's configurations, and nothing else that lies beside them.
+
+    Raises:
+        RunDirectoryError: If one is missing or cannot be read.
+    """
+    folder.mkdir(exist_ok=True)
+    needed = {source / "env.yaml", source / "agent.yaml"}
+    for path in sorted(needed | set(source.glob("*.yaml"))):
+        try:
+            (folder / path.name).write_text(read_text(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise RunDirectoryError(
+                f"{source.parent} cannot be published: {path} cannot be read ({error}). Nobody "
+                "could play the policy without it; take the whole run directory."
+            ) from error
 
 
 def _without_moments(value: Any) -> Any:

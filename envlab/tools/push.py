@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import importlib
-import json
+import re
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from envlab.arguments import ArgumentParser
 from envlab.config import load_yaml
-from envlab.errors import CheckpointError, ConfigurationError
+from envlab.errors import CheckpointError, ConfigurationError, RunDirectoryError
+from envlab.foreign import check_file, parse_json, printable, read_text
 from envlab.registry import get_task, list_tasks
 from envlab.run.commands import library_words
 from envlab.run.packing import EXPORTED_FROM, pack
 from envlab.training.task_changes import task_changes, told
 
+_MOST_ONNX_BYTES = 2**31  # the limit of the format
+_NAMED = {"task": True, "library": True, "algorithm": False, "ml_framework": False}
+"""Names in a manifest that stand in the card's metadata and command, and whether it needs them."""
 _PACKAGES = ("envlab", "torch", "mujoco", "mujoco-warp", "rsl-rl-lib", "rl-games", "skrl", "jax")
 
 
@@ -48,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
         has_onnx = exported.is_file() and _is_of(exported, manifest["iteration"])
         if has_onnx:
             (folder / "exported").mkdir()
-            (folder / "exported" / exported.name).write_bytes(exported.read_bytes())
+            shutil.copyfile(exported, folder / "exported" / exported.name)
         text = card(manifest, name, changes=_changes(folder, manifest), has_onnx=has_onnx)
         (folder / "README.md").write_text(text)
         if flags.dry_run:
@@ -61,9 +68,12 @@ def main(arguments: Sequence[str]) -> int:
 
 def _is_of(exported: Path, iteration: int) -> bool:
     """Return whether an exported policy is that of a checkpoint; else say how to make it so."""
-    facts = exported.with_name(EXPORTED_FROM)
-    if facts.is_file() and json.loads(facts.read_text()).get("iteration") == iteration:
-        return True
+    try:
+        check_file(exported, _MOST_ONNX_BYTES)
+        if parse_json(read_text(exported.with_name(EXPORTED_FROM))) == {"iteration": iteration}:
+            return True
+    except (OSError, ValueError):  # no policy, or nobody knows of which checkpoint it is
+        pass
     print(
         f"{exported} is left out: it is of another checkpoint than iteration {iteration}, which is "
         "pushed. Export that one first: envlab export ... --checkpoint=FILE"
@@ -87,7 +97,11 @@ def card(manifest: Mapping[str, Any], name: str, *, changes: str, has_onnx: bool
         name: The repository.
         changes: What the run changed of its task, so that the return is of another one.
         has_onnx: Whether ``exported/policy.onnx`` is included.
+
+    Raises:
+        RunDirectoryError: If the manifest's values are none that envlab writes.
     """
+    _check_names(manifest)
     task, library = manifest["task"], " ".join(library_words(manifest))
     versions = manifest.get("versions", {})
     git, value = manifest.get("git") or {}, manifest.get("mean_return")
@@ -104,16 +118,40 @@ def card(manifest: Mapping[str, Any], name: str, *, changes: str, has_onnx: bool
         "code": None if git.get("commit") is None else f"envlab at {commit}",
         "versions": ", ".join(f"{key} {versions[key]}" for key in _PACKAGES if key in versions),
     }
-    rows = "".join(f"| {key} | {value} |\n" for key, value in facts.items() if value is not None)
+    shown = {key: _cell(fact) for key, fact in facts.items() if fact is not None}
+    rows = "".join(f"| {key} | {text} |\n" for key, text in shown.items())
     onnx = "\n`exported/policy.onnx` is the policy without envlab and torch.\n" if has_onnx else ""
+    tags = ["envlab", "reinforcement-learning", "robotics", task, manifest["library"]]
+    metadata = {
+        "library_name": "envlab",
+        "pipeline_tag": "reinforcement-learning",
+        "tags": tags,
+    }
     return (
-        "---\nlibrary_name: envlab\npipeline_tag: reinforcement-learning\ntags:\n"
-        f"- envlab\n- reinforcement-learning\n- robotics\n- {task}\n"
-        f"- {manifest['library']}\n---\n\n"
+        f"---\n{yaml.safe_dump(metadata, sort_keys=False)}---\n\n"
         f"# {task}, trained by {manifest['library']}\n\n"
         f"    envlab play {library} --task={task} --checkpoint=hf:{name}\n\n"
         f"| | |\n|---|---|\n{rows}{onnx}"
     )
+
+
+def _check_names(manifest: Mapping[str, Any]) -> None:
+    """Refuse names with which a run could write lines of its own into the card."""
+    for key, is_needed in _NAMED.items():
+        named = manifest.get(key)
+        if named is None and not is_needed:
+            continue
+        if named is None or not re.fullmatch(r"[\w./:{}+-]+", named):
+            raise RunDirectoryError(
+                f"The run is not pushed, because its run.json has the {key} {named!r:.80}, which "
+                "must be a name of letters, digits and . / : + - _ only. Take the file as envlab "
+                "wrote it."
+            )
+
+
+def _cell(fact: Any) -> str:
+    """Return a fact as the text of a table's cell, which it can't end."""
+    return " ".join(printable(str(fact)).split()).replace("|", "\\|")
 
 
 def _upload(folder: Path, name: str, message: str, *, is_private: bool) -> str:

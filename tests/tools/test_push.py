@@ -6,18 +6,21 @@ import base64
 import hashlib
 import http.server
 import json
+import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
+import yaml
 
 import envlab
 from envlab import cli
+from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
 from envlab.errors import CheckpointError
 from envlab.run import remote
 from envlab.run.packing import EXPORTED_FROM
@@ -204,6 +207,143 @@ def test_a_refusal_to_push_is_one_sentence(
     assert cli.main(["push", str(run.directory), *words]) == 2
     assert sentence in capsys.readouterr().err
     assert hub.files == {}
+
+
+def linked(path: Path, to: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(to)
+
+
+@pytest.mark.parametrize(
+    ("name", "to"),
+    [
+        ("params", "."),
+        ("params/id.yaml", "id_rsa"),
+        ("params/keys", "."),
+        ("params/agent.yaml", "id_rsa"),
+        ("exported/policy.onnx", "id_rsa"),
+        ("exported", "."),
+        ("checkpoints/best.pt", "id_rsa"),
+        ("run.json", "id_rsa"),
+        ("params/endless.yaml", "/dev/zero"),
+    ],
+)
+def test_a_link_that_leads_out_of_the_run_is_not_followed(
+    name: str, to: str, run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, capsys
+) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "id_rsa").write_text("secret")
+    stranger = shutil.copytree(run.directory, tmp_path / "stranger")
+    linked(stranger / name, private / to)
+    assert cli.main(["push", str(stranger), "hf:me/walker"]) == 2
+    said = capsys.readouterr().err
+    assert f"{stranger / name} is a link that leads out of the run directory" in said
+    assert hub.files == {}
+
+
+def test_what_else_lies_among_the_parameters_is_not_sent(
+    run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path
+) -> None:
+    copy = shutil.copytree(run.directory, tmp_path / "copy")
+    (copy / "params/keys").mkdir()
+    for name in ("notes.txt", "keys/id.yaml"):
+        (copy / "params" / name).write_text("secret")
+    assert cli.main(["push", str(copy), "hf:me/walker"]) == 0
+    assert {name for name in hub.files if name.startswith("params/")} == {
+        *("params/agent.yaml", "params/env.yaml")
+    }
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def manifest_with(**values: Any) -> Callable[[Path], None]:
+    def change(directory: Path) -> None:
+        file = directory / "run.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+    return change
+
+
+def more_ranks(directory: Path) -> None:
+    file = directory / "checkpoints/best.pt"
+    values = load_checkpoint(file) | {"world_size": 10**10}
+    save_checkpoint(file, {key: one for key, one in values.items() if key != "format_version"})
+
+
+def huge_policy(directory: Path) -> None:
+    (directory / "exported").mkdir()
+    with (directory / "exported/policy.onnx").open("wb") as file:
+        file.truncate(2**40)  # without contents, it has no blocks on the disk
+    (directory / "exported" / EXPORTED_FROM).write_text("[2]")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda run: pipe(run / "params/env.yaml"), "env.yaml is no regular file"),
+        (lambda run: shutil.rmtree(run / "params"), "agent.yaml cannot be read"),
+        (
+            lambda run: linked(run / "params/env.yaml", run / "params/env.yaml"),
+            "Too many levels of symbolic links",
+        ),
+        (more_ranks, "ranks is absent or no possible value"),
+        (manifest_with(mean_return="high"), "mean_return must be float, but is 'high'"),
+        (manifest_with(task="a\n- b: [c]"), "has the task 'a\\n- b: [c]'"),
+        (manifest_with(task=None), "has the task None"),
+        (manifest_with(library="x\nlicense: mit"), "has the library"),
+        (manifest_with(algorithm="PPO\n\n# Heading"), "has the algorithm"),
+    ],
+)
+def test_a_damaged_run_is_refused_in_one_sentence(
+    change: Callable[[Path], None],
+    sentence: str,
+    run: envlab.TrainingRun,
+    hub: type[Hub],
+    tmp_path: Path,
+    capsys,
+) -> None:
+    stranger = shutil.copytree(run.directory, tmp_path / "stranger")
+    change(stranger)
+    assert cli.main(["push", str(stranger), "hf:me/walker"]) == 2
+    assert sentence in capsys.readouterr().err
+    assert hub.files == {}
+
+
+def test_an_exported_policy_without_facts_or_end_is_left_out(
+    run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, capsys
+) -> None:
+    stranger = shutil.copytree(run.directory, tmp_path / "stranger")
+    huge_policy(stranger)
+    assert cli.main(["push", str(stranger), "hf:me/walker"]) == 0
+    assert "policy.onnx is left out" in capsys.readouterr().out
+    assert not [name for name in hub.files if name.startswith("exported")]
+
+
+def test_a_manifests_texts_stay_in_their_cells(run: envlab.TrainingRun, tmp_path, capsys) -> None:
+    stranger = shutil.copytree(run.directory, tmp_path / "stranger")
+    manifest_with(
+        command="envlab train |\n\n# Heading",
+        versions={"envlab": "1\n---\nlicense: mit"},
+        git={"commit": "abc\x1b[2J|\n---"},
+    )(stranger)
+    assert cli.main(["push", str(stranger), "hf:me/walker", "--dry_run"]) == 0
+    card = capsys.readouterr().out
+    metadata, text = card.removeprefix("---\n").split("---\n", 1)
+    assert yaml.safe_load(metadata) == {
+        "library_name": "envlab",
+        "pipeline_tag": "reinforcement-learning",
+        "tags": ["envlab", *("reinforcement-learning", "robotics", "Isaac-Cartpole-v0", "rsl_rl")],
+    }
+    assert "| command | `envlab train \\| # Heading` |" in text
+    assert "| versions | envlab 1 --- license: mit |" in text
+    assert "| code | envlab at abc\\x1b[2J\\| --- |" in text
 
 
 def test_without_network_it_is_one_sentence(run, monkeypatch, capsys, tmp_path: Path) -> None:
