@@ -110,10 +110,12 @@ is_ready() {
 # False where pip was killed while it wrote a package: it would take that one for installed.
 has_whole_packages() {
     "$venv/bin/python" -I - <<'PYTHON'
-import sys
+import sys, sysconfig
 from importlib.metadata import distributions
 
-sys.exit(any(distribution.read_text("RECORD") is None for distribution in distributions()))
+# Its own folder only, as folders that are installed in place may hold a package's old .egg-info.
+found = distributions(path=[sysconfig.get_path("purelib")])
+sys.exit(any(distribution.read_text("RECORD") is None for distribution in found))
 PYTHON
 }
 
@@ -193,6 +195,8 @@ install() {
     say "installing ${target/#./envlab} and what it needs: minutes on a fresh machine (log: $log)"
     # Away, so that an interrupted installation is not taken for a finished one.
     mv -f -- "$stamp" "$before" 2>/dev/null || rm -f -- "$before"
+    # Of a time when setuptools built envlab. In $root, Python would read it before what is current.
+    rm -rf -- "$root/envlab.egg-info"
     (cd -- "$root" && PIP_USER=0 "$venv/bin/python" -m pip install --disable-pip-version-check \
         -c constraints.txt -e "$target") >"$log" 2>&1 || {
         # What worked before still does: without a network, say, all that needs no further extra.

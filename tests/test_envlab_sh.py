@@ -220,6 +220,18 @@ def test_an_interrupted_installation_is_finished(checkout: Path) -> None:
     assert "making" not in result.stderr
 
 
+def test_an_egg_info_that_setuptools_left_in_the_checkout_is_no_torn_package(checkout: Path):
+    """It has no RECORD, and the checkout is on the environment's path."""
+    left = checkout / "package" / "envlab.egg-info"
+    left.mkdir()
+    (left / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: envlab\nVersion: 0.1.0\n")
+    (checkout / ".venv" / "envlab-stamp.txt").unlink()
+    result = run(checkout, "true")
+    assert result.returncode == 0, result.stderr
+    assert "installing" in result.stderr
+    assert "making" not in result.stderr
+
+
 def test_a_failed_installation_shows_the_end_of_the_log_and_is_tried_again(checkout: Path) -> None:
     backend = checkout / "backend.py"
     backend.write_text("raise RuntimeError('the disk is full')\n")

@@ -26,7 +26,7 @@ in_use() {
     local -a files
     shopt -s nullglob
     files=("$1"/runs/*/run.sh "$1"/{setup/run.sh*,venv/envlab-stamp.txt*}
-        "$1"/venv/lib/python*/site-packages/__editable__*)
+        "$1"/venv/lib/python*/site-packages/_envlab.pth)
     shopt -u nullglob
     {
         [ "${#files[@]}" = 0 ] || cat -- "${files[@]}" || return 1
