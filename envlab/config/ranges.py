@@ -1,10 +1,12 @@
-"""Allowed numbers of a setting, declared at its field and checked on composed values.
+"""Allowed values of a setting, declared at its field and checked on composed values.
 
 A field's annotation has its range, which type checkers and :mod:`envlab.config.decoding` ignore; if
 a subclass redeclares the field, the range stays::
 
     gamma: UnitInterval = 0.99
     hidden_dims: list[Annotated[int, Range(above=0, also=-1)]]
+
+A ``Literal`` is checked, too, since Python lets a task's file set any value.
 
 Values in a free-form dict have no annotation; a dataclass above it names their ranges by dotted
 path in a class attribute ``RANGES``. A dataclass checks conditions that are not ranges, such as
@@ -14,12 +16,15 @@ that one value must exceed another, in a method ``check_values(path)``.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+import types
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Union
 
+from envlab.config.encoding import same
 from envlab.config.tree import children, is_group
 from envlab.errors import ConfigurationError
 
@@ -73,19 +78,25 @@ UnitInterval = Annotated[float, Range(at_least=0, at_most=1)]
 
 
 def check_ranges(cfg: object, path: str = "") -> None:
-    """Refuse a configuration with a number outside of its declared range.
+    """Refuse a configuration with a number outside of its declared range, or none of its choices.
 
     Args:
         cfg: A dataclass, dict or list; everything below it is checked too.
         path: Its dotted name, for the error; "": ``cfg`` is a dict of configurations by name.
 
     Raises:
-        ConfigurationError: Naming the key, its value and the range.
+        ConfigurationError: Naming the key, its value, and the range or the choices.
     """
     cls: Any = type(cfg)
     declared = _ranges_of_fields(cls) if is_group(cfg) else {}
+    choices = _choices_of_fields(cls) if is_group(cfg) else {}
     for name, child in children(cfg).items():
         below = f"{path}.{name}".removeprefix(".")
+        if name in choices and not any(same(child, choice) for choice in choices[name]):
+            raise ConfigurationError(
+                f"{below} is {child!r}, but must be one of {', '.join(map(repr, choices[name]))}. "
+                f"Correct {below}."
+            )
         for allowed in declared.get(name, ()):
             _check(child, allowed, below)
         check_ranges(child, below)
@@ -129,6 +140,29 @@ def _ranges_of_fields(cls: type) -> dict[str, tuple[Range, ...]]:
         ranges = {name: tuple(_ranges_in(hint)) for name, hint in hints.items()}
         found |= {name: declared for name, declared in ranges.items() if declared}
     return found
+
+
+@functools.cache
+def _choices_of_fields(cls: type) -> dict[str, tuple[Any, ...]]:
+    """Return the choices by field, where an annotation is a ``Literal``, or one with None."""
+    try:
+        hints = typing.get_type_hints(cls)
+    except (NameError, TypeError):
+        return {}
+    found = {name: tuple(_choices_in(hint)) for name, hint in hints.items()}
+    return {name: choices for name, choices in found.items() if choices}
+
+
+def _choices_in(hint: Any) -> tuple[Any, ...]:
+    """Return the choices of an annotation; none if it also allows other values."""
+    if hint is type(None):
+        return (None,)
+    if typing.get_origin(hint) is Literal:
+        return typing.get_args(hint)
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        members = [_choices_in(member) for member in typing.get_args(hint)]
+        return tuple(itertools.chain(*members)) if all(members) else ()
+    return ()
 
 
 def _ranges_in(hint: Any) -> Iterator[Range]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -28,7 +29,8 @@ class SceneCfg:
     """MJCF or URDF file: a path, ``package:path/inside/it.xml``, or ``menagerie:robot``."""
     ground: Literal["auto", True, False] = "auto"
     """Whether to add a floor at height 0, a light and a camera. ``auto``: to a file that holds
-    only a robot that moves freely; light and camera only if it has none."""
+    only a robot that moves freely, or would fall along its slides; light and camera only if it has
+    none."""
     floating_base: Literal["auto", True, False] = "auto"
     """Whether the robot's topmost body moves freely. ``auto``: as an MJCF file says; in URDF, which
     cannot say so, unless it has a link called ``world``."""
@@ -78,8 +80,9 @@ def build_spec(
         apply_actuators(spec, cfg.actuators, spec.option.timestep)
     if cfg.disable_gravity:
         disable_gravity(spec, cfg.disable_gravity)
-    if cfg.ground is True or (cfg.ground == "auto" and stands_in_nothing(spec)):
-        add_surroundings(spec, compile_spec(spec, path))
+    compiled = functools.cache(lambda: compile_spec(spec, path))
+    if cfg.ground is True or (cfg.ground == "auto" and stands_in_nothing(spec, compiled)):
+        add_surroundings(spec, compiled())
     if cfg.terrain is not None:
         add_terrain(spec, cfg.terrain)
     if not _FRAMES.isdisjoint(model_fields):

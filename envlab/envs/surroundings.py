@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import mujoco
@@ -11,6 +12,7 @@ from envlab.envs.initial_state import robot_body
 from envlab.errors import ConfigurationError
 
 _FREE = mujoco.mjtJoint.mjJNT_FREE
+_SLIDE = mujoco.mjtJoint.mjJNT_SLIDE
 _VIEW = np.array([-1.5, -2.0, 0.8])
 """Direction from the robot's centre of mass to the camera."""
 _DISTANCE = 1.6
@@ -52,9 +54,31 @@ def set_floating_base(
         spec.delete(joint)
 
 
-def stands_in_nothing(spec: mujoco.MjSpec) -> bool:
-    """Return whether the world has no geom of its own and something moves freely."""
-    return not list(spec.worldbody.geoms) and any(joint.type == _FREE for joint in spec.joints)
+def stands_in_nothing(spec: mujoco.MjSpec, compiled: Callable[[], mujoco.MjModel]) -> bool:
+    """Return whether the world has no geom of its own, and something moves freely or would fall.
+
+    Args:
+        spec: The model.
+        compiled: Returns the same, compiled; only called where the answer lies there.
+    """
+    if list(spec.worldbody.geoms):
+        return False
+    kinds = {joint.type for joint in spec.joints}
+    return _FREE in kinds or (_SLIDE in kinds and _falls(compiled()))
+
+
+def _falls(model: mujoco.MjModel) -> bool:
+    """Return whether a slide without an end, a spring or an actuator leads downwards.
+
+    Planar robots, such as a hopper, hang on the world by such joints in place of a free one.
+    """
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    by_joint = model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT
+    is_held = np.isin(np.arange(model.njnt), model.actuator_trnid[by_joint, 0])
+    is_held |= (model.jnt_limited == 1) | (model.jnt_stiffness.reshape(model.njnt, -1) > 0).any(1)
+    pull = np.abs(data.xaxis @ model.opt.gravity)  # along the joint, in m/s^2
+    return bool(((model.jnt_type == _SLIDE) & ~is_held & (pull > 1e-6)).any())
 
 
 def add_surroundings(spec: mujoco.MjSpec, model: mujoco.MjModel) -> None:

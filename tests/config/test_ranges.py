@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 
@@ -38,6 +38,9 @@ class Agent:
     layers: Layers = field(default_factory=Layers)
     free: dict[str, Any] = field(default_factory=lambda: {"noise": {"std": 0.5}, "mode": "x"})
     terms: dict[str, Layers] = field(default_factory=dict)
+    ground: Literal["auto", True, False] = "auto"
+    order: Literal["rows", "columns"] | None = None
+    device: Literal["auto"] | int = "auto"
 
     def check_values(self, path: str) -> None:
         if self.epochs == 13:
@@ -107,3 +110,28 @@ def test_a_redeclared_field_keeps_its_range_or_gets_another():
     with pytest.raises(ConfigurationError, match=r"rate is 1\.5, but must be from 0 to 1"):
         check_ranges(Heir(rate=1.5), "agent")
     check_ranges(Heir(rate=0.0), "agent")
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (
+            {"ground": "true"},
+            "agent.ground is 'true', but must be one of 'auto', True, False. Correct agent.ground.",
+        ),
+        ({"ground": 1}, "agent.ground is 1, but must be one of 'auto', True, False."),
+        (
+            {"order": "layers"},
+            "agent.order is 'layers', but must be one of 'rows', 'columns', None",
+        ),
+    ],
+)
+def test_a_value_that_python_set_must_be_one_of_the_choices(values, sentence: str):
+    with pytest.raises(ConfigurationError) as caught:
+        check_ranges(Agent(**values), "agent")
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("values", [{"ground": False}, {"order": "rows"}, {"device": 3}])
+def test_one_of_the_choices_passes(values):
+    check_ranges(Agent(**values), "agent")

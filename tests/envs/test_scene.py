@@ -92,6 +92,13 @@ ARM = (
     '<geom size="0.1" pos="0.3 0 0"/></body></body></worldbody></mujoco>'
 )
 
+HOPPER = (
+    '<mujoco><worldbody><body name="torso"><joint name="rootx" type="slide" axis="1 0 0"/><joint '
+    'name="rootz" type="slide" axis="0 0 1"/><joint name="rooty" axis="0 1 0"/><geom size="0.1"/>'
+    '<body name="leg" pos="0 0 -0.3"><joint name="hip" axis="0 1 0"/><geom size="0.1"/></body>'
+    "</body></worldbody><actuator>{actuators}</actuator></mujoco>"
+)
+
 
 def build(folder, text: str = ROBOT.format(rest=""), name: str = "robot.xml", **fields):
     (folder / name).write_text(text)
@@ -140,6 +147,12 @@ def test_where_the_mass_of_a_lone_body_lies_can_change(tmp_path, field):
         (ROBOT.format(rest=""), False, False),
         (ARM, "auto", False),  # a fixed arm needs none
         (ARM, True, True),
+        (HOPPER.format(actuators='<motor joint="hip"/>'), "auto", True),  # it would fall for ever
+        (HOPPER.format(actuators='<position joint="rootz"/>'), "auto", False),  # it is lifted
+        (HOPPER.replace('axis="0 0 1"', 'axis="0 0 1" range="0 1" limited="true"'), "auto", False),
+        (HOPPER.replace('axis="0 0 1"', 'axis="0 0 1" stiffness="9"'), "auto", False),
+        (HOPPER.replace("<worldbody>", '<option gravity="0 0 0"/><worldbody>'), "auto", False),
+        (HOPPER.replace('axis="0 0 1"', 'axis="0 1 0"'), "auto", False),  # it slides on a plane
         (
             ROBOT.format(rest="").replace(
                 "<worldbody>", '<worldbody><geom type="plane" size="1 1 1"/>'
@@ -150,7 +163,7 @@ def test_where_the_mass_of_a_lone_body_lies_can_change(tmp_path, field):
     ],
 )
 def test_when_there_is_a_floor(text, ground, has_floor, tmp_path):
-    model = build(tmp_path, text, ground=ground)
+    model = build(tmp_path, text.format(actuators=""), ground=ground)
     assert (mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, "floor") >= 0) == has_floor
 
 
