@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 import secrets
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -116,6 +117,8 @@ class LoadedPolicy:
     checkpoint: Path
     """Its file."""
     _opened: OpenedPolicy = field(repr=False)
+    _open_more: Callable[[int], OpenedPolicy] | None = field(repr=False, default=None)
+    """Opens the policy in other environments, of which it is given the number; None: only these."""
 
     def __call__(self, obs: Mapping[str, Any]) -> Any:
         """Return the best actions, ``(num_envs, num_actions)``, for observations of :attr:`env`."""
@@ -129,14 +132,29 @@ class LoadedPolicy:
 
         Args:
             num_episodes: Least number; each environment plays equally many. None: one in each.
+
+        They are played in :attr:`env` if :func:`load_policy` was told how many environments to
+        make; else in others, up to 64 as in ``envlab play``, since one alone would take long.
+
+        Raises:
+            ConfigurationError: For a number below 1.
         """
         import torch
 
+        from envlab.envs.checks import positive
         from envlab.training.evaluation import evaluate
+        from envlab.training.play import NUM_ENVS
 
-        per_env = math.ceil((num_episodes or self.env.num_envs) / self.env.num_envs)
-        with torch.inference_mode():
-            return evaluate(self.env, self._opened.player.act, per_env).as_dict()
+        count = NUM_ENVS if num_episodes is None else positive("num_episodes", num_episodes)
+        others = self._open_more(min(count, NUM_ENVS)) if self._open_more else None
+        opened, env = (others, others.team()) if others else (self._opened, self.env)
+        per_env = math.ceil((num_episodes or env.num_envs) / env.num_envs)
+        try:
+            with torch.inference_mode():
+                return evaluate(env, opened.player.act, per_env).as_dict()
+        finally:
+            if others:
+                env.close()
 
     def view(self, *, seconds: float | None = None, port: int = PORT) -> None:
         """Play live in the browser, or below the cell of a notebook, as ``envlab view`` does.
@@ -174,11 +192,12 @@ def load_policy(
     source: str | Path | TrainingRun,
     *,
     checkpoint: str = "latest",
-    num_envs: int = 1,
+    num_envs: int | None = None,
     overrides: Sequence[str] = (),
     seed: int | None = None,
     device: str | None = None,
     as_trained: bool = False,
+    trust: Sequence[str] = (),
 ) -> LoadedPolicy:
     """Return a trained policy with its own environments.
 
@@ -190,32 +209,36 @@ def load_policy(
             ``wandb:ENTITY/PROJECT/RUN`` (docs/trackers.md), or the id of a task for which a policy
             is installed (docs/policies.md).
         checkpoint: Checkpoint of a run: ``latest``, ``best``, or a file's name.
-        num_envs: Number of environments.
+        num_envs: Number of environments; None: one, and others for ``evaluate()``.
         overrides: Changes of their configuration: ``["env.decimation=2"]``.
         seed: Base seed; None: the agent's.
         device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: a GPU if there is one.
         as_trained: Whether an installed policy takes the environment that it was trained in, also
             where that differs from the task's. Those of runs always do.
+        trust: Modules whose code the run's files may name, as by ``--trust``.
 
     Raises:
         EnvlabError: If there is no such policy, or it cannot be read or played.
     """
     from envlab.training.arguments import read_words
     from envlab.training.play import open_policy
+    from envlab.training.trust import check_task, trust_of
 
     manifest, path = _find(source, checkpoint)
+    check_task(str(manifest["task"]), trust_of(trust, typed=[str(source)]))
     name, *choices = library_words(manifest)
     flags = {"task": manifest["task"], "checkpoint": path, "num_envs": num_envs}
-    flags |= {"as_trained": as_trained}
+    flags |= {"as_trained": as_trained, "trust": list(trust)}
     words = [*choices, *_words({**flags, "seed": seed, "device": device}), *overrides]
     library = get_library(name)
     flags_read, read = read_words("play", library, words)
-    opened = open_policy(library, flags_read, read, num_envs, renders=True)
+    opened = open_policy(library, flags_read, read, 1, renders=True)
     return LoadedPolicy(
         env=opened.team(),
         task=opened.session.task.id,
         checkpoint=opened.checkpoint,
         _opened=opened,
+        _open_more=None if num_envs else functools.partial(open_policy, library, flags_read, read),
     )
 
 

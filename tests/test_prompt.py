@@ -124,6 +124,24 @@ def test_a_policy_is_the_one_that_play_plays(run: envlab.TrainingRun, form: str)
         policy.env.close()
 
 
+def test_a_policy_is_evaluated_over_as_many_episodes_as_play_plays(run) -> None:
+    policy = envlab.load_policy(run, device="cpu")
+    try:
+        assert policy.env.num_envs == 1
+        played = policy.evaluate()
+        chosen = [f"--task={CARTPOLE}", f"--checkpoint={run.checkpoint()}", "--no_export"]
+        assert cli.main(["play", "rsl_rl", *chosen, "--device=cpu", "--json=default.json"]) == 0
+        typed = json.loads(Path("default.json").read_text())
+        assert played == {name: typed[name] for name in played}
+        assert played["num_episodes"] == 64
+        assert played["return_std"] > 0.0
+        assert policy.evaluate(3)["num_episodes"] == 3
+        with pytest.raises(ConfigurationError, match="num_episodes is -1, but"):
+            policy.evaluate(-1)
+    finally:
+        policy.env.close()
+
+
 def test_an_installed_policy_is_loaded_by_its_task_and_can_be_rendered() -> None:
     policy = envlab.load_policy("Isaac-Cartpole", num_envs=2, overrides=["env.decimation=4"])
     try:
