@@ -14,6 +14,7 @@ import torch
 
 import envlab
 from envlab.errors import ConfigurationError
+from envlab.tools import new
 from envlab.tools.new import write_task
 from tests.launcher import ROOT, TRAIN, torchrun
 
@@ -107,6 +108,38 @@ def test_the_task_is_trained_with_an_agent_that_suits_its_two_joints(site, tmp_p
     actor = torch.load(checkpoint, weights_only=True)["model"]["actor_state_dict"]
     sizes = [tuple(tensor.shape) for name, tensor in actor.items() if name.endswith("weight")]
     assert sizes == [(32, 8), (32, 32), (2, 32)]
+
+
+@pytest.mark.parametrize("script", ["", "../envlab.sh "])
+def test_the_commands_that_are_printed_run_in_envlabs_environment(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    """Through envlab.sh if that wrote the task: pip and pytest may be another Python's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ENVLAB_SH", raising=False)
+    if script:
+        monkeypatch.setenv("ENVLAB_SH", script.strip())
+    assert new.main(["task", "pet_arm"]) == 0
+    commands = [line.partition("#")[0].strip() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert commands == [
+        f"{script}pip install --no-deps --no-build-isolation -e pet_arm",
+        f"{script}python -m pytest pet_arm",
+        f"{script}envlab train rsl_rl --task=Pet-Arm-v0",
+        f"{script}envlab play rsl_rl --task=Pet-Arm-v0 --video",
+    ]
+
+
+@pytest.mark.parametrize("script", ["", "./envlab.sh"])
+def test_pytest_is_asked_for_where_nothing_installs_it(
+    script: str, tmp_path: Path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(new.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("ENVLAB_SH", script)
+    if not script:
+        monkeypatch.delenv("ENVLAB_SH")
+    assert new.main(["task", "pet_arm"]) == 0
+    assert ("pet_arm    # after: pip install pytest\n" in capsys.readouterr().out) == (not script)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import keyword
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError
+from envlab.run.commands import typed
 
 TEMPLATE = Path(__file__).with_name("template")
 NAME = "my_reach"
@@ -30,14 +33,21 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("name", metavar="NAME", help="name of the package, such as my_reach")
     flags = parser.parse_args(list(arguments))
     folder = write_task(flags.name, Path.cwd())
+    task = f"--task={task_id(flags.name)}"
     print(
         f"Wrote {flags.name}/. It is a two-link arm; change it into your task. It works as it is:\n"
-        f"  pip install --no-deps --no-build-isolation -e {folder.name}\n"
-        f"  pytest {folder.name}\n"
-        f"  envlab train rsl_rl --task={task_id(flags.name)}    # about 30 s of CPU\n"
-        f"  envlab play rsl_rl --task={task_id(flags.name)} --video"
+        f"  {typed(['pip', 'install', '--no-deps', '--no-build-isolation', '-e', folder.name])}\n"
+        f"  {typed(['python', '-m', 'pytest', folder.name])}{_how_to_get_pytest()}\n"
+        f"  {typed(['envlab', 'train', 'rsl_rl', task])}    # about 30 s of CPU\n"
+        f"  {typed(['envlab', 'play', 'rsl_rl', task, '--video'])}"
     )
     return 0
+
+
+def _how_to_get_pytest() -> str:
+    """Return a comment where pytest is neither here nor installed by envlab.sh when called."""
+    is_there = importlib.util.find_spec("pytest") or "ENVLAB_SH" in os.environ
+    return "" if is_there else "    # after: pip install pytest"
 
 
 def write_task(name: str, where: Path) -> Path:

@@ -43,6 +43,9 @@ EXTRAS = {
     "test": "dev",
     "test -k cartpole": "dev",
     "python -m pytest tests": "dev",
+    "python -m pytest": "dev",
+    "pytest tests/test_cli.py -k list": "dev",
+    "python -m pytest my_reach": "pytest",  # as envlab new says
     "ruff format": "dev",
     "python scripts/documentation/commands.py": "dev",
 }
