@@ -23,6 +23,7 @@ from envlab.training.flag_checks import (
     check_flags,
     checkpoint_file,
     given_config,
+    run_and_name,
 )
 from envlab.training.flags import Flags, add_flags
 
@@ -192,7 +193,8 @@ def read_words(
 def _check_early(command: str, library: Library, flags: Flags) -> None:
     task = get_task(flags.task)
     if command in _PARSERS:
-        if checkpoint_file(flags) is None and not (flags.load_run or flags.checkpoint == SELECTOR):
+        is_found = checkpoint_file(flags) or run_and_name(flags)[0] or flags.checkpoint == SELECTOR
+        if not is_found:
             check_any_run(library.name, task)
         return
     check_beginning(library, flags)

@@ -15,7 +15,7 @@ from envlab.errors import (
 )
 from envlab.libraries import Library
 from envlab.plugins import named_plugins
-from envlab.run.manifest import LOG_ROOT, read_manifest
+from envlab.run.manifest import LOG_ROOT, read_manifest, read_manifests
 from envlab.run.pretrained import SELECTOR, TRAIN_FIRST, shipped
 from envlab.task import Task
 from envlab.training import isaac_lab
@@ -27,6 +27,8 @@ POSITIVE = (
     *("max_iterations", "max_frames", "video_length", "video_interval"),
 )
 """Flags that count something, and must be at least 1."""
+_BELOW = ("*", "*/*", "*/*/*")
+"""Where a folder of runs may have them: of an experiment, a library, or all."""
 
 
 def check_flags(flags: Flags) -> None:
@@ -108,22 +110,57 @@ def checkpoint_file(flags: Flags) -> Path | None:
     """Return the file that ``--checkpoint`` names; None if it must be found in a run.
 
     Raises:
-        CheckpointError: If there is no such file.
+        CheckpointError: If there is no such file, or it is a folder, and of no run.
         ConfigurationError: If ``--load_run`` names a run as well.
     """
     selector = flags.checkpoint or "latest"
     path = Path(selector).absolute()
-    if not ((path.suffix == ".pt" and "/" in selector) or path.is_file()):
+    is_folder = _is_folder(selector)
+    if is_folder:
+        _check_is_run(Path(selector))
+    elif not ("/" in selector or path.is_file()):
         return None
-    if not path.is_file():
+    elif not path.is_file():
         raise CheckpointError(
-            f"There is no checkpoint {path}. Use 'latest', 'best', or a file's path."
+            f"There is no checkpoint {path}. Use 'latest', 'best', or the path of a file or a run."
         )
     if flags.load_run is not None:
         raise ConfigurationError(
             f"--load_run has no effect with a checkpoint's path ({selector}). Leave one out."
         )
-    return path
+    return None if is_folder else path
+
+
+def run_and_name(flags: Flags) -> tuple[str | None, str]:
+    """Return what names the run of a checkpoint that is no file's path, and its name there.
+
+    ``--checkpoint`` may be a run's folder; then it is the run's latest one.
+    """
+    selector = flags.checkpoint or "latest"
+    return (selector, "latest") if _is_folder(selector) else (flags.load_run, selector)
+
+
+def _is_folder(selector: str) -> bool:
+    """Return whether ``--checkpoint`` is a folder's path, and none of its words."""
+    return selector not in ("latest", "best", SELECTOR) and Path(selector).is_dir()
+
+
+def _check_is_run(folder: Path) -> None:
+    """Refuse a folder that is no run's.
+
+    Raises:
+        CheckpointError: Naming a run in it.
+    """
+    if (folder / "run.json").is_file():
+        return
+    runs = next(filter(None, (list(read_manifests(folder, glob)) for glob in _BELOW)), [])
+    if (folder.parent / "run.json").is_file():
+        runs = [folder.parent]
+    found = f"in which there are {len(runs)} runs" if len(runs) > 1 else "and no run"
+    step = f"Give a run, such as --checkpoint={runs[-1]}," if runs else "Give a run"
+    raise CheckpointError(
+        f"--checkpoint is {folder}, which is a folder, {found}. {step} or the path of a checkpoint."
+    )
 
 
 def check_any_run(library: str, task: Task) -> None:

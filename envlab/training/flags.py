@@ -163,12 +163,12 @@ class Flags:
         train="where the checkpoint is: the run's folder, a name or a pattern",
     )
     checkpoint: str | None = flag(
-        "latest (default), best, a file name, a path, pretrained: one that envlab brings, "
-        "hf:OWNER/NAME, or wandb:ENTITY/PROJECT/RUN",
+        "latest (default), best, a file name, the path of a file or a run, pretrained: one that "
+        "envlab brings, hf:OWNER/NAME, or wandb:ENTITY/PROJECT/RUN",
         "CKPT",
         of="play export",
-        train="with --resume: latest (default), best, a file name, or a path; without, by rsl_rl: "
-        "the teacher, or the policy to fine-tune, also a run's folder or pretrained",
+        train="with --resume: latest (default), best, a file name, or the path of a file or a run; "
+        "without, by rsl_rl: the teacher, or the policy to fine-tune, also pretrained",
         rivals="checkpoint",
     )
     joint_order: Literal["envlab", "isaaclab"] = flag(

@@ -28,6 +28,7 @@ from envlab.run.packing import EXPORTED_FROM
 from envlab.run.pretrained import SELECTOR
 from envlab.training.deployment import NotDeployable, write_deployment
 from envlab.training.evaluation import evaluate, write_json
+from envlab.training.flag_checks import run_and_name
 from envlab.training.flags import Flags
 from envlab.training.play_watched import NewerPolicies, play_watched, told_of
 from envlab.training.population.checkpoint import of_leader
@@ -246,7 +247,7 @@ def _check_playable(session: Session, values: Mapping[str, Any], path: Path) -> 
 def _play_watched(opened: OpenedPolicy, viewer: Viewer) -> None:
     """Play until the visitor ends it, moving on to newer checkpoints of ``latest`` or ``best``."""
     session, env = opened.session, opened.env
-    viewer.told, selector = opened.told, session.flags.checkpoint or "latest"
+    viewer.told, selector = opened.told, run_and_name(session.flags)[1]
 
     def make(values: dict[str, Any]) -> Player:
         values = of_leader(values)

@@ -35,7 +35,7 @@ from envlab.run.checkpoints import Accept, Checkpoints, check_header
 from envlab.run.find import find_run, flags_of
 from envlab.run.manifest import read_manifest
 from envlab.run.pretrained import SELECTOR, find_policy
-from envlab.training.flag_checks import checkpoint_file
+from envlab.training.flag_checks import checkpoint_file, run_and_name
 from envlab.training.flags import Flags
 from envlab.training.population.cfg import PopulationCfg, spans_of, with_ranges, with_size
 from envlab.training.sweep import folder_label
@@ -279,8 +279,8 @@ def open_checkpoint(
     """Return the checkpoint that the flags name, its contents, and its run directory.
 
     ``--load_run`` is a run's folder, a name or a pattern, or else the newest run with a checkpoint;
-    ``--checkpoint`` is ``latest``, ``best``, ``pretrained``, a file name, or a path. Only the
-    first of these falls back to an earlier one.
+    ``--checkpoint`` is ``latest``, ``best``, ``pretrained``, a file name, or the path of a file or
+    a run. Only the latest of a run falls back to an earlier one.
 
     Args:
         session: Names library, experiment and algorithm if no path is given.
@@ -301,30 +301,26 @@ def open_checkpoint(
         accept(values, path)
         run = path.parent.parent
         return path, values, run if (run / "run.json").is_file() else path.parent
+    load_run, name = run_and_name(session.flags)
     run = find_run(
         session.library.name,
         agent_cfg.experiment_name,
-        session.flags.load_run,
+        load_run,
         origin=agent_cfg.origin,
         tasks=tasks,
     )
-    selector = session.flags.checkpoint or "latest"
-    return *Checkpoints(run / "checkpoints").find(selector, accept), run
+    return *Checkpoints(run / "checkpoints").find(name, accept), run
 
 
 def open_policy_of(session: Session) -> dict[str, Any]:
     """Return content and ``path`` of the checkpoint that a new run begins with.
 
-    It may be of another task. ``--checkpoint`` may also be a run's folder.
+    It may be of another task.
 
     Raises:
         EnvlabError: If there is none, it cannot be read, or is of another library, unless a student
             imitates it; then the files of its run are needed, and returned as ``files``.
     """
-    flags = session.flags
-    if flags.checkpoint and (Path(flags.checkpoint) / "run.json").is_file():
-        flags = dataclasses.replace(flags, load_run=flags.checkpoint, checkpoint=None)
-
     own = session.library.name
 
     def accept(values: Mapping[str, Any], path: Path) -> None:
@@ -335,11 +331,8 @@ def open_policy_of(session: Session) -> dict[str, Any]:
             )
         check_header(values, path)
 
-    path, values, folder = open_checkpoint(
-        dataclasses.replace(session, flags=flags),
-        accept,
-        tasks={session.task.id, session.task.trained_id},
-    )
+    tasks = {session.task.id, session.task.trained_id}
+    path, values, folder = open_checkpoint(session, accept, tasks=tasks)
     given = {name: values[name] for name in ("library", "task", "model")} | {"path": str(path)}
     if given["library"] != own:
         given["files"] = _files_of(folder, path)

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from envlab.cli import main
 from envlab.distributed.checkpoint import FORMAT_VERSION, save_checkpoint
 from envlab.registry import load_env_cfg
 from envlab.training.session import choose_num_envs
@@ -161,6 +162,37 @@ def test_a_checkpoint_of_another_task(message_of, trained: Path):
         f"--checkpoint={path}",
     )
     assert "is of the task 'Isaac-Cartpole-v0', but 'Isaac-Cartpole-Direct-v0' was asked" in message
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (
+            "..",
+            "which is a folder, and no run. Give a run, such as --checkpoint={run}, or the path",
+        ),
+        ("../..", "which is a folder, and no run. Give a run, such as --checkpoint={run}, or the"),
+        (
+            "checkpoints",
+            "which is a folder, and no run. Give a run, such as --checkpoint={run}, or",
+        ),
+        ("params/nothing", "There is no checkpoint {run}/params/nothing. Use 'latest', 'best', or"),
+        (".", "is of the task 'Isaac-Cartpole-v0', but 'Isaac-Ant-v0' was asked"),
+    ],
+    ids=["experiment", "library", "checkpoints", "nothing", "run"],
+)
+@pytest.mark.parametrize("command", ["play", "train"])
+def test_a_path_that_is_no_checkpoint_of_the_task_is_named(
+    command: str, place: str, words: str, trained: Path, monkeypatch, capsys
+):
+    """Another task's folder of runs used to be ignored, and the task's own looked in."""
+    monkeypatch.chdir(trained.parents[3])
+    run = Path(*trained.parts[-4:])
+    given = f"--checkpoint={os.path.normpath(run / place)}"
+    flags = ["--task=Isaac-Ant-v0", given, "--device=cpu", "--num_envs=2"]
+    flags += ["--resume"] if command == "train" else []
+    assert main([command, "rsl_rl", *flags]) == 2
+    assert words.format(run=trained if "nothing" in place else run) in error_of(capsys)
 
 
 def test_a_checkpoint_of_another_library(message_of, tmp_path: Path):
