@@ -93,6 +93,8 @@ def read_manifests(
     """
     found: list[tuple[datetime, str, Path, dict[str, Any]]] = []
     for directory in (path.parent for path in root.glob(f"{pattern}/run.json")):
+        if is_copy(directory):
+            continue
         try:
             manifest = read_manifest(directory)
             moment = datetime.fromisoformat(manifest["created_at"]).astimezone()
@@ -101,6 +103,12 @@ def read_manifests(
         else:
             found.append((moment, directory.name, directory, manifest))
     return {directory: manifest for *_, directory, manifest in sorted(found, key=lambda f: f[:2])}
+
+
+def is_copy(directory: Path) -> bool:
+    """Return whether a folder is what Weights & Biases keeps of a run: ``wandb/*run-*/files``."""
+    wandb, kept, name = directory.parts[-3:] if len(directory.parts) > 2 else ("", "", "")
+    return wandb == "wandb" and "run-" in kept and name == "files"
 
 
 def finite(values: Any) -> Any:

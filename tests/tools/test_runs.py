@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
 from envlab import cli
+from envlab.run.compare.results import find_results
 from envlab.run.records import read_standing
 from tests.fake_run import write_run
 
@@ -31,6 +33,18 @@ def test_runs_are_listed_oldest_first(tmp_path: Path, monkeypatch, capsys):
     assert (run["library"], run["iteration"], run["mean_return"]) == ("skrl", 1, 5.0)
     assert cli.main(["runs", "--library=rl_games"]) == 0
     assert capsys.readouterr().out == "No run in logs matches.\n"
+
+
+@pytest.mark.parametrize("kept_in", ["logs/rsl_rl/cartpole/a", "logs"])  # or WANDB_DIR
+def test_what_wandb_keeps_of_a_run_is_no_run(kept_in: str, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run = write_run(Path("logs"), [1.0, 2.0], name="a")
+    copy = Path(kept_in, "wandb/offline-run-20261128_041500-abc/files")
+    copy.mkdir(parents=True)
+    shutil.copy(run / "run.json", copy)
+    assert cli.main(["runs", "--json"]) == 0
+    assert [found["directory"] for found in json.loads(capsys.readouterr().out)] == [str(run)]
+    assert [result.directory for result in find_results(["logs"], "mean_return")] == [run]
 
 
 def test_a_run_without_new_records_is_silent(tmp_path: Path, capsys):

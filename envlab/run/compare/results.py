@@ -13,7 +13,7 @@ import numpy as np
 
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
 from envlab.run.compare.events import event_folders, read_folder
-from envlab.run.manifest import read_manifest
+from envlab.run.manifest import is_copy, read_manifest
 from envlab.run.records import METRICS, Records, dotted_names, number_at
 
 
@@ -74,7 +74,8 @@ def _run_directories(place: str) -> Iterator[Path]:
         if (Path(path) / "run.json").is_file():
             yield Path(path)
         else:
-            found = sorted(manifest.parent for manifest in Path(path).rglob("run.json"))
+            folders = (manifest.parent for manifest in Path(path).rglob("run.json"))
+            found = sorted(folder for folder in folders if not is_copy(folder))
             # A trial's record is the mean of its sessions, which are compared only where named.
             yield from (run for run in found if not set(run.parents) & set(found))
             yield from event_folders(Path(path))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from envlab.errors import RunDirectoryError
-from envlab.run.manifest import MANIFEST_VERSION, read_manifest
+from envlab.run.manifest import MANIFEST_VERSION, is_copy, read_manifest
 from envlab.run.records import Standing, read_standing
 from envlab.tools.runs import FILES, Row, row
 from envlab_web.dashboard.ranks import RankRow, read_ranks
@@ -118,7 +118,7 @@ class Catalogue:
     def _directories(self) -> Iterator[tuple[str, Path]]:
         for folder, folders, files in os.walk(self.root):
             folders[:] = [name for name in folders if name not in _WITHOUT_RUNS]
-            if "run.json" in files:
+            if "run.json" in files and not is_copy(Path(folder)):
                 yield os.path.relpath(folder, self.root).replace(os.sep, "/"), Path(folder)
 
     def _look(self, name: str, directory: Path) -> Listed:

@@ -1,8 +1,9 @@
-"""A thousand runs are listed in a moment."""
+"""The runs that are listed; a thousand in a moment."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -34,3 +35,11 @@ def test_a_thousand_runs_are_listed_within_a_second_of_this_process(tmp_path: Pa
     assert len(rows) == 1000
     assert min(spent[1:]) < 1.0
     assert spent[0] < 3.0
+
+
+def test_what_wandb_keeps_of_a_run_is_not_listed(tmp_path: Path):
+    run = write_run(tmp_path, "Isaac-Ant-v0", name="a", iterations=2)
+    copy = run / "wandb/offline-run-20261128_041500-abc/files"
+    copy.mkdir(parents=True)
+    shutil.copy(run / "run.json", copy)
+    assert [found.directory for found in Catalogue(tmp_path).runs().values()] == [run.resolve()]
