@@ -7,6 +7,7 @@ choose what runs here: :class:`Trust` restricts the modules of its references.
 from __future__ import annotations
 
 import importlib
+import sys
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -26,6 +27,17 @@ class Trust:
     def covers(self, module: str) -> bool:
         """Return whether a module, or a package that contains it, is trusted."""
         return any(module == one or module.startswith(f"{one}.") for one in self.modules)
+
+    def admit(self, reference: str, module: str) -> None:
+        """Refuse to import a module that a file's text leads to, unless it is trusted.
+
+        To import one that is imported already runs nothing.
+
+        Raises:
+            ConfigurationError: Naming the text, the module, and ``--trust``.
+        """
+        if not (reference in self.named or module in sys.modules or self.covers(module)):
+            raise _distrust(reference, module)
 
     def resolve(self, reference: str) -> object:
         """Import the object of a file's ``module:name``, if it is trusted.

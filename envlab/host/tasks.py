@@ -42,6 +42,19 @@ class GymTask(Task):
         """Build the environment with a configuration."""
         return load_entry_point("envlab.envs.gym_bridge:GymEnv")(self.spec, cfg, **kwargs)
 
+    def modules_of(self, cfg: Any) -> list[str]:
+        """Return the modules that a configuration has the environment import.
+
+        A class has such keywords in ``MODULE_KEYWORDS``, with the packages that any may name.
+        """
+        keywords = getattr(load_entry_point(self.spec.entry_point), "MODULE_KEYWORDS", {})
+        given = {name: str(cfg.kwargs.get(name) or "") for name in keywords}
+        return [
+            module
+            for name, module in given.items()
+            if module and module.partition(".")[0] not in keywords[name]
+        ]
+
     def suited(self, cfg: Any) -> GymTask:
         """Return this task with agent configurations for the kind of actions that ``cfg`` gives.
 

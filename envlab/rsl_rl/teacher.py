@@ -26,6 +26,7 @@ from envlab.libraries import get_library
 from envlab.training.arguments import play_parser
 from envlab.training.preparation import make_env
 from envlab.training.session import compose_session
+from envlab.training.trust import check_task, trust_of
 
 NUM_ENVS = 2
 """Enough of the teacher's own task to make its networks; only their first observation is used."""
@@ -90,6 +91,7 @@ def open_teacher(
     """
     context = DistributedContext.single(str(context.device))
     library, facts = get_library(given["library"]), json.loads(given["files"]["run.json"])
+    check_task(str(given["task"]), trust_of(trust))
     words = [f"--task={given['task']}", f"--device={context.device}"]
     flags, overrides = play_parser(library).parse_with_overrides(words)
     kind = {name: facts[name] for name in ("algorithm", "ml_framework") if name in facts}

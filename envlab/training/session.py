@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envlab import libraries
 from envlab.agent_cfg import set_value, value_at
 from envlab.config import (
     Override,
@@ -30,7 +29,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.host.tasks import GymTask
 from envlab.libraries import Library
-from envlab.registry import Task, get_task, load_agent_values, load_env_cfg, trusted_modules
+from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
 from envlab.run.checkpoints import Accept, Checkpoints, check_header
 from envlab.run.find import find_run, flags_of
 from envlab.run.manifest import read_manifest
@@ -39,6 +38,7 @@ from envlab.training.flag_checks import checkpoint_file, run_and_name
 from envlab.training.flags import Flags
 from envlab.training.population.cfg import PopulationCfg, spans_of, with_ranges, with_size
 from envlab.training.sweep import folder_label
+from envlab.training.trust import trust_of
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ def compose_session(
     """
     task = get_task(flags.task)
     env_cfg, agent_cfg = load_env_cfg(task), library.default_cfg(flags)
-    trust = _trust(flags, overrides)
+    trust = trust_of(flags.trust, texts_of(overrides))
     if isinstance(task, GymTask):
         task = task.suited(compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
     if params is not None:
@@ -425,16 +425,12 @@ def _lay_given(
     env, agent = (given / "params" / f"{root}.yaml" if of_run else given for root in _ROOTS)
     if with_env and trained == task.id:  # else it plays in another one than it was trained in
         env_cfg = read_yaml(env, env_cfg, root="env", part=not of_run, trust=trust)
+        if isinstance(task, GymTask):
+            for module in task.modules_of(env_cfg):
+                trust.admit(module, module)
     values = load_yaml(agent) if of_run else facts.get("agent")
     agent_cfg = agent_cfg.suited(values if isinstance(values, Mapping) else {})
     return env_cfg, read_yaml(agent, agent_cfg, root="agent", part=not of_run, trust=trust)
-
-
-def _trust(flags: Flags, overrides: Sequence[Override]) -> Trust:
-    """Return the code that a run's files may name: that of tasks, of libraries, and of the user."""
-    packages = trusted_modules() | libraries.trusted_modules()
-    named = frozenset(flags.trust or ())
-    return Trust(modules=packages | named, named=texts_of(overrides))
 
 
 def _check_references(agent_cfg: Any, trust: Trust, task_values: Mapping[str, Any]) -> None:

@@ -229,15 +229,19 @@ class Validator:
     def _compose(self, manifest: Mapping[str, Any], words: Sequence[str]) -> Any:
         from envlab.config import merge
         from envlab.training.session import compose_session
+        from envlab.training.trust import check_task, trust_of
 
         given = [*words, f"--num_envs={self._flags.num_envs}"]
         if self._flags.task is not None:
             given.append(f"--task={self._flags.task}")
         if self._library.prepare is not None:
             given = self._library.load("prepare")(self._mode, given)
-        if not any(word.startswith("--task=") for word in given):
+        is_named_by_run = not any(word.startswith("--task=") for word in given)
+        if is_named_by_run:
             given.append(f"--task={self._judged_in(str(manifest['task']))}")
         flags, overrides = play_parser(self._library).parse_with_overrides(given)
+        if is_named_by_run:
+            check_task(flags.task, trust_of(flags.trust))
         session = compose_session(flags, overrides, self._library, params=self._directory)
         num_envs = min(flags.num_envs, self._flags.num_episodes)
         changes: dict[str, Any] = {"scene": {"num_envs": num_envs}, "seed": self._seed}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from envlab.child import Child
 from envlab.distributed.ranks import NO_RANK
 from envlab.errors import EnvlabError
+from envlab.training.trust import module_of
 
 if TYPE_CHECKING:  # which load torch
     from envlab.distributed.context import DistributedContext
@@ -31,7 +32,8 @@ def start_validator(
         return None
     # Only the user's own words, as code in a run's files is not run unasked.
     words = session.library.file_words(flags)
-    words += [f"--trust={one}" for one in flags.trust or ()]
+    trusted = [*(flags.trust or ()), module_of(session.task.id)]  # which --task has named
+    words += [f"--trust={one}" for one in trusted if one]
     return ValidatorProcess(directory, [*words, f"--device={context.device}"])
 
 

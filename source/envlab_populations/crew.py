@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -25,6 +25,8 @@ from envlab.errors import ConfigurationError
 
 MODULE, ENV_ID = "envlab_populations.crew", "PettingZoo-v0"
 """The module that registers the environment, and its id: ``--task=gym:<module>:<id>``."""
+PACKAGES = frozenset({"pettingzoo", "mpe2"})
+"""Packages whose environments a file may name."""
 INSTALL = "pip install -c constraints.txt -e '.[pettingzoo]'"
 
 
@@ -86,6 +88,9 @@ class CrewEnv(gymnasium.Env):
     The reward is the sum of the agents' rewards. An episode ends when no agent is left; an agent
     that has left earlier observes zeros and gets no reward.
     """
+
+    MODULE_KEYWORDS: ClassVar[Mapping[str, frozenset[str]]] = {"environment": PACKAGES}
+    """Keywords that name modules; see :meth:`envlab.host.tasks.GymTask.modules_of`."""
 
     def __init__(
         self,

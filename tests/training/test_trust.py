@@ -21,11 +21,14 @@ from typing import Any
 
 import pytest
 import yaml
+from tensordict import TensorDict
 
+import envlab
 from envlab.cli import main
 from envlab.config import Trust, load_yaml, resolve
 from envlab.distributed.context import DistributedContext
-from envlab.errors import RunDirectoryError
+from envlab.errors import ConfigurationError, EnvlabError, RunDirectoryError
+from envlab.rsl_rl.teacher import open_teacher
 from envlab.run.directory import Run
 from envlab.skrl.cfg import SkrlCfg
 from tests.launcher import ROOT
@@ -340,6 +343,36 @@ def test_no_payload_runs_anything(
         is_key = path[-1] == "KEY"
         if case[:2] == (library, file) and (not is_key or payload in PAYLOADS[3:12:8]):
             attempt(case, next(names), canary, capsys)
+
+
+def test_a_runs_task_is_no_strangers_module(stranger: Path, canary: Canary, capsys):
+    """Commands that are not told the task take the run's."""
+    run = Path("logs") / RUNS["rsl_rl"]
+    manifest = json.loads((run / "run.json").read_text())
+    for task in (
+        f"{BAIT}:X-v0",
+        f"gym:{BAIT}:X-v0",
+        "gym:envlab_populations.agilerl.__main__:X-v0",
+    ):
+        (run / "run.json").write_text(json.dumps({**manifest, "task": task}))
+        with canary.armed():
+            assert main(["validate", str(run), "--num_episodes=1"]) == 2
+            assert "stands in a file and leads to code of" in capsys.readouterr().err
+            with pytest.raises(ConfigurationError, match="stands in a file and leads to code"):
+                envlab.load_policy(run)
+        assert not canary.sung
+    (run / "run.json").write_text(json.dumps({**manifest, "task": f"gym:{BAIT}:X-v0"}))
+    with canary.armed(), pytest.raises(EnvlabError, match="Gymnasium has no environment 'X-v0'"):
+        envlab.load_policy(run, trust=[BAIT])
+    assert canary.sung
+
+
+def test_a_teachers_task_is_no_strangers_module(stranger: Path, canary: Canary):
+    given = {"library": "skrl", "task": f"gym:{BAIT}:X-v0", "files": {"run.json": "{}"}}
+    context = DistributedContext.single("cpu")
+    with canary.armed(), pytest.raises(ConfigurationError, match=f"leads to code of {BAIT}"):
+        open_teacher(given, TensorDict(), 1, [], context)
+    assert not canary.sung
 
 
 def test_untouched_runs_are_read(stranger: Path):

@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from envlab.arguments import ArgumentParser
+from envlab.config import Trust
 from envlab.distributed.ranks import launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab_populations.crew import ENV_ID, MODULE
+from envlab.training.trust import check_task, trust_of
+from envlab_populations.crew import ENV_ID, MODULE, PACKAGES
 from envlab_populations.evolution.agilerl_file import Settings, read_agilerl
 from envlab_populations.evolution.agilerl_network import network_values
 from envlab_populations.evolution.cfg import NOISY, SEVERAL, EvolutionCfg
@@ -105,6 +107,7 @@ def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) ->
         parser.add_argument(name, type=int)
     for name in ("--max_frames", "--max_iterations"):
         parser.add_argument(name)
+    parser.add_argument("--trust", action="append")
     parser.add_argument("--distributed", action="store_true")
     given, rest = parser.parse_known_args(words)
     if given.agilerl is None:
@@ -144,11 +147,12 @@ def algorithm_of(settings: Settings) -> str:
     return "ddqn" if short == "dqn" and settings.flag("algorithm.double") else short
 
 
-def task_of(settings: Settings, algorithm: str) -> tuple[str, str]:
+def task_of(settings: Settings, algorithm: str, trust: Trust) -> tuple[str, str]:
     """Return the task of a file's environment, and a line on the difference, if any.
 
     Raises:
-        ConfigurationError: If the file names none, or has code of its own.
+        ConfigurationError: If the file names none, has code of its own, or names a module that is
+            not trusted.
     """
     own = [part for part in ("entrypoint", "path", "wrappers", "config") if _has(settings, part)]
     name = settings.text("environment.name")
@@ -159,10 +163,13 @@ def task_of(settings: Settings, algorithm: str) -> tuple[str, str]:
             "--task=gym:<id>, or module:<id> for a task of envlab's."
         )
     if algorithm in SEVERAL:
+        if name.partition(".")[0] not in PACKAGES:
+            trust.admit(name, name)
         return f"gym:{MODULE}:{ENV_ID}", (
             "environment.name: agents act by numbers, also where the environment has choices, too"
         )
     heir = read_heirs().get(name) or newer_version(name)
+    check_task(f"gym:{name}", trust)
     line = f"environment.name: {name} is gone, {heir} takes its place" if heir else ""
     return f"gym:{heir or name}", line
 
@@ -221,7 +228,8 @@ class Translation:
         """Return the task and algorithm, unless flags set them."""
         words = []
         if self.given.task is None:
-            task, line = task_of(self.settings, self.algorithm)
+            trust = trust_of(self.given.trust)
+            task, line = task_of(self.settings, self.algorithm, trust)
             words.append(f"--task={task}")
             if self.algorithm in SEVERAL:
                 self._environment = self.settings.text("environment.name")

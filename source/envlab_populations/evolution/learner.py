@@ -178,10 +178,11 @@ class EvolutionLearner(Learner):
         self._evaluate(generation)
         self._meet()
         scores = [self.tournament.fitness(member) for member in self.members]
+        fittest = self.members[int(np.argmax(scores))].index
         record = {
             "generation": generation,
             "frames": self._frames,
-            "elite": self.members[int(np.argmax(scores))].index,
+            "elite": fittest,
             "members": [member.report() for member in self.members],
         }
         self._generations.append(record)
@@ -190,7 +191,7 @@ class EvolutionLearner(Learner):
         target = self._cfg.population.target_fitness
         self._was_fit = target is not None and max(scores) >= target
         if self._was_fit or rest > 0:
-            self._elite_index, self._apart = record["elite"], None
+            self._elite_index, self._apart = fittest, None
             self._note_meeting()
             return
         self.tournament.rng = np.random.default_rng((self._cfg.seed, generation, 0))

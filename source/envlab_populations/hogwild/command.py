@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envlab.arguments import ArgumentParser
-from envlab.config import write_yaml
+from envlab.config import leaves, write_yaml
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.libraries import get_library
 from envlab.run.commands import typed
 from envlab.run.manifest import LOG_ROOT, read_manifest
 from envlab.training.arguments import play_parser
+from envlab.training.trust import check_task, trust_of
 from envlab_populations.hogwild.environments import read_heirs, with_heir
 from envlab_populations.hogwild.spec import Spec, load_spec, make_spec, read_specs
 
@@ -75,6 +76,12 @@ def _parser() -> ArgumentParser:
         metavar="FILE",
         help="YAML file of OLD: NEW, replacements of removed environments",
     )
+    run.add_argument(
+        "--trust",
+        action="append",
+        metavar="MODULE",
+        help="let the spec name environments of this module or package; may be given several times",
+    )
     run.add_argument("--device", metavar="DEVICE", help="cpu (default) or cuda")
     run.add_argument(
         "--on_session_failure",
@@ -102,7 +109,7 @@ def _parser() -> ArgumentParser:
 def _run(flags: argparse.Namespace) -> int:
     mode, _, place = flags.mode.partition("@")
     if mode == "enjoy" and place:
-        return _enjoy(_directory(flags, place))
+        return _enjoy(_directory(flags, place), flags.trust or [])
     if mode not in MODES or (place and mode == "dev"):
         known = (*MODES, "train@latest", "search@latest", "enjoy@DIRECTORY")
         raise ConfigurationError(
@@ -125,7 +132,7 @@ def _train(spec: Spec, flags: argparse.Namespace, *, dev: bool, resumes: Path | 
     from envlab_populations.hogwild.trial import run_trial
 
     configure_logging(verbose=flags.verbose)
-    plan = make_plan(with_heir(spec, read_heirs(flags.environments)), dev=dev)
+    plan = make_plan(_checked(spec, flags), dev=dev)
     for key in plan.without_effect:
         logger.info("%s has no effect here.", key)
     try:
@@ -176,7 +183,7 @@ def _search(flags: argparse.Namespace, place: str) -> int:
     configure_logging(verbose=flags.verbose)
     directory = find_experiment(flags.name, place) if place else None
     spec = spec if directory is None else _saved_spec(directory, flags)
-    search = make_search(with_heir(spec, read_heirs(flags.environments)))
+    search = make_search(_checked(spec, flags))
     for key in search.without_effect:
         logger.info("%s has no effect here.", key)
     if directory is None:
@@ -195,6 +202,21 @@ def _search(flags: argparse.Namespace, place: str) -> int:
         return interrupted.exit_code
     print_results(write_results(experiment), experiment, flags.spec)
     return 0
+
+
+def _checked(spec: Spec, flags: argparse.Namespace) -> Spec:
+    """Return a spec whose environment may be looked up, with the one that takes its place if gone.
+
+    Raises:
+        ConfigurationError: If a file names an environment of a module that is not trusted.
+    """
+    spec = with_heir(spec, read_heirs(flags.environments))
+    trust = trust_of(flags.trust, [setting.partition("=")[2] for setting in flags.settings])
+    searched = [choices for path, choices in spec.search.items() if path.startswith("env")]
+    for _, text in leaves({"env": [spec.env.get("name"), searched]}, ""):
+        if isinstance(text, str):
+            check_task(text, trust)
+    return spec
 
 
 def _options(flags: argparse.Namespace) -> Options:
@@ -240,13 +262,18 @@ def _directory(flags: argparse.Namespace, place: str) -> Path:
     return directory.absolute()
 
 
-def _enjoy(directory: Path) -> int:
-    """Play a trial's policy."""
+def _enjoy(directory: Path, trusted: Sequence[str]) -> int:
+    """Play a trial's policy.
+
+    Raises:
+        ConfigurationError: If its task is of a module that is not trusted.
+    """
     from envlab.training.play import run_playing
 
     manifest, library = read_manifest(directory), get_library("hogwild")
+    check_task(str(manifest["task"]), trust_of(trusted))
     words = [f"--task={manifest['task']}", f"--algorithm={manifest['algorithm']}"]
-    words += [f"--load_run={directory}", "--device=cpu"]
+    words += [f"--load_run={directory}", "--device=cpu", *(f"--trust={one}" for one in trusted)]
     return run_playing(library, *play_parser(library).parse_with_overrides(words))
 
 

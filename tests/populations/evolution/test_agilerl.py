@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from envlab.cli import main
 from envlab.config import compose, load_yaml
 from envlab.errors import ConfigurationError
 from envlab.training.launch import train
 from envlab_populations.evolution.agilerl_words import prepare
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member
+from tests.bait import BAIT, bait
 from tests.populations.evolution.populations import nursery
 from tests.trained import only_run
+
+__all__ = ["bait"]
 
 DQN = """
 algorithm: {name: DQN, batch_size: 32, lr: 2e-3, learn_step: 4, gamma: 0.9, tau: 0.01, double: true}
@@ -245,7 +250,7 @@ def test_a_file_of_several_agents_trains(written, tmp_path, monkeypatch, capsys,
     request.addfinalizer(gc.enable)
     gc.disable()  # all workers are to end by being closed, not by being collected
     monkeypatch.chdir(tmp_path)
-    words = [written(SEVERAL), "--headless", "--device=cpu", "--max_frames=400"]
+    words = [written(SEVERAL), "--headless", "--device=cpu", "--max_frames=400", "--trust=tests"]
     assert train("evolution", [*words, "env.num_workers=2"]) == 0
     assert "agents act by numbers" in capsys.readouterr().err
     values = load_yaml(only_run(tmp_path) / "params/agent.yaml")
@@ -262,3 +267,25 @@ def test_a_file_trains(written, tmp_path, monkeypatch, capsys):
     assert load_yaml(run / "params/agent.yaml")["network"]["hidden_dims"] == [40, 48, 56]
     assert "3 members with 8 environments each" in capsys.readouterr().err
     assert len(json.loads((run / "lineage.json").read_text())[0]["members"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "name", "task"),
+    [
+        ("DQN", f"{BAIT}:Bait-v0", f"gym:{BAIT}:Bait-v0"),
+        ("MADDPG", BAIT, "gym:envlab_populations.crew:PettingZoo-v0"),
+    ],
+)
+def test_a_files_environment_imports_a_strangers_module_only_if_it_is_trusted(
+    algorithm: str, name: str, task: str, written, bait: None, capsys
+):
+    file = DQN.replace("name: DQN", f"name: {algorithm}").replace("CartPole-v1", name)
+    flag = written(file.replace(", double: true", ""))
+    for command in ("train", "config", "play", "export"):
+        assert main([command, "evolution", flag, "--headless", "--device=cpu"]) == 2
+        said = capsys.readouterr().err
+        assert f"leads to code of {BAIT}, which no task or library here comes from" in said
+        assert BAIT not in sys.modules
+    assert f"--task={task}" in prepare("play", [flag, f"--trust={BAIT}"])
+    # What the command line names may be imported.
+    assert prepare("play", [flag, f"--task=gym:{BAIT}:Bait-v0"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,15 @@ import pytest
 import torch
 
 import envlab_populations.crew  # noqa: F401, it registers PettingZoo-v0
+from envlab.cli import play
 from envlab.training.launch import train
 from envlab_populations.evolution.member import Member
+from tests.bait import BAIT, bait
 from tests.learner_contract import digests
 from tests.populations.evolution.populations import nursery
 from tests.trained import checkpoint_of, only_run
+
+__all__ = ["bait"]
 
 MEETING = "tests.populations.evolution.meeting"
 TASK = ["--task=gym:envlab_populations.crew:PettingZoo-v0", f"env.kwargs.environment={MEETING}"]
@@ -211,3 +217,18 @@ def test_bad_input_is_one_sentence(
     with contextlib.chdir(tmp_path):
         assert train("evolution", [*given, *SMALL, "--algorithm=MADDPG"]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_runs_file_names_no_strangers_module(
+    run: Path, bait: None, capsys: pytest.CaptureFixture[str]
+):
+    stranger = shutil.copytree(run, "stranger")
+    file = Path(stranger, "params/env.yaml")
+    file.write_text(file.read_text().replace(MEETING, BAIT))
+    algorithm = run.name.rpartition("_")[2].upper()
+    words = [TASK[0], f"--algorithm={algorithm}", "--load_run=stranger", "--num_envs=2"]
+    assert play("evolution", words) == 2
+    assert f"leads to code of {BAIT}, which no task" in capsys.readouterr().err
+    assert BAIT not in sys.modules
+    play("evolution", [*words, f"--trust={BAIT}"])
+    assert BAIT in sys.modules

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from envlab_populations.hogwild.environments import read_heirs, with_heir
 from envlab_populations.hogwild.preparation import Options, check_cores, choose_device
 from envlab_populations.hogwild.spec import load_spec, make_spec, parse_value, read_specs
 from envlab_populations.hogwild.translation import make_plan
+from tests.bait import BAIT, bait
+
+__all__ = ["bait"]
 
 SPECS = Path("source/envlab_populations/specs")
 SAC: dict[str, Any] = {
@@ -356,3 +360,55 @@ def test_all_shipped_specs_can_be_planned():
 def test_numbers_with_an_exponent_are_numbers(text: str, value: object):
     assert parse_value(text) == value
     assert type(parse_value(text)) is type(value)
+
+
+@pytest.mark.parametrize("name", [f"{BAIT}:Bait-v0", f"gym:{BAIT}:Bait-v0"])
+@pytest.mark.parametrize("place", ["env", "search", "whole", "heir", "saved"])
+def test_a_specs_environment_imports_a_strangers_module_only_if_it_is_trusted(
+    name: str, place: str, tmp_path: Path, bait: None, capsys: pytest.CaptureFixture[str]
+):
+    pytest.importorskip("optuna", reason="needs optuna: pip install -e '.[lab]'")
+    spec, words, mode = deepcopy(SAC), [], "train"
+    spec["env"]["name"] = "Pendulum-v1"
+    if place == "env":
+        spec["env"]["name"] = name
+    elif place == "heir":
+        Path("heirs.yaml").write_text(f"Pendulum-v1: '{name}'")
+        words = ["--environments=heirs.yaml"]
+    elif place == "saved":
+        saved = Path("trial/params/spec.yaml")
+        saved.parent.mkdir(parents=True)
+        Path("trial/checkpoints").mkdir()
+        Path("trial/checkpoints/model_1.pt").touch()
+        Path("trial/run.json").write_text(json.dumps({"library": "hogwild"}))
+        saved.write_text(json.dumps({"mine": changed("env.name", name)}))
+        mode = "train@trial"
+    else:
+        whole = [spec["env"], spec["env"] | {"name": name}]
+        choices = ["Pendulum-v1", name] if place == "search" else whole
+        path = "env.name" if place == "search" else "env"
+        spec["search"], mode = {f"{path}__choice": choices}, "search"
+    Path("mine.json").write_text(json.dumps({"mine": spec}))
+    assert main(["lab", "run", "mine.json", "mine", mode, *words]) == 2
+    assert f"leads to code of {BAIT}, which no task" in capsys.readouterr().err
+    assert BAIT not in sys.modules
+
+
+@pytest.mark.parametrize("words", [[f"--trust={BAIT}"], ["-s", f"env.name={BAIT}:Bait-v0"]])
+def test_a_strangers_module_is_imported_where_the_user_says_so(
+    words: list[str], bait: None, capsys: pytest.CaptureFixture[str]
+):
+    spec = changed("env.name", f"{BAIT}:Bait-v0")
+    Path("mine.json").write_text(json.dumps({"mine": spec | {"meta": {"max_session": -1}}}))
+    assert main(["lab", "run", "mine.json", "mine", "train", *words]) == 2
+    assert BAIT in sys.modules, capsys.readouterr().err
+
+
+def test_a_trials_task_is_no_strangers_module(bait: None, capsys: pytest.CaptureFixture[str]):
+    Path("trial/checkpoints").mkdir(parents=True)
+    Path("trial/checkpoints/model_1.pt").touch()
+    facts = {"library": "hogwild", "task": f"gym:{BAIT}:Bait-v0", "algorithm": "sac"}
+    Path("trial/run.json").write_text(json.dumps(facts))
+    assert main(["lab", "run", "mine.json", "mine", "enjoy@trial"]) == 2
+    assert f"leads to code of {BAIT}, which no task" in capsys.readouterr().err
+    assert BAIT not in sys.modules
