@@ -3,15 +3,18 @@
 This single file needs ``mujoco``, ``numpy`` and ``onnxruntime``, and reads ``policy.onnx`` and an
 MJCF; ``envlab export`` puts a copy of it next to them. The controller of a real robot has to do the
 same: :data:`TERMS` has the formula of each observation, and :meth:`Player.step` applies an action.
-An observation of your own is one more entry there::
+A file of your own adds the formulas of observations of your own; it stays where the next export
+writes this file anew::
 
-    python exported/deploy.py --command 1 0 0 --seconds 20
+    python exported/deploy.py --command 1 0 0 --seconds 20 --terms my_terms.py
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
+import runpy
 import sys
 import time
 import warnings
@@ -44,7 +47,11 @@ class Player:
     """
 
     def __init__(
-        self, directory: Path, mjcf: Path | None = None, motion: Path | None = None
+        self,
+        directory: Path,
+        mjcf: Path | None = None,
+        motion: Path | None = None,
+        terms: Path | None = None,
     ) -> None:
         """Load a folder that ``envlab export`` wrote.
 
@@ -52,10 +59,12 @@ class Player:
             directory: The folder with ``policy.onnx``.
             mjcf: Another model of the robot instead of ``scene.xml`` there.
             motion: Another clip to follow instead of ``motion.npz`` there.
+            terms: A Python file with more functions as in :data:`TERMS`. It is run.
 
         Raises:
             DeployError: If something is missing, or model and policy do not fit.
         """
+        self._terms = TERMS if terms is None else {**TERMS, **_read_terms(terms)}
         self._session, self.cfg = _open_policy(directory / "policy.onnx")
         self._motion_file, self._is_other = motion or directory / "motion.npz", motion is not None
         try:
@@ -70,10 +79,11 @@ class Player:
         self._default = np.zeros(self.model.njnt)
         self._default[list(self._joints.values())] = self.cfg["default_joint_pos"]
         for name, term in self.cfg["observations"].items():
-            if term["func"].rpartition(":")[2] not in TERMS:
+            if (func := term["func"].rpartition(":")[2]) not in self._terms:
                 raise DeployError(
                     f"The policy observes {name!r}, which {term['func']} computes, and this player "
-                    "does not know it. Add a function of that name to TERMS in deploy.py."
+                    f"does not know it. Write 'def {func}(player, params)', which returns it as an "
+                    "array, into a Python file of your own, and give that: --terms FILE."
                 )
         self._actuators = {
             name: [
@@ -114,7 +124,9 @@ class Player:
         """Return the observation, float32 ``(num_obs,)``: each term clipped, then scaled."""
         parts = []
         for term in self.cfg["observations"].values():
-            values = np.atleast_1d(TERMS[term["func"].rpartition(":")[2]](self, term["params"]))
+            values = np.atleast_1d(
+                self._terms[term["func"].rpartition(":")[2]](self, term["params"])
+            )
             if term["clip"] is not None:
                 values = values.clip(*term["clip"])
             parts.append(values * np.asarray(term["scale"]))
@@ -372,6 +384,35 @@ TERMS: dict[str, Callable[[Player, dict[str, Any]], Any]] = {
 """Observations by the name of the function that computed them in training."""
 
 
+def _read_terms(path: Path) -> dict[str, Callable[[Player, dict[str, Any]], Any]]:
+    """Return the functions of a Python file by name.
+
+    Raises:
+        DeployError: If it cannot be run; later, if one of them fails.
+    """
+
+    def guarded(name: str, term: Callable[..., Any]) -> Callable[..., Any]:
+        def call(player: Player, params: dict[str, Any]) -> Any:
+            try:
+                return term(player, params)
+            except Exception as error:
+                raise DeployError(
+                    f"{name}(player, params) of {path} failed ({type(error).__name__}: {error}). "
+                    f"Correct it; params are {params}."
+                ) from error
+
+        return call
+
+    try:
+        found = runpy.run_path(str(path))
+    except Exception as error:
+        raise DeployError(
+            f"--terms is {path}, which cannot be run ({type(error).__name__}: {error}). Give a "
+            "Python file with a function for each observation of your own."
+        ) from error
+    return {name: guarded(name, one) for name, one in found.items() if inspect.isfunction(one)}
+
+
 def _damaged(directory: Path, error: Exception) -> str:
     return (
         f"What {directory}/policy.onnx says of itself is damaged ({type(error).__name__}: {error})."
@@ -496,12 +537,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="default: 10")
     parser.add_argument("--command", type=float, nargs="+", metavar="X", help="the robot's command")
     parser.add_argument("--motion", type=Path, metavar="FILE", help="clip that it is to follow")
+    parser.add_argument("--terms", type=Path, metavar="FILE", help="Python file of more terms")
     parser.add_argument("--viewer", action="store_true", help="show it, in real time")
     flags = parser.parse_args(arguments)
     try:
         if not 0.0 < flags.seconds < float("inf"):
             raise DeployError(f"--seconds is {flags.seconds:g}, but must be above 0, and finite.")
-        player = Player(flags.directory, flags.mjcf, flags.motion)
+        player = Player(flags.directory, flags.mjcf, flags.motion, flags.terms)
         for name, value in player.commands.items():
             if player.motion is not None and name == player.motion.name:
                 continue  # derived from the frame

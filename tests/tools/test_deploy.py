@@ -127,6 +127,37 @@ def test_the_copy_next_to_a_policy_runs_alone_and_loads_no_torch(folder, tmp_pat
     assert done.stdout.startswith(f"{CARTPOLE}: 30 steps")
 
 
+def test_an_observation_of_ones_own_has_its_formula_in_a_file_that_stays(
+    tmp_path, capsys, monkeypatch
+):
+    """A player that was changed would be overwritten by the next export."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(deploy.TERMS, "joint_vel_rel")  # as if Cartpole's task had brought it
+    export = ["export", "rsl_rl", f"--task={CARTPOLE}", "--checkpoint=pretrained", "--device=cpu"]
+    folder = f"logs/{EXPERIMENTS[CARTPOLE]}/pretrained/exported"
+    short = [folder, "--seconds=0.5"]
+    assert main(export) == 0
+    message = refused(capsys, *short)
+    assert "observes 'joint_vel_rel', which envlab.envs.mdp" in message
+    assert "'def joint_vel_rel(player, params)'" in message
+    assert "--terms FILE" in message
+    terms = Path(folder, "terms.py")
+    terms.write_text(
+        "import numpy as np\nHALF = 0.5\n\n"
+        "def joint_vel_rel(player, params):\n    return player.velocities(params)\n"
+    )
+    assert main(export) == 0
+    assert main(["deploy", *short, f"--terms={terms}"]) == 0
+    assert f"{CARTPOLE}: 30 steps" in capsys.readouterr().out
+    for text, words in (
+        ("def joint_vel_rel(player, params):\n    return params['x']\n", "failed (KeyError: 'x')"),
+        ("def joint_vel_rel(:\n", "which cannot be run (SyntaxError: invalid syntax"),
+        (None, "which cannot be run (FileNotFoundError"),
+    ):
+        terms.unlink() if text is None else terms.write_text(text)
+        assert words in refused(capsys, *short, f"--terms={terms}")
+
+
 def refused(capsys, *words: str) -> str:
     """Return the one line of ``envlab deploy`` as it ends with exit code 2."""
     capsys.readouterr()
