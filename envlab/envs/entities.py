@@ -157,10 +157,11 @@ def joint_actuators(model: mujoco.MjModel, joint_names: Names) -> list[int]:
     for joint in _match("joint", joint_names, model.joint, joints):
         found = _drivers(model, [joint])
         if len(found) != 1:
+            driven = [model.joint(one).name for one in joints if len(_drivers(model, [one])) == 1]
             raise ConfigurationError(
                 f"An action names the joint {model.joint(joint).name!r}, which has {len(found)} "
-                "actuators in the model, but needs exactly one. Name another joint, or edit the "
-                "MJCF."
+                f"actuators in the model, but needs exactly one. Those with one are "
+                f"{', '.join(driven) or 'none'}: name them, or edit the MJCF."
             )
         actuators += found
     return actuators

@@ -78,6 +78,22 @@ def test_our_launcher_adds_nothing_to_the_messages_of_the_ranks(tmp_path: Path, 
     )
 
 
+THREADS = """
+import os
+del os.environ["OMP_NUM_THREADS"]  # the tests' own
+from envlab.distributed.torchrun import launch
+
+for count in (2, 1):
+    assert launch(count, ["-c", "import os; print(os.environ.get('OMP_NUM_THREADS'))"]) == 0
+    assert "OMP_NUM_THREADS" not in os.environ
+"""
+
+
+def test_several_ranks_have_one_thread_without_a_notice_and_only_they(tmp_path: Path):
+    (tmp_path / "launch.py").write_text(THREADS)
+    assert run([sys.executable, "launch.py"], tmp_path) == (0, "1\n1\nNone\n")
+
+
 def listening(port: int) -> set[str]:
     found = psutil.Process().connections("inet")
     return {one.laddr.ip for one in found if one.status == "LISTEN" and one.laddr.port == port}

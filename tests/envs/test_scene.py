@@ -340,5 +340,18 @@ def test_actuators_follow_the_order_of_joints(sliders):
 
 @pytest.mark.parametrize(("joint", "count"), [("ball", 0), ("hinge", 2)])
 def test_a_joint_needs_exactly_one_actuator(mixed, joint, count):
-    with pytest.raises(ConfigurationError, match=f"'{joint}', which has {count} actuators"):
+    message = f"'{joint}', which has {count} actuators.*Those with one are none: name them"
+    with pytest.raises(ConfigurationError, match=message):
         joint_actuators(mixed, joint)
+
+
+def test_joints_with_an_actuator_are_listed_where_all_joints_are_named():
+    """As in the template of a new task, whose robot may get a toe without a motor."""
+    toe = ARM.replace(
+        "</body></body>", '<body><joint name="toe"/><geom size=".1"/></body></body></body>'
+    )
+    driven = toe.replace("</worldbody>", '</worldbody><actuator><motor joint="elbow"/></actuator>')
+    model = mujoco.MjModel.from_xml_string(driven)
+    with pytest.raises(ConfigurationError, match=r"'toe', which has 0.*Those with one are elbow:"):
+        joint_actuators(model, ".*")
+    assert joint_actuators(model, "elbow") == [0]

@@ -43,8 +43,10 @@ def distance(env, command_name: str, asset_cfg) -> torch.Tensor:
 class ActionsCfg:
     """Actions of the agent."""
 
-    joints: mdp.JointPositionActionCfg = default(mdp.JointPositionActionCfg(joint_names=".*"))
-    """Changes of the joints' targets from their default positions, in rad."""
+    joints: mdp.JointPositionActionCfg = default(
+        mdp.JointPositionActionCfg(joint_names=["shoulder", "elbow"])
+    )
+    """Changes of the targets of joints, which have actuators, from the default pose, in rad."""
 
 
 @dataclass(kw_only=True)
