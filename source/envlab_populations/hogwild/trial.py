@@ -29,7 +29,7 @@ from envlab.distributed.watchdog import FALLBACK_AFTER_S, HUNG_EXIT_CODE, STACKS
 from envlab.errors import EnvlabError
 from envlab.learner import IterationRecord
 from envlab.run.directory import Run
-from envlab.run.records import cut_metrics
+from envlab.run.records import cut_metrics, read_standing
 from envlab.training.metrics import ProgressLine
 from envlab.training.preparation import open_run, settle
 from envlab_populations.hogwild.graphs import draw_trial
@@ -100,7 +100,8 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
             random_baseline=baseline,
             global_num_envs=plan.agent.num_sessions * session.env_cfg.scene.num_envs,
         )
-        done = 0 if session.resumed is None else int(session.resumed["iteration"])
+        # If the trial was killed, sessions may have saved iterations of which it has no record.
+        done = read_standing(run.directory).iteration or 0
         try:
             Trial(plan, options, run, context, shared, sessions, device, done).run()
         except Interrupted as interrupted:
@@ -126,7 +127,7 @@ class Trial:
         device: str,
         done: int,
     ) -> None:
-        """Prepare the trial; ``done`` iterations were done before a resume."""
+        """Prepare the trial; it has records of ``done`` iterations."""
         self._plan, self._options, self._run, self._context = plan, options, run, context
         self._shared, self._folder, self._device = shared, folder, device
         self._frames = torch.zeros(plan.agent.num_sessions, dtype=torch.int64).share_memory_()

@@ -18,6 +18,7 @@ import torch
 from envlab.cli import main
 from envlab.config import load_yaml
 from envlab.errors import ConfigurationError
+from envlab.run.records import METRICS
 from envlab.training.launch import train
 from envlab_populations.hogwild.learner import GRADIENT_STEPS
 from envlab_populations.hogwild.records import mean_record
@@ -81,7 +82,10 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> FinishedTrial:
 
 @dataclass
 class KilledTrial:
-    """The same trial, resumed until session 1 was killed."""
+    """The same trial, killed before it wrote its last records, and resumed.
+
+    Then session 1 was killed.
+    """
 
     directory: Path
     code: int
@@ -96,6 +100,8 @@ def killed(trial: FinishedTrial, tmp_path_factory: pytest.TempPathFactory) -> Ki
     shutil.copytree(trial.folder, folder, symlinks=True)
     directory = only_run(folder)
     sessions = [directory / "sessions" / str(number) for number in range(2)]
+    lines = (directory / METRICS).read_text().splitlines(keepends=True)
+    (directory / METRICS).write_text("".join(lines[:-3]) + lines[-3][:40])
     launch = Launch(lab(folder, "train@latest", "-s", "env.max_frame=1e7"), folder)
     try:
         for session in sessions:
@@ -158,6 +164,8 @@ def test_a_trial_resumes_with_networks_replay_and_counters(
 ):
     records = metrics_of(killed.directory)
     assert [record["frames"] for record in records[:12]] == [800 * one for one in range(1, 13)]
+    assert [record["iteration"] for record in records] == list(range(1, len(records) + 1))
+    assert timeless(killed.directory)[:10] == timeless(trial.directory)
     session = killed.directory / "sessions" / "0"
     checkpoint = torch.load(session / "checkpoints" / "latest.pt", weights_only=True)
     memory = checkpoint["ranks"][0]["learner"]["memories"]["memory"]
