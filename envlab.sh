@@ -13,6 +13,7 @@ trains; what a command or flag needs beyond that is installed when it is first u
   ./envlab.sh envlab list           run any command of the environment
   ./envlab.sh python script.py
   ./envlab.sh setup                 only make or update the environment
+  ./envlab.sh setup --all           the same, with all that commands may need later
   ./envlab.sh test                  lint, format, type and import checks, tests
   ./envlab.sh test --all            the same with the long tests
   ./envlab.sh test -k cartpole      only pytest, with these arguments
@@ -220,9 +221,15 @@ set_up() {
     fi
     if ! is_ready; then
         SECONDS=0
-        can_install_into || make_environment
+        local offer=no
+        can_install_into || { offer=yes && make_environment; }
         install
         say "ready after $SECONDS s"
+        if [ -n "${ENVLAB_EXTRAS+given}" ] || tail -n 1 -- "$stamp" | grep -qw dev; then offer=no; fi
+        if [ "$offer" = yes ]; then
+            say "what other commands need is installed when they are first used, or all of it now by" \
+                "$0 setup --all (more than 3 GB)"
+        fi
     fi
     exec 9>&-
 }
@@ -283,6 +290,10 @@ case "${1:-}" in
         exit 0
         ;;
     -*) fail "unknown option $1: the first argument is a command to run; see ./envlab.sh --help." ;;
+    setup)
+        [ "${*:2}" = "" ] || [ "${*:2}" = --all ] ||
+            fail "setup does not take '${*:2}', but only --all, for all that commands may need later."
+        ;;
 esac
 
 command_line=$*

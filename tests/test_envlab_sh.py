@@ -31,7 +31,7 @@ dev = ["envlab[video,web]"]
 [tool.envlab.extras]
 video = '--video'
 web = '--viz[= ]web'
-dev = '^test\\b'
+dev = '^(setup --all|test)\\b'
 """
 
 # A minimal PEP 660 build backend: an editable wheel that holds one .pth file.
@@ -114,6 +114,7 @@ def test_first_use_makes_the_environment_and_runs_the_command(first_use) -> None
     assert result.stdout == f"from {root / 'package' / 'dummy.py'}\n"
     assert "making" in result.stderr
     assert "ready after" in result.stderr
+    assert f"or all of it now by {root}/envlab.sh setup --all" in result.stderr.splitlines()[-1]
     assert (root / ".venv" / "bin" / "python").exists()
 
 
@@ -159,6 +160,15 @@ def test_an_extra_is_installed_before_the_first_command_that_needs_it(checkout: 
     assert "installing envlab[video,web] and" in run(checkout, "true", "--video").stderr
     for words in (["--viz=web"], ["--video", "--viz=web"], []):
         assert run(checkout, "true", *words).stderr == ""
+
+
+def test_setup_installs_all_that_commands_may_need_where_it_is_asked_to(checkout: Path) -> None:
+    (checkout / ".venv" / "envlab-stamp.txt").unlink()
+    everything = run(checkout, "setup", "--all")
+    assert "installing envlab[dev] and" in everything.stderr
+    assert "setup --all" not in everything.stderr
+    assert run(checkout, "true", "--video", "--viz=web").stderr == ""
+    assert_refused(run(checkout, "setup", "--al"), "'--al'", "only --all")
 
 
 def test_an_extra_that_stands_for_others_brings_them(checkout: Path) -> None:

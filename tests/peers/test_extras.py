@@ -14,6 +14,7 @@ EXTRAS = {
     "envlab list": "",
     "envlab random --task Isaac-Reach-Franka-Play-v0": "",
     "setup": "",
+    "setup --all": "dev",
     "python scripts/reinforcement_learning/rsl_rl/play.py --checkpoint=latest": "export",
     "envlab play rsl_rl --task Isaac-Ant-v0 --checkpoint pretrained": "export",
     "envlab export rsl_rl --task Isaac-Ant-v0": "export",
