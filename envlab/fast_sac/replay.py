@@ -8,7 +8,10 @@ from typing import NamedTuple
 import torch
 
 from envlab.distributed.limits import describe_size, free_memory
-from envlab.errors import ConfigurationError
+from envlab.errors import CheckpointError, ConfigurationError
+
+MOST_STEPS = 2**53
+"""Most steps that a memory has ever seen; a million a second would take 285 years."""
 
 
 class Batch(NamedTuple):
@@ -158,12 +161,38 @@ class Replay:
         return {"num_added": self.num_added, **held}
 
     def set_state(self, state: Mapping[str, torch.Tensor | int]) -> None:
-        """Restore what :meth:`state` returned."""
-        self.num_added = int(state["num_added"])
+        """Restore what :meth:`state` returned.
+
+        Raises:
+            CheckpointError: If it is damaged, or of a memory of another size.
+        """
+        num_added = state.get("num_added")
+        if type(num_added) is not int or not 0 <= num_added <= MOST_STEPS:
+            raise _damaged(f"num_added is {num_added!r}, but must be from 0 to {MOST_STEPS}")
+        rows = min(num_added, self._num_steps) * self._num_envs
+        sound = {}
         for name, values in self._tensors.items():
-            held = state[name]
-            assert isinstance(held, torch.Tensor)
-            values[: len(held)].copy_(held)
+            held = state.get(name)
+            if not isinstance(held, torch.Tensor) or held.dtype != values.dtype:
+                raise _damaged(f"{name} is no tensor of {values.dtype}")
+            if held.shape != (rows, values.shape[1]):
+                raise _damaged(
+                    f"{name} has shape {tuple(held.shape)}, but {(rows, values.shape[1])} fits "
+                    f"{num_added} steps and agent.replay.size={self._num_steps * self._num_envs}"
+                )
+            if not held.isfinite().all():
+                raise _damaged(f"{name} is not finite")
+            sound[name] = held
+        self.num_added = num_added
+        for name, held in sound.items():
+            self._tensors[name][:rows].copy_(held)
 
     def _rows(self, name: str, rows: torch.Tensor) -> torch.Tensor:
         return self._tensors[name].index_select(0, rows)
+
+
+def _damaged(problem: str) -> CheckpointError:
+    return CheckpointError(
+        f"The replay memory of the checkpoint cannot be used: {problem}. Resume from another "
+        "checkpoint, or with the settings that the run had."
+    )

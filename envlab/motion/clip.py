@@ -9,8 +9,11 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from envlab.archives import MOST_ARRAY_BYTES
 from envlab.errors import ConfigurationError, did_you_mean
 
+MOST_FPS = 10_000
+"""Frames per second; motion capture has some hundreds."""
 _FASTEST_BODY = 30.0
 """m/s; a hand reaches 15 in a sprint. Faster motion is a gap in the recording."""
 _FASTEST_JOINT = 100.0
@@ -83,11 +86,13 @@ class MotionClip:
         return self
 
     def _check_shapes(self) -> None:
-        if not self.fps > 0.0:
-            raise self._refusal(f"fps is {self.fps}, and must be above 0")
+        if not 1.0 <= self.fps <= MOST_FPS:
+            raise self._refusal(f"fps is {self.fps:g}, and must be from 1 to {MOST_FPS}")
         if self.num_frames < 2:
             raise self._refusal(f"it has {self.num_frames} frames, and must have 2 or more")
         num_joints, num_bodies = self.joint_pos.shape[1], self.body_pos_w.shape[1]
+        if not num_joints or not num_bodies:
+            raise self._refusal(f"it has {num_joints} joints and {num_bodies} bodies")
         widths = (num_joints,), (num_joints,), *[(num_bodies, k) for k in (3, 4, 3, 3)]
         for name, width in zip(_ARRAYS, widths, strict=True):
             shape, expected = getattr(self, name).shape, (self.num_frames, *width)
@@ -167,10 +172,20 @@ def resample_clip(clip: MotionClip, fps: float) -> MotionClip:
     """Return a clip at another rate, by interpolation between frames.
 
     Orientations use slerp, everything else is linear, as in ``csv_to_npz`` of mjlab 1.6.0.
+
+    Raises:
+        ConfigurationError: If it would be larger than a file may be.
     """
     if abs(fps - clip.fps) < 1e-6 * fps:
         return clip
     num_frames = int(np.floor(clip.seconds * fps + 1e-6)) + 1
+    size = num_frames * sum(getattr(clip, name)[0].nbytes for name in _ARRAYS)
+    if size > MOST_ARRAY_BYTES:
+        raise ConfigurationError(
+            f"The motion {clip.name} lasts {clip.seconds:g} s, which is {num_frames} frames and "
+            f"{size} bytes at {fps:g} frames per second; {MOST_ARRAY_BYTES} are allowed. Give a "
+            "part of it, or fewer frames per second."
+        )
     place = np.minimum(np.arange(num_frames) * (clip.fps / fps), clip.num_frames - 1.0)
     before = np.minimum(place.astype(int), clip.num_frames - 2)
     share = place - before

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,9 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from envlab.archives import read_arrays
 from envlab.errors import ConfigurationError
+from envlab.foreign import read_text
 from envlab.motion.clip import MotionClip
 from envlab.motion.kinematics import clip_of_states
 
@@ -42,6 +43,8 @@ _AMP = {
     "dof_names": "joint_names",
     "body_names": "body_names",
 }
+MOST_CSV_BYTES = 2**27
+"""Limit of a CSV, which becomes four times as large in memory: hours of a humanoid's motion."""
 _ROOT = (7, 6)
 """Columns of a root in ``joint_pos`` and ``joint_vel`` of holosoma's files."""
 
@@ -106,8 +109,9 @@ def read_csv(
         ConfigurationError: If it is not a table of numbers, or not of this robot.
     """
     try:
-        table = np.loadtxt(find_clip(str(path)), delimiter=",", ndmin=2)
-    except ValueError as error:
+        text = read_text(find_clip(str(path)), MOST_CSV_BYTES)
+        table = np.loadtxt(text.splitlines(), delimiter=",", ndmin=2)
+    except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"The motion {path} is no table of numbers, separated by commas ({error})."
         ) from None
@@ -169,11 +173,8 @@ def _check_states(path: Path, qpos: np.ndarray) -> None:
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if isinstance(file, np.ndarray):
-                raise ConfigurationError(f"The motion {path} is a single array, and no .npz.")
-            return {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        return read_arrays(path)
+    except (OSError, ValueError) as error:
         raise ConfigurationError(f"The motion {path} cannot be read as .npz ({error}).") from error
 
 

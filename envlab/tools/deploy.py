@@ -12,21 +12,37 @@ writes this file anew::
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
 import json
+import math
 import runpy
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
 
 MOST_SUBSTEPS = 10_000
 """Most physics steps of a control step; training has a few."""
+MOST_BYTES = 2**32
+"""Most memory that model, policy and motion may take while they are loaded."""
+MOST_MOTION_BYTES = 2**29
+"""Most bytes of a clip, unpacked: hours of a humanoid's motion."""
+MOST_COPIES = 100_000
+"""Most copies of a part of the model, by ``<replicate count=...>`` and the like."""
+MOST_CELLS = 100_000_000
+"""Most cells of a height field or a texture."""
+FIRST_ACTION_S = 10.0
+"""Longest time for the first action, which also prepares the policy; later ones take 0.1 ms."""
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """Exceptions due to values of a wrong kind."""
 
@@ -65,12 +81,14 @@ class Player:
             DeployError: If something is missing, or model and policy do not fit.
         """
         self._terms = TERMS if terms is None else {**TERMS, **_read_terms(terms)}
-        self._session, self.cfg = _open_policy(directory / "policy.onnx")
         self._motion_file, self._is_other = motion or directory / "motion.npz", motion is not None
-        try:
-            self._build(mjcf or directory / "scene.xml")
-        except _DAMAGE as error:
-            raise DeployError(_damaged(directory, error)) from None
+        with _within_limits(directory):
+            self._session, self.cfg = _open_policy(directory / "policy.onnx")
+            try:
+                self._build(mjcf or directory / "scene.xml")
+                self._ends_in_time(directory)
+            except _DAMAGE as error:
+                raise DeployError(_damaged(directory, error)) from None
 
     def _build(self, mjcf: Path) -> None:
         _check_times(self.cfg)
@@ -106,6 +124,25 @@ class Player:
             raise DeployError("--motion is given, but this policy follows no motion.")
         self.reset()
 
+    def _ends_in_time(self, directory: Path) -> None:
+        """Refuse a policy whose first action does not end: a network may hold a loop."""
+        import onnxruntime
+
+        options = onnxruntime.RunOptions()
+        timer = threading.Timer(FIRST_ACTION_S, lambda: setattr(options, "terminate", True))
+        timer.start()
+        try:
+            self.act(options)
+        except DeployError:
+            if options.terminate:
+                raise DeployError(
+                    f"{directory}/policy.onnx has no action after {FIRST_ACTION_S:g} s, where a "
+                    "policy takes a millisecond: it is damaged, or made to hang. Export it again."
+                ) from None
+            raise
+        finally:
+            timer.cancel()
+
     def reset(self, qpos: np.ndarray | None = None, qvel: np.ndarray | None = None) -> None:
         """Start again, in the initial pose of training's episodes or in a given state."""
         key = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_KEY, "home")
@@ -132,11 +169,18 @@ class Player:
             parts.append(values * np.asarray(term["scale"]))
         return np.concatenate(parts).astype(np.float32)
 
-    def act(self) -> np.ndarray:
-        """Return the policy's action for the current state, ``(num_actions,)``."""
+    def act(self, options: Any = None) -> np.ndarray:
+        """Return the policy's action for the current state, ``(num_actions,)``.
+
+        Args:
+            options: Of onnxruntime, for this call.
+
+        Raises:
+            DeployError: If the policy does not take the observations.
+        """
         obs = self.observe()[None]
         try:
-            action: np.ndarray = self._session.run(["actions"], {"obs": obs})[0][0]
+            action: np.ndarray = self._session.run(["actions"], {"obs": obs}, options)[0][0]
         except Exception as error:  # onnxruntime has a separate exception for each problem
             raise DeployError(
                 f"The policy does not take {obs.size} observations ({str(error).splitlines()[0]})."
@@ -303,14 +347,15 @@ class Motion:
         scalar = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
         own = [model.joint(j).name for j in range(model.njnt) if model.jnt_type[j] in scalar]
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+            arrays = _arrays(path)
             self.joint_pos, self.joint_vel = arrays["joint_pos"], arrays["joint_vel"]
             self.positions, self.orientations = arrays["body_pos_w"], arrays["body_quat_w"]
             self.velocities, self.turning = arrays["body_lin_vel_w"], arrays["body_ang_vel_w"]
             fps = float(arrays["fps"].reshape(-1)[0])
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except (OSError, LookupError, TypeError, ValueError, EOFError, RuntimeError) as error:
             raise DeployError(f"{path} cannot be read as a motion ({error}).") from None
+        except (zipfile.BadZipFile, zlib.error) as error:
+            raise DeployError(f"{path} is a damaged archive ({error}).") from None
         self.joints = [str(name) for name in arrays.get("joint_names", own)]
         bodies = [str(name) for name in arrays.get("body_names", names)]
         if abs(fps - about["fps"]) > 1e-3:
@@ -344,6 +389,18 @@ class Motion:
         """Return the positions, then the velocities, of the joints in ``columns``."""
         rows = (values[self.frame, columns] for values in (self.joint_pos, self.joint_vel))
         return np.concatenate(list(rows))
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of a clip, if it is a file of a reasonable size, unpacked."""
+    if not path.is_file():
+        raise DeployError(f"There is no motion {path}. Give a .npz with --motion.")
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > MOST_MOTION_BYTES:
+        raise DeployError(f"{path} unpacks to {size} bytes; {MOST_MOTION_BYTES} are allowed.")
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
 
 
 def _misfit(motion: Motion, model: Any, robot: int, joints: list[str], bodies: list[str]) -> float:
@@ -413,6 +470,41 @@ def _read_terms(path: Path) -> dict[str, Callable[[Player, dict[str, Any]], Any]
     return {name: guarded(name, one) for name, one in found.items() if inspect.isfunction(one)}
 
 
+@contextlib.contextmanager
+def _within_limits(directory: Path) -> Iterator[None]:
+    """Keep files that are made to fill the memory from doing so, where the system can.
+
+    Raises:
+        DeployError: If they would.
+    """
+    try:
+        import resource
+
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):  # not on Linux
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = [now + MOST_BYTES, *(one for one in (soft, hard) if one != resource.RLIM_INFINITY)]
+    resource.setrlimit(resource.RLIMIT_AS, (min(most), hard))
+    try:
+        yield
+    except MemoryError:
+        raise DeployError(
+            f"The files in {directory} take more than {MOST_BYTES / 2**30:g} GiB of memory, and a "
+            "robot's take a hundredth: they are damaged, or made to fill it. Export them again."
+        ) from None
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _say(text: str, **options: Any) -> None:
+    """Print text of files, in which escape sequences must not reach the terminal."""
+    kept = (c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    print("".join(kept), **options)
+
+
 def _damaged(directory: Path, error: Exception) -> str:
     return (
         f"What {directory}/policy.onnx says of itself is damaged ({type(error).__name__}: {error})."
@@ -468,8 +560,9 @@ def _load_model(path: Path, names: Sequence[str]) -> tuple[Any, dict[str, int]]:
     if not path.is_file():
         raise DeployError(f"There is no model {path}. Give the robot's MJCF: --mjcf FILE.")
     try:
+        _check_size(ElementTree.fromstring(path.read_bytes()))
         model = mujoco.MjModel.from_xml_path(str(path))
-    except ValueError as error:
+    except (OSError, ValueError, RuntimeError, ElementTree.ParseError) as error:
         raise DeployError(f"MuJoCo refuses {path}: {str(error).splitlines()[0]}") from None
     found = {name: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in names}
     missing = [name for name, joint in found.items() if joint < 0]
@@ -481,6 +574,28 @@ def _load_model(path: Path, names: Sequence[str]) -> tuple[Any, dict[str, int]]:
             "trained, or rename its joints."
         )
     return model, found
+
+
+def _check_size(model: ElementTree.Element) -> None:
+    """Raise ValueError for a model that MuJoCo would build for hours, or that fills the memory.
+
+    MuJoCo is not asked: where its memory ends, it leaves a lock taken.
+    """
+    if (copies := _copies(model)) > MOST_COPIES:
+        raise ValueError(f"it has {copies} copies of a part, and may have {MOST_COPIES}")
+    for part in model.iter():
+        for names in (("nrow", "ncol"), ("width", "height")):
+            words = [part.get(name, "0") for name in names]
+            cells = math.prod(int(word) if word.isdecimal() else 0 for word in words)
+            if cells > MOST_CELLS:
+                raise ValueError(f"a {part.tag} has {cells} cells, and may have {MOST_CELLS}")
+
+
+def _copies(part: ElementTree.Element) -> int:
+    """Return how often a model has its most frequent part, by the counts around it."""
+    words = part.get("count", "1").split()
+    counts = [int(word) for word in words if word.isdecimal()]
+    return math.prod(counts) * max(map(_copies, part), default=1)
 
 
 def _actuator(model: Any, joint: int, name: str) -> int:
@@ -558,7 +673,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except _DAMAGE as error:
             raise DeployError(_damaged(flags.directory, error)) from None
     except DeployError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        _say(f"Error: {error}", file=sys.stderr)
         return 2
     return 0
 
@@ -575,17 +690,17 @@ def _run(player: Player, seconds: float, shows: bool) -> None:
         if viewer is not None:
             viewer.sync()
             time.sleep(max(0.0, step_dt - (time.monotonic() - began)))
-    print(f"{player.cfg['task']}: {steps} steps, {steps * step_dt:.1f} s")
+    _say(f"{player.cfg['task']}: {steps} steps, {steps * step_dt:.1f} s")
     if player.motion is not None:
         anchor = np.linalg.norm(player.anchor()[0])
-        print(f"The {player.motion.anchor_name} is {anchor:.2f} m from where the motion has it")
+        _say(f"The {player.motion.anchor_name} is {anchor:.2f} m from where the motion has it")
     for name, value in player.commands.items():
         if player.motion is not None and name == player.motion.name:
             continue
-        print(f"Command {name}: {' '.join(f'{one:g}' for one in value)}")
+        _say(f"Command {name}: {' '.join(f'{one:g}' for one in value)}")
     if root is not None:
         way = np.linalg.norm(player.root()[0][:2] - start[:2])
-        print(f"The {root} went {way:.2f} m and is at a height of {player.root()[0][2]:.2f} m")
+        _say(f"The {root} went {way:.2f} m and is at a height of {player.root()[0][2]:.2f} m")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from envlab.errors import ConfigurationError
+from envlab.errors import CheckpointError, ConfigurationError
 from envlab.fast_sac.replay import Batch, Replay
 
 GAMMA = 0.5
@@ -126,6 +126,43 @@ def test_a_restored_memory_continues_like_the_original():
     for one in (replay, other):
         add(one, 5)
     assert drawn(replay) == drawn(other)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_added": -5}, "num_added is -5, but must be from 0"),
+        ({"num_added": 10**18}, "num_added is 1000000000000000000, but"),
+        ({"num_added": "5"}, "num_added is '5'"),
+        ({"num_added": True}, "num_added is True"),
+        ({"num_added": 2}, r"obs has shape \(3, 1\), but \(2, 1\) fits 2 steps"),
+        (
+            {"obs": torch.zeros(3, 2)},
+            r"obs has shape \(3, 2\), but \(3, 1\) fits 5 steps and agent",
+        ),
+        ({"obs": torch.zeros(4, 1)}, r"obs has shape \(4, 1\)"),
+        ({"obs": torch.zeros(3, 1, dtype=torch.float64)}, "obs is no tensor of torch.float32"),
+        ({"outcomes": torch.full((3, 3), torch.nan)}, "outcomes is not finite"),
+        ({"actions": None}, "actions is no tensor"),
+    ],
+)
+def test_a_damaged_memory_is_one_sentence_and_changes_nothing(change, message: str):
+    replay, other = make(num_steps=3, n_step=2), make(num_steps=3, n_step=2)
+    for number in range(5):
+        add(replay, number)
+        add(other, number)
+    with pytest.raises(CheckpointError, match=f"replay memory of the checkpoint .*{message}"):
+        other.set_state(replay.state() | change)
+    assert drawn(replay) == drawn(other)
+
+
+def test_a_memory_of_another_size_is_not_taken_for_this_one():
+    """One that has come round has not the steps that a longer one would still have."""
+    replay, longer = make(num_steps=3, n_step=2), make(num_steps=4, n_step=2)
+    for number in range(5):
+        add(replay, number)
+    with pytest.raises(CheckpointError, match=r"fits 5 steps and agent\.replay\.size=4"):
+        longer.set_state(replay.state())
 
 
 def test_one_that_is_too_short_is_refused():

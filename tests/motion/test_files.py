@@ -175,7 +175,10 @@ def test_slerp_goes_the_shorter_way_at_an_even_speed():
         ({"body_pos_w": ("set", 9.0)}, "there is a gap"),
         ({"joint_pos": ("set", 5.0)}, "there is a gap"),
         ({"joint_vel": ("cut", 30)}, "joint_vel has shape (30, 2), and must have (41, 2)"),
-        ({"fps": ("value", [0.0])}, "fps is 0.0, and must be above 0"),
+        ({"fps": ("value", [0.0])}, "fps is 0, and must be from 1 to 10000"),
+        ({"fps": ("value", [1e-6])}, "fps is 1e-06, and must be from 1 to 10000"),
+        ({"fps": ("value", [np.nan])}, "fps is nan, and must be from 1 to 10000"),
+        ({"joint_pos": ("none", 0), "joint_vel": ("none", 0)}, "it has 0 joints and 3 bodies"),
         ({"fps": ("value", [30.0, 50.0])}, "has 2 values of fps"),
         ({"body_pos_w": ("value", [[1.0, 2.0]])}, "but must be numbers in 3 dimensions"),
         ({"joint_names": ("value", ["shoulder"])}, "has 1 joint names for 2 columns"),
@@ -191,6 +194,8 @@ def test_files_that_cannot_be_used(model, arrays, tmp_path, change, sentence):
             arrays[name].reshape(41, -1)[20, -1 if name != "body_quat_w" else 4] = how[1]
         elif how[0] == "cut":
             arrays[name] = arrays[name][: how[1]]
+        elif how[0] == "none":
+            arrays[name] = arrays[name][:, :0]
         else:
             arrays[name] = np.array(how[1])
     with pytest.raises(ConfigurationError) as error:
@@ -213,6 +218,20 @@ def test_a_file_runs_no_code(tmp_path):
     (tmp_path / "text.npz").write_text("no archive")
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read_clip(tmp_path / "text.npz")
+
+
+def test_a_clip_that_would_be_huge_at_another_rate_is_refused(model, qpos):
+    long = replace(clip_of_states("x", model, qpos, FPS), fps=1.0)
+    with pytest.raises(ConfigurationError, match="lasts 40 s, which is 400000001 frames"):
+        resample_clip(long, 1e7)
+
+
+def test_a_table_that_would_be_huge_is_not_read(model, tmp_path):
+    path = tmp_path / "sparse.csv"
+    with path.open("wb") as file:
+        file.truncate(6 * 10**9)  # takes no room on the disk
+    with pytest.raises(ConfigurationError, match="has 6000000000 bytes, more than 134217728"):
+        read_csv(path, model, 30.0)
 
 
 def test_half_a_file_is_never_left(model, qpos, tmp_path):

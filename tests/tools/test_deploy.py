@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 import onnx
 import pytest
@@ -19,7 +22,7 @@ from envlab.cli import main
 from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_env_cfg
 from envlab.tools import deploy
-from envlab.tools.deploy import Player
+from envlab.tools.deploy import DeployError, Player
 from envlab.training.deployment import NotDeployable, describe, write_deployment
 
 CARTPOLE, ANT = "Isaac-Cartpole-v0", "Isaac-Ant-v0"
@@ -213,6 +216,110 @@ def test_bad_input_is_one_sentence(folder, tmp_path, capsys, monkeypatch):
     assert "observes 'joint_vel_rel'" in refused(capsys, good)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert "pip install onnxruntime" in refused(capsys, good)
+
+
+def write_network(good: Path, path: Path, how: str) -> None:
+    """Write a network with the metadata of a policy of Cartpole that fills time or memory."""
+    numbers = {"most": 10**15, "size": [5 * 10**9], "start": [0], "end": [1], "axis": [1]}
+    make, whole = onnx.helper.make_node, onnx.TensorProto.INT64
+    constants = [
+        onnx.helper.make_tensor(name, whole, np.shape(value), np.ravel(value))
+        for name, value in numbers.items()
+    ]
+    constants.append(onnx.helper.make_tensor("yes", onnx.TensorProto.BOOL, [], [True]))
+    info = onnx.helper.make_tensor_value_info
+    floats, truth = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
+    body = onnx.helper.make_graph(
+        [make("Identity", ["on"], ["on_again"]), make("Add", ["x", "x"], ["twice"])],
+        "body",
+        [info("number", whole, []), info("on", truth, []), info("x", floats, None)],
+        [info("on_again", truth, []), info("twice", floats, None)],
+    )
+    nodes = [make("Slice", ["obs", "start", "end", "axis"], ["first"])]
+    if how == "hangs":
+        nodes.append(make("Loop", ["most", "yes", "first"], ["actions"], body=body))
+    else:
+        nodes += [
+            make("ConstantOfShape", ["size"], ["huge"]),
+            make("ReduceSum", ["huge"], ["sum"], keepdims=0),
+            make("Add", ["first", "sum"], ["actions"]),
+        ]
+    graph = onnx.helper.make_graph(
+        nodes, "g", [info("obs", floats, ["n", 4])], [info("actions", floats, None)], constants
+    )
+    opset = [onnx.helper.make_opsetid("", 17)]
+    network = onnx.helper.make_model(graph, opset_imports=opset, ir_version=8)
+    network.metadata_props.extend(onnx.load(good / "policy.onnx").metadata_props)
+    onnx.save(network, path)
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [("hangs", "has no action after 0.5 s"), ("fills the memory", "does not take 4 observations")],
+)
+def test_a_network_that_hangs_or_fills_the_memory_is_one_sentence(
+    folder, tmp_path, capsys, monkeypatch, how, sentence
+):
+    monkeypatch.setattr(deploy, "FIRST_ACTION_S", 0.5)
+    good = folder(CARTPOLE)
+    shutil.copy(good / "scene.xml", tmp_path)
+    write_network(good, tmp_path / "policy.onnx", how)
+    assert sentence in refused(capsys, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence"),
+    [
+        (
+            '<replicate count="10000" offset="1 0 0"><replicate count="10000" offset="0 1 0">'
+            '<geom size="0.1"/></replicate></replicate>',
+            "it has 100000000 copies of a part, and may have 100000",
+        ),
+        ("\x1b]0;owned\x07", "MuJoCo refuses"),
+        ('<body name="\x1b"/>', "MuJoCo refuses"),
+    ],
+)
+def test_a_model_that_is_made_to_hang_is_one_sentence(folder, tmp_path, capsys, part, sentence):
+    good = folder(CARTPOLE)
+    shutil.copy(good / "policy.onnx", tmp_path)
+    text = (good / "scene.xml").read_text()
+    (tmp_path / "scene.xml").write_text(text.replace("<worldbody>", f"<worldbody>{part}", 1))
+    message = refused(capsys, str(tmp_path))
+    assert sentence in message
+    assert "\x1b" not in message
+
+
+def test_a_height_field_that_fills_the_memory_is_one_sentence(folder, tmp_path, capsys):
+    good = folder(CARTPOLE)
+    shutil.copy(good / "policy.onnx", tmp_path)
+    text = (good / "scene.xml").read_text()
+    field = '<asset><hfield name="h" nrow="60000" ncol="60000" size="1 1 1 1"/></asset>'
+    (tmp_path / "scene.xml").write_text(text.replace("<worldbody>", f"{field}<worldbody>", 1))
+    assert "a hfield has 3600000000 cells, and may have 100" in refused(capsys, str(tmp_path))
+
+
+def test_a_damaged_clip_is_one_sentence(tmp_path, monkeypatch):
+    """Also a pipe, which would be waited for, and zeros that unpack to gigabytes."""
+    model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><body/></worldbody></mujoco>")
+    os.mkfifo(tmp_path / "pipe.npz")
+    np.savez_compressed(tmp_path / "whole.npz", joint_pos=np.zeros((2, 0)))
+    whole = (tmp_path / "whole.npz").read_bytes()
+    (tmp_path / "half.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "text.npz").write_text("no archive")
+    with zipfile.ZipFile(tmp_path / "huge.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("joint_pos.npy", bytes(2**20))
+    sentences = {
+        "none": "There is no motion",
+        "pipe": "There is no motion",
+        "half": "damaged archive",
+        "text": "damaged archive",
+        "whole": "cannot be read as a motion",
+        "huge": "unpacks to 1048576 bytes; 1000 are allowed",
+    }
+    monkeypatch.setattr(deploy, "MOST_MOTION_BYTES", 1000)
+    for name, sentence in sentences.items():
+        with pytest.raises(DeployError, match=sentence):
+            deploy.Motion(tmp_path / f"{name}.npz", {"anchor": "a", "fps": 50.0}, model, 1)
 
 
 def test_a_direct_task_is_refused_with_the_reason(tmp_path):
