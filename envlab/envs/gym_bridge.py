@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -46,6 +46,10 @@ class GymEnvCfg:
     """Keywords for ``gymnasium.make``; filled with the environment's own defaults."""
     max_episode_steps: PositiveInt | None = None
     """Time limit of an episode, in steps; null: the registration's."""
+    num_frames: PositiveInt = 1
+    """Observations of the last steps that are joined to one, the newest last; of vectors only."""
+    frame_padding: Literal["reset", "zero"] = "reset"
+    """What stands for the steps before an episode: its first observation, or zeros."""
     is_finite_horizon: bool = False
     """Whether the time limit is part of the task, so that it ends an episode as a failure does."""
     num_workers: NonNegativeInt | None = None
@@ -305,7 +309,13 @@ def _maker(spec: EnvSpec, cfg: GymEnvCfg) -> EnvMaker:
         for name, value in cfg.kwargs.items()
         if name not in known or value != known[name]
     }
-    return EnvMaker(spec=spec, kwargs=changed, max_episode_steps=cfg.max_episode_steps)
+    return EnvMaker(
+        spec=spec,
+        kwargs=changed,
+        max_episode_steps=cfg.max_episode_steps,
+        num_frames=cfg.num_frames,
+        frame_padding=cfg.frame_padding,
+    )
 
 
 def _options(acted: Actions) -> DiscreteCfg | None:

@@ -14,6 +14,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 from gymnasium.error import DependencyNotInstalled
+from gymnasium.wrappers import FlattenObservation, FrameStackObservation
 
 from envlab.errors import ConfigurationError, EnvlabError
 
@@ -39,6 +40,10 @@ class EnvMaker:
     """Keywords of the environment, over the registration's."""
     max_episode_steps: int | None = None
     """Time limit in steps; None: the registration's."""
+    num_frames: int = 1
+    """Observations of the last steps that are joined to one."""
+    frame_padding: str = "reset"
+    """What stands for the steps before an episode: ``reset`` or ``zero``."""
     tells_index: bool = False
     """Whether each environment gets its global index, as the keyword ``index``."""
 
@@ -73,6 +78,8 @@ class EnvMaker:
                 f"gym:{self.spec.id} cannot be made{f' with {given}' if given else ''} "
                 f"({type(error).__name__}: {error}). Correct env.kwargs."
             ) from error
+        if self.num_frames > 1:
+            env = self._joined(env)
         known = env.metadata.get("render_modes") or []
         if render_mode is not None and render_mode not in known:
             raise ConfigurationError(
@@ -80,6 +87,21 @@ class EnvMaker:
                 f"{', '.join(known) or 'nothing'}. Leave --video out."
             )
         return env
+
+    def _joined(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+        """Return an environment that observes the last steps.
+
+        Raises:
+            ConfigurationError: If its observations are not vectors.
+        """
+        space = env.observation_space
+        if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
+            raise ConfigurationError(
+                f"env.num_frames is {self.num_frames}, but gym:{self.spec.id} observes {space}, "
+                "and only vectors are joined. Set env.num_frames to 1."
+            )
+        frames = FrameStackObservation(env, self.num_frames, padding_type=self.frame_padding)
+        return FlattenObservation(frames)
 
 
 def known_kwargs(spec: EnvSpec) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """Write into docs/from_slm_lab.md the table of SLM-Lab's specs and their status.
 
-Each spec of the checkouts is read, and its environment and agent made; nothing is trained. It
-takes the folders of checkouts of SLM-Lab's repository, and fetches nothing::
+Each spec of the checkouts is read, and its environment and agent made; with ``--train`` they train
+for one iteration, with two environments at most. It takes the folders of checkouts of SLM-Lab's
+repository, whose names head the columns, and fetches nothing::
 
-    python scripts/documentation/from_slm_lab.py ~/SLM-Lab-4.3.0 ~/SLM-Lab
+    git -C ~/SLM-Lab worktree add ~/v3.2.1 v3.2.1
+    python scripts/documentation/from_slm_lab.py --train ~/v3.2.1 ~/v4.3.0
 """
 
 from __future__ import annotations
@@ -26,13 +28,15 @@ from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab_populations.hogwild.environments import read_heirs, with_heir
 from envlab_populations.hogwild.learner import make_learner
-from envlab_populations.hogwild.spec import make_spec, read_specs
-from envlab_populations.hogwild.translation import Plan, make_plan
+from envlab_populations.hogwild.session import check_learned, trained_values
+from envlab_populations.hogwild.spec import Spec, make_specs, read_specs
+from envlab_populations.hogwild.translation import make_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/from_slm_lab.md"
 BEGIN, END = "<!-- from_slm_lab.py -->\n", "<!-- until here -->\n"
 READ = ("is read", "is read, with `-s`")
+IN_PART = "is read for some of its `spec_params`"
 KINDS = {
     r"leaves \$\{": "placeholders, which `-s` fills",
     r"'ALE/.*ale-py": "Atari, which needs ale-py",
@@ -75,47 +79,71 @@ def specs(checkout: Path) -> Iterator[tuple[Path, str, object]]:
             yield path, "", error
 
 
-def outcome(path: Path, name: str, given: object) -> str:
-    """Return one of :data:`READ`, or the sentence by which a spec is refused."""
+def outcome(path: Path, name: str, given: object, *, trains: bool = False) -> str:
+    """Return one of :data:`READ` or :data:`IN_PART`, or the sentence that refuses a spec."""
     if isinstance(given, EnvlabError):
         return str(given)
     settings = fillings(name, given)
+    few = ["env.num_envs=2"] if trains and _num_envs(given) > 2 else []
     try:
-        spec = with_heir(make_spec(name, given, settings, origin=str(path)), read_heirs())
-        refusal = learned(make_plan(spec))
+        specs = make_specs(name, given, [*settings, *few], origin=str(path))
     except EnvlabError as error:
-        refusal = str(error)
-    return refusal or READ[bool(settings)]
+        return str(error)
+    refusals = [refusal(spec) for spec in specs]
+    if "" in refusals:  # of several environments, the agent is made for the first
+        first = specs[refusals.index("")]
+        refusals.append(refusal(first, makes=True, trains=trains))
+    if all(refusals) or refusals[-1]:
+        return refusals[-1]
+    return IN_PART if any(refusals) else READ[bool(settings)]
 
 
-def fillings(name: str, given: Any) -> list[str]:
-    """Return settings for the placeholders that a spec leaves open, as its name says them."""
-    choices = given.get("spec_params") or {}
-    left = sorted(set(re.findall(r"\$\{(\w+)\}", json.dumps(given))) - {*choices})
-    words = [(key, word, value) for key in left for word, value in FILLINGS.get(key, {}).items()]
-    return [f"{key}={value}" for key, word, value in words if word in name]
+def _num_envs(given: Any) -> int:
+    env = given["env"]
+    env = env[0] if isinstance(env, list) else env
+    return int(env.get("num_envs") or 1)
 
 
-def learned(plan: Plan) -> str:
-    """Return an empty text if a plan's agent can be made for its task, else why it cannot."""
-    env = made(plan.task)
-    if isinstance(env, str):
-        return env
-    cfg = replace(plan.agent, replay=replace(plan.agent.replay, size=1))
+def refusal(spec: Spec, *, makes: bool = False, trains: bool = False) -> str:
+    """Return an empty text if a spec can be read, and its agent be made, else why it cannot."""
     try:
-        make_learner(env, cfg, DistributedContext(device=env.device))
+        plan = make_plan(with_heir(spec, read_heirs()))
+        if not makes:
+            return ""
+        env = made(plan.task, plan.env.get("num_frames", 1), plan.env["scene"]["num_envs"] * trains)
+        cfg = replace(plan.agent, replay=replace(plan.agent.replay, size=10_000 * trains or 1))
+        if cfg.is_off_policy and trains:
+            starts = {"learning_starts": 16, "random_timesteps": 8}
+            known = {key: value for key, value in starts.items() if key in cfg.settings}
+            cfg = replace(cfg, num_steps_per_env=32, settings={**cfg.settings, **known})
+        learner = make_learner(env, cfg, DistributedContext(device=env.device))
+        if trains:
+            before = trained_values(learner)
+            learner.start(1)
+            learner.iterate(1, lambda *_: None)
+            check_learned(before, trained_values(learner))
     except EnvlabError as error:
         return str(error)
     return ""
 
 
+def fillings(name: str, given: Any) -> list[str]:
+    """Return settings for the placeholders that a spec leaves open, as its name says them."""
+    choices = given.get("spec_params") or {}  # each value is tried
+    left = sorted(set(re.findall(r"\$\{(\w+)\}", json.dumps(given))) - {*choices})
+    words = [(key, word, value) for key in left for word, value in FILLINGS.get(key, {}).items()]
+    return [f"{key}={value}" for key, word, value in words if word in name]
+
+
 @functools.cache
-def made(task: str) -> Any:
-    """Return a task's environment, or the sentence by which it is refused."""
-    try:
-        return envlab.make(task, num_envs=1, device="cpu")
-    except EnvlabError as error:
-        return str(error)
+def made(task: str, num_frames: int, num_envs: int) -> Any:
+    """Return a task's environment.
+
+    Raises:
+        EnvlabError: If it is refused.
+    """
+    frames = [f"env.num_frames={num_frames}"] if num_frames > 1 else []
+    return envlab.make(task, num_envs=num_envs or 1, device="cpu", overrides=frames)
 
 
 def kind(sentence: str) -> str:
@@ -127,18 +155,20 @@ def main(arguments: Sequence[str]) -> int:
     """Write the table; return the exit code."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("checkouts", type=Path, nargs="+", help="folders of SLM-Lab's checkouts")
+    parser.add_argument("--train", action="store_true", help="train each for an iteration")
     parser.add_argument("--verbose", action="store_true", help="print each refusal")
     flags = parser.parse_args(arguments)
     logging.getLogger("envlab").setLevel(logging.ERROR)
+    taken = (*READ, IN_PART)
     counts: list[collections.Counter[str]] = []
     for checkout in flags.checkouts:
         counts.append(collections.Counter())
         for path, name, given in specs(checkout):
-            sentence = outcome(path, name, given)
-            counts[-1][sentence if sentence in READ else kind(sentence)] += 1
+            sentence = outcome(path, name, given, trains=flags.train)
+            counts[-1][sentence if sentence in taken else kind(sentence)] += 1
             if flags.verbose and sentence not in READ:
-                print(f"{path.name} {name}: {sentence}")
-    rows = [*READ, *sorted({row for found in counts for row in found} - {*READ})]
+                print(f"{path.name} {name}: {sentence}", flush=True)
+    rows = [*taken, *sorted({row for found in counts for row in found} - {*taken})]
     lines = [f"| | {' | '.join(checkout.name for checkout in flags.checkouts)} |"]
     lines.append("|---|" + "---|" * len(counts))
     lines += [f"| {row} | {' | '.join(str(found[row]) for found in counts)} |" for row in rows]

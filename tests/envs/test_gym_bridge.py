@@ -129,6 +129,32 @@ def test_a_time_limit_truncates_and_a_failure_at_the_same_step_terminates():
     assert steps[2, :, 3:].tolist() == [[1.0, 0.0]] * NUM_ENVS
 
 
+def test_observations_of_the_last_steps_are_joined(workers):
+    env = make(COUNTING, workers, "env.num_frames=3")
+    actions = torch.full((NUM_ENVS, 2), 0.5)
+    for _ in range(2):
+        obs, *_ = env.step(actions)
+    assert obs["policy"].tolist() == [[0.0, 0.0, 1.0, 0.5, 2.0, 0.5]] * NUM_ENVS
+    obs, _, _, _, info = env.step(actions)
+    assert info["final_obs"]["policy"].tolist() == [[1.0, 0.5, 2.0, 0.5, 3.0, 0.5]] * NUM_ENVS
+    assert obs["policy"].tolist() == [[0.0] * 6] * NUM_ENVS
+    env.close()
+
+
+@pytest.mark.parametrize(("padding", "share"), [("reset", 1.0), ("zero", 0.0)])
+def test_an_episode_begins_with_frames_of_its_padding(padding: str, share: float):
+    env = make("gym:CartPole-v1", "env.num_frames=2", f"env.frame_padding={padding}")
+    before, first = env.obs_buf["policy"].split(4, dim=1)
+    assert first.abs().min() > 0.0
+    torch.testing.assert_close(before, share * first)
+    env.close()
+
+
+def test_images_are_not_joined():
+    with pytest.raises(ConfigurationError, match=r"only vectors are joined\. Set"):
+        make(f"gym:{MODULE}:Picture-v0", "env.num_frames=2")
+
+
 def test_time_limits_follow_an_episode_length_that_is_set(workers):
     env = make(COUNTING, workers, "env.kwargs.ends_at=50")
     env.episode_length_buf = torch.tensor([9, 0, 8])  # of 10

@@ -74,13 +74,16 @@ class NetCfg:
     value_gain: NonNegativeFloat = 0.0
     """The same for a shared value."""
     recurrent: Literal["", "gru", "lstm", "rnn"] = ""
-    """Cells after the layers, which see the features of one observation ``sequence_length`` times;
-    SLM-Lab's recurrent networks have no other memory."""
+    """Cells after the layers, which see the features of ``sequence_length`` observations; SLM-Lab's
+    recurrent networks have no other memory."""
     recurrent_size: PositiveInt = 64
     """Features of these cells."""
     recurrent_layers: PositiveInt = 1
     """Their layers."""
     sequence_length: PositiveInt = 4
+    sees_steps: bool = False
+    """Whether an observation joins those of the last ``sequence_length`` steps, which the cells see
+    one after the other; else they see the same one so many times."""
     init: Literal["default", "orthogonal", "xavier_uniform", "kaiming_uniform"] = "default"
     """Initialisation of weights; ``default`` is torch's own."""
     initial_log_std: float = 0.0

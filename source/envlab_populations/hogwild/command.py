@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from envlab.arguments import ArgumentParser
 from envlab.config import leaves, write_yaml
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
-from envlab.errors import ConfigurationError, did_you_mean
+from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
 from envlab.libraries import get_library
 from envlab.run.commands import typed
 from envlab.run.manifest import LOG_ROOT, read_manifest
 from envlab.training.arguments import play_parser
 from envlab.training.trust import check_task, trust_of
 from envlab_populations.hogwild.environments import read_heirs, with_heir
-from envlab_populations.hogwild.spec import Spec, load_spec, make_spec, read_specs
+from envlab_populations.hogwild.spec import Spec, load_spec, load_specs, make_spec, read_specs
 
 if TYPE_CHECKING:
     from envlab_populations.hogwild.preparation import Options
@@ -119,10 +119,41 @@ def _run(flags: argparse.Namespace) -> int:
     if mode == "search":
         return _search(flags, place)
     resumes = _directory(flags, place) if place else None
-    spec = load_spec(Path(flags.spec), flags.name, flags.settings)
-    if resumes is not None:
-        spec = _saved_spec(resumes, flags)
-    return _train(spec, flags, dev=mode == "dev", resumes=resumes)
+    specs = load_specs(Path(flags.spec), flags.name, flags.settings)
+    if resumes is None:
+        return _train_each(specs, flags, dev=mode == "dev")
+    return _train(_saved_spec(resumes, flags), flags, dev=False, resumes=resumes)
+
+
+def _train_each(specs: Sequence[Spec], flags: argparse.Namespace, *, dev: bool) -> int:
+    """Train the specs of a file's ``spec_params``, one after the other; usually there is one.
+
+    Raises:
+        EnvlabError: If none can be trained, or after the others, if some cannot.
+    """
+    if len(specs) == 1:
+        return _train(specs[0], flags, dev=dev, resumes=None)
+    from envlab_populations.hogwild.translation import make_plan
+
+    refused = {}
+    for spec in specs:  # all of them before the first is trained
+        try:
+            make_plan(_checked(spec, flags), dev=dev)
+        except EnvlabError as error:
+            refused[spec.name] = error
+    wanted = [spec for spec in specs if spec.name not in refused]
+    for number, spec in enumerate(wanted, start=1):
+        print(f"Spec {number} of {len(wanted)}: {spec.name}")
+        code = _train(spec, flags, dev=dev, resumes=None)
+        if code:
+            return code
+    if refused:
+        name, error = next(iter(refused.items()))
+        raise ConfigurationError(
+            f"{len(refused)} of the {len(specs)} specs of spec_params cannot be trained: "
+            f"{', '.join(refused)}. The first one, {name}: {error}"
+        )
+    return 0
 
 
 def _train(spec: Spec, flags: argparse.Namespace, *, dev: bool, resumes: Path | None) -> int:
@@ -164,6 +195,8 @@ def _words(flags: argparse.Namespace, mode: str) -> str:
 def _search(flags: argparse.Namespace, place: str) -> int:
     """Run or resume an experiment."""
     spec = load_spec(Path(flags.spec), flags.name, flags.settings)
+    if spec.search_error:
+        raise ConfigurationError(spec.search_error)
     if not spec.search:
         raise ConfigurationError(
             f"The spec {spec.name!r} of {flags.spec} has no search key, so there is nothing to "

@@ -143,6 +143,9 @@ def _hidden_layers(
     made: list[nn.Module] = []
     if of_images:
         made, size = _convolutions(shape, num_extra, of_images)
+    if cfg.sees_steps:
+        size //= cfg.sequence_length
+        made.append(nn.Unflatten(-1, (cfg.sequence_length, size)))
     for part in flat:
         if isinstance(part, int):
             made.append(nn.Linear(size, part))
@@ -200,7 +203,10 @@ def _convolutions(
 
 
 class Recurrent(nn.Module):
-    """Cells that see the same features several times, and return their last state."""
+    """Cells that see the features of several steps, or the same ones several times.
+
+    They return their last state.
+    """
 
     def __init__(self, num_inputs: int, cfg: NetCfg) -> None:
         """Make the cells."""
@@ -211,7 +217,8 @@ class Recurrent(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return features, ``(batch, recurrent_size)``."""
-        outputs, _ = self.cells(x.unsqueeze(1).expand(-1, self._length, -1))
+        steps = x if x.dim() == 3 else x.unsqueeze(1).expand(-1, self._length, -1)
+        outputs, _ = self.cells(steps)
         last: torch.Tensor = outputs[:, -1]
         return last
 

@@ -1,11 +1,13 @@
-"""Spec files of SLM-Lab, version 4 (lists of agents and environments) and 5, as JSON or YAML.
+"""Spec files of SLM-Lab 3, 4 (lists of agents and environments) and 5, as JSON or YAML.
 
 A file holds specs by name. Each has the parts ``agent`` (algorithm, memory, net), ``env`` and
-``meta``, and optionally ``search``. Both versions become one form, that of version 5.
+``meta``, and optionally ``search``. All have one form, that of version 5; version 3's words are
+translated by :mod:`envlab_populations.hogwild.version_3`.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +46,8 @@ class Spec:
     meta: Mapping[str, Any]
     search: Mapping[str, Sequence[Any]]
     """Ranges by dotted path: ``agent.algorithm.gamma__uniform`` and its two numbers."""
+    search_error: str = ""
+    """Why it cannot be searched, if its ranges are wrong; it can be trained all the same."""
     replaced_env: str | None = None
     """The file's environment, if another one replaces it."""
 
@@ -64,13 +68,25 @@ def load_spec(path: Path, name: str, settings: Sequence[str] = ()) -> Spec:
     Raises:
         ConfigurationError: If the file cannot be read, has no such spec, or it is no spec.
     """
+    return make_spec(name, _named(path, name), settings, origin=str(path))
+
+
+def load_specs(path: Path, name: str, settings: Sequence[str] = ()) -> list[Spec]:
+    """Return a spec of a file for each combination of ``spec_params``, as SLM-Lab trains them.
+
+    See :func:`load_spec`.
+    """
+    return make_specs(name, _named(path, name), settings, origin=str(path))
+
+
+def _named(path: Path, name: str) -> Any:
     specs = read_specs(path)
     if name not in specs:
         raise ConfigurationError(
             f"{path} has no spec {name!r}; it has {', '.join(specs) or 'none'}."
             f"{did_you_mean(name, specs)}"
         )
-    return make_spec(name, specs[name], settings, origin=str(path))
+    return specs[name]
 
 
 def read_specs(path: Path) -> dict[str, Any]:
@@ -122,6 +138,27 @@ def _parse(text: str, path: Path) -> Any:
     ) from where
 
 
+def make_specs(name: str, given: Any, settings: Sequence[str] = (), *, origin: str) -> list[Spec]:
+    """Return a spec for each combination of ``spec_params``; see :func:`load_specs`.
+
+    Each is named for its values. A placeholder that ``settings`` fill is left out.
+    """
+    choices = given.get("spec_params") if isinstance(given, Mapping) else None
+    filled = {_pair(setting)[0] for setting in settings}
+    several = {
+        key: values
+        for key, values in (choices or {}).items()
+        if isinstance(values, list) and len(values) > 1 and key not in filled
+    }
+    made = []
+    for combination in itertools.product(*several.values()):
+        chosen = dict(zip(several, combination, strict=True))
+        words = [name, *(re.sub(r"[^\w.-]+", "-", str(value)) for value in chosen.values())]
+        pairs = [f"{key}={value}" for key, value in chosen.items()]
+        made.append(make_spec("_".join(words), given, [*settings, *pairs], origin=origin))
+    return made
+
+
 def make_spec(name: str, given: Any, settings: Sequence[str] = (), *, origin: str) -> Spec:
     """Return a spec from the entry in a file; see :func:`load_spec`."""
     where = f"The spec {name!r} of {origin}"
@@ -146,11 +183,13 @@ def make_spec(name: str, given: Any, settings: Sequence[str] = (), *, origin: st
     for key, value in pairs:
         if key not in holders:
             set_value(values, key, value, where)
-    return Spec(
-        name=name,
-        **{part: values[part] for part in PARTS},
-        search=_ranges(values.get("search") or {}, where),
-    )
+    search, wrong = {}, ""
+    try:
+        search = _ranges(values.get("search") or {}, where)
+    except ConfigurationError as error:
+        wrong = str(error)
+    parts = {part: values[part] for part in PARTS}
+    return Spec(name=name, **parts, search=search, search_error=wrong)
 
 
 def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:

@@ -21,6 +21,7 @@ from envlab_populations.hogwild.cfg import CROSSQ, RANDOM, REINFORCE, SARSA, Hog
 from envlab_populations.hogwild.net_part import read_critic_net, read_net
 from envlab_populations.hogwild.part import Part
 from envlab_populations.hogwild.spec import Spec
+from envlab_populations.hogwild.version_3 import in_version_4
 
 logger = logging.getLogger(f"envlab.{__name__}")
 
@@ -79,6 +80,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
     Raises:
         EnvlabError: Naming the key that cannot be honoured and what to do.
     """
+    spec = in_version_4(spec)
     env, meta = Part("env", spec.env), Part("meta", spec.meta)
     task, env_values, num_envs = _environment(env)
     max_frame = env.count("max_frame", None)
@@ -104,6 +106,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         "seed": meta.count("random_seed", 0, least=0),
     }
     _rewards_and_observations(agent, env, is_atari=atari.__name__ in task)
+    _sequences(agent, env, env_values.get("num_frames", 1))
     return Plan(
         spec=spec,
         task=task,
@@ -149,8 +152,24 @@ def _environment(env: Part) -> tuple[str, dict[str, Any], int]:
         if not task.startswith("gym:"):
             raise env.refusal("max_t", limit, "the task's own configuration has its time limit")
         values["max_episode_steps"] = limit
-    env.refuse("frame_op", "frames are not stacked here: set it to null")
+    values |= _frames(env, task, is_atari=is_atari)
     return task, values, num_envs
+
+
+def _frames(env: Part, task: str, *, is_atari: bool) -> dict[str, Any]:
+    """Return the settings of observations that join those of the last steps."""
+    operation = env.choice("frame_op", None, {None: "", "concat": "concat", "stack": "stack"})
+    if not operation:
+        return {}
+    count = env.count("frame_op_len", atari.STACK if is_atari else 1)
+    if is_atari:  # its wrappers join them already
+        if count != atari.STACK:
+            raise env.refusal("frame_op_len", count, f"games have {atari.STACK} frames here")
+        return {}
+    if not task.startswith("gym:"):
+        raise env.refusal("frame_op", operation, "the task's own configuration has its history")
+    padding = env.choice("frame_padding", "reset", {"reset": "reset", "zero": "zero"})
+    return {"num_frames": count, "frame_padding": padding}
 
 
 def _game_settings(env: Part) -> dict[str, Any]:
@@ -162,6 +181,20 @@ def _game_settings(env: Part) -> dict[str, Any]:
     return settings
 
 
+def _sequences(agent: dict[str, Any], env: Part, num_frames: int) -> None:
+    """Let recurrent networks see the joined steps one after the other."""
+    net = agent.get("net", {})
+    if num_frames == 1 or not net.get("recurrent"):
+        return
+    if net["sequence_length"] != num_frames:
+        raise env.refusal(
+            "frame_op_len",
+            num_frames,
+            f"agent.net.seq_len is {net['sequence_length']}: a recurrent network sees each frame",
+        )
+    net["sees_steps"] = True
+
+
 def _rewards_and_observations(agent: dict[str, Any], env: Part, *, is_atari: bool) -> None:
     """Read their scaling and clipping.
 
@@ -169,7 +202,11 @@ def _rewards_and_observations(agent: dict[str, Any], env: Part, *, is_atari: boo
     """
     settings = agent["settings"]
     scale, normalises = env.take("reward_scale"), env.flag("normalize_reward")
-    if scale is not None:
+    if scale == "sign":
+        if not is_atari:
+            raise env.refusal("reward_scale", scale, "only games' whole rewards have signs here")
+        env.refuse("clip_reward", "reward_scale 'sign' clips rewards: set one to null")
+    elif scale is not None:
         if isinstance(scale, bool) or not isinstance(scale, int | float):
             raise env.refusal("reward_scale", scale, "must be a number")
         if normalises:
@@ -263,7 +300,7 @@ def _exploration(agent: dict[str, Any], algorithm: Part, num_envs: int) -> None:
             algorithm.take("explore_var_spec")
             agent["settings"]["exploration_scheduler"] = "0.0"
             return
-        if kind != "Categorical":
+        if kind not in ("Categorical", "default"):  # the default of choices is the former
             raise algorithm.refusal("action_pdtype", kind, "must be 'Categorical' or 'Argmax'")
     agent["action_policy"] = policy
     formula = _formula(algorithm, "explore_var_spec", num_envs, above=policy == "boltzmann")
