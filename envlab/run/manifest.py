@@ -32,7 +32,7 @@ LOG_ROOT = "logs"
 MANIFEST_VERSION = 1
 REPORT = "stall.txt"
 _TYPES: dict[type, tuple[str, ...]] = {
-    dict: ("world", "launch", "services", "audit", "versions", "git"),
+    dict: ("world", "launch", "services", "audit", "versions", "git", "code"),
     list: ("restarts",),
     str: (
         *("task", "library", "status", "created_at", "resumed_from", "algorithm", "ml_framework"),
@@ -139,20 +139,13 @@ def new_manifest(
     context: DistributedContext, library: str, facts: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the manifest of a run that begins, with ``facts`` over the standard entries."""
-    known = libraries().get(library)
-    versions = {"envlab": __version__, "python": platform.python_version()}
-    for package in (*ENGINE_PACKAGES, *(known.packages if known else ())):
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return {
         "version": MANIFEST_VERSION,
         "library": library,
         "created_at": now(),
         "command": shlex.join([Path(sys.executable).name, *sys.argv]),
         "started_with": started_with(),
-        "versions": versions,
+        "versions": package_versions(library),
         "git": git_state(),
         "world": {
             "size": context.world_size,
@@ -165,6 +158,18 @@ def new_manifest(
         "pid": os.getpid(),
         **facts,
     }
+
+
+def package_versions(library: str) -> dict[str, str]:
+    """Return the versions of the packages on which a run's results depend."""
+    known = libraries().get(library)
+    versions = {"envlab": __version__, "python": platform.python_version()}
+    for package in (*ENGINE_PACKAGES, *(known.packages if known else ())):
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
 
 
 def now() -> str:

@@ -192,7 +192,9 @@ def train_prepared(
         try:
             with progress.naming_lost_peers():
                 if resumed is not None:
-                    training.saver.restore(resumed, str(session.checkpoint), session.changed)
+                    training.saver.restore(
+                        resumed, str(session.checkpoint), session.changed, session.other_code
+                    )
                 with flag.deferred():
                     training.run(done=0 if resumed is None else int(resumed["iteration"]))
             if validator is not None:

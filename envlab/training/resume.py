@@ -17,13 +17,15 @@ from typing import Any
 import yaml
 
 from envlab.agent_cfg import set_value
+from envlab.commit import code_digests, git_state
 from envlab.config import to_dict
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import is_requeued, restartable_launch, slurm_job
 from envlab.errors import CheckpointError, EnvlabError, RunDirectoryError
 from envlab.run.checkpoints import Accept, Checkpoints
-from envlab.run.manifest import LOG_ROOT, read_manifest, read_manifests
+from envlab.run.manifest import LOG_ROOT, package_versions, read_manifest, read_manifests
+from envlab.training.agreement import own_packages
 from envlab.training.population.checkpoint import dealt
 from envlab.training.session import (
     Session,
@@ -77,7 +79,7 @@ def continue_session(
 def _differences(continued: Session, session: Session) -> dict[str, Any]:
     """Return how a resumed session differs from the command line's, except for its checkpoint."""
     names = (
-        *("env_cfg", "agent_cfg", "population_cfg", "params", "changed"),
+        *("env_cfg", "agent_cfg", "population_cfg", "params", "changed", "other_code"),
         *("checkpoint", "directory", "given_policy"),
     )
     parts = {name: getattr(continued, name) for name in names}
@@ -157,6 +159,8 @@ def _continued(session: Session, directories: list[tuple[str, str] | None]) -> S
     if session.params is None and (run / "params" / "env.yaml").is_file():
         session = _compose_with(run, session)
         session.changed = changed_settings(session, run / "params")
+    if (run / "run.json").is_file():
+        session.other_code = other_code(read_manifest(run), session)
     return dataclasses.replace(session, checkpoint=checkpoint, resumed=resumed)
 
 
@@ -177,6 +181,30 @@ def changed_settings(session: Session, params: Path) -> Changes:
     for path in session.agent_cfg.FLAGS.values():
         changed.pop(f"agent.{path}", None)
     return changed
+
+
+def other_code(manifest: Mapping[str, Any], session: Session) -> Changes:
+    """Return the code and packages that differ from those that a run was made with: both values.
+
+    The commit is named only if code differs, as most commits leave that of a run as it was. What
+    the manifest does not have is not compared.
+    """
+    digests, versions = manifest.get("code") or {}, manifest.get("versions") or {}
+    own = code_digests(own_packages(session))
+    found: Changes = {
+        f"{name}'s code": (digest, own.get(name))
+        for name, digest in digests.items()
+        if digest != own.get(name)
+    }
+    then, now = ((state or {}).get("commit") for state in (manifest.get("git"), git_state()))
+    if (found or not digests) and then not in (None, now):
+        found["commit"] = (then, now)
+    here = package_versions(session.library.name)
+    return found | {
+        name: (version, here.get(name))
+        for name, version in versions.items()
+        if version != here.get(name)
+    }
 
 
 def _with_policy(session: Session | None) -> Session | None:
@@ -208,6 +236,7 @@ def _continued_in(directory: Path, session: Session) -> Session | None:
         session.changed = changed_settings(session, params)
     else:
         logger.warning("There is no configuration in %s; taking the command line's.", params)
+    session.other_code = other_code(manifest, session)
     if manifest["status"] == "finished":
         if session.changed:
             now = _assigned({name: now for name, (_, now) in session.changed.items()})

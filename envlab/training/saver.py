@@ -14,10 +14,12 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import generator_state, set_generator_state
 from envlab.envs import BatchedEnv
 from envlab.errors import ResultLostError
+from envlab.foreign import printable
 from envlab.learner import IterationRecord, Learner
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.directory import Run
 from envlab.training.metrics import EpisodeTracker, RunMetrics
+from envlab.training.task_changes import MOST_TOLD
 
 logger = logging.getLogger(__name__)
 
@@ -114,14 +116,25 @@ class Saver:
         values: Mapping[str, Any],
         path: str,
         changed: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
+        other_code: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
     ) -> None:
-        """Continue from a checkpoint: exactly, with as many ranks and environments.
+        """Continue from a checkpoint: exactly, with as many ranks and environments, and its code.
 
         Args:
             values: Contents of the checkpoint.
             path: The checkpoint's file.
             changed: Settings that differ from the run's: its values, and ours.
+            other_code: Code and packages that do.
         """
+        if other_code:
+            logger.warning(
+                "The run was made with other code: %s. From here on it may differ from one that "
+                "was not interrupted; to continue it exactly, install what it had.",
+                "; ".join(
+                    printable(f"{name!s:.80} was {then!s:.80}, and is {now or 'not here'}")
+                    for name, (then, now) in list(other_code.items())[:MOST_TOLD]
+                ),
+            )
         if changed:
             logger.info(
                 "Continuing with settings that differ from the run's: %s.",
@@ -154,7 +167,7 @@ class Saver:
         set_generator_state(mine["generators"])
         if self._env.resumes_exactly:
             self._tracker.set_state(mine["episodes"])
-            is_exact = self._env.repeats_exactly and not changed
+            is_exact = self._env.repeats_exactly and not changed and not other_code
             logger.info(
                 "Resuming %sfrom %s (iteration %d).",
                 "exactly " if is_exact else "",

@@ -72,6 +72,8 @@ class Session:
     """Contents of that checkpoint."""
     changed: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     """Settings that differ from those of the run that it continues: that run's value, and ours."""
+    other_code: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    """Code and packages that differ from those of the run that it continues, as in ``changed``."""
     given_policy: dict[str, Any] | None = None
     """Content and ``path`` of the checkpoint that a new run begins with, such as a teacher's."""
     directory: Path | None = None

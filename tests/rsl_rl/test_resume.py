@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,32 @@ def test_a_resume_is_called_exact_only_where_physics_repeats_itself(
     output = capfd.readouterr().err
     assert "Resuming from" in output
     assert "may differ by rounding" in output
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (
+            {"code": {"envlab": "0123456789ab"}, "git": {"commit": "fedcba"}},
+            ["envlab's code was 0123456789ab, and is ", "; commit was fedcba, and is "],
+        ),
+        ({"versions": {"torch": "0.4\x1b[2J"}}, ["torch was 0.4\\x1b[2J, and is "]),
+        ({"code": None, "git": {"commit": "fedcba"}}, ["commit was fedcba, and is "]),
+        ({"git": {"commit": "fedcba"}}, []),  # another commit, but of other files
+    ],
+)
+def test_a_resume_by_other_code_names_it_and_is_not_called_exact(
+    changes: dict[str, Any], named: list[str], trained: Path, tmp_path: Path, capfd
+):
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / "run.json").write_text(json.dumps({**manifest_of(trained), **changes}))
+    flags = ["--max_iterations=3", "--resume", f"--checkpoint={run}/checkpoints/model_2.pt"]
+    assert train_in(tmp_path, *SMALL, *flags) == 0
+    output = capfd.readouterr().err
+    assert ("Resuming exactly" in output) == (not named)
+    assert ("The run was made with other code: " in output) == bool(named)
+    for words in named:
+        assert words in output
 
 
 def test_resume_takes_the_newest_run_of_the_experiment(tmp_path: Path):

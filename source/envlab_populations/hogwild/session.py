@@ -20,10 +20,11 @@ from envlab.errors import ConfigurationError, EnvlabError
 from envlab.libraries import get_library
 from envlab.registry import get_task, load_env_cfg
 from envlab.run.checkpoints import Checkpoints
-from envlab.run.manifest import record_end
+from envlab.run.manifest import read_manifest, record_end
 from envlab.training.flags import Flags
 from envlab.training.launch import train_prepared
 from envlab.training.preparation import prepare
+from envlab.training.resume import other_code
 from envlab.training.session import Session
 from envlab_populations.hogwild.learner import HogwildLearner, make_learner
 from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
@@ -119,6 +120,7 @@ def _train(order: SessionOrder, context: DistributedContext, flag: InterruptFlag
         session.checkpoint, session.resumed = Checkpoints(order.directory / "checkpoints").find(
             "latest", lambda *_: None
         )
+        session.other_code = other_code(read_manifest(order.directory), session)
     else:
         session.destination = order.directory
 

@@ -102,6 +102,9 @@ def killed(trial: FinishedTrial, tmp_path_factory: pytest.TempPathFactory) -> Ki
     sessions = [directory / "sessions" / str(number) for number in range(2)]
     lines = (directory / METRICS).read_text().splitlines(keepends=True)
     (directory / METRICS).write_text("".join(lines[:-3]) + lines[-3][:40])
+    facts = manifest_of(sessions[0])
+    facts["code"]["envlab"] = "0123456789ab"
+    (sessions[0] / "run.json").write_text(json.dumps(facts))
     launch = Launch(lab(folder, "train@latest", "-s", "env.max_frame=1e7"), folder)
     try:
         for session in sessions:
@@ -174,6 +177,13 @@ def test_a_trial_resumes_with_networks_replay_and_counters(
     assert memory["index"] == 50 * checkpoint["iteration"] % 250
     own = 50 * checkpoint["iteration"] - 8  # its own steps since the beginning
     assert critic_steps(session) >= 0.99 * (2 * 492 + own - 492)
+
+
+@pytest.mark.slow
+def test_a_session_that_resumes_by_other_code_says_so(killed: KilledTrial):
+    said = [(killed.directory / "sessions" / f"{number}.txt").read_text() for number in range(2)]
+    told = "The run was made with other code: envlab's code was 0123456789ab, and is "
+    assert [told in text for text in said] == [True, False]
 
 
 @pytest.mark.slow
