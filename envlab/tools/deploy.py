@@ -80,7 +80,7 @@ class Player:
         Raises:
             DeployError: If something is missing, or model and policy do not fit.
         """
-        self._terms = TERMS if terms is None else {**TERMS, **_read_terms(terms)}
+        self._terms: dict[str, Term] = {**TERMS, **(_read_terms(terms) if terms else {})}
         self._motion_file, self._is_other = motion or directory / "motion.npz", motion is not None
         with _within_limits(directory):
             self._session, self.cfg = _open_policy(directory / "policy.onnx")
@@ -109,8 +109,9 @@ class Player:
             ]
             for name, term in self.cfg["actions"].items()
         }
-        self.last_action = np.zeros(sum(map(len, self._actuators.values())), np.float32)
-        self.commands = {
+        num_actions = sum(map(len, self._actuators.values()))
+        self.last_action: np.ndarray = np.zeros(num_actions, np.float32)
+        self.commands: dict[str, np.ndarray] = {
             name: np.asarray(one["value"], float) for name, one in self.cfg["commands"].items()
         }
         self.model.opt.timestep = self.cfg["physics_dt"]
@@ -418,7 +419,9 @@ def _misfit(motion: Motion, model: Any, robot: int, joints: list[str], bodies: l
     return float(np.mean(distances))
 
 
-TERMS: dict[str, Callable[[Player, dict[str, Any]], Any]] = {
+Term = Callable[[Player, dict[str, Any]], Any]
+"""An observation: a function of the player and the term's parameters."""
+TERMS: dict[str, Term] = {
     "base_pos_z": lambda player, _: player.root()[0][2],
     "base_lin_vel": lambda player, _: player.base_lin_vel(),
     "base_ang_vel": lambda player, _: player.root()[3],
@@ -441,14 +444,14 @@ TERMS: dict[str, Callable[[Player, dict[str, Any]], Any]] = {
 """Observations by the name of the function that computed them in training."""
 
 
-def _read_terms(path: Path) -> dict[str, Callable[[Player, dict[str, Any]], Any]]:
+def _read_terms(path: Path) -> dict[str, Term]:
     """Return the functions of a Python file by name.
 
     Raises:
         DeployError: If it cannot be run; later, if one of them fails.
     """
 
-    def guarded(name: str, term: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(name: str, term: Term) -> Term:
         def call(player: Player, params: dict[str, Any]) -> Any:
             try:
                 return term(player, params)
