@@ -122,7 +122,7 @@ class Catalogue:
                 yield os.path.relpath(folder, self.root).replace(os.sep, "/"), Path(folder)
 
     def _look(self, name: str, directory: Path) -> Listed:
-        stats = {file: stat for file in FILES if (stat := _stat(directory / file)) is not None}
+        stats = {file: stat for file in FILES if (stat := stat_of(directory / file)) is not None}
         signature = tuple((file, stat.st_mtime_ns, stat.st_size) for file, stat in stats.items())
         known = self._runs.get(name)
         if known is not None and known.signature == signature:
@@ -148,7 +148,8 @@ class Catalogue:
         return run
 
 
-def _stat(path: Path) -> os.stat_result | None:
+def stat_of(path: Path) -> os.stat_result | None:
+    """Return the facts of a file; None if it is gone, or is a link that leads nowhere."""
     try:
         return path.stat()
     except OSError:
@@ -157,7 +158,8 @@ def _stat(path: Path) -> os.stat_result | None:
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Return whether a path, its links followed, is at or below a folder."""
-    return path.resolve().is_relative_to(folder.resolve())
+    # Unlike Path.resolve, realpath raises nothing for links that lead in a circle.
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def _age_key(run: Listed) -> tuple[str, str]:

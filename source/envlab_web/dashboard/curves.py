@@ -16,7 +16,7 @@ from envlab.run.compare.groups import Group, group_runs, params_of
 from envlab.run.compare.results import RunResult, check_one_task, join_resumed, read_result
 from envlab.run.compare.statistics import over_seeds
 from envlab.run.compare.table import note_lines
-from envlab_web.dashboard.catalogue import Listed
+from envlab_web.dashboard.catalogue import Listed, stat_of
 
 MOST_POINTS = 800
 """Points of a single run's line: more than a chart has pixels."""
@@ -118,7 +118,8 @@ def _facts(run: Listed) -> dict[str, str]:
 
 
 def _params_signature(directory: Path) -> tuple[int, ...]:
-    return tuple(path.stat().st_mtime_ns for path in sorted(directory.glob("params/*.yaml")))
+    stats = [stat_of(path) for path in sorted(directory.glob("params/*.yaml"))]
+    return tuple(0 if stat is None else stat.st_mtime_ns for stat in stats)
 
 
 @functools.lru_cache(_CACHED)

@@ -12,7 +12,7 @@ from envlab.errors import RunDirectoryError
 from envlab.foreign import printable
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.commands import play_words, resume_words, typed
-from envlab_web.dashboard.catalogue import Listed, is_inside
+from envlab_web.dashboard.catalogue import Listed, is_inside, stat_of
 
 TAIL_BYTES = 2**14
 """Size of a log's end that is shown: about 200 lines."""
@@ -81,7 +81,7 @@ def videos(run: Listed) -> list[str]:
         for path in folder.rglob("*")
         if path.suffix in VIDEO_TYPES and path.is_file() and is_inside(path, run.directory)
     ]
-    found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    found.sort(key=_changed_at, reverse=True)
     return [path.relative_to(run.directory).as_posix() for path in found]
 
 
@@ -106,12 +106,17 @@ def logs(run: Listed) -> list[tuple[str, str]]:
     found = [
         path
         for folder in folders
-        if folder.is_dir()
+        if os.path.isdir(folder)  # unlike Path's, also of a name that is too long for one
         for path in folder.iterdir()
         if path.suffix in _LOG_TYPES and path.is_file() and is_inside(path, run.root)
     ]
-    found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    found.sort(key=_changed_at, reverse=True)
     return [(os.path.relpath(path, run.directory), _tail(path)) for path in found]
+
+
+def _changed_at(path: Path) -> float:
+    stat = stat_of(path)
+    return 0.0 if stat is None else stat.st_mtime
 
 
 def _tail(path: Path) -> str:

@@ -17,6 +17,7 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.requests import Request
 from starlette.responses import (
     FileResponse,
+    HTMLResponse,
     PlainTextResponse,
     RedirectResponse,
     Response,
@@ -26,6 +27,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.templating import Jinja2Templates
 
 from envlab.errors import EnvlabError
+from envlab.foreign import printable
 from envlab.run.commands import short
 from envlab.run.manifest import finite
 from envlab_web.address import FORBIDDEN, REFUSAL, Address
@@ -163,9 +165,9 @@ class Dashboard:
 
     def _page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
         token = self._address.token if self._allow_control else ""
-        return self._templates.TemplateResponse(
-            request, template, values | {"token": token}, status_code=status
-        )
+        text = self._templates.get_template(template).render(**values, token=token, request=request)
+        # A run's texts, such as paths in another encoding, may have what UTF-8 does not.
+        return HTMLResponse(text.encode(errors="backslashreplace"), status)
 
     def say(self, request: Request, error: Exception) -> Response:
         """Return an error as one sentence; unexpected ones also go to the terminal."""
@@ -176,7 +178,7 @@ class Dashboard:
             status = 500
             sentence = "The dashboard failed here; its terminal says why. Other pages work."
         if request.url.path.startswith(("/api/", "/control/")):
-            return PlainTextResponse(sentence, status)
+            return PlainTextResponse(printable(sentence), status)
         return self._page(request, "error.html", status, sentence=sentence)
 
 

@@ -6,7 +6,9 @@ requests, including its WebSocket. Requests without either are refused.
 
 from __future__ import annotations
 
+import asyncio
 import http
+import logging
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -21,6 +23,10 @@ from websockets.http11 import Request, Response
 from envlab_web.address import FORBIDDEN, REFUSAL, Address
 from envlab_web.viewer.gamepad import HEADER, SCRIPT, Gamepad
 
+logger = logging.getLogger(__name__)
+_REQUESTS = logging.getLogger(f"{__name__}.requests")
+_REQUESTS.setLevel(logging.CRITICAL)  # of websockets; what it can't read ends a connection, no more
+
 Handler = Callable[[Any, Request], Response | None]
 """Websockets' handler of HTTP requests; None lets a WebSocket open."""
 
@@ -33,12 +39,19 @@ def serve_viser(address: Address, title: str, gamepad: Gamepad) -> viser.ViserSe
         handler: Any, host: str, port: int, *, process_request: Any, **options: Any
     ) -> Any:
         check = _checked(address, gamepad, process_request)
-        return serve(handler, sock=address.listener, process_request=check, **options)
+        asyncio.get_running_loop().set_exception_handler(_ignore)
+        options |= {"sock": address.listener, "process_request": check, "logger": _REQUESTS}
+        return serve(handler, **options)
 
     # viser 1.1.1 has no option for the socket or for checks of requests. It calls this by its
     # full name, once, before its constructor returns.
     with mock.patch.object(websockets_server, "serve", guarded_serve):
         return viser.ViserServer(host="127.0.0.1", port=address.port, label=title, verbose=False)
+
+
+def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Ignore a message that viser cannot handle: the terminal is the training's."""
+    logger.debug("A message is ignored: %s", context["message"], exc_info=context.get("exception"))
 
 
 def _checked(address: Address, gamepad: Gamepad, process_request: Handler) -> Handler:
@@ -57,7 +70,10 @@ def _checked(address: Address, gamepad: Gamepad, process_request: Handler) -> Ha
         is_page = request.path.partition("?")[0] == "/"
         if is_page:
             request.headers.pop("Accept-Encoding", None)  # its body will be extended
-        response = process_request(connection, request)
+        try:
+            response = process_request(connection, request)
+        except OSError:  # no name of a file can be as long
+            return _answer(http.HTTPStatus.NOT_FOUND, "There is no such page.\n")
         if response is not None:
             if is_page:
                 response.body += SCRIPT

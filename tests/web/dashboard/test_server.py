@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -347,3 +348,37 @@ def test_a_folder_of_cluster_shows_the_output_of_its_processes(logs, visitor):
     assert "all is well" in page
     assert "50 %" not in page
     assert os.path.relpath(ranks / "0.txt", logs / "rsl_rl/ant/far") in page
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"git": {"commit": 12345678}},
+        {"git": {"commit": "\ud800"}, "versions": {"torch": "\ud800"}, "error": "\ud800"},
+        {"launch": {"name": "n" * 5000}},
+    ],
+)
+def test_no_value_of_a_manifest_breaks_a_page(logs, visitor, values: dict[str, Any]):
+    file = logs / ANT / "run.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+    for page in PAGES:
+        assert visitor.get(page).status_code in (200, 404)
+    assert len(visitor.get("/api/list").json()["rows"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        *((name, ".") for name in ("run.json", "params", "params/agent.yaml", "videos")),
+        ("params/agent.yaml", "nowhere"),
+    ],
+)
+def test_no_link_in_a_run_breaks_a_page(logs, visitor, name: str, target: str):
+    path = logs / ANT / name
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    path.symlink_to(path if target == "." else target)
+    for page in (*PAGES, f"/runs?run={ANT}&run=rsl_rl/ant/ant_1", f"/video?run={ANT}&name={name}"):
+        assert visitor.get(page).status_code in (200, 404)
+    assert visitor.get("/api/list").status_code == 200

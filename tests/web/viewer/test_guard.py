@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import gc
+import logging
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 import viser
 from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 
 from envlab_web.address import Address, take_address
 from envlab_web.viewer.gamepad import HEADER, Gamepad
@@ -23,6 +27,7 @@ def gamepad() -> Gamepad:
 def served(gamepad: Gamepad) -> Iterator[Address]:
     address = take_address(0)
     server = serve_viser(address, "test", gamepad)
+    server.gui._gui_input_handle_from_uuid["here"] = server.gui.add_number("another", 1.0)
     yield address
     server.stop()
 
@@ -38,12 +43,17 @@ def ask(url: str, **headers: str) -> tuple[int, str, str]:
         return error.code, "", error.read().decode()
 
 
-def shake_hands(address: Address, **headers: str) -> int:
-    """Return the status of a WebSocket's opening."""
+def opened(address: Address, headers: dict[str, str]) -> ClientConnection:
+    """Return an open WebSocket."""
     protocol = viser.infra._infra.Subprotocol(f"viser-v{viser.__version__}")
     url = f"ws://127.0.0.1:{address.port}"
+    return connect(url, additional_headers=headers, subprotocols=[protocol], proxy=None)
+
+
+def shake_hands(address: Address, **headers: str) -> int:
+    """Return the status of a WebSocket's opening."""
     try:
-        connect(url, additional_headers=headers, subprotocols=[protocol], proxy=None).close()
+        opened(address, headers).close()
     except InvalidStatus as refused:
         return refused.response.status_code
     return 101
@@ -82,3 +92,38 @@ def test_a_gamepad_is_read_from_the_page_itself(served, gamepad):
     assert ask(root, Cookie=cookie, **{HEADER: "0,-1,0.5,0"})[0] == 200
     assert gamepad.take() == [1.0, 0.0, -0.5, 0.0]
     assert gamepad.take() is None
+
+
+def test_a_path_of_any_length_has_an_answer(served):
+    root, cookie = f"http://127.0.0.1:{served.port}/", ask(served.url)[1]
+    assert ask(f"{root}{'a' * 7000}", Cookie=cookie)[0] == 404
+
+
+UPDATE = {"type": "GuiUpdateMessage", "uuid": "here"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "a text",
+        b"",
+        b"\xff\xff",
+        msgspec.msgpack.encode([1]),
+        msgspec.msgpack.encode({"no": "type"}),
+        msgspec.msgpack.encode({"type": "Nonsense"}),
+        msgspec.msgpack.encode({"type": "GuiUpdateMessage"}),
+        msgspec.msgpack.encode({**UPDATE, "updates": {"value": "no number"}}),
+        msgspec.msgpack.encode({**UPDATE, "updates": {"nonsense": 1}}),
+    ],
+)
+def test_a_message_that_cannot_be_read_leaves_the_terminal_alone(served, message, capfd, caplog):
+    headers = {"Cookie": ask(served.url)[1], "Origin": f"http://127.0.0.1:{served.port}"}
+    with opened(served, headers) as connection:
+        connection.send(message)
+        time.sleep(0.2)
+    gc.collect()  # asyncio tells of a failed task when it is collected
+    time.sleep(0.1)
+    assert capfd.readouterr().err == ""
+    assert not [record for record in caplog.records if record.levelno > logging.DEBUG]
+    assert ask(served.url)[0] == 200
+    assert shake_hands(served, **headers) == 101
