@@ -15,6 +15,8 @@ from viser import uplot
 from envlab_web.viewer.messages import Frame, Stage, Wishes
 
 SPEEDS = {"1/8": 0.125, "1/4": 0.25, "1/2": 0.5, "1": 1.0, "2": 2.0, "max": math.inf}
+PUSHES = 0.1, 5.0
+"""Bounds of a push, in m/s."""
 CURVE_FRAMES = 300
 """Number of frames in the curves."""
 CURVE_EVERY = 10
@@ -56,17 +58,22 @@ class Panel:
             self._add_steering()
 
     def wishes(self) -> Wishes:
-        """Return the visitor's current wishes."""
+        """Return the visitor's current wishes, within the bounds that the page has for them."""
         first, followed = self.chosen()
         return Wishes(
             first=first,
             followed=followed,
             is_paused=self._is_paused,
             is_over=self._is_over,
-            speed=SPEEDS[self._speed.value] if self._stage.is_played else 1.0,
-            push=self._push.value if self._push is not None else 0.0,
+            speed=SPEEDS.get(self._speed.value, 1.0) if self._stage.is_played else 1.0,
+            push=_between(self._push.value, *PUSHES) if self._push is not None else 0.0,
             commands={
-                name: tuple(float(slider.value) for slider in sliders)
+                name: tuple(
+                    _between(slider.value, *ends)
+                    for slider, ends in zip(
+                        sliders, self._stage.commands[name].values(), strict=True
+                    )
+                )
                 for name, (is_held, sliders) in self._commands.items()
                 if is_held.value
             },
@@ -84,7 +91,7 @@ class Panel:
 
     def chosen(self) -> tuple[int, int]:
         """Return the first shown environment, and the index of the followed one among the shown."""
-        chosen = min(int(self.environment.value), self._stage.num_envs - 1)
+        chosen = int(_between(self.environment.value, 0, self._stage.num_envs - 1))
         first = min(
             chosen - chosen % self._stage.num_shown, self._stage.num_envs - self._stage.num_shown
         )
@@ -138,7 +145,7 @@ class Panel:
             self._commands[name] = is_held, sliders
         with self._gui.add_folder("Disturb"):
             self._push = self._gui.add_slider(
-                "Push (m/s)", min=0.1, max=5.0, step=0.1, initial_value=1.0
+                "Push (m/s)", min=PUSHES[0], max=PUSHES[1], step=0.1, initial_value=1.0
             )
             push = self._gui.add_button("Push all that are shown")
             push.on_click(lambda _: self._count("num_pushes"))
@@ -176,6 +183,11 @@ class Panel:
 
     def _count(self, name: str) -> None:
         self._counts[name] += 1
+
+
+def _between(value: float, low: float, high: float) -> float:
+    """Return a number within bounds, which a message by hand need not keep; ``low`` for a NaN."""
+    return low if math.isnan(value) else min(max(float(value), low), high)
 
 
 def _rest(low: float, high: float) -> float:
