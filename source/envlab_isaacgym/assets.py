@@ -24,7 +24,7 @@ from envlab_isaacgym.parameters import (
     RigidShapeProperties,
     TendonProperties,
 )
-from envlab_isaacgym.urdf import Joint, read_urdf
+from envlab_isaacgym.urdf import Joint, read_urdf, read_xml
 from envlab_isaacgym.values import Mat33, Transform, Vec3
 
 _FREE = int(mujoco.mjtJoint.mjJNT_FREE)
@@ -120,7 +120,7 @@ def load_asset(folder: str, name: str, options: AssetOptions | None) -> Asset:
     options = copy.deepcopy(options or AssetOptions())
     path = Path(folder or ".") / name
     try:
-        tag = ET.parse(path).getroot().tag
+        tag = read_xml(path).tag
     except OSError as error:
         raise ConfigurationError(f"load_asset: {path} cannot be read: {error.strerror}.") from error
     except ET.ParseError as error:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
+import importlib.util
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,8 +20,10 @@ from envlab.errors import ConfigurationError
 from envlab_isaacgym import gymapi
 from envlab_isaacgym.gym.missing import MISSING
 from envlab_isaacgym.parameters import WITHOUT_EFFECT
-from envlab_isaacgym.shim import MODULES
+from envlab_isaacgym.shim import MODULES, STAND_INS
 
+_MOST_PARENTS = 4
+"""Folders above a script in which packages of its checkout are looked for."""
 SUPPORTED, IGNORED, MISSING_KIND = "supported", "ignored", "missing"
 _SETTINGS = {name for names in WITHOUT_EFFECT.values() for name in names}
 _SHOWS_NOTHING = {name for name in dir(gymapi.Viewers) if not name.startswith("_")}
@@ -61,7 +65,7 @@ def uses_in(path: Path) -> Iterator[Use]:
     if not path.exists():
         raise ConfigurationError(f"There is no file or folder {str(path)!r} to check.")
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-    is_any = False
+    own, is_any = _own_names(path), False
     for file in files:
         try:
             tree = ast.parse(file.read_text(encoding="utf-8", errors="replace"))
@@ -72,6 +76,7 @@ def uses_in(path: Path) -> Iterator[Use]:
         is_any = is_any or any(_modules(node) for node in imports)
         place = str(file.relative_to(path)) if path.is_dir() else str(file)
         yield from _File(place, tree, imports).uses()
+        yield from _not_installed(place, tree, own)
     if not is_any:
         raise ConfigurationError(
             f"Nothing in {str(path)!r} imports isaacgym: {len(files)} Python files were read."
@@ -80,7 +85,7 @@ def uses_in(path: Path) -> Iterator[Use]:
 
 def missing_in(script: Path, folders: Sequence[Path]) -> list[Use]:
     """Return missing uses in a script, and in files in some folders that it imports."""
-    waiting, seen, found = [script.resolve()], set(), []
+    waiting, seen, found, own = [script.resolve()], set(), [], _own_names(script)
     while waiting:
         file = waiting.pop()
         if file in seen:
@@ -92,9 +97,64 @@ def missing_in(script: Path, folders: Sequence[Path]) -> list[Use]:
             continue
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
         found += [use for use in _File(str(file), tree, imports).uses() if use.kind == MISSING_KIND]
+        found += _not_installed(str(file), tree, own)
         for node in imports:
             waiting += _files_of(node, file, folders)
     return sorted(found)
+
+
+def _own_names(path: Path) -> set[str]:
+    """Return the names that code in a folder, or beside and above a file, can be imported by."""
+    if path.is_dir():
+        files = list(path.rglob("*.py"))
+        return {file.stem for file in files} | {part for file in files for part in file.parts}
+    above = [Path.cwd(), *list(path.resolve().parents)[:_MOST_PARENTS]]
+    return {one.stem for folder in above for one in folder.iterdir()} | {*own_packages(path)}
+
+
+def _not_installed(place: str, tree: ast.Module, own: set[str]) -> list[Use]:
+    """Return imports of packages that are not there, unless the code expects that by a ``try``."""
+    expected = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Try | ast.If)
+        for inner in ast.walk(node)
+    }
+    found = {}
+    for node in ast.walk(tree):
+        if id(node) in expected or not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        is_relative = isinstance(node, ast.ImportFrom) and node.level
+        names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module]
+        for root in () if is_relative else {str(name).partition(".")[0] for name in names}:
+            if root not in own and root not in STAND_INS and not _is_there(root):
+                found[root] = Use(MISSING_KIND, place, node.lineno, root, "is not installed")
+    return [*found.values()]
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return name in sys.modules or importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def own_packages(script: Path) -> dict[str, Path]:
+    """Return the packages with a ``setup.py`` in a script's checkout, and their folders.
+
+    They are looked for beside the script's folder and beside those above it, up to the root of the
+    repository, and count if they are not on the path already.
+    """
+    found: dict[str, Path] = {}
+    for folder in list(script.resolve().parents)[:_MOST_PARENTS]:
+        for setup in sorted(folder.glob("*/setup.py")):
+            name = setup.parent.name
+            is_package = (setup.parent / name / "__init__.py").is_file()
+            if is_package and name != "isaacgym" and str(setup.parent) not in sys.path:
+                found.setdefault(name, setup.parent)
+        if (folder / ".git").exists():
+            break
+    return found
 
 
 def _files_of(
@@ -218,7 +278,7 @@ def _print_report(path: Path, found: list[Use]) -> None:
     )
     for kind, headline in (
         (IGNORED, "Without effect:"),
-        (MISSING_KIND, "Missing; raises NotImplementedError when it is reached:"),
+        (MISSING_KIND, "Missing; raises an error when it is reached:"),
     ):
         uses = [use for use in found if use.kind == kind]
         print(f"\n{headline}" if uses else f"\n{headline.split(';')[0].rstrip(':')}: nothing.")

@@ -13,13 +13,16 @@ from pathlib import Path
 from envlab.distributed.ranks import launched_local_rank, tell, tell_launcher
 from envlab.errors import ConfigurationError, DeviceError, EnvlabError
 from envlab.training.flags import PORT
+from envlab_isaacgym.check import own_packages
 from envlab_isaacgym.shim import (
+    draw_without_display,
     install,
     offer_absent,
     offer_gym,
     restore_numpy_names,
     restore_seq_len,
     take_numbers_for_conditions,
+    take_numpy_sizes,
 )
 
 # Set before torch loads OpenMP, whose waiting threads would spin; see distributed.program.
@@ -66,6 +69,10 @@ def main(arguments: Sequence[str]) -> int:
         return run(arguments)
     except EnvlabError as error:
         return tell(error)
+    except ModuleNotFoundError as error:
+        if error.name is None or _is_of_envlab(error):
+            raise
+        return tell(ConfigurationError(_not_installed(error)))
     except Exception as error:
         if _NO_BOOL in str(error):
             return tell(ConfigurationError(_NUMBERS))
@@ -75,19 +82,38 @@ def main(arguments: Sequence[str]) -> int:
         raise
 
 
-def _named_gpu(error: Exception) -> str:
-    """Return a remedy if a script needs a GPU that does not exist."""
+def _is_of_envlab(error: ModuleNotFoundError) -> bool:
+    root = str(error.name).partition(".")[0]
+    return root == "isaacgym" or root.startswith("envlab")
+
+
+def _not_installed(error: ModuleNotFoundError) -> str:
+    """Return a remedy if a script needs a package that is not installed."""
+    name = str(error.name)
+    return (
+        f"{_place(error)} imports {name}, which is not installed. Install {name.partition('.')[0]} "
+        "as the script's own instructions say, or, if it is the script's, put its folder on "
+        "PYTHONPATH."
+    )
+
+
+def _place(error: Exception) -> str:
+    """Return the last line of the script's own code that an error passed through."""
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith((sys.prefix, sys.base_prefix, "<"))
         and Path(frame.filename).parent != Path(__file__).parent
     ]
-    place = f"{own[-1].filename}:{own[-1].lineno}" if own else "The script"
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else "The script"
+
+
+def _named_gpu(error: Exception) -> str:
+    """Return a remedy if a script needs a GPU that does not exist."""
     return (
-        f"{place} wants a GPU, and torch sees none here. Give the script a flag for the CPU, if it "
-        "has one, or take the CPU wherever it names a GPU: python -m envlab_isaacgym --cpu SCRIPT "
-        "..."
+        f"{_place(error)} wants a GPU, and torch sees none here. Give the script a flag for the "
+        "CPU, if it has one, or take the CPU wherever it names a GPU: python -m envlab_isaacgym "
+        "--cpu SCRIPT ..."
     )
 
 
@@ -110,6 +136,8 @@ def run(arguments: Sequence[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="envlab_isaacgym: %(message)s")
     restore_numpy_names()
     take_numbers_for_conditions()
+    take_numpy_sizes()
+    draw_without_display()
     install()
     offer_gym()
     offer_absent()
@@ -122,6 +150,7 @@ def run(arguments: Sequence[str]) -> int:
 
     if "--viz" in values:
         watching.want(values["--viz"], port, f"{script.resolve().parent.name}/{script.name}")
+    _find_own_packages(script)
     offer_rsl_rl_1(always="--rsl-rl-1" in flags)
     folders = [script.resolve().parent, Path.cwd()]
     if launched_local_rank() == 0:
@@ -140,6 +169,17 @@ def run(arguments: Sequence[str]) -> int:
         watching.close()
         context.close(abort=not is_done)
     return 0
+
+
+def _find_own_packages(script: Path) -> None:
+    """Put packages of the script's checkout on the path, as ``pip install -e`` of each would.
+
+    Projects bring an ``rsl_rl`` of their own, whose settings no release has.
+    """
+    own = own_packages(script)
+    for name, folder in own.items():
+        logger.warning("%s is the checkout's own, in %s.", name, folder)
+    sys.path[:0] = [str(folder) for folder in own.values()]
 
 
 def _own_flags(words: list[str]) -> tuple[set[str], dict[str, str]]:

@@ -7,6 +7,7 @@ gloo.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -53,6 +54,7 @@ def take_cpu_for_cuda() -> None:
     if not _is_on_cpu:
         _is_on_cpu = True
         torch.cuda.set_device = _do_nothing
+        torch.cuda.mem_get_info = _host_memory
         torch.compiler.set_stance("force_eager")  # rl_games compiles, which the mode is not for
         torch.load, torch.jit.load = _onto_cpu(torch.load), _onto_cpu(torch.jit.load)
         _CpuForCuda().__enter__()  # for the life of the process
@@ -83,6 +85,12 @@ def _do_nothing(*arguments: Any, **keywords: Any) -> None:
     """Replace a function whose work is already done."""
 
 
+def _host_memory(*arguments: Any, **keywords: Any) -> tuple[int, int]:
+    """Return this machine's free and total memory in bytes, for scripts that log a GPU's."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
+
+
 def _onto_cpu(load: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that reads a file onto the CPU, whatever the device of its tensors was."""
 
@@ -90,6 +98,10 @@ def _onto_cpu(load: Callable[..., Any]) -> Callable[..., Any]:
         return load(file, _on_cpu(map_location) or "cpu", *arguments, **keywords)
 
     return onto_cpu
+
+
+_OF_NUMBERS = (torch.abs, torch.Tensor.abs)
+"""What torch computes for booleans on a GPU alone; it leaves them as they are."""
 
 
 class _CpuForCuda(TorchFunctionMode):
@@ -104,6 +116,8 @@ class _CpuForCuda(TorchFunctionMode):
     ) -> Any:
         if func is torch.Tensor.cuda:
             return args[0]
+        if func in _OF_NUMBERS and getattr(args[0], "dtype", None) == torch.bool:
+            return args[0].clone()
         named = {name: _on_cpu(value) for name, value in (kwargs or {}).items()}
         return func(*map(_on_cpu, args), **named)
 

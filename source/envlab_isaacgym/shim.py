@@ -40,6 +40,10 @@ _NUMPY_NAMES = {
 
 _ABSENT = {"pysdf": "SDF", "urdfpy": "URDF"}
 """Modules that few tasks need, and the names imported from them."""
+_NO_PICTURES = ("torchvision", "torchvision.transforms")
+"""Modules of which tasks import all, and use few: any name of theirs raises an error on use."""
+STAND_INS = ("isaacgym", "gym", "torchvision", *_ABSENT)
+"""Packages that the launcher stands in for where they are not installed."""
 
 
 def install() -> None:
@@ -50,7 +54,9 @@ def install() -> None:
     """
     if is_installed():
         return
-    if "isaacgym" in sys.modules or importlib.util.find_spec("isaacgym") is not None:
+    found = importlib.util.find_spec("isaacgym") if "isaacgym" not in sys.modules else None
+    # A mere folder of that name, as beside CleanRL's script, has no origin.
+    if "isaacgym" in sys.modules or (found is not None and found.origin is not None):
         raise ConfigurationError(
             "Isaac Gym itself can be imported in this interpreter, so envlab does not stand in for "
             "it. Run the script with python alone, or uninstall isaacgym."
@@ -82,10 +88,19 @@ def offer_gym() -> None:
 
 
 def _with_old_wrapper(module: types.ModuleType) -> types.ModuleType:
-    """Return a copy of a module of gymnasium in which ``Wrapper`` is as in gym 0.23."""
+    """Return a copy of a module of gymnasium in which wrappers are as in gym 0.23."""
 
     class Wrapper(module.Wrapper):  # type: ignore[misc, name-defined]
         """Has the wrapped object's attributes, and passes on only given arguments."""
+
+        def __init__(self, env: Any) -> None:
+            """Take any object, as Isaac Gym's tasks are no environments of gym's."""
+            if isinstance(env, module.Env):
+                super().__init__(env)
+                return
+            self.env = env
+            self._action_space = self._observation_space = self._metadata = None
+            self._cached_spec = None
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_") or name == "env":
@@ -98,8 +113,21 @@ def _with_old_wrapper(module: types.ModuleType) -> types.ModuleType:
         def render(self, *arguments: Any, **keywords: Any) -> Any:
             return self.env.render(*arguments, **keywords)
 
+    class ObservationWrapper(Wrapper):
+        """Changes observations, of tasks that return them alone or with infos."""
+
+        def reset(self, **keywords: Any) -> Any:
+            found = self.env.reset(**keywords)
+            if isinstance(found, tuple):
+                return (self.observation(found[0]), *found[1:])
+            return self.observation(found)
+
+        def step(self, action: Any) -> Any:
+            observation, *rest = self.env.step(action)
+            return (self.observation(observation), *rest)
+
     copied = types.ModuleType(module.__name__, module.__doc__)
-    vars(copied).update(vars(module), Wrapper=Wrapper)
+    vars(copied).update(vars(module), Wrapper=Wrapper, ObservationWrapper=ObservationWrapper)
     return copied
 
 
@@ -112,6 +140,19 @@ def offer_absent() -> None:
         if module not in sys.modules and importlib.util.find_spec(module) is None:
             sys.modules[module] = types.ModuleType(module)
             setattr(sys.modules[module], name, _absent(module))
+    if "torchvision" not in sys.modules and importlib.util.find_spec("torchvision") is None:
+        for module in _NO_PICTURES:
+            made = types.ModuleType(module)
+            made.__path__ = []
+            made.__getattr__ = _names_of  # type: ignore[method-assign]
+            sys.modules[module] = made
+        sys.modules["torchvision"].transforms = sys.modules["torchvision.transforms"]  # type: ignore[attr-defined]
+
+
+def _names_of(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _absent("torchvision")
 
 
 def _absent(module: str) -> Callable[..., NoReturn]:
@@ -136,6 +177,45 @@ def take_numbers_for_conditions() -> None:
         return where(condition.bool() if is_number else condition, *arguments, **keywords)
 
     torch.where = taking_numbers
+
+
+def take_numpy_sizes() -> None:
+    """Let recurrent layers take numpy's whole numbers as sizes, as older torch did.
+
+    Only the launcher calls this.
+    """
+    make = torch.nn.RNNBase.__init__
+
+    @functools.wraps(make)
+    def taking_numpy(self: Any, *arguments: Any, **keywords: Any) -> None:
+        plain = [int(one) if isinstance(one, np.integer) else one for one in arguments]
+        named = {
+            name: int(one) if isinstance(one, np.integer) else one for name, one in keywords.items()
+        }
+        make(self, *plain, **named)
+
+    torch.nn.RNNBase.__init__ = taking_numpy  # type: ignore[method-assign]
+
+
+def draw_without_display() -> None:
+    """Let ``matplotlib.use("TkAgg")`` draw into files where there is no display.
+
+    Only the launcher calls this.
+    """
+    has_display = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    if has_display or importlib.util.find_spec("matplotlib") is None:
+        return
+    import matplotlib
+
+    use = matplotlib.use
+
+    @functools.wraps(use)
+    def using(backend: str, *arguments: Any, **keywords: Any) -> None:
+        is_window = backend.lower().startswith(("tk", "qt", "gtk", "wx", "macosx"))
+        use("agg" if is_window else backend, *arguments, **keywords)
+
+    matplotlib.use = using
+    matplotlib.rcParams["backend"] = "agg"
 
 
 def restore_seq_len() -> None:

@@ -9,6 +9,7 @@ mesh raises one sentence.
 from __future__ import annotations
 
 import logging
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,9 +143,30 @@ def _arrange(link: Link, collapse: bool) -> None:
         _arrange(child, collapse)
 
 
+_NO_SPACE = re.compile(r"""(=\s*(?:"[^"<]*"|'[^'<]*'))(?=[A-Za-z_])""")
+"""A value with the next attribute behind it, without a space."""
+
+
+def read_xml(path: Path) -> ET.Element:
+    """Return a file's root.
+
+    As by Isaac Gym's parser, attributes need no space between them.
+
+    Raises:
+        OSError: If the file cannot be read.
+        ET.ParseError: If it is no XML.
+    """
+    data = path.read_bytes()
+    try:
+        return ET.fromstring(data)
+    except ET.ParseError:
+        mended = _NO_SPACE.sub(r"\1 ", data.decode("utf-8", errors="replace"))
+        return ET.fromstring(mended.encode())
+
+
 def _parse(path: Path) -> tuple[dict[str, Link], list[tuple[str, str, Joint]]]:
     """Return links by name, and joints with the names of the links they connect."""
-    root = ET.parse(path).getroot()
+    root = read_xml(path)
     links = {link.get("name", ""): _link(link) for link in root.findall("link")}
     joints = []
     for element in root.findall("joint"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 
 import mujoco
 import numpy as np
@@ -235,3 +236,16 @@ def test_numbers_are_of_32_bits():
     params = gymapi.SimParams()
     params.dt = 0.005
     assert math.ceil(0.02 / params.dt) == 5  # 4 in double precision
+
+
+def test_attributes_need_no_space_between_them(tmp_path):
+    name = urdf(tmp_path, link("base"))
+    path = tmp_path / name
+    text = path.read_text()
+    joined = re.sub(r'" (\w+=)', r'"\1', text)
+    assert joined != text
+    path.write_text(joined)
+    assert load_asset(str(tmp_path), name, None).bodies
+    path.write_text(joined.replace("</robot>", ""))
+    with pytest.raises(ConfigurationError, match="is not XML"):
+        load_asset(str(tmp_path), name, None)

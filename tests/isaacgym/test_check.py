@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envlab.errors import ConfigurationError
-from envlab_isaacgym.check import main, missing_in, uses_in
+from envlab_isaacgym.check import main, missing_in, own_packages, uses_in
 
 TASK = """
 import gym
@@ -44,6 +44,8 @@ def test_uses_are_classified_and_located_by_file_and_line(tmp_path, capsys):
 
 
 def test_only_modules_of_isaacgym_are_looked_into(tmp_path):
+    (tmp_path / "utils").mkdir()
+    (tmp_path / "utils/torch_utils.py").touch()
     """Projects have a torch_utils of their own."""
     (tmp_path / "task.py").write_text(
         "from isaacgym import gymtorch, gymapi as api\n"
@@ -73,3 +75,33 @@ def test_missing_methods_of_imported_files_are_found_before_the_start(tmp_path):
     script.write_text("from package.envs import *\n")
     files = {use.path for use in missing_in(script, [tmp_path])}
     assert files == {str(package / "envs" / "task.py")}
+
+
+def test_packages_that_are_not_installed_are_missing(tmp_path, capsys):
+    (tmp_path / "neighbour.py").write_text("import isaacgym")
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import isaacgym, numpy, gym, neighbour, torchvision.transforms\n"
+        "from no_such_package.part import name\n"
+        "try:\n    import another_one\nexcept ImportError:\n    pass\n"
+    )
+    for path in (script, tmp_path):
+        assert main(["check", str(path)]) == 1
+        printed = capsys.readouterr().out
+        assert "no_such_package (is not installed): " in printed
+        assert "train.py:2" in printed
+        assert printed.count("not installed") == 1
+    assert [use.name for use in missing_in(script, [tmp_path])] == ["no_such_package"]
+
+
+def test_a_checkouts_own_packages_are_found_beside_its_script(tmp_path):
+    own = tmp_path / "rsl_rl"
+    (own / "rsl_rl").mkdir(parents=True)
+    (own / "setup.py").touch()
+    (own / "rsl_rl/__init__.py").touch()
+    script = tmp_path / "legged_gym/scripts/train.py"
+    script.parent.mkdir(parents=True)
+    script.touch()
+    assert own_packages(script) == {"rsl_rl": own.resolve()}
+    (own / "rsl_rl/__init__.py").unlink()
+    assert own_packages(script) == {}

@@ -165,3 +165,79 @@ def test_mistaken_command_lines_are_one_sentence(words, capsys):
 def test_help_is_printed(capsys):
     assert main([]) == 0
     assert "usage: python -m envlab_isaacgym" in capsys.readouterr().out
+
+
+OF_OTHER_YEARS = """
+import gym
+import isaacgym
+import numpy as np
+import torch
+import torchvision.transforms as T
+
+
+class Task:  # no environment of gym's
+    num_envs = 2
+
+    def reset(self):
+        return {"obs": 1}
+
+    def step(self, action):
+        return {"obs": 2}, 0.0, False, {}
+
+
+class Seen(gym.ObservationWrapper):
+    def observation(self, obs):
+        return obs["obs"]
+
+
+seen = Seen(Task())
+assert (seen.reset(), seen.step(0)[0], seen.num_envs) == (1, 2, 2)
+assert torch.nn.GRU(input_size=np.int64(3), hidden_size=np.int64(2)).input_size == 3
+assert torch.cuda.mem_get_info("cuda:0")[1] > 0
+assert torch.abs(torch.tensor([True, False])).tolist() == [True, False]
+import rsl_rl
+assert rsl_rl.IS_OWN
+try:
+    T.Resize
+except AttributeError:
+    print("no transforms")
+"""
+
+
+def test_scripts_of_other_years_find_what_they_expect(tmp_path):
+    (tmp_path / "isaacgym").mkdir()  # without code, as beside CleanRL's script
+    own = tmp_path / "rsl_rl/rsl_rl"
+    own.mkdir(parents=True)
+    (own / "__init__.py").write_text("IS_OWN = True\n")
+    (own.parent / "setup.py").touch()
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/run.py").write_text(OF_OTHER_YEARS)
+    result = launch("--cpu", "scripts/run.py", cwd=str(tmp_path))
+    assert (result.returncode, result.stdout) == (0, ""), result.stderr
+    assert "rsl_rl is the checkout's own" in result.stderr
+
+
+def test_a_package_that_is_missing_is_one_sentence(tmp_path):
+    (tmp_path / "run.py").write_text("import isaacgym\nimport isaacgymenvs_of_mine.tasks\n")
+    result = launch("run.py", cwd=str(tmp_path))
+    assert result.returncode == 2
+    message = result.stderr.splitlines()[-1]
+    assert message.startswith(
+        "error: run.py:2 imports isaacgymenvs_of_mine, which is not installed"
+    )
+    assert "Traceback" not in result.stderr
+
+
+def test_windows_of_pictures_are_files_without_a_display(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "run.py").write_text(
+        "import matplotlib\n"
+        "from matplotlib import pyplot as plt\n"
+        'matplotlib.use("TkAgg")\n'
+        "plt.figure()\n"
+        "print(matplotlib.get_backend().lower())\n"
+    )
+    result = launch("run.py", cwd=str(tmp_path))
+    assert (result.returncode, result.stdout) == (0, "agg\n"), result.stderr
