@@ -68,6 +68,7 @@ def launch_flags(arguments: Sequence[str]) -> argparse.Namespace:
             "Say what to train first: scripts/dmain.py rsl_rl --task ID ..., or an experiment's "
             "file, or a script with its arguments."
         )
+    flags.words[0] = _spelled_here(flags.words[0])
     takers = [library for library in libraries().values() if library.file_flag]
     if takers and is_experiment(flags.words[0]):
         flags.words = [takers[0].name, *flags.words]
@@ -86,6 +87,13 @@ def launch_flags(arguments: Sequence[str]) -> argparse.Namespace:
     if flags.extra_tag is not None:
         flags.words.append(f"--run_name={flags.extra_tag}")
     return flags
+
+
+def _spelled_here(word: str) -> str:
+    """Return the place of a file that AllenAct's tutorial spells from its checkout's root."""
+    here = Path("source", word)
+    is_elsewhere = word.startswith("projects/") and not Path(word).exists() and here.is_file()
+    return str(here) if is_elsewhere else word
 
 
 def dcommand(arguments: Sequence[str]) -> int:

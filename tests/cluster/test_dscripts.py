@@ -97,6 +97,14 @@ def test_dmain_gives_an_experiment_its_arguments_and_each_node_its_number(monkey
         assert {"--allenact", "--seed=7", "--distributed"} <= set(words)
 
 
+def test_dmain_finds_the_tutorials_experiment_as_allenact_spells_it(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    spelled = [launch_flags([*NODES, word]).words for word in (EXPERIMENT[7:], EXPERIMENT)]
+    assert spelled == [["ddppo", EXPERIMENT]] * 2
+    other = launch_flags([*NODES, "projects/mine.py"]).words  # nowhere: it is refused later
+    assert other == ["projects/mine.py"]
+
+
 def test_dmain_separates_its_flags_from_those_of_train_py():
     given = ["--nproc_per_node=2", "-s", "7", "--fetch", "--max_iterations", "5", "--device=cpu"]
     flags = launch_flags([*TASK, *NODES, *given])

@@ -33,6 +33,10 @@ MODES = ("dev", "train", "search")
 """Modes, next to ``train@DIRECTORY``, ``train@latest``, ``search@...``, and ``enjoy@DIRECTORY``."""
 
 
+SHIPPED_FOR = {"async_sac_roboschool.json": "async_sac_mujoco.json"}
+"""Files of SLM-Lab's tutorials, and those of the same specs that come with envlab."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run ``envlab lab run | plot | list``; return the exit code.
 
@@ -119,7 +123,7 @@ def _run(flags: argparse.Namespace) -> int:
     if mode == "search":
         return _search(flags, place)
     resumes = _directory(flags, place) if place else None
-    specs = load_specs(Path(flags.spec), flags.name, flags.settings)
+    specs = load_specs(_spec_file(flags.spec), flags.name, flags.settings)
     if resumes is None:
         return _train_each(specs, flags, dev=mode == "dev")
     return _train(_saved_spec(resumes, flags), flags, dev=False, resumes=resumes)
@@ -194,7 +198,7 @@ def _words(flags: argparse.Namespace, mode: str) -> str:
 
 def _search(flags: argparse.Namespace, place: str) -> int:
     """Run or resume an experiment."""
-    spec = load_spec(Path(flags.spec), flags.name, flags.settings)
+    spec = load_spec(_spec_file(flags.spec), flags.name, flags.settings)
     if spec.search_error:
         raise ConfigurationError(spec.search_error)
     if not spec.search:
@@ -338,6 +342,19 @@ def _list(flags: argparse.Namespace) -> int:
                 f"{f', {shared}' if shared else ''}"
             )
     return 0
+
+
+def _spec_file(given: str) -> Path:
+    """Return a spec file, or where there is none the one of this name that comes with envlab."""
+    path = Path(given)
+    if path.exists():
+        return path
+    name = SHIPPED_FOR.get(path.name, path.name)
+    found = next(_shipped().rglob(name), None)
+    if found is None:
+        return path
+    logger.warning("There is no %s here: envlab's %s takes its place.", path, name)
+    return found
 
 
 def _shipped() -> Path:

@@ -212,3 +212,14 @@ def test_ranges_that_are_wrong_stop_a_search_only(
     Path("mine.json").write_text(json.dumps({"mine": spec}))
     assert main(["lab", "run", "mine.json", "mine", "search"]) == 2
     assert "which names no kind of range" in capsys.readouterr().err
+
+
+def test_the_tutorials_file_is_found_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    path = "slm_lab/spec/benchmark/async_sac/async_sac_roboschool.json"
+    assert main(["lab", "run", path, "async_sac_humanoid", "search"]) == 2
+    assert "'async_sac_humanoid'" in capsys.readouterr().err  # it has nothing to search
+    assert main(["lab", "run", "nowhere.json", "async_sac_humanoid", "train"]) == 2
+    assert "The spec file nowhere.json cannot be read" in capsys.readouterr().err
