@@ -85,6 +85,7 @@ def outcome(path: Path, name: str, given: object, *, trains: bool = False) -> st
         return str(given)
     settings = fillings(name, given)
     few = ["env.num_envs=2"] if trains and _num_envs(given) > 2 else []
+    few += ["meta.log_frequency=300"] if trains else []  # frames of an iteration over episodes
     try:
         specs = make_specs(name, given, [*settings, *few], origin=str(path))
     except EnvlabError as error:

@@ -184,7 +184,7 @@ def take_numpy_sizes() -> None:
 
     Only the launcher calls this.
     """
-    make = torch.nn.RNNBase.__init__
+    make: Callable[..., None] = torch.nn.RNNBase.__init__
 
     @functools.wraps(make)
     def taking_numpy(self: Any, *arguments: Any, **keywords: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import runpy
 import sys
 import traceback
@@ -75,6 +76,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def failure(error: Exception, script: Path) -> ConfigurationError | None:
     """Return the sentence on a program that failed; None if it was envlab that did."""
+    if lacks := _lack(error):
+        return lacks
     frames = traceback.extract_tb(error.__traceback__)
     folder = str(script.resolve().parent)
     own = [frame for frame in frames if str(Path(frame.filename).resolve()).startswith(folder)]
@@ -90,6 +93,29 @@ def failure(error: Exception, script: Path) -> ConfigurationError | None:
     return ConfigurationError(
         f"The program fails in {where} ({type(error).__name__}: {reason}). Correct it there; "
         "--traceback before the program's name shows how it came to that."
+    )
+
+
+_MISFIT = re.compile(
+    r"(\w+)\.(\w+)\(\) (got an unexpected keyword|missing 1 required positional) argument:? '(\w+)'"
+)
+
+
+def _lack(error: Exception) -> ConfigurationError | None:
+    """Return the sentence on a name of another version of AgileRL's, which is not the user's."""
+    found = _MISFIT.search(str(error)) if isinstance(error, TypeError) else None
+    from envlab_populations.agilerl import agent
+
+    what = ""
+    if found is not None and hasattr(agent, found[1]):
+        what = f"{found[1]}.{found[2]} {'with' if 'got' in found[3] else 'without'} {found[4]}"
+    elif isinstance(error, AttributeError) and type(error.obj).__module__ == agent.__name__:
+        what = f"{type(error.obj).__name__}.{error.name}"
+    if not what:
+        return None
+    return ConfigurationError(
+        f"The program uses {what}, which does not fit envlab's agents: it is written for another "
+        "version of AgileRL. docs/from_agilerl.md says what runs."
     )
 
 

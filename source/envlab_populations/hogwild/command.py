@@ -152,10 +152,10 @@ def _train_each(specs: Sequence[Spec], flags: argparse.Namespace, *, dev: bool) 
         if code:
             return code
     if refused:
-        name, error = next(iter(refused.items()))
+        name, why = next(iter(refused.items()))
         raise ConfigurationError(
             f"{len(refused)} of the {len(specs)} specs of spec_params cannot be trained: "
-            f"{', '.join(refused)}. The first one, {name}: {error}"
+            f"{', '.join(refused)}. The first one, {name}: {why}"
         )
     return 0
 

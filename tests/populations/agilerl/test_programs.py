@@ -224,6 +224,14 @@ def test_skills_decide_rewards():
         ("import no_such_package.part", "line 2, imports no_such_package, which is neither"),
         ("{}['NET_CONFIG']", "line 2 (KeyError: 'NET_CONFIG'). Correct it there"),
         ("import gymnasium; gymnasium.make('Nothing-v0')", "line 2 (NameNotFound: Environment"),
+        (
+            "from envlab_populations.agilerl.agent import DQN; DQN.get_action(None, states=1)",
+            "uses DQN.get_action without obs, which does not fit envlab's agents",
+        ),
+        (
+            "from envlab_populations.agilerl.agent import DQN; object.__new__(DQN).member",
+            "uses DQN.member, which does not fit envlab's agents",
+        ),
         ("open('lesson.yaml')", "line 2 (FileNotFoundError: [Errno 2] No such file"),
     ],
 )
