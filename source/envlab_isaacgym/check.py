@@ -107,7 +107,8 @@ def _own_names(path: Path) -> set[str]:
     """Return the names that code in a folder, or beside and above a file, can be imported by."""
     if path.is_dir():
         files = list(path.rglob("*.py"))
-        return {file.stem for file in files} | {part for file in files for part in file.parts}
+        folders = {part for file in files for part in file.resolve().parts}
+        return {file.stem for file in files} | folders
     above = [Path.cwd(), *list(path.resolve().parents)[:_MOST_PARENTS]]
     return {one.stem for folder in above for one in folder.iterdir()} | {*own_packages(path)}
 
