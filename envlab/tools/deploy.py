@@ -45,6 +45,8 @@ FIRST_ACTION_S = 10.0
 """Longest time for the first action, which also prepares the policy; later ones take 0.1 ms."""
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """Exceptions due to values of a wrong kind."""
+_BAD_ARCHIVE = (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""Exceptions due to an archive that is damaged, encrypted or none."""
 
 
 class DeployError(Exception):
@@ -353,10 +355,8 @@ class Motion:
             self.positions, self.orientations = arrays["body_pos_w"], arrays["body_quat_w"]
             self.velocities, self.turning = arrays["body_lin_vel_w"], arrays["body_ang_vel_w"]
             fps = float(arrays["fps"].reshape(-1)[0])
-        except (OSError, LookupError, TypeError, ValueError, EOFError, RuntimeError) as error:
+        except (*_DAMAGE, *_BAD_ARCHIVE) as error:
             raise DeployError(f"{path} cannot be read as a motion ({error}).") from None
-        except (zipfile.BadZipFile, zlib.error) as error:
-            raise DeployError(f"{path} is a damaged archive ({error}).") from None
         self.joints = [str(name) for name in arrays.get("joint_names", own)]
         bodies = [str(name) for name in arrays.get("body_names", names)]
         if abs(fps - about["fps"]) > 1e-3:

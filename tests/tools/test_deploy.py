@@ -311,8 +311,8 @@ def test_a_damaged_clip_is_one_sentence(tmp_path, monkeypatch):
     sentences = {
         "none": "There is no motion",
         "pipe": "There is no motion",
-        "half": "damaged archive",
-        "text": "damaged archive",
+        "half": "cannot be read as a motion",
+        "text": "cannot be read as a motion",
         "whole": "cannot be read as a motion",
         "huge": "unpacks to 1048576 bytes; 1000 are allowed",
     }

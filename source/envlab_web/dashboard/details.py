@@ -12,6 +12,7 @@ from envlab.errors import RunDirectoryError
 from envlab.foreign import printable
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.commands import play_words, resume_words, typed
+from envlab.training.task_changes import OF_ANY_RUN
 from envlab_web.dashboard.catalogue import Listed, is_inside, stat_of
 
 TAIL_BYTES = 2**14
@@ -43,6 +44,21 @@ def audit(manifest: Mapping[str, Any]) -> tuple[str, str]:
     if size == 1:
         return "unknown", "One process: there is nothing to compare."
     return "unknown", "None yet."
+
+
+def changes(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the settings of the task that a run was told to change: its return is of that task."""
+    words = manifest.get("overrides")
+    found = dict(
+        str(word).split("=", 1)
+        for word in (words if isinstance(words, list) else [])
+        if "=" in str(word)
+    )
+    return [
+        f"{key}={value}"
+        for key, value in found.items()
+        if key.startswith("env.") and key not in OF_ANY_RUN
+    ]
 
 
 def checkpoints(run: Listed) -> list[CheckpointRow]:

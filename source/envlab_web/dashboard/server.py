@@ -124,6 +124,7 @@ class Dashboard:
             directory=short(run.directory),
             audit_state=state,
             audit=sentence,
+            changes=details.changes(run.manifest),
             ranks=run.ranks(),
             checkpoints=details.checkpoints(run),
             videos=details.videos(run),

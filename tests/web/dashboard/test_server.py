@@ -195,6 +195,18 @@ def test_a_run_of_a_newer_version_is_shown_as_far_as_it_is_known(logs, visitor):
     assert "A newer envlab wrote this run" in visitor.get(f"/api/details?run={ANT}").text
 
 
+def test_a_run_says_above_its_return_what_it_changed_of_its_task(logs, visitor):
+    page = f"/api/details?run={ANT}"
+    assert "Changed in the task" not in visitor.get(page).text
+    words = ["env.sim.num_threads=1", "agent.seed=3", "env.rewards.alive.weight=2", "no word", 5]
+    words.append("env.rewards.alive.weight=<b>4</b>")  # a later stage's
+    file = logs / ANT / "run.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"overrides": words}))
+    text = visitor.get(page).text
+    told = "task as it is: env.rewards.alive.weight=&lt;b&gt;4&lt;/b&gt;</p>"
+    assert 0 < text.index(told) < text.index("<dt>Return</dt>")
+
+
 DAMAGE = [
     ("run.json", "{", "cannot be read"),
     ("metrics.jsonl", "{}\n{}\n", "Line 1 of"),
