@@ -460,10 +460,11 @@ def test_a_teacher_with_a_memory_of_another_library_is_refused(foreign: Path):
     library = get_library(given["library"])
     actions = iter(range(10))
     player = SimpleNamespace(act=lambda obs: torch.full((2, 1), float(next(actions))))
+    parts = {"player": player, "bound": None}
     obs = pack({"policy": torch.rand(8, 4)})
     context = DistributedContext.single("cpu")
     with (
-        mock.patch.object(type(library), "load", return_value=lambda *args: player),
+        mock.patch.object(type(library), "load", lambda _, part: lambda *args: parts[part]),
         pytest.raises(CheckpointError, match="it has a memory, or draws its actions"),
     ):
         open_teacher(given, obs, 1, ["policy"], context)
