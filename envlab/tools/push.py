@@ -68,15 +68,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def _is_of(exported: Path, iteration: int) -> bool:
     """Return whether an exported policy is that of a checkpoint; else say how to make it so."""
+    reason = f"it is of another checkpoint than iteration {iteration}, which is pushed"
     try:
         check_file(exported, _MOST_ONNX_BYTES)
         if parse_json(read_text(exported.with_name(EXPORTED_FROM))) == {"iteration": iteration}:
             return True
-    except (OSError, ValueError):  # no policy, or nobody knows of which checkpoint it is
-        pass
+    except (OSError, ValueError) as error:
+        reason = f"its checkpoint is not known ({error})"
     print(
-        f"{exported} is left out: it is of another checkpoint than iteration {iteration}, which is "
-        "pushed. Export that one first: envlab export ... --checkpoint=FILE"
+        f"{exported} is left out: {reason}. Export that one first: envlab export ... "
+        "--checkpoint=FILE"
     )
     return False
 
