@@ -229,7 +229,7 @@ def test_a_package_that_is_missing_is_one_sentence(tmp_path):
 
 
 def test_windows_of_pictures_are_files_without_a_display(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install -e '.[isaacgym]'")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "run.py").write_text(

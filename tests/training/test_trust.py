@@ -352,7 +352,7 @@ def test_a_runs_task_is_no_strangers_module(stranger: Path, canary: Canary, caps
     for task in (
         f"{BAIT}:X-v0",
         f"gym:{BAIT}:X-v0",
-        "gym:envlab_populations.agilerl.__main__:X-v0",
+        "gym:envlab.__main__:X-v0",
     ):
         (run / "run.json").write_text(json.dumps({**manifest, "task": task}))
         with canary.armed():

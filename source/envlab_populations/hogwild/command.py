@@ -199,9 +199,7 @@ def _words(flags: argparse.Namespace, mode: str) -> str:
 def _search(flags: argparse.Namespace, place: str) -> int:
     """Run or resume an experiment."""
     spec = load_spec(_spec_file(flags.spec), flags.name, flags.settings)
-    if spec.search_error:
-        raise ConfigurationError(spec.search_error)
-    if not spec.search:
+    if not spec.search and not spec.search_error:
         raise ConfigurationError(
             f"The spec {spec.name!r} of {flags.spec} has no search key, so there is nothing to "
             "search. Add one, or use the mode train."

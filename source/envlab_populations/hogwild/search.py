@@ -66,6 +66,8 @@ def make_search(spec: Spec) -> Search:
     Raises:
         EnvlabError: If a value of a range cannot be trained, or the number of trials is not stated.
     """
+    if spec.search_error:
+        raise ConfigurationError(spec.search_error)
     meta = Part("meta", spec.meta)
     num_trials, plan = meta.count("max_trial", None), make_plan(spec)
     if num_trials is None:
