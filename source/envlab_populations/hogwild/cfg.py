@@ -30,6 +30,7 @@ LAYER_NORM, BATCH_NORM, BATCH_RENORM = "layer_norm", "batch_norm", "batch_renorm
 NORMS = (LAYER_NORM, BATCH_NORM, BATCH_RENORM)
 OPTIMIZERS = {
     **dict.fromkeys(("adam", "adamw", "radam"), ("betas", "eps", "weight_decay")),
+    "lookahead": ("alpha", "k", "betas", "eps", "weight_decay"),
     "rmsprop": ("alpha", "eps", "weight_decay"),
 }
 """torch's optimizers whose state sessions can share, and their settings that are supported here."""

@@ -36,6 +36,7 @@ _OPTIMIZERS = {
     **dict.fromkeys(("Adam", "GlobalAdam"), "adam"),
     "AdamW": "adamw",
     "RAdam": "radam",
+    "Lookahead": "lookahead",
     **dict.fromkeys(("RMSprop", "GlobalRMSprop"), "rmsprop"),
 }
 
@@ -74,7 +75,7 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) 
         critic = actor
     rates = (_rate(actor), _rate(critic))
     agent["optimizer_settings"] = {
-        key: value for key, value in actor.items() if key not in ("name", "lr")
+        key: value for key, value in actor.items() if key not in ("name", "lr", "optimizer")
     }
     settings["learning_rate"] = rates[0]
     if rates[0] != rates[1] and kind in ("sac", "td3", "ddpg", CROSSQ):
@@ -240,8 +241,14 @@ def _check_optimizer(net: Part, key: str, given: dict[str, Any], distributed: st
     known = OPTIMIZERS[_OPTIMIZERS[name]]
     for inner, value in given.items():
         path = f"{key}.{inner}"
+        if name == "Lookahead" and inner == "optimizer":
+            if value != "RAdam":
+                raise net.refusal(path, value, "only 'RAdam' looks ahead here")
+            continue
         if inner not in ("name", "lr", *known):
             raise net.refusal(path, value, f"only lr, {', '.join(known)} of {name} are read")
+        if inner == "k" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise net.refusal(path, value, "must be a whole number of at least 1")
         shares = value if inner == "betas" else [value] if inner == "alpha" else []
         if not isinstance(shares, list) or (inner == "betas" and len(shares) != 2):
             raise net.refusal(path, value, "must be a list of two numbers")

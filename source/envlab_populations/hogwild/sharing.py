@@ -20,10 +20,55 @@ load_skrl()
 from skrl.resources.preprocessors.torch import RunningStandardScaler  # noqa: E402
 
 State = dict[str, torch.Tensor]
+
+
+class Lookahead(torch.optim.RAdam):
+    """RAdam that returns to slow weights, which move towards its own, every few steps.
+
+    Zhang et al. (2019), "Lookahead Optimizer: k steps forward, 1 step back", algorithm 1, with
+    SLM-Lab's inner optimizer.
+    """
+
+    def __init__(
+        self, params: Any, lr: float = 1e-3, *, alpha: float = 0.5, k: int = 5, **kw: Any
+    ) -> None:
+        """Begin with slow weights that equal the parameters.
+
+        Args:
+            params: Parameters, or groups of them.
+            lr: RAdam's learning rate.
+            alpha: Share of the way that slow weights go, 0 to 1.
+            k: Steps from one return to the next, at least 1.
+            **kw: RAdam's other arguments.
+        """
+        super().__init__(params, lr, **kw)
+        for group in self.param_groups:
+            group.setdefault("alpha", alpha)
+            group.setdefault("k", k)
+
+    def step(self, closure: Any = None) -> Any:
+        """Take a step of RAdam's, and every ``k`` steps one of the slow weights."""
+        start = {
+            one: one.detach().clone() for one in _targets(self) if "slow" not in self.state[one]
+        }
+        loss = super().step(closure)
+        with torch.no_grad():
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    state = self.state[parameter]
+                    if parameter.grad is None:
+                        continue
+                    slow = state.setdefault("slow", start.get(parameter))
+                    if state["step"] % group["k"] == 0:
+                        parameter.copy_(slow.lerp_(parameter, group["alpha"]))
+        return loss
+
+
 _MOMENTS = {
     "adam": ("exp_avg", "exp_avg_sq"),
     "adamw": ("exp_avg", "exp_avg_sq"),
     "radam": ("exp_avg", "exp_avg_sq"),
+    "lookahead": ("exp_avg", "exp_avg_sq"),
     "rmsprop": ("square_avg",),
 }
 """An optimizer's state of each parameter, without the number of steps (torch 2.6 to 2.13)."""
@@ -31,6 +76,7 @@ _CLASSES: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
     "radam": torch.optim.RAdam,
+    "lookahead": Lookahead,
     "rmsprop": torch.optim.RMSprop,
 }
 
@@ -190,6 +236,8 @@ def _synced_class(kind: type[torch.optim.Optimizer]) -> Any:
 
 def _empty_state(parameter: torch.Tensor, optimizer: str) -> State:
     moments = {name: _shared(torch.zeros_like(parameter)) for name in _MOMENTS[optimizer]}
+    if optimizer == "lookahead":
+        moments["slow"] = _shared(parameter)
     step = _shared(torch.zeros((), dtype=torch.float32, device=parameter.device))
     return {"step": step, **moments}
 

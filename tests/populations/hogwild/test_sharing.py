@@ -12,7 +12,7 @@ import torch.multiprocessing
 
 from envlab.distributed.context import DistributedContext
 from envlab.skrl.torch.ranks import PooledScaler, RunningStandardScaler
-from envlab_populations.hogwild.sharing import Shared, make_optimizer
+from envlab_populations.hogwild.sharing import Lookahead, Shared, make_optimizer
 
 ALONE = DistributedContext()
 STEPS = 3000
@@ -87,7 +87,7 @@ def test_two_processes_write_one_piece_of_memory_and_lose_few_steps():
     assert not [words for words in names if words[1] in makers]
 
 
-@pytest.mark.parametrize("kind", ["adam", "adamw", "radam", "rmsprop"])
+@pytest.mark.parametrize("kind", ["adam", "adamw", "radam", "lookahead", "rmsprop"])
 @pytest.mark.parametrize("synced", [False, True])
 def test_a_lone_session_takes_the_same_steps_as_one_that_shares_nothing(kind: str, synced: bool):
     agents = [Agent(seed=1, kind=kind), Agent(seed=1, kind=kind)]
@@ -99,6 +99,23 @@ def test_a_lone_session_takes_the_same_steps_as_one_that_shares_nothing(kind: st
     alone, sharing = (agent.models["q"].state_dict() for agent in agents)
     for name in alone:
         assert torch.equal(alone[name], sharing[name])
+
+
+def test_lookahead_returns_to_slow_weights_every_few_steps():
+    """Algorithm 1 of Zhang et al. (2019), by hand, with three steps of RAdam and a quarter back."""
+    fast, own = (torch.nn.Parameter(torch.tensor([1.0, -2.0])) for _ in range(2))
+    inner, optimizer = torch.optim.RAdam([fast], 0.1), Lookahead([own], 0.1, alpha=0.25, k=3)
+    slow = fast.detach().clone()
+    for step in range(1, 10):
+        for parameter, one in ((fast, inner), (own, optimizer)):
+            one.zero_grad()
+            parameter.square().sum().backward()
+            one.step()
+        if step % 3 == 0:
+            slow += 0.25 * (fast.detach() - slow)
+            fast.data.copy_(slow)
+        assert torch.allclose(own, fast, rtol=1e-6)
+    assert not torch.equal(slow, torch.tensor([1.0, -2.0]))
 
 
 def test_gradients_of_a_synced_session_do_not_accumulate():
