@@ -1,34 +1,33 @@
-"""Runs command lines in forks of one process, and reports the output and cost of each.
+"""Runs command lines in forks of this process, and reports the output and cost of each.
 
-It reads ``{"early": [words, ...], "late": [...]}`` from standard input, and writes a list of
-results. Mistakes that need a task's configuration are late: for these torch is imported before the
-fork, because its import alone takes most of a mistake's time limit.
+Each line of standard input is a request, ``{"folder": where, "words": [...]}``, and is answered by
+a line. With the argument ``late`` torch and the libraries are imported first, because their import
+alone takes most of a mistake's time limit.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
+import runpy
 import sys
 import tempfile
 
 import envlab.cli
 
-LATE = ("envlab.envs", "hydra.core.override_parser.overrides_parser")
 
-
-def run(words: list[str]) -> dict[str, object]:
-    """Run ``envlab WORDS`` in a fork."""
+def run(folder: str, words: list[str]) -> dict[str, object]:
+    """Run ``envlab WORDS``, or a script, in a fork."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         sys.stdout.flush()
         pid = os.fork()
         if pid == 0:
             os.dup2(out.fileno(), 1)
             os.dup2(err.fileno(), 2)
+            os.chdir(folder)
             code = 70
             try:
-                code = envlab.cli.main(words)
+                code = main(words)
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()
@@ -46,10 +45,22 @@ def run(words: list[str]) -> dict[str, object]:
         }
 
 
+def main(words: list[str]) -> int:
+    """Return the exit code of ``envlab WORDS``; a first word that is a path is run instead."""
+    if "/" not in words[0]:
+        return envlab.cli.main(words)
+    sys.argv[:] = words
+    try:
+        runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
-    results = [run(words) for words in asked["early"]]
-    for name in LATE:
-        importlib.import_module(name)
-    results += [run(words) for words in asked["late"]]
-    json.dump(results, sys.stdout)
+    if sys.argv[1:] == ["late"]:
+        from tests.fork_server import preload
+
+        preload()
+    for line in sys.stdin:
+        print(json.dumps(run(**json.loads(line))), flush=True)
