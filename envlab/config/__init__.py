@@ -15,6 +15,7 @@ from envlab.config.overrides import (
     texts_of,
 )
 from envlab.config.ranges import (
+    LayerSize,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
@@ -27,6 +28,7 @@ from envlab.config.references import Trust, reference_of, resolve
 from envlab.config.tree import leaves, paths
 
 __all__ = [
+    "LayerSize",
     "NonNegativeFloat",
     "NonNegativeInt",
     "Override",

@@ -4,7 +4,7 @@ A field's annotation has its range, which type checkers and :mod:`envlab.config.
 a subclass redeclares the field, the range stays::
 
     gamma: UnitInterval = 0.99
-    hidden_dims: list[Annotated[int, Range(above=0, also=-1)]]
+    layers: list[Annotated[int, Range(above=0, also=-1)]]
 
 A ``Literal`` is checked, too, since Python lets a task's file set any value.
 
@@ -74,6 +74,8 @@ PositiveInt = Annotated[int, Range(above=0)]
 NonNegativeInt = Annotated[int, Range(at_least=0)]
 PositiveFloat = Annotated[float, Range(above=0, below=math.inf)]
 NonNegativeFloat = Annotated[float, Range(at_least=0, below=math.inf)]
+LayerSize = Annotated[int, Range(above=0, at_most=2**15)]
+"""Units of a layer: two of the largest have a matrix of 4 GB between them."""
 UnitInterval = Annotated[float, Range(at_least=0, at_most=1)]
 
 

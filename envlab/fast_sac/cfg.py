@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from envlab.agent_cfg import BasicAgentCfg, Precision
-from envlab.config import NonNegativeFloat, PositiveFloat, PositiveInt, Range, UnitInterval
+from envlab.config import (
+    LayerSize,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    Range,
+    UnitInterval,
+)
 from envlab.errors import ConfigurationError
 from envlab.training.flags import Flags
 
@@ -15,7 +22,7 @@ from envlab.training.flags import Flags
 class ActorCfg:
     """The policy's network (``agent.actor.*``)."""
 
-    hidden_dims: list[PositiveInt] = field(default_factory=lambda: [128, 128])
+    hidden_dims: list[LayerSize] = field(default_factory=lambda: [128, 128])
     """Sizes of the hidden layers, each with a LayerNorm and SiLU."""
     init_std: PositiveFloat = 0.25
     """Initial deviation of actions before tanh."""
@@ -25,7 +32,7 @@ class ActorCfg:
 class CriticCfg:
     """The two critics' networks (``agent.critic.*``)."""
 
-    hidden_dims: list[PositiveInt] = field(default_factory=lambda: [128, 128])
+    hidden_dims: list[LayerSize] = field(default_factory=lambda: [128, 128])
     """Sizes of the hidden layers, each with a LayerNorm and SiLU."""
     distributional: bool = True
     """Whether they estimate the distribution of returns (C51) or only the mean."""

@@ -22,7 +22,7 @@ from envlab.config import (
 )
 from envlab.training.flags import Flags
 
-LayerSize = Annotated[int, Range(above=0, also=-1)]
+LayerSize = Annotated[int, Range(above=0, at_most=2**15, also=-1)]
 
 DISTILLATION = "Distillation"
 """``agent.algorithm.class_name`` of a student that imitates a teacher."""

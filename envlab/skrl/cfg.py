@@ -129,7 +129,7 @@ class SkrlCfg(AgentCfg):
         **{f"agent.{name}": Range(at_least=0) for name in _NOT_NEGATIVE},
         **{f"agent.{name}": Range(at_least=0, at_most=1) for name in _SHARES},
         "trainer.timesteps": Range(above=0),
-        "memory.memory_size": Range(above=0, also=-1),
+        "memory.memory_size": Range(above=0, at_most=10**8, also=-1),
     }
 
     seed: int = 42

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from envlab.distributed.limits import free_memory
 from envlab.errors import ConfigurationError
 from envlab.skrl.library import load_skrl
 
 load_skrl()
 
 from skrl.memories.torch import RandomMemory  # noqa: E402
+from skrl.utils.spaces.torch import compute_space_size  # noqa: E402
 
 
 class QuickMemory(RandomMemory):
@@ -61,7 +63,11 @@ class QuickMemory(RandomMemory):
         Raises:
             ConfigurationError: If the machine does not have enough memory.
         """
+        rows = self.memory_size * self.num_envs
         if name not in self._bytes:
+            taken = 4 * rows * (compute_space_size(size, occupied_size=True) if size else 0)
+            if self.device.type == "cpu" and name not in self.tensors and taken > free_memory():
+                raise _too_large(rows, name, taken)
             return bool(super().create_tensor(name, size=size, dtype=dtype, **values))
         if name in self.tensors:
             return False
@@ -69,11 +75,7 @@ class QuickMemory(RandomMemory):
         try:  # pages are allocated when written to, while torch.zeros allocates all immediately
             tensor = torch.from_numpy(np.zeros(shape, np.uint8)).to(self.device)
         except (MemoryError, RuntimeError) as error:
-            raise ConfigurationError(
-                f"A memory of {self.memory_size * self.num_envs:,} images takes "
-                f"{math.prod(shape) / 1e9:.0f} GB, which this machine does not have. Keep fewer "
-                "transitions."
-            ) from error
+            raise _too_large(rows, "images", math.prod(shape)) from error
         self.tensors[name], self.tensors_view[name] = tensor, tensor.flatten(0, 1)
         return True
 
@@ -122,3 +124,10 @@ class QuickMemory(RandomMemory):
         self.memory_index, self.filled = state["index"], state["filled"]
         for name, values in state["tensors"].items():
             self.tensors[name][: len(values)].copy_(values)
+
+
+def _too_large(rows: int, what: str, taken: int) -> ConfigurationError:
+    return ConfigurationError(
+        f"A memory of {rows:,} {what} takes {taken / 1e9:,.0f} GB, which this machine does not "
+        "have. Keep fewer transitions (agent.memory.memory_size)."
+    )

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
-from envlab.config import PositiveInt, Range
+from envlab.config import LayerSize, PositiveInt, Range
 from envlab.errors import ConfigurationError
 
 ACTIVATIONS = ("relu", "elu", "gelu", "tanh")
@@ -38,7 +38,7 @@ OddInt = Annotated[int, Range(at_least=1)]
 class NetworkCfg:
     """The initial shape of all networks of a member, and the bounds of its evolution."""
 
-    hidden_dims: list[PositiveInt] = field(default_factory=lambda: [64, 64])
+    hidden_dims: list[LayerSize] = field(default_factory=lambda: [64, 64])
     """Units of the hidden layers."""
     activation: Literal["relu", "elu", "gelu", "tanh"] = "relu"
     """Activation function of all layers except the last."""
@@ -47,7 +47,7 @@ class NetworkCfg:
     orthogonal: bool = False
     """Whether weights start orthogonal with a gain of sqrt(2), a tenth of that in the last layer,
     and biases at zero, as in AgileRL 2; else as torch's layers do."""
-    channels: list[PositiveInt] = field(default_factory=lambda: [32, 64])
+    channels: list[LayerSize] = field(default_factory=lambda: [32, 64])
     """Channels of the convolutions; read for images only."""
     kernel_sizes: list[OddInt] = field(default_factory=lambda: [5, 3])
     """Sizes of their kernels, odd; padding is half the size."""
