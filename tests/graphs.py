@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from envlab.envs import VectorEnv
+from envlab.sim.recording import Recording
 
 
 class RepeatedOperations(TorchDispatchMode):
@@ -49,6 +50,6 @@ def _tensors(values: Any) -> list[torch.Tensor]:
     return [one for one in tree_leaves(values) if isinstance(one, torch.Tensor)]
 
 
-def record_steps(env: VectorEnv) -> None:
+def record_steps(env: VectorEnv) -> Recording:
     """Have the steps of an environment on a CPU recorded, as ``env.graph=on`` does on a GPU."""
-    env._record_steps(lambda: RepeatedOperations, is_required=True)
+    return env.record_steps(lambda: RepeatedOperations, is_required=True)

@@ -248,7 +248,7 @@ class VectorEnv(BatchedEnv):
         size = sum(values.numel() for values in self.obs_buf.values())
         self._threads = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
         if self._is_compiled:
-            self._record_steps(
+            self.record_steps(
                 lambda: CompiledGraph,
                 asked="env.sim.compile=true",
                 instead="env.sim.compile=false",
@@ -256,13 +256,14 @@ class VectorEnv(BatchedEnv):
             )
         elif self.cfg.graph != "off" and self.device.type == "cuda":
             is_required = self.cfg.graph == "on"
-            self._record_steps(asked=f"env.graph={self.cfg.graph}", is_required=is_required)
+            self.record_steps(asked=f"env.graph={self.cfg.graph}", is_required=is_required)
 
-    def _record_steps(self, new_graphs: NewGraphs = cuda_graphs, **options: Any) -> None:
-        """Record steps; see :class:`Recording`."""
+    def record_steps(self, new_graphs: NewGraphs = cuda_graphs, **options: Any) -> Recording:
+        """Record steps from now on, and return the recording; see :class:`Recording`."""
         self._recording = Recording(self._recorded_transition, new_graphs, **options)
         self._recorded_actions = self.actions.clone()
         self.random.keep_offset()
+        return self._recording
 
     def _recorded_transition(self) -> Step:
         # A clone, so that a task that keeps self.actions has this step's, not the next one's.

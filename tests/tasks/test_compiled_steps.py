@@ -26,7 +26,7 @@ from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim import host
 from tests.envs.managers import test_curriculum
 from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, make_cfg, rank, terms
-from tests.tasks.test_every_task import assert_equal, draw_actions, make_brief, record
+from tests.tasks.rollouts import assert_equal, draw_actions, make_brief, record
 
 TASKS = [
     ("Isaac-Cartpole-v0", "analytic"),
