@@ -34,9 +34,10 @@ def choose_opengl() -> None:
 
     If the user has set a value, only that is tried. A trial takes 0.5 s.
     """
+    _problems.clear()
     wanted = os.environ.get("MUJOCO_GL")
     for name in (wanted,) if wanted else BACKENDS:
-        problem = _try_opengl(name)
+        problem = try_opengl(name)
         if problem is None:
             os.environ["MUJOCO_GL"] = name
             return
@@ -76,7 +77,7 @@ def pin_opengl(gpu: int) -> None:
         os.environ.setdefault("MUJOCO_EGL_DEVICE_ID", str(gpu))
 
 
-def _try_opengl(name: str) -> str | None:
+def try_opengl(name: str) -> str | None:
     """Render a picture in another process; return the reason if that fails."""
     quiet = subprocess.DEVNULL
     with Child(

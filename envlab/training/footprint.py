@@ -54,7 +54,7 @@ class Scale:
 
     def __init__(self) -> None:
         gc.collect()
-        self._before = {_memory_of(each) for each in _living()}
+        self._before = {_memory_of(each) for each in living()}
 
     def weigh(self, learner: Any) -> Footprint:
         """Return the footprint of everything made since construction.
@@ -62,7 +62,7 @@ class Scale:
         Args:
             learner: The library's :class:`~envlab.learner.Learner`.
         """
-        made = [each for each in _living() if _memory_of(each) not in self._before]
+        made = [each for each in living() if _memory_of(each) not in self._before]
         arrays = {_memory_of(each): _size(each) for each in made if not _is_optimizer(each)}
         # By their memory, because networks may share parameters.
         networks = {_memory_of(each): each for each in made if type(each) is torch.nn.Parameter}
@@ -90,7 +90,7 @@ _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 """Tensors that have memory; others, such as those of torch's tracers, are placeholders."""
 
 
-def _living() -> list[Any]:
+def living() -> list[Any]:
     """Return all tensors, JAX's arrays, and optimizers."""
     # By type(), because proxies compute their __class__, and asking would initialise them.
     found = [

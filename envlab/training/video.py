@@ -62,7 +62,7 @@ class VideoRecorder:
                 still running at the next start is completed first.
         """
         self._env, self._directory = env, directory
-        self._length, self._interval = length, interval
+        self.length, self.interval = length, interval
         self._step = 0
         self._clip: _Clip | None = None
         self.paths: list[Path] = []
@@ -71,7 +71,7 @@ class VideoRecorder:
     def after_step(self) -> None:
         """Record a frame if a clip is due or running. Call it after each environment step."""
         step, self._step = self._step, self._step + 1
-        is_start = step == 0 if self._interval is None else step % self._interval == 0
+        is_start = step == 0 if self.interval is None else step % self.interval == 0
         if self._clip is None and not is_start:
             return
         picture = self._env.render()
@@ -85,7 +85,7 @@ class VideoRecorder:
                 self.paths.append(path)
             clip.write(picture)
             self._clip = clip
-        if self._clip is not None and self._clip.num_frames == self._length:
+        if self._clip is not None and self._clip.num_frames == self.length:
             self.close()
 
     def close(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -37,10 +36,6 @@ LSTM = [
     f"agent.{name}.{word}"
     for name in ("actor", "critic")
     for word in ("class_name=RNNModel", "rnn_type=lstm", "rnn_hidden_dim=8", "rnn_num_layers=1")
-]
-POPULATION = [
-    "--population_size=2",
-    "population.ranges.agent.algorithm.gamma=[0.9,0.99]",
 ]
 JOBS = {
     "sac": ("fast_sac", [*WORDS, "agent.overlap=true"]),
@@ -315,36 +310,3 @@ def test_without_overlap_a_resume_leaves_out_the_rollout_collected_ahead(
     more = ["--resume", f"--checkpoint={folder}/checkpoints/model_2.pt", "agent.overlap=false"]
     trained_in(tmp_path / "without", (library, WORDS), *more)
     assert "collected ahead is left out" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("library", "words", "said"),
-    [
-        ("skrl", [], "agent.overlap=true has no effect here"),
-        ("rl_games", [], "agent.overlap=true has no effect here"),
-        ("rsl_rl", ["--agent=rsl_rl_distillation_cfg_entry_point"], "has no effect here"),
-        ("rsl_rl", POPULATION, "has no effect with --population_size"),
-        ("rsl_rl", ["--video"], "--video shows environments after each step"),
-        ("rsl_rl", ["agent.algorithm.rnd_cfg={num_outputs:1}"], "random network distillation"),
-        (
-            "rsl_rl",
-            ["agent.actor.distribution_cfg={class_name:BetaDistribution}"],
-            "'BetaDistribution' .* cannot do",
-        ),
-    ],
-)
-def test_where_it_has_no_effect_it_is_refused(
-    library: str,
-    words: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-):
-    monkeypatch.chdir(tmp_path)
-    flags = ["--task=Isaac-Cartpole-v0", "--headless", "--num_envs=4", "agent.overlap=true"]
-    assert train(library, [*flags, *words]) == 2
-    error = capfd.readouterr().err
-    assert "Traceback" not in error
-    (sentence,) = [line for line in error.splitlines() if line.startswith("error: ")]
-    assert re.search(said, sentence)

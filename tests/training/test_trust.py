@@ -116,7 +116,7 @@ def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ENVLAB_TEST_SECRET", SECRET)
     # Counting takes --dry_run ten times as long as all that it reads and builds.
-    monkeypatch.setattr("envlab.training.footprint._living", list)
+    monkeypatch.setattr("envlab.training.footprint.living", list)
     monkeypatch.setattr("gc.collect", lambda *_: 0)
     return tmp_path
 
