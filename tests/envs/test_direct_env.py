@@ -131,45 +131,58 @@ def test_a_bias_is_an_episodes_own():
     assert ((second[[0, 3]] - first[[0, 3]]).abs() > 1e-4).all()
 
 
-@pytest.mark.parametrize(
-    "noise",
-    [
-        UniformNoiseCfg(),
-        NoiseModelWithAdditiveBiasCfg(
-            noise_cfg=UniformNoiseCfg(), bias_noise_cfg=UniformNoiseCfg(operation="abs")
+def test_what_makes_no_sense_is_refused():
+    def choices(*rows: tuple[int, int]) -> torch.Tensor:
+        return torch.tensor(rows)
+
+    steps = {
+        r"actions have shape .* must be \(2, 1\)": (3, torch.zeros(3, dtype=torch.int64)),
+        r"must be \(2, 2\)": ([3, 2], torch.zeros(2, dtype=torch.int64)),
+        r"actions are torch.float32.* as torch.int64": (3, torch.zeros(2, 1)),
+        "actions are torch.bool": (3, torch.zeros(2, 1).bool()),
+        "Environment 1 is given option 2 of choice 1, which has 2": (
+            [3, 2],
+            choices((0, 0), (0, 2)),
         ),
-    ],
-    ids=["noise", "bias"],
-)
-def test_noise_continues_after_a_resume(noise):
+        "Environment 1 is given option -1 of choice 0, which has 3": (
+            [3, 2],
+            choices((0, 0), (-1, 0)),
+        ),
+    }
+    for words, (num_options, actions) in steps.items():
+        with pytest.raises((ConfigurationError, ValueError), match=words):
+            choose(num_options).step(actions)
+    noisy = {"action_space": DiscreteCfg(), "action_noise_model": ConstantNoiseCfg()}
+    configurations = {
+        r"action_space is \{3\}.* write DiscreteCfg\(num_options=3\)": {"action_space": {3}},
+        "num_options is 0, but every choice": {"action_space": DiscreteCfg(num_options=0)},
+        "has 0 actions": {"action_space": DiscreteCfg(num_options=[])},
+        "choices take no noise": noisy,
+        r"observes 'policy' of shape \(1,\).*\s*declares 5": {"observation_space": 5},
+        r"'critic' of shape \(1,\).*\s*declares 2": {"state_space": 2},
+    }
+    for words, fields in configurations.items():
+        with pytest.raises(ConfigurationError, match=words):
+            make(**fields)
+    for space in (6, [3, 2, 1]):
+        with pytest.raises(ConfigurationError, match=r"shape \(2, 3, 1\), but its config"):
+            picture(observation_space=space)
 
-    def noisy(seed: int) -> PushEnv:
-        return make(seed=seed, action_noise_model=noise, observation_noise_model=noise)
 
-    def future(env: PushEnv) -> torch.Tensor:
-        return torch.stack([env.step(torch.ones(2, 1))[0]["policy"] for _ in range(15)])
-
-    env, other = noisy(1), noisy(2)
-    future(env)
-    state = env.state()
-    expected = future(env)
-    other.set_state(state)
-    assert torch.equal(future(other), expected)
-
-
-def test_groups_have_their_own_spaces():
-    env = make(state_space=1)
-    assert list(env.single_observation_space.spaces) == ["critic", "policy"]
-    assert env.single_observation_space["critic"].shape == (1,)
-
-
-def test_a_declared_size_that_is_not_observed_is_refused():
-    with pytest.raises(
-        ConfigurationError, match=r"observes 'policy' of shape \(1,\).*\s*declares 5"
-    ):
-        make(observation_space=5)
-    with pytest.raises(ConfigurationError, match=r"'critic' of shape \(1,\).*\s*declares 2"):
-        make(state_space=2)
+def test_spaces_travel_through_files_and_command_lines(tmp_path):
+    for num_options in (3, [3, 2]):
+        cfg = PushCfg(action_space=DiscreteCfg(num_options=num_options))
+        write_yaml(tmp_path / "env.yaml", cfg)
+        assert read_yaml(tmp_path / "env.yaml", PushCfg) == cfg
+        wider = compose({"env": cfg}, ["env.action_space.num_options=[5,4]"])["env"]
+        assert wider.action_space == DiscreteCfg(num_options=[5, 4])
+    continuous = compose({"env": cfg}, ["env.action_space=2"])["env"]
+    assert continuous.action_space == 2
+    for text, space in (("[2,3,1]", [2, 3, 1]), ("null", None)):
+        cfg = compose({"env": PushCfg()}, [f"env.observation_space={text}"])["env"]
+        assert cfg.observation_space == space
+        write_yaml(tmp_path / "env.yaml", cfg)
+        assert read_yaml(tmp_path / "env.yaml", PushCfg) == cfg
 
 
 # Actions that are choices -------------------------------------------------------------------------
@@ -193,67 +206,13 @@ def test_choices_have_gymnasiums_own_spaces():
         assert env.actions.dtype == torch.int64
 
 
-@pytest.mark.parametrize(
-    "actions", [torch.tensor([2, 1]), torch.tensor([[2], [1]]), np.array([2, 1], dtype=np.int32)]
-)
-def test_one_choice_comes_with_or_without_its_column(actions):
+def test_one_choice_comes_with_or_without_its_column():
     env = choose(3)
-    env.step(actions)
-    assert env.actions.tolist() == [[2], [1]]
-    assert env.force.tolist() == [[2.0], [1.0]]
-
-
-@pytest.mark.parametrize("shape", [(3,), (2, 2), (1, 2)])
-def test_choices_of_another_shape_are_refused(shape):
-    with pytest.raises(ValueError, match=r"actions have shape .* must be \(2, 1\)"):
-        choose(3).step(torch.zeros(shape, dtype=torch.int64))
-    with pytest.raises(ValueError, match=r"must be \(2, 2\)"):
-        choose([3, 2]).step(torch.zeros(2, dtype=torch.int64))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bool])
-def test_choices_that_are_no_whole_numbers_are_refused(dtype):
-    with pytest.raises(ConfigurationError, match=rf"actions are {dtype}.* as torch.int64"):
-        choose(3).step(torch.zeros(2, 1, dtype=dtype))
-
-
-@pytest.mark.parametrize(("option", "choice"), [(2, 1), (-1, 0)])
-def test_options_that_there_are_not_are_refused(option, choice):
-    actions = torch.zeros(2, 2, dtype=torch.int64)
-    actions[1, choice] = option
-    with pytest.raises(
-        ConfigurationError,
-        match=f"Environment 1 is given option {option} of choice {choice}, which has {3 - choice}",
-    ):
-        choose([3, 2]).step(actions)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"action_space": {3}}, r"action_space is \{3\}.* write DiscreteCfg\(num_options=3\)"),
-        ({"action_space": DiscreteCfg(num_options=0)}, "num_options is 0, but every choice"),
-        ({"action_space": DiscreteCfg(num_options=[])}, "has 0 actions"),
-        (
-            {"action_space": DiscreteCfg(), "action_noise_model": ConstantNoiseCfg()},
-            "choices take no noise",
-        ),
-    ],
-)
-def test_choices_that_make_no_sense_are_refused(fields, message):
-    with pytest.raises(ConfigurationError, match=message):
-        make(**fields)
-
-
-def test_choices_travel_through_files_and_command_lines(tmp_path):
-    for num_options in (3, [3, 2]):
-        cfg = PushCfg(action_space=DiscreteCfg(num_options=num_options))
-        write_yaml(tmp_path / "env.yaml", cfg)
-        assert read_yaml(tmp_path / "env.yaml", PushCfg) == cfg
-        wider = compose({"env": cfg}, ["env.action_space.num_options=[5,4]"])["env"]
-        assert wider.action_space == DiscreteCfg(num_options=[5, 4])
-    continuous = compose({"env": cfg}, ["env.action_space=2"])["env"]
-    assert continuous.action_space == 2
+    for actions in ([2, 1], [[2], [1]]):
+        env.step(torch.zeros(2, dtype=torch.int64))
+        env.step(np.array(actions, dtype=np.int32) if actions == [2, 1] else torch.tensor(actions))
+        assert env.actions.tolist() == [[2], [1]]
+        assert env.force.tolist() == [[2.0], [1.0]]
 
 
 # Images -------------------------------------------------------------------------------------------
@@ -285,22 +244,8 @@ def test_an_image_is_declared_by_its_shape_or_not_at_all(space):
     assert obs["policy"].shape == (2, 2, 3, 1)
 
 
-@pytest.mark.parametrize("space", [6, [3, 2, 1]])
-def test_an_image_of_another_shape_is_refused(space):
-    with pytest.raises(ConfigurationError, match=r"'policy' of shape \(2, 3, 1\), but its config"):
-        picture(observation_space=space)
-
-
 def test_noise_on_an_image_differs_by_pixel():
     noise = UniformNoiseCfg(n_min=0.5, n_max=1.5)
     obs, *_ = picture(observation_space=None, observation_noise_model=noise).step(torch.zeros(2, 1))
     assert obs["policy"].shape == (2, 2, 3, 1)
     assert obs["policy"].unique().numel() == 12
-
-
-@pytest.mark.parametrize("space", ["[2,3,1]", "null"])
-def test_shapes_travel_through_files_and_command_lines(tmp_path, space):
-    cfg = compose({"env": PushCfg()}, [f"env.observation_space={space}"])["env"]
-    assert cfg.observation_space == ([2, 3, 1] if space != "null" else None)
-    write_yaml(tmp_path / "env.yaml", cfg)
-    assert read_yaml(tmp_path / "env.yaml", PushCfg) == cfg

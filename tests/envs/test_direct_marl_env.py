@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 
-import gymnasium
 import pytest
 import torch
 
-from envlab import registry
-from envlab.envs import ConstantNoiseCfg, UniformNoiseCfg, VectorEnv
+from envlab.envs import ConstantNoiseCfg, DirectMarlEnv, UniformNoiseCfg
 from envlab.errors import ConfigurationError
 from tests.envs.pair import PairEnv, act, draw, make, place, record
-from tests.envs.sliders import CTRL_DRIVE, CTRL_PUSH, DT, EPISODE_LENGTH_S, PUSH_MASS, rank
+from tests.envs.sliders import CTRL_DRIVE, CTRL_PUSH, DT, EPISODE_LENGTH_S, PUSH_MASS
 
 AGENTS = ["pusher", "driver"]
 STEPS = round(EPISODE_LENGTH_S / DT)
@@ -29,36 +27,65 @@ def assert_identical(first: list[torch.Tensor], second: list[torch.Tensor]) -> N
 
 def test_everything_comes_by_agent_in_their_order():
     env = make()
-    assert isinstance(env, VectorEnv)
     assert env.possible_agents == env.agents == AGENTS
     assert env.num_agents == env.max_num_agents == 2
-    obs, info = env.reset(seed=1)
-    assert info == {}
-    *returned, info = env.step(act(env))
-    assert info.keys() == {"num_ended", "log"}
-    for values, dtype in zip(returned, (torch.float32,) * 2 + (torch.bool,) * 2, strict=True):
-        assert list(values) == AGENTS
-        assert all(value.dtype == dtype for value in values.values())
-    for observations in (obs, returned[0]):
-        assert [values.shape for values in observations.values()] == [(2, 2), (2, 1)]
-    for values in returned[1:]:
-        assert all(value.shape == (2,) for value in values.values())
-
-
-def test_spaces_are_each_agents_own_and_batched_by_agent():
-    env = make(3)
-    assert {name: space.shape for name, space in env.observation_spaces.items()} == {
-        "pusher": (2,),
-        "driver": (1,),
-    }
-    assert {name: space.shape for name, space in env.action_spaces.items()} == {
-        "pusher": (1,),
-        "driver": (2,),
-    }
+    assert env.state_space is None
+    assert env.states() is None
+    assert env.state_spaces == {"pusher": None, "driver": None}
+    for spaces, sizes in ((env.observation_spaces, (2, 1)), (env.action_spaces, (1, 2))):
+        assert {name: space.shape for name, space in spaces.items()} == {
+            agent: (size,) for agent, size in zip(AGENTS, sizes, strict=True)
+        }
     assert list(env.single_observation_space.spaces) == AGENTS
     assert env.single_action_space["driver"] == env.action_spaces["driver"]
-    obs, *_ = env.step(env.action_space.sample())
-    assert env.observation_space.contains({name: values.numpy() for name, values in obs.items()})
+    obs, _ = env.reset(seed=1)
+    *returned, info = env.step(act(env))
+    assert info.keys() == {"num_ended", "log"}
+    assert [list(values) for values in returned] == [AGENTS] * 4
+    for observations in (obs, returned[0]):
+        assert [values.shape for values in observations.values()] == [(2, 2), (2, 1)]
+
+
+@pytest.mark.parametrize("is_finite", [False, True])
+def test_a_time_limit_ends_the_episode_of_all_agents(is_finite):
+    env = make(is_finite_horizon=is_finite)
+    for step in range(1, STEPS + 1):
+        _, _, terminated, truncated, info = env.step(act(env))
+        for agent in AGENTS:
+            assert terminated[agent].tolist() == [is_finite and step == STEPS] * 2
+            assert truncated[agent].tolist() == [not is_finite and step == STEPS] * 2
+    assert info["num_ended"] == 2
+    assert info["_final_obs"].all()
+    assert info["log"] == {"ended": 1.0}
+
+
+def test_wrong_actions_and_results_are_refused(monkeypatch):
+    env = make()
+    nothing, flags = torch.zeros(2), torch.zeros(2).bool()
+    actions = {
+        "given for the agents pusher, driver.* for pusher": {"pusher": torch.zeros(2, 1)},
+        "actions must be given .* for pusher, driver, third": act(env) | {"third": nothing},
+        r"'driver' have shape \(2, 1\), but must be \(2, 2\)": act(env)
+        | {"driver": torch.zeros(2, 1)},
+        r"'pusher' have shape \(2,\), but must be \(2, 1\)": act(env) | {"pusher": nothing},
+    }
+    for words, given in actions.items():
+        with pytest.raises(ConfigurationError, match=words):
+            env.step(given)
+    wide = {"pusher": nothing, "driver": torch.zeros(2, 1)}
+    results = {
+        "rewards must be given .* for pusher": ("_get_rewards", {"pusher": nothing}),
+        r"rewards of 'driver' of shape \(2, 1\)": ("_get_rewards", wide),
+        r"terminated of 'pusher' of shape \(2,\) and torch.float32": (
+            "_get_dones",
+            ({"pusher": nothing, "driver": flags}, {}),
+        ),
+    }
+    for words, (method, result) in results.items():
+        env = make()
+        monkeypatch.setattr(env, method, lambda result=result: result)
+        with pytest.raises(ConfigurationError, match=words):
+            env.step(act(env))
 
 
 def test_actions_reach_their_agent_and_rewards_follow():
@@ -85,15 +112,6 @@ def test_results_of_a_step_are_not_overwritten_by_the_next():
     assert_identical(tensors, kept)
 
 
-@pytest.mark.parametrize("make_it", [gymnasium.make, gymnasium.make_vec])
-def test_gymnasium_makes_it(make_it):
-    registry.discover()
-    env = make_it("Isaac-Cart-Double-Pendulum-Direct-v0", num_envs=3, device="cpu")
-    assert env.unwrapped is env
-    assert env.reset(seed=1)[0]["cart"].shape == (3, 4)
-    env.step(env.action_space.sample())
-
-
 # The state of a central critic --------------------------------------------------------------------
 
 
@@ -114,13 +132,6 @@ def test_the_state_may_be_the_tasks_own():
     assert env.states().tolist() == [[2.5, 10.0], [5.0, 20.0]]
 
 
-def test_there_may_be_no_state():
-    env = make()
-    assert env.state_space is None
-    assert env.states() is None
-    assert env.state_spaces == {"pusher": None, "driver": None}
-
-
 @pytest.mark.parametrize("state_space", [-1, 2])
 def test_the_last_state_comes_with_the_last_observations(state_space):
     env, endless = make(state_space=state_space), make(state_space=state_space, episode_length_s=99)
@@ -135,18 +146,6 @@ def test_the_last_state_comes_with_the_last_observations(state_space):
 
 
 # Episodes -----------------------------------------------------------------------------------------
-
-
-def test_a_time_limit_truncates_all_agents():
-    env = make()
-    for step in range(1, STEPS + 1):
-        _, _, terminated, truncated, info = env.step(act(env))
-        for agent in AGENTS:
-            assert not terminated[agent].any()
-            assert truncated[agent].tolist() == [step == STEPS] * 2
-    assert info["num_ended"] == 2
-    assert info["_final_obs"].all()
-    assert info["log"] == {"ended": 1.0}
 
 
 def test_a_finite_horizon_terminates_all_agents():
@@ -190,38 +189,20 @@ def test_noise_is_each_agents_own():
     assert torch.equal(env.states()[:, :2], obs["pusher"])
 
 
-def test_two_ranks_simulate_the_same_as_one_process():
+def test_a_state_restores_the_same_future_through_a_file(tmp_path):
     noise = {agent: UniformNoiseCfg() for agent in AGENTS}
-    fields = {"state_space": 2, "observation_noise_model": noise, "action_noise_model": noise}
-    actions = draw(15, 4)
-    whole = record(make(4, **fields), actions)
-    halves = [
-        record(
-            make(2, context=rank(index, 2), **fields),
-            [
-                {name: values[2 * index : 2 * index + 2] for name, values in step.items()}
-                for step in actions
-            ],
-        )
-        for index in range(2)
-    ]
-    assert_identical(whole, [torch.cat(pair) for pair in zip(*halves, strict=True)])
-
-
-@pytest.mark.parametrize("state_space", [-1, 0, 2])
-def test_a_state_restores_the_same_future_through_a_file(state_space, tmp_path):
-    noise = {agent: UniformNoiseCfg() for agent in AGENTS}
-    fields = {"state_space": state_space, "observation_noise_model": noise}
-    env, other = make(seed=1, **fields), make(seed=2, **fields)
-    record(env, draw(4))
-    torch.save(env.state(), tmp_path / "state.pt")
-    seen = [env.obs_buf[agent].clone() for agent in AGENTS]
-    seen += [] if env.states() is None else [env.states().clone()]
-    future = record(env, draw(15))
-    other.set_state(torch.load(tmp_path / "state.pt", weights_only=True))
-    restored = [other.obs_buf[agent] for agent in AGENTS]
-    assert_identical(restored + ([] if other.states() is None else [other.states()]), seen)
-    assert_identical(record(other, draw(15)), future)
+    for state_space in (-1, 0, 2):
+        fields = {"state_space": state_space, "observation_noise_model": noise}
+        env, other = make(seed=1, **fields), make(seed=2, **fields)
+        record(env, draw(4))
+        torch.save(env.state(), tmp_path / "state.pt")
+        seen = [env.obs_buf[agent].clone() for agent in AGENTS]
+        seen += [] if env.states() is None else [env.states().clone()]
+        future = record(env, draw(15))
+        other.set_state(torch.load(tmp_path / "state.pt", weights_only=True))
+        restored = [other.obs_buf[agent] for agent in AGENTS]
+        assert_identical(restored + ([] if other.states() is None else [other.states()]), seen)
+        assert_identical(record(other, draw(15)), future)
 
 
 # Values that are not finite -----------------------------------------------------------------------
@@ -253,87 +234,28 @@ def test_one_agents_broken_reward_ends_the_episode_of_all(caplog):
     assert "1 environment episodes were ended by non-finite values" in caplog.text
 
 
-def test_broken_physics_reset_the_environment_alone():
-    env = make(3, state_space=2)
-    mask = torch.tensor([False, True, False])
-    env.sim.reset(mask, torch.full_like(env.sim.data.qpos, torch.nan))
-    obs, rewards, terminated, *_, info = env.step(act(env))
-    for agent in AGENTS:
-        assert terminated[agent].tolist() == [False, True, False]
-        for values in (obs[agent], rewards[agent], info["final_obs"][agent]):
-            assert torch.isfinite(values).all()
-    assert torch.isfinite(env.states()).all()
-    assert torch.isfinite(info["final_obs"]["state"]).all()
-
-
 # Mistakes -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"driver": None}, "actions must be given for the agents pusher, driver.* for pusher"),
-        ({"third": torch.zeros(2, 1)}, "actions must be given .* for pusher, driver, third"),
-        ({"driver": torch.zeros(2, 1)}, r"'driver' have shape \(2, 1\), but must be \(2, 2\)"),
-        ({"pusher": torch.zeros(2)}, r"'pusher' have shape \(2,\), but must be \(2, 1\)"),
-    ],
-)
-def test_wrong_actions_are_refused(change, message):
-    env = make()
-    actions = {name: values for name, values in (act(env) | change).items() if values is not None}
-    with pytest.raises(ConfigurationError, match=message):
-        env.step(actions)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"possible_agents": []}, "possible_agents is"),
-        ({"possible_agents": ["pusher", "pusher"]}, "none twice"),
-        ({"possible_agents": ["pusher", "state"]}, "not 'state'"),
-        ({"possible_agents": ["pusher"]}, "observation_spaces must be given for the agents pusher"),
-        ({"action_spaces": {"pusher": 1}}, "action_spaces must be given .* for pusher"),
-        ({"action_spaces": {"pusher": 1, "driver": 0}}, "actions need a size of at least 1"),
-        ({"state_space": -2}, "state_space is -2"),
-        ({"state_space": 3}, r"returns states of shape \(2, 2\).* declares 3 .* Set state_space"),
-        (
-            {"observation_spaces": {"pusher": 2, "driver": 4}},
-            r"observes 'driver' of shape \(2, 1\).* declares 4 .* Set observation_spaces",
-        ),
-        ({"action_noise_model": {"third": ConstantNoiseCfg()}}, "names the agent 'third'"),
-    ],
-)
-def test_wrong_configurations_are_refused(fields, message):
-    with pytest.raises(ConfigurationError, match=message):
-        make(**fields)
-
-
-def test_a_size_without_states_is_refused():
+def test_wrong_configurations_are_refused():
     class Stateless(PairEnv):
-        _get_states = PairEnv.__mro__[1]._get_states
+        _get_states = DirectMarlEnv._get_states
 
-    with pytest.raises(ConfigurationError, match=r"Stateless has no _get_states\(\)"):
-        make(cls=Stateless, state_space=2)
-
-
-@pytest.mark.parametrize(
-    ("method", "result", "message"),
-    [
-        ("_get_rewards", {"pusher": torch.zeros(2)}, "rewards must be given .* for pusher"),
-        (
-            "_get_rewards",
-            {"pusher": torch.zeros(2), "driver": torch.zeros(2, 1)},
-            r"rewards of 'driver' of shape \(2, 1\)",
-        ),
-        (
-            "_get_dones",
-            ({"pusher": torch.zeros(2), "driver": torch.zeros(2).bool()}, {}),
-            r"terminated of 'pusher' of shape \(2,\) and torch.float32",
-        ),
-    ],
-)
-def test_results_that_would_broadcast_are_refused(monkeypatch, method, result, message):
-    env = make()
-    monkeypatch.setattr(env, method, lambda: result)
-    with pytest.raises(ConfigurationError, match=message):
-        env.step(act(env))
+    table = {
+        "possible_agents is": {"possible_agents": []},
+        "none twice": {"possible_agents": ["pusher", "pusher"]},
+        "not 'state'": {"possible_agents": ["pusher", "state"]},
+        "observation_spaces must be given for the agents pusher": {"possible_agents": ["pusher"]},
+        "action_spaces must be given .* for pusher": {"action_spaces": {"pusher": 1}},
+        "actions need a size of at least 1": {"action_spaces": {"pusher": 1, "driver": 0}},
+        "state_space is -2": {"state_space": -2},
+        r"states of shape \(2, 2\).* declares 3 .* Set state_space": {"state_space": 3},
+        r"observes 'driver' of shape \(2, 1\).* declares 4 .* Set observation_spaces": {
+            "observation_spaces": {"pusher": 2, "driver": 4}
+        },
+        "names the agent 'third'": {"action_noise_model": {"third": ConstantNoiseCfg()}},
+        r"Stateless has no _get_states\(\)": {"cls": Stateless, "state_space": 2},
+    }
+    for words, fields in table.items():
+        with pytest.raises(ConfigurationError, match=words):
+            make(**fields)

@@ -8,19 +8,16 @@ import pytest
 import torch
 
 from envlab import registry
-from envlab.config import compose
 from envlab.envs.managers import RewardTermCfg
 from envlab.errors import ConfigurationError
 from envlab_tasks.classic.locomotion.geometry import heading, progress, to_target, uprightness
 from tests.tasks.running import (
     STEP_S,
     act,
-    differences,
     make,
     observed,
     place,
     reward,
-    rollout,
     upward_foot_forces,
 )
 
@@ -32,13 +29,6 @@ UPRIGHT = (0.0, 0.0, 0.5)
 @pytest.fixture(params=[MANAGER, DIRECT])
 def task_id(request) -> str:
     return request.param
-
-
-@pytest.mark.parametrize(("task_id", "size"), [(MANAGER, 60), (DIRECT, 36)])
-def test_sizes(task_id, size):
-    env = make(task_id)
-    assert env.single_action_space.shape == (8,)
-    assert env.single_observation_space["policy"].shape == (size,)
 
 
 # The body -----------------------------------------------------------------------------------------
@@ -138,11 +128,11 @@ def test_a_joint_beyond_its_limit_costs_no_more_than_one_at_it():
 
 
 @pytest.mark.parametrize(("task_id", "scale"), [(MANAGER, STEP_S), (DIRECT, 1.0)])
-@pytest.mark.parametrize(("cosine", "bonus"), [(1.0, 0.5), (0.9, 0.5), (0.4, 0.25), (-0.8, -0.5)])
-def test_facing_the_target_earns_up_to_a_half(task_id, scale, cosine, bonus):
+def test_facing_the_target_earns_up_to_a_half(task_id, scale):
     env = make(task_id)
-    place(env, UPRIGHT, yaw=math.acos(cosine))
-    assert reward(env) == pytest.approx((0.5 + 0.1 + bonus) * scale, abs=1e-4)
+    for cosine, bonus in ((1.0, 0.5), (0.9, 0.5), (0.4, 0.25), (-0.8, -0.5)):
+        place(env, UPRIGHT, yaw=math.acos(cosine))
+        assert reward(env) == pytest.approx((0.5 + 0.1 + bonus) * scale, abs=1e-4), cosine
 
 
 def test_a_fall_ends_the_episode(task_id):
@@ -224,32 +214,3 @@ def test_episodes_start_at_the_origin_with_joints_a_little_off(task_id):
     assert 0.15 < offsets.abs().max() <= 0.2
     assert offsets.unique().numel() == 64 * 8
     assert 0.075 < qvel[:, 6:].abs().max() <= 0.1
-
-
-def test_rollouts_are_bit_identical_at_any_number_of_threads(task_id):
-    """With resets among them: the episodes of half a second end three times."""
-    alone, together = (
-        make(task_id, "env.episode_length_s=0.5", num_envs=48, num_threads=threads)
-        for threads in (1, 2)
-    )
-    first, second = rollout(alone, 100), rollout(together, 100)
-    assert all(torch.equal(left, right) for left, right in zip(first, second, strict=True))
-
-
-def test_both_backends_agree_over_50_steps(task_id):
-    """On Warp's CPU device; the largest difference measured was 1e-3, in a foot's torque."""
-    pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
-    mujoco, warp = (
-        rollout(make(task_id, f"env.sim.backend={backend}", num_envs=4), 50)
-        for backend in ("mujoco", "mujoco_warp")
-    )
-    assert differences(mujoco, warp) < 5e-3
-
-
-def test_a_policy_can_be_weighed_otherwise_by_an_override():
-    cfg = compose(
-        {"env": registry.load_env_cfg(registry.get_task(MANAGER))},
-        ["env.actions.joint_effort.scale=3.0", "env.rewards.energy=null"],
-    )["env"]
-    assert cfg.actions.joint_effort.scale == 3.0
-    assert cfg.rewards.energy is None

@@ -28,21 +28,23 @@ from tests.envs.managers import test_curriculum
 from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, make_cfg, rank, terms
 from tests.tasks.rollouts import assert_equal, draw_actions, make_brief, record
 
-TASKS = [
-    ("Isaac-Cartpole-v0", "analytic"),
+SHORT = [
     ("Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0", "analytic"),
-    ("Isaac-Quadcopter-Direct-v0", "analytic"),
-    ("Isaac-Cartpole-v0", "mujoco"),
-    ("Isaac-Ant-Direct-v0", "mujoco"),
+    ("Isaac-Cartpole-v0", "analytic"),
     ("Isaac-Cart-Double-Pendulum-Direct-v0", "mujoco"),
     ("Isaac-Lift-Cube-Franka-v0", "mujoco"),
+]
+LONG = [
+    ("Isaac-Quadcopter-Direct-v0", "analytic"),
+    ("Isaac-Ant-Direct-v0", "mujoco"),
     ("Isaac-Repose-Cube-Allegro-v0", "mujoco"),
     ("Isaac-Velocity-Rough-Unitree-Go2-v0", "mujoco"),
     ("Mjlab-Velocity-Flat-Unitree-G1", "mujoco"),
 ]
+TASKS = [*SHORT, *(pytest.param(case, marks=pytest.mark.long) for case in LONG)]
 
 
-@pytest.fixture(params=TASKS, ids="-".join)
+@pytest.fixture(params=TASKS)
 def task(request, monkeypatch) -> registry.Task:
     name, backend = request.param
     change_cfg(monkeypatch, lambda cfg: setattr(cfg.sim, "backend", backend))
@@ -239,18 +241,24 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("kind", [Remembers, AppliesWrenches])
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_trials_leave_no_trace(kind, mode):
-    expected = rewards_of(direct(kind, is_compiled=False), mode)
-    assert expected.any()
-    env = direct(kind, is_compiled=True)
-    assert torch.equal(rewards_of(env, mode), expected)
-    env.reset(seed=3)
-    plain = direct(kind, is_compiled=False)
-    rewards_of(plain, mode)
-    plain.reset(seed=3)
-    assert torch.equal(rewards_of(env, mode), rewards_of(plain, mode))
+def test_trials_leave_no_trace(mode):
+    for kind in (Remembers, AppliesWrenches):
+        expected = rewards_of(direct(kind, is_compiled=False), mode)
+        assert expected.any()
+        env = direct(kind, is_compiled=True)
+        assert torch.equal(rewards_of(env, mode), expected)
+        env.reset(seed=3)
+        plain = direct(kind, is_compiled=False)
+        rewards_of(plain, mode)
+        plain.reset(seed=3)
+        assert torch.equal(rewards_of(env, mode), rewards_of(plain, mode))
+    drawn = []
+    for is_compiled in (False, True):
+        env = direct(Draws, is_compiled=is_compiled)
+        torch.manual_seed(0)
+        drawn.append(rewards_of(env, mode))
+    assert torch.equal(*drawn)
 
 
 @pytest.mark.usefixtures("uncompiled")
@@ -263,31 +271,19 @@ def test_changes_of_a_curriculum_are_recorded_anew():
 
 
 @pytest.mark.usefixtures("uncompiled")
-def test_trials_draw_nothing_from_torchs_generator():
-    found = []
-    for is_compiled in (False, True):
-        env = direct(Draws, is_compiled=is_compiled)
-        torch.manual_seed(0)
-        found.append(rewards_of(env))
-    assert torch.equal(*found)
-
-
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        (ReadsInItsFirstSteps, "reads a tensor's values"),
-        (PicksRows, "reads a tensor's values"),
-        (Counts, "does something else in each step (aten::mul)"),
-        (RemembersActionsByName, "must be written in place"),
-        (ViewsBits, "memory of torch.float32 is read as torch.int32"),
-    ],
-)
-def test_a_step_that_cannot_be_repeated_is_named(kind, words, mode):
-    with pytest.raises(SimulationError, match=re.escape(words)) as error:
-        rewards_of(direct(kind, is_compiled=True), mode)
-    assert "env.sim.compile=false" in str(error.value)
+def test_a_step_that_cannot_be_repeated_is_named(mode):
+    table = {
+        ReadsInItsFirstSteps: "reads a tensor's values",
+        PicksRows: "reads a tensor's values",
+        Counts: "does something else in each step (aten::mul)",
+        RemembersActionsByName: "must be written in place",
+        ViewsBits: "memory of torch.float32 is read as torch.int32",
+    }
+    for kind, words in table.items():
+        with pytest.raises(SimulationError, match=re.escape(words)) as error:
+            rewards_of(direct(kind, is_compiled=True), mode)
+        assert "env.sim.compile=false" in str(error.value), kind
 
 
 @pytest.mark.usefixtures("uncompiled")

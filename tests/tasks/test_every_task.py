@@ -176,6 +176,51 @@ def test_observations_and_actions_are_in_their_spaces(task, played):
         )
 
 
+SIZES = {
+    "Isaac-Cartpole-v0": (1, {"policy": 4}),
+    "Isaac-Ant-v0": (8, {"policy": 60}),
+    "Isaac-Ant-Direct-v0": (8, {"policy": 36}),
+    "Isaac-Humanoid-v0": (21, {"policy": 87}),
+    "Isaac-Humanoid-Direct-v0": (21, {"policy": 75}),
+    "Isaac-Reach-Franka-v0": (7, {"policy": 32}),
+    "Isaac-Reach-Franka-IK-Abs-v0": (7, {"policy": 32}),
+    "Isaac-Reach-Franka-IK-Rel-v0": (6, {"policy": 31}),
+    "Isaac-Lift-Cube-Franka-v0": (8, {"policy": 36}),
+    "Isaac-Open-Drawer-Franka-v0": (8, {"policy": 31}),
+    "Isaac-Repose-Cube-Allegro-v0": (16, {"policy": 72}),
+    "Isaac-Velocity-Flat-Unitree-Go2-v0": (12, {"policy": 48}),
+    "Isaac-Velocity-Rough-Unitree-Go2-v0": (12, {"policy": 235}),
+    "Isaac-Velocity-Flat-H1-v0": (19, {"policy": 69}),
+    "Isaac-Velocity-Rough-H1-v0": (19, {"policy": 256}),
+    "Isaac-Velocity-Flat-G1-v0": (37, {"policy": 123}),
+    "Isaac-Velocity-Rough-G1-v0": (37, {"policy": 310}),
+    # Of G1: three of the pelvis, twice, and of gravity, three times 29 of the joints, the command;
+    # the critic has heights, times and touches of two feet, and their forces.
+    "Mjlab-Velocity-Flat-Unitree-G1": (29, {"policy": 9 + 87 + 3, "critic": 99 + 3 * 2 + 6}),
+    "Mjlab-Velocity-Rough-Unitree-G1": (29, {"policy": 99 + 187, "critic": 111 + 187}),
+    "Mjlab-Velocity-Flat-Unitree-Go1": (12, {"policy": 9 + 36 + 3, "critic": 48 + 3 * 4 + 12}),
+    "Mjlab-Velocity-Rough-Unitree-Go1": (12, {"policy": 48 + 187, "critic": 72 + 187}),
+    # 58 of the command, 3 + 6 of the anchor, 3 + 3 of the pelvis, three times 29.
+    "Mjlab-Tracking-Flat-Unitree-G1": (
+        29,
+        {"policy": 58 + 9 + 6 + 87, "critic": 58 + 9 + 14 * 9 + 6 + 87},
+    ),
+    "Mjlab-Tracking-Flat-Unitree-G1-No-State-Estimation": (
+        29,
+        {"policy": 58 + 6 + 3 + 87, "critic": 58 + 9 + 14 * 9 + 6 + 87},
+    ),
+}
+"""Numbers of actions and of each group of observations that Isaac Lab's or mjlab's task has."""
+
+
+def test_spaces_have_isaac_labs_and_mjlabs_sizes(task, played):
+    if task.id in SIZES:
+        actions, groups = SIZES[task.id]
+        assert played[0].single_action_space.shape == (actions,)
+        found = {name: values.shape[1] for name, values in played[0].obs_buf.items()}
+        assert found == groups
+
+
 # Autoreset ----------------------------------------------------------------------------------------
 
 

@@ -63,7 +63,8 @@ def test_success_is_true_exactly_for_stacks(env):
     cubes, fingers, expected = zip(*CASES, strict=True)
     env.reset()
     place(env, list(cubes), list(fingers))
-    assert env.success_manager._function().tolist() == list(expected)
+    env.success_manager.compute()
+    assert env.success.tolist() == list(expected)
 
 
 def test_a_stack_that_open_fingers_left_ends_the_episode_with_success(env):
@@ -105,7 +106,9 @@ def test_subtasks_are_seen_and_rewarded(env):
     place(env, [case[0] for case in cases], [case[1] for case in cases])
     seen = env.observation_manager.compute(corrupt=False)["subtask_terms"]
     assert seen.tolist() == [list(case[2]) for case in cases]
-    share = env.reward_manager._functions[0]()
+    env.reward_manager.compute()
+    name = env.reward_manager.active_terms[0]
+    share = env.reward_manager.step_values[0] / (env.reward_manager.get_weight(name) * env.step_dt)
     assert share.tolist() == pytest.approx([case[3] / 3.0 for case in cases])
 
 
@@ -132,6 +135,6 @@ def test_a_crowded_range_takes_the_farthest_place():
     drawn = torch.zeros(1, stack_terms.NUM_CANDIDATES, 3)
     drawn[0, 5, 0], drawn[0, 9, 0], drawn[0, 12, 0] = 0.05, 0.08, 0.07
     placed = [torch.zeros(1, 3)]
-    assert stack_terms._first_apart(drawn, placed, 0.1)[0, 0] == pytest.approx(0.08)
-    assert stack_terms._first_apart(drawn, placed, 0.06)[0, 0] == pytest.approx(0.08)
-    assert stack_terms._first_apart(drawn, placed, 0.04)[0, 0] == pytest.approx(0.05)
+    assert stack_terms.first_apart(drawn, placed, 0.1)[0, 0] == pytest.approx(0.08)
+    assert stack_terms.first_apart(drawn, placed, 0.06)[0, 0] == pytest.approx(0.08)
+    assert stack_terms.first_apart(drawn, placed, 0.04)[0, 0] == pytest.approx(0.05)

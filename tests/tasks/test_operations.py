@@ -27,7 +27,13 @@ MOST = {
 }
 
 
-@pytest.mark.parametrize("name", MOST)
+SHORT = ("Isaac-Cartpole-v0", "Isaac-Velocity-Rough-Unitree-Go2-v0", "Isaac-Reach-UR10-v0")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in SHORT else [pytest.mark.long]) for name in MOST],
+)
 def test_a_step_takes_no_more_operations_than_it_did(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(host, "HOST", set())
     task = registry.get_task(name)

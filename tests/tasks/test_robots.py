@@ -20,8 +20,8 @@ def model_of(robot: str) -> mujoco.MjModel:
 
 
 @pytest.mark.parametrize("robot", TABLE)
-def test_masses_and_frames_are_those_of_the_source(robot):
-    model, bodies = model_of(robot), TABLE[robot]["bodies"]
+def test_a_robot_has_the_figures_of_its_source(robot):
+    model, bodies, joints = model_of(robot), TABLE[robot]["bodies"], TABLE[robot]["joints"]
     heavy = {model.body(i).name for i in range(1, model.nbody) if model.body_mass[i] > 0.0}
     assert heavy == set(bodies)
     for name, figures in bodies.items():
@@ -31,17 +31,27 @@ def test_masses_and_frames_are_those_of_the_source(robot):
         assert body.inertia.tolist() == pytest.approx(figures["inertia"], rel=1e-4), name
         if "pos" in figures:
             assert body.pos.tolist() == pytest.approx(figures["pos"], abs=1e-7), name
-
-
-@pytest.mark.parametrize("robot", TABLE)
-def test_limits_gains_and_the_default_pose_are_those_of_the_source(robot):
-    model, joints = model_of(robot), TABLE[robot]["joints"]
     names = [model.joint(i).name for i in range(model.njnt) if model.jnt_type[i] != 0]
     assert names == list(joints)
     for name, figures in joints.items():
         found = figures_of(model, name)
         for what, value in figures.items():
             assert found[what] == pytest.approx(value, rel=1e-5, abs=1e-7), (name, what)
+
+
+def test_robots_stand_on_their_feet_alone():
+    for robot, (height, duration) in HEIGHTS.items():
+        model = model_of(robot)
+        data = mujoco.MjData(model)
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+        for _ in range(round(duration / model.opt.timestep)):
+            mujoco.mj_step(model, data)
+        assert data.qpos[2] == pytest.approx(height, abs=0.005), robot
+        touching = {model.body(model.geom_bodyid[c.geom[1]]).name for c in data.contact}
+        assert len(touching) == (2 if robot == "t1" else 4), robot
+        assert all("foot" in name.lower() for name in touching), robot
+        tilt = data.xmat[1].reshape(3, 3)[2, 2]
+        assert tilt > 0.997, robot
 
 
 def figures_of(model: mujoco.MjModel, name: str) -> dict[str, Any]:
@@ -71,22 +81,22 @@ DC_MOTORS = {
 
 
 @pytest.mark.parametrize("robot", DC_MOTORS)
-@pytest.mark.parametrize(
-    ("error", "velocity"),
-    [(0.2, 0.0), (0.2, 2.0), (9.0, 0.0), (9.0, 4.0), (-9.0, 4.0), (-9.0, -5.0)],
-)
-def test_a_dc_motor_is_pd_control_within_its_torque_speed_line(robot, error, velocity):
+def test_a_dc_motor_is_pd_control_within_its_torque_speed_line(robot):
     stiffness, damping, limit, at_rest, fastest = DC_MOTORS[robot]
     model = model_of(robot)
     data = mujoco.MjData(model)
-    data.qpos[:] = model.key("home").qpos
-    data.ctrl[:] = data.qpos[7:] + error
-    data.qvel[6:] = velocity
-    mujoco.mj_forward(model, data)
-    torque = stiffness * error - damping * velocity
-    line = at_rest * (np.array([-1.0, 1.0]) - velocity / fastest)
-    torque = np.clip(np.clip(torque, *line), -limit, limit)
-    assert data.actuator_force.tolist() == pytest.approx([torque] * 12, abs=1e-5)
+    for error, velocity in (
+        *((0.2, 0.0), (0.2, 2.0), (9.0, 0.0), (9.0, 4.0), (-9.0, 4.0), (-9.0, -5.0)),
+    ):
+        data.qpos[:] = model.key("home").qpos
+        data.ctrl[:] = data.qpos[7:] + error
+        data.qvel[6:] = velocity
+        mujoco.mj_forward(model, data)
+        torque = stiffness * error - damping * velocity
+        line = at_rest * (np.array([-1.0, 1.0]) - velocity / fastest)
+        torque = np.clip(np.clip(torque, *line), -limit, limit)
+        found = data.actuator_force.tolist()
+        assert found == pytest.approx([torque] * 12, abs=1e-5), (error, velocity)
 
 
 # How high roots are when robots have stood for so long, in m and s. The gains of Spot and T1 do not
@@ -98,19 +108,3 @@ HEIGHTS = {
     "spot": (0.41, 0.18),
     "t1": (0.654, 0.15),
 }
-
-
-@pytest.mark.parametrize("robot", HEIGHTS)
-def test_a_robot_stands_on_its_feet_alone(robot):
-    model = model_of(robot)
-    data = mujoco.MjData(model)
-    mujoco.mj_resetDataKeyframe(model, data, 0)
-    height, duration = HEIGHTS[robot]
-    for _ in range(round(duration / model.opt.timestep)):
-        mujoco.mj_step(model, data)
-    assert data.qpos[2] == pytest.approx(height, abs=0.005)
-    touching = {model.body(model.geom_bodyid[c.geom[1]]).name for c in data.contact}
-    assert len(touching) == (2 if robot == "t1" else 4)
-    assert all("foot" in name.lower() for name in touching)
-    tilt = data.xmat[1].reshape(3, 3)[2, 2]
-    assert tilt > 0.997

@@ -127,7 +127,8 @@ def test_a_cube_is_at_its_goal_when_it_is_lifted_there():
     )
     goal[3, 2] = 0.0
     env.sim.data.qpos[3, root + 2] = 0.02
-    assert env.success_manager._function().tolist() == [1.0, 1.0, 0.0, 0.0]
+    env.success_manager.compute()
+    assert env.success.tolist() == [1.0, 1.0, 0.0, 0.0]
 
 
 def test_a_term_that_returns_something_else_is_named():

@@ -90,11 +90,11 @@ class FrankaCabinetEnv(DirectEnv):
             model.body(name).id
             for name in ("panda_link7", "panda_leftfinger", "panda_rightfinger", "drawer_top")
         )
-        self._limits = joint_limits(self, self._arm)
+        self.limits = joint_limits(self, self._arm)
         speeds = [0.1 if "finger" in name else 1.0 for name in self._arm.joint_names]
         self._speeds = torch.tensor(speeds, device=device) * self.cfg.action_scale * self.step_dt
-        self._targets = torch.zeros(self.num_envs, len(speeds), device=device)
-        self._clamped = torch.zeros_like(self._targets)
+        self.targets = torch.zeros(self.num_envs, len(speeds), device=device)
+        self._clamped = torch.zeros_like(self.targets)
         # The fingers' frame is an eighth of a turn from that of the last link.
         half = -math.pi / 8.0
         self._turn = torch.tensor([math.cos(half), 0.0, 0.0, math.sin(half)], device=device)
@@ -108,33 +108,33 @@ class FrankaCabinetEnv(DirectEnv):
 
     def _pre_physics_step(self, actions: torch.Tensor) -> None:
         torch.clamp(actions, -1.0, 1.0, out=self._clamped)
-        self._targets += self._speeds * self._clamped
-        self._targets.clamp_(*self._limits)
+        self.targets += self._speeds * self._clamped
+        self.targets.clamp_(*self.limits)
 
     def _apply_action(self) -> None:
-        self.sim.ctrl.copy_(self._targets)
+        self.sim.ctrl.copy_(self.targets)
 
     def _opening(self) -> torch.Tensor:
         """Return the opening of the drawer, in m, ``(num_envs, 1)``."""
         return self.sim.data.qpos[:, self._drawer.qpos_ids]
 
-    def _grasp(self) -> torch.Tensor:
+    def grasp(self) -> torch.Tensor:
         """Return the hand's grasp point, in m, ``(num_envs, 3)``."""
         data = self.sim.data
         away = quat_apply(data.xquat[:, self._link], self._grasp_point)
         return data.xpos[:, self._link] + away
 
-    def _goal(self) -> torch.Tensor:
+    def goal(self) -> torch.Tensor:
         """Return the point to grasp, in m, ``(num_envs, 3)``."""
         data = self.sim.data
         return data.xpos[:, self._front] + quat_apply(data.xquat[:, self._front], self._handle)
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
-        data, (low, high) = self.sim.data, self._limits
+        data, (low, high) = self.sim.data, self.limits
         parts = (
             2.0 * (data.qpos[:, self._arm.qpos_ids] - low) / (high - low) - 1.0,
             data.qvel[:, self._arm.qvel_ids] * self.cfg.dof_velocity_scale,
-            (self._goal() - self._grasp()) * self._to_its_world,
+            (self.goal() - self.grasp()) * self._to_its_world,
             self._opening(),
             data.qvel[:, self._drawer.qvel_ids],
         )
@@ -146,23 +146,23 @@ class FrankaCabinetEnv(DirectEnv):
         return is_open, self.episode_length_buf >= self.max_episode_length - 1
 
     def _get_rewards(self) -> torch.Tensor:
-        cfg, opening, goal = self.cfg, self._opening(), self._goal()
+        cfg, opening, goal = self.cfg, self._opening(), self.goal()
         return (
-            cfg.dist_reward_scale * self._nearness(goal)
-            + cfg.rot_reward_scale * self._alignment()
+            cfg.dist_reward_scale * self.nearness(goal)
+            + cfg.rot_reward_scale * self.alignment()
             + cfg.open_reward_scale * opening[:, 0]
-            + cfg.finger_reward_scale * self._straddling(goal)
+            + cfg.finger_reward_scale * self.straddling(goal)
             - cfg.action_penalty_scale * self._clamped.square().sum(dim=1)
             + BONUS * (opening > self._opened).sum(dim=1)
         )
 
-    def _nearness(self, goal: torch.Tensor) -> torch.Tensor:
+    def nearness(self, goal: torch.Tensor) -> torch.Tensor:
         """Return ``1 / (1 + d^2)^2`` of the distance, and twice that within 2 cm."""
-        distance = torch.linalg.vector_norm(self._grasp() - goal, dim=1)
+        distance = torch.linalg.vector_norm(self.grasp() - goal, dim=1)
         nearness = (1.0 + distance.square()).reciprocal().square()
         return torch.where(distance <= 0.02, 2.0 * nearness, nearness)
 
-    def _alignment(self) -> torch.Tensor:
+    def alignment(self) -> torch.Tensor:
         """Return 1 where the hand points into the cabinet with its fingers above one another."""
         data = self.sim.data
         hand = quat_mul(data.xquat[:, self._link], self._turn)
@@ -171,7 +171,7 @@ class FrankaCabinetEnv(DirectEnv):
         upward = (quat_apply(hand, self._y) * quat_apply(drawer, self._z)).sum(dim=1)
         return 0.5 * (inward * inward.abs() + upward * upward.abs())
 
-    def _straddling(self, goal: torch.Tensor) -> torch.Tensor:
+    def straddling(self, goal: torch.Tensor) -> torch.Tensor:
         """Return 0 where the left finger is above the handle and the right one below, else less."""
         heights = self.sim.data.xpos[:, :, 2]
         left, right = heights[:, self._left] - goal[:, 2], goal[:, 2] - heights[:, self._right]
@@ -183,12 +183,12 @@ class FrankaCabinetEnv(DirectEnv):
         (opened,) = masked_means(self.success.unsqueeze(0), mask, count)
         num, ids = len(self._arm.joint_names), self._arm.qpos_ids
         drawn = self.random.stream("reset").ranges([START_RANGE] * num, mask)
-        self.reset_qpos[:, ids] = (self.default_qpos[:, ids] + drawn).clamp(*self._limits)
-        assign(self._targets, mask, self.reset_qpos[:, ids])
+        self.reset_qpos[:, ids] = (self.default_qpos[:, ids] + drawn).clamp(*self.limits)
+        assign(self.targets, mask, self.reset_qpos[:, ids])
         return {"Metrics/success_rate": opened}
 
     def _task_state(self) -> dict[str, Any]:
-        return {"targets": self._targets.cpu().clone()}
+        return {"targets": self.targets.cpu().clone()}
 
     def _set_task_state(self, state: Mapping[str, Any]) -> None:
-        self._targets.copy_(state["targets"])
+        self.targets.copy_(state["targets"])

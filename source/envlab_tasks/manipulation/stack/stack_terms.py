@@ -211,13 +211,13 @@ def randomize_object_pose(
     placed: list[torch.Tensor] = []
     for cube in (cube_1_cfg, cube_2_cfg, cube_3_cfg):
         drawn = stream.ranges(ranges[:3] * NUM_CANDIDATES, mask).view(-1, NUM_CANDIDATES, 3)
-        placed.append(_first_apart(drawn, placed, min_separation))
+        placed.append(first_apart(drawn, placed, min_separation))
         env.reset_qpos[:, cube.root_pos] = placed[-1] + env.env_origins
         turn = stream.ranges(ranges[3:], mask)
         env.reset_qpos[:, cube.root_quat] = quat_from_euler_xyz(*turn.unbind(1))
 
 
-def _first_apart(
+def first_apart(
     drawn: torch.Tensor, placed: Sequence[torch.Tensor], separation: float
 ) -> torch.Tensor:
     """Return the first of ``(num_envs, num_candidates, 3)`` that is far enough from all placed."""
