@@ -530,7 +530,7 @@ class PPO(Agent):
             ConfigurationError: If there is no step to learn from.
         """
         if experiences is not None:
-            self._take(experiences)
+            self.take_lists(experiences)
         rollout, agent = self.rollout_buffer, self.agent
         if len(rollout) == 0:
             raise ConfigurationError("PPO has no steps to learn from. Collect a rollout before.")
@@ -572,7 +572,7 @@ class PPO(Agent):
         tensors["rewards"] = tensors["rewards"].float()
         return tensors | {"observations": self.seeing(step["obs"], self.device)}
 
-    def _take(self, experiences: Sequence[Any]) -> None:
+    def take_lists(self, experiences: Sequence[Any]) -> None:
         """Take lists by step; if there is an eighth list, an end is noted in the step after it."""
         obs, actions, log_probs, rewards, dones, values, following, *last = experiences
         ends = [*dones[1:], last[0]] if last else dones

@@ -60,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
         # Without a GPU, Accelerate (1.15) takes each of several processes for a lone one.
         os.environ.setdefault("ACCELERATE_USE_CPU", "true")
     install()
-    selection.selected_parts[0] = _results_of_select(script)
+    selection.selected_parts[0] = results_of_select(script)
     sys.argv = list(arguments)
     folders = [str(script.resolve().parent), str(Path.cwd())]
     sys.path[:0] = [folder for folder in folders if folder not in sys.path]
@@ -119,7 +119,7 @@ def _lack(error: Exception) -> ConfigurationError | None:
     )
 
 
-def _results_of_select(script: Path) -> int:
+def results_of_select(script: Path) -> int:
     """Return how many results of ``tournament.select`` a program takes: two until 2.8, then three.
 
     Raises:

@@ -162,7 +162,7 @@ def _refusal(name: str) -> ConfigurationError:
     return ConfigurationError(f"{name} {reason}.")
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Makes AgileRL's modules when they are imported."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
@@ -201,11 +201,11 @@ def install() -> None:
     Raises:
         ConfigurationError: If AgileRL itself can be imported.
     """
-    if any(isinstance(one, _Finder) for one in sys.meta_path):
+    if any(isinstance(one, Finder) for one in sys.meta_path):
         return
     if "agilerl" in sys.modules or importlib.util.find_spec("agilerl") is not None:
         raise ConfigurationError(
             "AgileRL itself can be imported in this interpreter, so envlab does not stand in for "
             "it. Run the program with python alone, or uninstall agilerl."
         )
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, Finder())

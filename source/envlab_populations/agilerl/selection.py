@@ -113,14 +113,14 @@ class Mutations(MemberMutations):
             pre_training_mut: Whether each must change, as before training.
             indices: Indices of those that may change; None: all.
         """
-        odds = dict(self._odds)
+        odds = dict(self.odds)
         if pre_training_mut and sum(odds.values()) > odds["none"]:
-            self._odds["none"] = 0.0
+            self.odds["none"] = 0.0
         for place, agent in enumerate(population):
             is_spared = place == 0 and not self._mutate_elite and not pre_training_mut
             if not is_spared and (indices is None or place in indices):
                 self.apply(agent.member, self.draw(agent.member))
-        self._odds = odds
+        self.odds = odds
         return list(population)
 
     def draw(self, member: Member) -> Change:

@@ -70,10 +70,10 @@ class EvolutionLearner(Learner):
             gathering = context if population.replay == "gathered" else None
             size = int(cfg.memory["memory_size"])
             memory = ReplayMemory(size, num_envs, env.device, gathering)
-        self._nursery = Nursery(
+        self.nursery = Nursery(
             cfg=cfg, env=self.env, num_envs=num_envs, memory=memory, context=self._together
         )
-        self.members = [Member.first(self._nursery, index) for index in range(population.size)]
+        self.members = [Member.first(self.nursery, index) for index in range(population.size)]
         self.tournament = TournamentSelection(
             population.tournament_size,
             population.elitism,
@@ -86,7 +86,7 @@ class EvolutionLearner(Learner):
         self._total = 0
         self._elite_index = self.members[0].index
         self._apart: Member | None = None
-        self._generations: list[dict[str, Any]] = []
+        self.generations: list[dict[str, Any]] = []
         self._frames = 0
         self._trained, self._trained_s = 0, 0.0  # since the last tournament, for its table
         self._was_fit = False
@@ -107,7 +107,7 @@ class EvolutionLearner(Learner):
         own = [self.members[position] for position in self._own]
         ranks = 1 if self._is_shared else self._context.world_size
         for member in own:
-            member.frames += self._steps * self._nursery.num_envs * ranks
+            member.frames += self._steps * self.nursery.num_envs * ranks
         losses = _mean_losses(own)
         if self._ends_generation(number):
             is_short = number % self._cfg.population.generation_iterations > 0
@@ -125,7 +125,7 @@ class EvolutionLearner(Learner):
     def _train(self, number: int, on_step: OnStep) -> float:
         """Have this process's members act and learn; return the seconds of learning."""
         own = [self.members[position].agent for position in self._own]
-        size, learn_s = self._nursery.num_envs, 0.0
+        size, learn_s = self.nursery.num_envs, 0.0
         observations, _ = self.env.observe()
         for timestep in range((number - 1) * self._steps, number * self._steps):
             when = {"timestep": timestep, "timesteps": self._total * self._steps}
@@ -171,8 +171,8 @@ class EvolutionLearner(Learner):
         """
         generation, rest = divmod(number, self._cfg.population.generation_iterations)
         generation += rest > 0
-        if self._generations and self._generations[-1]["generation"] == generation:
-            self._generations.pop()  # of a short last one, which a resume has completed
+        if self.generations and self.generations[-1]["generation"] == generation:
+            self.generations.pop()  # of a short last one, which a resume has completed
             for position in self._own:
                 self.members[position].fitness.pop()
         self._evaluate(generation)
@@ -185,7 +185,7 @@ class EvolutionLearner(Learner):
             "elite": fittest,
             "members": [member.report() for member in self.members],
         }
-        self._generations.append(record)
+        self.generations.append(record)
         logger.info("%s", lineage.table(record, self._trained / max(self._trained_s, 1e-9)))
         self._trained, self._trained_s = 0, 0.0
         target = self._cfg.population.target_fitness
@@ -200,7 +200,7 @@ class EvolutionLearner(Learner):
         spared = self._cfg.population.elitism and not self._cfg.mutations.mutate_elite
         # If it is not spared, the fittest is kept as it was measured, to be played.
         self._elite_index = elite.index
-        self._apart = None if spared else Member.of(self._nursery, elite.state())
+        self._apart = None if spared else Member.of(self.nursery, elite.state())
         self.members = [*members[:spared], *self.mutations.mutation(members[spared:])]
         self._note_meeting()
         gc.collect()  # skrl's agents refer to themselves, so the last generation's stay in memory
@@ -223,7 +223,7 @@ class EvolutionLearner(Learner):
         for states in self._context.gather(mine):
             for position, state in states.items():
                 if position not in self._own:
-                    self.members[position] = Member.of(self._nursery, state)
+                    self.members[position] = Member.of(self.nursery, state)
 
     def _note_meeting(self) -> None:
         """Keep the common state of all processes until they meet again."""
@@ -250,9 +250,9 @@ class EvolutionLearner(Learner):
         """Return losses, and a generation's fitness and hyper-parameters by place."""
         losses: dict[str, float | None] = dict(record.losses)
         curves = [Curve(record.frames, losses)]
-        if self._ends_generation(record.iteration) and self._generations:
-            lineage.write(self._generations, Path(self.env.env.log_dir or "."))
-            curves.append(Curve(record.frames, lineage.scalars(self._generations[-1])))
+        if self._ends_generation(record.iteration) and self.generations:
+            lineage.write(self.generations, Path(self.env.env.log_dir or "."))
+            curves.append(Curve(record.frames, lineage.scalars(self.generations[-1])))
         return curves
 
     def is_finished(self, record: IterationRecord) -> bool:
@@ -268,7 +268,7 @@ class EvolutionLearner(Learner):
             "elite": self._elite_index,
             "apart": None if self._apart is None else self._apart.state(),
             "frames": self._frames,
-            "generations": self._generations,
+            "generations": self.generations,
         }
 
     def load_models(self, values: Mapping[str, Any]) -> None:
@@ -278,15 +278,15 @@ class EvolutionLearner(Learner):
                 f"The checkpoint is of a population of {len(state['members'])}, but "
                 f"--population_size is {self._cfg.population.size}. Resume with the former."
             )
-        self.members = [Member.of(self._nursery, member) for member in state["members"]]
+        self.members = [Member.of(self.nursery, member) for member in state["members"]]
         apart = state["apart"]
         self._elite_index = state["elite"]
-        self._apart = None if apart is None else Member.of(self._nursery, apart)
-        self._generations, self._frames = list(state["generations"]), state["frames"]
+        self._apart = None if apart is None else Member.of(self.nursery, apart)
+        self.generations, self._frames = list(state["generations"]), state["frames"]
         self._note_meeting()
 
     def rank_state(self) -> dict[str, Any]:
-        memory = self._nursery.memory
+        memory = self.nursery.memory
         own = self._own if self._is_shared else []
         return {
             "members": {position: self.members[position].state() for position in own},
@@ -296,11 +296,11 @@ class EvolutionLearner(Learner):
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         for position, member in state["members"].items():
-            self.members[position] = Member.of(self._nursery, member)
+            self.members[position] = Member.of(self.nursery, member)
         for position, noise in state["noise"].items():
             self.members[position].learner._set_noise_state(noise)
-        if self._nursery.memory is not None and state["replay"] is not None:
-            self._nursery.memory.set_state(state["replay"])
+        if self.nursery.memory is not None and state["replay"] is not None:
+            self.nursery.memory.set_state(state["replay"])
 
 
 def build(session: Session, env: Any, context: DistributedContext) -> EvolutionLearner:

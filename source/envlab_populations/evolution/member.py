@@ -277,7 +277,7 @@ class Member:
             if "log_entropy_coefficient" in state:
                 with torch.no_grad():
                     self.agent.log_entropy_coefficient.copy_(state["log_entropy_coefficient"])
-            for name, optimizer in self._optimizers().items():
+            for name, optimizer in self.optimizers().items():
                 self._inherit_moments(optimizer, old[name]["state"], optimized[name])
         except (LookupError, RuntimeError, ValueError) as error:
             raise CheckpointError(
@@ -288,7 +288,7 @@ class Member:
         for name, value in state["counters"].items():
             setattr(self.agent, name, value.clone() if isinstance(value, torch.Tensor) else value)
 
-    def _optimizers(self) -> dict[str, Optimizer]:
+    def optimizers(self) -> dict[str, Optimizer]:
         modules = self.learner._modules()["agent"]
         return {name: each for name, each in modules.items() if isinstance(each, Optimizer)}
 
@@ -306,7 +306,7 @@ class Member:
         names = self._named_parameters()
         return {
             key: [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
-            for key, optimizer in self._optimizers().items()
+            for key, optimizer in self.optimizers().items()
         }
 
     def _inherit_moments(

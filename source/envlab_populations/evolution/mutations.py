@@ -77,14 +77,14 @@ class Mutations:
         Raises:
             ConfigurationError: If nothing can be drawn.
         """
-        self._odds = {
+        self.odds = {
             "none": no_mutation,
             "architecture": architecture,
             "parameters": parameters,
             "activation": activation,
             "rl_hp": rl_hp,
         }
-        if sum(self._odds.values()) <= 0:
+        if sum(self.odds.values()) <= 0:
             raise ConfigurationError(
                 "The probabilities of mutations sum to zero, so that nothing could be drawn. Set "
                 "no_mutation to 1 for copies alone."
@@ -113,7 +113,7 @@ class Mutations:
 
     def draw(self, member: Member) -> Change:
         """Return a mutation for a member."""
-        names, odds = list(self._odds), np.array(list(self._odds.values()), dtype=float)
+        names, odds = list(self.odds), np.array(list(self.odds.values()), dtype=float)
         kind = names[int(self.rng.choice(len(names), p=odds / odds.sum()))]
         seed = int(self.rng.integers(2**31))
         genes = member.genes
@@ -143,7 +143,7 @@ class Mutations:
         generator = torch.Generator().manual_seed(change.seed)
         matrices = _matrices(member)
         for position in change.noise:
-            self._add_noise(matrices[position], generator)
+            self.add_noise(matrices[position], generator)
 
     def _other_activation(self, genes: Genes) -> Change:
         now = genes.architecture.activation
@@ -161,7 +161,7 @@ class Mutations:
         text = f"{name} {old:.3g} to {new:.3g}" if new != old else "none"
         return Change(text=text, genes=dataclasses.replace(genes, hyperparameters=values))
 
-    def _add_noise(self, weight: torch.Tensor, generator: torch.Generator) -> None:
+    def add_noise(self, weight: torch.Tensor, generator: torch.Generator) -> None:
         """Change a tenth of a matrix's entries: most a little, some much, and some are redrawn."""
         shape = weight.shape
         chosen = torch.rand(shape, generator=generator) < SHARE

@@ -52,12 +52,12 @@ def crossq_class(stock: Any, cfg: HogwildCfg) -> Any:
                 seen = self._observation_preprocessor(observations, train=True)
                 following = self._observation_preprocessor(next_observations, train=True)
                 self.policy.eval()
-                self._learn_values(seen, actions, rewards, following, terminated)
+                self.learn_values(seen, actions, rewards, following, terminated)
                 self._update_counter = getattr(self, "_update_counter", 0) + 1
                 if self._update_counter % cfg.policy_delay == 0:
-                    self._learn_policy(seen)
+                    self.learn_policy(seen)
 
-        def _learn_values(
+        def learn_values(
             self,
             seen: torch.Tensor,
             actions: torch.Tensor,
@@ -77,7 +77,7 @@ def crossq_class(stock: Any, cfg: HogwildCfg) -> Any:
             self._step(self.critic_optimizer, loss, self.critic_1, self.critic_2)
             self.track_data("Loss / Critic loss", loss.item())
 
-        def _learn_policy(self, seen: torch.Tensor) -> None:
+        def learn_policy(self, seen: torch.Tensor) -> None:
             """Step the policy and the temperature, as SAC does."""
             self.policy.train()
             actions, outputs = self.policy.act({"observations": seen}, role="policy")
@@ -130,7 +130,7 @@ def discrete_crossq_class(stock: Any, cfg: HogwildCfg) -> Any:
                 self._update_counter = getattr(self, "_update_counter", 0) + 1
                 if self._update_counter % cfg.policy_delay == 0:
                     self.policy.train()
-                    self._learn_policy(inputs, values)
+                    self.learn_policy(inputs, values)
                     self.policy.eval()
 
     return DiscreteCrossQ

@@ -74,8 +74,8 @@ def discrete_sac_class(stock: Any, cfg: HogwildCfg) -> Any:
                 with torch.no_grad():
                     future = self.soft_values(following) * ~terminated
                 targets = rewards + self.cfg.discount_factor * future
-                values = self._learn_values(inputs, actions.long(), targets)
-                self._learn_policy(inputs, values)
+                values = self.learn_values(inputs, actions.long(), targets)
+                self.learn_policy(inputs, values)
                 for critic, target in zip(self.critics, self.targets, strict=False):
                     target.update_parameters(critic, polyak=self.cfg.polyak)
 
@@ -93,7 +93,7 @@ def discrete_sac_class(stock: Any, cfg: HogwildCfg) -> Any:
         def _log_probs(self, inputs: dict[str, Any]) -> torch.Tensor:
             return self.policy.compute(inputs, "policy")[0].log_softmax(dim=1)  # type: ignore[no-any-return]
 
-        def _learn_values(
+        def learn_values(
             self, inputs: dict[str, Any], actions: torch.Tensor, targets: torch.Tensor
         ) -> torch.Tensor:
             """Step the critics, and return the mean of their values, ``(batch, num_actions)``."""
@@ -111,7 +111,7 @@ def discrete_sac_class(stock: Any, cfg: HogwildCfg) -> Any:
             self.track_data("Loss / Critic loss", loss.item())
             return (found[0] + found[1]).detach() / 2.0
 
-        def _learn_policy(self, inputs: dict[str, Any], values: torch.Tensor) -> None:
+        def learn_policy(self, inputs: dict[str, Any], values: torch.Tensor) -> None:
             """Step the policy (the paper's equation 12) and the temperature (11)."""
             log_probs = self._log_probs(inputs)
             probs = log_probs.exp()

@@ -73,7 +73,7 @@ def with_imitation(stock: Any, cfg: ImitationCfg) -> Any:
                 names = ["observations", "actions", "returns"]
                 batch = self.imitated.sample(names, batch_size=cfg.batch_size)[0]
                 for _ in range(cfg.steps_per_batch):
-                    self._imitate(*batch)
+                    self.imitate(*batch)
 
         def _keep(self, episode: list[tuple[torch.Tensor, ...]]) -> None:
             observations, actions, rewards = (
@@ -86,7 +86,7 @@ def with_imitation(stock: Any, cfg: ImitationCfg) -> Any:
                 values = zip(("observations", "actions", "returns"), step, strict=True)
                 self.imitated.add_samples(**{name: value.view(1, -1) for name, value in values})
 
-        def _imitate(self, observations: Any, actions: Any, returns: Any) -> None:
+        def imitate(self, observations: Any, actions: Any, returns: Any) -> None:
             inputs = {"observations": self._observation_preprocessor(observations)}
             _, outputs = self.policy.act({**inputs, "taken_actions": actions}, role="policy")
             values, _ = self.value.act(inputs, role="value")

@@ -37,7 +37,7 @@ class HogwildLearner(TorchLearner):
     ) -> None:
         """Take over an agent; with ``shared``, it trains on the shared parameters."""
         super().__init__(agent, env, skrl_cfg)
-        self._session_cfg, self._shared = cfg, shared
+        self.session_cfg, self._shared = cfg, shared
         self.leaves_shared = False
         """Whether a checkpoint's shared part is not loaded, because the trial has loaded it."""
         self.count: Callable[[int], None] = _count_nothing
@@ -78,7 +78,7 @@ class HogwildLearner(TorchLearner):
 
     def gradient_steps(self, timesteps: int) -> int:
         """Return the number of gradient steps of ``timesteps`` steps of the environments."""
-        own, cfg = self.agent.cfg, self._session_cfg
+        own, cfg = self.agent.cfg, self.session_cfg
         if cfg.algorithm == RANDOM:  # none; SLM-Lab counts one a step, for its efficiency
             return timesteps
         if cfg.algorithm == SARSA:
@@ -92,7 +92,7 @@ class HogwildLearner(TorchLearner):
         return int(updates * (steps + cfg.imitation.num_batches * cfg.imitation.steps_per_batch))
 
     def _clip(self, optimizer: Any, *_: Any) -> None:
-        clip_grad_norm_(parameters_of(optimizer), self._session_cfg.clip_grad_norm)
+        clip_grad_norm_(parameters_of(optimizer), self.session_cfg.clip_grad_norm)
 
     def learning_rate(self) -> float:
         """See :class:`SkrlLearner`."""
@@ -115,7 +115,7 @@ class HogwildLearner(TorchLearner):
     def _kept_memories(self) -> dict[str, Any]:
         imitated = getattr(self.agent, "imitated", None)
         own = {} if imitated is None else {"imitated": imitated}
-        found = super()._kept_memories() if self._session_cfg.is_off_policy else {}
+        found = super()._kept_memories() if self.session_cfg.is_off_policy else {}
         return {**found, **own}
 
     def rank_state(self) -> dict[str, Any]:

@@ -103,14 +103,14 @@ class Layers(nn.Sequential):
         super().__init__(*made)
         self.num_features = size
         self._image = tuple(shape) if isinstance(next(iter(made), None), nn.Conv2d) else None
-        self._scale = cfg.pixel_scale
+        self.pixel_scale = cfg.pixel_scale
         draw_weights(self, cfg)
 
     def forward(self, obs: torch.Tensor, extra: torch.Tensor | None = None) -> torch.Tensor:
         """Return outputs, ``(batch, num_outputs)``, for the inputs of ``MakeBody``."""
         x = obs if extra is None else torch.cat((obs, extra), dim=-1)
         if self._image is not None:
-            x = x.view(-1, *self._image).permute(0, 3, 1, 2) * self._scale
+            x = x.view(-1, *self._image).permute(0, 3, 1, 2) * self.pixel_scale
         outputs: torch.Tensor = super().forward(x)
         return outputs
 
@@ -213,11 +213,11 @@ class Recurrent(nn.Module):
         super().__init__()
         kind = _CELLS[cfg.recurrent]
         self.cells = kind(num_inputs, cfg.recurrent_size, cfg.recurrent_layers, batch_first=True)
-        self._length = cfg.sequence_length
+        self.sequence_length = cfg.sequence_length
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return features, ``(batch, recurrent_size)``."""
-        steps = x if x.dim() == 3 else x.unsqueeze(1).expand(-1, self._length, -1)
+        steps = x if x.dim() == 3 else x.unsqueeze(1).expand(-1, self.sequence_length, -1)
         outputs, _ = self.cells(steps)
         last: torch.Tensor = outputs[:, -1]
         return last
@@ -282,7 +282,7 @@ class Tail(nn.Module):
         super().__init__()
         if owns_trunk:
             self.trunk = trunk
-        self._trunk = (trunk,)  # a tuple, so that its parameters are not registered here
+        self.shared_trunk = (trunk,)  # a tuple, so that its parameters are not registered here
         self.out = nn.Linear(trunk.layers.num_features, num_outputs)
         draw_weights(self.out, cfg)
         if gain := cfg.policy_gain if owns_trunk else cfg.value_gain:
@@ -291,5 +291,5 @@ class Tail(nn.Module):
 
     def forward(self, obs: torch.Tensor) -> torch.Tensor:
         """Return outputs, ``(batch, num_outputs)``."""
-        outputs: torch.Tensor = self.out(self._trunk[0](obs))
+        outputs: torch.Tensor = self.out(self.shared_trunk[0](obs))
         return outputs

@@ -32,11 +32,11 @@ def sarsa_class(stock: Any, num_steps: int) -> Any:
 
         def update(self, *, timestep: int, timesteps: int) -> None:
             steps = {name: self.memory.get_tensor_by_name(name) for name in self.memory.tensors}
-            values = self._values(steps["observations"], steps["actions"])
+            values = self.values_of(steps["observations"], steps["actions"])
             is_known = self._known(steps)
             with torch.no_grad():
                 next_actions = steps["actions"].roll(-1, 0)
-                following = self._values(steps["next_observations"], next_actions)
+                following = self.values_of(steps["next_observations"], next_actions)
                 going = ~steps["terminated"]
                 targets = steps["rewards"] + self.cfg.discount_factor * going * following
             if not bool(is_known.any()):
@@ -47,7 +47,7 @@ def sarsa_class(stock: Any, num_steps: int) -> Any:
             self.optimizer.step()
             self.track_data("Loss / Q-network loss", loss.item())
 
-        def _values(self, observations: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+        def values_of(self, observations: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
             inputs = {"observations": self._observation_preprocessor(observations.flatten(0, 1))}
             found = self.q_network.act(inputs, role="q_network")[0]
             return found.gather(1, actions.flatten(0, 1).long()).view(actions.shape)

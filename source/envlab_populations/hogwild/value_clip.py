@@ -36,7 +36,7 @@ def with_old_values(stock: Any, agents: list[Any]) -> Any:
         def __init__(self, **values: Any) -> None:
             super().__init__(**values)
             agents.append(self)
-            self._old: list[tuple[torch.Tensor, torch.Tensor]] = []
+            self.old: list[tuple[torch.Tensor, torch.Tensor]] = []
 
         def update(self, **when: Any) -> None:
             draw, memory = self.memory.sample, self.memory
@@ -44,7 +44,7 @@ def with_old_values(stock: Any, agents: list[Any]) -> Any:
             def remembering(names: list[str], **how: Any) -> Any:
                 parts = draw(names, **how)
                 columns = names.index("returns"), names.index("values")
-                self._old = [(part[columns[0]], part[columns[1]]) for part in parts]
+                self.old = [(part[columns[0]], part[columns[1]]) for part in parts]
                 return parts
 
             memory.sample = remembering
@@ -52,10 +52,10 @@ def with_old_values(stock: Any, agents: list[Any]) -> Any:
                 super().update(**when)
             finally:
                 del memory.sample
-                self._old = []
+                self.old = []
 
         def values_of(self, returns: torch.Tensor) -> torch.Tensor:
             """Return the rollout's values that belong to a mini-batch's returns."""
-            return next(values for known, values in self._old if known is returns)
+            return next(values for known, values in self.old if known is returns)
 
     return WithOldValues

@@ -18,6 +18,7 @@ class Meeting:
 
     def __init__(self, leaves_first: bool = False) -> None:
         self._leaves_first = leaves_first
+        self._rng: Any = None
         self.agents: list[str] = []
 
     def observation_space(self, agent: str) -> spaces.Box:
@@ -27,7 +28,7 @@ class Meeting:
         return spaces.Box(-2.0, 2.0, (1,), np.float32)
 
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
-        if seed is not None or not hasattr(self, "_rng"):
+        if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
         self.agents, self._steps = list(self.possible_agents), 0
         self._place = self._rng.uniform(-1.0, 1.0)

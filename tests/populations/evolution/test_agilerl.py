@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member
 from tests.bait import BAIT, bait
 from tests.populations.evolution.populations import nursery
+from tests.refusals import check_refusals
 from tests.trained import only_run
 
 __all__ = ["bait"]
@@ -180,18 +180,18 @@ def test_a_file_gives_critics_a_learning_rate_of_their_own(written):
     assert (agent["learning_rate"], agent["critic_learning_rate"]) == (0.001, 0.004)
 
 
-@pytest.mark.parametrize("algorithm", ["ddpg", "td3", "sac"])
-def test_critics_learn_at_their_own_rate(algorithm):
+def test_critics_learn_at_their_own_rate():
     rates = {"learning_rate": 0.001, "critic_learning_rate": 0.004}
-    member = Member.first(nursery(algorithm, values={"agent": rates}), 0)
-    optimizers = {
-        name.removesuffix("_optimizer"): module.param_groups[0]["lr"]
-        for name, module in member.agent.checkpoint_modules.items()
-        if name.endswith("_optimizer")
-    }
-    expected = {"policy": 0.001, "critic": 0.004, "entropy": 0.001}
-    assert optimizers == {name: expected[name] for name in optimizers}
-    assert {"policy", "critic"} <= set(optimizers)
+    for algorithm in ("ddpg", "td3", "sac"):
+        member = Member.first(nursery(algorithm, values={"agent": rates}), 0)
+        optimizers = {
+            name.removesuffix("_optimizer"): module.param_groups[0]["lr"]
+            for name, module in member.agent.checkpoint_modules.items()
+            if name.endswith("_optimizer")
+        }
+        expected = {"policy": 0.001, "critic": 0.004, "entropy": 0.001}
+        assert optimizers == {name: expected[name] for name in optimizers}
+        assert {"policy", "critic"} <= set(optimizers)
 
 
 def test_a_dqn_that_learns_rarely_skips_steps(written):
@@ -219,44 +219,32 @@ def test_playing_takes_task_and_algorithm_alone(written):
     assert prepare("play", [flag]) == ["--task=gym:CartPole-v1", "--algorithm=ddqn", flag]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("DQN", "RainbowDQN", "The nearest that does is double DQN: add --algorithm=ddqn"),
-        ("DQN", "IPPO", "of several agents, MADDPG and MATD3 do"),
-        ("DQN", "GRPO", "which tunes language models"),
-        ("DQN", "DQM", "must be one of DQN, DDPG, TD3, PPO, MADDPG, MATD3. Did you mean DQN"),
-        ("name: DQN", "name: PPO, recurrent: true", "no recurrent networks"),
-        ("batch_size: 32", "batch_size: many", "algorithm.batch_size in .* is 'many', but must be"),
-        ("hidden_size: [40]", "hidden_size: wide", "must be a list of whole numbers"),
-        ("min: 1e-5, max", "max", "rl_hp_selection.lr in .* must have min and max"),
-        ("name: CartPole-v1", "entrypoint: my.py:Env", "Register the environment with Gymnasium"),
-        ("algorithm:", "algorithms:", "neither INIT_HP nor a section algorithm, but algorithms"),
-        ("training: {", "training: 5\nx: {", "training in .* must hold keys and values"),
-    ],
-)
-def test_files_that_cannot_run_are_one_sentence(written, old, new, message):
-    with pytest.raises(ConfigurationError, match=message):
-        prepare("train", [written(DQN.replace(old, new))])
-
-
-def test_a_folder_is_answered_with_its_files(written, tmp_path):
-    written(DQN)
+def test_files_that_cannot_run_are_one_sentence(written, tmp_path):
+    check_refusals(
+        lambda old, new: prepare("train", [written(DQN.replace(old, new))]),
+        [
+            ("DQN", "RainbowDQN", "The nearest that does is double DQN: add --algorithm=ddqn"),
+            ("DQN", "IPPO", "of several agents, MADDPG and MATD3 do"),
+            ("DQN", "GRPO", "which tunes language models"),
+            ("DQN", "DQM", "be one of DQN, DDPG, TD3, PPO, MADDPG, MATD3. Did you mean DQN"),
+            ("name: DQN", "name: PPO, recurrent: true", "no recurrent networks"),
+            ("batch_size: 32", "batch_size: many", "algorithm.batch_size in .* is 'many', but mus"),
+            ("hidden_size: [40]", "hidden_size: wide", "must be a list of whole numbers"),
+            ("min: 1e-5, max", "max", "rl_hp_selection.lr in .* must have min and max"),
+            ("name: CartPole-v1", "entrypoint: my.py:Env", "Register the environment with Gymnas"),
+            ("algorithm:", "algorithms:", "neither INIT_HP nor a section algorithm, but algorith"),
+            ("training: {", "training: 5\nx: {", "training in .* must hold keys and values"),
+        ],
+    )
     with pytest.raises(ConfigurationError, match=r"is a folder.*file\.yaml"):
         prepare("train", [f"--agilerl={tmp_path}"])
 
 
-def test_a_file_of_several_agents_trains(written, tmp_path, monkeypatch, capsys, request):
-    request.addfinalizer(gc.enable)
-    gc.disable()  # all workers are to end by being closed, not by being collected
-    monkeypatch.chdir(tmp_path)
-    words = [written(SEVERAL), "--headless", "--device=cpu", "--max_frames=400", "--trust=tests"]
-    assert train("evolution", [*words, "env.num_workers=2"]) == 0
+def test_a_file_of_several_agents_makes_a_crew(written, capsys):
+    agent = composed(prepare("train", [written(SEVERAL), "--trust=tests"]), "maddpg")[1].agent
     assert "agents act by numbers" in capsys.readouterr().err
-    values = load_yaml(only_run(tmp_path) / "params/agent.yaml")
-    rates = values["agent"]["learning_rate"], values["agent"]["critic_learning_rate"]
-    assert (values["agent"]["class"], *rates) == ("MADDPG", 0.0002, 0.002)
-    assert values["agent"]["exploration_noise"] == "OrnsteinUhlenbeckNoise"
+    assert (agent["learning_rate"], agent["critic_learning_rate"]) == (0.0002, 0.002)
+    assert agent["exploration_noise"] == "OrnsteinUhlenbeckNoise"
 
 
 def test_a_file_trains(written, tmp_path, monkeypatch, capsys):

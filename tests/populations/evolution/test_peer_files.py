@@ -32,15 +32,10 @@ def kind(
 @pytest.mark.parametrize(
     ("name", "task", "frames", "generations", "honoured"),
     [
-        kind("dqn", "gym:CartPole-v1", 480, 3, {"agent.class": "DQN", "agent.polyak": 0.02}),
         kind("dqn_of_0_1", "gym:CartPole-v1", 240, 2, {"agent.class": "DDQN"}),
         kind(
             *("dqn_multi_frequency", "gym:Acrobot-v1", 480, 2),
             {"agent.class": "DDQN", "population.size": 4},
-        ),
-        kind(
-            *("ddpg", "gym:Pendulum-v1", 400, 2),
-            {"agent.class": "DDPG", "agent.exploration_noise": "OrnsteinUhlenbeckNoise"},
         ),
         kind(
             *("ddpg_simba", "gym:HalfCheetah-v4", 100, 2),
@@ -51,16 +46,8 @@ def kind(
             {"agent.class": "TD3", "agent.policy_delay": 3, "network.hidden_dims": [20, 24, 16]},
         ),
         kind(
-            *("ppo", "gym:LunarLander-v3", 512, 2),
-            {"agent.class": "PPO", "agent.ratio_clip": 0.15, "agent.mini_batches": 2},
-        ),
-        kind(
             *("ppo_continuous", "gym:InvertedPendulum-v4", 320, 2),
             {"agent.class": "PPO", "agent.rollouts": 20, "network.activation": "tanh"},
-        ),
-        kind(
-            *("maddpg", SEVERAL, 240, 2),
-            {"agent.class": "MADDPG", "agent.critic_learning_rate": 0.002},
         ),
         kind(
             *("matd3", SEVERAL, 200, 2),

@@ -44,13 +44,8 @@ SMALL = [
 REPLAYED = ("agent.agent.", "agent.memory.", "agent.num_steps_per_env")
 """Settings that PPO lacks."""
 ON_POLICY = "agent.agent.rollouts=8"
-APART = {
-    "sac": (CONTINUOUS,),
-    "ppo": (CONTINUOUS,),
-    # Its exploration would end by a share of --max_iterations, which a resume may raise.
-    "dqn": (DISCRETE, "agent.agent.exploration_scheduler='max(0.1, 1 - timestep / 50)'"),
-}
-"""Populations whose members are trained by different processes, and their flags."""
+APART = ("sac", "ppo")
+"""Populations whose members are trained by different processes."""
 KINDS = ("architecture", "parameters", "activation", "rl_hp", "none")
 BATCH = 64
 
@@ -79,12 +74,12 @@ def forced(context: DistributedContext, *flags: str, kinds: Sequence[str]) -> di
 
     with mock.patch.object(module, "evaluate", watched):
         for number, kind in enumerate(kinds, 1):
-            learner.mutations._odds = {name: float(name == kind) for name in KINDS}
+            learner.mutations.odds = {name: float(name == kind) for name in KINDS}
             learner.iterate(number, lambda *_: None)
             state = learner.model_state()
             found["digests"].append({k: digest(v) for k, v in flatten(state).items()})
             found["mutations"].append([member.mutation for member in learner.members])
-    found["generations"] = learner._generations
+    found["generations"] = learner.generations
     return found
 
 
@@ -101,8 +96,8 @@ def crews(context: DistributedContext) -> dict[str, Any]:
     state = learner.model_state()
     return {
         "digests": {k: digest(v) for k, v in flatten(state).items()},
-        "updates": [member.agent._update_counter for member in learner.members],
-        "saw": float(learner._nursery.memory.tensors["observations"].double().sum()),
+        "updates": [one["agent"]["counters"]["_update_counter"] for one in state["members"]],
+        "saw": float(learner.nursery.memory.tensors["observations"].double().sum()),
     }
 
 
@@ -169,9 +164,9 @@ def train(context: DistributedContext, folder: Path, *flags: str) -> None:
 
 def members(context: DistributedContext, folder: Path) -> None:
     """Train members apart, through two tournaments, at once and with a resume in between."""
-    for algorithm, flags in APART.items():
+    for algorithm in APART:
         words = [
-            *(*flags, f"--algorithm={algorithm}", "--parallel=members"),
+            *(CONTINUOUS, f"--algorithm={algorithm}", "--parallel=members"),
             "agent.population.generation_iterations=3",
         ]
         train(context, folder / algorithm / "whole", *words, "--max_iterations=7")

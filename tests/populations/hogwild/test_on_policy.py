@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from torch.distributions import Categorical
 
-from envlab.errors import ConfigurationError
 from envlab_populations.hogwild.cfg import NetCfg
 from envlab_populations.hogwild.episodes import EpisodeMemory
 from envlab_populations.hogwild.networks import Recurrent
@@ -47,23 +47,20 @@ def test_returns_are_discounted_to_the_end_of_an_episode():
     assert returns.flatten().tolist() == [2.0, 2.0, 8.0, 8.0]
 
 
-@pytest.mark.parametrize(
-    ("terminated", "expected"),
-    [((False, False, False), (12.0, 24.0, 44.0)), ((False, True, False), (2.0, 2.0, 44.0))],
-)
-def test_returns_of_two_steps_end_with_a_value(terminated: Any, expected: tuple[float, ...]):
+def test_returns_of_two_steps_end_with_a_value():
     compute = n_step_advantages(2)(lambda **_: (torch.zeros(1), torch.zeros(1)))
-    returns, advantages = compute(
-        rewards=column(1, 2, 4),
-        values=column(10, 20, 40),
-        last_values=torch.tensor([[80.0]]),
-        terminated=torch.tensor(terminated).view(-1, 1, 1),
-        truncated=torch.zeros(3, 1, 1, dtype=torch.bool),
-        discount_factor=0.5,
-    )
-    assert returns.flatten().tolist() == list(expected)
-    plain = returns - column(10, 20, 40)
-    torch.testing.assert_close(advantages, (plain - plain.mean()) / plain.std())
+    for ends, expected in (((0, 0, 0), [12.0, 24.0, 44.0]), ((0, 1, 0), [2.0, 2.0, 44.0])):
+        returns, advantages = compute(
+            rewards=column(1, 2, 4),
+            values=column(10, 20, 40),
+            last_values=torch.tensor([[80.0]]),
+            terminated=column(*ends).bool(),
+            truncated=torch.zeros(3, 1, 1, dtype=torch.bool),
+            discount_factor=0.5,
+        )
+        assert returns.flatten().tolist() == expected
+        plain = returns - column(10, 20, 40)
+        torch.testing.assert_close(advantages, (plain - plain.mean()) / plain.std())
 
 
 def test_reinforces_gradient_is_that_of_the_paper_with_standardised_returns():
@@ -109,29 +106,22 @@ def test_an_agent_learns_whenever_so_many_episodes_have_ended(name: str):
     algorithm = {"name": name, "training_frequency": 2, "training_iter": 1}
     learner = trained(changed(PPO, algorithm=algorithm, **EPISODES))
     agent = learner.agent
-    assert learner._session_cfg.num_episodes == 2
-    updates, steps = agent._rollout, {"PPO": 4, "SIL": 2}.get(name, 1)
-    assert updates >= 2
-    assert learner.gradient_steps(200) == updates * steps
-    before, frames = agent._rollout, []
-    while agent._rollout == before:  # to the end of an episode
-        frames.append(len(agent.memory))
+    assert learner.session_cfg.num_episodes == 2
+    steps, before = {"PPO": 4, "SIL": 2}.get(name, 1), learner.gradient_steps(200)
+    assert before >= 2 * steps
+    while learner.gradient_steps(200) == before:  # to the end of an episode
         learner.iterate(10, lambda *_: None)
+    assert learner.gradient_steps(200) % steps == 0
     assert agent.num_ended < 2
 
 
 def test_an_episode_of_one_step_waits_for_the_next():
-    agent = learner_of(changed(PPO, algorithm={"name": "ActorCritic"}, **EPISODES)).agent
+    learner = learner_of(changed(PPO, algorithm={"name": "ActorCritic"}, **EPISODES))
+    agent = learner.agent
     agent.memory.add_samples(rewards=torch.zeros(1, 1))
     agent.num_ended = 10
     agent.post_interaction(timestep=0, timesteps=1)
-    assert (len(agent.memory), agent._rollout) == (1, 0)
-
-
-def test_episodes_are_of_one_environment():
-    spec = changed(PPO, memory={"name": "OnPolicyReplay"})
-    with pytest.raises(ConfigurationError, match=r"of one environment: env.num_envs 1"):
-        plan_of(spec)
+    assert (len(agent.memory), learner.gradient_steps(1)) == (1, 0)
 
 
 def test_plain_and_n_step_returns_of_episodes_are_read():
@@ -143,20 +133,16 @@ def test_plain_and_n_step_returns_of_episodes_are_read():
 
 def test_sarsas_target_is_the_value_of_the_action_that_was_taken_next():
     learner = trained(SARSA)
+    assert learner.gradient_steps(100) == 25  # once from each rollout of four steps
     agent = learner.agent
     memory = agent.memory
     assert memory.tensors["rewards"].shape == (4, 5, 1)
-    values = {"q": torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])}
-    agent._values = (
-        lambda observations, actions: (
-            values["q"]
-            .gather(  # type: ignore[attr-defined]
-                1, actions[:, 0].long()
-            )
-            .unsqueeze(1)
-            + observations[:, :, :1] * 100
-        )
-    )
+    table = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
+
+    def values_of(observations: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+        return table.gather(1, actions[:, 0].long()).unsqueeze(1) + observations[:, :, :1] * 100
+
+    agent.values_of = values_of
     steps = {
         "observations": torch.zeros(4, 1, 4),
         "next_observations": torch.ones(4, 1, 4),  # values of next states are 100 larger
@@ -175,12 +161,6 @@ def test_sarsas_target_is_the_value_of_the_action_that_was_taken_next():
     assert seen[1].tolist() == pytest.approx([10 + 0.9 * 102, 30.0])
 
 
-def test_sarsa_learns_once_from_each_rollout():
-    learner = trained(SARSA)
-    assert learner.gradient_steps(100) == 25
-    assert learner._session_cfg.num_steps_per_env == 4
-
-
 @pytest.mark.parametrize("name", ["SIL", "PPOSIL"])
 def test_imitation_learns_from_returns_better_than_their_value(name: str):
     algorithm = SIL | {"name": name, "training_epoch": 1}
@@ -195,7 +175,7 @@ def test_imitation_learns_from_returns_better_than_their_value(name: str):
         log_probs = Categorical(logits=agent.policy.net(obs)).log_prob(actions.flatten())
     better = torch.tensor([[1.0], [-2.0], [3.0]])
     agent.tracking_data.clear()
-    agent._imitate(obs, actions, values + better)
+    agent.imitate(obs, actions, values + better)
     found = {tag: values[-1] for tag, values in agent.tracking_data.items()}
     expected = float(-(log_probs[0] * 1.0 + log_probs[2] * 3.0) / 3.0)
     assert found["Loss / Imitation loss (policy)"] == pytest.approx(expected, rel=1e-4)
@@ -232,16 +212,16 @@ def test_episodes_are_imitated_by_their_returns(scale: float):
     assert other.agent.imitated.tensors_view["returns"][0].item() == pytest.approx(returns[0])
 
 
-@pytest.mark.parametrize("cell", ["gru", "rnn", "lstm"])
-def test_cells_see_the_same_features_several_times(cell: Any):
-    layer = Recurrent(3, NetCfg(recurrent=cell, recurrent_size=5, sequence_length=4))
-    single = {"gru": torch.nn.GRUCell, "rnn": torch.nn.RNNCell, "lstm": torch.nn.LSTMCell}[cell]
-    one = single(3, 5)
-    one.load_state_dict({key[:-3]: value for key, value in layer.cells.state_dict().items()})
-    x, state = torch.randn(2, 3), None
-    for _ in range(4):
-        state = one(x, state)
-    torch.testing.assert_close(layer(x), state[0] if cell == "lstm" else state)
+def test_cells_see_the_same_features_several_times():
+    cells: dict[Any, Any] = {"gru": nn.GRUCell, "rnn": nn.RNNCell, "lstm": nn.LSTMCell}
+    for cell, single in cells.items():
+        layer = Recurrent(3, NetCfg(recurrent=cell, recurrent_size=5, sequence_length=4))
+        one = single(3, 5)
+        one.load_state_dict({key[:-3]: value for key, value in layer.cells.state_dict().items()})
+        x, state = torch.randn(2, 3), None
+        for _ in range(4):
+            state = one(x, state)
+        torch.testing.assert_close(layer(x), state[0] if cell == "lstm" else state)
 
 
 def test_a_recurrent_network_is_layers_and_then_cells():
@@ -250,7 +230,7 @@ def test_a_recurrent_network_is_layers_and_then_cells():
     kinds = [type(layer).__name__ for layer in network]
     assert kinds == ["Linear", "Tanh", "Recurrent", "Linear"]
     assert network[-1].weight.shape == (2, 7)
-    assert network[2]._length == 3
+    assert network[2].sequence_length == 3
 
 
 def test_actions_are_counted_where_an_algorithm_needs_a_bound():

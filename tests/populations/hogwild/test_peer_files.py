@@ -51,28 +51,12 @@ KINDS = (
         mode="train",
     ),
     Kind(
-        *("version_3.json", "sac_roboschool", 200, "gym:Hopper-v5"),
-        {"algorithm": "sac", "replay.use_cer": True, "settings.polyak": 0.01},
-    ),
-    Kind(
-        *("policies.json", "a2c_gae_lunar", 400, "gym:LunarLander-v3"),
-        {"algorithm": "a2c", "settings.gae_lambda": 0.9, "critic_learning_rate": 0.005},
-    ),
-    Kind(
         *("policies.json", "a2c_recurrent", 320, "gym:CartPole-v1"),
         {"net.recurrent": "lstm", "net.sequence_length": 3, "optimizer": "rmsprop"},
     ),
     Kind(
-        *("policies.json", "ppo_sil_cartpole", 384, "gym:CartPole-v1"),
-        {"algorithm": "ppo", "imitation.num_batches": 2, "imitation.policy_loss_scale": 0.8},
-    ),
-    Kind(
         *("values.json", "dqn_per_cartpole", 400, "gym:CartPole-v1"),
         {"algorithm": "dqn", "replay.alpha": 0.6, "net.dueling": True, "loss": "huber"},
-    ),
-    Kind(
-        *("values.json", "vanilla_dqn_boltzmann", 300, "gym:Acrobot-v1"),
-        {"algorithm": "dqn", "action_policy": "boltzmann", "settings.target_update_interval": 1},
     ),
     Kind(
         *("values.json", "sarsa_boltzmann_cartpole", 320, "gym:CartPole-v1"),
@@ -81,10 +65,6 @@ KINDS = (
     Kind(
         *("version_5.yaml", "ppo_pendulum", 800, "gym:Pendulum-v1"),
         {"optimizer": "adamw", "normalize_rewards": True, "settings.mini_batches": 5},
-    ),
-    Kind(
-        *("version_5.yaml", "ppo_arc", 256, "gym:CartPole-v1"),
-        {"net.layers": [24, "layer_norm", "silu", 12, "tanh"], "net.critic_layers": [40, "relu"]},
     ),
     Kind(
         *("version_5.yaml", "crossq_pendulum", 300, "gym:Pendulum-v1"),
@@ -99,12 +79,7 @@ KINDS = (
         {"algorithm": "sac", "distributed": "shared", "num_sessions": 2},
         mode="train",
     ),
-    Kind(
-        *("version_5.yaml", "sac_acrobot", 300, "gym:Acrobot-v1"),
-        {"algorithm": "sac", "settings.rewards_shaper_scale": 0.5},
-    ),
 )
-CONVOLUTIONS = ([4, 8, 4, 0, 1], "relu", [4, 4, 2, 0, 1], "relu")
 GAMES = (
     Kind(
         *("values.json", "ddqn_pong", 120, f"gym:{atari.__name__}:SLM-Lab/Pong-v5"),
@@ -112,11 +87,6 @@ GAMES = (
             "algorithm": "ddqn",
             "net.layers": [[4, 8, 4, 0, 1], "relu", [4, 4, 2, 0, 1], "relu", 16, "relu"],
         },
-    ),
-    Kind(
-        *("policies.json", "ppo_shared_game", 96, f"gym:{atari.__name__}:SLM-Lab/Breakout-v5"),
-        {"algorithm": "ppo", "net.shared": True, "net.policy_gain": 0.01},
-        settings=("env=ALE/Breakout-v5",),
     ),
 )
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from envlab.cli import main
-from envlab.errors import ConfigurationError, EnvlabError
+from envlab.errors import ConfigurationError
 from envlab_populations.hogwild import preparation
 from envlab_populations.hogwild.environments import read_heirs, with_heir
 from envlab_populations.hogwild.preparation import Options, check_cores, choose_device
@@ -52,7 +52,7 @@ SAC: dict[str, Any] = {
 }
 
 
-def changed(path: str, value: Any) -> dict[str, Any]:
+def with_value(path: str, value: Any) -> dict[str, Any]:
     """Return a spec with another value at a path."""
     spec = deepcopy(SAC)
     *folders, last = path.split(".")
@@ -104,32 +104,14 @@ def test_a_variable_decays_by_frames_of_the_session():
             "end_step": 500,
         },
     }
-    spec = changed("agent.algorithm", algorithm)
+    spec = with_value("agent.algorithm", algorithm)
     formula = plan_of(spec).agent.settings["exploration_scheduler"]
     values = [eval(formula, {"timestep": step, "min": min, "max": max}) for step in (0, 75, 200)]
     assert values == pytest.approx([1.0, 0.55, 0.1])  # at 0, 300 and 800 frames of 4 environments
 
 
-@pytest.mark.parametrize(
-    ("net", "interval", "polyak"),
-    [
-        # Two gradient steps every 8 frames, which are two steps of 4 environments.
-        ({"update_type": "replace", "update_frequency": 80}, 20, 1.0),
-        ({"update_type": "replace", "update_frequency": 3}, 2, 1.0),
-        ({"update_type": "polyak", "polyak_coef": 0.1}, 2, 0.19),
-    ],
-)
-def test_targets_of_dqn_follow_by_frames(net, interval: int, polyak: float):
-    algorithm = {"name": "DQN", "training_frequency": 8, "training_iter": 2}
-    spec = changed("agent.algorithm", algorithm)
-    spec["agent"]["net"] = net
-    settings = plan_of(spec).agent.settings
-    assert settings["target_update_interval"] == interval
-    assert settings["polyak"] == pytest.approx(polyak)
-
-
 def test_placeholders_take_the_only_choice_or_the_given_value():
-    spec = changed("env.name", "${env}-v5") | {"spec_params": {"env": ["Ant"]}}
+    spec = with_value("env.name", "${env}-v5") | {"spec_params": {"env": ["Ant"]}}
     spec["env"]["max_frame"] = "${frames}"
     assert plan_of(spec, "frames=1e4").task == "gym:Ant-v5"
     assert plan_of(spec, "frames=1e4", "env=Hopper").max_frame == 10_000
@@ -148,23 +130,10 @@ def test_spec_files_are_read_as_slm_lab_reads_them(tmp_path: Path):
     assert read_specs(tmp_path / "spec.yaml") == {"mine": {"env": SAC["env"]}}
 
 
-def test_broken_json_is_reported_by_line_and_column(tmp_path: Path):
-    (tmp_path / "spec.json").write_text('{"mine": {\n  "agent": [1,, 2]}}')
-    with pytest.raises(ConfigurationError, match=r"no JSON: .* at line 2, column 15\. Correct it"):
-        read_specs(tmp_path / "spec.json")
-
-
-def test_a_name_without_a_path_is_set_where_the_spec_has_it_once():
-    spec = make_spec("mine", SAC, ["max_frame=3e6", "gamma=0.9"], origin="a test")
-    assert spec.env["max_frame"] == 3e6
-    assert spec.agent["algorithm"]["gamma"] == 0.9
-    with pytest.raises(ConfigurationError, match="'name' is neither a placeholder of the spec nor"):
-        make_spec("mine", SAC, ["name=Ant-v5"], origin="a test")  # there are several
-
-
 def test_environments_that_are_gone_have_heirs_which_a_user_can_name(tmp_path: Path, caplog):
     def heir_of(name: str, file: Path | None = None) -> tuple[str, str | None]:
-        spec = with_heir(make_spec("mine", changed("env.name", name), origin="x"), read_heirs(file))
+        given = make_spec("mine", with_value("env.name", name), origin="x")
+        spec = with_heir(given, read_heirs(file))
         return spec.env["name"], spec.replaced_env
 
     assert heir_of("RoboschoolHumanoid-v1") == ("Humanoid-v5", "RoboschoolHumanoid-v1")
@@ -177,25 +146,6 @@ def test_environments_that_are_gone_have_heirs_which_a_user_can_name(tmp_path: P
     )
     assert heir_of("NoSuchThing-v0", tmp_path / "mine.yaml")[0] == "Ant-v5"
     assert heir_of("RoboschoolHumanoid-v1", tmp_path / "mine.yaml")[0] == "Humanoid-v4"
-    (tmp_path / "mine.yaml").write_text("NoSuchThing-v0: [Ant-v5]\n")
-    with pytest.raises(ConfigurationError, match=r"each line must be OLD: NEW"):
-        read_heirs(tmp_path / "mine.yaml")
-
-
-def test_slm_labs_own_settings_are_no_misspellings_of_others():
-    spec = changed("meta.eval_frequency", 1000)
-    spec["meta"]["log_freqency"] = 3
-    ignored = make_plan(make_spec("mine", spec, origin="a test")).without_effect
-    assert "meta.eval_frequency" in ignored
-    assert "meta.log_freqency Did you mean log_frequency?" in ignored
-
-
-def test_a_value_is_set_by_its_path():
-    assert plan_of(SAC, "agent.net.hid_layers=[8]").agent.net.hidden_layers == [8]
-    with pytest.raises(ConfigurationError, match=r"Did you mean meta\.max_session"):
-        plan_of(SAC, "metta.max_session=2")
-    with pytest.raises(ConfigurationError, match="must be KEY=VALUE"):
-        plan_of(SAC, "max_session")
 
 
 def test_dev_is_one_session_that_is_long_enough_to_learn():
@@ -228,102 +178,41 @@ def test_ranges_to_search_are_found_however_deep_they_are_written():
     }
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "words"),
-    [
-        ("agent.algorithm.name", "Sarssa", "no counterpart; use one of SoftActorCritic"),
-        ("agent.algorithm.gamma", "high", "must be a number of at least 0"),
-        ("agent.memory.name", "OnPolicyReplay", "sac learns from 'Replay' or 'PrioritizedReplay'"),
-        ("agent.algorithm.fixed_alpha", 0.02, "skrl's SAC has no such setting"),
-        ("agent.algorithm.policy_delay", 2, "skrl's SAC has no such setting"),
-        ("agent.net.type", "GraphNet", "only 'MLPNet', "),
-        ("agent.net.batch_norm", True, "set it to false"),
-        ("agent.net.optim_spec", {"name": "SGD"}, "cannot be shared"),
-        ("agent.net.optim_spec", {"lr": -1}, "must be a number above 0"),
-        ("agent.net.optim_spec", {"name": "RMSprop", "betas": [0, 0]}, "only lr, alpha, eps"),
-        ("agent.net.optim_spec", {"betas": [0.5, 1]}, "must be from 0 to less than 1"),
-        ("agent.net.optim_spec", {"betas": [0.5]}, "must be a list of two numbers"),
-        ("agent.net.optim_spec", {"eps": "small"}, "must be a number of at least 0"),
-        ("agent.net.critic_optim_spec", {"name": "AdamW"}, "differs in lr alone"),
-        ("agent.net.lr_scheduler_spec", {"name": "CosineLR"}, "the scheduler must be"),
-        ("agent.net.lr_scheduler_spec", {"name": "StepLR"}, "must be frames, at least 1"),
-        ("agent.net.hid_layers", [64, 0], "must be a list of sizes"),
-        ("agent.net.hid_layers", [10**5, 10**5], "makes more than 134,217,728 parameters"),
-        ("agent.net.init_fn", "orthogonal", "Did you mean orthogonal_?"),
-        ("agent.net.init_fn", ["orthogonal_"], "must be one of"),
-        ("agent.net.optim_spec", {"name": []}, "cannot be shared"),
-        ("agent.net.loss_spec", {"name": {}}, "the loss must be"),
-        ("agent.net.hid_layers_activation", "rellu", "Did you mean relu"),
-        ("agent.net.update_type", "replace", "follow by 'polyak'"),
-        ("env.name", "HalfCheeta-v5", "Did you mean"),
-        ("env.max_frame", None, "env.max_frame is absent"),
-        ("env.max_frame", 1.5, "must be a whole number"),
-        ("meta.distributed", "async", "must be false, 'shared' or 'synced'"),
-        ("meta.max_session", 0, "must be a number of at least 1"),
-    ],
-)
-def test_unsupported_settings_are_refused_by_name(path: str, value: Any, words: str):
-    with pytest.raises(EnvlabError) as refusal:
-        plan_of(changed(path, value))
-    assert words in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-
-
-def test_keys_without_effect_are_named():
-    spec = changed("meta.rigorous_eval", 0)
+def test_keys_without_effect_are_named_and_slm_labs_own_are_no_misspellings():
+    spec = with_value("meta.rigorous_eval", 0)
     spec["agent"]["algorithm"]["gama"] = 0.9
-    assert plan_of(spec).without_effect == (
+    spec["meta"] |= {"eval_frequency": 1000, "log_freqency": 3}
+    assert set(plan_of(spec).without_effect) == {
         "agent.algorithm.gama Did you mean gamma?",
         "meta.rigorous_eval",
-    )
+        "meta.eval_frequency",
+        "meta.log_freqency Did you mean log_frequency?",
+    }
 
 
-def test_mistakes_in_the_command_are_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    path = tmp_path / "mine.json"
-    path.write_text(json.dumps({"mine": SAC}))
-    broken = tmp_path / "broken.json"
-    broken.write_text('{"mine":\n {"agent" 1}}')
-    text = tmp_path / "list.json"
-    text.write_text("[1]")
-    for words, answer in (
-        ((path, "mien", "train"), "Did you mean mine?"),
-        ((broken, "mine", "train"), "at line 2, column 11"),
-        ((text, "mine", "train"), "holds list, but must hold specs by name"),
-        ((tmp_path / "no.json", "mine", "train"), "cannot be read"),
-        ((path, "mine", "trian"), "Did you mean train"),
-        ((path, "mine", "search"), "has no search key"),
-        ((path, "mine", "enjoy"), "The mode is 'enjoy', but must be one of"),
-        ((path, "mine", f"enjoy@{tmp_path}"), "is no run directory"),
-        ((path, "mine", "train@latest"), "There is no run with a checkpoint"),
-        ((path, "mine", "train", "--sessions"), "--sessions"),
+def test_targets_of_dqn_follow_by_frames():
+    for net, interval, polyak in (
+        # Two gradient steps every 8 frames, which are two steps of 4 environments.
+        ({"update_type": "replace", "update_frequency": 80}, 20, 1.0),
+        ({"update_type": "replace", "update_frequency": 3}, 2, 1.0),
+        ({"update_type": "polyak", "polyak_coef": 0.1}, 2, 0.19),
     ):
-        assert main(["lab", "run", *map(str, words)]) == 2
-        error = capsys.readouterr().err
-        assert answer in error
-        assert error.startswith("error: ")
-        assert error.count("\n") == 1
+        algorithm = {"name": "DQN", "training_frequency": 8, "training_iter": 2}
+        spec = with_value("agent.algorithm", algorithm)
+        spec["agent"]["net"] = net
+        settings = plan_of(spec).agent.settings
+        assert settings["target_update_interval"] == interval
+        assert settings["polyak"] == pytest.approx(polyak)
 
 
-def test_errors_that_only_a_trial_finds_are_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)
-    spec = changed("env.name", "Pendulum-v1")
-    spec["agent"]["algorithm"] = {"name": "DQN"}
-    Path("mine.json").write_text(json.dumps({"mine": spec}))
-    Path("empty").mkdir()
-    Path("empty", "run.json").write_text(json.dumps({"library": "hogwild"}))
-    for mode, answer in (
-        ("train", "DQN needs actions of a Discrete space"),
-        ("enjoy@empty", "'empty' has no model"),
-    ):
-        assert main(["lab", "run", "mine.json", "mine", mode]) == 2
-        error = capsys.readouterr().err.splitlines()[-1]
-        assert error.startswith("error: ")
-        assert answer in error
-    assert not list(Path().glob("logs/hogwild/*/*"))
+def test_values_are_set_by_their_path_or_by_a_name_that_the_spec_has_once():
+    assert plan_of(SAC, "agent.net.hid_layers=[8]").agent.net.hidden_layers == [8]
+    spec = make_spec("mine", SAC, ["max_frame=3e6", "gamma=0.9"], origin="a test")
+    assert spec.env["max_frame"] == 3e6
+    assert spec.agent["algorithm"]["gamma"] == 0.9
+    for text, value in (("1.6e5", 160000.0), ("2E-3", 2e-3), ("1e", "1e"), ("7", 7)):
+        assert parse_value(text) == value
+        assert type(parse_value(text)) is type(value)
 
 
 def test_more_sessions_than_cores_are_reported_with_both_numbers(
@@ -353,62 +242,52 @@ def test_all_shipped_specs_can_be_planned():
             assert plan.without_effect == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("1.6e5", 160000.0), ("1e6", 1e6), ("2E-3", 2e-3), ("1e", "1e"), ("0.5", 0.5), ("7", 7)],
-)
-def test_numbers_with_an_exponent_are_numbers(text: str, value: object):
-    assert parse_value(text) == value
-    assert type(parse_value(text)) is type(value)
-
-
-@pytest.mark.parametrize("name", [f"{BAIT}:Bait-v0", f"gym:{BAIT}:Bait-v0"])
-@pytest.mark.parametrize("place", ["env", "search", "whole", "heir", "saved"])
+@pytest.mark.parametrize("place", ["env", "search", "whole", "heir", "saved", "enjoyed"])
 def test_a_specs_environment_imports_a_strangers_module_only_if_it_is_trusted(
-    name: str, place: str, tmp_path: Path, bait: None, capsys: pytest.CaptureFixture[str]
+    place: str, tmp_path: Path, bait: None, capsys: pytest.CaptureFixture[str]
 ):
     pytest.importorskip("optuna", reason="needs optuna: pip install -e '.[lab]'")
-    spec, words, mode = deepcopy(SAC), [], "train"
-    spec["env"]["name"] = "Pendulum-v1"
-    if place == "env":
-        spec["env"]["name"] = name
-    elif place == "heir":
-        Path("heirs.yaml").write_text(f"Pendulum-v1: '{name}'")
-        words = ["--environments=heirs.yaml"]
-    elif place == "saved":
-        saved = Path("trial/params/spec.yaml")
-        saved.parent.mkdir(parents=True)
-        Path("trial/checkpoints").mkdir()
-        Path("trial/checkpoints/model_1.pt").touch()
-        Path("trial/run.json").write_text(json.dumps({"library": "hogwild"}))
-        saved.write_text(json.dumps({"mine": changed("env.name", name)}))
-        mode = "train@trial"
-    else:
-        whole = [spec["env"], spec["env"] | {"name": name}]
-        choices = ["Pendulum-v1", name] if place == "search" else whole
-        path = "env.name" if place == "search" else "env"
-        spec["search"], mode = {f"{path}__choice": choices}, "search"
-    Path("mine.json").write_text(json.dumps({"mine": spec}))
-    assert main(["lab", "run", "mine.json", "mine", mode, *words]) == 2
-    assert f"leads to code of {BAIT}, which no task" in capsys.readouterr().err
-    assert BAIT not in sys.modules
+    for name in (f"{BAIT}:Bait-v0", f"gym:{BAIT}:Bait-v0"):
+        spec, words, mode = with_value("env.name", "Pendulum-v1"), [], "train"
+        if place == "env":
+            spec["env"]["name"] = name
+        elif place == "heir":
+            Path("heirs.yaml").write_text(f"Pendulum-v1: '{name}'")
+            words = ["--environments=heirs.yaml"]
+        elif place in ("saved", "enjoyed"):
+            mode = "train@trial" if place == "saved" else "enjoy@trial"
+            saved_trial(name, in_spec=place == "saved")
+        else:
+            whole = [spec["env"], spec["env"] | {"name": name}]
+            choices = ["Pendulum-v1", name] if place == "search" else whole
+            path = "env.name" if place == "search" else "env"
+            spec["search"], mode = {f"{path}__choice": choices}, "search"
+        Path("mine.json").write_text(json.dumps({"mine": spec}))
+        assert main(["lab", "run", "mine.json", "mine", mode, *words]) == 2
+        assert f"leads to code of {BAIT}, which no task" in capsys.readouterr().err
+        assert BAIT not in sys.modules
 
 
-@pytest.mark.parametrize("words", [[f"--trust={BAIT}"], ["-s", f"env.name={BAIT}:Bait-v0"]])
-def test_a_strangers_module_is_imported_where_the_user_says_so(
-    words: list[str], bait: None, capsys: pytest.CaptureFixture[str]
-):
-    spec = changed("env.name", f"{BAIT}:Bait-v0")
-    Path("mine.json").write_text(json.dumps({"mine": spec | {"meta": {"max_session": -1}}}))
-    assert main(["lab", "run", "mine.json", "mine", "train", *words]) == 2
-    assert BAIT in sys.modules, capsys.readouterr().err
-
-
-def test_a_trials_task_is_no_strangers_module(bait: None, capsys: pytest.CaptureFixture[str]):
-    Path("trial/checkpoints").mkdir(parents=True)
+def saved_trial(name: str, *, in_spec: bool) -> None:
+    """Write a trial whose spec or manifest names an environment."""
+    for folder in ("params", "checkpoints"):
+        Path("trial", folder).mkdir(parents=True, exist_ok=True)
     Path("trial/checkpoints/model_1.pt").touch()
-    facts = {"library": "hogwild", "task": f"gym:{BAIT}:Bait-v0", "algorithm": "sac"}
+    facts = {"library": "hogwild"}
+    if in_spec:
+        spec = {"mine": with_value("env.name", name)}
+        Path("trial/params/spec.yaml").write_text(json.dumps(spec))
+    else:
+        facts |= {"task": f"gym:{name.removeprefix('gym:')}", "algorithm": "sac"}
     Path("trial/run.json").write_text(json.dumps(facts))
-    assert main(["lab", "run", "mine.json", "mine", "enjoy@trial"]) == 2
-    assert f"leads to code of {BAIT}, which no task" in capsys.readouterr().err
-    assert BAIT not in sys.modules
+
+
+def test_a_strangers_module_is_imported_where_the_user_says_so(
+    bait: None, capsys: pytest.CaptureFixture[str]
+):
+    spec = with_value("env.name", f"{BAIT}:Bait-v0")
+    Path("mine.json").write_text(json.dumps({"mine": spec | {"meta": {"max_session": -1}}}))
+    for words in ([f"--trust={BAIT}"], ["-s", f"env.name={BAIT}:Bait-v0"]):
+        assert main(["lab", "run", "mine.json", "mine", "train", *words]) == 2
+        assert BAIT in sys.modules, capsys.readouterr().err
+        del sys.modules[BAIT]

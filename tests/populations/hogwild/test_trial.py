@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +22,13 @@ from envlab.errors import ConfigurationError
 from envlab.run.records import METRICS
 from envlab.training.launch import train
 from envlab_populations.hogwild.learner import GRADIENT_STEPS
-from envlab_populations.hogwild.records import mean_record
 from envlab_populations.hogwild.session import check_learned
 from tests.launcher import ROOT, Launch, run
 from tests.learner_contract import timeless_digests
 from tests.run.test_directory import timeless
 from tests.trained import checkpoint_of, manifest_of, metrics_of, metrics_so_far, only_run
 
+pytestmark = pytest.mark.slow
 DEADLINE_S = 240.0
 """Each session imports all it needs by itself, on machines with other work."""
 SCRIPT = ROOT / "scripts/run_lab.py"
@@ -71,6 +72,10 @@ class FinishedTrial:
     def directory(self) -> Path:
         return only_run(self.folder)
 
+    @property
+    def sessions(self) -> list[Path]:
+        return [self.directory / "sessions" / str(number) for number in range(2)]
+
 
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> FinishedTrial:
@@ -102,9 +107,6 @@ def killed(trial: FinishedTrial, tmp_path_factory: pytest.TempPathFactory) -> Ki
     sessions = [directory / "sessions" / str(number) for number in range(2)]
     lines = (directory / METRICS).read_text().splitlines(keepends=True)
     (directory / METRICS).write_text("".join(lines[:-3]) + lines[-3][:40])
-    facts = manifest_of(sessions[0])
-    facts["code"]["envlab"] = "0123456789ab"
-    (sessions[0] / "run.json").write_text(json.dumps(facts))
     launch = Launch(lab(folder, "train@latest", "-s", "env.max_frame=1e7"), folder)
     try:
         for session in sessions:
@@ -125,43 +127,37 @@ def critic_steps(session: Path) -> float:
     return float(state[0]["step"])
 
 
-@pytest.mark.slow
-def test_frames_are_counted_over_all_sessions(trial: FinishedTrial):
+def test_frames_are_counted_over_sessions_which_differ_and_step_one_optimizer(
+    trial: FinishedTrial,
+):
     manifest, records = manifest_of(trial.directory), metrics_of(trial.directory)
     assert manifest["status"] == "finished"
     assert (manifest["sessions"], manifest["max_frame"]) == (2, 8000)
-    assert [record["frames"] for record in records] == [800 * one for one in range(1, 11)]
-    for number in range(2):
-        own = metrics_of(trial.directory / "sessions" / str(number))
-        assert [record["frames"] for record in own] == [400 * one for one in range(1, 11)]
     assert manifest["reproducible"] is False
-
-
-@pytest.mark.slow
-def test_both_sessions_step_one_optimizer(trial: FinishedTrial):
+    assert [record["frames"] for record in records] == [800 * one for one in range(1, 11)]
+    for session in trial.sessions:
+        own = [record["frames"] for record in metrics_of(session)]
+        assert own == [400 * one for one in range(1, 11)]
+    for record, first, second in zip(records, *map(metrics_of, trial.sessions), strict=True):
+        assert record["wall_s"] == max(first["wall_s"], second["wall_s"])
+        assert record["fps"] == first["fps"] + second["fps"]
+        for name, loss in record["losses"].items():
+            assert loss == statistics.fmean(one["losses"][name] for one in (first, second))
     # Updates begin after 64 frames of 8 environments, and are one a step: 492 of each session.
-    steps = max(critic_steps(trial.directory / "sessions" / str(number)) for number in range(2))
+    steps = max(critic_steps(session) for session in trial.sessions)
     assert 0.99 * 2 * 492 <= steps <= 2 * 492
-    assert metrics_of(trial.directory)[-1]["details"] == {GRADIENT_STEPS: 492}
+    assert records[-1]["details"] == {GRADIENT_STEPS: 492}
+    assert [manifest_of(session)["seed"] for session in trial.sessions] == [0, 1000]
+    ends = [checkpoint_of(session, 10) for session in trial.sessions]
+    memories = [end["ranks"][0]["learner"]["memories"]["memory"] for end in ends]
+    assert not torch.equal(*(memory["tensors"]["observations"] for memory in memories))
 
 
-@pytest.mark.slow
 def test_nothing_is_left_in_shared_memory(trial: FinishedTrial, killed: KilledTrial):
     assert left_in_shared_memory(trial.directory) == []
     assert left_in_shared_memory(killed.directory) == []
 
 
-@pytest.mark.slow
-def test_sessions_differ_in_their_seed_and_observations(trial: FinishedTrial):
-    sessions = [trial.directory / "sessions" / str(number) for number in range(2)]
-    assert [manifest_of(session)["seed"] for session in sessions] == [0, 1000]
-    ends = [checkpoint_of(session, 10) for session in sessions]
-    memories = [end["ranks"][0]["learner"]["memories"]["memory"] for end in ends]
-    seen = [memory["tensors"]["observations"] for memory in memories]
-    assert not torch.equal(seen[0], seen[1])
-
-
-@pytest.mark.slow
 def test_a_trial_resumes_with_networks_replay_and_counters(
     trial: FinishedTrial, killed: KilledTrial
 ):
@@ -179,14 +175,6 @@ def test_a_trial_resumes_with_networks_replay_and_counters(
     assert critic_steps(session) >= 0.99 * (2 * 492 + own - 492)
 
 
-@pytest.mark.slow
-def test_a_session_that_resumes_by_other_code_says_so(killed: KilledTrial):
-    said = [(killed.directory / "sessions" / f"{number}.txt").read_text() for number in range(2)]
-    told = "The run was made with other code: envlab's code was 0123456789ab, and is "
-    assert [told in text for text in said] == [True, False]
-
-
-@pytest.mark.slow
 def test_a_trial_has_graphs_points_and_figures(trial: FinishedTrial):
     for name in ("trial_graph_mean_returns_vs_frames", "trial_graph_mean_returns_ma_vs_frames"):
         assert (trial.directory / f"{name}.png").stat().st_size > 5000
@@ -200,7 +188,6 @@ def test_a_trial_has_graphs_points_and_figures(trial: FinishedTrial):
     assert (int(frame), int(global_frame)) == (4000, 8000)
 
 
-@pytest.mark.slow
 def test_other_commands_work_on_a_trial(
     trial: FinishedTrial, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
@@ -219,7 +206,6 @@ def test_other_commands_work_on_a_trial(
     assert spec["small"]["meta"] == SPEC["meta"]
 
 
-@pytest.mark.slow
 def test_a_killed_session_is_named_and_the_others_save_and_end(killed: KilledTrial):
     assert killed.code == 70, killed.output
     sentence = f"Session 1 (pid {killed.pid}) was ended by SIGKILL."
@@ -277,32 +263,6 @@ def test_an_independent_session_resumes_bit_for_bit(tmp_path: Path, words: list[
     whole, resumed = (timeless_digests(checkpoint_of(run, 4)) for run in runs)
     assert whole == resumed
     assert timeless(runs[1]) == timeless(runs[0])[2:]
-
-
-def test_a_trials_record_sums_frames_and_averages_the_rest():
-    first = {
-        "iteration": 3,
-        "frames": 300,
-        "wall_s": 2.0,
-        "fps": 100.0,
-        "collect_s": 1.0,
-        "learn_s": 0.5,
-        "mean_return": 10.0,
-        "mean_episode_length": None,
-        "learning_rate": 1e-3,
-        "losses": {"Loss / Critic loss": 1.0},
-        "episode": {"Episode_Termination/time_out": 1.0},
-        "details": {GRADIENT_STEPS: 5},
-    }
-    second = {**first, "wall_s": 3.0, "mean_return": 20.0, "losses": {"Loss / Critic loss": 3.0}}
-    assert mean_record([first, second]) == {
-        **first,
-        "frames": 600,
-        "wall_s": 3.0,
-        "fps": 200.0,
-        "mean_return": 15.0,
-        "losses": {"Loss / Critic loss": 2.0},
-    }
 
 
 def test_dev_names_parameters_that_did_not_learn_or_are_no_numbers():

@@ -13,6 +13,7 @@ import torch
 from envlab.cli import main
 from envlab.errors import ConfigurationError
 from envlab_populations.hogwild import atari
+from envlab_populations.hogwild.baseline import BASELINES
 from envlab_populations.hogwild.networks import Layers
 from envlab_populations.hogwild.spec import make_spec
 from envlab_populations.hogwild.translation import Plan, make_plan
@@ -52,7 +53,10 @@ VERSION_3: dict[str, Any] = {
     ],
     "env": [{"name": "CartPole-v1", "max_t": 20, "max_tick": 10}],
     "body": {"product": "outer", "num": 1},
-    "meta": {"distributed": False, "max_tick_unit": "epi", "max_session": 1, "resources": {}},
+    "meta": {
+        **{"distributed": False, "max_tick_unit": "epi", "max_session": 1, "resources": {}},
+        "log_frequency": 100,
+    },
 }
 
 
@@ -62,11 +66,6 @@ def of_version_3(**parts: Any) -> dict[str, Any]:
         part = spec["agent"][0].get(name) or (spec[name] if name == "meta" else spec[name][0])
         part.update(values)
     return spec
-
-
-def recurrent(memory: str) -> dict[str, Any]:
-    net = {"type": "RecurrentNet", "fc_hid_layers": [6], "rnn_hidden_size": 5, "seq_len": 3}
-    return of_version_3(memory={"name": memory}, net=net)
 
 
 def game(memory: str, **env: Any) -> Plan:
@@ -90,19 +89,16 @@ def test_episodes_count_as_their_longest(caplog: pytest.LogCaptureFixture):
     assert not [key for key in plan.without_effect if "epoch" in key or "normalize" in key]
 
 
-@pytest.mark.parametrize("words", [{"max_tick": 300}, {"max_total_t": 300}])
-def test_a_budget_in_steps_is_one_in_frames(words: dict[str, Any]):
-    spec = of_version_3(meta={"max_tick_unit": "total_t"})
-    del spec["env"][0]["max_tick"]
-    spec["env"][0] |= words
-    plan = plan_of(spec)
-    assert plan.max_frame == 300
-    assert "/ 5.0" in plan.agent.settings["exploration_scheduler"]
-
-
-def test_the_command_lines_frames_come_before_the_specs_ticks():
+def test_a_budget_in_steps_is_one_in_frames():
+    for words in ({"max_tick": 300}, {"max_total_t": 300}):
+        spec = of_version_3(meta={"max_tick_unit": "total_t"})
+        del spec["env"][0]["max_tick"]
+        spec["env"][0] |= words
+        plan = plan_of(spec)
+        assert plan.max_frame == 300
+        assert "/ 5.0" in plan.agent.settings["exploration_scheduler"]
     spec = make_spec("mine", VERSION_3, ["env.max_frame=70"], origin="a test")
-    assert make_plan(spec).max_frame == 70
+    assert make_plan(spec).max_frame == 70  # the command line's frames come first
 
 
 def test_sessions_that_share_their_networks_do_so_without_locks():
@@ -110,28 +106,17 @@ def test_sessions_that_share_their_networks_do_so_without_locks():
     assert plan_of(spec).agent.distributed == "shared"
 
 
-def test_recurrent_networks_of_version_3_see_the_last_steps():
-    spec = recurrent("SeqReplay")
+def test_recurrent_networks_see_the_last_steps_one_after_the_other():
+    net = {"type": "RecurrentNet", "fc_hid_layers": [6], "rnn_hidden_size": 5, "seq_len": 3}
+    spec = of_version_3(memory={"name": "SeqReplay"}, net=net)
     assert plan_of(spec).env["num_frames"] == 3
     steps, linear, *_ = trained(spec).agent.q_network.net
     assert (steps.unflattened_size, linear.in_features) == ((3, 4), 4)
-
-
-def test_cells_see_one_step_after_the_other():
-    net = plan_of(recurrent("SeqReplay")).agent.net
-    torch.manual_seed(0)
-    layers = Layers((6,), 0, 2, net)  # three steps of two numbers
-    steps = torch.randn(4, 3, 2)
-    features = layers[2](layers[1](steps))  # the linear layer, for each step
+    layers = Layers((6,), 0, 2, plan_of(spec).agent.net)  # three steps of two numbers
+    seen = torch.randn(4, 3, 2)
+    features = layers[2](layers[1](seen))  # the linear layer, for each step
     _, last = layers[3].cells(features)
-    torch.testing.assert_close(layers(steps.flatten(1)), layers[4](last[-1]))
-
-
-def test_frames_and_cells_that_differ_in_number_are_one_sentence():
-    net = {"type": "RecurrentNet", "seq_len": 3}
-    env = {"frame_op": "stack", "frame_op_len": 4}
-    with pytest.raises(ConfigurationError, match=r"frame_op_len is 4, but agent\.net\.seq_len is"):
-        plan_of(changed(DQN, net=net, env=env))
+    torch.testing.assert_close(layers(seen.flatten(1)), layers[4](last[-1]))
 
 
 def test_concatenated_observations_are_those_of_the_last_steps():
@@ -142,84 +127,33 @@ def test_concatenated_observations_are_those_of_the_last_steps():
     assert "agent.memory.concat_len" not in plan.without_effect
 
 
-@pytest.mark.parametrize("memory", ["AtariReplay", "AtariPrioritizedReplay"])
-def test_memories_of_games_clip_rewards_and_have_four_frames(memory: str):
-    plan = game(memory)
-    assert plan.agent.reward_bounds == [-1.0, 1.0]
-    assert bool(plan.agent.replay.alpha) == ("Prioritized" in memory)
-    assert atari.__name__ in plan.task
-    assert "num_frames" not in plan.env  # the game's wrappers join them
-
-
-def test_games_have_as_many_frames_as_their_wrappers_join():
+def test_memories_of_games_clip_rewards_and_have_the_four_frames_that_wrappers_join():
+    for memory in ("AtariReplay", "AtariPrioritizedReplay"):
+        plan = game(memory)
+        assert plan.agent.reward_bounds == [-1.0, 1.0]
+        assert bool(plan.agent.replay.alpha) == ("Prioritized" in memory)
+        assert atari.__name__ in plan.task
+        assert "num_frames" not in plan.env
     with pytest.raises(ConfigurationError, match="frame_op_len is 2, but games have 4 frames here"):
         game("Replay", frame_op="concat", frame_op_len=2)
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        (changed(DQN, env={"reward_scale": "sign"}), "only games' whole rewards have signs here"),
-        (changed(DQN, env={"frame_op": "sum"}), "must be one of 'concat', 'stack'"),
-        (of_version_3(meta={"max_tick_unit": "hours"}), "must be one of 'epi', 'total_t'"),
-    ],
-)
-def test_what_cannot_be_had_is_one_sentence(spec: dict[str, Any], words: str):
-    with pytest.raises(ConfigurationError, match=words):
-        plan_of(spec)
-
-
-def test_episodes_without_a_limit_are_no_budget(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("gymnasium.registry", {})
-    spec = of_version_3(env={"max_t": None})
-    with pytest.raises(ConfigurationError, match=r"have no limit.*max_tick_unit=total_t"):
-        plan_of(spec)
-
-
-def several(*names: str) -> dict[str, Any]:
-    spec = changed(DQN, env={"name": "${env}"})
-    return {"mine": spec | {"spec_params": {"env": [*names]}}}
-
-
-def test_each_value_of_spec_params_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    Path("mine.json").write_text(json.dumps(several("CartPole-v1", "Acrobot-v1")))
-    assert main(["lab", "run", "mine.json", "mine", "dev"]) == 0
-    folders = sorted(path.name for path in Path("logs/hogwild").iterdir() if path.is_dir())
-    assert folders == ["mine_Acrobot-v1_dev", "mine_CartPole-v1_dev"]
-    assert main(["lab", "run", "mine.json", "mine", "dev", "-s", "env=CartPole-v1"]) == 0
-
-
-def test_values_that_cannot_be_trained_are_named_after_the_others(
+def test_each_value_of_spec_params_is_trained_and_what_cannot_be_is_named_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(tmp_path)
-    Path("mine.json").write_text(json.dumps(several("CartPole-v1", "Gone-v7")))
+    spec = changed(DQN, env={"name": "${env}"})
+    spec["spec_params"] = {"env": ["CartPole-v1", "Gone-v7", "Acrobot-v1"]}
+    Path("mine.json").write_text(json.dumps({"mine": spec}))
+    BASELINES.parent.mkdir(parents=True)  # measuring them would take longer than to train
+    BASELINES.write_text(json.dumps({"gym:CartPole-v1": 0.0, "gym:Acrobot-v1": 0.0}))
     assert main(["lab", "run", "mine.json", "mine", "dev"]) == 2
     error = capsys.readouterr().err
-    assert "1 of the 2 specs of spec_params cannot be trained: mine_Gone-v7." in error
-    assert [path.name for path in Path("logs/hogwild").iterdir() if path.is_dir()] == [
-        "mine_CartPole-v1_dev"
-    ]
+    assert "1 of the 3 specs of spec_params cannot be trained: mine_Gone-v7." in error
+    folders = sorted(path.name for path in Path("logs/hogwild").iterdir() if path.is_dir())
+    assert folders == ["mine_Acrobot-v1_dev", "mine_CartPole-v1_dev"]
 
 
-def test_ranges_that_are_wrong_stop_a_search_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.chdir(tmp_path)
+def test_ranges_that_are_wrong_stop_a_search_only():
     spec = DQN | {"search": {"agent": {"memory": {"max_size_choice": [100]}}}}
     assert plan_of(spec).max_frame == 100
-    Path("mine.json").write_text(json.dumps({"mine": spec}))
-    assert main(["lab", "run", "mine.json", "mine", "search"]) == 2
-    assert "which names no kind of range" in capsys.readouterr().err
-
-
-def test_the_tutorials_file_is_found_by_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.chdir(tmp_path)
-    path = "slm_lab/spec/benchmark/async_sac/async_sac_roboschool.json"
-    assert main(["lab", "run", path, "async_sac_humanoid", "search"]) == 2
-    assert "'async_sac_humanoid'" in capsys.readouterr().err  # it has nothing to search
-    assert main(["lab", "run", "nowhere.json", "async_sac_humanoid", "train"]) == 2
-    assert "The spec file nowhere.json cannot be read" in capsys.readouterr().err
