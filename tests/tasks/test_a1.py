@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
 from envlab import registry
-from envlab.config import compose
-from envlab.distributed.context import DistributedContext
+from tests.tasks import making
 
 A1 = "LeggedGym-Flat-A1-v0"
 
 
-def make(*overrides: str, num_envs: int = 2):
-    task = registry.get_task(A1)
-    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
-    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
+make = partial(making.make, A1, num_envs=2)
 
 
 def test_rewards_have_the_scales_of_the_original():

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import mujoco
 import pytest
 import torch
 
-from envlab import registry
-from envlab.config import compose
-from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
+from tests.tasks import making
 
 TASK = "Isaac-Repose-Cube-Allegro-v0"
 STEP_S = 4.0 / 120.0
@@ -29,10 +28,7 @@ ALIKE = [f"env.events.{name}=null" for name in STARTUP]
 """Overrides that make all environments alike."""
 
 
-def make(*overrides: str, num_envs: int = 3, seed: int = 0) -> VectorEnv:
-    task = registry.get_task(TASK)
-    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
-    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=seed)
+make = partial(making.make, TASK)
 
 
 def goal(env: VectorEnv):

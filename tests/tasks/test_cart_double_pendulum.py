@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
 
-from envlab import registry
-from envlab.config import compose
-from envlab.distributed.context import DistributedContext
 from envlab.envs import DirectMarlEnv
 from envlab.envs.scene import load_model
+from tests.tasks import making
 
 TASK = "Isaac-Cart-Double-Pendulum-Direct-v0"
 NUM_ENVS = 3
@@ -19,10 +18,7 @@ CART, POLE, PENDULUM = range(3)  # columns of qpos and qvel
 AGENTS = ["cart", "pendulum"]
 
 
-def make(*overrides: str, num_envs: int = NUM_ENVS) -> DirectMarlEnv:
-    task = registry.get_task(TASK)
-    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
-    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
+make = partial(making.make, TASK)
 
 
 @pytest.fixture

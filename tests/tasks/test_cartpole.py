@@ -7,20 +7,12 @@ import math
 import pytest
 import torch
 
-from envlab import registry
-from envlab.config import compose
-from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
+from tests.tasks.making import make
 
 MANAGER, DIRECT = "Isaac-Cartpole-v0", "Isaac-Cartpole-Direct-v0"
 STEP_S = 2.0 / 120.0
 NUM_ENVS = 3
-
-
-def make(task_id: str, *overrides: str, num_envs: int = NUM_ENVS) -> VectorEnv:
-    task = registry.get_task(task_id)
-    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
-    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
 
 
 def place(env: VectorEnv, cart: float, pole: float, cart_vel: float = 0.0, pole_vel: float = 0.0):

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
-from envlab import registry
-from envlab.distributed.context import DistributedContext
 from envlab_tasks.manipulation.franka_cabinet.franka_cabinet_env import FrankaCabinetEnv
+from tests.tasks import making
 
 STEP_S = 1.0 / 60.0
 
 
-def make(num_envs: int = 3) -> FrankaCabinetEnv:
-    task = registry.get_task("Isaac-Franka-Cabinet-Direct-v0")
-    cfg, context = registry.load_env_cfg(task), DistributedContext(num_threads=1)
-    return task.make(cfg, context=context, num_envs=num_envs, seed=0)
+make = partial(making.make, "Isaac-Franka-Cabinet-Direct-v0")
 
 
 def place(env: FrankaCabinetEnv, opening: float) -> None:
@@ -91,7 +89,7 @@ def test_targets_move_by_the_actions():
 
 
 def test_episodes_start_near_the_default_pose():
-    env = make(200)
+    env = make(num_envs=200)
     away = (env.sim.data.qpos - env.default_qpos)[:, :7]
     assert away.abs().max() <= 0.125 + 1e-6
     assert away.abs().max() > 0.12

@@ -95,7 +95,7 @@ def test_the_discriminator_sees_the_last_state_of_an_episode():
 def test_reference_motions_are_pairs_of_frames_a_frame_apart(clip):
     env = make()
     times = torch.tensor([0.0, 1.0, 1.0 + 0.5 / 60.0])
-    pairs = env._reference_history(times)
+    pairs = env.reference_history(times)
     assert pairs.shape == (3, 2, 81)
     assert pairs[1, 0, :28].tolist() == pytest.approx(clip.joint_pos[60].tolist(), abs=1e-5)
     assert pairs[1, 1, :28].tolist() == pytest.approx(clip.joint_pos[59].tolist(), abs=1e-5)
@@ -149,7 +149,7 @@ def test_isaac_labs_file_is_read_and_a_clip_of_another_robot_refused(clip, tmp_p
     )
     times = torch.linspace(0.0, 3.0, 50)
     assert torch.equal(
-        make(motion_file=str(path))._reference_history(times), make()._reference_history(times)
+        make(motion_file=str(path)).reference_history(times), make().reference_history(times)
     )
     with pytest.raises(ConfigurationError, match="left_hip_pitch_joint"):
         make(motion_file="envlab_assets:motions/g1_squat.npz")

@@ -8,11 +8,9 @@ import mujoco
 import pytest
 import torch
 
-from envlab import registry
-from envlab.config import compose
-from envlab.distributed.context import DistributedContext
 from envlab.envs.scene import load_model
 from envlab_tasks.in_hand.repose_cube_direct.in_hand_env import InHandEnv
+from tests.tasks.making import make
 
 ALLEGRO = "Isaac-Repose-Cube-Allegro-Direct-v0"
 SHADOW = "Isaac-Repose-Cube-Shadow-Direct-v0"
@@ -22,12 +20,6 @@ NOISES = ("action_noise_model", "observation_noise_model")
 HANDS = {ALLEGRO: (16, 16, 4), SHADOW: (24, 20, 5), LEAP: (16, 16, 4)}
 """Joints, actions and fingertips by task."""
 STILL = 1.0, 0.0, 0.0, 0.0
-
-
-def make(task_id: str, *overrides: str, num_envs: int = 3, seed: int = 0) -> InHandEnv:
-    task = registry.get_task(task_id)
-    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
-    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=seed)
 
 
 def about_x(angle: float) -> tuple[float, float, float, float]:

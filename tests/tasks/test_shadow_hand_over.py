@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import mujoco
 import pytest
 import torch
 
-from envlab import registry
-from envlab.config import compose
-from envlab.distributed.context import DistributedContext
 from envlab.envs.scene import load_model
 from envlab_tasks.in_hand.shadow_hand_over.shadow_hand_over_env import ShadowHandOverEnv
+from tests.tasks import making
 
 TASK = "Isaac-Shadow-Hand-Over-Direct-v0"
 AGENTS = ["right_hand", "left_hand"]
 GOAL = torch.tensor([0.0, -0.64, 0.54])
 
 
-def make(*overrides: str, num_envs: int = 3) -> ShadowHandOverEnv:
-    task = registry.get_task(TASK)
-    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
-    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
+make = partial(making.make, TASK)
 
 
 def about_x(angle: float) -> tuple[float, float, float, float]:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from envlab.distributed.context import DistributedContext
 from envlab.envs import SceneEntityCfg, VectorEnv
 from envlab.envs.entities import resolve_entity
-from envlab.registry import get_task, load_env_cfg
 from envlab_tasks.locomotion.velocity.t1 import rewards
 from envlab_tasks.locomotion.velocity.t1.env_cfg import POSE_WEIGHTS
 from envlab_tasks.locomotion.velocity.t1.gait_phase import foot_heights
+from tests.tasks import making
 
-
-def make(num_envs: int = 3) -> VectorEnv:
-    task = get_task("Playground-T1JoystickFlatTerrain-v0")
-    context = DistributedContext(num_threads=1)
-    return task.make(load_env_cfg(task), context=context, num_envs=num_envs, seed=0)
+make = partial(making.make, "Playground-T1JoystickFlatTerrain-v0")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +44,7 @@ def test_a_foot_rises_and_sinks_on_a_cubic():
 
 
 def test_phases_turn_half_a_turn_apart_and_rest_where_a_robot_should_stand():
-    env = make(64)
+    env = make(num_envs=64)
     term = env.command_manager.get_term("phase")
     assert (term.phase == torch.tensor([0.0, -math.pi])).all()
     stands = env.command_manager.get_term("joystick").is_standing_env.clone()
@@ -121,7 +117,7 @@ def test_feet_keep_their_heights_and_their_distance(env):
 
 
 def test_a_push_adds_a_horizontal_velocity_of_any_direction():
-    env = make(200)
+    env = make(num_envs=200)
     before = env.sim.data.qvel.clone()
     mask = torch.ones(200, dtype=torch.bool)
     mask[0] = False

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import mujoco
 import pytest
 import torch
 
 from envlab import registry
-from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.envs.entities import resolve_entity
 from envlab.envs.scene import load_model
+from tests.tasks import making
 
 FLAT_G1, ROUGH_G1 = "Isaac-Velocity-Flat-G1-v0", "Isaac-Velocity-Rough-G1-v0"
 FLAT_H1, ROUGH_H1 = "Isaac-Velocity-Flat-H1-v0", "Isaac-Velocity-Rough-H1-v0"
@@ -23,10 +25,7 @@ def cfg_of(task_id: str):
     return registry.load_env_cfg(registry.get_task(task_id))
 
 
-def make(task_id: str, num_envs: int = 2) -> VectorEnv:
-    context = DistributedContext(num_threads=1)
-    task = registry.get_task(task_id)
-    return task.make(cfg_of(task_id), context=context, num_envs=num_envs, seed=0)
+make = partial(making.make, num_envs=2)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def make(task_id: str, *overrides: str, num_envs: int = 2) -> VectorEnv:
 def test_play_is_without_noise_on_tiles_of_all_levels():
     env = make(PLAY)
     assert env.cfg.scene.terrain.max_init_terrain_level is None
-    seen, plain = env._sample_observations()["policy"], env._get_observations()["policy"]
+    seen, plain = env.obs_buf["policy"], env._get_observations()["policy"]
     assert torch.equal(seen, plain)
     assert seen.shape == (2, 235)
 
@@ -49,7 +49,7 @@ def test_robots_stand_on_every_kind_of_ground():
 
 def test_scan_is_clipped_and_noisy_in_training():
     env = make(ROUGH, num_envs=8)
-    seen = env._sample_observations()["policy"][:, 48:]
+    seen = env.obs_buf["policy"][:, 48:]
     plain = env._get_observations()["policy"][:, 48:]
     assert seen.shape == (8, 187)
     assert plain.abs().max() <= 1.0

@@ -70,9 +70,9 @@ class HumanoidAmpEnv(DirectEnv):
         Times are drawn from torch's own generator, which a checkpoint holds for each process.
         """
         times = torch.rand(num_samples, device=self.device) * self._motion.duration
-        return self._reference_history(times).flatten(1)
+        return self.reference_history(times).flatten(1)
 
-    def _reference_history(self, times: torch.Tensor) -> torch.Tensor:
+    def reference_history(self, times: torch.Tensor) -> torch.Tensor:
         """Return the clip's observations at times and the frames before, ``(n, 2, 81)``."""
         num = self.cfg.num_amp_observations
         earlier = self._motion.dt * torch.arange(num, device=self.device)
@@ -130,7 +130,7 @@ class HumanoidAmpEnv(DirectEnv):
         times = self.random.stream("motion").uniform(0.0, self._motion.duration, 1, mask)[:, 0]
         if self.cfg.reset_strategy != "random":
             times = torch.zeros_like(times)
-        assign(self._history, mask, self._reference_history(times))
+        assign(self._history, mask, self.reference_history(times))
         if self.cfg.reset_strategy != "default":
             self._start_in(self._motion.at(times))
         return {}
