@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import mujoco
@@ -18,9 +17,9 @@ from envlab.envs.actuators import (
     ImplicitActuatorCfg,
 )
 from envlab.envs.scene import build_model
-from envlab.errors import ConfigurationError
 from envlab.sim.simulation import Simulation, create_simulation
-from tests.envs.sliders import make_cfg, rank
+from tests.envs.refusals import assert_refused
+from tests.envs.sliders import make_cfg, rank, terms
 
 DT = 0.005
 ROTOR = """
@@ -74,13 +73,13 @@ def torques(simulation: Simulation, target: float, velocities: list[float]) -> l
 # Torques ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", [ImplicitActuatorCfg, IdealPDActuatorCfg])
-def test_pd_control_up_to_the_effort_limit(cls, backend, tmp_path):
-    actuator = cls(stiffness=100.0, damping=2.0, effort_limit=12.0)
-    simulation = make(tmp_path, backend, actuator, 4)
-    # 100 (0.1 - 0) - 2 v = 10 - 2 v, within +-12
-    found = torques(simulation, 0.1, [0.0, 3.0, -4.0, 20.0])
-    assert found == pytest.approx([10.0, 4.0, 12.0, -12.0], rel=1e-5)
+def test_pd_control_up_to_the_effort_limit(backend, tmp_path):
+    for cls in (ImplicitActuatorCfg, IdealPDActuatorCfg):
+        actuator = cls(stiffness=100.0, damping=2.0, effort_limit=12.0)
+        simulation = make(tmp_path, backend, actuator, 4)
+        # 100 (0.1 - 0) - 2 v = 10 - 2 v, within +-12
+        found = torques(simulation, 0.1, [0.0, 3.0, -4.0, 20.0])
+        assert found == pytest.approx([10.0, 4.0, 12.0, -12.0], rel=1e-5)
 
 
 def test_a_motor_loses_torque_as_it_turns(backend, tmp_path):
@@ -102,21 +101,16 @@ def test_a_motor_loses_torque_as_it_turns(backend, tmp_path):
     assert torques(simulation, 0.05, velocities) == pytest.approx(inside, abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("gains", "expected"),
-    [
-        ({"damping": 2.0}, 2.0 * (0.5 - 3.0)),  # a control is a velocity
-        ({}, 0.5),  # a control is a torque
-    ],
-)
-@pytest.mark.parametrize("cls", [IdealPDActuatorCfg, DCMotorCfg])
-def test_without_stiffness_controls_are_velocities_or_efforts(
-    cls, gains, expected, backend, tmp_path
-):
-    if cls is DCMotorCfg:
-        gains = gains | {"saturation_effort": 20.0, "velocity_limit": 10.0}
-    simulation = make(tmp_path, backend, cls(**gains), 1)
-    assert torques(simulation, 0.5, [3.0]) == pytest.approx([expected], rel=1e-5)
+def test_without_stiffness_controls_are_velocities_or_efforts(backend, tmp_path):
+    motor = {"saturation_effort": 20.0, "velocity_limit": 10.0}
+    for actuator, expected in (
+        (IdealPDActuatorCfg(damping=2.0), 2.0 * (0.5 - 3.0)),  # a control is a velocity
+        (DCMotorCfg(damping=2.0, **motor), 2.0 * (0.5 - 3.0)),
+        (IdealPDActuatorCfg(), 0.5),  # a control is a torque
+        (DCMotorCfg(**motor), 0.5),
+    ):
+        simulation = make(tmp_path, backend, actuator, 1)
+        assert torques(simulation, 0.5, [3.0]) == pytest.approx([expected], rel=1e-5), actuator
 
 
 def test_gear_and_ranges_of_the_file_are_gone_and_sensors_stay(tmp_path):
@@ -151,14 +145,15 @@ def rising(simulation: Simulation, steps: int) -> torch.Tensor:
     return torch.stack(rows)
 
 
-@pytest.mark.parametrize("delay", [0, 1, 3])
-def test_targets_are_late_by_the_delay(delay, backend, tmp_path):
-    actuator = DelayedPDActuatorCfg(stiffness=10.0, min_delay=delay, max_delay=delay)
-    simulation = make(tmp_path, backend, actuator, 2)
-    expected = [10.0 * max(0, step + 1 - delay) for step in range(6)]
-    for _ in range(2):  # a reset forgets the targets of before
-        simulation.reset(torch.ones(2, dtype=torch.bool))
-        assert rising(simulation, 6)[:, 1].tolist() == pytest.approx(expected, abs=2e-3)
+def test_targets_are_late_by_the_delay(backend, tmp_path):
+    for delay in (0, 1, 3):
+        actuator = DelayedPDActuatorCfg(stiffness=10.0, min_delay=delay, max_delay=delay)
+        simulation = make(tmp_path, backend, actuator, 2)
+        expected = [10.0 * max(0, step + 1 - delay) for step in range(6)]
+        for _ in range(2):  # a reset forgets the targets of before
+            simulation.reset(torch.ones(2, dtype=torch.bool))
+            found = rising(simulation, 6)[:, 1].tolist()
+            assert found == pytest.approx(expected, abs=2e-3), delay
 
 
 def test_delays_hold_over_a_long_episode(backend, tmp_path):
@@ -195,8 +190,6 @@ def make_env(folder: Path, backend: str = "mujoco", num_envs: int = 64, **kwargs
 
 
 def mdp_actions():
-    from tests.envs.sliders import terms
-
     return terms(target=mdp.JointPositionActionCfg(joint_names="rotor"))
 
 
@@ -244,35 +237,31 @@ def test_a_restored_state_has_the_same_delays_and_targets_under_way(tmp_path):
 # Mistakes -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("actuators", "message"),
-    [
-        ({"elbow": IdealPDActuatorCfg()}, "matches 'elbow'; it has rotor, other"),
-        (
-            {"a": IdealPDActuatorCfg(joint_names_expr=["rotr"])},
-            "env.scene.actuators.a: no hinge or slide joint of the model matches 'rotr'",
-        ),
-        (
-            {".*": IdealPDActuatorCfg(), "rotor": IdealPDActuatorCfg()},
-            "names the joint 'rotor', which env.scene.actuators..* has already",
-        ),
-        (
-            {"rotor": IdealPDActuatorCfg(stiffness={"other": 1.0})},
-            "rotor.stiffness names 'other', which matches no joint of its group: rotor",
-        ),
-        ({"rotor": IdealPDActuatorCfg(damping=-1.0)}, "rotor.damping is -1.0"),
-        (
-            {"rotor": DCMotorCfg(saturation_effort=0.0, velocity_limit=1.0)},
-            "saturation_effort is 0.0, but must be greater than 0",
-        ),
-        (
-            {"rotor": DelayedPDActuatorCfg(min_delay=3, max_delay=2)},
-            "min_delay 3 and max_delay 2, but needs 0 <= min_delay <= max_delay",
-        ),
-    ],
-)
-def test_impossible_actuators_are_refused(actuators, message, tmp_path):
+def test_impossible_actuators_are_refused(tmp_path):
     (tmp_path / "rotor.xml").write_text(ROTOR.format(rest=""))
-    cfg = SceneCfg(model=str(tmp_path / "rotor.xml"), actuators=actuators)
-    with pytest.raises(ConfigurationError, match=re.escape(message)):
-        build_model(cfg)
+    ideal, motor = IdealPDActuatorCfg, DCMotorCfg(saturation_effort=0.0, velocity_limit=1.0)
+    table = {
+        "matches 'elbow'; it has rotor, other": {"elbow": ideal()},
+        r"scene\.actuators\.a: no hinge or slide joint of the model matches 'rotr'": {
+            "a": ideal(joint_names_expr=["rotr"])
+        },
+        r"names the joint 'rotor', which env\.scene\.actuators\.\.\* has already": {
+            ".*": ideal(),
+            "rotor": ideal(),
+        },
+        r"rotor\.stiffness names 'other', which matches no joint of its group: rotor": {
+            "rotor": ideal(stiffness={"other": 1.0})
+        },
+        r"rotor\.damping is -1\.0": {"rotor": ideal(damping=-1.0)},
+        r"saturation_effort is 0\.0, but must be greater than 0": {"rotor": motor},
+        "min_delay 3 and max_delay 2, but needs 0 <= min_delay <= max_delay": {
+            "rotor": DelayedPDActuatorCfg(min_delay=3, max_delay=2)
+        },
+    }
+    model = str(tmp_path / "rotor.xml")
+    assert_refused(
+        {
+            words: lambda one=one: build_model(SceneCfg(model=model, actuators=one))
+            for words, one in table.items()
+        }
+    )

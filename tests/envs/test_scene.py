@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import mujoco
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from envlab.envs.entities import joint_actuators, resolve_entity
 from envlab.envs.initial_state import InitialStateCfg
 from envlab.envs.scene import build_model, load_model
 from envlab.errors import ConfigurationError, SimulationError
+from tests.envs.refusals import assert_refused
 from tests.envs.sliders import MODEL
 
 CPU = torch.device("cpu")
@@ -45,29 +44,66 @@ def mixed() -> mujoco.MjModel:
     return mujoco.MjModel.from_xml_string(MIXED)
 
 
-def test_a_model_is_loaded_from_a_package():
-    assert load_model("envlab_assets:robots/cartpole.xml").joint(0).name == "slider_to_cart"
+def test_what_is_not_there_is_named(sliders, mixed, tmp_path):
+    """Joints with an actuator are listed where all are named, as in the template of a task."""
+    broken, scene = tmp_path / "broken.xml", tmp_path / "scene.yaml"
+    broken.write_text("<mujoco><worldbody><bogus/></worldbody></mujoco>")
+    state = InitialStateCfg(joint_pos={"ankle": 0.1})
+    skewed = InitialStateCfg(rot=(1.0, 1.0, 0.0, 0.0))
+    toe = ARM.replace(
+        "</body></body>", '<body><joint name="toe"/><geom size=".1"/></body></body></body>'
+    )
+    driven = toe.replace("</worldbody>", '</worldbody><actuator><motor joint="elbow"/></actuator>')
+    model = mujoco.MjModel.from_xml_string(driven)
+    assert joint_actuators(model, "elbow") == [0]
+
+    def read(**values: object) -> SceneCfg:
+        write_yaml(scene, {"actuators": {"hip": values}})
+        return read_yaml(scene, SceneCfg)
+
+    assert_refused(
+        {
+            "'nowhere.xml', but nowhere.xml is not a file": lambda: load_model("nowhere.xml"),
+            "there is no package 'no_such_package'": lambda: load_model(
+                "no_such_package:robot.xml"
+            ),
+            r"no_such\.xml is not a file": lambda: load_model("envlab_assets:robots/no_such.xml"),
+            r"env\.scene\.model is ''": lambda: load_model(""),
+            r"(?s)cannot compile .*broken\.xml.*bogus": lambda: load_model(str(broken)),
+        },
+        SimulationError,
+    )
+    assert_refused(
+        {
+            "matches 'ankle'; it has hip, knee": lambda: build(tmp_path, init_state=state),
+            "of length 1.414, but must be a quat": lambda: build(tmp_path, init_state=skewed),
+            r"actuators\.hip\.stifness'\. Did you mean": lambda: read(stifness=1.0),
+            r"hip\.velocity_limit is missing: DCMotorCfg": lambda: read(saturation_effort=1.0),
+            r"hip\.max_delay is missing: DelayedPDActuatorCfg": (
+                lambda: read(kind="delayed_pd", min_delay=1)
+            ),
+            r"No joint of the model matches 'pus'.*push": (
+                lambda: resolve_entity(SceneEntityCfg(joint_names="pus"), sliders, CPU)
+            ),
+            "'ball', which has 0 actuators.*Those with one are none: name them": (
+                lambda: joint_actuators(mixed, "ball")
+            ),
+            "'hinge', which has 2 actuators": lambda: joint_actuators(mixed, "hinge"),
+            r"'toe', which has 0.*Those with one are elbow:": lambda: joint_actuators(model, ".*"),
+        }
+    )
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("nowhere.xml", "'nowhere.xml', but nowhere.xml is not a file"),
-        ("no_such_package:robot.xml", "there is no package 'no_such_package'"),
-        ("envlab_assets:robots/no_such.xml", "no_such.xml is not a file"),
-        ("", "env.scene.model is ''"),
-    ],
-)
-def test_a_missing_model_is_an_error_that_names_it(source, message):
-    with pytest.raises(SimulationError, match=re.escape(message)):
-        load_model(source)
-
-
-def test_a_broken_model_is_an_error_with_mujocos_reason(tmp_path):
-    path = tmp_path / "broken.xml"
-    path.write_text("<mujoco><worldbody><bogus/></worldbody></mujoco>")
-    with pytest.raises(SimulationError, match=r"(?s)cannot compile .*broken\.xml.*bogus"):
-        load_model(str(path))
+def test_joints_sensors_and_bodies_span_their_columns(mixed):
+    root, ball, hinge = (
+        resolve_entity(SceneEntityCfg(joint_names=name), mixed, CPU)
+        for name in ("root", "ball", "hinge")
+    )
+    assert (root.qpos_ids, root.qvel_ids) == (slice(0, 7), slice(0, 6))
+    assert (ball.qpos_ids, ball.qvel_ids) == (slice(7, 11), slice(6, 9))
+    assert (hinge.qpos_ids, hinge.qvel_ids) == (slice(11, 12), slice(9, 10))
+    assert resolve_entity(SceneEntityCfg(sensor_names="tip"), mixed, CPU).sensor_ids == slice(1, 4)
+    assert resolve_entity(SceneEntityCfg(body_names="tip"), mixed, CPU).body_ids == slice(3, 4)
 
 
 # A file that holds a robot alone ------------------------------------------------------------------
@@ -124,47 +160,42 @@ def test_a_robot_that_moves_freely_gets_floor_light_and_camera(tmp_path):
     assert 0.0 < data.qpos[2] < 0.5  # it lies on the floor
 
 
-@pytest.mark.parametrize("field", ["body_ipos", "body_iquat"])
-def test_where_the_mass_of_a_lone_body_lies_can_change(tmp_path, field):
+def test_where_the_mass_of_a_lone_body_lies_can_change(tmp_path):
     """MuJoCo would compile it for a mass at its origin, and refuse another."""
     cube = (
         '<mujoco><worldbody><body name="cube"><freejoint/><geom type="box" size=".1 .2 .3"/>'
         "</body></worldbody></mujoco>"
     )
     (tmp_path / "cube.xml").write_text(cube)
-    model = build_model(SceneCfg(model=str(tmp_path / "cube.xml")), model_fields=[field])
-    data, inertia = mujoco.MjData(model), np.zeros((6, 6))
-    getattr(model, field)[1, -1] = 0.05
-    mujoco.mj_setConst(model, data)
-    mujoco.mj_forward(model, data)
-    mujoco.mj_fullM(model, data, inertia)
-    assert np.count_nonzero(inertia.round(6)) > 6  # an axis moves another
+    for field in ("body_ipos", "body_iquat"):
+        model = build_model(SceneCfg(model=str(tmp_path / "cube.xml")), model_fields=[field])
+        data, inertia = mujoco.MjData(model), np.zeros((6, 6))
+        getattr(model, field)[1, -1] = 0.05
+        mujoco.mj_setConst(model, data)
+        mujoco.mj_forward(model, data)
+        mujoco.mj_fullM(model, data, inertia)
+        assert np.count_nonzero(inertia.round(6)) > 6, field  # an axis moves another
 
 
-@pytest.mark.parametrize(
-    ("text", "ground", "has_floor"),
-    [
-        (ROBOT.format(rest=""), False, False),
+def test_when_there_is_a_floor(tmp_path):
+    robot, up = ROBOT.format(rest=""), 'axis="0 0 1"'
+    own = robot.replace("<worldbody>", '<worldbody><geom type="plane" size="1 1 1"/>')
+    table = [
+        (robot, False, False),
         (ARM, "auto", False),  # a fixed arm needs none
         (ARM, True, True),
         (HOPPER.format(actuators='<motor joint="hip"/>'), "auto", True),  # it would fall for ever
         (HOPPER.format(actuators='<position joint="rootz"/>'), "auto", False),  # it is lifted
-        (HOPPER.replace('axis="0 0 1"', 'axis="0 0 1" range="0 1" limited="true"'), "auto", False),
-        (HOPPER.replace('axis="0 0 1"', 'axis="0 0 1" stiffness="9"'), "auto", False),
+        (HOPPER.replace(up, f'{up} range="0 1" limited="true"'), "auto", False),
+        (HOPPER.replace(up, f'{up} stiffness="9"'), "auto", False),
         (HOPPER.replace("<worldbody>", '<option gravity="0 0 0"/><worldbody>'), "auto", False),
-        (HOPPER.replace('axis="0 0 1"', 'axis="0 1 0"'), "auto", False),  # it slides on a plane
-        (
-            ROBOT.format(rest="").replace(
-                "<worldbody>", '<worldbody><geom type="plane" size="1 1 1"/>'
-            ),
-            "auto",
-            False,
-        ),
-    ],
-)
-def test_when_there_is_a_floor(text, ground, has_floor, tmp_path):
-    model = build(tmp_path, text.format(actuators=""), ground=ground)
-    assert (mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, "floor") >= 0) == has_floor
+        (HOPPER.replace(up, 'axis="0 1 0"'), "auto", False),  # it slides on a plane
+        (own, "auto", False),
+    ]
+    for text, ground, has_floor in table:
+        model = build(tmp_path, text.format(actuators=""), ground=ground)
+        found = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, "floor") >= 0
+        assert found == has_floor, text
 
 
 SKY = '<asset><texture type="skybox" builtin="flat" rgb1="1 0 0" width="8" height="8"/></asset>'
@@ -231,18 +262,6 @@ def test_the_initial_position_moves_a_fixed_robot(tmp_path):
     assert model.nq == 1
 
 
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        (InitialStateCfg(joint_pos={"ankle": 0.1}), "matches 'ankle'; it has hip, knee"),
-        (InitialStateCfg(rot=(1.0, 1.0, 0.0, 0.0)), "of length 1.414, but must be a quaternion"),
-    ],
-)
-def test_an_impossible_initial_state_is_refused(state, message, tmp_path):
-    with pytest.raises(ConfigurationError, match=re.escape(message)):
-        build(tmp_path, init_state=state)
-
-
 def test_actuators_of_the_configuration_replace_those_of_the_file(tmp_path):
     model = build(
         tmp_path,
@@ -273,85 +292,22 @@ def test_a_scene_returns_from_a_file(tmp_path):
     assert read_yaml(tmp_path / "scene.yaml", SceneCfg) == cfg
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"stifness": 1.0}, r"actuators\.hip\.stifness'\. Did you mean"),
-        ({"saturation_effort": 1.0}, r"hip\.velocity_limit is missing: DCMotorCfg"),
-        (
-            {"kind": "delayed_pd", "min_delay": 1},
-            r"hip\.max_delay is missing: DelayedPDActuatorCfg",
-        ),
-    ],
-)
-def test_errors_in_an_actuator_name_the_intended_class(values, message, tmp_path):
-    write_yaml(tmp_path / "scene.yaml", {"actuators": {"hip": values}})
-    with pytest.raises(ConfigurationError, match=message):
-        read_yaml(tmp_path / "scene.yaml", SceneCfg)
-
-
 # Entities -----------------------------------------------------------------------------------------
 
 
-def test_all_joints_are_selected_without_names(sliders):
-    entity = resolve_entity(SceneEntityCfg(), sliders, CPU)
-    assert entity.joint_names == ["push", "servo", "drive", "loose"]
-    assert entity.qpos_ids == slice(None)
-    assert entity.body_ids == slice(1, 5)  # the world is none of the robot's bodies
-
-
-def test_names_are_patterns_in_the_models_order(sliders):
+def test_names_are_patterns_in_the_models_order(sliders, mixed):
     entity = resolve_entity(SceneEntityCfg(joint_names=["loose", "(se|d).*"]), sliders, CPU)
     assert entity.joint_names == ["servo", "drive", "loose"]
     assert entity.qpos_ids == slice(1, 4)
-
-
-def test_joints_that_are_apart_are_selected_by_indices(sliders):
-    entity = resolve_entity(SceneEntityCfg(joint_names=["push", "loose"]), sliders, CPU)
-    assert entity.qpos_ids.tolist() == [0, 3]
-
-
-def test_names_match_in_full(sliders):
-    with pytest.raises(ConfigurationError, match=r"No joint of the model matches 'pus'.*push"):
-        resolve_entity(SceneEntityCfg(joint_names="pus"), sliders, CPU)
-
-
-def test_without_names_only_hinges_and_slides_are_selected(mixed):
+    apart = resolve_entity(SceneEntityCfg(joint_names=["push", "loose"]), sliders, CPU)
+    assert apart.qpos_ids.tolist() == [0, 3]
+    everything = resolve_entity(SceneEntityCfg(), sliders, CPU)
+    assert everything.joint_names == ["push", "servo", "drive", "loose"]
+    assert everything.qpos_ids == slice(None)
+    assert everything.body_ids == slice(1, 5)  # the world is none of the robot's bodies
+    # Without names only hinges and slides are selected.
     assert resolve_entity(SceneEntityCfg(), mixed, CPU).joint_names == ["hinge"]
-
-
-def test_free_and_ball_joints_span_their_columns(mixed):
-    root = resolve_entity(SceneEntityCfg(joint_names="root"), mixed, CPU)
-    ball = resolve_entity(SceneEntityCfg(joint_names="ball"), mixed, CPU)
-    hinge = resolve_entity(SceneEntityCfg(joint_names="hinge"), mixed, CPU)
-    assert (root.qpos_ids, root.qvel_ids) == (slice(0, 7), slice(0, 6))
-    assert (ball.qpos_ids, ball.qvel_ids) == (slice(7, 11), slice(6, 9))
-    assert (hinge.qpos_ids, hinge.qvel_ids) == (slice(11, 12), slice(9, 10))
-
-
-def test_sensors_span_their_dimensions(mixed):
-    assert resolve_entity(SceneEntityCfg(sensor_names="tip"), mixed, CPU).sensor_ids == slice(1, 4)
-    assert resolve_entity(SceneEntityCfg(body_names="tip"), mixed, CPU).body_ids == slice(3, 4)
 
 
 def test_actuators_follow_the_order_of_joints(sliders):
     assert joint_actuators(sliders, ["drive", "servo", "push"]) == [1, 2, 0]
-
-
-@pytest.mark.parametrize(("joint", "count"), [("ball", 0), ("hinge", 2)])
-def test_a_joint_needs_exactly_one_actuator(mixed, joint, count):
-    message = f"'{joint}', which has {count} actuators.*Those with one are none: name them"
-    with pytest.raises(ConfigurationError, match=message):
-        joint_actuators(mixed, joint)
-
-
-def test_joints_with_an_actuator_are_listed_where_all_joints_are_named():
-    """As in the template of a new task, whose robot may get a toe without a motor."""
-    toe = ARM.replace(
-        "</body></body>", '<body><joint name="toe"/><geom size=".1"/></body></body></body>'
-    )
-    driven = toe.replace("</worldbody>", '</worldbody><actuator><motor joint="elbow"/></actuator>')
-    model = mujoco.MjModel.from_xml_string(driven)
-    with pytest.raises(ConfigurationError, match=r"'toe', which has 0.*Those with one are elbow:"):
-        joint_actuators(model, ".*")
-    assert joint_actuators(model, "elbow") == [0]

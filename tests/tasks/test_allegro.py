@@ -9,7 +9,7 @@ import mujoco
 import pytest
 import torch
 
-from envlab.envs import VectorEnv
+from envlab.envs import VectorEnv, mdp
 from tests.tasks import making
 
 TASK = "Isaac-Repose-Cube-Allegro-v0"
@@ -138,6 +138,7 @@ def test_a_goal_that_is_reached_is_counted_once_and_followed_by_another():
     before = goal(env).command.clone()
     env.step(torch.zeros(3, NUM_JOINTS))
     assert goal(env).metrics["consecutive_success"].tolist() == [1.0, 1.0, 0.0]
+    assert mdp.share_of_goals_reached(env, "object_pose").tolist() == [0.5, 0.5, 0.0]
     changed = (goal(env).command != before).any(dim=1)
     assert changed.tolist() == [True, True, False]
     assert torch.equal(goal(env).command[:, :3], before[:, :3])

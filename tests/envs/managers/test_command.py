@@ -44,7 +44,7 @@ def test_a_reset_draws_commands_within_their_ranges():
     assert drawn[:, 0].unique().numel() > 490
 
 
-@pytest.mark.parametrize("time", [0.1, 0.3, 0.7, 1.0])
+@pytest.mark.parametrize("time", [0.1, 0.3, 0.7])
 def test_commands_last_exactly_their_time(time):
     env = make_env(2, commands=terms(goal=command((time, time))), episode_length_s=100.0)
     every = round(time / 0.1)

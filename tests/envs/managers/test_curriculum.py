@@ -7,7 +7,7 @@ import torch
 
 from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import CurriculumTermCfg, RewardTermCfg
-from envlab.errors import ConfigurationError
+from tests.envs.refusals import assert_refused
 from tests.envs.sliders import make_env, push, terms
 
 
@@ -98,27 +98,18 @@ def test_a_stage_outlives_a_resume():
     assert rewards_of(other, 4) == pytest.approx([3, 6, 6, 25])
 
 
-@pytest.mark.parametrize(
-    ("stages", "sentence"),
-    [
-        (
-            [{"step": 1, "wait": 2.0}],
-            "reward has the key 'wait'; it has step and any of weight",
-        ),
-        ([{"weight": 2.0}], "A stage of a reward has no 'step'"),
-        ([{"step": 9, "params": {"faktor": 1.0}}], "scaled has no parameter 'faktor'; it has fact"),
-        ([{"step": 9}, {"step": 3}], "'scaled' at step 3 stands after one at step 9"),
-    ],
-)
-def test_stages_that_do_not_fit_are_refused_in_the_first_step(stages, sentence: str):
-    with pytest.raises(ConfigurationError, match=sentence):
-        push(staged(stages), 0.0)
-
-
-def test_modify_reward_weight_of_an_unknown_term_is_refused():
-    env = make_env(
-        1,
-        rewards=terms(alive=RewardTermCfg(func=mdp.is_alive, weight=1.0)),
+def test_changes_that_do_not_fit_are_refused():
+    env = make_env(1, rewards=terms(alive=RewardTermCfg(func=mdp.is_alive, weight=1.0)))
+    mask = torch.ones(1, dtype=torch.bool)
+    stages = {
+        "reward has the key 'wait'; it has step and any of weight": [{"step": 1, "wait": 2.0}],
+        "A stage of a reward has no 'step'": [{"weight": 2.0}],
+        "scaled has no parameter 'faktor'; it has fact": [{"step": 9, "params": {"faktor": 1.0}}],
+        "'scaled' at step 3 stands after one at step 9": [{"step": 9}, {"step": 3}],
+    }
+    assert_refused(
+        {words: lambda one=one: push(staged(one), 0.0) for words, one in stages.items()}
+        | {
+            "no reward term 'alife'": lambda: mdp.modify_reward_weight(env, mask, "alife", 1.0, 0),
+        }
     )
-    with pytest.raises(ConfigurationError, match="no reward term 'alife'"):
-        mdp.modify_reward_weight(env, torch.ones(1, dtype=torch.bool), "alife", 1.0, 0)

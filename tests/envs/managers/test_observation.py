@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from envlab.envs import ConstantNoiseCfg, UniformNoiseCfg, mdp
 from envlab.envs.managers import ObservationTermCfg
-from envlab.errors import ConfigurationError
+from tests.envs.refusals import assert_refused
 from tests.envs.sliders import HOME, LOOSE, group, joint, make_env, place, push, terms
 
 
@@ -27,18 +26,33 @@ def test_terms_stand_side_by_side_in_field_order():
     assert values == [3.0, 1.0, 2.0]
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
+def test_noise_then_clip_then_scale():
+    table = [
         ({"noise": ConstantNoiseCfg(bias=0.25)}, 3.25),
         ({"scale": 2.0}, 6.0),
         ({"clip": (-1.0, 2.5)}, 2.5),
         ({"clip": (-1.0, 2.5), "scale": 2.0}, 5.0),
         ({"noise": ConstantNoiseCfg(bias=-1.0), "clip": (-1.0, 2.5), "scale": 2.0}, 4.0),
-    ],
-)
-def test_noise_then_clip_then_scale(settings, expected):
-    assert observed(corrupt=True, term=position("drive", **settings)) == [expected]
+    ]
+    for settings, expected in table:
+        assert observed(corrupt=True, term=position("drive", **settings)) == [expected], settings
+
+
+def test_groups_that_make_no_observation_are_refused():
+    def made(**groups: object) -> object:
+        return make_env(2, observations=terms(**groups))
+
+    seen = group(pos=position("push"))
+    flat = ObservationTermCfg(func=lambda env: torch.zeros(env.num_envs))
+    assert_refused(
+        {
+            "needs a group called 'policy'": lambda: made(critic=seen),
+            "'critic' has no terms": lambda: made(policy=seen, critic=group(gone=None)),
+            r"'flat' of group 'policy' returned shape \(2,\)": lambda: made(
+                policy=group(flat=flat)
+            ),
+        }
+    )
 
 
 def test_the_group_or_the_caller_can_turn_corruption_off():
@@ -75,23 +89,3 @@ def test_final_observations_are_without_noise():
     obs, *_, info = push(env, 0.0)
     assert obs["policy"].item() == HOME[LOOSE] + 0.75
     assert info["final_obs"]["policy"].item() == HOME[LOOSE]
-
-
-def test_a_policy_group_is_a_must():
-    with pytest.raises(ConfigurationError, match="needs a group called 'policy'"):
-        make_env(1, observations=terms(critic=group(pos=position("push"))))
-
-
-def test_an_empty_group_is_refused():
-    with pytest.raises(ConfigurationError, match="'critic' has no terms"):
-        make_env(1, observations=terms(policy=group(pos=position("push")), critic=group(gone=None)))
-
-
-def flat(env) -> torch.Tensor:
-    return torch.zeros(env.num_envs)
-
-
-def test_a_term_of_another_shape_is_named():
-    wrong = terms(policy=group(flat=ObservationTermCfg(func=flat)))
-    with pytest.raises(ConfigurationError, match=r"'flat' of group 'policy' returned shape \(2,\)"):
-        make_env(2, observations=wrong)

@@ -11,7 +11,9 @@ import torch
 from envlab.distributed.program import guarded
 from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import RewardTermCfg
-from envlab.errors import ConfigurationError, SimulationError
+from envlab.errors import SimulationError
+from envlab.sim import host
+from tests.envs.refusals import assert_refused
 from tests.envs.sliders import joint, make_env, place, push, terms
 
 ALIVE, SPEED = 2.0, -0.5
@@ -90,10 +92,33 @@ def test_an_exception_of_a_term_names_the_term_and_line_and_keeps_its_type(capsy
     assert len(error.splitlines()) == 2
 
 
-def test_decimation_lengthens_the_step(env):
-    env = make_env(1, rewards=rewards(), decimation=3)
-    _, reward, *_ = push(env, 0.0)
-    assert reward.item() == pytest.approx(ALIVE * 0.3)
+def test_logs_are_of_the_last_episodes_and_the_same_on_a_gpu(monkeypatch):
+    logs = []
+    for kinds in ({"cpu"}, set()):  # on a GPU, the number of ended episodes is a tensor
+        monkeypatch.setattr(host, "HOST", kinds)
+        env = make_env(2, rewards=rewards(), episode_length_s=2.0, seed=3)
+        place(env, [[0.0] * 4] * 2, [[speed, 0.0, 0.0, 0.0] for speed in SPEEDS])
+        env.episode_length_buf[:] = torch.tensor([16, 14])
+        infos = [push(env, 0.0, 0.0)[-1] for _ in range(7)]
+        assert [int(info["num_ended"]) for info in infos] == [0, 0, 0, 1, 0, 1, 0]
+        logs.append([{name: float(v) for name, v in info["log"].items()} for info in infos])
+    assert logs[1] == [pytest.approx(log) for log in logs[0]]
+    alive = [log["Episode_Reward/alive"] for log in logs[0]]
+    assert alive == pytest.approx([0.0, 0.0, 0.0, 0.4, 0.4, 0.6, 0.6])  # the last values stay
+
+
+def test_unknown_terms_and_other_shapes_are_named(env):
+    wide = RewardTermCfg(func=lambda env: torch.zeros(env.num_envs, 1), weight=1.0)
+    assert_refused(
+        {
+            r"no reward term 'alife'.*Did you mean alive": (
+                lambda: env.reward_manager.get_weight("alife")
+            ),
+            r"'wide' returned shape \(2, 1\)": (
+                lambda: push(make_env(2, rewards=terms(wide=wide)), 0.0, 0.0)
+            ),
+        }
+    )
 
 
 def test_log_is_the_episodic_sum_per_second_of_the_time_limit(env):
@@ -109,32 +134,6 @@ def test_log_is_the_episodic_sum_per_second_of_the_time_limit(env):
     assert float(second["log"]["Episode_Reward/speed"]) == pytest.approx(-0.5 * 3.0 * 0.6 / 2.0)
 
 
-def test_log_exists_in_every_step_and_does_not_need_the_count_from_a_gpu(env, monkeypatch):
-    """On a GPU, the number of ended episodes is a tensor; the log must not depend on it."""
-    logs, reset_ended = {}, env._reset_ended
-
-    def reset_to_tensors(mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
-        return {name: torch.as_tensor(value) for name, value in reset_ended(mask, count).items()}
-
-    for device in ("cpu", "gpu"):
-        if device == "gpu":
-            monkeypatch.setattr(env, "_count", lambda ended: ended.sum())
-            monkeypatch.setattr(env, "_reset_ended", reset_to_tensors)
-        env.reset(seed=3)
-        env.episode_length_buf[:] = torch.tensor([16, 14])
-        infos = [push(env, 0.0, 0.0)[-1] for _ in range(7)]
-        assert [int(info["num_ended"]) for info in infos] == [0, 0, 0, 1, 0, 1, 0]
-        assert all(
-            ("final_obs" in info) == (device == "gpu" or info["num_ended"]) for info in infos
-        )
-        logs[device] = [
-            {name: float(value) for name, value in info["log"].items()} for info in infos
-        ]
-    assert logs["gpu"] == [pytest.approx(log) for log in logs["cpu"]]
-    alive = [log["Episode_Reward/alive"] for log in logs["cpu"]]
-    assert alive == pytest.approx([0.0, 0.0, 0.0, 0.4, 0.4, 0.6, 0.6])  # the last values stay
-
-
 def test_a_logger_that_writes_into_the_log_changes_no_later_one(env):
     """As rsl_rl's does, which turns numbers into tensors of one element."""
     push(env, 0.0, 0.0)[-1]["log"].clear()
@@ -148,14 +147,6 @@ def test_log_is_the_mean_over_the_episodes_that_end(env):
     assert info["num_ended"] == 2
     mean_speed = (1.0 + 3.0) / 2
     assert float(info["log"]["Episode_Reward/speed"]) == pytest.approx(-0.5 * mean_speed * 0.2 / 2)
-
-
-def test_sums_start_anew_with_the_episode(env):
-    env.episode_length_buf[0] = 19
-    push(env, 0.0, 0.0)
-    env.episode_length_buf[0] = 19
-    log = push(env, 0.0, 0.0)[-1]["log"]
-    assert float(log["Episode_Reward/alive"]) == pytest.approx(2.0 * 0.1 / 2.0)
 
 
 def test_a_removed_term_no_longer_counts():
@@ -176,12 +167,9 @@ def test_a_changed_weight_counts_from_the_next_step(env):
     assert env.reward_manager.get_weight("alive") == 0.5
     _, reward, *_ = push(env, 0.0, 0.0)
     assert reward.tolist() == pytest.approx([0.0, -0.1])
-
-
-def test_whole_weights_can_become_fractions():
-    env = make_env(1, rewards=terms(alive=RewardTermCfg(func=mdp.is_alive, weight=1)))
-    env.reward_manager.set_weight("alive", 0.5)
-    assert env.reward_manager.get_weight("alive") == 0.5
+    whole = make_env(1, rewards=terms(alive=RewardTermCfg(func=mdp.is_alive, weight=1)))
+    whole.reward_manager.set_weight("alive", 0.5)
+    assert whole.reward_manager.get_weight("alive") == 0.5
 
 
 def test_a_resume_keeps_a_curriculums_weights_and_takes_others_from_the_configuration():
@@ -215,11 +203,6 @@ def mdp_alive(weight: float) -> RewardTermCfg:
     return RewardTermCfg(func=mdp.is_alive, weight=weight)
 
 
-def test_an_unknown_term_is_answered_with_the_nearest(env):
-    with pytest.raises(ConfigurationError, match=r"no reward term 'alife'.*Did you mean alive"):
-        env.reward_manager.get_weight("alife")
-
-
 def test_a_reward_that_is_not_finite_does_not_reach_the_log():
     def explode(env) -> torch.Tensor:
         return torch.where(env.episode_length_buf == 2, torch.nan, 1.0)
@@ -230,12 +213,3 @@ def test_a_reward_that_is_not_finite_does_not_reach_the_log():
     assert terminated.tolist() == [True, False, False, False]
     assert reward.tolist() == pytest.approx([0.0, 0.1, 0.1, 0.1])
     assert float(info["log"]["Episode_Reward/risky"]) == pytest.approx((0.0 + 0.1) / 2)
-
-
-def test_a_term_of_another_shape_is_named():
-    def column(env) -> torch.Tensor:
-        return torch.zeros(env.num_envs, 1)
-
-    env = make_env(2, rewards=terms(wide=RewardTermCfg(func=column, weight=1.0)))
-    with pytest.raises(ConfigurationError, match=r"'wide' returned shape \(2, 1\)"):
-        push(env, 0.0, 0.0)

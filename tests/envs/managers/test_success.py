@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 import torch
 
@@ -86,33 +84,14 @@ def test_a_task_without_a_goal_has_none():
     assert "Metrics/success_rate" not in info["log"]
 
 
-@dataclass
-class Goals:
-    """A command with a number of reached goals."""
-
-    metrics: dict[str, torch.Tensor]
-
-
-def test_of_goals_one_after_another_the_last_is_not_reached(monkeypatch):
-    from envlab.envs.mdp import in_hand
-
-    reached = torch.tensor([0.0, 1.0, 4.0])
-    monkeypatch.setattr(in_hand, "_goal", lambda *_: Goals({"consecutive_success": reached}))
-    share = mdp.share_of_goals_reached(None, "object_pose")
-    assert torch.allclose(share, torch.tensor([0.0, 0.5, 0.8]))
-
-
-@pytest.mark.parametrize(
-    ("task", "thresholds"),
-    [
-        (REACH, {"threshold": 0.05}),
-        ("Isaac-Lift-Cube-Franka-v0", {"threshold": 0.05, "minimal_height": 0.04}),
-        ("Isaac-Open-Drawer-Franka-v0", {"threshold": 0.3}),
-    ],
-)
-def test_thresholds_are_isaac_lab_3s(task, thresholds):
-    params = load_env_cfg(get_task(task)).success.params
-    assert {name: params[name] for name in thresholds} == thresholds
+def test_thresholds_are_isaac_lab_3s():
+    for task, thresholds in {
+        REACH: {"threshold": 0.05},
+        "Isaac-Lift-Cube-Franka-v0": {"threshold": 0.05, "minimal_height": 0.04},
+        "Isaac-Open-Drawer-Franka-v0": {"threshold": 0.3},
+    }.items():
+        params = load_env_cfg(get_task(task)).success.params
+        assert {name: params[name] for name in thresholds} == thresholds, task
 
 
 def test_a_cube_is_at_its_goal_when_it_is_lifted_there():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from envlab.envs import mdp
 from envlab.envs.managers import TerminationTermCfg
@@ -55,11 +54,3 @@ def test_a_removed_limit_ends_nothing():
         _, _, terminated, truncated, info = push(env, 0.0)
         assert not (terminated | truncated).any()
         assert info["num_ended"] == 0
-
-
-def test_dones_are_not_rewritten_by_later_steps(env):
-    *_, terminated, truncated, _ = push(env, 0.0, 0.0, 0.0, 0.0)
-    kept = terminated.clone(), truncated.clone()
-    push(env, 0.0, 0.0, 0.0, 0.0)
-    assert torch.equal(terminated, kept[0])
-    assert torch.equal(truncated, kept[1])
