@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import mujoco
 import pytest
 
 from envlab.envs.model_files import find_model, is_urdf, read_spec
@@ -52,15 +51,90 @@ def test_mjcf_and_urdf_are_loaded_from_a_path(tmp_path):
     assert is_urdf(path)
 
 
-def test_urdf_is_recognised_by_its_content(tmp_path):
+def test_urdf_is_recognised_by_its_content_and_keeps_links_that_are_fixed_to_others(tmp_path):
     path = write(tmp_path, robot__xml=URDF)
     assert is_urdf(path)
     assert read_spec(path).body("arm") is not None
-
-
-def test_urdf_keeps_links_that_are_fixed_to_others(tmp_path):
     model = load_model(str(write(tmp_path, robot__urdf=URDF)))
     assert [model.body(i).name for i in range(model.nbody)] == ["world", "base", "arm", "tool"]
+
+
+def test_what_is_no_model_says_what_is_expected(tmp_path):
+    error = failure("my_robots:arm.xml")
+    assert "there is no package 'my_robots'. Install it with: pip install my-robots" in error
+    write(tmp_path, arm__xml="<mujoco/>", notes__txt="")
+    error = failure(tmp_path)
+    assert "is a folder" in error
+    assert error.endswith("It holds arm.xml.")
+    for name in ("robot.usd", "robot"):
+        (tmp_path / name).write_text("anything")
+        assert "Give MJCF (.xml, .mjcf) or URDF (.urdf)" in failure(tmp_path / name)
+    for text in ("", "  \n"):
+        path = write(tmp_path, robot__xml=text)
+        assert f"The model {path} is empty" in failure(path)
+
+
+INCLUDING = (
+    '<mujoco>\n<!-- <include file="x"/> -->\n<include\nfile="part.xml"></include>\n</mujoco>'
+)
+
+
+MESH = '<mesh filename="package://robot/hull.stl"/></geometry></collision></link></robot>'
+
+
+PARENT = '<parent link="a"/><child link="b"/>'
+
+
+WRONG = [
+    (WORLD.format(world="\n<bogus/>", rest=""), 4, "unrecognized element (<bogus>)"),
+    (
+        WORLD.format(world='<body>\n<geom size="1" colour="1"/></body>', rest=""),
+        4,
+        "unrecognized attribute: 'colour' (<geom>)",
+    ),
+    (WORLD.format(world='<geom size="a"/>', rest=""), 3, "bad format in attribute 'size'"),
+    (WORLD.format(world='<body>\n<geom size="1"></body>', rest=""), 4, "mismatched tag"),
+    ("just text", 1, "no well-formed XML"),
+    (
+        WORLD.format(world=BODY, rest='<actuator>\n<motor joint="x"/></actuator>'),
+        6,
+        "unknown transmission target 'x'",
+    ),
+    (WORLD.format(world="<body>\n<joint/></body>", rest=""), 3, "mass and inertia"),
+    (
+        '<robot name="r">\n<link name="a"/>\n<joint name="j" type="fixed">'
+        f"{PARENT}</joint></robot>",
+        3,
+        "URDF joint parent or child missing",
+    ),
+    ('<robot name="r">\n<link name="a">\n</robot>', 3, "mismatched tag"),
+    # Meshes and included files that are not there.
+    (
+        WORLD.format(
+            world='<geom type="mesh" mesh="m"/>',
+            rest='<asset>\n<mesh name="m" file="hull.stl"/></asset>',
+        ),
+        6,
+        "hull.stl' does not exist",
+    ),
+    (
+        f'<robot name="r">\n\n\n\n\n<link name="a"><collision><geometry>{MESH}',
+        6,
+        "hull.stl' does not exist",
+    ),
+    (
+        '<mujoco>\n\n<include file="legs.xml"/></mujoco>',
+        3,
+        "includes 'legs.xml', which is not a fi",
+    ),
+    # After an included file, lines are those of the file that includes it.
+    (
+        '<mujoco>\n<include file="part.xml"/>\n<worldbody>\n<bogus/></worldbody></mujoco>',
+        4,
+        "unrecognized element (<bogus>)",
+    ),
+]
+"""Files, the line at which they are wrong, and what is wrong."""
 
 
 def test_a_file_called_mjcf_is_read_with_its_includes(tmp_path):
@@ -82,120 +156,46 @@ def test_a_robot_of_the_menagerie_comes_from_its_root(tmp_path, monkeypatch):
     assert load_model("menagerie:unitree_go2").nbody == 2
 
 
-@pytest.mark.parametrize(
-    ("robot", "message"),
-    [
-        ("unitree_go3", "Unknown robot 'unitree_go3'. Did you mean 'unitree_go2'"),
-        ("unitree_go2", "'unitree_go2' not found under MENAGERIE_ROOT"),
-        ("unitree_go2/roof", "'unitree_go2' has no entry point 'roof'"),
-    ],
-)
-def test_a_robot_that_the_menagerie_cannot_give_is_an_error(robot, message, tmp_path, monkeypatch):
+def test_a_robot_that_the_menagerie_cannot_give_is_an_error(tmp_path, monkeypatch):
     pytest.importorskip(
         "mujoco_menagerie", reason="needs mujoco-menagerie: pip install -e '.[menagerie]'"
     )
     monkeypatch.setenv("MENAGERIE_ROOT", str(tmp_path))
-    if "/" in robot:
-        (tmp_path / "unitree_go2").mkdir()
-    error = failure(f"menagerie:{robot}")
-    assert message in error
-    assert "set MENAGERIE_ROOT" in error
-
-
-def test_a_missing_menagerie_names_the_install_line(monkeypatch):
+    for robot, message in (
+        ("unitree_go3", "Unknown robot 'unitree_go3'. Did you mean 'unitree_go2'"),
+        ("unitree_go2", "'unitree_go2' not found under MENAGERIE_ROOT"),
+        ("unitree_go2/roof", "'unitree_go2' has no entry point 'roof'"),
+    ):
+        if "/" in robot:
+            (tmp_path / "unitree_go2").mkdir()
+        error = failure(f"menagerie:{robot}")
+        assert message in error
+        assert "set MENAGERIE_ROOT" in error
     monkeypatch.setitem(sys.modules, "mujoco_menagerie", None)
     assert "pip install -c constraints.txt -e '.[menagerie]'" in failure("menagerie:unitree_go2")
-
-
-def test_a_missing_asset_package_names_the_install_line():
-    error = failure("my_robots:arm.xml")
-    assert "there is no package 'my_robots'. Install it with: pip install my-robots" in error
-
-
-def test_a_folder_is_refused_with_the_models_in_it(tmp_path):
-    write(tmp_path, arm__xml="<mujoco/>", notes__txt="")
-    error = failure(tmp_path)
-    assert "is a folder" in error
-    assert error.endswith("It holds arm.xml.")
-
-
-@pytest.mark.parametrize("name", ["robot.usd", "robot"])
-def test_an_unknown_kind_of_file_is_refused(name, tmp_path):
-    (tmp_path / name).write_text("anything")
-    assert "Give MJCF (.xml, .mjcf) or URDF (.urdf)" in failure(tmp_path / name)
 
 
 # Errors in files ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["", "  \n"])
-def test_an_empty_file_is_reported_as_empty(text, tmp_path):
-    path = write(tmp_path, robot__xml=text)
-    assert f"The model {path} is empty" in failure(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
-        (WORLD.format(world="\n<bogus/>", rest=""), 4, "unrecognized element (<bogus>)"),
-        (
-            WORLD.format(world='<body>\n<geom size="1" colour="1"/></body>', rest=""),
-            4,
-            "unrecognized attribute: 'colour' (<geom>)",
-        ),
-        (WORLD.format(world='<geom size="a"/>', rest=""), 3, "bad format in attribute 'size'"),
-        (WORLD.format(world='<body>\n<geom size="1"></body>', rest=""), 4, "mismatched tag"),
-        ("just text", 1, "no well-formed XML"),
-        (
-            WORLD.format(world=BODY, rest='<actuator>\n<motor joint="x"/></actuator>'),
-            6,
-            "unknown transmission target 'x'",
-        ),
-        (WORLD.format(world="<body>\n<joint/></body>", rest=""), 3, "mass and inertia"),
-        (
-            '<robot name="r">\n<link name="a"/>\n<joint name="j" type="fixed"><parent link="a"/>'
-            '<child link="b"/></joint></robot>',
-            3,
-            "URDF joint parent or child missing",
-        ),
-        ('<robot name="r">\n<link name="a">\n</robot>', 3, "mismatched tag"),
-    ],
-)
+@pytest.mark.parametrize(("text", "line", "message"), WRONG)
 def test_errors_name_file_and_line(text, line, message, tmp_path):
-    path = write(tmp_path, robot__xml=text)
+    part = "<mujoco>\n<!-- a\nlong\none -->\n<worldbody/></mujoco>"
+    path = write(tmp_path, robot__xml=text, part__xml=part)
     error = failure(path)
     assert f"{path}, line {line}" in error
     assert message in error
 
 
-@pytest.mark.parametrize(
-    ("part", "line", "message"),
-    [
+def test_errors_in_included_files_name_these(tmp_path):
+    for part, line, message in (
         ("<mujoco>\n<worldbody>\n<bogus/></worldbody></mujoco>", 3, "(<bogus>)"),
         ('<mujoco>\n<worldbody>\n\n<geom size="0"/></worldbody></mujoco>', 4, "must be positive"),
         ("<mujoco>\n<worldbody>\n<geom </worldbody></mujoco>", 3, "no well-formed XML"),
-    ],
-)
-def test_errors_in_included_files_name_these(part, line, message, tmp_path):
-    main = '<mujoco>\n<!-- <include file="x"/> -->\n<include\nfile="part.xml"></include>\n</mujoco>'
-    error = failure(write(tmp_path, robot__xml=main, part__xml=part))
-    assert f"{tmp_path / 'part.xml'}, line {line}" in error
-    assert message in error
-
-
-def test_errors_after_an_included_file_keep_their_own_line(tmp_path):
-    part = "<mujoco>\n<!-- a\nlong\none -->\n<worldbody/></mujoco>"
-    main = '<mujoco>\n<include file="part.xml"/>\n<worldbody>\n<bogus/></worldbody></mujoco>'
-    path = write(tmp_path, robot__xml=main, part__xml=part)
-    assert f"{path}, line 4" in failure(path)
-
-
-def test_a_missing_included_file_is_named_with_its_line(tmp_path):
-    path = write(tmp_path, robot__xml='<mujoco>\n\n<include file="legs.xml"/></mujoco>')
-    assert f"{path}, line 3, includes 'legs.xml', which is not a file" in failure(path)
-
-
-def test_files_that_include_each_other_are_refused(tmp_path):
+    ):
+        error = failure(write(tmp_path, robot__xml=INCLUDING, part__xml=part))
+        assert f"{tmp_path / 'part.xml'}, line {line}" in error
+        assert message in error
     path = write(
         tmp_path,
         a__xml='<mujoco><include file="b.xml"/></mujoco>',
@@ -204,29 +204,10 @@ def test_files_that_include_each_other_are_refused(tmp_path):
     assert "includes it again" in failure(path)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        WORLD.format(
-            world='<geom type="mesh" mesh="m"/>',
-            rest='<asset>\n<mesh name="m" file="hull.stl"/></asset>',
-        ),
-        '<robot name="r">\n\n\n\n\n<link name="a"><collision><geometry>'
-        '<mesh filename="package://robot/hull.stl"/></geometry></collision></link></robot>',
-    ],
-)
-def test_a_missing_mesh_is_named_with_its_line(text, tmp_path):
-    path = write(tmp_path, robot__xml=text)
-    error = failure(path)
-    assert "hull.stl' does not exist" in error
-    assert f"{path}, line 6" in error
-
-
 def test_files_that_mujoco_takes_are_never_refused(tmp_path):
     """Files are only searched for errors after MuJoCo has refused them."""
     text = WORLD.format(world=BODY, rest="").replace("<mujoco>", '<mujoco model="a > b">')
     assert load_model(str(write(tmp_path, robot__xml=text))).njnt == 1
-    assert isinstance(load_model("envlab_assets:robots/cartpole.xml"), mujoco.MjModel)
 
 
 def test_a_package_is_found_without_importing_it(tmp_path, monkeypatch):

@@ -42,26 +42,22 @@ def runs(line: np.ndarray, value: float) -> list[int]:
     return [int(size) for size in edges[1::2] - edges[::2]]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_obstacles_have_the_sizes_of_their_difficulty(seed):
-    for difficulty, vertices in ((0.0, (1, 2)), (1.0, (6, 7))):
-        found = runs(course(ParkourGapsTerrainCfg(), difficulty, seed), -0.6)
-        assert len(found) == 4  # two on each side
-        assert set(found) <= set(vertices)
-    for difficulty, height in ((0.0, 0.1), (0.5, 0.25), (1.0, 0.4)):
-        assert len(runs(course(ParkourHurdlesTerrainCfg(), difficulty, seed), height)) == 4
-        line = course(ParkourStepsTerrainCfg(), difficulty, seed)
-        assert len(runs(line, height)) == 4
-        assert len(runs(line, 0.5 * height)) == 8  # up and down
-        assert line.max() == pytest.approx(height)
-
-
-def test_courses_differ():
-    lines = [course(ParkourHurdlesTerrainCfg(), 0.5, seed) for seed in range(5)]
-    assert len({line.tobytes() for line in lines}) > 1
-
-
-def test_obstacles_that_do_not_fit_are_refused():
+def test_obstacles_have_the_sizes_of_their_difficulty():
+    seen = set()
+    for seed in range(4):
+        for difficulty, vertices in ((0.0, (1, 2)), (1.0, (6, 7))):
+            found = runs(course(ParkourGapsTerrainCfg(), difficulty, seed), -0.6)
+            assert len(found) == 4  # two on each side
+            assert set(found) <= set(vertices)
+        for difficulty, height in ((0.0, 0.1), (0.5, 0.25), (1.0, 0.4)):
+            hurdles = course(ParkourHurdlesTerrainCfg(), difficulty, seed)
+            assert len(runs(hurdles, height)) == 4
+            seen.add(hurdles.tobytes())
+            line = course(ParkourStepsTerrainCfg(), difficulty, seed)
+            assert len(runs(line, height)) == 4
+            assert len(runs(line, 0.5 * height)) == 8  # up and down
+            assert line.max() == pytest.approx(height)
+    assert len(seen) > 3  # courses differ
     with pytest.raises(ConfigurationError, match=r"2 obstacles of 2 m do not fit into 2\.6 m"):
         course(ParkourGapsTerrainCfg(gap_width_range=(0.1, 2.0)), 1.0)
 

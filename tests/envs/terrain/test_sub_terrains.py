@@ -19,7 +19,7 @@ from envlab.envs.terrain import (
     SubTerrainCfg,
 )
 from envlab.envs.terrain.tile import Tile
-from envlab.errors import ConfigurationError
+from tests.envs.refusals import assert_refused
 
 TILE = Tile((8.0, 8.0), 0.1, 0.005)
 MIDDLE = 40  # the vertex at 4 m
@@ -161,51 +161,34 @@ def test_stepping_stones_get_smaller_with_the_level():
     assert np.abs(build(cfg)[0][30:51, 30:51]).max() == 0.0
 
 
-WRONG = [
-    (
-        MeshPyramidStairsTerrainCfg(
-            step_height_range=(0.1, 0.2), step_width=0.3, platform_width=6.0, border_width=2.0
+def test_sizes_that_do_not_fit_are_refused_in_one_sentence():
+    wave = {"amplitude_range": (0.1, 0.2)}
+    wide = {"step_height_range": (0.1, 0.2), "step_width": 0.3, "platform_width": 6.0}
+    stones = {"stone_height_max": 0.1, "stone_distance_range": (0.1, 0.2)}
+    boxes = {"obstacle_height_range": (0.1, 0.2), "num_obstacles": 1}
+    table = {
+        r"MeshPyramidStairsTerrainCfg: borders of 2.0 m, a platform of 6.0 m .* of 8.0 x 8.0": (
+            MeshPyramidStairsTerrainCfg(**wide, border_width=2.0)
         ),
-        r"MeshPyramidStairsTerrainCfg: borders of 2.0 m, a platform of 6.0 m .* tiles of 8.0 x 8.0",
-    ),
-    (
-        MeshRandomGridTerrainCfg(grid_width=0.5, grid_height_range=(0.1, 0.2)),
-        "blocks of 0.5 m leave no border",
-    ),
-    (
-        HfWaveTerrainCfg(amplitude_range=(0.1, 0.2), border_width=4.0),
-        "a border of 4.0 m does not fit",
-    ),
-    (HfWaveTerrainCfg(amplitude_range=(0.1, 0.2), num_waves=0), "num_waves is 0"),
-    (
-        HfRandomUniformTerrainCfg(noise_range=(0.1, 0.02), noise_step=0.02),
-        "no range of heights",
-    ),
-    (
-        HfPyramidSlopedTerrainCfg(slope_range=(0.0, 0.4), platform_width=9.0),
-        "a platform of 9.0 m does not fit",
-    ),
-    (
-        HfDiscreteObstaclesTerrainCfg(
-            obstacle_width_range=(1.0, 9.0), obstacle_height_range=(0.1, 0.2), num_obstacles=1
+        "blocks of 0.5 m leave no border": MeshRandomGridTerrainCfg(
+            grid_width=0.5, grid_height_range=(0.1, 0.2)
         ),
-        r"obstacle_width_range is \[1.0, 9.0\]",
-    ),
-    (
-        HfSteppingStonesTerrainCfg(
-            stone_height_max=0.1, stone_width_range=(9.0, 9.0), stone_distance_range=(0.1, 0.2)
+        "a border of 4.0 m does not fit": HfWaveTerrainCfg(**wave, border_width=4.0),
+        "num_waves is 0": HfWaveTerrainCfg(**wave, num_waves=0),
+        "no range of heights": HfRandomUniformTerrainCfg(noise_range=(0.1, 0.02), noise_step=0.02),
+        "a platform of 9.0 m does not fit": HfPyramidSlopedTerrainCfg(
+            slope_range=(0.0, 0.4), platform_width=9.0
         ),
-        "stones of 9 m every 9.2 m do not fit",
-    ),
-]
-
-
-@pytest.mark.parametrize(("cfg", "text"), WRONG, ids=[text[:30] for _, text in WRONG])
-def test_sizes_that_do_not_fit_are_refused_in_one_sentence(cfg, text):
-    with pytest.raises(ConfigurationError, match=text):
-        build(cfg)
-
-
-def test_tile_must_be_a_whole_number_of_cells():
-    with pytest.raises(ConfigurationError, match=r"tiles of 8.0 x 8.0 m and a horizontal_scale of"):
-        MeshPlaneTerrainCfg().build(Tile((8.0, 8.0), 0.3, 0.005), 0.0, np.random.default_rng(0))
+        r"obstacle_width_range is \[1.0, 9.0\]": HfDiscreteObstaclesTerrainCfg(
+            obstacle_width_range=(1.0, 9.0), **boxes
+        ),
+        "stones of 9 m every 9.2 m do not fit": HfSteppingStonesTerrainCfg(
+            stone_width_range=(9.0, 9.0), **stones
+        ),
+    }
+    tile = Tile((8.0, 8.0), 0.3, 0.005)
+    plane, rng = MeshPlaneTerrainCfg(), np.random.default_rng(0)
+    assert_refused(
+        {words: lambda cfg=cfg: build(cfg) for words, cfg in table.items()}
+        | {r"tiles of 8.0 x 8.0 m and a horizontal_scale of": lambda: plane.build(tile, 0.0, rng)}
+    )

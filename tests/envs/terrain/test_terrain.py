@@ -38,14 +38,6 @@ def test_origins_are_the_middles_of_the_tiles():
     assert torch.equal(env.sim.data.qpos[:, :3], env.env_origins + torch.tensor([0.0, 0.0, 0.1]))
 
 
-def test_two_processes_are_where_one_would_be():
-    whole = make_env(8, seed=3)
-    halves = [make_env(4, seed=3, index=index, world_size=2) for index in range(2)]
-    for name in ("terrain_levels", "terrain_types", "env_origins"):
-        joined = torch.cat([getattr(half.terrain, name) for half in halves])
-        assert torch.equal(joined, getattr(whole.terrain, name)), name
-
-
 def test_levels_move_by_one_and_beyond_the_last_are_drawn_anew():
     env = make_env(200)
     env.terrain.set_state({"levels": torch.arange(200) % NUM_ROWS})
@@ -77,15 +69,16 @@ def test_levels_return_with_the_state_and_restart_with_a_seed():
     env, other = make_env(8, seed=1), make_env(8, seed=2)
     start = env.terrain.terrain_levels.clone()
     env.terrain.update_env_origins(everyone(env), everyone(env), ~everyone(env))
-    state = env.state()
     assert not torch.equal(env.terrain.terrain_levels, other.terrain.terrain_levels)
-    other.set_state(state)
+    other.set_state(env.state())
     assert torch.equal(env.terrain.terrain_levels, other.terrain.terrain_levels)
     assert torch.equal(env.env_origins, other.env_origins)
     env.reset()
     assert not torch.equal(env.terrain.terrain_levels, start)
     env.reset(seed=1)
     assert torch.equal(env.terrain.terrain_levels, start)
+    with pytest.raises(ConfigurationError, match="max_init_terrain_level is -1; give 0 or more"):
+        make_env(2, ground=terrain(max_init_terrain_level=-1))
 
 
 def test_without_terrain_there_is_a_plane_at_the_origin():
@@ -93,11 +86,6 @@ def test_without_terrain_there_is_a_plane_at_the_origin():
     assert env.terrain is None
     assert (env.env_origins == 0.0).all()
     assert env.state()["terrain"] is None
-
-
-def test_negative_level_is_refused():
-    with pytest.raises(ConfigurationError, match="max_init_terrain_level is -1; give 0 or more"):
-        make_env(2, ground=terrain(max_init_terrain_level=-1))
 
 
 def test_a_robot_at_no_place_sees_no_height():

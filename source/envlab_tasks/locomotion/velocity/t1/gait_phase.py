@@ -55,17 +55,17 @@ class GaitPhase(CommandTerm):
         super().__init__(cfg, env)
         self.phase = torch.zeros(env.num_envs, 2, device=env.device)
         self.command = torch.zeros(env.num_envs, 4, device=env.device)
-        self._frequency = torch.zeros(env.num_envs, 1, device=env.device)
+        self.frequency = torch.zeros(env.num_envs, 1, device=env.device)
         self._start = torch.tensor([0.0, -math.pi], device=env.device).expand(env.num_envs, 2)
 
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
-        assign(self._frequency, mask, stream.uniform(*self.cfg.frequency_range, 1, mask))
+        assign(self.frequency, mask, stream.uniform(*self.cfg.frequency_range, 1, mask))
         assign(self.phase, mask, self._start)
         self._write()
 
     def update(self) -> None:
         """Advance the phases by a step; without a command, both feet are on the ground."""
-        turned = self.phase + 2.0 * math.pi * self._frequency * self.env.step_dt
+        turned = self.phase + 2.0 * math.pi * self.frequency * self.env.step_dt
         turned = torch.remainder(turned + math.pi, 2.0 * math.pi) - math.pi
         manager = cast(ManagerEnv, self.env).command_manager
         velocity = manager.get_command(self.cfg.command_name)
@@ -79,11 +79,11 @@ class GaitPhase(CommandTerm):
         torch.cat((torch.cos(self.phase), torch.sin(self.phase)), dim=1, out=self.command)
 
     def state(self) -> dict[str, torch.Tensor]:
-        return {"phase": self.phase.cpu().clone(), "frequency": self._frequency.cpu().clone()}
+        return {"phase": self.phase.cpu().clone(), "frequency": self.frequency.cpu().clone()}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
         self.phase.copy_(state["phase"])
-        self._frequency.copy_(state["frequency"])
+        self.frequency.copy_(state["frequency"])
 
 
 def foot_heights(phase: torch.Tensor, swing_height: float) -> torch.Tensor:
