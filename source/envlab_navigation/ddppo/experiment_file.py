@@ -38,16 +38,16 @@ def load_experiment(
         ConfigurationError: If there is no such file or class, it raises, or arguments do not fit.
     """
     kwargs = {} if config_kwargs is None else read_config_kwargs(config_kwargs)
-    return _load(given, json.dumps(kwargs), allenact)
+    return load_cached(given, json.dumps(kwargs), allenact)
 
 
 def load_again(source: tuple[str, str]) -> ExperimentConfig:
     """Return an experiment of AllenAct's in a worker, from its ``source``."""
-    return _load(*source, True)
+    return load_cached(*source, True)
 
 
 @cache
-def _load(given: str, kwargs_json: str, allenact: bool) -> ExperimentConfig:
+def load_cached(given: str, kwargs_json: str, allenact: bool) -> ExperimentConfig:
     name, _, class_name = given.partition(".py:")
     path = Path(f"{name}.py" if class_name else name)
     if path.suffix != ".py" or not path.is_file():

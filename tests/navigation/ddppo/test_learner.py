@@ -51,11 +51,6 @@ def test_metrics_hold_the_steps_of_each_rank(trained: Path):
     }
 
 
-def test_a_budget_in_frames_ends_the_run(tmp_path: Path):
-    assert train_in(tmp_path, *SMALL, "--max_frames=300") == 0
-    assert [one["frames"] for one in metrics_of(only_run(tmp_path))] == [128, 256, 384]
-
-
 def test_a_trained_policy_plays(trained: Path, capsys):
     checkpoint = trained / "checkpoints/model_4.pt"
     words = [SMALL[0], f"--checkpoint={checkpoint}", "--num_envs=4", "--headless", "--device=cpu"]
@@ -97,17 +92,9 @@ def test_tasks_of_all_kinds_train(
 ):
     # A processor without bfloat16 computes the same, slowly.
     monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: True)
-    assert train_in(tmp_path, *SMALL, *flags, "--max_iterations=1") == 0
+    assert train_in(tmp_path, *SMALL, *flags, "--max_frames=100") == 0
     (record,) = metrics_of(only_run(tmp_path))
-    assert record["frames"] == 16 * 8
-
-
-def test_bfloat16_is_refused_where_a_processor_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
-):
-    monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: False)
-    assert train_in(tmp_path, *SMALL, "agent.precision=bfloat16", "--max_iterations=1") == 2
-    assert "agent.precision is 'bfloat16', which a processor" in capsys.readouterr().err
+    assert record["frames"] == 16 * 8  # the first iteration ends beyond the budget
 
 
 def test_time_limits_bootstrap_from_the_final_observation_and_memory():
@@ -132,12 +119,14 @@ def test_time_limits_bootstrap_from_the_final_observation_and_memory():
 
     def watched(actions):
         result = step(actions)
+        # private: the memory that is bootstrapped from is seen nowhere else
         memory = learner._memory.clone()
         seen.append((result[1].clone(), result[4].get("final_obs"), memory, actions.clone()))
         return result
 
     env.step = watched
     with torch.no_grad():
+        # private: a rollout without an update after it
         learner._collect(learner.pipeline.stage, 1, lambda rewards, ended, info: None)
         rewards, final, memory, actions = seen[1]
         prepared = {name: one.unsqueeze(0) for name, one in learner.model.prepare(final).items()}
@@ -145,37 +134,18 @@ def test_time_limits_bootstrap_from_the_final_observation_and_memory():
         output, _ = learner.model(prepared, actions.unsqueeze(0), continues, memory)
     ends = torch.tensor([0.0, 1.0, 0.0, 1.0])
     expected = rewards + 0.99 * output.values[0] * ends
-    torch.testing.assert_close(learner._rollouts["rewards"][1], expected)
-    torch.testing.assert_close(learner._rollouts["rewards"][0], seen[0][0])
+    stored = learner._rollouts["rewards"]  # private: the rewards that it learns from
+    torch.testing.assert_close(stored[1], expected)
+    torch.testing.assert_close(stored[0], seen[0][0])
     env.close()
 
 
-@pytest.mark.parametrize(
-    ("threshold", "world_size", "expected"),
-    [
+def test_enough_ranks_are_a_share_and_never_all():
+    for threshold, world_size, expected in (
         *((0.7, 2, 1), (0.7, 3, 2), (0.6, 2, 1), (0.6, 5, 3), (0.7, 10, 7), (0.55, 20, 11)),
         *((0.99, 8, 7), (0.1, 8, 1), (1.0, 8, None), (0.7, 1, None)),
-    ],
-)
-def test_enough_ranks_are_a_share_and_never_all(threshold, world_size, expected):
-    assert needed(threshold, world_size) == expected
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["--preemption_threshold=0"], "agent.preemption_threshold is 0.0, but must be"),
-        (["--preemption_threshold=1.5"], "agent.preemption_threshold is 1.5, but must be"),
-        (["agent.algorithm.num_mini_batches=17"], "only 16 environments per process"),
-        (["--grad_sync=library"], "no way of its own to average gradients"),
-        (["agent.model.channels=[8,8]"], "three convolutions"),
-        (["--replay_rollouts=nowhere"], "there is no metrics.jsonl"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(flags, words, tmp_path: Path, capsys):
-    assert train_in(tmp_path, *SMALL, *flags) == 2
-    assert words in capsys.readouterr().err
-    assert not (tmp_path / "logs").exists()
+    ):
+        assert needed(threshold, world_size) == expected
 
 
 def test_actions_are_counted_where_they_are_clipped():

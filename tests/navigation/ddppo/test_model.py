@@ -167,14 +167,19 @@ def test_a_pretrained_file_that_does_not_fit_is_refused(tmp_path: Path):
         assert words in str(caught.value)
 
 
-@pytest.mark.parametrize(("size", "encoder"), [(64, "resnet18"), (20, "simple")])
-def test_encoders_take_images_of_any_size(size: int, encoder: Any):
-    env = env_with({"depth": (1, "float32")}, spaces.Discrete(4), size)
-    model = RecurrentActorCritic(env, encoder=encoder, hidden_dim=8, channels=[4, 4, 4])
+def values_of(model: RecurrentActorCritic, env: Any) -> tuple[Any, torch.Tensor]:
+    """Return the outputs for the first observations of episodes, and the memory."""
     obs = {name: values.unsqueeze(0) for name, values in model.prepare(env.obs_buf).items()}
     memory, actions, starts = model.beginning(ENVS, torch.device("cpu"))
-    output, _ = model(obs, actions.unsqueeze(0), starts.unsqueeze(0), memory)
-    assert output.values.shape == (1, ENVS)
+    return model(obs, actions.unsqueeze(0), starts.unsqueeze(0), memory)
+
+
+def test_encoders_take_images_of_any_size():
+    for size, encoder in ((64, "resnet18"), (20, "simple")):
+        env = env_with({"depth": (1, "float32")}, spaces.Discrete(4), size)
+        kind: Any = encoder
+        model = RecurrentActorCritic(env, encoder=kind, hidden_dim=8, channels=[4, 4, 4])
+        assert values_of(model, env)[0].values.shape == (1, ENVS)
 
 
 def test_bfloat16_computes_nearly_the_same_with_float32_weights():
@@ -184,10 +189,8 @@ def test_bfloat16_computes_nearly_the_same_with_float32_weights():
         torch.manual_seed(1)
         model = RecurrentActorCritic(env, hidden_dim=64, dtype=dtype)
         assert {values.dtype for values in model.parameters()} == {torch.float32}
-        obs = {name: values.unsqueeze(0) for name, values in model.prepare(env.obs_buf).items()}
-        assert obs["image"].dtype == dtype
-        memory, actions, starts = model.beginning(ENVS, torch.device("cpu"))
-        output, memory = model(obs, actions.unsqueeze(0), starts.unsqueeze(0), memory)
+        assert model.prepare(env.obs_buf)["image"].dtype == dtype
+        output, memory = values_of(model, env)
         assert memory.dtype == output.values.dtype == torch.float32
         outputs.append(output)
     torch.testing.assert_close(outputs[0].beliefs, outputs[1].beliefs, rtol=0.0, atol=0.02)

@@ -30,22 +30,13 @@ LATE = WAITS_AT + 1
 """Steps of the straggler in the second rollout."""
 
 
-def launch(folder: Path, num_ranks: int, *flags: str) -> list[dict[str, Any]]:
-    code, output = run(torchrun(num_ranks, WORKER, folder, *flags), folder)
-    assert code == 0, output
-    return [torch.load(folder / f"rank{rank}.pt", weights_only=False) for rank in range(num_ranks)]
-
-
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
     folder = tmp_path_factory.mktemp("two")
     (folder / EXPERIMENT_FILE).write_text(EXPERIMENT)
-    return folder, launch(folder, 2, *SMALL)
-
-
-@pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    return launch(tmp_path_factory.mktemp("three"), 3)
+    code, output = run(torchrun(2, WORKER, folder, *SMALL), folder)
+    assert code == 0, output
+    return folder, [torch.load(folder / f"rank{rank}.pt", weights_only=False) for rank in range(2)]
 
 
 def of_one_process(num_ranks: int) -> dict[str, torch.Tensor]:
@@ -72,18 +63,10 @@ def test_gradients_of_8_unequal_batches_are_those_of_one_process():
     assert largest_error(of_one_process(8), mean) < 1e-6
 
 
-def test_ddp_sums_unequal_batches_as_one_process_would(two, three):
-    for ranks in (two[1], three):
-        expected = of_one_process(len(ranks))
-        for rank in ranks:
-            assert largest_error(expected, rank["gradients"]) < 1e-6
-
-
-def test_two_and_three_workers_stop_a_straggler(two, three):
-    for ranks in (two[1], three):
-        *others, late = (rank["rollouts"] for rank in ranks)
-        assert others == [[NUM_STEPS] * 3] * len(others)
-        assert late == [NUM_STEPS, LATE, NUM_STEPS]
+def test_ddp_sums_unequal_batches_as_one_process_would(two):
+    expected = of_one_process(2)
+    for rank in two[1]:
+        assert largest_error(expected, rank["gradients"]) < 1e-6
 
 
 def test_a_straggler_is_preempted_and_frames_are_counted_exactly(two):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from envlab.distributed.context import DistributedContext
-from envlab.errors import ConfigurationError
 from envlab.run.records import METRICS, line_of
 from envlab_navigation.ddppo.replay import read_rank_steps
+from tests.refusals import check_refusals
 
 
 def record(iteration: int, rank_steps: Any) -> bytes:
@@ -25,15 +23,11 @@ def test_steps_are_read_by_iteration_also_of_a_run_that_was_killed(tmp_path: Pat
     assert read_rank_steps(None, DistributedContext()) is None
 
 
-@pytest.mark.parametrize(
-    ("steps", "words"),
-    [
-        ([4, 3], "which has 2 ranks, but this run has 1"),
-        (4, "there is no metrics.jsonl with the steps of ranks"),
-        (None, "there is no metrics.jsonl with the steps of ranks"),
-    ],
-)
-def test_a_run_that_cannot_be_repeated_is_named(tmp_path: Path, steps: Any, words: str):
-    (tmp_path / METRICS).write_bytes(record(1, steps))
-    with pytest.raises(ConfigurationError, match=words):
+def test_a_run_that_cannot_be_repeated_is_named(tmp_path: Path):
+    def read(steps: Any) -> None:
+        (tmp_path / METRICS).write_bytes(record(1, steps))
         read_rank_steps(str(tmp_path), DistributedContext())
+
+    missing = "there is no metrics.jsonl with the steps of ranks"
+    ranks = "which has 2 ranks, but this run has 1"
+    check_refusals(read, [([4, 3], ranks), (4, missing), (None, missing)])

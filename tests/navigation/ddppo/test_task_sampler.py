@@ -9,6 +9,7 @@ import pytest
 
 from envlab.cli import play
 from envlab.training.launch import train
+from envlab_navigation.ddppo.experiment_file import load_cached
 from tests.trained import metrics_of, only_run
 
 EXPERIMENT = '''
@@ -132,24 +133,26 @@ def test_workers_make_samplers_of_a_file_that_no_package_has(tmp_path: Path) -> 
         assert metrics_of(only_run(tmp_path))[-1]["frames"] == 64
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("spaces.Discrete(2), ", "spaces.Text(2), ", "sensor 'goal' of the experiment's task is a"),
-        ('"length": 2', '"length": 0', "Sampler has no tasks"),
-        ("    def make_sampler_fn", "    def make_something", "no make_sampler_fn that takes them"),
-        ('"length": 2', '"size": 2', "raised TypeError in make_sampler_fn"),
-    ],
-)
 def test_mistake_in_samplers_is_one_sentence(
-    old: str, new: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = EXPERIMENT.replace(old, new)
-    if "make_something" in new:
-        text = text.replace("    def tag", '    TASK = "Nav-PointNav-Depth-v0"\n\n    def tag')
-    with contextlib.chdir(tmp_path):
-        assert train("ddppo", [write(tmp_path, text), *SMALL, "env.num_workers=0"]) == 2
-        assert not list(tmp_path.glob("logs/*/*/*"))
-    shown = capsys.readouterr().err
-    assert message in shown
-    assert "experiment_words" not in shown
+    with_task = ("    def tag", '    TASK = "Nav-PointNav-Depth-v0"\n\n    def tag')
+    for changes, message in (
+        ([("spaces.Discrete(2), ", "spaces.Text(2), ")], "sensor 'goal' of the experiment's task"),
+        ([('"length": 2', '"length": 0')], "Sampler has no tasks"),
+        (
+            [("def make_sampler_fn", "def make_any"), with_task],
+            "no make_sampler_fn that takes the",
+        ),
+        ([('"length": 2', '"size": 2')], "raised TypeError in make_sampler_fn"),
+    ):
+        text = EXPERIMENT
+        for old, new in changes:
+            text = text.replace(old, new)
+        load_cached.cache_clear()
+        with contextlib.chdir(tmp_path):
+            assert train("ddppo", [write(tmp_path, text), *SMALL, "env.num_workers=0"]) == 2
+            assert not list(tmp_path.glob("logs/*/*/*"))
+        shown = capsys.readouterr().err
+        assert message in shown
+        assert "experiment_words" not in shown

@@ -1,8 +1,8 @@
 """The work of each of several ranks for this folder's tests, in one launch.
 
-Usage: worker_ranks.py FOLDER FLAGS...; writes ``rank<i>.pt`` into FOLDER. With flags, it trains
-there too: once with a straggler, and once more by the lengths of its rollouts, without one; then
-the experiment in FOLDER from its first stage to its last, and again from within the first.
+Usage: worker_ranks.py FOLDER FLAGS...; writes ``rank<i>.pt`` into FOLDER, and trains there: once
+with a straggler, and once more by the lengths of its rollouts, without one; then the experiment in
+FOLDER from its first stage to its last, and again from within the first.
 """
 
 from __future__ import annotations
@@ -41,26 +41,10 @@ STAGED = ["--headless", "--distributed", "agent.save_interval=1", "agent.audit_i
 def wait_for_others(preemption: Preemption, needed: int) -> None:
     """Wait until enough others are done, as a straggler would find them."""
     end = time.monotonic() + 60.0
+    # private: what ranks count there, the rest of the world sees by its effect alone
     while preemption._store.add(preemption._key, 0) < needed:
         assert time.monotonic() < end
         time.sleep(0.001)
-
-
-def rollouts(context: DistributedContext, threshold: float) -> list[int]:
-    """Return the lengths of this rank's rollouts; the last rank is slow in the second of three."""
-    preemption, lengths = Preemption(context, threshold), []
-    for number in range(1, 4):
-        preemption.start(number, NUM_STEPS)
-        for step in range(NUM_STEPS):
-            is_late = number == 2 and context.rank == context.world_size - 1
-            if is_late and step == WAITS_AT:
-                wait_for_others(preemption, preemption.num_needed)
-            if is_late and preemption.should_stop(step):
-                break
-        preemption.finish()
-        context.gather(None)  # as the counts do
-        lengths.append(step + 1)
-    return lengths
 
 
 def gradients(context: DistributedContext) -> dict[str, torch.Tensor]:
@@ -86,7 +70,8 @@ def train(context: DistributedContext, folder: Path, arguments: list[str], numbe
 
     def watched_run(training: Training, done: int) -> None:
         run(training, done)
-        found.append(training._learner.model_state())
+        # private: each rank's own state, which files have of rank 0 alone
+        found.append(training.learner.model_state())
 
     with mock.patch.object(Training, "run", watched_run):
         continued = continue_session(session, context, number=number)
@@ -101,6 +86,7 @@ def straggler(context: DistributedContext) -> Iterator[None]:
     should_stop = Preemption.should_stop
 
     def late(preemption: Preemption, step: int) -> bool:
+        # private: the number of the rollout
         if preemption._key != "2" or context.is_main:
             return False
         if step == WAITS_AT:
@@ -115,19 +101,18 @@ def main() -> None:
     folder, arguments = Path(sys.argv[1]), sys.argv[2:]
     context = DistributedContext.create(distributed=True, device="cpu")
     configure_logging(context.rank, context.world_size)
-    found: dict[str, Any] = {"gradients": gradients(context), "rollouts": rollouts(context, 0.6)}
-    if arguments:
-        with straggler(context):
-            threshold = "--preemption_threshold=0.7"
-            found["cut"] = train(context, folder / "cut", [*arguments, threshold], 0)
-        (run,) = (folder / "cut").glob("logs/*/*/*")
-        replay = f"--replay_rollouts={run}"
-        found["replayed"] = train(context, folder / "replayed", [*arguments, replay], 1)
-        staged = [str(folder / EXPERIMENT_FILE), "--config_kwargs", '{"num_ranks": 2}', *STAGED]
-        found["staged"] = train(context, folder / "staged", staged, 2)
-        (run,) = (folder / "staged").glob("logs/*/*/*")
-        resume = ["--resume", f"--checkpoint={run}/checkpoints/model_1.pt"]
-        found["resumed"] = train(context, folder / "resumed", [*staged, *resume], 3)
+    found: dict[str, Any] = {"gradients": gradients(context)}
+    with straggler(context):
+        threshold = "--preemption_threshold=0.7"
+        found["cut"] = train(context, folder / "cut", [*arguments, threshold], 0)
+    (run,) = (folder / "cut").glob("logs/*/*/*")
+    replay = f"--replay_rollouts={run}"
+    found["replayed"] = train(context, folder / "replayed", [*arguments, replay], 1)
+    staged = [str(folder / EXPERIMENT_FILE), "--config_kwargs", '{"num_ranks": 2}', *STAGED]
+    found["staged"] = train(context, folder / "staged", staged, 2)
+    (run,) = (folder / "staged").glob("logs/*/*/*")
+    resume = ["--resume", f"--checkpoint={run}/checkpoints/model_1.pt"]
+    found["resumed"] = train(context, folder / "resumed", [*staged, *resume], 3)
     torch.save(found, folder / f"rank{context.rank}.pt")
     context.close()
 

@@ -119,13 +119,13 @@ def prepare_packages(path: Path) -> None:
         _forget_other_projects(root)
     gym_stand_in.install()
     for name, contents in _UNUSED.items():
-        if _is_missing(name):
+        if is_missing(name):
             module = sys.modules[name] = types.ModuleType(name)
             module.__path__ = []
             vars(module).update(dict.fromkeys(contents))
-    if _is_missing("babyai"):
+    if is_missing("babyai"):
         _stand_in_for_babyai()
-    _complete_torchvision()
+    complete_torchvision()
     if "allenact" not in sys.modules and importlib.util.find_spec("allenact") is None:
         refuse_missing(path, "allenact")
     # Otherwise its logger prints all messages of this process in its own format.
@@ -152,7 +152,7 @@ def refuse_missing(path: Path, module: str) -> NoReturn:
     raise ConfigurationError(f"{path} needs {remedy.rstrip('.')}.") from None
 
 
-def _is_missing(module: str) -> bool:
+def is_missing(module: str) -> bool:
     try:
         return module not in sys.modules and importlib.util.find_spec(module) is None
     except ModuleNotFoundError:  # the package that it would be in
@@ -178,7 +178,7 @@ def _stand_in_for_babyai() -> None:
     vars(module)["InstructionsPreprocessor"] = _Instructions
 
 
-def _complete_torchvision() -> None:
+def complete_torchvision() -> None:
     """Allow the import of a torchvision whose operators were compiled for another torch.
 
     AllenAct uses its transforms and networks, which need none of the operators; torchvision 0.28
