@@ -82,6 +82,10 @@ class ActionManager:
         """Names of the terms."""
         return list(self._terms)
 
+    def get_term(self, name: str) -> ActionTerm:
+        """Return a term."""
+        return self._terms[name]
+
     def describe(self) -> dict[str, dict[str, Any] | None]:
         """Return :meth:`ActionTerm.describe` of each term, with its class as ``type``."""
         described = {name: term.describe() for name, term in self._terms.items()}

@@ -104,7 +104,7 @@ class DifferentialInverseKinematicsAction(ActionTerm):
             commands = commands.clamp(*self._cfg.clip)
         data, controller = self._sim.data, self._cfg.controller
         pos, quat = self.frame_pose()
-        error = pose_error(pos, quat, *self._goal(commands, pos, quat))
+        error = pose_error(pos, quat, *self.goal(commands, pos, quat))
         jacobian = self._jacobian(data.xanchor, data.xaxis, pos)
         if controller.command_type == "position":
             jacobian, error = jacobian[:, :3], error[:, :3]
@@ -112,7 +112,7 @@ class DifferentialInverseKinematicsAction(ActionTerm):
         targets = columns(data.qpos, self._qpos_ids) + moves
         self._sim.ctrl.index_copy_(1, self._ctrl_ids, targets)
 
-    def _goal(
+    def goal(
         self, commands: torch.Tensor, pos: torch.Tensor, quat: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the frame's goal in the world, by default with its current orientation."""

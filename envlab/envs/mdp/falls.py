@@ -117,12 +117,12 @@ def _states_on(env: ManagerEnv, falls: Falls, asset_cfg: SceneEntity) -> torch.T
     mujoco.mj_saveModel(model, None, buffer)
     default = env.default_qpos[0].cpu().numpy().tobytes()
     robot = SceneEntityCfg(asset_cfg.name, joint_names=list(asset_cfg.joint_names))
-    states = _fallen_states(buffer.tobytes(), default, falls, robot.name, *asset_cfg.joint_names)
+    states = fallen_states(buffer.tobytes(), default, falls, robot.name, *asset_cfg.joint_names)
     return states.to(env.device)
 
 
 @functools.lru_cache(maxsize=4)
-def _fallen_states(
+def fallen_states(
     saved_model: bytes, default_qpos: bytes, falls: Falls, robot: str, *joint_names: str
 ) -> torch.Tensor:
     """Return states after falls, ``(k, nq + nv)``, of robots that did not break down.

@@ -67,7 +67,7 @@ class FootSensor(SensorTerm):
         model = env.sim.model
         entity = SceneEntityCfg("robot", site_names=cfg.site_names)
         robot = resolve_entity(entity, model, env.device)
-        self._sites, self._root = robot.site_ids, robot.root_body
+        self.sites, self._root = robot.site_ids, robot.root_body
         sites = [model.site(name).id for name in cfg.site_names]
         self.body_names = [model.body(model.site_bodyid[site]).name for site in sites]
         self._bodies = torch.tensor(
@@ -84,7 +84,7 @@ class FootSensor(SensorTerm):
     @property
     def heights(self) -> torch.Tensor:
         """Heights of the sites above the ground, in m, ``(num_envs, num_feet)``."""
-        pos = columns(self._env.sim.data.site_xpos, self._sites)
+        pos = columns(self._env.sim.data.site_xpos, self.sites)
         terrain = self._env.terrain
         if terrain is None:
             return pos[..., 2]
@@ -97,7 +97,7 @@ class FootSensor(SensorTerm):
         data = self._env.sim.data
         # cvel is the velocity of the body-fixed frame now at the tree's centre of mass.
         spatial = data.cvel[:, self._bodies]
-        arm = columns(data.site_xpos, self._sites) - data.subtree_com[:, self._root, None]
+        arm = columns(data.site_xpos, self.sites) - data.subtree_com[:, self._root, None]
         velocity = spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
         return torch.linalg.vector_norm(velocity[..., :2], dim=2)
 

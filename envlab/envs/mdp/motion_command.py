@@ -128,16 +128,16 @@ class MotionCommand(CommandTerm):
         self._reference.to(device)
         weights = clip_weights(cfg.motion_weights, len(self.clips))
         kernel = cfg.adaptive_lambda ** np.arange(cfg.adaptive_kernel_size)
-        self._bins = MotionBins(
+        self.bins = MotionBins(
             self.clips, weights, kernel, cfg.adaptive_uniform_ratio, env.step_dt, device
         )
         self.frames = torch.zeros(env.num_envs, dtype=torch.int64, device=device)
         self._ends = torch.ones_like(self.frames)
-        self.bin_failed_count = torch.zeros(self._bins.num, device=device)
+        self.bin_failed_count = torch.zeros(self.bins.num, device=device)
         self._failed_now = torch.zeros_like(self.bin_failed_count)
         low, high = joint_limits(env, self._robot)
         margin = torch.nan_to_num((0.5 - 0.5 * cfg.soft_limit_factor) * (high - low), posinf=0.0)
-        self._limits = low + margin, high - margin
+        self.limits = low + margin, high - margin
         self._kept: dict[str, tuple[tuple[int, int], torch.Tensor]] = {}
         self._columns: dict[tuple[str, ...], torch.Tensor] = {}
         self._moves = 0
@@ -252,7 +252,7 @@ class MotionCommand(CommandTerm):
     # A term's life ------------------------------------------------------------------------------
 
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
-        self._count_failures(mask)
+        self.count_failures(mask)
         frames, ends, draws = self._draw(mask, stream)
         env = self.env
         self._place(frames, draws, env.reset_qpos, env.reset_qvel)
@@ -283,7 +283,7 @@ class MotionCommand(CommandTerm):
         # Environments that were just reset are already at the frame after that of their state.
         self._move(self.frames + (self.env.episode_length_buf > 0))
         if self.cfg.sampling_mode == "adaptive":
-            self._average_failures()
+            self.average_failures()
         self._start_again(self.frames >= self._ends)
         self.command.copy_(torch.cat((self.joint_pos, self.joint_vel), dim=1))
 
@@ -431,9 +431,9 @@ class MotionCommand(CommandTerm):
         six += six_ranges(cfg.velocity_range, "velocity_range")
         joints = [cfg.joint_position_range] * len(self._robot.joint_names)
         drawn = stream.ranges([(0.0, 1.0), (0.0, 1.0), *six, *joints], mask)
-        shares = self._bins.shares(self.bin_failed_count, cfg.sampling_mode)
-        self._sampling.copy_(self._bins.statistics(shares).unsqueeze(1))
-        frames, ends = self._bins.frames(shares, drawn[:, 0], drawn[:, 1], cfg.sampling_mode)
+        shares = self.bins.shares(self.bin_failed_count, cfg.sampling_mode)
+        self._sampling.copy_(self.bins.statistics(shares).unsqueeze(1))
+        frames, ends = self.bins.frames(shares, drawn[:, 0], drawn[:, 1], cfg.sampling_mode)
         return frames, ends, drawn[:, 2:]
 
     def _place(
@@ -446,7 +446,7 @@ class MotionCommand(CommandTerm):
         qpos[:, robot.root_quat] = quat
         qvel[:, robot.root_lin_vel] = root[:, 7:10] + draws[:, 6:9]
         qvel[:, robot.root_ang_vel] = quat_apply_inverse(quat, root[:, 10:] + draws[:, 9:12])
-        joints = (self._reference.joint_pos[frames] + draws[:, 12:]).clamp(*self._limits)
+        joints = (self._reference.joint_pos[frames] + draws[:, 12:]).clamp(*self.limits)
         qpos[:, robot.qpos_ids] = joints
         qvel[:, robot.qvel_ids] = self._reference.joint_vel[frames]
 
@@ -462,16 +462,16 @@ class MotionCommand(CommandTerm):
         env.sim.reset(over, qpos, qvel)
         self._go_to(over, frames, ends)
 
-    def _count_failures(self, mask: torch.Tensor) -> None:
+    def count_failures(self, mask: torch.Tensor) -> None:
         manager = getattr(self.env, "termination_manager", None)
         if self.cfg.sampling_mode != "adaptive" or manager is None:  # the first reset of all
             return
         failed = (mask & manager.terminated).float()
-        bins = self._bins.of_frame[self.frames.clamp(max=len(self._bins.of_frame) - 1)]
+        bins = self.bins.of_frame[self.frames.clamp(max=len(self.bins.of_frame) - 1)]
         self._failed_now.index_add_(0, bins, failed)
 
     @between_graphs  # ranks wait for one another
-    def _average_failures(self) -> None:
+    def average_failures(self) -> None:
         alpha = self.cfg.adaptive_alpha
         failed = self.env.context.sum(self._failed_now)
         self.bin_failed_count.mul_(1.0 - alpha).add_(failed, alpha=alpha)

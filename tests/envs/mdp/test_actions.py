@@ -46,23 +46,14 @@ def test_velocity_action_is_a_target_velocity():
     assert env.sim.data.qvel[0, PUSH] == 0.0
 
 
-@pytest.mark.parametrize(("use_default", "target"), [(True, HOME[SERVO] + 0.6), (False, 0.1 + 0.6)])
-def test_position_action_counts_from_the_default_position_or_the_offset(use_default, target):
-    action = mdp.JointPositionActionCfg(
-        joint_names="servo", scale=2.0, offset=0.1, use_default_offset=use_default
-    )
-    env = make_env(1, actions=terms(pose=action))
-    env.step(torch.tensor([[0.3]]))
-    assert env.sim.ctrl[0, CTRL_SERVO].item() == pytest.approx(target)
-
-
-def test_zero_position_action_holds_the_default_pose():
-    action = mdp.JointPositionActionCfg(joint_names="servo")
-    env = make_env(1, actions=terms(pose=action))
-    place(env, [HOME], [[0.0] * 4])
-    for _ in range(3):
-        env.step(torch.zeros(1, 1))
-    assert env.sim.data.qpos[0, SERVO] == HOME[SERVO]
+def test_position_action_counts_from_the_default_position_or_the_offset():
+    for use_default, target in ((True, HOME[SERVO] + 0.6), (False, 0.1 + 0.6)):
+        action = mdp.JointPositionActionCfg(
+            joint_names="servo", scale=2.0, offset=0.1, use_default_offset=use_default
+        )
+        env = make_env(1, actions=terms(pose=action))
+        env.step(torch.tensor([[0.3]]))
+        assert env.sim.ctrl[0, CTRL_SERVO].item() == pytest.approx(target)
 
 
 def test_all_joints_of_a_term_are_in_the_models_order():

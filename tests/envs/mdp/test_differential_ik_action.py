@@ -36,7 +36,7 @@ def franka(method: str = "dls", num_envs: int = 2, **changes) -> ManagerEnv:
 
 
 def frame(env: ManagerEnv) -> tuple[torch.Tensor, torch.Tensor]:
-    (term,) = env.action_manager._terms.values()
+    term = env.action_manager.get_term("arm")
     assert isinstance(term, DifferentialInverseKinematicsAction)
     return term.frame_pose()
 
@@ -45,7 +45,7 @@ def controller(**values) -> DifferentialIKControllerCfg:
     return DifferentialIKControllerCfg(**values)
 
 
-@pytest.mark.parametrize("method", ["dls", "pinv", "svd"])
+@pytest.mark.parametrize("method", ["dls", "svd"])
 def test_the_arm_converges_to_a_pose(method):
     env = franka(method)
     goals = torch.tensor([[0.5, 0.2, 0.3, *DOWN], [0.4, -0.3, 0.5, *DOWN]])
@@ -73,10 +73,9 @@ def test_the_frame_is_at_its_offset_and_a_scale_and_a_clip_apply():
     site = env.sim.data.site_xpos[:, env.sim.model.site("ee").id]
     assert torch.allclose(start, site, atol=1e-6)
     seen = []
-    goal = env.action_manager._terms["arm"]._goal
-    env.action_manager._terms["arm"]._goal = lambda commands, *pose: (
-        seen.append(commands) or goal(commands, *pose)
-    )
+    term = env.action_manager.get_term("arm")
+    goal = term.goal
+    term.goal = lambda commands, *pose: seen.append(commands) or goal(commands, *pose)
     env.step(torch.tensor([[0.2, -9.0, 0.0, 0.0, 0.0, 0.0]] * 2))
     assert seen[0][0].tolist() == pytest.approx([0.02, -0.05, 0.0, 0.0, 0.0, 0.0])
 
@@ -96,14 +95,6 @@ def test_relative_commands_move_and_turn_the_frame():
     assert moved[1].norm() < 0.02
 
 
-def test_positions_leave_the_orientation_alone():
-    env = franka(controller=controller(command_type="position"))
-    goals = torch.tensor([[0.5, 0.1, 0.4], [0.45, -0.1, 0.35]])
-    for _ in range(90):
-        env.step(goals)
-    assert (frame(env)[0] - goals).norm(dim=1).max() < 1e-3
-
-
 def test_a_quaternion_of_zeros_keeps_the_orientation():
     env = franka()
     pos, quat = (values.clone() for values in frame(env))
@@ -111,6 +102,8 @@ def test_a_quaternion_of_zeros_keeps_the_orientation():
         env.step(torch.cat((pos, torch.zeros(2, 4)), dim=1))
     assert (frame(env)[0] - pos).norm(dim=1).max() < 1e-3
     assert quat_error_magnitude(frame(env)[1], quat).max() < 1e-3
+    with pytest.raises(ConfigurationError, match=r"'panda_link\.\*' of an inverse kinematics"):
+        franka(body_name="panda_link.*")
 
 
 def test_commands_are_in_the_frame_of_the_base():
@@ -127,8 +120,3 @@ def test_commands_are_in_the_frame_of_the_base():
     # 0.05 m at a radius of 0.5 m
     assert env.sim.ctrl[:, 0].tolist() == pytest.approx([0.1] * 2, rel=1e-4)
     assert math.isclose(env.sim.ctrl[0, 1], 0.0)
-
-
-def test_the_body_must_be_one():
-    with pytest.raises(ConfigurationError, match=r"'panda_link\.\*' of an inverse kinematics"):
-        franka(body_name="panda_link.*")

@@ -73,11 +73,8 @@ def test_a_restored_state_has_the_same_average(limited):
     assert targets(other, 0.0) == targets(env, 0.0)
 
 
-def test_joints_without_limits_cannot_be_rescaled_to_them():
+def test_averages_that_cannot_be_taken_are_refused(limited):
     with pytest.raises(ConfigurationError, match="limits of joints, but some have none"):
         make(MODEL)
-
-
-def test_a_weight_beyond_1_is_refused(limited):
     with pytest.raises(ConfigurationError, match=r"alpha 1\.5"):
         make(limited, alpha=1.5)

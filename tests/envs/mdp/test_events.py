@@ -66,36 +66,24 @@ def test_offsets_do_not_accumulate_over_resets():
     assert env.sim.data.qpos[0, PUSH] == 0.5
 
 
-@pytest.mark.parametrize(
-    ("operation", "bounds", "expected"),
-    [("add", (1.0, 1.0), 3.0), ("scale", (2.0, 2.0), 4.0), ("abs", (0.5, 0.5), 0.5)],
-)
-def test_a_changed_mass_changes_the_motion(operation, bounds, expected):
-    env = make_env(2, sim=MASS_FIELDS, events=terms(mass=mass(operation, bounds)))
-    place(env, [[0.0] * 4] * 2, [[0.0] * 4] * 2)
-    push(env, 6.0, 6.0)
-    assert env.sim.params.body_mass[:, PUSH_BODY].tolist() == [expected] * 2
-    assert env.sim.data.qvel[:, PUSH].tolist() == pytest.approx([6.0 / expected * DT] * 2)
-
-
-def test_no_draw_makes_a_mass_negative():
+def test_a_changed_mass_changes_the_motion():
+    for operation, value, expected in (("add", 1.0, 3.0), ("scale", 2.0, 4.0), ("abs", 0.5, 0.5)):
+        events = terms(mass=mass(operation, (value, value)))
+        env = make_env(2, sim=MASS_FIELDS, events=events)
+        place(env, [[0.0] * 4] * 2, [[0.0] * 4] * 2)
+        push(env, 6.0, 6.0)
+        assert env.sim.params.body_mass[:, PUSH_BODY].tolist() == [expected] * 2
+        assert env.sim.data.qvel[:, PUSH].tolist() == pytest.approx([6.0 / expected * DT] * 2)
+        model = env.sim.model  # inertia scales with the mass, and other bodies stay
+        inertia = torch.tensor(model.body_inertia, dtype=torch.float32)
+        inertia[PUSH_BODY] *= expected / model.body_mass[PUSH_BODY]
+        assert torch.allclose(env.sim.params.body_inertia[1], inertia)
+        assert env.sim.params.body_mass[1, 2:].tolist() == model.body_mass[2:].tolist()
     env = make_env(2, sim=MASS_FIELDS, events=terms(mass=mass("add", (-9.0, -9.0))))
     assert env.sim.params.body_mass[:, PUSH_BODY].tolist() == pytest.approx([1e-6] * 2)
     assert (env.sim.params.body_inertia >= 0.0).all()
-
-
-def test_an_unknown_operation_on_masses_is_refused():
     with pytest.raises(ConfigurationError, match="operation is 'multiply', but must be add"):
         make_env(2, sim=MASS_FIELDS, events=terms(mass=mass("multiply", (0.5, 2.0))))
-
-
-def test_inertia_scales_with_the_mass_and_other_bodies_stay():
-    env = make_env(2, sim=MASS_FIELDS, events=terms(mass=mass("scale", (3.0, 3.0))))
-    model = env.sim.model
-    expected = torch.tensor(model.body_inertia, dtype=torch.float32)
-    expected[PUSH_BODY] *= 3.0
-    assert torch.allclose(env.sim.params.body_inertia[1], expected)
-    assert env.sim.params.body_mass[1, 2:].tolist() == model.body_mass[2:].tolist()
 
 
 def test_masses_are_drawn_per_environment_reproducibly():

@@ -10,7 +10,7 @@ import torch
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.envs.math import gravity_in_body
-from envlab.envs.mdp.falls import _fallen_states
+from envlab.envs.mdp.falls import fallen_states
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
 
@@ -47,7 +47,7 @@ def test_states_are_everyones_and_draws_are_ones_own():
     distance = (rows[:, None] - states_of(first)[:, 7:19]).abs().amax(dim=2).min(dim=1)
     assert distance.values.max() < 1e-6  # joints are those of a state, roots are turned
     assert len(distance.indices.unique()) > 20
-    _fallen_states.cache_clear()
+    fallen_states.cache_clear()
     assert torch.equal(states_of(make(seed=0)), states_of(first))
 
 

@@ -164,7 +164,7 @@ def test_feet_are_as_high_and_fast_as_the_robot_that_is_lifted(env):
     assert torch.allclose(feet.heights, start + 0.3, atol=1e-6)
     assert torch.allclose(feet.speeds, torch.full((2, 2), 1.5), atol=1e-6)
     lift(env, 0.3, turning=2.0)  # about the vertical through the pelvis
-    away = env.sim.data.site_xpos[:, feet._sites, :2] - env.sim.data.qpos[:, None, :2]
+    away = env.sim.data.site_xpos[:, feet.sites, :2] - env.sim.data.qpos[:, None, :2]
     assert torch.allclose(feet.speeds, 2.0 * away.norm(dim=2), atol=1e-5)
 
 
@@ -173,7 +173,7 @@ def test_feet_are_as_high_as_they_are_above_the_highest_ground_around_them():
     cfg.sensors.feet.ring_radius_m = 0.4  # a step is 30 cm wide
     env = ManagerEnv(cfg, num_envs=20, seed=0)
     feet, terrain = env.sensor_manager.get_term("feet"), env.terrain
-    site = env.sim.data.site_xpos[:, feet._sites]
+    site = env.sim.data.site_xpos[:, feet.sites]
     expected = torch.full((20, 2), -torch.inf)
     around = [(0.4 * math.cos(a), 0.4 * math.sin(a)) for a in torch.arange(6) * math.pi / 3]
     for x, y in [(0.0, 0.0), *around]:
@@ -186,7 +186,7 @@ def test_feet_are_as_high_as_they_are_above_the_highest_ground_around_them():
 
 def test_the_highest_point_of_a_swing_is_known_when_it_ends(env):
     feet = env.sensor_manager.get_term("feet")
-    contacts = feet._feet()._sensor
+    contacts = env.sensor_manager.get_term("contact_forces")
 
     def move(height: float, touches: bool) -> None:
         lift(env, height)
@@ -218,10 +218,10 @@ def test_the_highest_point_of_a_swing_is_known_when_it_ends(env):
 def test_commands_ahead_go_straight_at_a_least_speed():
     cfg = G1FlatEnvCfg()
     cfg.commands.twist.rel_standing_envs = cfg.commands.twist.rel_heading_envs = 0.0
-    env = ManagerEnv(cfg, num_envs=2000, seed=0)
+    env = ManagerEnv(cfg, num_envs=600, seed=0)
     command = env.command_manager.get_command("twist")
     ahead = (command[:, 1] == 0.0) & (command[:, 2] == 0.0)
-    assert ahead.float().mean().item() == pytest.approx(0.2, abs=0.03)
+    assert ahead.float().mean().item() == pytest.approx(0.2, abs=0.06)
     assert command[ahead, 0].min() >= 0.3
     assert command[ahead, 0].max() > 0.9
-    assert (command[~ahead, 0] < 0.0).float().mean().item() == pytest.approx(0.5, abs=0.04)
+    assert (command[~ahead, 0] < 0.0).float().mean().item() == pytest.approx(0.5, abs=0.08)

@@ -63,24 +63,17 @@ def test_an_acceleration_is_the_last_physics_steps_change_of_velocity(integrator
     assert data.qacc[6] ** 2 != pytest.approx(expected, rel=0.05) or integrator == "Euler"
 
 
-def test_an_acceleration_needs_two_physics_steps():
-    env = env_with(mdp.joint_acc_l2, decimation=1)
-    with pytest.raises(ConfigurationError, match=r"env\.decimation is 1\. Set it to 2 or more"):
-        value_of(env)
-
-
-@pytest.mark.parametrize(
-    ("arm", "factor", "beyond"),
-    # The range is -1 to 3, its middle 1; 0.9 of it is -0.8 to 2.8.
-    [(0.0, 0.9, 0.0), (2.7, 0.9, 0.0), (2.95, 0.9, 0.15), (-0.9, 0.9, 0.1), (2.0, 0.25, 0.5)],
-)
-def test_soft_limits_leave_a_share_of_the_range(arm, factor, beyond):
-    env = env_with(mdp.joint_pos_limits, soft_limit_factor=factor)
-    place(env, arm=arm)
-    assert value_of(env) == pytest.approx(beyond, abs=1e-5)
-
-
-def test_deviation_is_from_the_default_pose():
+def test_soft_limits_leave_a_share_of_the_range_and_deviation_is_from_the_default_pose():
+    for arm, factor, beyond in (
+        # The range is -1 to 3, its middle 1; 0.9 of it is -0.8 to 2.8.
+        *((0.0, 0.9, 0.0), (2.7, 0.9, 0.0), (2.95, 0.9, 0.15), (-0.9, 0.9, 0.1), (2.0, 0.25, 0.5)),
+    ):
+        env = env_with(mdp.joint_pos_limits, soft_limit_factor=factor)
+        place(env, arm=arm)
+        assert value_of(env) == pytest.approx(beyond, abs=1e-5), (arm, factor)
     env = env_with(mdp.joint_deviation_l1)
     place(env, arm=-0.3)
     assert value_of(env) == pytest.approx(0.3, rel=1e-5)
+    single = env_with(mdp.joint_acc_l2, decimation=1)
+    with pytest.raises(ConfigurationError, match=r"env\.decimation is 1\. Set it to 2 or more"):
+        value_of(single)

@@ -11,7 +11,7 @@ from envlab.envs import SceneCfg, mdp
 from envlab.envs.actuators import DCMotorCfg
 from envlab.envs.managers import EventTermCfg
 from envlab.envs.mdp.randomization import draw
-from envlab.errors import ConfigurationError
+from tests.envs.refusals import assert_refused
 from tests.envs.sliders import (
     CTRL_DRIVE,
     CTRL_SERVO,
@@ -30,6 +30,12 @@ GAINS = {"model_fields": ("actuator_gainprm", "actuator_biasprm")}
 JOINTS = {"model_fields": ("dof_frictionloss", "dof_armature")}
 
 
+BACKENDS = pytest.mark.parametrize(
+    "backend", ["mujoco", pytest.param("mujoco_warp", marks=pytest.mark.long)]
+)
+"""tests/sim/test_warp_backend.py shows that Warp follows parameters; its kernels compile long."""
+
+
 def event(func, name: str, mode: str = "startup", **params) -> EventTermCfg:
     return EventTermCfg(func=func, mode=mode, params={"asset_cfg": joint(name), **params})
 
@@ -38,22 +44,38 @@ def gains(name: str, **params) -> EventTermCfg:
     return event(mdp.randomize_actuator_gains, name, **params)
 
 
-@pytest.mark.parametrize(
-    ("operation", "bounds", "expected"),
-    [("scale", (2.0, 2.0), 20.0), ("add", (3.0, 3.0), 13.0), ("abs", (4.0, 4.0), 4.0)],
-)
-@pytest.mark.parametrize("backend", ["mujoco", "mujoco_warp"])
-def test_a_position_servo_of_changed_stiffness_pulls_that_much(
-    operation, bounds, expected, backend
-):
+@BACKENDS
+def test_a_position_servo_of_changed_stiffness_pulls_that_much(backend):
     if backend == "mujoco_warp":
         pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
-    term = gains("servo", stiffness_distribution_params=bounds, operation=operation)
-    env = make_env(2, sim=GAINS | {"backend": backend}, events=terms(gains=term))
-    place(env, [[0.0, 0.5, 0.0, 0.0]] * 2, [[0.0] * 4] * 2)
-    env.step(torch.zeros(2, 1))
-    # 1 kg, from 0.5 m towards 0 m, one explicit step: v = -kp 0.5 dt
-    assert env.sim.data.qvel[:, 1].tolist() == pytest.approx([-expected * 0.5 * DT] * 2)
+    operations = {"scale": (2.0, 20.0), "add": (3.0, 13.0), "abs": (4.0, 4.0)}
+    for operation, (value, expected) in operations.items():
+        bounds = (value, value)
+        term = gains("servo", stiffness_distribution_params=bounds, operation=operation)
+        env = make_env(2, sim=GAINS | {"backend": backend}, events=terms(gains=term))
+        place(env, [[0.0, 0.5, 0.0, 0.0]] * 2, [[0.0] * 4] * 2)
+        env.step(torch.zeros(2, 1))
+        # 1 kg, from 0.5 m towards 0 m, one explicit step: v = -kp 0.5 dt
+        assert env.sim.data.qvel[:, 1].tolist() == pytest.approx([-expected * 0.5 * DT] * 2)
+
+
+def test_draws_that_cannot_be_made_are_refused():
+    def made(name: str, bounds=(1.0, 2.0), **params: str) -> object:
+        term = gains(name, stiffness_distribution_params=bounds, **params)
+        return make_env(1, sim=GAINS, events=terms(gains=term))
+
+    assert_refused(
+        {
+            "must be uniform, log_uniform or gaussian": lambda: made(
+                "servo", distribution="poisson"
+            ),
+            "must be greater than 0": (
+                lambda: made("servo", (0.0, 1.0), distribution="log_uniform")
+            ),
+            "must be add, scale or abs": lambda: made("servo", operation="times"),
+            "has none": lambda: made("push"),
+        }
+    )
 
 
 def test_damping_of_servos_and_velocity_drives():
@@ -96,13 +118,7 @@ def test_gains_are_drawn_per_environment_from_the_models_own_in_the_masked_rows(
     assert torch.equal(env.sim.params.actuator_biasprm[:, CTRL_SERVO, 1], -stiffness)
 
 
-def test_an_actuator_without_the_gain_is_refused():
-    term = gains("push", stiffness_distribution_params=(1.0, 2.0))
-    with pytest.raises(ConfigurationError, match="has none"):
-        make_env(1, sim=GAINS, events=terms(gains=term))
-
-
-@pytest.mark.parametrize("backend", ["mujoco", "mujoco_warp"])
+@BACKENDS
 def test_friction_and_armature_slow_a_joint(backend):
     if backend == "mujoco_warp":
         pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
@@ -135,18 +151,3 @@ def test_distributions():
     assert normal.mean() == pytest.approx(3.0, abs=0.05)
     assert normal.std() == pytest.approx(0.5, abs=0.05)
     assert math.isfinite(float(normal.sum()))
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"distribution": "poisson"}, "must be uniform, log_uniform or gaussian"),
-        ({"distribution": "log_uniform", "bounds": (0.0, 1.0)}, "must be greater than 0"),
-        ({"operation": "times"}, "must be add, scale or abs"),
-    ],
-)
-def test_unknown_draws_are_refused(params, message):
-    bounds = params.pop("bounds", (1.0, 2.0))
-    term = gains("servo", stiffness_distribution_params=bounds, **params)
-    with pytest.raises(ConfigurationError, match=message):
-        make_env(1, sim=GAINS, events=terms(gains=term))

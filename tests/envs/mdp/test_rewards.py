@@ -19,22 +19,16 @@ def reward_of(func, positions=(0.0,) * 4, velocities=(0.0,) * 4, **params) -> fl
     return env.reward_manager.compute().item() / env.step_dt
 
 
-@pytest.mark.parametrize(
-    ("angle", "target", "expected"),
-    [
-        (0.5, 0.0, 0.25),
-        (-0.5, 0.5, 1.0),
-        (2 * math.pi + 0.5, 0.0, 0.25),
+def test_joint_pos_target_l2_wraps_whole_turns():
+    for angle, target, expected in (
+        *((0.5, 0.0, 0.25), (-0.5, 0.5, 1.0), (2 * math.pi + 0.5, 0.0, 0.25)),
         (-2 * math.pi - 0.5, 0.0, 0.25),
         (1.5 * math.pi, 0.0, (0.5 * math.pi) ** 2),  # three quarters of a turn are one back
         (5 * math.pi - 0.1, 0.0, (math.pi - 0.1) ** 2),
-    ],
-)
-def test_joint_pos_target_l2_wraps_whole_turns(angle, target, expected):
-    value = reward_of(
-        mdp.joint_pos_target_l2, (9.0, angle, 9.0, 9.0), asset_cfg=joint("servo"), target=target
-    )
-    assert value == pytest.approx(expected, rel=1e-4)
+    ):
+        at, servo = (9.0, angle, 9.0, 9.0), joint("servo")
+        value = reward_of(mdp.joint_pos_target_l2, at, asset_cfg=servo, target=target)
+        assert value == pytest.approx(expected, rel=1e-4), (angle, target)
 
 
 def test_joint_velocity_penalties():
@@ -46,20 +40,20 @@ def test_joint_velocity_penalties():
     assert reward_of(mdp.joint_vel_l2, velocities=velocities, asset_cfg=two) == pytest.approx(10.0)
 
 
-@pytest.mark.parametrize(
-    ("func", "expected"),
-    # Actions (3, -1) after (1, 1), for 0.1 s.
-    [(mdp.action_l2, (9.0 + 1.0) * 0.1), (mdp.action_rate_l2, (4.0 + 4.0) * 0.1)],
-)
-def test_action_penalties(func, expected):
-    env = make_env(
-        1,
-        actions=terms(forces=mdp.JointEffortActionCfg(joint_names=["push", "drive"])),
-        rewards=terms(term=RewardTermCfg(func=func, weight=1.0)),
-    )
-    env.step(torch.tensor([[1.0, 1.0]]))
-    _, reward, *_ = env.step(torch.tensor([[3.0, -1.0]]))
-    assert reward.item() == pytest.approx(expected)
+def test_action_penalties():
+    """Of actions (3, -1) after (1, 1), for 0.1 s."""
+    for func, expected in (
+        (mdp.action_l2, (9.0 + 1.0) * 0.1),
+        (mdp.action_rate_l2, (4.0 + 4.0) * 0.1),
+    ):
+        env = make_env(
+            1,
+            actions=terms(forces=mdp.JointEffortActionCfg(joint_names=["push", "drive"])),
+            rewards=terms(term=RewardTermCfg(func=func, weight=1.0)),
+        )
+        env.step(torch.tensor([[1.0, 1.0]]))
+        _, reward, *_ = env.step(torch.tensor([[3.0, -1.0]]))
+        assert reward.item() == pytest.approx(expected)
 
 
 def test_a_time_limit_is_no_failure_to_is_alive_and_is_terminated():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from envlab.envs import mdp
 from envlab.envs.managers import TerminationTermCfg
 from tests.envs.sliders import joint, make_env, place, push, terms
@@ -20,21 +18,18 @@ def test_time_out_ends_an_episode_after_exactly_its_length():
     assert ends == [10, 20]
 
 
-@pytest.mark.parametrize(
-    ("names", "positions", "out"),
-    [
+def test_joint_pos_out_of_manual_limit():
+    for names, positions, out in (
         (("push",), (1.5, 0.0, 0.0, 0.0), False),
         (("push",), (1.51, 0.0, 0.0, 0.0), True),
         (("push",), (-0.51, 0.0, 0.0, 0.0), True),
         (("push",), (0.0, 9.0, 0.0, 0.0), False),
         (("push", "loose"), (0.0, 0.0, 0.0, 9.0), True),
-    ],
-)
-def test_joint_pos_out_of_manual_limit(names, positions, out):
-    term = TerminationTermCfg(
-        func=mdp.joint_pos_out_of_manual_limit,
-        params={"asset_cfg": joint(*names), "bounds": (-0.5, 1.5)},
-    )
-    env = make_env(1, terminations=terms(out=term))
-    place(env, [list(positions)], [[0.0] * 4])
-    assert env._get_dones()[0].tolist() == [out]
+    ):
+        term = TerminationTermCfg(
+            func=mdp.joint_pos_out_of_manual_limit,
+            params={"asset_cfg": joint(*names), "bounds": (-0.5, 1.5)},
+        )
+        env = make_env(1, terminations=terms(out=term))
+        place(env, [list(positions)], [[0.0] * 4])
+        assert env._get_dones()[0].tolist() == [out], (names, positions)
