@@ -11,15 +11,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.interrupt import SIGNALS
 from envlab.envs.action_use import ActionBound
+from envlab.learner import Iteration, IterationRecord
 from envlab.libraries import get_library
 from envlab.training.arguments import train_parser
 from envlab.training.launch import train
+from envlab.training.metrics import RunMetrics
 from envlab.training.preparation import make_env
 from envlab.training.session import Session, compose_session
 from tests.launcher import TRAIN, Launch, run, torchrun
@@ -99,6 +103,24 @@ def train_in(folder: Path, *arguments: str) -> int:
     """Run train.py in this process and in a folder; return its exit code."""
     with contextlib.chdir(folder):
         return train("rsl_rl", arguments)
+
+
+@contextlib.contextmanager
+def signalled(number: signal.Signals, *, iteration: int = 2) -> Iterator[None]:
+    """Send this process a signal in an iteration of a training, whose handlers are put back."""
+    reduce, before = RunMetrics.reduce, {one: signal.getsignal(one) for one in SIGNALS}
+
+    def reduce_and_signal(metrics: RunMetrics, now: int, values: Iteration) -> IterationRecord:
+        if now == iteration:
+            os.kill(os.getpid(), number)
+        return reduce(metrics, now, values)
+
+    try:
+        with mock.patch.object(RunMetrics, "reduce", reduce_and_signal):
+            yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def session_of(name: str, arguments: Sequence[str]) -> Session:

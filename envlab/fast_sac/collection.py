@@ -82,20 +82,20 @@ class Collector:
         """
         self._env, self._groups, self._generator = env, groups, generator
         self._half_width, self._middle = action_range
-        self._actor, self._scaler = policy
+        self.actor, self.scaler = policy
         self.noise = noise
 
     def follow(self, actor: Actor, scaler: ObsScaler) -> None:
         """If the policy is a copy, update it to the learner's current one."""
-        self._actor.load_state_dict(actor.state_dict())
-        self._scaler.load_state_dict(scaler.state_dict())
+        self.actor.load_state_dict(actor.state_dict())
+        self.scaler.load_state_dict(scaler.state_dict())
 
     @torch.no_grad()
     def step(self, on_step: OnStep) -> Transitions:
         """Take a step of all environments."""
         env = self._env
         before = self._named(env.obs_buf)
-        drawn, _ = self._actor(self._scaler(before["obs"]), self._generator)
+        drawn, _ = self.actor(self.scaler(before["obs"]), self._generator)
         if self.noise is not None:
             drawn = self.noise.added(drawn)
         actions = (drawn * self._half_width + self._middle).to(env.device)
@@ -116,5 +116,5 @@ class Collector:
 
     def _named(self, obs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return copies of actor's and critics' observations: environments reuse their tensors."""
-        device = self._actor.mean.weight.device
+        device = self.actor.mean.weight.device
         return {name: obs[group].to(device, copy=True) for name, group in self._groups.items()}

@@ -49,6 +49,9 @@ class FastSacLearner(Learner):
     Attributes:
         actor: The policy, in ``DistributedDataParallel`` if there are several ranks.
         critics: The critics and the temperature, likewise.
+        bare_actor: The policy without ``DistributedDataParallel``.
+        bare_critics: The critics likewise.
+        target: The critics that change slowly.
         collector: Takes the steps.
         replay: This rank's replay memory.
         scalers: Scalers of observations by name, pooled over ranks.
@@ -87,18 +90,18 @@ class FastSacLearner(Learner):
         dtype = settle_precision(cfg.precision, context)
         for network in (actor, critics):
             compute_in(network, dtype)
-        self._target = copy.deepcopy(critics).requires_grad_(False)
+        self.target = copy.deepcopy(critics).requires_grad_(False)
         self.scalers = {name: ObsScaler(size, context).to(device) for name, size in sizes.items()}
         self.reward_scaler = RewardScaler(algorithm.gamma, cfg.critic.v_max, context)
         self.reward_scaler.to(device)
-        self._actor, self._critics = actor, critics
+        self.bare_actor, self.bare_critics = actor, critics
         self.actor: nn.Module = actor
         self.critics: nn.Module = critics
         if context.is_distributed:
             self.actor, self.critics = PolicyDDP(actor), PolicyDDP(critics)
             for ddp in (self.actor, self.critics):
                 settle_buckets(ddp)
-            self._target.load_state_dict(critics.state_dict())  # DDP sent rank 0's to all
+            self.target.load_state_dict(critics.state_dict())  # DDP sent rank 0's to all
         self._actor_optimizer = self._optimizer(actor)
         self._critic_optimizer = self._optimizer(critics)
         self._target_entropy = num_actions * (
@@ -223,13 +226,13 @@ class FastSacLearner(Learner):
         algorithm = self._cfg.algorithm
         is_least = algorithm.q_reduction == "min"
         with torch.no_grad():
-            actions, log_probs = self._actor(batch.next_obs)
+            actions, log_probs = self.bare_actor(batch.next_obs)
             if not self._is_sac:
                 actions = smoothed(actions, algorithm)
-            temperature = self._critics.log_temperature.exp()
+            temperature = self.bare_critics.log_temperature.exp()
             rewards = batch.rewards - batch.discounts * temperature * log_probs
             target, returns = target_values(
-                self._target,
+                self.target,
                 rewards,
                 batch.discounts,
                 batch.next_critic_obs,
@@ -250,19 +253,19 @@ class FastSacLearner(Learner):
             self._update_policy(batch, temperature, is_least)
         with torch.no_grad():
             torch._foreach_lerp_(
-                list(self._target.parameters()), list(self._critics.parameters()), algorithm.tau
+                list(self.target.parameters()), list(self.bare_critics.parameters()), algorithm.tau
             )
         self._num_updates += 1
 
     def _update_policy(self, batch: Batch, temperature: torch.Tensor, is_least: bool) -> None:
         actions, log_probs = self.actor(batch.obs)
-        self._critics.requires_grad_(False)  # their gradients would be discarded
+        self.bare_critics.requires_grad_(False)  # their gradients would be discarded
         loss = policy_loss(
-            self._critics, batch.critic_obs, actions, log_probs, temperature, is_least=is_least
+            self.bare_critics, batch.critic_obs, actions, log_probs, temperature, is_least=is_least
         )
         self._actor_optimizer.zero_grad()
         loss.backward()
-        self._critics.requires_grad_(True)
+        self.bare_critics.requires_grad_(True)
         self._actor_optimizer.step()
         self._note("policy", loss)
         if self._is_sac:
@@ -296,9 +299,9 @@ class FastSacLearner(Learner):
 
     def model_state(self) -> dict[str, Any]:
         return {
-            "actor": self._actor.state_dict(),
-            "critics": self._critics.state_dict(),
-            "target": self._target.state_dict(),
+            "actor": self.bare_actor.state_dict(),
+            "critics": self.bare_critics.state_dict(),
+            "target": self.target.state_dict(),
             "scalers": {name: one.state_dict() for name, one in self._all_scalers().items()},
             "actor_optimizer": self._actor_optimizer.state_dict(),
             "critic_optimizer": self._critic_optimizer.state_dict(),
@@ -309,9 +312,9 @@ class FastSacLearner(Learner):
         state = values["model"]
         try:
             for network, name in (
-                (self._actor, "actor"),
-                (self._critics, "critics"),
-                (self._target, "target"),
+                (self.bare_actor, "actor"),
+                (self.bare_critics, "critics"),
+                (self.target, "target"),
             ):
                 # Policies of 0.1.0 that ship hold the atoms, which the configuration gives.
                 weights = {key: value for key, value in state[name].items() if key != "atoms"}

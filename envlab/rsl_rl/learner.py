@@ -58,11 +58,11 @@ class RslRlLearner(Learner):
         self._cfg, self._context = cfg, context
         self.env = RslRlVecEnvWrapper(env, cfg.clip_actions)
         self.alg = make_algorithm(self.env, cfg, context, grad_sync=grad_sync)
-        self._ahead: Ahead | None = None
+        self.ahead: Ahead | None = None
         if cfg.overlap:
             assert isinstance(self.alg, DistributedPPO)
             assert isinstance(cfg, RslRlCfg)  # a distillation's has no overlap
-            self._ahead = Ahead(self.env, self.alg, cfg, context)
+            self.ahead = Ahead(self.env, self.alg, cfg, context)
 
     def start(self, total: int) -> None:
         self.alg.train_mode()
@@ -72,7 +72,7 @@ class RslRlLearner(Learner):
     def iterate(self, number: int, on_step: OnStep) -> Iteration:
         self.alg.begin(number)
         start = time.perf_counter()
-        with self._rollout(on_step):
+        with self.rollout(on_step):
             collected = time.perf_counter()
             losses = self.alg.update()
             learn_s = time.perf_counter() - collected
@@ -85,15 +85,15 @@ class RslRlLearner(Learner):
         )
 
     @contextlib.contextmanager
-    def _rollout(self, on_step: OnStep) -> Iterator[None]:
+    def rollout(self, on_step: OnStep) -> Iterator[None]:
         """Provide a rollout in the storage for learning: a new one, or one collected ahead."""
-        if self._ahead is None:
+        if self.ahead is None:
             with torch.inference_mode():
                 collect(self.env, self.alg, self._cfg, on_step)
             yield
             return
         assert isinstance(self.alg, DistributedPPO)
-        with self._ahead.overlap.rollout() as rollout:
+        with self.ahead.overlap.rollout() as rollout:
             rollout.log.tell(on_step)
             self.alg.storage = rollout.storage
             self.alg.normalise_advantages()
@@ -137,8 +137,8 @@ class RslRlLearner(Learner):
     def rank_state(self) -> dict[str, Any]:
         """Return the memories of recurrent networks, and the intrinsic returns of environments."""
         acting, ahead = self.alg, dict[str, Any]()
-        if self._ahead is not None:
-            acting, ahead = self._ahead.acting, self._ahead.overlap.state()
+        if self.ahead is not None:
+            acting, ahead = self.ahead.acting, self.ahead.overlap.state()
         average = getattr(getattr(self._rnd, "reward_normalizer", None), "disc_avg", None)
         return {
             **{name: _to_device(memory, "cpu") for name, memory in acting.memories().items()},
@@ -149,8 +149,8 @@ class RslRlLearner(Learner):
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         device, context = str(self._context.device), self._context
         overlap, acting = None, self.alg
-        if self._ahead is not None:
-            overlap, acting = self._ahead.overlap, self._ahead.acting
+        if self.ahead is not None:
+            overlap, acting = self.ahead.overlap, self.ahead.acting
         restore_ahead(overlap, state, lambda saved: Rollout.of(saved, self.alg, context), context)
         acting.set_memories({name: _to_device(state[name], device) for name in self._cfg.NETWORKS})
         if state.get("intrinsic_returns") is not None:

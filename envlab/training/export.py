@@ -87,7 +87,7 @@ def _write(
     if importlib.util.find_spec("onnxruntime") is None:
         logger.info("policy.onnx was not checked: onnxruntime is not installed.")
     else:
-        _compare("policy.onnx", _run_onnx(onnx_path, inputs, names), expected)
+        _compare("policy.onnx", run_onnx(onnx_path, inputs, names), expected)
     return [jit_path, onnx_path]
 
 
@@ -140,9 +140,10 @@ def _export_onnx(
         )
 
 
-def _run_onnx(
+def run_onnx(
     path: Path, inputs: Mapping[str, torch.Tensor], outputs: list[str]
 ) -> list[torch.Tensor]:
+    """Return an exported policy's outputs."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -157,10 +158,11 @@ def _compare(
 ) -> None:
     values = [found] if isinstance(found, torch.Tensor) else found
     for (output, wanted), actual in zip(expected.items(), values, strict=True):
-        _check(name if len(expected) == 1 else f"{name} ({output})", actual, wanted)
+        check_alike(name if len(expected) == 1 else f"{name} ({output})", actual, wanted)
 
 
-def _check(name: str, actual: torch.Tensor, expected: torch.Tensor) -> None:
+def check_alike(name: str, actual: torch.Tensor, expected: torch.Tensor) -> None:
+    """Refuse an exported policy whose actions are not those of the trained one."""
     difference = float((actual.detach() - expected.cpu()).abs().max())
     if not difference <= TOLERANCE:
         raise EnvlabError(

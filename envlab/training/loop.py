@@ -33,6 +33,10 @@ class Training:
     """A run from its first iteration to its last. Every rank has one, and they run in step.
 
     Attributes:
+        learner: The library's algorithm.
+        env: This rank's environments.
+        context: The process's context.
+        directory: The run directory.
         tracker: This rank's episodes.
         metrics: Counters and means over all ranks.
         saver: Writes checkpoints, and restores one.
@@ -68,7 +72,8 @@ class Training:
             viewer: Shows environments on rank 0, if asked for.
             stop_signal: Returns the signal that asked this process to end after its iteration.
         """
-        self._learner, self._env, self._context, self._run = learner, env, context, run
+        self.learner, self.env, self.context, self._run = learner, env, context, run
+        self.directory = run.directory
         self._cfg, self._total = cfg, total_iterations
         self._curves, self._stop_signal = curves, stop_signal
         self._watchers = [watcher for watcher in (recorder, viewer) if watcher is not None]
@@ -89,12 +94,12 @@ class Training:
             SimulationError: If too many environments failed.
             ResultLostError: If the last checkpoint could not be written.
         """
-        learner, progress = self._learner, self._context.progress
+        learner, progress = self.learner, self.context.progress
         budget = learner.frame_budget
         self._line = (
-            ProgressLine(self._context, done=done, total=self._total)
+            ProgressLine(self.context, done=done, total=self._total)
             if budget is None
-            else ProgressLine(self._context, done=self.metrics.frames, total=budget, unit="frames")
+            else ProgressLine(self.context, done=self.metrics.frames, total=budget, unit="frames")
         )
         learner.start(self._total)
         for number in range(done + 1, self._total + 1):
@@ -103,7 +108,7 @@ class Training:
             iteration = learner.iterate(number, self.add_step)
 
             progress.mark("iteration", number)
-            self._env.check_health()
+            self.env.check_health()
             record = self.metrics.reduce(number, iteration)
             is_last = self._is_last(record)
             is_save_due = self._is_save_due(number, is_last) or learner.is_save_due(record)
@@ -124,10 +129,10 @@ class Training:
         """Count a step of this rank's environments; see :class:`envlab.learner.OnStep`."""
         self.tracker.add_step(rewards, ended, info)
         for watcher in self._watchers:
-            with self._context.progress.during("video"):
+            with self.context.progress.during("video"):
                 watcher.after_step()
         self._steps_left -= 1
-        self._context.progress.mark("collect" if self._steps_left > 0 else "learn")
+        self.context.progress.mark("collect" if self._steps_left > 0 else "learn")
 
     def audit(self, number: int, learning_rate: float) -> None:
         """Compare the values that must be equal on all ranks, and those that must differ."""
@@ -135,15 +140,15 @@ class Training:
         counters = {"iteration": number, "total": self._total, "learning_rate": learning_rate}
         counters |= self.metrics.counters()
         try:
-            audit_run(self._learner, self._env, self._context, counters, iteration=number)
+            audit_run(self.learner, self.env, self.context, counters, iteration=number)
         except RankDivergenceError as error:
-            good = self._context.broadcast(self.saver.good_checkpoint)
+            good = self.context.broadcast(self.saver.good_checkpoint)
             advice = "There is no checkpoint to go back to: fix the cause, and start again."
             if good is not None:
                 advice = f"Fix the cause, and resume from {good}, which passed this audit."
             self._run.update(audit={"iteration": number, "is_passed": False})
             raise RankDivergenceError(f"{error} {advice}") from None
-        if self._context.is_distributed:
+        if self.context.is_distributed:
             self._run.update(audit={"iteration": number, "is_passed": True})
 
     def write(self, record: IterationRecord) -> None:
@@ -154,20 +159,20 @@ class Training:
         means = {f"envlab/{name}": getattr(record, name) for name in OWN_SCALARS}
         self._curves.start_iteration(record.iteration, record.frames)
         own = Curve(record.frames, means | dict(record.episode))
-        for curve in (own, *self._learner.curves(record)):
+        for curve in (own, *self.learner.curves(record)):
             self._curves.add(curve.step, curve.scalars)
 
     def close(self) -> None:
         """Close the progress line, the video, the viewer, the curves and the learner."""
-        for part in (*self._watchers, self._line, self._curves, self._learner):
+        for part in (*self._watchers, self._line, self._curves, self.learner):
             if part is not None:
                 part.close()
 
     def _is_last(self, record: IterationRecord) -> bool:
         """Return whether the budget is used up or the learner is finished, alike on all ranks."""
-        budget = self._learner.frame_budget
+        budget = self.learner.frame_budget
         is_used_up = record.iteration == self._total or (budget or math.inf) <= record.frames
-        return self._learner.is_finished(record) or is_used_up
+        return self.learner.is_finished(record) or is_used_up
 
     def _is_save_due(self, number: int, is_last: bool) -> bool:
         """Return whether all ranks save now; record whether a signal to any of them ends it."""
@@ -176,17 +181,17 @@ class Training:
         if signal_number is not None:
             heard = SIGNALS.index(signal.Signals(signal_number)) + 1
         # Clocks and signals differ between ranks, so any one rank decides for all.
-        heard, is_old = self._context.max(heard, int(self.saver.is_old(time.monotonic())))
+        heard, is_old = self.context.max(heard, int(self.saver.is_old(time.monotonic())))
         if heard and not is_last:
             self._preemption = Preempted(SIGNALS[heard - 1])
         return is_last or bool(heard or is_old) or number % self._cfg.save_interval == 0
 
     def _save(self, record: IterationRecord) -> None:
         """Write a checkpoint; if the run is preempted, no rank leaves before it is written."""
-        with self._context.progress.during("checkpoint"):
+        with self.context.progress.during("checkpoint"):
             self.saver.save(record)
             if self._preemption is not None:
                 # torchrun ends the others as soon as one rank has left.
-                self._preemption.is_saved = self._context.broadcast(not self.saver.is_result_lost)
+                self._preemption.is_saved = self.context.broadcast(not self.saver.is_result_lost)
                 self._preemption.directory = self._run.directory
                 self._preemption.checkpoint = self.saver.last_checkpoint

@@ -87,7 +87,7 @@ class Overlap(Generic[Rollout]):
         rollout, self.ahead = self.ahead, None
         if rollout is None:
             rollout = self._first()
-        begun = self._begin()
+        begun = self.begin()
         try:
             yield rollout  # held here, so that the next but one reuses its memory
         finally:
@@ -95,13 +95,15 @@ class Overlap(Generic[Rollout]):
             wait([begun])  # whatever happened, the thread leaves the environments
         self.ahead = begun.result()
 
-    def _begin(self) -> Future[Rollout]:
+    def begin(self) -> Future[Rollout]:
+        """Hand the policy over, and have the thread collect a rollout with it."""
         self._hand_over()
         if self._stream is not None:
             self._stream.wait_stream(torch.cuda.current_stream(self._context.device))
-        return self._thread.submit(self._run)
+        return self._thread.submit(self.run)
 
-    def _run(self) -> Rollout:
+    def run(self) -> Rollout:
+        """Collect a rollout; the thread's work."""
         with torch.no_grad():
             if self._stream is None:
                 return self._collect()
@@ -113,7 +115,7 @@ class Overlap(Generic[Rollout]):
     def _first(self) -> Rollout:
         """Collect a rollout while the learner waits, and check that it used only the thread."""
         drawn, met = digests(flatten(generator_state())), self._context.progress.collectives
-        rollout = self._begin().result()
+        rollout = self.begin().result()
         problem = None
         if self._context.progress.collectives != met:
             problem = "sums over processes, which two threads cannot do in one order"

@@ -78,7 +78,7 @@ def run_playing(library: Library, flags: Flags, overrides: Sequence[Override]) -
         if opened.env.action_use is not None:
             opened.env.action_use.report()
         if not flags.no_export:
-            _export(opened, opened.directory / "exported")
+            export_opened(opened, opened.directory / "exported")
     finally:
         if viewer is not None:
             viewer.close()
@@ -99,7 +99,7 @@ def run_export(library: Library, flags: Flags, overrides: Sequence[Override]) ->
     opened = open_policy(library, flags, overrides, NUM_ENVS_EXPORT)
     folder = "exported" if flags.joint_order == "envlab" else f"exported_{flags.joint_order}"
     try:
-        _export(opened, opened.directory / folder, flags.joint_order)
+        export_opened(opened, opened.directory / folder, flags.joint_order)
     finally:
         opened.env.close()
     return 0
@@ -173,7 +173,7 @@ def open_policy(
     )
 
 
-def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab") -> None:
+def export_opened(opened: OpenedPolicy, directory: Path, order: Convention = "envlab") -> None:
     """Write the policy, and the files that it needs to run elsewhere.
 
     Raises:

@@ -61,7 +61,7 @@ def continue_session(
     resumed = None
     if context.is_main:
         try:
-            continued = _with_policy(_continued(session, directories))
+            continued = _with_policy(resumed_session(session, directories))
         except EnvlabError as error:
             found = error
         else:
@@ -140,7 +140,7 @@ def _is_same(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return now["slurm"] is not None and then["slurm"] == now["slurm"] and is_requeued(os.environ)
 
 
-def _continued(session: Session, directories: list[tuple[str, str] | None]) -> Session | None:
+def resumed_session(session: Session, directories: list[tuple[str, str] | None]) -> Session | None:
     """Return the session with the state to continue with; None if it is finished. On rank 0."""
     if directories[0] is not None:
         return _continued_in(Path(directories[0][1]), session)

@@ -238,7 +238,7 @@ class Validator:
             given = self._library.load("prepare")(self._mode, given)
         is_named_by_run = not any(word.startswith("--task=") for word in given)
         if is_named_by_run:
-            given.append(f"--task={self._judged_in(str(manifest['task']))}")
+            given.append(f"--task={judged_in(self._directory, str(manifest['task']))}")
         flags, overrides = play_parser(self._library).parse_with_overrides(given)
         if is_named_by_run:
             check_task(flags.task, trust_of(flags.trust))
@@ -249,27 +249,6 @@ class Validator:
             changes |= getattr(session.env_cfg, "TEST_SPLIT", {})
         session.env_cfg = merge(session.env_cfg, changes, "env")
         return session
-
-    def _judged_in(self, trained: str) -> str:
-        """Return the id of the task's variant for playing, if the run has the task's own settings.
-
-        Settings of the run alone, such as the actions' scale, are not in that variant.
-        """
-        from envlab.config import load_yaml
-        from envlab.training.task_changes import task_changes, told
-
-        variants = [task.id for task in list_tasks() if task.trained_id == trained != task.id]
-        if not variants:
-            return trained
-        env = load_yaml(self._directory / "params" / "env.yaml")
-        changes = task_changes(env, get_task(trained))
-        if not changes:
-            return variants[0]
-        logger.info(
-            "The policies are judged in %s, as they were trained, and not in %s: the run has %s.",
-            *(trained, variants[0], told(changes)),
-        )
-        return trained
 
     def _load(self, iteration: int) -> dict[str, Any] | None:
         """Return a checkpoint's contents; None if it cannot be read, or is gone."""
@@ -350,3 +329,25 @@ def _text(record: Mapping[str, Any], name: str) -> str:
 
 def _line(record: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {record[name]:.3f}" for name in SHOWN if name in record)
+
+
+def judged_in(directory: Path, trained: str) -> str:
+    """Return the id of the task's variant for playing, if the run has the task's own settings.
+
+    Settings of the run alone, such as the actions' scale, are not in that variant.
+    """
+    from envlab.config import load_yaml
+    from envlab.training.task_changes import task_changes, told
+
+    variants = [task.id for task in list_tasks() if task.trained_id == trained != task.id]
+    if not variants:
+        return trained
+    env = load_yaml(directory / "params" / "env.yaml")
+    changes = task_changes(env, get_task(trained))
+    if not changes:
+        return variants[0]
+    logger.info(
+        "The policies are judged in %s, as they were trained, and not in %s: the run has %s.",
+        *(trained, variants[0], told(changes)),
+    )
+    return trained

@@ -150,13 +150,13 @@ def test_the_last_observation_of_an_ended_episode_is_stored():
 
 def test_target_critics_follow_by_tau():
     learner = make_learner(ALONE)
-    before = [values.clone() for values in learner._target.parameters()]
+    before = [values.clone() for values in learner.target.parameters()]
     learner.iterate(1, lambda *_: None)
     assert learner._num_updates == 2 * 2
     learner = make_learner(ALONE, algorithm=SMALL["algorithm"] | {"tau": 1.0})
     learner.iterate(1, lambda *_: None)
     for target, critic, old in zip(
-        learner._target.parameters(), learner._critics.parameters(), before, strict=True
+        learner.target.parameters(), learner.bare_critics.parameters(), before, strict=True
     ):
         assert torch.equal(target, critic)
         assert old.dim() == 0 or not torch.equal(target, old)
@@ -195,9 +195,9 @@ def test_critics_learn_the_next_states_value_with_its_entropy(name: str, entropy
 
     torch.manual_seed(3)
     with torch.no_grad():
-        actions, log_probs = learner._actor(batch.next_obs)
-        values = learner._target.judge(batch.next_critic_obs, actions).squeeze(2).amin(dim=0)
-    costs = entropy * learner._critics.log_temperature.detach().exp() * log_probs
+        actions, log_probs = learner.bare_actor(batch.next_obs)
+        values = learner.target.judge(batch.next_critic_obs, actions).squeeze(2).amin(dim=0)
+    costs = entropy * learner.bare_critics.log_temperature.detach().exp() * log_probs
     torch.manual_seed(3)
     with mock.patch("envlab.fast_sac.learner.critic_loss", look):
         learner._update(batch)
@@ -253,17 +253,17 @@ def test_hidden_layers_can_be_computed_in_bfloat16(monkeypatch: pytest.MonkeyPat
     full, half = (make_learner(ALONE, precision=name, **wide) for name in ("float32", "bfloat16"))
     batch = Batch(*(values.float() for values in batch_of(ALONE)))
     for first, second in (
-        (full._actor.best(batch.obs), half._actor.best(batch.obs)),
+        (full.bare_actor.best(batch.obs), half.bare_actor.best(batch.obs)),
         (
-            full._target.judge(batch.obs, batch.actions),
-            half._target.judge(batch.obs, batch.actions),
+            full.target.judge(batch.obs, batch.actions),
+            half.target.judge(batch.obs, batch.actions),
         ),
     ):
         assert second.dtype == torch.float32
         assert not torch.equal(first, second)
         torch.testing.assert_close(first, second, rtol=0.05, atol=0.02)
     half._update(batch)
-    parameters = [*half._actor.parameters(), *half._critics.parameters()]
+    parameters = [*half.bare_actor.parameters(), *half.bare_critics.parameters()]
     assert {parameter.dtype for parameter in parameters} == {torch.float32}
     assert all(parameter.isfinite().all() for parameter in parameters)
 
@@ -313,7 +313,7 @@ def test_a_resumed_critic_has_the_range_that_is_configured():
     learner = make_learner(ALONE)
     wider = make_learner(ALONE, critic=SMALL["critic"] | {"v_max": 12.0})
     wider.load_models({"model": learner.model_state()})
-    for critics in (wider._critics, wider._target):
+    for critics in (wider.bare_critics, wider.target):
         assert critics.atoms.max().item() == 12.0
 
 

@@ -64,7 +64,7 @@ def first_gradients(context: DistributedContext) -> dict[str, torch.Tensor]:
     learner = make_learner(context, torch.float64)
     with mock.patch("envlab.squashed.torch.randn_like", torch.zeros_like):
         learner._update(batch_of(context))
-    networks = {"actor": learner._actor, "critics": learner._critics}
+    networks = {"actor": learner.bare_actor, "critics": learner.bare_critics}
     return {
         f"{name}.{key}": parameter.grad.clone()
         for name, network in networks.items()

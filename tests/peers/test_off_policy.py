@@ -310,7 +310,7 @@ def test_fast_sac_of_scalar_critics_learns_as_their_sac(monkeypatch: pytest.Monk
         env, merge(FastSacCfg(), changes, "agent"), DistributedContext.single("cpu")
     )
     with torch.no_grad():
-        for values in learner._target.parameters():
+        for values in learner.target.parameters():
             values += 0.1 * torch.randn_like(values)
     found: list[list[torch.Tensor]] = []
     for optimizer in (learner._critic_optimizer, learner._actor_optimizer):
@@ -319,7 +319,7 @@ def test_fast_sac_of_scalar_critics_learns_as_their_sac(monkeypatch: pytest.Monk
         optimizer.register_step_pre_hook(
             lambda one, *_: found.append([p.grad.clone() for p in one.param_groups[0]["params"]])
         )
-    nets = {"actor": learner._actor, "critics": learner._critics, "target": learner._target}
+    nets = {"actor": learner.bare_actor, "critics": learner.bare_critics, "target": learner.target}
     before, old = copy.deepcopy(nets), copy.deepcopy(nets)
     monkeypatch.setattr(torch, "randn_like", lambda like: NOISE)
     discounts = 0.99 * ~TERMINATED[:, 0]
@@ -338,7 +338,7 @@ def test_fast_sac_of_scalar_critics_learns_as_their_sac(monkeypatch: pytest.Monk
     assert_equal(found[0], model.critic.optimizer.kept)
     assert_equal(found[1], model.actor.optimizer.kept)
     for own, was, learned in zip(
-        *(one.parameters() for one in (learner._target, old["target"], learner._critics)),
+        *(one.parameters() for one in (learner.target, old["target"], learner.bare_critics)),
         strict=True,
     ):
         torch.testing.assert_close(own, 0.9 * was + 0.1 * learned, **TOLERANCE)

@@ -116,7 +116,7 @@ def train(context: DistributedContext, arguments: list[str]) -> Any:
 
     def watched_run(training: Training, done: int) -> None:
         run(training, done)
-        learner: Any = training._learner
+        learner: Any = training.learner
         found["model"] = learner.model_state()
         found["learning_rate"] = found["model"]["learning_rate"]
         found["wraps"] = type(learner.agent.model).__name__

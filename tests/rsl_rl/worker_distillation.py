@@ -109,7 +109,7 @@ def train(context: DistributedContext, arguments: list[str]) -> dict[str, Any]:
 
     def watched_run(training: Training, done: int) -> None:
         run(training, done)
-        algorithm = training._learner.alg  # type: ignore[attr-defined]
+        algorithm = training.learner.alg  # type: ignore[attr-defined]
         found["model"] = algorithm.save()
         found["learning_rate"] = algorithm.learning_rate
         found["wraps"] = type(algorithm.student).__name__

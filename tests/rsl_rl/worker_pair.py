@@ -41,7 +41,7 @@ def train(context: DistributedContext, arguments: list[str]) -> dict[str, Any]:
 
     def watched_run(training: Training, done: int) -> None:
         run(training, done)
-        algorithm = training._learner.alg
+        algorithm = training.learner.alg
         found["model"] = algorithm.save()
         found["learning_rate"] = algorithm.learning_rate
         found["wraps"] = type(algorithm.actor).__name__

@@ -69,6 +69,9 @@ def test_ranks_with_different_configurations_end_with_2_and_write_nothing(tmp_pa
     _, output = run(command, folder)
     assert re.search(r"error: .*alive\.weight is 1\.0 on rank 0, 2\.0 on rank 1", output), output
     assert output.count("exitcode  : 2 ") == 2, output
+    errors = [line for line in output.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert errors[0] in output.partition("Root Cause")[2]  # torchrun's report
     assert "Traceback" not in output.partition("torch/distributed/elastic")[0]
     assert not (folder / "logs").exists()
 

@@ -60,7 +60,7 @@ def test_all_that_training_changes_is_in_a_checkpoint_and_audited(kind: str, tmp
     write = Training.write
 
     def watched(training: Training, record: Any) -> None:
-        learner: Any = training._learner
+        learner: Any = training.learner
         kept = {"shared": learner.model_state(), "own": learner.rank_state()}
         seen.append((live_digests(learner), set(digests(flatten(kept)).values())))
         write(training, record)

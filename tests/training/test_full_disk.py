@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,14 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from envlab.distributed.checkpoint import load_checkpoint
-from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, SIGNALS
+from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE
 from envlab.learner import Iteration, IterationRecord
 from envlab.run import event_file
 from envlab.run.checkpoints import Checkpoints
 from envlab.training.metrics import RunMetrics
 from tests.disk import no_file_beyond
 from tests.launcher import run, torchrun
-from tests.trained import SMALL, manifest_of, metrics_of, only_run, train_in
+from tests.trained import SMALL, manifest_of, metrics_of, only_run, signalled, train_in
 from tests.training.worker_full_disk import END, FULL_FROM, FULL_TO
 
 WORKER = Path(__file__).with_name("worker_full_disk.py")
@@ -98,33 +97,11 @@ def test_a_disk_that_refuses_is_survived_like_a_full_one(
     assert len(accumulator.Scalars("envlab/wall_s")) == 7
 
 
-@pytest.fixture
-def own_signals() -> Iterator[None]:
-    """Put back this process's handlers: a run that was preempted ignores signals as it leaves."""
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_a_run_that_is_preempted_without_room_says_that_it_was_not_saved(
-    tmp_path: Path,
-    own_signals: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    reduce = RunMetrics.reduce
-
-    def signal_in_the_second(
-        metrics: RunMetrics, number: int, iteration: Iteration
-    ) -> IterationRecord:
-        if number == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return reduce(metrics, number, iteration)
-
-    monkeypatch.setattr(RunMetrics, "reduce", signal_in_the_second)
-    with no_file_beyond(50_000):
+    with no_file_beyond(50_000), signalled(signal.SIGTERM):
         code = train_in(tmp_path, *SMALL, "--max_iterations=9", "agent.save_interval=9")
     assert code == PREEMPTED_EXIT_CODE
     errors = capsys.readouterr().err

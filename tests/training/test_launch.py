@@ -40,12 +40,17 @@ from tests.trained import (
 )
 
 
-def test_a_killed_rank_ends_the_launch_and_fails_the_run(killed_pair: EndedLaunch):
+def test_a_killed_rank_ends_the_launch_and_is_named_once_without_a_traceback(
+    killed_pair: EndedLaunch,
+):
     assert killed_pair.code != 0
     assert killed_pair.left == {}
     manifest = manifest_of(only_run(killed_pair.folder))
     assert manifest["status"] == "failed", manifest
-    assert re.match(r"Rank 1 \(.+\) died .+ last seen", manifest["error"]), manifest
+    error = manifest["error"]
+    assert re.match(r"Rank 1 \(.+\) died \(killed, .*\), last seen \d+ s ago in ", error), manifest
+    assert killed_pair.output.count(error) == 1
+    assert "Connection closed by peer" not in killed_pair.output
 
 
 def test_nproc_starts_processes_of_jax_too(monkeypatch: pytest.MonkeyPatch):
@@ -54,13 +59,6 @@ def test_nproc_starts_processes_of_jax_too(monkeypatch: pytest.MonkeyPatch):
     words = ["--task=Isaac-Cartpole-v0", "--headless", "--ml_framework=jax"]
     assert train_with(get_library("skrl"), [*words, "--nproc=2"]) == 0
     assert started == [(2, ["-m", "envlab", "train", "skrl", *words, "--distributed"])]
-
-
-def test_a_killed_rank_is_named_once_without_a_traceback(killed_pair: EndedLaunch):
-    error = manifest_of(only_run(killed_pair.folder))["error"]
-    assert re.match(r"Rank 1 .* died \(killed, .*\), last seen \d+ s ago in ", error)
-    assert killed_pair.output.count(error) == 1
-    assert "Connection closed by peer" not in killed_pair.output
 
 
 def test_a_killed_rank_0_is_reported_by_a_survivor(tmp_path: Path):
@@ -72,6 +70,7 @@ def test_a_killed_rank_0_is_reported_by_a_survivor(tmp_path: Path):
     assert re.match(r"Rank 0 \(.+\) died .+ last seen", manifest["error"]), manifest
 
 
+@pytest.mark.long
 def test_a_sigint_to_the_launcher_interrupts_the_run(tmp_path: Path):
     ended = end_launch(tmp_path, None, signal.SIGINT)
     assert ended.code != 0

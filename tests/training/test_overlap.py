@@ -180,8 +180,8 @@ def sac_learner() -> tuple[FastSacLearner, dict[str, torch.nn.Module], dict[str,
     """Return a learner, its learning networks and its acting ones."""
     learner = make_learner(ALONE, overlap=True)
     names, collector = ("actor", "scaler"), learner.collector
-    learns = (learner._actor, learner.scalers["obs"])
-    acts = (collector._actor, collector._scaler)
+    learns = (learner.bare_actor, learner.scalers["obs"])
+    acts = (collector.actor, collector.scaler)
     return learner, dict(zip(names, learns, strict=True)), dict(zip(names, acts, strict=True))
 
 
@@ -192,7 +192,7 @@ def ppo_learner() -> tuple[RslRlLearner, dict[str, torch.nn.Module], dict[str, t
     cfg = merge(RslRlCfg(), {"overlap": True, **normalised}, "agent")
     learner = RslRlLearner(task.make(env_cfg, context=ALONE), cfg, ALONE)
     assert isinstance(learner.alg, DistributedPPO)
-    return learner, learner.alg.networks, learner._ahead.acting.networks
+    return learner, learner.alg.networks, learner.ahead.acting.networks
 
 
 @pytest.mark.parametrize("make", [sac_learner, ppo_learner])
@@ -217,7 +217,7 @@ def test_advantages_are_normalised_over_all_ranks_and_by_the_learners_thread():
 
     with (
         mock.patch("envlab.rsl_rl.ppo.pooled_moments", pooled),
-        learner._rollout(lambda *_: None),
+        learner.rollout(lambda *_: None),
     ):
         storage = learner.alg.storage
         expected = (storage.returns - storage.values - 0.5) / (2.0 + 1e-8)
@@ -247,8 +247,8 @@ def whole(job: tuple[str, list[str]], tmp_path_factory: pytest.TempPathFactory) 
         wait([begun])
         return begun
 
-    begin = Overlap._begin
-    with mock.patch.object(Overlap, "_begin", early):
+    begin = Overlap.begin
+    with mock.patch.object(Overlap, "begin", early):
         return trained_in(tmp_path_factory.mktemp("whole"), job)
 
 
@@ -259,8 +259,8 @@ def test_a_run_does_not_depend_on_which_thread_is_faster(
         time.sleep(0.1)  # an update takes a fifth of it
         return collect(overlap)
 
-    collect = Overlap._run
-    with mock.patch.object(Overlap, "_run", late):
+    collect = Overlap.run
+    with mock.patch.object(Overlap, "run", late):
         other = trained_in(tmp_path, job)
     ends = [timeless_digests(checkpoint_of(folder, 4)) for folder in (whole, other)]
     assert ends[0] == ends[1]

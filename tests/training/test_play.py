@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.training.arguments import play_parser
 from envlab.training.deployment import NotDeployable
 from envlab.training.flags import Flags
-from envlab.training.play import _export, open_policy
+from envlab.training.play import export_opened, open_policy
 from envlab.training.session import compose_session
 
 TRAINED, PLAYED = "Isaac-Velocity-Flat-H1-v0", "Isaac-Velocity-Flat-H1-Play-v0"
@@ -93,27 +94,26 @@ def test_play_says_where_a_policy_was_trained_in_a_changed_task(flag, weight, se
     assert "env.rewards.track_linear_velocity.weight=4.0 (2.0)" in told
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [([], "none was written"), (["policy.pt", "policy.onnx"], "is not manager-based")],
-)
-def test_an_export_that_cannot_reorder_joints_is_not_left_in_our_order(
-    tmp_path: Path, names: list[str], message: str
-):
-    def export(directory: Path) -> list[Path]:
-        for name in names:
-            (directory / name).touch()
-        return [directory / name for name in names]
+def test_an_export_that_cannot_reorder_joints_is_not_left_in_our_order(tmp_path: Path):
+    for names, message in (
+        ([], "none was written"),
+        (["policy.pt", "policy.onnx"], "is not manager-based"),
+    ):
 
-    opened: Any = SimpleNamespace(
-        session=SimpleNamespace(task=get_task(TRAINED), library=get_library("rsl_rl")),
-        env=None,
-        player=SimpleNamespace(export=export),
-        directory=tmp_path,
-    )
-    with pytest.raises(NotDeployable, match=message):
-        _export(opened, tmp_path, "isaaclab")
-    assert not list(tmp_path.iterdir())
+        def export(directory: Path, names: Sequence[str] = names) -> list[Path]:
+            for name in names:
+                (directory / name).touch()
+            return [directory / name for name in names]
+
+        opened: Any = SimpleNamespace(
+            session=SimpleNamespace(task=get_task(TRAINED), library=get_library("rsl_rl")),
+            env=None,
+            player=SimpleNamespace(export=export),
+            directory=tmp_path,
+        )
+        with pytest.raises(NotDeployable, match=message):
+            export_opened(opened, tmp_path, "isaaclab")
+        assert not list(tmp_path.iterdir())
 
 
 def test_no_episode_that_is_played_was_trained_in():

@@ -1,3 +1,5 @@
+"""A viewer's policy follows the training that it watches."""
+
 from __future__ import annotations
 
 import logging
@@ -7,15 +9,16 @@ import torch
 
 from envlab.errors import CheckpointError
 from envlab.run.checkpoints import Checkpoints
-from envlab.training.play_watched import NewerPolicies
+from envlab.training.play_watched import LOOK_S, NewerPolicies
 
 
 class StubViewer:
     told = ""
 
 
-def test_each_newer_checkpoint_is_taken_over_once(tmp_path: Path, caplog):
-    checkpoints = Checkpoints(tmp_path)
+def test_each_newer_checkpoint_is_taken_over_once(tmp_path: Path, caplog, monkeypatch):
+    checkpoints, now = Checkpoints(tmp_path), [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
 
     def save(number: int) -> None:
         checkpoints.save(number, {"iteration": number, "frames": 10 * number}, is_best=False)
@@ -28,17 +31,17 @@ def test_each_newer_checkpoint_is_taken_over_once(tmp_path: Path, caplog):
     viewer = StubViewer()
     newer = NewerPolicies(tmp_path, "latest", accept, lambda values: values["iteration"], viewer)
     assert newer() is None  # not yet
-    newer._look_at = 0.0
+    now[0] += LOOK_S
     assert newer() is None  # the one that plays
     save(2)
-    newer._look_at = 0.0
+    now[0] += LOOK_S
     assert (newer(), viewer.told) == (2, "model_2.pt: iteration 2, 20 frames")
-    newer._look_at = 0.0
+    now[0] += LOOK_S
     assert newer() is None
     (tmp_path / "model_2.pt").unlink()
     (tmp_path / "model_1.pt").unlink()
     save(3)
-    newer._look_at = 0.0
+    now[0] += LOOK_S
     with caplog.at_level(logging.WARNING):
         assert newer() is None
     assert "the old one stays: Of another task." in caplog.text

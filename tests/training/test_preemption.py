@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE
-from tests.launcher import TRAIN, Launch
+from envlab.training.rank import Rank
+from tests.launcher import Launch
 from tests.trained import (
     SLOW_END,
     SMALL,
@@ -21,6 +22,7 @@ from tests.trained import (
     manifest_of,
     metrics_of,
     only_run,
+    signalled,
     train_in,
 )
 
@@ -64,7 +66,7 @@ def test_a_preempted_run_resumes_from_its_checkpoint(preempted: EndedLaunch, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1"])
+@pytest.mark.parametrize("name", [pytest.param("SIGTERM", marks=pytest.mark.long), "SIGUSR1"])
 def test_the_launcher_passes_the_signal_on_and_waits(tmp_path: Path, name: str):
     """With the documented flag, without which SIGUSR1 would kill the launcher alone."""
     launcher = [f"--signals_to_handle={HANDLED}", "--shutdown_timeout=60"]
@@ -86,62 +88,40 @@ def slurm(folder: Path, monkeypatch: pytest.MonkeyPatch, answer: str) -> Path:
     return asked
 
 
-def preempt_one_process(
-    folder: Path, *flags: str, by: signal.Signals = signal.SIGTERM
-) -> tuple[int, str]:
-    """Train until a checkpoint is written, and then send a signal."""
-    before = set(folder.glob("logs/*/*/*/checkpoints/model_*.pt"))
-    launch = Launch([sys.executable, TRAIN, *SMALL, "--max_iterations=100000", *flags], folder)
-    try:
-        launch.wait_until(lambda: set(folder.glob("logs/*/*/*/checkpoints/model_*.pt")) - before)
-        os.kill(launch.process.pid, by)
-        code = launch.wait(60)
-        assert launch.left() == {}
-        return code, launch.output
-    finally:
-        launch.close()
+def preempt(folder: Path, *flags: str, by: signal.Signals, iteration: int = 2) -> int:
+    """Train in this process, which gets a signal in an iteration; return the exit code."""
+    with signalled(by, iteration=iteration):
+        return train_in(folder, *SMALL, "--max_iterations=9", *flags)
 
 
-@pytest.mark.slow
 def test_slurm_requeues_and_the_run_continues_in_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(Rank, "number", lambda *_: 1)  # the first of its process, each time
     asked = slurm(tmp_path, monkeypatch, "exit 0")
-    code, output = preempt_one_process(tmp_path, "--requeue", by=signal.SIGUSR1)
-    assert code == PREEMPTED_EXIT_CODE
-    assert "Traceback" not in output
+    assert preempt(tmp_path, "--requeue", by=signal.SIGUSR1) == PREEMPTED_EXIT_CODE
     assert asked.read_text() == "requeue 77\n"
-    last = assert_saved(tmp_path, "SIGUSR1")
+    assert assert_saved(tmp_path, "SIGUSR1") == 2
     # As Slurm does then: the same command, in the same job. This time it is cancelled.
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
-    code, output = preempt_one_process(tmp_path, "--requeue")
-    assert code == PREEMPTED_EXIT_CODE, output
-    assert asked.read_text() == "requeue 77\n"
-    manifest = manifest_of(only_run(tmp_path))
-    (restart,) = manifest["restarts"]
-    assert (restart["iteration"], restart["after"]) == (last, "preempted")
-    iterations = [record["iteration"] for record in metrics_of(only_run(tmp_path))]
-    assert iterations == list(range(1, manifest["iteration"] + 1))
-
-
-def test_a_refused_requeue_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    slurm(tmp_path, monkeypatch, 'echo "Requested operation is presently disabled" >&2; exit 1')
-    code, output = preempt_one_process(tmp_path, "--requeue", by=signal.SIGUSR1)
+    code = preempt(tmp_path, "--requeue", by=signal.SIGTERM, iteration=4)
     assert code == PREEMPTED_EXIT_CODE
+    assert asked.read_text() == "requeue 77\n"
+    (restart,) = manifest_of(only_run(tmp_path))["restarts"]
+    assert (restart["iteration"], restart["after"]) == (2, "preempted")
+    assert [record["iteration"] for record in metrics_of(only_run(tmp_path))] == [1, 2, 3, 4]
+
+
+def test_a_refused_requeue_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    slurm(tmp_path, monkeypatch, 'echo "Requested operation is presently disabled" >&2; exit 1')
+    assert preempt(tmp_path, "--requeue", by=signal.SIGUSR1) == PREEMPTED_EXIT_CODE
     wanted = "Slurm does not requeue job 77 (Requested operation is presently disabled)"
-    assert wanted in output
-
-
-def test_requeue_without_slurm_is_refused(tmp_path: Path, monkeypatch, capsys):
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    assert train_in(tmp_path, *SMALL, "--requeue") == 2
-    assert "SLURM_JOB_ID is not set, so this is no Slurm job" in capsys.readouterr().err
+    assert wanted in capsys.readouterr().err
 
 
 def test_the_same_run_id_continues_in_the_same_directory(tmp_path: Path, capsys):
     flags = [*SMALL, "--run_id=mine"]
-    code, _ = preempt_one_process(tmp_path, *flags)
-    assert code == PREEMPTED_EXIT_CODE
+    assert preempt(tmp_path, *flags, by=signal.SIGTERM) == PREEMPTED_EXIT_CODE
     last = assert_saved(tmp_path, "SIGTERM")
     assert train_in(tmp_path, *flags, f"--max_iterations={last + 1}") == 0
     assert manifest_of(only_run(tmp_path))["status"] == "finished"

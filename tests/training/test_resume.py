@@ -22,7 +22,7 @@ from envlab.training.arguments import train_parser
 from envlab.training.curves import open_curves
 from envlab.training.flags import Flags
 from envlab.training.launch import train
-from envlab.training.resume import _continued, find_launched
+from envlab.training.resume import resumed_session, find_launched
 from envlab.training.session import Session, compose_session
 from tests.trained import SMALL, TASK
 
@@ -99,8 +99,8 @@ def test_a_run_on_another_node_is_not_begun_anew():
         flags=Flags(),
     )
     with pytest.raises(RunDirectoryError, match="is /logs/run on h2, but rank 0 now runs on"):
-        _continued(session, [None, ("h2", "/logs/run")])
-    assert _continued(session, [None, None]) is session
+        resumed_session(session, [None, ("h2", "/logs/run")])
+    assert resumed_session(session, [None, None]) is session
 
 
 def test_a_reopened_run_keeps_its_beginning_and_records_the_restart():
@@ -159,7 +159,7 @@ def session_of(*others: str) -> Session:
 def test_a_restart_resumes_from_the_last_good_checkpoint(
     broken_off: Path, caplog: pytest.LogCaptureFixture
 ):
-    session = _continued(session_of(), [("here", str(broken_off))])
+    session = resumed_session(session_of(), [("here", str(broken_off))])
     assert session is not None
     assert session.resumed is not None
     assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
@@ -172,17 +172,17 @@ def test_the_name_of_another_tasks_run_is_refused_even_if_that_run_is_finished(b
     manifest = json.loads(path.read_text()) | {"status": "finished"}
     path.write_text(json.dumps(manifest))
     here = [("here", str(broken_off))]
-    assert _continued(session_of(), here) is None
+    assert resumed_session(session_of(), here) is None
     path.write_text(json.dumps(manifest | {"task": "Isaac-Ant-v0"}))
     with pytest.raises(ConfigurationError, match="is of the task 'Isaac-Ant-v0'"):
-        _continued(session_of(), here)
+        resumed_session(session_of(), here)
 
 
 def test_a_restart_without_the_runs_configuration_takes_the_command_lines(
     broken_off: Path, caplog: pytest.LogCaptureFixture
 ):
     shutil.rmtree(broken_off / "params")
-    session = _continued(session_of(), [("here", str(broken_off))])
+    session = resumed_session(session_of(), [("here", str(broken_off))])
     assert session is not None
     assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
     assert "taking the command line's" in caplog.text
@@ -207,7 +207,7 @@ def test_settings_that_differ_from_the_run_are_named(broken_off: Path):
 
 @pytest.mark.parametrize(("given", "taken"), [("7", 7), ("-1", 42)])
 def test_a_given_seed_counts_and_a_drawn_one_stays(broken_off: Path, given: str, taken: int):
-    session = _continued(session_of(f"--seed={given}"), [("here", str(broken_off))])
+    session = resumed_session(session_of(f"--seed={given}"), [("here", str(broken_off))])
     assert session is not None
     assert session.agent_cfg.seed == taken
 
@@ -217,7 +217,7 @@ def test_a_restart_without_a_good_checkpoint_begins_again_and_reports_it(
 ):
     for path in (broken_off / "checkpoints").iterdir():
         path.write_bytes(b"")
-    session = _continued(session_of(), [("here", str(broken_off))])
+    session = resumed_session(session_of(), [("here", str(broken_off))])
     assert session is not None
     assert (session.checkpoint, session.resumed) == (None, None)
     assert "The run starts again from where it began" in caplog.text

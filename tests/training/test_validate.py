@@ -14,7 +14,7 @@ import yaml
 from envlab.config import load_yaml
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.run.compare.results import read_result
-from envlab.training.validate import Validator, main
+from envlab.training.validate import judged_in, main
 from envlab.training.validator_process import ValidatorProcess
 
 TASK = "Isaac-Cartpole-v0"
@@ -66,13 +66,11 @@ def test_a_run_with_settings_of_its_own_is_judged_with_them(run: Path, monkeypat
     variants = [TASK, f"{TASK[:-3]}-Play-v0"]
     tasks = [SimpleNamespace(id=task, trained_id=TASK) for task in variants]
     monkeypatch.setattr("envlab.training.validate.list_tasks", lambda: tasks)
-    validator = object.__new__(Validator)
-    validator._directory = run
-    assert validator._judged_in(TASK) == variants[1]
+    assert judged_in(run, TASK) == variants[1]
     values = load_yaml(run / "params/env.yaml")
     values["actions"]["joint_effort"]["scale"] = 7.0
     (run / "params/env.yaml").write_text(yaml.safe_dump(values))
-    assert validator._judged_in(TASK) == TASK
+    assert judged_in(run, TASK) == TASK
 
 
 def test_checkpoints_nearer_than_the_interval_are_left_out(run: Path) -> None:
@@ -94,11 +92,7 @@ def test_during_a_training_the_last_checkpoint_is_judged_and_nothing_is_left(run
     assert validator.child.exit_code == 0
 
 
-def test_mistakes_are_one_sentence(run: Path) -> None:
-    with pytest.raises(ConfigurationError, match="has no effect with --watch"):
-        main([str(run), "--watch", "--approx_ckpt_step_interval=5"])
-    with pytest.raises(ConfigurationError, match="--num_episodes is 0"):
-        main([str(run), "--num_episodes=0"])
+def test_a_run_without_a_checkpoint_is_refused(run: Path) -> None:
     shutil.rmtree(run / "checkpoints")
     with pytest.raises(CheckpointError, match="no checkpoint"):
         main([str(run), *FEW])

@@ -70,15 +70,16 @@ def seeded(seed: Callable[[int], Any], number: int) -> Iterator[None]:
 
 def plants_in_rsl_rl(training: Training) -> dict[str, Plant]:
     """Return the changes to plant on rank 1, by name."""
-    runner, env = training._learner, training._env
+    runner, env = training.learner, training.env
     weight = runner.alg.get_policy().mlp[0].weight
     moment = runner.alg.optimizer.state[runner.alg.optimizer.param_groups[0]["params"][1]]
     group = runner.alg.optimizer.param_groups[0]
-    ids = env.random.env_ids - training._context.rank * env.num_envs
+    ids = env.random.env_ids - training.context.rank * env.num_envs
     return {
         "nothing": contextlib.nullcontext(),
         "parameter": changed(weight),
         "optimizer moment": changed(moment["exp_avg"]),
+        # private: rsl_rl's normaliser has no other name for it
         "normaliser mean": changed(runner.alg.get_policy().obs_normalizer._mean),
         "learning rate of the optimizer": mock.patch.dict(group, lr=0.5),
         "frames": mock.patch.object(training.metrics, "frames", 1),
@@ -93,14 +94,14 @@ def plants_in_rsl_rl(training: Training) -> dict[str, Plant]:
 
 def on_both_ranks(training: Training) -> dict[str, Plant]:
     """Return changes for both ranks: the same NaN, and zeros of different signs."""
-    weight = training._learner.alg.get_policy().mlp[0].weight
-    zero = 0.0 if training._context.is_main else -0.0
+    weight = training.learner.alg.get_policy().mlp[0].weight
+    zero = 0.0 if training.context.is_main else -0.0
     return {"nan": changed(weight, float("nan")), "zeros": changed(weight, zero)}
 
 
 def plants_in_rl_games(training: Training) -> dict[str, Plant]:
     """Return rl_games' own normalisers and counters, changed."""
-    agent = training._learner.agent
+    agent = training.learner.agent
     return {
         "normaliser mean": changed(agent.model.running_mean_std.running_mean),
         "epoch": mock.patch.object(agent, "epoch_num", 7),
@@ -111,8 +112,9 @@ def plants_in_rl_games(training: Training) -> dict[str, Plant]:
 
 def plants_in_skrl(training: Training) -> dict[str, Plant]:
     """Return skrl's own scalers and schedulers, changed."""
-    agent = training._learner.agent
+    agent = training.learner.agent
     return {
+        # private: nor has skrl's agent for its own
         "normaliser mean": changed(agent._observation_preprocessor.running_mean),
         "scheduler": mock.patch.object(agent.scheduler, "_last_lr", [0.5]),
         "counter": mock.patch.object(agent, "_rollout", 7),
@@ -149,7 +151,7 @@ def messages(library: str, context: DistributedContext) -> dict[str, Any]:
             here = contextlib.nullcontext() if context.is_main else harm
             found[name] = say(training, rate, here)
         if library == "rl_games":
-            found["sizes"] = sizes(training._learner.agent)
+            found["sizes"] = sizes(training.learner.agent)
         if library == "rsl_rl":
             found["rate"] = rate
             found["learning rate"] = say(training, rate + context.rank, contextlib.nullcontext())

@@ -37,8 +37,8 @@ def main() -> int:
     write = Training.write
 
     def write_to_a_small_disk(training: Training, record: IterationRecord) -> None:
-        recovers = "recovered" in training._run.directory.name
-        if training._context.is_main:
+        recovers = "recovered" in training.directory.name
+        if training.context.is_main:
             if record.iteration == FULL_FROM:
                 fill()
             if record.iteration == FULL_TO and recovers:

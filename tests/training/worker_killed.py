@@ -30,8 +30,8 @@ def main() -> int:
     def add_fatal_step(
         training: Training, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]
     ) -> None:
-        number = training._context.progress.iteration
-        if is_victim and "killed" in training._run.directory.name and number == KILL_ITERATION:
+        number = training.context.progress.iteration
+        if is_victim and "killed" in training.directory.name and number == KILL_ITERATION:
             os.kill(os.getpid(), signal.SIGKILL)
         add_step(training, rewards, ended, info)
 

@@ -92,16 +92,16 @@ class MembersTracker(EpisodeTracker):
     """
 
     def __init__(self, parts: list[EpisodeTracker]) -> None:
-        self._parts, self.turn = parts, 0
+        self.parts, self.turn = parts, 0
         self.means = WeightedMeans()
 
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
         """Add a step of the member's environments, see :class:`EpisodeTracker`."""
-        self._parts[self.turn].add_step(rewards, ended, info)
+        self.parts[self.turn].add_step(rewards, ended, info)
 
     def state(self) -> dict[str, Any]:
-        return {"members": [part.state() for part in self._parts]}
+        return {"members": [part.state() for part in self.parts]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        for part, values in zip(self._parts, state["members"], strict=True):
+        for part, values in zip(self.parts, state["members"], strict=True):
             part.set_state(values)

@@ -71,7 +71,7 @@ class PopulationLearner(Learner):
         self._check_alike()
         self._facts = dict(facts)
         self._folders: MemberFolders | None = None
-        self._reports: dict[int, Report] = {}
+        self.reports: dict[int, Report] = {}
         self._leader = 0
         self._best: float | None = None
         self._parents: list[int | None] = [None] * cfg.size
@@ -106,8 +106,8 @@ class PopulationLearner(Learner):
             self.tracker.turn = turn
             told[member.index] = member.iterate(number, on_step, self.tracker.means)
         everyone = self._context.gather(told)
-        self._reports = dict(sorted(pair for part in everyone for pair in part.items()))
-        reports = list(self._reports.values())
+        self.reports = dict(sorted(pair for part in everyone for pair in part.items()))
+        reports = list(self.reports.values())
         frames = sum(report.iteration.frames for report in reports)
         own = [report.iteration for report in told.values()]
         seconds = sum(one.collect_s + one.learn_s for one in own)
@@ -120,7 +120,7 @@ class PopulationLearner(Learner):
             frames=sum(one.frames for one in own),
             collect_s=sum(one.collect_s for one in own),
             learn_s=sum(one.learn_s for one in own),
-            learning_rate=self._reports[self._leader].iteration.learning_rate,
+            learning_rate=self.reports[self._leader].iteration.learning_rate,
             losses={
                 name: math.fsum(one.losses[name] for one in own) / len(own)
                 for name in own[0].losses
@@ -133,7 +133,7 @@ class PopulationLearner(Learner):
         """Choose the member with the best mean return; one that has just copied has none."""
         known = {
             index: value
-            for index, report in self._reports.items()
+            for index, report in self.reports.items()
             if (value := report.record.mean_return) is not None and not math.isnan(value)
         }
         if known:
@@ -142,7 +142,7 @@ class PopulationLearner(Learner):
 
     def _meet(self, generation: int) -> None:
         """Compare the members, and have the least fit copy the fittest."""
-        fitness = [report.fitness for report in self._reports.values()]
+        fitness = [report.fitness for report in self.reports.values()]
         record = self._told(generation, fitness)
         self._generations.append(record)
         logger.info("%s", lineage.table(record, self._since[0] / max(self._since[1], 1e-9)))
@@ -158,8 +158,8 @@ class PopulationLearner(Learner):
             self._exchange(copy)
             self._values[copy.target] = copy.hyperparameters
             self._parents[copy.target] = copy.source
-            blank = dataclasses.replace(self._reports[copy.target].record, mean_return=None)
-            self._reports[copy.target].record = blank
+            blank = dataclasses.replace(self.reports[copy.target].record, mean_return=None)
+            self.reports[copy.target].record = blank
 
     def _exchange(self, copy: Copy) -> None:
         """Make one member take over another's networks, across ranks if necessary.
@@ -203,7 +203,7 @@ class PopulationLearner(Learner):
                 "fitness": math.nan if fitness[index] is None else fitness[index],
                 "frames": report.record.frames,
             }
-            for index, report in self._reports.items()
+            for index, report in self.reports.items()
         ]
         elite = max(known, key=lambda index: known[index], default=0)
         return {
@@ -217,8 +217,8 @@ class PopulationLearner(Learner):
         """Write the members' own folders, and return the population's curves."""
         directory = Path(self._envs.log_dir or ".")
         if self._folders is None:
-            self._folders = MemberFolders(directory, self._facts, self._reports)
-        self._folders.write(self._reports)
+            self._folders = MemberFolders(directory, self._facts, self.reports)
+        self._folders.write(self.reports)
         curves = [Curve(record.frames, {"Population/leader_return": self._best})]
         if record.iteration % self._cfg.interval == 0:
             lineage.write(self._generations, directory)
@@ -233,7 +233,7 @@ class PopulationLearner(Learner):
         return self._best
 
     def is_finished(self, record: IterationRecord) -> bool:
-        return self._reports[self._leader].is_finished
+        return self.reports[self._leader].is_finished
 
     def model_state(self) -> dict[str, Any]:
         """Return the state known to all ranks; members' networks are in :meth:`rank_state`."""

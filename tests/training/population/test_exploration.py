@@ -49,26 +49,21 @@ def test_first_values_spread_over_decades_and_stay_within_the_start():
     assert max(drawn) <= 1e-1
 
 
-@pytest.mark.parametrize(
-    ("span", "value", "possible"),
-    [
+def test_perturbed_numbers_move_by_a_factor_or_to_a_neighbour():
+    for span, value, possible in (
         (RATE, 1e-3, {8e-4, 1.2e-3}),
         (RATE, 1e-2, {8e-3, 1e-2}),  # no further than its end
         (EPOCHS, 2, {1, 3}),  # by one, where the factor alone would be rounded away
         (EPOCHS, 8, {6, 8}),
         (CHOICE, 4, {2, 8}),  # its neighbours
         (CHOICE, 8, {4, 8}),
-    ],
-)
-def test_perturbed_numbers_move_by_a_factor_or_to_a_neighbour(
-    span: Span, value: float, possible: set[float]
-):
-    cfg, found = PopulationCfg(size=2), set()
-    for seed in range(20):
-        values = [{span.path: 0}, {span.path: value}]
-        (copy,) = plan([0.0, 1.0], values, [span], cfg, np.random.default_rng(seed))
-        found.add(copy.hyperparameters[span.path])
-    assert sorted(found) == pytest.approx(sorted(possible))
+    ):
+        cfg, found = PopulationCfg(size=2), set()
+        for seed in range(20):
+            values = [{span.path: 0}, {span.path: value}]
+            (copy,) = plan([0.0, 1.0], values, [span], cfg, np.random.default_rng(seed))
+            found.add(copy.hyperparameters[span.path])
+        assert sorted(found) == pytest.approx(sorted(possible)), (span.path, value)
 
 
 def test_resampled_numbers_are_drawn_from_the_whole_range():

@@ -117,7 +117,7 @@ def test_a_members_results_do_not_depend_on_who_else_trains_here(
     alone = population("rsl_rl")
     alone.members = [alone.members[1]]
     alone.tracker.turn = 0
-    alone.tracker._parts = [alone.members[0].tracker]
+    alone.tracker.parts = [alone.members[0].tracker]
     for number in (1, 2):
         alone.members[0].iterate(number, alone.tracker.add_step, alone.tracker.means)
     assert learned(both.members[1]) == learned(alone.members[0])
@@ -136,7 +136,7 @@ def test_a_copy_keeps_its_episodes_and_forgets_the_returns_of_its_past():
     assert found(before[0]) == found(second.env.state())
     assert found(before[1]) == found(second.tracker.state())
     assert not second.metrics.state()["window"]
-    assert learner._reports[1].record.mean_return is not None
+    assert learner.reports[1].record.mean_return is not None
 
 
 def test_rsl_rls_normaliser_stays_within_its_member(monkeypatch: pytest.MonkeyPatch):
