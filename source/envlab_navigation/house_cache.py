@@ -62,7 +62,7 @@ class HouseCache:
             ConfigurationError: If one of the files makes no house.
         """
         self.files = HouseFiles(files) if files else None
-        self._folder = None if folder is None else Path(folder).expanduser() / _recipe()
+        self._folder = None if folder is None else Path(folder).expanduser() / recipe()
         self._is_writable = True
 
     def load(self, split: str, index: int) -> Arrays:
@@ -141,7 +141,7 @@ def _read(path: Path) -> Arrays:
 
 
 @functools.cache
-def _recipe() -> str:
+def recipe() -> str:
     """Return a digest of everything that a house depends on."""
     digest = hashlib.sha256(np.__version__.encode())
     for module in _MAKERS:

@@ -7,7 +7,6 @@ import torch
 
 pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
 
-from envlab.errors import ConfigurationError
 from envlab_navigation.augmentation import Augmentation
 from envlab_navigation.expert import Expert
 from envlab_navigation.nav_cfg import AugmentationCfg
@@ -115,10 +114,3 @@ def test_a_share_of_the_episodes_is_mirrored_and_the_expert_finds_its_way_in_the
             success[first] = info["episodes"]["success"][first]
             done |= first
     assert success.all()
-
-
-def test_colours_of_no_picture_cannot_change():
-    with pytest.raises(ConfigurationError, match=r"augmentation changes colours, but env.images"):
-        make(2, augmentation={"noise": 0.1})
-    with pytest.raises(ConfigurationError, match=r"augmentation.hue is 0.6"):
-        make(2, images=["rgb"], augmentation={"hue": 0.6})

@@ -11,12 +11,12 @@ import torch
 pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
 
 import envlab_navigation.camera
-from envlab.errors import ConfigurationError
 from envlab_navigation.camera import Camera
 from envlab_navigation.furniture import CLASSES
 from envlab_navigation.nav_cfg import CameraCfg
 from tests.navigation.houses import draw_poses, load, make_set
 from tests.navigation.ray_caster import cast
+from tests.refusals import check_refusals
 
 LOOK = math.tan(math.radians(30.0))
 NUM_HOUSES = 5
@@ -73,12 +73,6 @@ def test_a_camera_that_tilts_agrees_up_to_edges(houses):
         assert wrong.sum() <= 4, view
 
 
-def test_level_cameras_see_the_same_whether_they_shift_or_tilt(houses):
-    shifted, tilted = (draw(views(houses, 2, pitch=pitch)[0]) for pitch in ("shift", "tilt"))
-    for kind in ("rgb", "labels"):
-        assert (shifted[kind] != tilted[kind]).float().mean() < 1e-3
-
-
 def test_the_goal_is_masked_and_counted(houses):
     goal = CLASSES.index("Chair")
     camera, _, _ = views(houses, 10, goal=goal)
@@ -104,7 +98,6 @@ def test_images_do_not_depend_on_strips_threads_or_other_kinds(houses, monkeypat
             num_threads=3,
             strip=5,
         )
-        assert len(alone._scratches) == 3
         drawn = alone.new_images()
         alone.draw(drawn, torch.ones(len(slots), dtype=torch.bool))
         assert torch.equal(drawn[kind], images[kind]), kind
@@ -134,7 +127,6 @@ def test_memory_of_images_is_used_again_once_nobody_holds_any_of_it(houses):
     assert camera.new_images()["rgb"].data_ptr() == where
     del others
     again = [camera.new_images()["rgb"].data_ptr() for _ in range(2)]
-    assert len(camera._memory) == envlab_navigation.camera.SPARE
     assert again[0] == again[1]
 
 
@@ -159,16 +151,14 @@ def test_lighting_differs_between_houses_and_colours_are_shaded(houses):
     assert walls.unique().numel() > 50
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"width": 0}, "env.camera.width is 0, but must be greater than 0"),
-        ({"height": 100_000}, "env.camera.height is 100000, but must be .* at most 4096"),
-        ({"hfov_deg": 180.0}, "hfov_deg is 180.0, but must be"),
-        ({"mount_m": 3.0}, "mount_m is 3.0, but must be"),
-        ({"headings_deg": []}, "headings_deg is empty"),
-    ],
-)
-def test_a_camera_without_an_image_is_refused(houses, fields, message):
-    with pytest.raises(ConfigurationError, match=message):
-        views(houses, 1, **fields)
+def test_a_camera_without_an_image_is_refused(houses):
+    check_refusals(
+        lambda fields: views(houses, 1, **fields),
+        [
+            ({"width": 0}, "env.camera.width is 0, but must be greater than 0"),
+            ({"height": 100_000}, "env.camera.height is 100000, but must be .* at most 4096"),
+            ({"hfov_deg": 180.0}, "hfov_deg is 180.0, but must be"),
+            ({"mount_m": 3.0}, "mount_m is 3.0, but must be"),
+            ({"headings_deg": []}, "headings_deg is empty"),
+        ],
+    )

@@ -14,7 +14,7 @@ pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
 
 from PIL import Image
 
-from envlab.errors import ConfigurationError, RunDirectoryError
+from envlab.errors import RunDirectoryError
 from envlab_navigation.command import main
 from envlab_navigation.house import CELL, POINT_RADIUS
 from envlab_navigation.house_cache import HouseCache
@@ -29,21 +29,6 @@ def test_houses_are_described_and_drawn(tmp_path, capsys):
     for name in ("val_0.png", "val_1.png"):
         picture = Image.open(tmp_path / "new" / name)
         assert len(picture.getcolors(1 << 20)) > 200  # a map, and the view in colour
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["house"], "no command 'house'. Did you mean houses"),
-        ([], "no command nothing"),
-        (["houses", "--split", "valid"], "no split 'valid' of houses. Did you mean val"),
-        (["houses", "--first", "-2"], "house index is -2"),
-        (["houses", "--num", "0"], "--num is 0"),
-    ],
-)
-def test_bad_input_is_one_sentence(arguments, message):
-    with pytest.raises(ConfigurationError, match=message):
-        main(arguments)
 
 
 def test_pictures_that_cannot_be_written_are_reported(tmp_path):
@@ -85,15 +70,3 @@ def test_an_episode_is_drawn_from_its_start_to_where_it_ended():
     for colour in (WAY_COLOUR, GOAL_COLOUR):
         assert (drawn == colour).all(axis=2).any()
     assert drawn.shape[0] < draw_map(house).height + 24  # without the surroundings of the house
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--task", "Isaac-Cartpole-v0"], "Isaac-Cartpole-v0 is not a navigation task"),
-        (["--task", "Nav-PointNav-Depth-v0", "--num_episodes", "0"], "--num_episodes is 0"),
-    ],
-)
-def test_bad_input_to_an_evaluation_is_reported(arguments, message):
-    with pytest.raises(ConfigurationError, match=message):
-        main(["evaluate", *arguments])

@@ -7,7 +7,6 @@ import hashlib
 import numpy as np
 import pytest
 
-from envlab.errors import ConfigurationError
 from envlab_navigation.floor_plan import DOOR_WIDTH, draw_floor_plan
 from envlab_navigation.furniture import CLASSES, FIRST_TARGET, TARGETS
 from envlab_navigation.house import (
@@ -87,12 +86,3 @@ def test_every_wall_between_rooms_has_a_door_that_fits():
         assert len(plan.doors) >= len(plan.rooms) - 1
         for door in plan.doors:
             assert 2 * max(door.half_x, door.half_y) == pytest.approx(DOOR_WIDTH)
-
-
-@pytest.mark.parametrize(
-    ("split", "index", "message"),
-    [("vall", 0, "no split 'vall' of houses. Did you mean val"), ("val", -1, "house index is -1")],
-)
-def test_a_house_that_does_not_exist_is_refused(split, index, message):
-    with pytest.raises(ConfigurationError, match=message):
-        make_house(split, index)

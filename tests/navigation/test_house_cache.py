@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
 
 import envlab_navigation.house_cache as house_cache
-from envlab.errors import ConfigurationError
 from envlab_navigation.house_cache import HouseCache
 from tests.navigation.houses import load
 
@@ -44,24 +43,23 @@ def test_a_house_is_made_once_and_read_after_that(tmp_path, no_making):
 
 def test_other_code_makes_other_entries(tmp_path, monkeypatch):
     first = HouseCache(tmp_path).path("train", 0)
-    monkeypatch.setattr(house_cache, "_recipe", lambda: "another")
+    monkeypatch.setattr(house_cache, "recipe", lambda: "another")
     assert HouseCache(tmp_path).path("train", 0) != first
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "other"])
-def test_a_damaged_entry_is_made_anew_and_reported(tmp_path, caplog, damage):
+def test_a_damaged_entry_is_made_anew_and_reported(tmp_path, caplog):
     cache = HouseCache(tmp_path)
     cache.load("train", 0)
     path = cache.path("train", 0)
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 255
-    wrong = {"cut": data[: len(data) // 2], "flipped": data, "empty": b"", "other": b"PK" * 99}
-    path.write_bytes(wrong[damage])
-    assert_equal(cache.load("train", 0), load("train", 0))
-    assert [record.getMessage().startswith("The house in") for record in caplog.records] == [True]
-    caplog.clear()
-    assert_equal(cache.load("train", 0), load("train", 0))
-    assert not caplog.records
+    for wrong in (data[: len(data) // 2], data, b"", b"PK" * 99):
+        path.write_bytes(wrong)
+        assert_equal(cache.load("train", 0), load("train", 0))
+        assert [one.getMessage().startswith("The house in") for one in caplog.records] == [True]
+        caplog.clear()
+        assert_equal(cache.load("train", 0), load("train", 0))
+        assert not caplog.records
 
 
 def test_a_folder_that_cannot_be_written_is_reported_once(tmp_path, caplog, monkeypatch):
@@ -96,8 +94,3 @@ def test_ranks_may_share_a_folder(tmp_path):
                 assert_equal(house, load("train", index))
     names = sorted(path.name for path in Path(tmp_path).rglob("*") if path.is_file())
     assert names == ["0.npz", "1.npz", "2.npz"]
-
-
-def test_a_split_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match="There is no split 'trian' of houses"):
-        HouseCache(tmp_path).load("trian", 0)

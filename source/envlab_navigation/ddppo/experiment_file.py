@@ -48,6 +48,7 @@ def load_again(source: tuple[str, str]) -> ExperimentConfig:
 
 @cache
 def load_cached(given: str, kwargs_json: str, allenact: bool) -> ExperimentConfig:
+    """See :func:`load_experiment`; each is loaded once."""
     name, _, class_name = given.partition(".py:")
     path = Path(f"{name}.py" if class_name else name)
     if path.suffix != ".py" or not path.is_file():

@@ -87,7 +87,7 @@ class Experiment:
                     break
                 time.sleep(LOOK_S)
                 for one in list(self._running):
-                    self._look(one)
+                    self.look(one)
         finally:
             self._end()
 
@@ -142,7 +142,7 @@ class Experiment:
         cores, count = sorted(os.sched_getaffinity(0)), self.search.num_cores
         return cores[slot * count : (slot + 1) * count] if count <= len(cores) else cores
 
-    def _look(self, one: RunningTrial) -> None:
+    def look(self, one: RunningTrial) -> None:
         """Report a trial's new points to Optuna, and end the trial if it falls behind."""
         code = one.process.exit_code  # before its last records are read
         self._report(one)

@@ -37,7 +37,7 @@ class HogwildLearner(TorchLearner):
     ) -> None:
         """Take over an agent; with ``shared``, it trains on the shared parameters."""
         super().__init__(agent, env, skrl_cfg)
-        self.session_cfg, self._shared = cfg, shared
+        self.session_cfg, self.shared = cfg, shared
         self.leaves_shared = False
         """Whether a checkpoint's shared part is not loaded, because the trial has loaded it."""
         self.count: Callable[[int], None] = _count_nothing
@@ -110,7 +110,7 @@ class HogwildLearner(TorchLearner):
         made the file unreadable.
         """
         state = super().model_state()
-        return state if self._shared is None else tree_map_only(torch.Tensor, torch.clone, state)
+        return state if self.shared is None else tree_map_only(torch.Tensor, torch.clone, state)
 
     def _kept_memories(self) -> dict[str, Any]:
         imitated = getattr(self.agent, "imitated", None)
@@ -150,7 +150,7 @@ class HogwildLearner(TorchLearner):
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         """See :class:`Learner`; shared parameters are overwritten in place, or kept."""
-        if self._shared is None:
+        if self.shared is None:
             super().load_models(values)
         elif self.leaves_shared:
             state, modules = values["model"], self._modules()["agent"]
@@ -161,10 +161,10 @@ class HogwildLearner(TorchLearner):
                 for name, saved in state["modules"]["agent"].items()
             }
             super().load_models({**values, "model": {**state, "modules": {"agent": own}}})
-            self._shared.hold(self.agent)
+            self.shared.hold(self.agent)
         else:
             super().load_models(values)
-            self._shared.take(self.agent)
+            self.shared.take(self.agent)
 
 
 def _count_nothing(num_frames: int) -> None:

@@ -205,17 +205,17 @@ def test_an_interrupted_experiment_resumes_with_its_trials(
     begin: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     experiment = begin()
-    look = Experiment._look
+    look = Experiment.look
 
     def interrupted(self: Experiment, one: Any) -> None:
         look(self, one)
         if one.number == 2 and one.reported >= 3 * POINT:
             raise Interrupted(signal.SIGTERM)
 
-    monkeypatch.setattr(Experiment, "_look", interrupted)
+    monkeypatch.setattr(Experiment, "look", interrupted)
     with pytest.raises(Interrupted):
         experiment.run()
-    monkeypatch.setattr(Experiment, "_look", look)
+    monkeypatch.setattr(Experiment, "look", look)
     experiment.lock.release()  # as the end of its process does
     before = experiment.study.trials
     begun = [one for one in before if one.state == optuna.trial.TrialState.RUNNING]

@@ -331,8 +331,8 @@ def test_a_random_agent_acts_at_random_and_learns_nothing(task: str):
 
 def test_a_checkpoint_holds_copies_of_tensors_that_sessions_keep_changing():
     learner = learner_of(PPO)
-    learner._shared = Shared.of(learner.agent, "adam")
-    learner._shared.join(learner.agent, synced=False)
+    learner.shared = Shared.of(learner.agent, "adam")
+    learner.shared.join(learner.agent, synced=False)
     tensors = [leaf for leaf in tree_leaves(learner.model_state()) if torch.is_tensor(leaf)]
     assert tensors
     assert not any(tensor.is_shared() for tensor in tensors)

@@ -153,6 +153,7 @@ def refuse_missing(path: Path, module: str) -> NoReturn:
 
 
 def is_missing(module: str) -> bool:
+    """Return whether a module can be neither found nor is imported already."""
     try:
         return module not in sys.modules and importlib.util.find_spec(module) is None
     except ModuleNotFoundError:  # the package that it would be in
