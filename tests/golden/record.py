@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-PARTS = ("environments",)
+PARTS = ("environments", "libraries")
 """Modules of this folder; each has ``record()``, which writes its part of ``values``."""
 
 

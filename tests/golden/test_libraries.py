@@ -1,0 +1,32 @@
+"""Each way to train learns what it did when its values were recorded; see record.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.golden.kind import kind_of_processor
+from tests.golden.libraries import FOLDER, WAYS, difference, digest_of, read, train_all
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    return train_all(tmp_path_factory.mktemp("golden"))
+
+
+def test_each_way_is_recorded_and_nothing_else():
+    assert {path.name for path in FOLDER.iterdir()} == {
+        f"{name}.{suffix}" for name in WAYS for suffix in ("json", "yaml")
+    }
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_way_learns_what_it_did(found, name):
+    golden = read(name)
+    assert difference(golden["values"], found[name]) <= golden["tolerance"]
+    expected = golden["digests"].get(kind_of_processor())
+    # None: another kind of processor, or other versions of libraries
+    assert expected in (None, digest_of(found[name]))
