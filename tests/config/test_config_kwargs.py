@@ -31,13 +31,12 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("value", ODD.values(), ids=ODD.keys())
-def test_a_value_arrives_in_the_configuration(value: object):
-    values = {"agent": {"inner": {"x": value}}}
-    (word,) = overrides_of(json.loads(json.dumps(values)))
-    found = compose({"agent": {"inner": {"x": value}}}, [word])["agent"]["inner"]["x"]
-    assert found == value
-    assert type(found) is type(value)
+def test_a_value_arrives_in_the_configuration():
+    for name, value in ODD.items():
+        values = {"agent": {"inner": {"x": value}}}
+        (word,) = overrides_of(json.loads(json.dumps(values)))
+        found = compose({"agent": {"inner": {"x": value}}}, [word])["agent"]["inner"]["x"]
+        assert (found, type(found)) == (value, type(value)), name
 
 
 def test_nested_values_are_an_override_for_each_leaf():
@@ -57,26 +56,13 @@ def test_a_file_may_hold_it(tmp_path: Path):
     assert read_config_kwargs(str(file)) == {"agent": {"seed": 1}}
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
+def test_what_is_no_json_or_has_no_meaning_is_one_sentence():
+    for given, sentence in (
         ("{'agent': 1}", "is not JSON: .* at character 2 .* JSON has double quotes"),
         ("nowhere.json", "neither JSON nor a file that can be read"),
-    ],
-)
-def test_invalid_json_is_one_sentence(given: str, sentence: str):
-    with pytest.raises(ConfigurationError, match=sentence):
-        read_config_kwargs(given)
-
-
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        ({"agents": {"a": 1}}, "'agents', but .* below env and agent. Did you mean agent\\?"),
-        ({"agent": {"a b": 1}}, "'agent.a b', but keys are names"),
-        ({"agent": {"x": [{"a:b": 1}]}}, "'a:b' in a list"),
-    ],
-)
-def test_a_key_without_meaning_is_one_sentence(values: dict[str, object], sentence: str):
-    with pytest.raises(ConfigurationError, match=sentence):
-        overrides_of(values)
+        ('{"agents": {"a": 1}}', "'agents', but .* below env and agent. Did you mean agent\\?"),
+        ('{"agent": {"a b": 1}}', "'agent.a b', but keys are names"),
+        ('{"agent": {"x": [{"a:b": 1}]}}', "'a:b' in a list"),
+    ):
+        with pytest.raises(ConfigurationError, match=sentence):
+            overrides_of(read_config_kwargs(given))

@@ -10,29 +10,23 @@ from envlab.config import Trust, parse_overrides, read_yaml, reference_of, resol
 from envlab.errors import ConfigurationError
 
 
-@pytest.mark.parametrize("obj", [is_alive, Network, math.sqrt])
-def test_a_reference_leads_back_to_its_object(obj):
-    assert resolve(reference_of(obj)) == obj
+def test_a_reference_leads_back_to_its_object():
+    for obj in (is_alive, Network, math.sqrt):
+        assert resolve(reference_of(obj)) == obj
 
 
-@pytest.mark.parametrize("obj", [lambda: 0, functools.partial(is_alive), Network()])
-def test_an_object_without_a_name_is_refused(obj):
-    with pytest.raises(ConfigurationError, match="no module:name leads to it"):
-        reference_of(obj)
-
-
-def test_a_local_function_is_refused():
+def test_an_object_without_a_name_and_text_without_one_are_refused():
     def local():
         pass
 
+    for obj in (lambda: 0, functools.partial(is_alive), Network()):
+        with pytest.raises(ConfigurationError, match="no module:name leads to it"):
+            reference_of(obj)
     with pytest.raises(ConfigurationError, match="top level of a module"):
         reference_of(local)
-
-
-@pytest.mark.parametrize("text", ["sqrt", ":sqrt", "math:", "math:<lambda>", ""])
-def test_text_without_module_and_name_is_refused(text):
-    with pytest.raises(ConfigurationError, match="Write module:name"):
-        resolve(text)
+    for text in ("sqrt", ":sqrt", "math:", "math:<lambda>", ""):
+        with pytest.raises(ConfigurationError, match="Write module:name"):
+            resolve(text)
 
 
 def test_a_missing_module_or_name_is_named():
@@ -66,30 +60,24 @@ def suites(tmp_path, monkeypatch):
     return Trust(modules=frozenset({"my_suite"}))
 
 
-@pytest.mark.parametrize("text", ["my_suite:term", "my_suite.terms:term", "my_suite:Terms.alive"])
-def test_a_file_may_name_definitions_of_a_trusted_package(text, suites):
-    assert suites.resolve(text) == resolve(text)
+def test_a_file_may_name_definitions_of_a_trusted_package(suites):
+    for text in ("my_suite:term", "my_suite.terms:term", "my_suite:Terms.alive"):
+        assert suites.resolve(text) == resolve(text)
 
 
-@pytest.mark.parametrize("text", ["my_suite:term.__class__", "my_suite:term.__globals__.get"])
-def test_a_file_may_name_nothing_private(text, suites):
-    with pytest.raises(ConfigurationError, match="leads to something private"):
-        suites.resolve(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "module"),
-    [
-        ("my_suite_of_others:term", "my_suite_of_others"),  # only the beginning of the name
-        ("os:system", "os"),
-        ("my_suite:system", "posix"),
-        ("my_suite:os.system", "os"),
-        ("my_suite:part", "functools"),
-    ],
-)
-def test_a_file_may_name_nothing_else(text, module, suites):
-    with pytest.raises(ConfigurationError, match=rf"leads to code of {module}, .*add --trust "):
-        suites.resolve(text)
+def test_a_file_may_name_nothing_else(suites):
+    for text in ("my_suite:term.__class__", "my_suite:term.__globals__.get"):
+        with pytest.raises(ConfigurationError, match="leads to something private"):
+            suites.resolve(text)
+    for text, module in {
+        "my_suite_of_others:term": "my_suite_of_others",  # only the beginning of the name
+        "os:system": "os",
+        "my_suite:system": "posix",
+        "my_suite:os.system": "os",
+        "my_suite:part": "functools",
+    }.items():
+        with pytest.raises(ConfigurationError, match=rf"leads to code of {module}, .*add --trust "):
+            suites.resolve(text)
 
 
 def test_a_file_may_name_objects_that_the_user_named_too(suites):

@@ -22,7 +22,7 @@ from envlab.training.arguments import train_parser
 from envlab.training.curves import open_curves
 from envlab.training.flags import Flags
 from envlab.training.launch import train
-from envlab.training.resume import resumed_session, find_launched
+from envlab.training.resume import find_launched, resumed_session
 from envlab.training.session import Session, compose_session
 from tests.trained import SMALL, TASK
 
