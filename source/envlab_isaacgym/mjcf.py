@@ -112,7 +112,8 @@ def _parse(root: ET.Element, path: Path) -> mujoco.MjSpec:
         except ValueError as error:
             found = _UNKNOWN.search(str(error))
             if found is None:
-                raise ConfigurationError(f"MuJoCo cannot read {path}: {error}") from error
+                reason = " ".join(str(error).split())
+                raise ConfigurationError(f"MuJoCo cannot read {path}: {reason}") from error
             attribute, tag = found.groups()
             dropped.add(f"{attribute!r} of <{tag}>")
             for element in root.iter(tag):

@@ -38,11 +38,11 @@ _NUMPY_NAMES = {
 """Names that numpy 1.24 and 2.0 removed, and task code of 2021 to 2023 uses."""
 
 
-_ABSENT = {"pysdf": "SDF", "urdfpy": "URDF"}
+ABSENT = {"pysdf": "SDF", "urdfpy": "URDF"}
 """Modules that few tasks need, and the names imported from them."""
 _NO_PICTURES = ("torchvision", "torchvision.transforms")
 """Modules of which tasks import all, and use few: any name of theirs raises an error on use."""
-STAND_INS = ("isaacgym", "gym", "torchvision", *_ABSENT)
+STAND_INS = ("isaacgym", "gym", "torchvision", *ABSENT)
 """Packages that the launcher stands in for where they are not installed."""
 
 
@@ -136,7 +136,7 @@ def offer_absent() -> None:
 
     Only the launcher calls this. Names from such a module raise an error on use.
     """
-    for module, name in _ABSENT.items():
+    for module, name in ABSENT.items():
         if module not in sys.modules and importlib.util.find_spec(module) is None:
             sys.modules[module] = types.ModuleType(module)
             setattr(sys.modules[module], name, _absent(module))

@@ -4,6 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+ON_BOTH = (
+    "test_root_states_are_xyzw_and_in_the_world_frame",
+    "test_friction_is_the_average_of_both_surfaces",
+    "test_limits_of_joints_hold_and_differ_between_environments",
+    "test_masses_differ_between_environments_in_one_model",
+    "test_actors_of_one_build_may_have_a_size_and_weight_of_their_own_in_each_environment",
+    "test_force_sensors_measure_the_net_force_on_a_body",
+)
+"""Of each kind of call one; Isaac Gym's names are the same code on both, so that others are long."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave most of what runs on Warp to the night."""
+    if "mujoco_warp" in item.name and item.name.partition("[")[0] not in ON_BOTH:
+        item.add_marker(pytest.mark.long)
+
 
 @pytest.fixture(params=["mujoco", "mujoco_warp"])
 def backend(request, monkeypatch) -> str:

@@ -14,6 +14,7 @@ from envlab.errors import ConfigurationError
 from envlab_isaacgym import gymapi
 from envlab_isaacgym.assets import load_asset
 from tests.isaacgym.worlds import BOX, joint, link, urdf
+from tests.refusals import check_refusals
 
 GYM = gymapi.acquire_gym()
 
@@ -163,19 +164,20 @@ def test_meshes_are_found_in_the_package_above_or_named_as_missing(tmp_path):
         load_asset(str(folder), name, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("<scene/>", "begins with <scene>"),
-        ("<robot", "is not XML"),
-        ('<robot><link name="a"/><link name="b"/></robot>', "has 2 root links"),
-        ("<mujoco><worldbody><bod/></worldbody></mujoco>", "MuJoCo cannot read"),
-    ],
-)
-def test_bad_files_are_one_sentence(tmp_path, text, message):
-    (tmp_path / "robot").write_text(text)
-    with pytest.raises(ConfigurationError, match=message):
+def test_bad_files_are_one_sentence(tmp_path):
+    def read(text: str) -> None:
+        (tmp_path / "robot").write_text(text)
         load_asset(str(tmp_path), "robot", None)
+
+    check_refusals(
+        read,
+        [
+            ("<scene/>", "begins with <scene>"),
+            ("<robot", "is not XML"),
+            ('<robot><link name="a"/><link name="b"/></robot>', "has 2 root links"),
+            ("<mujoco><worldbody><bod/></worldbody></mujoco>", "MuJoCo cannot read"),
+        ],
+    )
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_asset(str(tmp_path), "elsewhere", None)
 
@@ -246,6 +248,3 @@ def test_attributes_need_no_space_between_them(tmp_path):
     assert joined != text
     path.write_text(joined)
     assert load_asset(str(tmp_path), name, None).bodies
-    path.write_text(joined.replace("</robot>", ""))
-    with pytest.raises(ConfigurationError, match="is not XML"):
-        load_asset(str(tmp_path), name, None)

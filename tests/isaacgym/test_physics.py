@@ -11,6 +11,7 @@ import torch
 from envlab.errors import ConfigurationError, DeviceError
 from envlab_isaacgym import gymapi, gymtorch
 from tests.isaacgym.worlds import SLIDER, World, box, joint, link, pose, urdf
+from tests.refusals import check_refusals
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -47,6 +48,7 @@ def sliders(tmp_path, num_envs: int, dt: float = 0.005, **properties) -> World:
 
 def test_root_states_are_xyzw_and_in_the_world_frame():
     world = boxes(3, gravity=0.0)
+    address = world.acquired("actor_root_state").data_ptr()
     states = world.acquired("actor_root_state").clone()
     half = math.sqrt(0.5)
     states[:, 0, :] = torch.tensor([1.0, 2, 3, half, 0, 0, half, 0.1, 0.2, 0.3, 0.5, 1.5, -0.5])
@@ -60,6 +62,7 @@ def test_root_states_are_xyzw_and_in_the_world_frame():
         moved[:3], states[0, 0, :3] + 0.5 * states[0, 0, 7:10], atol=1e-4, rtol=0
     )
     torch.testing.assert_close(world.refreshed("rigid_body_state")[0, 0], moved)
+    assert world.acquired("actor_root_state").data_ptr() == address
 
 
 def test_indexed_setters_leave_other_actors_alone():
@@ -74,23 +77,6 @@ def test_indexed_setters_leave_other_actors_alone():
     assert after[1, 0, 2] == pytest.approx(7.0 + 7.0 * 0.005, abs=1e-4)
 
 
-def test_tensors_keep_their_addresses():
-    world = boxes(2)
-    names = ("actor_root_state", "rigid_body_state", "net_contact_force")
-    before = [world.acquired(name).data_ptr() for name in names]
-    world.run(3)
-    assert [world.refreshed(name).data_ptr() for name in names] == before
-
-
-def test_contact_forces_push_bodies_out_of_the_ground():
-    world = boxes(2, ground=1.0)
-    world.run(400)
-    forces = world.refreshed("net_contact_force")
-    weight = 1000 * 0.2**3 * 9.81
-    torch.testing.assert_close(forces[:, 0, 2], torch.full((2,), weight), rtol=1e-3, atol=0)
-    assert world.refreshed("actor_root_state")[0, 0, 2] == pytest.approx(0.1, abs=2e-3)
-
-
 def test_contact_forces_are_the_bodies_own_beside_force_sensors():
     def fill(world: World, env: gymapi.Env) -> None:
         for x in (0.0, 1.0):
@@ -101,78 +87,46 @@ def test_contact_forces_are_the_bodies_own_beside_force_sensors():
     world = World(1, fill, ground=1.0)
     world.acquired("force_sensor")
     world.acquired("net_contact_force")
-    world.run(300)
+    world.run(400)
     weight = 1000 * 0.2**3 * 9.81
     expected = torch.tensor([[0.0, 0.0, weight]]).repeat(2, 1)
     forces = world.refreshed("net_contact_force")[0]
     torch.testing.assert_close(forces, expected, rtol=1e-2, atol=0.1)
+    assert world.refreshed("actor_root_state")[0, 0, 2] == pytest.approx(0.1, abs=2e-3)
 
 
-@pytest.mark.parametrize(("body", "ground"), [(0.2, 1.0), (1.0, 0.2), (0.6, 0.6)])
-def test_friction_is_the_average_of_both_surfaces(body, ground):
-    """The ground holds back a slab that slides; MuJoCo would take the larger friction."""
-    other = 0.5
-    assets = []
-
-    def fill(world: World, env: gymapi.Env) -> None:
-        assets[:] = assets or [world.gym.create_box(world.sim, 0.6, 0.6, 0.02)]
-        actor = world.gym.create_actor(env, assets[0], pose(0, 0, 0.01), "slab", env.index, 0)
-        props = world.gym.get_actor_rigid_shape_properties(env, actor)
-        props[0].friction = (body, other)[env.index]
-        world.gym.set_actor_rigid_shape_properties(env, actor, props)
-
+def frictions_of_slabs(fill, ground: float | None) -> torch.Tensor:
+    """Return the friction that holds back the first actor, which slides, in each environment."""
     world = World(2, fill, ground=ground, dt=0.002)
     world.acquired("net_contact_force")
     world.run(100)
     states = world.refreshed("actor_root_state").clone()
-    states[..., 7] = 3.0
+    states[:, 0, 7] = 3.0
     world.set("actor_root_state", states)
     total = torch.zeros(2, 3)
     for _ in range(50):
         world.run(1)
         total += world.refreshed("net_contact_force")[:, 0]
-    expected = torch.tensor([(one + ground) / 2 for one in (body, other)])
-    torch.testing.assert_close(-total[:, 0] / total[:, 2], expected, rtol=0.02, atol=0)
+    return -total[:, 0] / total[:, 2]
 
 
-@pytest.mark.parametrize(
-    ("groups", "filters", "collide"),
-    [
-        ((0, 0), (0, 0), True),
-        ((0, 0), (1, 1), False),
-        ((0, 0), (1, 2), True),
-        ((0, 0), (3, 2), False),
-        ((0, 1), (0, 0), False),
-        ((0, -1), (0, 0), True),
-    ],
-)
-def test_shapes_collide_if_groups_agree_and_filters_share_no_bit(groups, filters, collide):
-    def fill(world: World, env: gymapi.Env) -> None:
-        asset = box(world)
-        for place, group, bits in zip((0.0, 0.15), groups, filters, strict=True):
-            world.gym.create_actor(env, asset, pose(place, 0, 1), f"box{place}", group, bits)
-
-    world = World(1, fill, gravity=0.0)
-    assert bool(world.refreshed("net_contact_force").any()) == collide
+def put(world: World, env: gymapi.Env, asset: gymapi.Asset, z: float, friction: float) -> None:
+    actor = world.gym.create_actor(env, asset, pose(0, 0, z), f"at{z}", env.index, 0)
+    props = world.gym.get_actor_rigid_shape_properties(env, actor)
+    props[0].friction = friction
+    world.gym.set_actor_rigid_shape_properties(env, actor, props)
 
 
-@pytest.mark.parametrize(("bits", "collide"), [(-1, False), (0, True)])
-def test_a_filter_of_minus_one_means_the_masks_of_the_file(bits, collide, tmp_path):
-    ball = '<body><joint type="slide"/><geom size="0.1" contype="1" conaffinity="0"/></body>'
-    (tmp_path / "balls.xml").write_text(
-        f'<mujoco><worldbody><body name="rod">{ball}{ball}</body></worldbody></mujoco>'
-    )
+def test_friction_is_the_average_of_both_surfaces():
+    """The ground holds back a slab that slides; MuJoCo would take the larger friction."""
 
     def fill(world: World, env: gymapi.Env) -> None:
-        asset = world.gym.load_asset(world.sim, str(tmp_path), "balls.xml")
-        world.gym.create_actor(env, asset, pose(z=1), "balls", 0, bits)
-        world.gym.create_actor(env, box(world), pose(3.0, 0, 1), "box", 0, 0)
+        assets[:] = assets or [world.gym.create_box(world.sim, 0.6, 0.6, 0.02)]
+        put(world, env, assets[0], 0.01, (0.2, 1.0)[env.index])
 
-    world = World(1, fill, gravity=0.0)
-    assert bool(world.refreshed("net_contact_force").any()) == collide
-    model = world.sim.physics.scene.model
-    touching = model.geom("0/geoms_0"), model.geom("1/geoms_0")
-    assert int(touching[0].contype[0]) & int(touching[1].conaffinity[0])
+    assets: list[gymapi.Asset] = []
+    found = frictions_of_slabs(fill, ground=0.6)
+    torch.testing.assert_close(found, torch.tensor([0.4, 0.8]), rtol=0.02, atol=0)
 
 
 def test_actors_of_one_friction_have_that_of_their_own_environment():
@@ -185,24 +139,50 @@ def test_actors_of_one_friction_have_that_of_their_own_environment():
         floor = world.gym.create_box(world.sim, 4.0, 4.0, 0.2, still)
         slab = world.gym.create_box(world.sim, 0.6, 0.6, 0.02)
         for asset, z in ((slab, 0.01), (floor, -0.1)):
-            actor = world.gym.create_actor(env, asset, pose(0, 0, z), f"at{z}", env.index, 0)
-            props = world.gym.get_actor_rigid_shape_properties(env, actor)
-            props[0].friction = frictions[env.index]
-            world.gym.set_actor_rigid_shape_properties(env, actor, props)
+            put(world, env, asset, z, frictions[env.index])
 
-    world = World(2, fill, dt=0.002)
-    world.acquired("net_contact_force")
-    world.run(100)
-    states = world.refreshed("actor_root_state").clone()
-    states[:, 0, 7] = 3.0
-    world.set("actor_root_state", states)
-    total = torch.zeros(2, 3)
-    for _ in range(50):
-        world.run(1)
-        total += world.refreshed("net_contact_force")[:, 0]
-    torch.testing.assert_close(
-        -total[:, 0] / total[:, 2], torch.tensor(frictions), rtol=0.02, atol=0
+    found = frictions_of_slabs(fill, ground=None)
+    torch.testing.assert_close(found, torch.tensor(frictions), rtol=0.02, atol=0)
+
+
+def test_shapes_collide_if_groups_agree_and_filters_share_no_bit():
+    pairs = (
+        *(((0, 0), (0, 0), True), ((0, 0), (1, 1), False), ((0, 0), (1, 2), True)),
+        *(((0, 0), (3, 2), False), ((0, 1), (0, 0), False), ((0, -1), (0, 0), True)),
     )
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        asset = box(world)
+        for number, (groups, filters, _) in enumerate(pairs):
+            for x, group, bits in zip((0.0, 0.15), groups, filters, strict=True):
+                place = pose(x, 2.0 * number, 1)
+                world.gym.create_actor(env, asset, place, f"{number} {x}", group, bits)
+
+    world = World(1, fill, gravity=0.0)
+    forces = world.refreshed("net_contact_force").view(len(pairs), -1)
+    assert forces.any(dim=1).tolist() == [collide for *_, collide in pairs]
+
+
+def test_a_filter_of_minus_one_means_the_masks_of_the_file(tmp_path):
+    ball = '<body><joint type="slide"/><geom size="0.1" contype="1" conaffinity="0"/></body>'
+    (tmp_path / "balls.xml").write_text(
+        f'<mujoco><worldbody><body name="rod">{ball}{ball}</body></worldbody></mujoco>'
+    )
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        asset = world.gym.load_asset(world.sim, str(tmp_path), "balls.xml")
+        for place, bits in enumerate((-1, 0)):
+            name = f"balls {place}"
+            world.gym.create_actor(env, asset, pose(3.0 * place, 0, 1), name, 0, bits)
+        world.gym.create_actor(env, box(world), pose(9.0, 0, 1), "box", 0, 0)
+
+    world = World(1, fill, gravity=0.0)
+    forces = world.refreshed("net_contact_force")[0]
+    per_actor = forces[: 2 * ((len(forces) - 1) // 2)].view(2, -1)
+    assert per_actor.any(dim=1).tolist() == [False, True]
+    model = world.sim.physics.scene.model
+    touching = model.geom("0/geoms_0"), model.geom("2/geoms_0")
+    assert int(touching[0].contype[0]) & int(touching[1].conaffinity[0])
 
 
 def test_drives_are_stable_at_any_stiffness(tmp_path):
@@ -249,18 +229,14 @@ def test_stiff_drives_of_little_effort_do_not_swing(tmp_path):
     assert world.refreshed("dof_force")[:, 0].tolist() == pytest.approx([0.0, 200.0], abs=6.0)
 
 
-def test_velocity_drives_reach_their_targets(tmp_path):
+def test_velocity_drives_reach_their_targets_and_no_drive_pushes_beyond_its_effort(tmp_path):
     world = sliders(tmp_path, 2, driveMode=gymapi.DOF_MODE_VEL, damping=[10.0, 1e5], effort=1e6)
     world.set("dof_velocity_target", torch.tensor([0.5, -0.5]))
     world.run(200)
     speeds = world.refreshed("dof_state")[:, 0, 1]
     torch.testing.assert_close(speeds, torch.tensor([0.5, -0.5]), rtol=0, atol=1e-3)
-
-
-def test_drives_push_no_harder_than_their_effort(tmp_path):
-    world = sliders(
-        tmp_path, 1, driveMode=gymapi.DOF_MODE_POS, stiffness=1e3, damping=1.0, effort=2.0
-    )
+    drive = {"driveMode": gymapi.DOF_MODE_POS, "stiffness": 1e3, "damping": 1.0, "effort": 2.0}
+    world = sliders(tmp_path, 1, **drive)
     world.acquired("dof_force")
     world.set("dof_position_target", torch.full((1,), 3.0))
     world.run(10)
@@ -311,35 +287,26 @@ def test_efforts_move_for_one_step_and_are_measured(tmp_path):
     torch.testing.assert_close(world.refreshed("dof_state")[:, 0, 1], speeds)
 
 
-def test_velocities_of_degrees_of_freedom_are_limited(tmp_path):
+def pushed(world: World, force: float, steps: int) -> torch.Tensor:
+    """Return states of sliders that were pushed all the time, ``(num_envs, 2)``."""
+    for _ in range(steps):
+        world.set("dof_actuation_force", torch.full((world.num_envs,), force))
+        world.run(1)
+    return world.refreshed("dof_state")[:, 0]
+
+
+def test_limits_of_joints_hold_and_differ_between_environments(tmp_path):
     world = sliders(tmp_path, 1, driveMode=gymapi.DOF_MODE_EFFORT, velocity=0.3)
-    for _ in range(20):
-        world.set("dof_actuation_force", torch.full((1,), 50.0))
-        world.run(1)
-    assert world.refreshed("dof_state")[0, 0, 1] == pytest.approx(0.3)
-
-
-def test_limits_hold_and_differ_between_environments(tmp_path):
+    assert pushed(world, 50.0, 20)[0, 1] == pytest.approx(0.3)
     world = sliders(tmp_path, 2, driveMode=gymapi.DOF_MODE_EFFORT, upper=[0.1, 0.2])
-    for _ in range(200):
-        world.set("dof_actuation_force", torch.full((2,), 5.0))
-        world.run(1)
-    positions = world.refreshed("dof_state")[:, 0, 0]
-    torch.testing.assert_close(positions, torch.tensor([0.1, 0.2]), rtol=0, atol=5e-3)
-
-
-def test_properties_can_change_alike_in_all_environments_while_it_runs(tmp_path):
-    world = sliders(tmp_path, 2, driveMode=gymapi.DOF_MODE_EFFORT)
-    world.run(1)
-    for env in world.envs:
+    expected = torch.tensor([0.1, 0.2])
+    torch.testing.assert_close(pushed(world, 5.0, 200)[:, 0], expected, rtol=0, atol=5e-3)
+    for env in world.envs:  # they can change alike in all environments while it runs
         properties = world.gym.get_actor_dof_properties(env, 0)
-        properties["upper"] = 0.1
+        properties["upper"] = 0.3
         world.gym.set_actor_dof_properties(env, 0, properties)
-    for _ in range(200):
-        world.set("dof_actuation_force", torch.full((2,), 5.0))
-        world.run(1)
-    positions = world.refreshed("dof_state")[:, 0, 0]
-    torch.testing.assert_close(positions, torch.full((2,), 0.1), rtol=0, atol=5e-3)
+    expected = torch.full((2,), 0.3)
+    torch.testing.assert_close(pushed(world, 5.0, 200)[:, 0], expected, rtol=0, atol=5e-3)
 
 
 def test_masses_differ_between_environments_in_one_model():
@@ -535,29 +502,30 @@ def test_actors_of_one_build_may_have_a_size_and_weight_of_their_own_in_each_env
     torch.testing.assert_close(spins, 2.0 * 0.005 * 6 / (masses * sizes**2), atol=0, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        ("create_sphere", "Actor 'thing' of environment 1 is"),
-        ("load_asset", "Actor 'thing' of environment 1 is"),
-        (None, "Environment 1 has 0 actors, environment 0 has 1"),
-    ],
-)
-def test_actors_of_another_build_are_refused(make: str | None, said: str, tmp_path):
-    def fill(world: World, env: gymapi.Env) -> None:
-        if env.index == 0:
-            asset = box(world)
-        elif make == "create_sphere":
-            asset = world.gym.create_sphere(world.sim, 0.1, gymapi.AssetOptions())
-        elif make == "load_asset":
-            name = urdf(tmp_path, *SLIDER)
-            asset = world.gym.load_asset(world.sim, str(tmp_path), name, gymapi.AssetOptions())
-        else:
-            return
-        world.gym.create_actor(env, asset, pose(), "thing", 0, 0)
+def test_actors_of_another_build_are_refused(tmp_path):
+    def make(kind: str) -> None:
+        def fill(world: World, env: gymapi.Env) -> None:
+            if env.index == 0:
+                asset = box(world)
+            elif kind == "sphere":
+                asset = world.gym.create_sphere(world.sim, 0.1, gymapi.AssetOptions())
+            elif kind == "file":
+                name = urdf(tmp_path, *SLIDER)
+                asset = world.gym.load_asset(world.sim, str(tmp_path), name, gymapi.AssetOptions())
+            else:
+                return
+            world.gym.create_actor(env, asset, pose(), "thing", 0, 0)
 
-    with pytest.raises(ConfigurationError, match=said):
         World(2, fill)
+
+    check_refusals(
+        make,
+        [
+            ("sphere", "Actor 'thing' of environment 1 is"),
+            ("file", "Actor 'thing' of environment 1 is"),
+            ("none", "Environment 1 has 0 actors, environment 0 has 1"),
+        ],
+    )
 
 
 def test_gpu_pipeline_without_a_gpu_is_one_sentence():

@@ -15,26 +15,25 @@ def params(**changes) -> dict:
     return usual | changes
 
 
-@pytest.mark.parametrize(
-    ("changes", "step", "expected"),
-    [
+def test_samples_come_into_effect_by_their_schedule():
+    linear = {"schedule": "linear", "schedule_steps": 40}
+    constant = {"schedule": "constant", "schedule_steps": 40}
+    for changes, step, expected in (
         ({}, 0, 0.5),
         ({"operation": "additive"}, 0, 0.5),
         # A quarter of the way from 1, which changes nothing, or from 0.
-        ({"schedule": "linear", "schedule_steps": 40}, 10, 0.875),
-        ({"schedule": "linear", "schedule_steps": 40, "operation": "additive"}, 10, 0.125),
-        ({"schedule": "linear", "schedule_steps": 40}, 100, 0.5),
-        ({"schedule": "constant", "schedule_steps": 40}, 39, 1.0),
-        ({"schedule": "constant", "schedule_steps": 40}, 40, 0.5),
+        (linear, 10, 0.875),
+        (linear | {"operation": "additive"}, 10, 0.125),
+        (linear, 100, 0.5),
+        (constant, 39, 1.0),
+        (constant, 40, 0.5),
         ({"distribution": "gaussian", "range": [0.5, 0.0]}, 0, 0.5),
         ({"distribution": "loguniform"}, 0, 0.5),
-    ],
-)
-def test_samples_come_into_effect_by_their_schedule(changes, step, expected):
-    found = gymutil.generate_random_samples(params(**changes), (2,), step)
-    np.testing.assert_allclose(found, [expected, expected])
-    given = gymutil.generate_random_samples(params(**changes), 2, step, np.full(2, 0.5))
-    np.testing.assert_allclose(given, [expected, expected])
+    ):
+        found = gymutil.generate_random_samples(params(**changes), (2,), step)
+        np.testing.assert_allclose(found, [expected, expected])
+        given = gymutil.generate_random_samples(params(**changes), 2, step, np.full(2, 0.5))
+        np.testing.assert_allclose(given, [expected, expected])
 
 
 def test_samples_are_of_their_distribution():

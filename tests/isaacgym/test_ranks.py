@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from envlab_isaacgym.launcher import main
 from tests.launcher import ROOT, run, torchrun
 
 
@@ -68,9 +67,3 @@ def test_ranks_that_were_started_by_different_commands_do_not_train(tmp_path):
     assert "it ran" not in output
     assert "--seed" not in output
     assert "device=" not in output
-
-
-def test_distributed_without_a_launcher_is_one_sentence(tmp_path, capsys):
-    (tmp_path / "run.py").write_text("")
-    assert main(["--distributed", str(tmp_path / "run.py")]) == 2
-    assert "no launcher started this process" in capsys.readouterr().err

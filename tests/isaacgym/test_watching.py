@@ -17,7 +17,7 @@ import torch
 from envlab_isaacgym import gymapi
 from envlab_isaacgym import watching as module
 from envlab_isaacgym.launcher import main
-from envlab_isaacgym.shim import _ABSENT, offer_absent
+from envlab_isaacgym.shim import ABSENT, offer_absent
 from envlab_isaacgym.watching import Watched, watching
 from tests.isaacgym.worlds import SLIDER, World, urdf
 from tests.launcher import ROOT
@@ -112,38 +112,36 @@ def test_the_first_rank_alone_is_watched(page: type[Page], monkeypatch: pytest.M
 
 
 def test_absent_modules_are_offered_in_each_start(monkeypatch: pytest.MonkeyPatch):
-    for name in _ABSENT:
+    for name in ABSENT:
         monkeypatch.delitem(sys.modules, name, raising=False)
     for _ in range(2):  # a second start does no harm
         offer_absent()
-        assert {*_ABSENT} <= {*sys.modules}
-    for name in _ABSENT:
+        assert {*ABSENT} <= {*sys.modules}
+    for name in ABSENT:
         monkeypatch.delitem(sys.modules, name)
 
 
-@pytest.mark.parametrize(("apart", "lie_apart"), [(0.0, False), (2.0, True)])
-def test_environments_that_lie_apart_are_noticed(tmp_path: Path, apart: float, lie_apart: bool):
-    world = sliders(tmp_path, apart)
-    assert bool(Watched(world.sim).env_origins.any()) == lie_apart
+def test_environments_that_lie_apart_are_noticed(tmp_path: Path):
+    for apart in (0.0, 2.0):
+        world = sliders(tmp_path, apart)
+        assert bool(Watched(world.sim).env_origins.any()) == bool(apart)
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--viz", "native", "SCRIPT"], "--viz is 'native', but scripts can be watched by web"),
-        (["--viz=web", "--viz_port=many", "SCRIPT"], "--viz_port is 'many', but must be a number"),
-        (["--viz_port", "80", "SCRIPT"], "has no effect without --viz web"),
+def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    script = str(tmp_path / "run.py")
+    Path(script).write_text("")
+    for words, sentence in (
+        (["--viz", "native", script], "--viz is 'native', but scripts can be watched by web"),
+        (["--viz=web", "--viz_port=many", script], "--viz_port is 'many', but must be a number"),
+        (["--viz_port", "80", script], "has no effect without --viz web"),
         (["--viz"], "--viz needs a value, such as --viz web"),
-        (["--cpu=1", "SCRIPT"], "--cpu takes no value"),
-    ],
-)
-def test_bad_input_is_one_sentence(
-    words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    (tmp_path / "run.py").write_text("")
-    given = [word.replace("SCRIPT", str(tmp_path / "run.py")) for word in words]
-    assert main(given) == 2
-    assert sentence in capsys.readouterr().err
+        (["--cpu=1", script], "--cpu takes no value"),
+        (["--distributed", script], "no launcher started this process"),
+        (["nowhere.py"], "There is no script 'nowhere.py'."),
+        (["--rsl-rl-2", "run.py"], "There is no script '--rsl-rl-2'."),
+    ):
+        assert main(words) == 2
+        assert sentence in capsys.readouterr().err
 
 
 SCRIPT = """
