@@ -57,7 +57,8 @@ class VectorEnv(BatchedEnv):
 
     cfg: EnvCfg
     _renderer: mujoco.Renderer | None = None
-    _recording: Recording | None = None
+    recording: Recording | None = None
+    """Of the steps, if they are recorded."""
     _is_outdated = False
     is_rehearsing = False
     """Whether steps are made only to be recorded, and will be undone."""
@@ -133,8 +134,8 @@ class VectorEnv(BatchedEnv):
         self._is_outdated = True
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        if self._recording is not None:
-            self._recording.forget()
+        if self.recording is not None:
+            self.recording.forget()
         super().set_state(state)
         self.staged_wrenches.forget()
         self.sim.set_state(state["sim"])
@@ -260,10 +261,10 @@ class VectorEnv(BatchedEnv):
 
     def record_steps(self, new_graphs: NewGraphs = cuda_graphs, **options: Any) -> Recording:
         """Record steps from now on, and return the recording; see :class:`Recording`."""
-        self._recording = Recording(self._recorded_transition, new_graphs, **options)
+        self.recording = Recording(self._recorded_transition, new_graphs, **options)
         self._recorded_actions = self.actions.clone()
         self.random.keep_offset()
-        return self._recording
+        return self.recording
 
     def _recorded_transition(self) -> Step:
         # A clone, so that a task that keeps self.actions has this step's, not the next one's.
@@ -271,7 +272,7 @@ class VectorEnv(BatchedEnv):
         return super()._transition()
 
     def _transition(self) -> Step:
-        recording = self._recording
+        recording = self.recording
         if recording is None:
             return super()._transition()
         if self._is_outdated:
@@ -317,7 +318,7 @@ class VectorEnv(BatchedEnv):
                 self.random.advance()
                 self.common_step_counter += 1
                 self._run_recorded(recording)
-        self._recording, self.is_rehearsing = None, False
+        self.recording, self.is_rehearsing = None, False
         self.set_state(state)  # without forgetting the recording
         undo.restore()
         self.__dict__.update(others)
@@ -365,8 +366,8 @@ class VectorEnv(BatchedEnv):
         self._delays = ActuatorDelays(cfg.scene.actuators, self.sim, self.random)
 
     def _restart(self, seed: int) -> None:
-        if self._recording is not None:
-            self._recording.forget()  # it contains the keys of the streams
+        if self.recording is not None:
+            self.recording.forget()  # it contains the keys of the streams
         super()._restart(seed)
         if self.terrain is not None:
             self.terrain.restart()

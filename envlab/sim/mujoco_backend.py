@@ -60,7 +60,8 @@ _VIEWS = (
 
 
 @functools.cache
-def _warn_of_sparse_newton() -> None:
+def warn_of_sparse_newton() -> None:
+    """Warn, once in a process."""
     logger.warning(
         "MuJoCo 4.0.0 may compute wrong accelerations for this model: its Newton solver is faulty "
         "where the constraint Jacobian is sparse, as it is from 60 degrees of freedom on "
@@ -77,7 +78,7 @@ def check_sparse_newton(model: mujoco.MjModel, version: str = mujoco.__version__
     """
     is_newton = model.opt.solver == mujoco.mjtSolver.mjSOL_NEWTON
     if version == "4.0.0" and is_newton and mujoco.mj_isSparse(model):
-        _warn_of_sparse_newton()
+        warn_of_sparse_newton()
 
 
 class MujocoSimulation(Simulation):

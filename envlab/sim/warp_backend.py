@@ -108,7 +108,7 @@ class WarpSimulation(Simulation):
                 and model.opt.integrator in _SPLIT_INTEGRATORS
                 and not model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP
             )
-            self._record(cfg.graph and self._can_record())
+            self._record(cfg.graph and self.can_record())
         self.reset(torch.ones(num_envs, dtype=torch.bool, device=device))
         self.overflow()
         self._overflow_kinds.zero_()  # the model's own pose, in which recording began, is no task's
@@ -360,7 +360,7 @@ class WarpSimulation(Simulation):
                 self._graphs[function.__name__] = capture.graph
         self._synchronize()
 
-    def _can_record(self) -> bool:
+    def can_record(self) -> bool:
         """Return whether this GPU's driver can record a step, and warn if it cannot."""
         if self.device.type == "cpu":
             return True

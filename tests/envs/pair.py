@@ -101,15 +101,3 @@ def draw(steps: int, num_envs: int = 2) -> list[Values]:
         {name: torch.randn(num_envs, size, generator=generator) for name, size in sizes.items()}
         for _ in range(steps)
     ]
-
-
-def record(env: PairEnv, actions: list[Values]) -> list[torch.Tensor]:
-    """Return all that stepping gives: by agent, in the agents' order, and the state."""
-    seen = []
-    for action in actions:
-        *by_agent, info = env.step(action)
-        for values in (*by_agent, info.get("final_obs", {})):
-            seen += values.values()
-        states = env.states()
-        seen += [] if states is None else [states.clone()]
-    return seen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mujoco
 import pytest
 import torch
 
@@ -113,18 +112,6 @@ def test_without_stiffness_controls_are_velocities_or_efforts(backend, tmp_path)
         assert torques(simulation, 0.5, [3.0]) == pytest.approx([expected], rel=1e-5), actuator
 
 
-def test_gear_and_ranges_of_the_file_are_gone_and_sensors_stay(tmp_path):
-    model = build_model(scene(tmp_path, IdealPDActuatorCfg(stiffness=5.0)))
-    assert model.nu == 1
-    assert model.actuator_gear[0].tolist() == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    assert not model.actuator_ctrllimited[0]
-    assert not model.actuator_forcelimited[0]
-    data = mujoco.MjData(model)
-    data.ctrl[0] = 2.0
-    mujoco.mj_forward(model, data)
-    assert data.sensor("torque").data[0] == 10.0
-
-
 def test_armature_and_friction_are_set_on_the_joints_of_the_group(tmp_path):
     actuator = ImplicitActuatorCfg(armature=0.3, friction={"ro.*": 0.2})
     model = build_model(scene(tmp_path, actuator))
@@ -213,12 +200,6 @@ def test_each_environment_has_its_own_delay_from_reset_to_reset(backend, tmp_pat
     env.reset(options={"reset_mask": mask})
     assert (delays_of(env)[32:] == delays[32:]).all()
     assert (delays_of(env)[:32] != delays[:32]).any()
-
-
-def test_delays_do_not_depend_on_how_environments_are_spread_over_ranks(tmp_path):
-    whole = delays_of(make_env(tmp_path, num_envs=8))
-    halves = [delays_of(make_env(tmp_path, num_envs=4, context=rank(i, 2))) for i in range(2)]
-    assert torch.equal(whole, torch.cat(halves))
 
 
 def test_a_restored_state_has_the_same_delays_and_targets_under_way(tmp_path):

@@ -9,17 +9,11 @@ import torch
 
 from envlab.envs import ConstantNoiseCfg, DirectMarlEnv, UniformNoiseCfg
 from envlab.errors import ConfigurationError
-from tests.envs.pair import PairEnv, act, draw, make, place, record
+from tests.envs.pair import PairEnv, act, draw, make, place
 from tests.envs.sliders import CTRL_DRIVE, CTRL_PUSH, DT, EPISODE_LENGTH_S, PUSH_MASS
 
 AGENTS = ["pusher", "driver"]
 STEPS = round(EPISODE_LENGTH_S / DT)
-
-
-def assert_identical(first: list[torch.Tensor], second: list[torch.Tensor]) -> None:
-    assert len(first) == len(second)
-    for mine, other in zip(first, second, strict=True):
-        assert torch.equal(mine, other)
 
 
 # Agents, spaces and types -------------------------------------------------------------------------
@@ -103,15 +97,6 @@ def test_actions_reach_their_agent_and_rewards_follow():
     assert obs["driver"][:, 0].tolist() == pytest.approx([0.5 * DT, 3.0 * DT])
 
 
-def test_results_of_a_step_are_not_overwritten_by_the_next():
-    env = make(state_space=2)
-    *returned, _ = env.step(act(env, 1.0))
-    tensors = [tensor for values in returned for tensor in values.values()] + [env.states()]
-    kept = [tensor.clone() for tensor in tensors]
-    record(env, draw(STEPS))
-    assert_identical(tensors, kept)
-
-
 # The state of a central critic --------------------------------------------------------------------
 
 
@@ -130,19 +115,6 @@ def test_the_state_may_be_the_tasks_own():
     obs, *_ = env.step(act(env))
     assert list(obs) == AGENTS
     assert env.states().tolist() == [[2.5, 10.0], [5.0, 20.0]]
-
-
-@pytest.mark.parametrize("state_space", [-1, 2])
-def test_the_last_state_comes_with_the_last_observations(state_space):
-    env, endless = make(state_space=state_space), make(state_space=state_space, episode_length_s=99)
-    for actions in draw(STEPS):
-        *_, info = env.step(actions)
-        expected, *_ = endless.step(actions)
-    assert list(info["final_obs"]) == ["driver", "pusher", "state"]
-    assert torch.equal(info["final_obs"]["state"], endless.states())
-    for agent in AGENTS:
-        assert torch.equal(info["final_obs"][agent], expected[agent])
-    assert not torch.equal(env.states(), endless.states())
 
 
 # Episodes -----------------------------------------------------------------------------------------
@@ -187,22 +159,6 @@ def test_noise_is_each_agents_own():
     assert obs["pusher"].unique().numel() == 8
     assert obs["driver"][:, 0].tolist() == pytest.approx([DT] * 4)
     assert torch.equal(env.states()[:, :2], obs["pusher"])
-
-
-def test_a_state_restores_the_same_future_through_a_file(tmp_path):
-    noise = {agent: UniformNoiseCfg() for agent in AGENTS}
-    for state_space in (-1, 0, 2):
-        fields = {"state_space": state_space, "observation_noise_model": noise}
-        env, other = make(seed=1, **fields), make(seed=2, **fields)
-        record(env, draw(4))
-        torch.save(env.state(), tmp_path / "state.pt")
-        seen = [env.obs_buf[agent].clone() for agent in AGENTS]
-        seen += [] if env.states() is None else [env.states().clone()]
-        future = record(env, draw(15))
-        other.set_state(torch.load(tmp_path / "state.pt", weights_only=True))
-        restored = [other.obs_buf[agent] for agent in AGENTS]
-        assert_identical(restored + ([] if other.states() is None else [other.states()]), seen)
-        assert_identical(record(other, draw(15)), future)
 
 
 # Values that are not finite -----------------------------------------------------------------------

@@ -58,17 +58,8 @@ def stream_from_state(state: int) -> RandomStream:
     return stream
 
 
-def test_python_reference_gives_the_published_numbers():
-    assert splitmix64(1234567, 5) == KNOWN_ANSWERS
-
-
 def test_bits_are_the_published_splitmix64_outputs():
     assert unsigned(stream_from_state(1234567).bits(5)[0]) == KNOWN_ANSWERS
-
-
-@pytest.mark.parametrize("state", [0, 1, 2**31, 2**63 - 1, 2**63, 2**64 - 1])
-def test_bits_equal_the_python_reference_where_int64_overflows(state):
-    assert unsigned(stream_from_state(state).bits(9)[0]) == splitmix64(state, 9)
 
 
 def test_draws_in_parts_continue_the_sequence():
@@ -139,31 +130,10 @@ def test_seed_restarts_streams_that_exist_already():
     assert torch.equal(stream.bits(3), before)
 
 
-def test_uniform_spans_its_range_evenly():
-    draws = streams(num_envs=1000).stream("a").uniform(-2.0, 6.0, 100)
-    assert draws.dtype == torch.float32
-    assert draws.shape == (1000, 100)
-    assert -2.0 <= draws.min() < -1.999
-    assert 5.999 < draws.max() < 6.0
-    # Standard errors of 1e5 draws: 8 / sqrt(12) / 316 = 0.0073 for the mean.
-    assert draws.mean().item() == pytest.approx(2.0, abs=0.03)
-    assert draws.std().item() == pytest.approx(8.0 / math.sqrt(12.0), abs=0.02)
-
-
 def test_uniform_is_the_upper_24_bits():
     expected = [(output >> 40) / 2**24 * 4.0 - 1.0 for output in KNOWN_ANSWERS]
     draws = stream_from_state(1234567).uniform(-1.0, 3.0, 5)[0].tolist()
     assert draws == pytest.approx(expected, abs=1e-6)
-
-
-def test_normal_has_the_moments_of_a_normal_distribution():
-    draws = streams(num_envs=1000).stream("a").normal(3.0, 2.0, 100)
-    standard = (draws - 3.0) / 2.0
-    assert torch.isfinite(draws).all()
-    assert standard.mean().item() == pytest.approx(0.0, abs=0.015)
-    assert standard.std().item() == pytest.approx(1.0, abs=0.01)
-    assert standard.pow(3).mean().item() == pytest.approx(0.0, abs=0.04)
-    assert standard.pow(4).mean().item() == pytest.approx(3.0, abs=0.1)
 
 
 def test_normal_is_box_muller_of_the_uniform_bits():
@@ -172,19 +142,6 @@ def test_normal_is_box_muller_of_the_uniform_bits():
     expected = 1.0 + 0.5 * radius * math.cos(2.0 * math.pi * second / 2**24)
     drawn = stream_from_state(1234567).normal(1.0, 0.5, 1).item()
     assert drawn == pytest.approx(expected, abs=1e-6)
-
-
-def test_environments_and_ticks_are_uncorrelated():
-    random = streams(num_envs=2000)
-    ticks = []
-    for _ in range(20):
-        random.advance()
-        ticks.append(random.stream("a").uniform(-1.0, 1.0, 1)[:, 0])
-    table = torch.stack(ticks)
-    between_ticks = torch.corrcoef(table) - torch.eye(20)
-    assert between_ticks.abs().max() < 0.1  # 4.5 standard errors of 2000 pairs
-    neighbours = torch.corrcoef(torch.stack((table[:, :-1].flatten(), table[:, 1:].flatten())))
-    assert abs(neighbours[0, 1]) < 0.025
 
 
 def test_integers_cover_their_range():
@@ -241,8 +198,3 @@ def test_a_tick_with_the_draws_of_the_last_one_is_one_batch(monkeypatch):
         counts.append(operations.count)
     assert counts[0] > 200
     assert counts[2] < 20
-
-
-def test_mix_works_on_any_shape():
-    values = torch.arange(6).reshape(1, 2, 3)
-    assert torch.equal(mix(values).flatten(), mix(values.flatten()))

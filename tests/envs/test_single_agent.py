@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from envlab.envs import BatchedEnv, multi_agent_to_single_agent
+from envlab.envs import multi_agent_to_single_agent
 from envlab.errors import ConfigurationError
-from tests.envs.pair import PairEnv, draw, make, place, record
+from tests.envs.pair import PairEnv, draw, make, place
 from tests.envs.sliders import DT, EPISODE_LENGTH_S
 
 STEPS = round(EPISODE_LENGTH_S / DT)
@@ -15,39 +15,6 @@ STEPS = round(EPISODE_LENGTH_S / DT)
 
 def joined(actions: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.cat((actions["pusher"], actions["driver"]), dim=1)
-
-
-def test_it_is_a_vector_env_with_one_observation_and_one_action():
-    env = multi_agent_to_single_agent(make(4))
-    assert isinstance(env, BatchedEnv)
-    assert env.single_observation_space["policy"].shape == (3,)
-    assert env.single_action_space.shape == (3,)
-    assert env.observation_space["policy"].shape == (4, 3)
-    assert env.action_space.shape == env.actions.shape == (4, 3)
-    assert env.obs_buf["policy"].shape == (4, 3)
-    with pytest.raises(ValueError, match=r"actions have shape \(4, 2\)"):
-        env.step(torch.zeros(4, 2))
-
-
-def test_it_joins_observations_and_adds_up_rewards():
-    inner, other = make(seed=3, limit=0.3), make(seed=3, limit=0.3)
-    env = multi_agent_to_single_agent(inner)
-    assert torch.equal(env.reset(seed=5)[0]["policy"][:, :2], other.reset(seed=5)[0]["pusher"])
-    for actions in draw(2 * STEPS):
-        obs, reward, terminated, truncated, info = env.step(joined(actions))
-        theirs, rewards, terminations, _, their_info = other.step(actions)
-        assert torch.equal(obs["policy"], torch.cat((theirs["pusher"], theirs["driver"]), dim=1))
-        assert torch.equal(reward, rewards["pusher"] + rewards["driver"])
-        assert torch.equal(terminated, terminations["pusher"] & terminations["driver"])
-        ended = their_info.get("_final_obs", torch.zeros(2, dtype=torch.bool))
-        assert torch.equal(terminated | truncated, ended)
-        assert not (terminated & truncated).any()
-        if "final_obs" in info:
-            last = their_info["final_obs"]
-            assert list(info["final_obs"]) == ["policy"]
-            expected = torch.cat((last["pusher"], last["driver"]), dim=1)
-            assert torch.equal(info["final_obs"]["policy"], expected)
-            assert info["num_ended"] == their_info["num_ended"]
 
 
 def test_one_failure_and_one_time_limit_truncate():
@@ -95,16 +62,3 @@ def test_attributes_used_by_libraries_are_the_inner_environments(tmp_path):
     with pytest.raises(AttributeError, match="no_such_name"):
         env.no_such_name  # noqa: B018
     env.close()
-
-
-def test_its_state_is_the_inner_environments_and_restores_exactly():
-    env = multi_agent_to_single_agent(make(seed=1))
-    record(env.env, draw(3))
-    state = env.state()
-    obs = env.env.obs_buf["driver"].clone()
-    future = [env.step(joined(actions))[0]["policy"] for actions in draw(15)]
-    other = multi_agent_to_single_agent(make(seed=2))
-    other.set_state(state)
-    assert torch.equal(other.obs_buf["policy"][:, 2:], obs)
-    again = [other.step(joined(actions))[0]["policy"] for actions in draw(15)]
-    assert all(torch.equal(*pair) for pair in zip(future, again, strict=True))

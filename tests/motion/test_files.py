@@ -23,6 +23,7 @@ from envlab.motion import (
     write_clip,
 )
 from envlab.motion.clip import slerp
+from tests.envs.refusals import assert_refused
 
 MODEL = """
 <mujoco>
@@ -166,72 +167,68 @@ def test_slerp_goes_the_shorter_way_at_an_even_speed():
     assert np.abs(middle) == pytest.approx([np.cos(0.125), np.sin(0.125), 0.0, 0.0])
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"joint_pos": None}, "lacks joint_pos"),
-        ({"joint_pos": ("set", np.nan)}, "joint_pos is not finite in frame 20"),
-        ({"body_quat_w": ("set", 0.9)}, "the quaternion of body 1 in frame 20"),
-        ({"body_pos_w": ("set", 9.0)}, "there is a gap"),
-        ({"joint_pos": ("set", 5.0)}, "there is a gap"),
-        ({"joint_vel": ("cut", 30)}, "joint_vel has shape (30, 2), and must have (41, 2)"),
-        ({"fps": ("value", [0.0])}, "fps is 0, and must be from 1 to 10000"),
-        ({"fps": ("value", [1e-6])}, "fps is 1e-06, and must be from 1 to 10000"),
-        ({"fps": ("value", [np.nan])}, "fps is nan, and must be from 1 to 10000"),
-        ({"joint_pos": ("none", 0), "joint_vel": ("none", 0)}, "it has 0 joints and 3 bodies"),
-        ({"fps": ("value", [30.0, 50.0])}, "has 2 values of fps"),
-        ({"body_pos_w": ("value", [[1.0, 2.0]])}, "but must be numbers in 3 dimensions"),
-        ({"joint_names": ("value", ["shoulder"])}, "has 1 joint names for 2 columns"),
-        ({"joint_names": ("value", ["shoulder", "ankle"])}, "lacks joints of the robot: wrist"),
-        ({"body_names": ("value", ["trunk", "arm"])}, "has 2 body names for 3 columns"),
-    ],
-)
-def test_files_that_cannot_be_used(model, arrays, tmp_path, change, sentence):
-    for name, how in change.items():
-        if how is None:
-            del arrays[name]
-        elif how[0] == "set":
-            arrays[name].reshape(41, -1)[20, -1 if name != "body_quat_w" else 4] = how[1]
-        elif how[0] == "cut":
-            arrays[name] = arrays[name][: how[1]]
-        elif how[0] == "none":
-            arrays[name] = arrays[name][:, :0]
-        else:
-            arrays[name] = np.array(how[1])
-    with pytest.raises(ConfigurationError) as error:
-        fit_clip(read_clip(save(tmp_path / "bad.npz", arrays)), model)
-    assert sentence in str(error.value)
-
-
-def test_joints_of_another_robot_are_named(model, arrays, tmp_path):
-    for name in ("joint_pos", "joint_vel"):
-        arrays[name] = np.hstack([arrays[name], arrays[name][:, :1]])
-    arrays["joint_names"] = np.array(["shoulder", "wrist", "tail"])
-    with pytest.raises(ConfigurationError, match="joints that the robot lacks: tail"):
-        fit_clip(read_clip(save(tmp_path / "more.npz", arrays)), model)
-
-
-def test_a_file_runs_no_code(tmp_path):
-    np.savez(tmp_path / "evil.npz", fps=np.array([object()], dtype=object))
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        read_clip(tmp_path / "evil.npz")
-    (tmp_path / "text.npz").write_text("no archive")
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        read_clip(tmp_path / "text.npz")
-
-
-def test_a_clip_that_would_be_huge_at_another_rate_is_refused(model, qpos):
-    long = replace(clip_of_states("x", model, qpos, FPS), fps=1.0)
-    with pytest.raises(ConfigurationError, match="lasts 40 s, which is 400000001 frames"):
-        resample_clip(long, 1e7)
-
-
-def test_a_table_that_would_be_huge_is_not_read(model, tmp_path):
-    path = tmp_path / "sparse.csv"
-    with path.open("wb") as file:
+def test_files_that_cannot_be_used(model, arrays, qpos, tmp_path):
+    none = changed(changed(arrays, "joint_pos", "columns", 0), "joint_vel", "columns", 0)
+    more = {
+        name: np.hstack([arrays[name], arrays[name][:, :1]]) for name in ("joint_pos", "joint_vel")
+    }
+    more = arrays | more | {"joint_names": np.array(["shoulder", "wrist", "tail"])}
+    table = {
+        "lacks joint_pos": changed(arrays, "joint_pos", "without"),
+        "joint_pos is not finite in frame 20": changed(arrays, "joint_pos", "set", np.nan),
+        "the quaternion of body 1 in frame 20": changed(arrays, "body_quat_w", "set", 0.9),
+        "there is a gap": changed(arrays, "body_pos_w", "set", 9.0),
+        "is a gap": changed(arrays, "joint_pos", "set", 5.0),
+        r"joint_vel has shape \(30, 2\), and must have \(41, 2\)": changed(
+            arrays, "joint_vel", "cut", 30
+        ),
+        "fps is 0, and must be from 1 to 10000": changed(arrays, "fps", "as", [0.0]),
+        "fps is 1e-06, and must be from 1 to 10000": changed(arrays, "fps", "as", [1e-6]),
+        "fps is nan, and must be from 1 to 10000": changed(arrays, "fps", "as", [np.nan]),
+        "it has 0 joints and 3 bodies": none,
+        "has 2 values of fps": changed(arrays, "fps", "as", [30.0, 50.0]),
+        "but must be numbers in 3 dimensions": changed(arrays, "body_pos_w", "as", [[1.0, 2.0]]),
+        "has 1 joint names for 2 columns": changed(arrays, "joint_names", "as", ["shoulder"]),
+        "lacks joints of the robot: wrist": changed(
+            arrays, "joint_names", "as", ["shoulder", "ankle"]
+        ),
+        "has 2 body names for 3 columns": changed(arrays, "body_names", "as", ["trunk", "arm"]),
+        "joints that the robot lacks: tail": more,
+    }
+    evil, text, sparse = (tmp_path / name for name in ("evil.npz", "text.npz", "sparse.csv"))
+    np.savez(evil, fps=np.array([object()], dtype=object))  # which runs code when it is read
+    text.write_text("no archive")
+    with sparse.open("wb") as file:
         file.truncate(6 * 10**9)  # takes no room on the disk
-    with pytest.raises(ConfigurationError, match="has 6000000000 bytes, more than 134217728"):
-        read_csv(path, model, 30.0)
+    long = replace(clip_of_states("x", model, qpos, FPS), fps=1.0)
+    assert_refused(
+        {
+            words: lambda one=one: fit_clip(read_clip(save(tmp_path / "bad.npz", one)), model)
+            for words, one in table.items()
+        }
+        | {
+            "cannot be read": lambda: read_clip(evil),
+            "text.npz.* cannot be read": lambda: read_clip(text),
+            "lasts 40 s, which is 400000001 frames": lambda: resample_clip(long, 1e7),
+            "has 6000000000 bytes, more than 134217728": lambda: read_csv(sparse, model, 30.0),
+        }
+    )
+
+
+def changed(arrays: dict[str, Any], name: str, how: str, value: Any = None) -> dict[str, Any]:
+    """Return a file's contents of which one array is missing, set in a frame, cut or replaced."""
+    found = {key: values.copy() for key, values in arrays.items()}
+    if how == "without":
+        del found[name]
+    elif how == "set":
+        found[name].reshape(41, -1)[20, -1 if name != "body_quat_w" else 4] = value
+    elif how == "cut":
+        found[name] = found[name][:value]
+    elif how == "columns":
+        found[name] = found[name][:, :value]
+    else:
+        found[name] = np.array(value)
+    return found
 
 
 def test_half_a_file_is_never_left(model, qpos, tmp_path):

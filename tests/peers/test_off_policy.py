@@ -135,7 +135,7 @@ def agent_of(library: str, algorithm: str) -> Any:
     for optimizer in optimizers(agent).values():
         for group in optimizer.param_groups:
             group["lr"] = 0.0
-    agent._update_counter = 1  # the next is one of TD3's policy
+    agent._update_counter = 1  # private: the next is one of TD3's policy
     agent.cfg.gradient_steps = 1  # not one for each member
     return agent
 
@@ -218,7 +218,7 @@ def test_td3_and_ddpg_learn_as_theirs(
     model.actor, model.actor_target = Actor(before["policy"]), Actor(before["target_policy"])
     model.critic = Critics(*(before[name] for name in critics))
     model.critic_target = Critics(*(before[f"target_{name}"] for name in critics))
-    model._n_updates = 1
+    model._n_updates = 1  # private: so that their next update is one of the policy, too
     old = copy.deepcopy(before)
     model.train(gradient_steps=1)
     assert_equal(own["critic_optimizer"], model.critic.optimizer.kept)
@@ -231,6 +231,7 @@ def test_sac_learns_as_theirs(library: str, monkeypatch: pytest.MonkeyPatch):
     agent = agent_of(library, "sac")
     with torch.no_grad():
         agent.log_entropy_coefficient.fill_(-1.0)
+    # private: of skrl's agent, which has no other face for its coefficient.
     agent._entropy_coefficient = agent.log_entropy_coefficient.detach().exp()
     before = copy.deepcopy(agent.models)
     monkeypatch.setattr(torch, "randn_like", lambda like: NOISE)

@@ -282,7 +282,7 @@ def test_ppo_and_a2c_learn_as_stable_baselines3s(algorithm: str, library: str):
         with torch.no_grad():
             for parameter in (*agent.policy.parameters(), *agent.value.parameters()):
                 parameter += 0.1 * torch.randn_like(parameter)
-    with torch.no_grad():  # it is asked when the agent learns
+    with torch.no_grad():  # private: it is asked when the agent learns
         last = {"observations": agent._current_next_observations}
         last_values = agent.value.act(last, role="value")[0]
 
@@ -314,7 +314,7 @@ def test_ppo_and_a2c_learn_as_stable_baselines3s(algorithm: str, library: str):
     flat += [torch.from_numpy(one).flatten() for one in (buffer.advantages, buffer.returns)]
     buffer.get = lambda batch_size: iter([RolloutBufferSamples(*flat)])
     model.rollout_buffer, model.policy = buffer, Policy(agent.policy, agent.value)
-    model._current_progress_remaining = 1.0
+    model._current_progress_remaining = 1.0  # private: which its learn() sets
     model.set_logger(configure(None, []))
     model.train()
 

@@ -34,7 +34,7 @@ from envlab.skrl.torch.ranks import pooled_advantages
 from envlab_navigation.ddppo.build import model_of, pipeline_of
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.learner import DdppoLearner
-from envlab_populations.hogwild.agents import _session_class
+from envlab_populations.hogwild.agents import _session_class  # private: a class by algorithm
 from envlab_populations.hogwild.cfg import HogwildCfg
 from tests.populations.evolution.populations import nursery
 from tests.scripted import GOES_ON, TERMINATED, TIME_LIMIT, ScriptedEnv
@@ -167,49 +167,45 @@ def skrl_cfg(algorithm: str, bootstraps: bool, ml_framework: str = "torch") -> S
     return merge(cfg, {"agent": settings, "models": {"separate": True}}, "agent").resolved()
 
 
-@pytest.mark.parametrize("bootstraps", [True, False])
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "rpo", "trpo"])
-def test_skrl_bootstraps_from_the_final_state_by_time_limit_bootstrap(
-    algorithm: str, bootstraps: bool
-):
-    learner = make_learner(env(), skrl_cfg(algorithm, bootstraps), DistributedContext.single("cpu"))
-    pass_through(learner.agent.value)
-    learner.start(1)
-    learner.iterate(1, lambda *_: None)
-    returns = learner.agent.memory.get_tensor_by_name("returns")[..., 0]
-    torch.testing.assert_close(returns, expected(bootstraps=bootstraps))
+def test_skrl_bootstraps_from_the_final_state_by_time_limit_bootstrap(algorithm: str):
+    for bootstraps in (True, False):
+        cfg = skrl_cfg(algorithm, bootstraps)
+        learner = make_learner(env(), cfg, DistributedContext.single("cpu"))
+        pass_through(learner.agent.value)
+        learner.start(1)
+        learner.iterate(1, lambda *_: None)
+        returns = learner.agent.memory.get_tensor_by_name("returns")[..., 0]
+        torch.testing.assert_close(returns, expected(bootstraps=bootstraps))
 
 
-@pytest.mark.parametrize("bootstraps", [True, False])
-@pytest.mark.parametrize("algorithm", [name for name in ON_POLICY if name != "cem"])
-def test_all_agents_based_on_skrls_end_their_advantages_at_a_time_limit(
-    algorithm: str, bootstraps: bool
-):
+def test_all_agents_based_on_skrls_end_their_advantages_at_a_time_limit():
     """Also members and sessions; skrl adds the final state's value to the reward itself."""
     context = DistributedContext.single("cpu")
     pooled = {"compute_gae": functools.partial(pooled_advantages, context=context)}
-    classes = [agent_class(algorithm, "torch", pooled)]
-    if algorithm == "ppo":
-        classes.append(nursery("ppo")._agent_class("ppo"))
-    if algorithm in ("ppo", "a2c"):
+    classes = [agent_class(name, "torch", pooled) for name in ON_POLICY if name != "cem"]
+    # private: the classes of members and sessions, by their algorithms.
+    classes.append(nursery("ppo")._agent_class("ppo"))
+    for algorithm in ("ppo", "a2c"):
         classes.append(_session_class(HogwildCfg(algorithm=algorithm), context, None))
     ends = torch.tensor(ENDS).unsqueeze(2)
     values = torch.tensor(VALUES[:3]).repeat(3, 1).T.clone()
     values[2, 1:] = 100.0
-    rewards = torch.ones(3, 3, 1)
-    rewards[1, 2] += 0.5 * VALUES[2] * bootstraps
     for kind in classes:
-        returns, _ = kind.update.__globals__["compute_gae"](
-            rewards=rewards,
-            terminated=ends == TERMINATED,
-            truncated=ends == TIME_LIMIT,
-            values=values.unsqueeze(2),
-            last_values=torch.full((3, 1), VALUES[3]),
-            discount_factor=0.5,
-            lambda_coefficient=0.5,
-            time_limit_bootstrap=bootstraps,
-        )
-        torch.testing.assert_close(returns[..., 0], expected(bootstraps=bootstraps))
+        for bootstraps in (True, False):
+            rewards = torch.ones(3, 3, 1)
+            rewards[1, 2] += 0.5 * VALUES[2] * bootstraps
+            returns, _ = kind.update.__globals__["compute_gae"](
+                rewards=rewards,
+                terminated=ends == TERMINATED,
+                truncated=ends == TIME_LIMIT,
+                values=values.unsqueeze(2),
+                last_values=torch.full((3, 1), VALUES[3]),
+                discount_factor=0.5,
+                lambda_coefficient=0.5,
+                time_limit_bootstrap=bootstraps,
+            )
+            torch.testing.assert_close(returns[..., 0], expected(bootstraps=bootstraps))
 
 
 STYLE_OF_ONE = 1.0 / math.log(2.0)
@@ -249,15 +245,13 @@ def returns_of_amp(
     return learner.agent.memory.get_tensor_by_name("returns")[..., 0]
 
 
-@pytest.mark.parametrize("bootstraps", [True, False])
-@pytest.mark.parametrize("scales", [(1.0, 0.0), (0.0, STYLE_OF_ONE), (0.5, STYLE_OF_ONE / 2)])
-def test_skrls_amp_always_bootstraps_from_the_final_state(
-    scales: tuple[float, float], bootstraps: bool
-):
+def test_skrls_amp_always_bootstraps_from_the_final_state():
     """However the reward of 1 is made up of the task's and the discriminator's."""
-    made = ScriptedMotions(VALUES, ENDS, begun=100.0)
-    returns = returns_of_amp(made, scales, time_limit_bootstrap=bootstraps)
-    torch.testing.assert_close(returns, expected(bootstraps=True))
+    for scales in ((1.0, 0.0), (0.0, STYLE_OF_ONE), (0.5, STYLE_OF_ONE / 2)):
+        for bootstraps in (True, False):
+            made = ScriptedMotions(VALUES, ENDS, begun=100.0)
+            returns = returns_of_amp(made, scales, time_limit_bootstrap=bootstraps)
+            torch.testing.assert_close(returns, expected(bootstraps=True))
 
 
 def test_skrls_amp_returns_100_where_a_state_of_value_100_ends_by_time():
@@ -308,6 +302,7 @@ def test_ddppo_bootstraps_from_the_final_state(recurrent: bool):
     )
     pass_through(learner.model)
     stage = learner.pipeline.stage
+    # private: returns are seen before the learner learns from them, and forgets them.
     learner._collect(stage, 1, lambda *_: None)
     returns = learner._rollouts._finished["returns"]
     torch.testing.assert_close(returns, expected(bootstraps=True, recurrent=recurrent))

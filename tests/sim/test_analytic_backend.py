@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from envlab.envs.scene import load_model
-from envlab.errors import ConfigurationError, SimulationError
-from envlab.sim.analytic_backend import AnalyticSimulation
+from envlab.errors import SimulationError
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
+from tests.envs.refusals import assert_refused
 from tests.sim.models import CARTPOLE, NUM_ENVS, TARGETS, WALKER, assert_equal, fields, only
 
 ALL = torch.ones(NUM_ENVS, dtype=torch.bool)
@@ -154,8 +154,13 @@ def assert_agree(ours: Simulation, theirs: Simulation) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("randomised", [False, True], ids=["shared", "randomised"])
-def test_trajectories_are_those_of_mujoco(name, randomised):
+def test_trajectories_are_those_of_mujoco(name):
+    for randomised in (False, True):
+        follow(name, randomised)
+
+
+def follow(name: str, randomised: bool) -> None:
+    """Drive both backends alike, with resets, wrenches and changes of parameters."""
     cfg = {"data_fields": FIELDS, "model_fields": RANDOMISED if randomised else ()}
     pair = [build(MODELS[name], backend, **cfg) for backend in ("analytic", "mujoco")]
     model = pair[0].model
@@ -189,16 +194,55 @@ def test_trajectories_are_those_of_mujoco(name, randomised):
         assert_agree(*pair)
 
 
-def test_a_pole_falls_as_the_textbook_says():
-    """At rest, with a heavy cart, the pole's angular acceleration is g sin(a) m l / (I + m l^2)."""
-    simulation = build(CARTPOLE.replace('mass="1"', 'mass="1e9"').replace("0.1 0.05", "0.2 0.05"))
-    simulation.reset(ALL, torch.tensor([[0.0, 0.3]] * NUM_ENVS))
-    simulation.decimation = 1
-    simulation.step()
-    model = simulation.model
-    inertia, mass, length = float(model.body_inertia[2, 0]), float(model.body_mass[2]), 0.3
-    expected = 9.81 * math.sin(0.3) * mass * length / (inertia + mass * length**2)
-    assert simulation.data.qvel[0, 1].item() == pytest.approx(0.01 * expected, rel=1e-4)
+def test_models_that_it_cannot_simulate_are_refused_in_one_sentence():
+    crooked = ODD_CART.format(integrator="Euler", more=ODD_CHAIN.format(axis="0 1 1"))
+    changed = {
+        "its joints are free, hinge, hinge": WALKER,
+        "its joints are slide": TARGETS,
+        "'hinge' has a range": CARTPOLE.replace(HINGE, f'{HINGE} range="-1 1" limited="true"'),
+        "frictionloss": CARTPOLE.replace(HINGE, f'{HINGE} frictionloss="1"'),
+        "spring": CARTPOLE.replace(HINGE, f'{HINGE} stiffness="1"'),
+        "not square to the slide's": CARTPOLE.replace(HINGE, HINGE.replace("0 1 0", "1 1 0")),
+        "its integrator is rk4": CARTPOLE.replace("implicitfast", "RK4"),
+        "in a fluid": CARTPOLE.replace('"implicitfast"', '"implicitfast" viscosity="1"'),
+        "is not a plain motor": CARTPOLE.replace("<motor", "<position"),
+        "the geoms wall and #1 can touch": CARTPOLE.replace(
+            "<worldbody>", '<worldbody><geom name="wall" size="1"/>'
+        ),
+        "its free joint has damping": MODELS["odd_drone"].replace(
+            "<freejoint/>", '<joint type="free" damping="1"/>'
+        ),
+        "or not that of the other hinge": crooked,
+    }
+    plain = ' gear="10" ctrlrange="-1 1"/>', ' ctrlrange="-1 1"/>'
+    assert_refused(
+        {
+            rf"^[^\n]*{words}[^\n]*Use env\.sim\.backend=mujoco[^\n]*$": (
+                lambda xml=xml: build(xml.replace(*plain))
+            )
+            for words, xml in changed.items()
+        },
+        SimulationError,
+    )
+
+
+def test_what_it_does_not_compute_is_refused():
+    def cartpole(**cfg: object) -> Simulation:
+        return build(MODELS["cartpole"], **cfg)
+
+    assert_refused(
+        {
+            r"data_fields names 'sensordata'.*has only qpos, qvel": (
+                lambda: cartpole(data_fields=("sensordata",))
+            ),
+            "Did you mean xpos": lambda: cartpole(data_fields=("xpo",)),
+            r"model_fields names 'geom_friction'.*body_mass": (
+                lambda: cartpole(model_fields=("geom_friction",))
+            ),
+        }
+    )
+    with pytest.raises(SimulationError, match=r"casts no rays.*backend=mujoco"):
+        cartpole().rays(torch.zeros(NUM_ENVS, 1, 3), torch.ones(NUM_ENVS, 1, 3))
 
 
 # The contract -------------------------------------------------------------------------------------
@@ -212,26 +256,13 @@ def drive(simulation: Simulation, steps: int, seed: int = 0, rows: slice = slice
         simulation.step()
 
 
-@pytest.mark.parametrize("name", ["odd_chain", "odd_drone"])
-def test_an_environment_does_not_depend_on_how_many_there_are(name):
-    whole, half = build(MODELS[name], num_envs=61), build(MODELS[name], num_envs=14)
-    drive(whole, 10)
-    drive(half, 10, rows=slice(40, 54))
-    assert torch.equal(half.data.qpos, whole.data.qpos[40:54])
-    assert torch.equal(half.data.qvel, whole.data.qvel[40:54])
-
-
-def test_tensors_have_fixed_addresses_and_one_type():
-    simulation = build(MODELS["odd_chain"], data_fields=FIELDS, model_fields=RANDOMISED)
-    named = [*simulation.data.items(), *simulation.params.items()]
-    tensors = [tensor for _, tensor in named] + [simulation.ctrl, simulation.xfrc_applied]
-    addresses = [tensor.data_ptr() for tensor in tensors]
-    drive(simulation, 3)
-    simulation.apply_params(only(1))
-    simulation.reset(only(0))
-    assert [tensor.data_ptr() for tensor in tensors] == addresses
-    assert all(tensor.dtype == torch.float32 for tensor in tensors)
-    assert all(tensor.shape[0] == NUM_ENVS for tensor in tensors)
+def test_an_environment_does_not_depend_on_how_many_there_are():
+    for name in ("odd_chain", "odd_drone"):
+        whole, half = build(MODELS[name], num_envs=61), build(MODELS[name], num_envs=14)
+        drive(whole, 10)
+        drive(half, 10, rows=slice(40, 54))
+        assert torch.equal(half.data.qpos, whole.data.qpos[40:54])
+        assert torch.equal(half.data.qvel, whole.data.qvel[40:54])
 
 
 def test_reset_is_masked_and_clears_inputs():
@@ -251,35 +282,35 @@ def test_reset_is_masked_and_clears_inputs():
     assert (simulation.xfrc_applied[[0, 1, 3], 1] == 1.0).all()
 
 
-@pytest.mark.parametrize("name", ["odd_chain", "odd_drone"])
-def test_state_resumes_bit_for_bit(name):
+def test_state_resumes_bit_for_bit():
     cfg = {"data_fields": FIELDS, "model_fields": RANDOMISED}
-    simulation = build(MODELS[name], **cfg)
-    simulation.params.body_mass.mul_(1.2)
-    simulation.apply_params()
-    simulation.apply_wrench([1], torch.ones(NUM_ENVS, 1, 3), torch.zeros(NUM_ENVS, 1, 3))
-    drive(simulation, 10)
-    state, saved = simulation.state(), fields(simulation)
-    drive(simulation, 10, seed=1)
-    expected = fields(simulation)
-    for resumed in (simulation, build(MODELS[name], **cfg)):
-        resumed.set_state(state)
-        assert_equal(fields(resumed), saved)
-        drive(resumed, 10, seed=1)
-        assert_equal(fields(resumed), expected)
+    for name in ("odd_chain", "odd_drone"):
+        simulation = build(MODELS[name], **cfg)
+        simulation.params.body_mass.mul_(1.2)
+        simulation.apply_params()
+        simulation.apply_wrench([1], torch.ones(NUM_ENVS, 1, 3), torch.zeros(NUM_ENVS, 1, 3))
+        drive(simulation, 10)
+        state, saved = simulation.state(), fields(simulation)
+        drive(simulation, 10, seed=1)
+        expected = fields(simulation)
+        for resumed in (simulation, build(MODELS[name], **cfg)):
+            resumed.set_state(state)
+            assert_equal(fields(resumed), saved)
+            drive(resumed, 10, seed=1)
+            assert_equal(fields(resumed), expected)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, 1e11])
-def test_a_broken_state_is_reported_and_a_reset_recovers(value):
+def test_a_broken_state_is_reported_and_a_reset_recovers():
     simulation = build(MODELS["quadcopter"])
     assert not simulation.bad().any()
-    simulation.reset(only(1), qpos=torch.full((NUM_ENVS, 7), value))
-    simulation.step()
-    assert simulation.bad().tolist() == [False, True, False, False]
-    simulation.reset(only(1))
-    simulation.step()
-    assert not simulation.bad().any()
-    assert not simulation.overflow().any()
+    for value in (math.nan, math.inf, 1e11):
+        simulation.reset(only(1), qpos=torch.full((NUM_ENVS, 7), value))
+        simulation.step()
+        assert simulation.bad().tolist() == [False, True, False, False]
+        simulation.reset(only(1))
+        simulation.step()
+        assert not simulation.bad().any()
+        assert not simulation.overflow().any()
 
 
 def test_model_and_data_of_an_environment_are_mujocos():
@@ -298,62 +329,3 @@ def test_model_and_data_of_an_environment_are_mujocos():
 # Refusals -----------------------------------------------------------------------------------------
 
 HINGE = '<joint name="hinge" type="hinge" axis="0 1 0"'
-MOTOR = '<motor joint="slide" gear="10" ctrlrange="-1 1"/>'
-
-
-@pytest.mark.parametrize(
-    ("xml", "problem"),
-    [
-        (WALKER, "its joints are free, hinge, hinge"),
-        (TARGETS, "its joints are slide"),
-        (CARTPOLE.replace(HINGE, HINGE + ' range="-1 1" limited="true"'), "'hinge' has a range"),
-        (CARTPOLE.replace(HINGE, HINGE + ' frictionloss="1"'), "frictionloss"),
-        (CARTPOLE.replace(HINGE, HINGE + ' stiffness="1"'), "spring"),
-        (CARTPOLE.replace(HINGE, HINGE.replace("0 1 0", "1 1 0")), "not square to the slide's"),
-        (CARTPOLE.replace("implicitfast", "RK4"), "its integrator is rk4"),
-        (CARTPOLE.replace('"implicitfast"', '"implicitfast" viscosity="1"'), "in a fluid"),
-        (CARTPOLE.replace("<motor", "<position"), "is not a plain motor"),
-        (
-            CARTPOLE.replace("<worldbody>", '<worldbody><geom name="wall" size="1"/>'),
-            "the geoms wall and #1 can touch",
-        ),
-        (
-            MODELS["odd_drone"].replace("<freejoint/>", '<joint type="free" damping="1"/>'),
-            "its free joint has damping",
-        ),
-    ],
-)
-def test_a_model_that_it_cannot_simulate_is_refused_in_one_sentence(xml, problem):
-    xml = xml.replace(' gear="10" ctrlrange="-1 1"/>', ' ctrlrange="-1 1"/>')
-    with pytest.raises(SimulationError) as caught:
-        build(xml)
-    message = str(caught.value)
-    assert problem in message
-    assert "Use env.sim.backend=mujoco" in message
-    assert "\n" not in message
-
-
-def test_an_upper_hinge_that_is_not_parallel_is_refused():
-    crooked = ODD_CART.format(integrator="Euler", more=ODD_CHAIN.format(axis="0 1 1"))
-    with pytest.raises(SimulationError, match="or not that of the other hinge"):
-        build(crooked)
-
-
-@pytest.mark.parametrize(
-    ("cfg", "advice"),
-    [
-        ({"data_fields": ("sensordata",)}, r"data_fields names 'sensordata'.*has only qpos, qvel"),
-        ({"data_fields": ("xpo",)}, "Did you mean xpos"),
-        ({"model_fields": ("geom_friction",)}, r"model_fields names 'geom_friction'.*body_mass"),
-    ],
-)
-def test_a_field_that_it_does_not_compute_is_refused(cfg, advice):
-    with pytest.raises(ConfigurationError, match=advice):
-        build(MODELS["cartpole"], **cfg)
-
-
-def test_rays_are_refused():
-    simulation = build(MODELS["cartpole"])
-    assert isinstance(simulation, AnalyticSimulation)
-    with pytest.raises(SimulationError, match=r"casts no rays.*backend=mujoco"):
-        simulation.rays(torch.zeros(NUM_ENVS, 1, 3), torch.ones(NUM_ENVS, 1, 3))

@@ -10,8 +10,8 @@ import mujoco
 import pytest
 import torch
 
-from envlab.errors import ConfigurationError
 from envlab.sim import mujoco_backend
+from tests.envs.refusals import assert_refused
 from tests.sim.models import (
     CARTPOLE,
     DT,
@@ -90,48 +90,28 @@ def test_kept_physics_steps_are_those_that_single_steps_show(fields):
     assert kept.substeps.sensordata[:, :, late].abs().max() > 1.0
 
 
-def test_a_lone_physics_step_is_shown_without_a_copy():
-    simulation = make(WALKER, data_fields=("sensordata",), substep_fields=("sensordata",))
-    data, kept = simulation.data.sensordata, simulation.substeps.sensordata
-    assert kept.data_ptr() == data.data_ptr()
-    assert kept.shape == (NUM_ENVS, 1, data.shape[1])
+def test_unknown_and_undeclared_fields_are_refused_with_advice():
+    def cartpole(**cfg: object) -> object:
+        return make(CARTPOLE, **cfg)
 
-
-def test_a_field_must_be_declared_to_be_kept():
-    with pytest.raises(ConfigurationError, match="'xpos' must be kept for every physics step"):
-        make(WALKER, substep_fields=("xpos",))
-    with pytest.raises(ConfigurationError, match=r"Add 'xpos' to env\.sim\.substep_fields"):
-        _ = make(WALKER, data_fields=("xpos",)).substeps.xpos
-
-
-@pytest.mark.parametrize(
-    ("field", "advice"),
-    [
-        ("contact", "contact sensor"),
-        ("efc_force", "contact sensor"),
-        ("cfrc_ext", "netforce"),
-        ("xposs", "Did you mean xpos"),
-    ],
-)
-def test_unreadable_data_field_is_refused_with_advice(field, advice):
-    with pytest.raises(ConfigurationError, match=advice):
-        make(CARTPOLE, data_fields=(field,))
-
-
-def test_unknown_model_field_names_the_nearest():
-    with pytest.raises(ConfigurationError, match="Did you mean body_mass"):
-        make(CARTPOLE, model_fields=("body_mas",))
-
-
-def test_undeclared_field_says_where_to_declare_it():
-    simulation = make(CARTPOLE)
+    assert_refused(
+        {
+            "contact sensor": lambda: cartpole(data_fields=("contact",)),
+            "a contact sensor": lambda: cartpole(data_fields=("efc_force",)),
+            "netforce": lambda: cartpole(data_fields=("cfrc_ext",)),
+            "Did you mean xpos": lambda: cartpole(data_fields=("xposs",)),
+            "Did you mean body_mass": lambda: cartpole(model_fields=("body_mas",)),
+            "auto, mujoco, mujoco_warp": lambda: cartpole(backend="bullet"),
+            "'xpos' must be kept for every physics step": (
+                lambda: cartpole(substep_fields=("xpos",))
+            ),
+            r"Add 'xpos' to env\.sim\.substep_fields": (
+                lambda: cartpole(data_fields=("xpos",)).substeps.xpos
+            ),
+        }
+    )
     with pytest.raises(AttributeError, match=r"Add 'xpos' to env\.sim\.data_fields"):
-        _ = simulation.data.xpos
-
-
-def test_unknown_backend_lists_the_backends():
-    with pytest.raises(ConfigurationError, match="auto, mujoco, mujoco_warp"):
-        make(CARTPOLE, backend="bullet")
+        _ = make(CARTPOLE).data.xpos
 
 
 def test_tensors_are_float32_mirrors_at_fixed_addresses():
@@ -259,23 +239,9 @@ def test_ray_distances_are_those_of_the_scene():
     assert distance[0].tolist() == pytest.approx([3.0, 3.0, -1.0, -1.0, -1.0])
 
 
-def test_rays_follow_the_bodies_without_declared_fields():
-    simulation = make(TARGETS)
-    simulation.reset(only(2), qpos=torch.full((NUM_ENVS, 1), 0.5))
-    down = torch.tensor([0.0, 0, -1]).expand(NUM_ENVS, 1, 3)
-    distance, _ = simulation.rays(torch.tensor([0.0, 0, 3]).expand(NUM_ENVS, 1, 3), down)
-    assert distance[:, 0].tolist() == pytest.approx([1.75, 1.75, 1.25, 1.75])
-
-
-def test_data_of_shows_the_randomised_environment():
-    simulation = make(TARGETS, model_fields=("body_mass",))
-    simulation.reset(only(3), qpos=torch.full((NUM_ENVS, 1), 0.5))
-    assert simulation.data_of(3).body("ball").xpos[2] == pytest.approx(1.5)
-    assert simulation.data_of(0).body("ball").xpos[2] == pytest.approx(1.0)
-
-
 def test_warnings_go_to_the_log_and_no_file_is_written(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
+    # private: of many warnings only the first are logged, and other tests have caused some.
     monkeypatch.setattr(mujoco_backend, "_warning_count", 0)
     simulation = make(CARTPOLE)
     simulation.reset(only(0), qpos=torch.full((NUM_ENVS, 2), math.nan))
@@ -299,19 +265,20 @@ def test_thread_count_does_not_change_a_bit():
 # MuJoCo's own defects -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("version", "options", "warns"),
-    [("4.0.0", "", True), ("4.0.0", " solver='CG'", False), ("4.0.1", "", False)]
-    + [(version, "", False) for version in ("3.17.0", "4.1.0")],
-)
-def test_the_faulty_sparse_solver_is_reported_once(caplog, version: str, options: str, warns: bool):
+def test_the_faulty_sparse_solver_is_reported_once(caplog, monkeypatch):
     """google-deepmind/mujoco#3767: MuJoCo 4.0.0 alone, Newton's solver, sparse Jacobians."""
-    mujoco_backend._warn_of_sparse_newton.cache_clear()
-    model = mujoco.MjModel.from_xml_string(SPARSE.format(options))
     dense = mujoco.MjModel.from_xml_string(SPARSE.format("").replace("sparse", "dense"))
-    for each in (dense, model, model):
-        mujoco_backend.check_sparse_newton(each, version)
-    assert ["mujoco#3767" in message for message in caplog.messages] == [True] * warns
+    for version, options, warns in (
+        *(("4.0.0", "", True), ("4.0.0", " solver='CG'", False), ("4.0.1", "", False)),
+        *(("3.17.0", "", False), ("4.1.0", "", False)),
+    ):
+        caplog.clear()
+        mujoco_backend.warn_of_sparse_newton.cache_clear()
+        model = mujoco.MjModel.from_xml_string(SPARSE.format(options))
+        for each in (dense, model, model):
+            mujoco_backend.check_sparse_newton(each, version)
+        found = ["mujoco#3767" in message for message in caplog.messages]
+        assert found == [True] * warns, version
 
 
 def test_a_simulation_looks_for_the_faulty_sparse_solver(monkeypatch):

@@ -22,11 +22,11 @@ import torch
 pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
 
 from mujoco_warp import DeterminismType
-from mujoco_warp._src import constraint
+from mujoco_warp._src import constraint  # private: to see whether rows are sorted yet
 
 from envlab.errors import ConfigurationError
 from envlab.sim.simulation import Simulation, SimulationCfg
-from envlab.sim.warp_backend import WarpSimulation, warm_kernel_cache
+from envlab.sim.warp_backend import WarpSimulation
 from envlab.sim.warp_fields import has_ordered_rows, put
 from envlab.tools import warm
 from tests.sim.models import (
@@ -35,7 +35,6 @@ from tests.sim.models import (
     TARGETS,
     WALKER,
     assert_equal,
-    compile_model,
     fields,
     make,
     only,
@@ -98,7 +97,7 @@ def test_physics_is_not_recorded_where_a_driver_cannot(lacking, words, monkeypat
     gpu = SimpleNamespace(device=torch.device("cuda"), _device=SimpleNamespace(name="a GPU"))
     for name in ("is_mempool_enabled", "is_conditional_graph_supported"):
         monkeypatch.setattr(f"warp.{name}", lambda *_, name=name: name != lacking)
-    assert not WarpSimulation._can_record(gpu)
+    assert not WarpSimulation.can_record(gpu)
     assert words in caplog.text
 
 
@@ -217,14 +216,6 @@ def test_walker_with_contacts_follows_the_cpu_backend(walker):
     assert not walker.overflow().any()
 
 
-def test_fields_have_the_shapes_and_dtypes_of_the_cpu_backend(walker):
-    reference = make(WALKER, **WALKER_CFG)
-    for left, right in ((walker.data, reference.data), (walker.params, reference.params)):
-        for name, tensor in left.items():
-            assert tensor.shape == right[name].shape
-            assert tensor.dtype == torch.float32, name
-
-
 def test_tensors_keep_their_addresses(walker):
     tensors = [tensor for _, tensor in walker.data.items() + walker.params.items()]
     tensors += [walker.ctrl, walker.xfrc_applied]
@@ -260,16 +251,6 @@ def test_acceleration_sensors_are_fresh_after_a_masked_reset_and_untouched_elsew
     assert_agree(reference, walker, TOLERANCES["walker"])
     for name, tensor in before.items():
         assert torch.equal(walker.data[name][[1, 2]], tensor[[1, 2]]), name
-
-
-def test_touch_sensor_does_not_add_up_after_a_reset():
-    cfg = WALKER_CFG | {"decimation": 1}
-    warp, reference = make(WALKER, "mujoco_warp", **cfg), make(WALKER, **cfg)
-    for simulation in (warp, reference):
-        simulation.reset(ALL, standing(simulation))
-        simulation.step()
-    assert (reference.data.sensordata[:, 6] > 1.0).all()
-    assert_agree(reference, warp, TOLERANCES["walker"])
 
 
 def test_masked_reset_leaves_the_future_of_the_others_unchanged(walker):
@@ -372,11 +353,6 @@ def test_nan_environments_are_reported_and_recover_entirely(walker):
     assert_equal(fields(walker), recovered)
 
 
-def test_absurd_velocity_counts_as_unstable(targets):
-    targets.reset(only(2), qvel=torch.full((NUM_ENVS, 1), 1e11))
-    assert targets.bad().tolist() == [False, False, True, False]
-
-
 def test_state_resumes_bit_for_bit(walker):
     walker.params.body_mass[:, 1] = torch.tensor([1.5, 2.0, 2.5, 3.0])
     walker.apply_params()
@@ -392,23 +368,6 @@ def test_state_resumes_bit_for_bit(walker):
     assert_equal(fields(walker), saved)
     walk(walker, 15, seed=1)
     assert_equal(fields(walker), expected)
-
-
-def test_state_without_applied_parameters_resumes_bit_for_bit(shared_cartpole):
-    fresh = make(CARTPOLE, "mujoco_warp", **CARTPOLE_CFG)
-    state = fresh.state()
-    walk(fresh, 10)
-    shared_cartpole.set_state(state)
-    walk(shared_cartpole, 10)
-    assert_equal(fields(shared_cartpole), fields(fresh))
-
-
-def test_data_of_matches_the_tensors(walker):
-    walk(walker, 10)
-    data = walker.data_of(2)
-    assert torch.allclose(torch.as_tensor(data.qpos).float(), walker.data.qpos[2])
-    assert torch.allclose(torch.as_tensor(data.xpos).float(), walker.data.xpos[2], atol=1e-5)
-    assert torch.allclose(torch.as_tensor(data.ctrl).float(), walker.ctrl[2])
 
 
 def test_runge_kutta_is_not_replaced_by_euler():
@@ -433,11 +392,6 @@ def test_dropped_simulation_is_freed_without_a_garbage_collection():
         assert alive() is None
     finally:
         gc.enable()
-
-
-def test_warming_the_kernel_cache_returns_its_duration():
-    cfg = SimulationCfg(data_fields=("sensordata",))
-    assert 0.0 < warm_kernel_cache(cfg, compile_model(CARTPOLE), torch.device("cpu")) < 600.0
 
 
 def test_measured_room_for_contacts_is_proposed(monkeypatch, capsys):
@@ -500,19 +454,4 @@ def test_cuda_work_follows_the_current_torch_stream():
         simulation.reset(ALL.to("cuda:0"), heights)
         shown = simulation.data.qpos.clone()
     stream.synchronize()
-    assert (shown == 0.5).all()
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two NVIDIA GPUs")
-def test_second_gpu_works_while_the_first_is_current():
-    simulation = make(TARGETS, "mujoco_warp", device="cuda:1", model_fields=("body_mass",))
-    with torch.cuda.device(0):
-        with torch.cuda.device(1):
-            torch.cuda._sleep(50_000_000)  # The reset must wait for it, on its own GPU's stream.
-        heights = torch.full((NUM_ENVS, 1), 0.5, device="cuda:1")
-        simulation.reset(ALL.to("cuda:1"), heights)
-        shown = simulation.data.qpos.clone()
-        assert torch.cuda.current_device() == 0
-    assert shown.device == torch.device("cuda:1")
     assert (shown == 0.5).all()

@@ -66,30 +66,3 @@ def reward(env: VectorEnv) -> float:
 def observed(env: VectorEnv) -> list[float]:
     """Return the first environment's observation."""
     return env._get_observations()["policy"][0].tolist()
-
-
-def rollout(env: VectorEnv, steps: int) -> list[torch.Tensor]:
-    """Return observations and rewards of random steps."""
-    generator = torch.Generator().manual_seed(0)
-    seen = []
-    for _ in range(steps):
-        actions = torch.rand(env.actions.shape, generator=generator) * 2.0 - 1.0
-        obs, rewards, *_ = env.step(actions)
-        seen += [obs["policy"], rewards]
-    return seen
-
-
-def upward_foot_forces(env: VectorEnv, feet: list[str]) -> float:
-    """Return the vertical force of the legs on the feet of environment 0, in N."""
-    data = env.sim.data_of(0)
-    total = 0.0
-    for foot in feet:
-        force = data.sensor(f"{foot}_force").data
-        total += float((data.site(foot).xmat.reshape(3, 3) @ force)[2])
-    return total
-
-
-def differences(first: list[torch.Tensor], second: list[torch.Tensor]) -> float:
-    """Return the largest difference between two rollouts."""
-    pairs = zip(first, second, strict=True)
-    return max((left - right).abs().max().item() for left, right in pairs)

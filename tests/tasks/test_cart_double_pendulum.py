@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from envlab.envs import DirectMarlEnv
-from envlab.envs.scene import load_model
 from tests.tasks import making
 
 TASK = "Isaac-Cart-Double-Pendulum-Direct-v0"
@@ -117,29 +116,3 @@ def test_where_episodes_start():
         assert 0.98 * bound <= angles.max() <= bound
     pair = env.sim.data.qpos[:, [POLE, PENDULUM]].T
     assert torch.corrcoef(pair)[0, 1].abs() < 0.1
-
-
-# The robot ----------------------------------------------------------------------------------------
-
-
-def test_the_robot_has_the_links_that_it_says():
-    model = load_model("envlab_assets:robots/cart_double_pendulum.xml")
-    assert [model.joint(i).name for i in range(model.njnt)] == [
-        "slider_to_cart",
-        "cart_to_pole",
-        "pole_to_pendulum",
-    ]
-    assert model.body_mass[1:].tolist() == [1.0, 1.0, 1.0]
-    assert model.actuator_ctrlrange.tolist() == [[-400.0, 400.0]] * 2
-    assert model.ncam == 1
-
-
-def test_a_push_tips_the_poles_back_and_a_twist_turns_them_against_each_other(env):
-    place(env, [0.0, 0.0, 0.0])
-    env.step(act(0.1, 0.0))
-    assert (env.sim.data.qvel[:, CART] > 0.0).all()
-    assert (env.sim.data.qvel[:, POLE] < 0.0).all()
-    place(env, [0.0, 0.0, 0.0])
-    env.step(act(0.0, 0.1))
-    assert (env.sim.data.qvel[:, PENDULUM] > 0.0).all()
-    assert (env.sim.data.qvel[:, POLE] < 0.0).all()

@@ -35,15 +35,6 @@ def columns_of(image: torch.Tensor, depth: float) -> list[int]:
     return ((image - depth).abs() < 5e-3).any(dim=0).nonzero().flatten().tolist()
 
 
-def test_the_mdp_is_isaac_labs():
-    cfg = load_env_cfg(TASK)
-    assert cfg.scene.num_envs == 512
-    assert cfg.initial_pole_angle_range == (-0.125, 0.125)
-    assert cfg.depth_camera.clipping_range == (0.1, 20.0)
-    # Isaac Lab's camera: 100 pixels of 20.955 mm behind a lens of 24 mm, 5 m from the rail.
-    assert pytest.approx(5.0 * 20.955 / 24 / 100, rel=1e-3) == PIXEL_M
-
-
 def test_cart_pole_and_rail_are_seen_at_their_distances_and_nothing_else():
     image = show(make(), 0.02, 0.0)  # at 0 the pole would stand just between two columns
     assert image.shape == (24, 96)
@@ -67,12 +58,6 @@ def test_the_image_follows_cart_and_pole():
         tip = seen[0] if angle < 0 else seen[-1]
         reach = 0.97 * math.sin(angle) / PIXEL_M * 5.0 / POLE_FRONT_M
         assert tip == pytest.approx(47.5 + reach, abs=1.0)
-
-
-def test_a_pole_that_tilts_by_a_third_of_a_degree_is_seen_wherever_the_cart_is():
-    env = make()  # upright it is not in the 8 % of positions in which it fits between two columns
-    upright = [show(env, cart, 0.005) for cart in torch.linspace(-0.5, 0.5, 30).tolist()]
-    assert all(len(columns_of(image, POLE_FRONT_M)) >= 1 for image in upright)
 
 
 def test_resolution_and_frames_follow_overrides():

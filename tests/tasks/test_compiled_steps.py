@@ -180,19 +180,6 @@ class Draws(Pushed):
         return super()._get_rewards() + torch.rand(self.num_envs)
 
 
-class ReadsInItsFirstSteps(Pushed):
-    def _get_rewards(self) -> torch.Tensor:
-        values = super()._get_rewards()
-        return values / max(1.0, float(values.abs().max()))
-
-
-class PicksRows(Pushed):
-    def _get_rewards(self) -> torch.Tensor:
-        rewards = super()._get_rewards()
-        (rows,) = torch.where(rewards > 0.0)
-        return rewards.index_fill(0, rows, 1.0)
-
-
 class Counts(Pushed):
     def _get_rewards(self) -> torch.Tensor:
         return super()._get_rewards() * self.common_step_counter
@@ -273,9 +260,8 @@ def test_changes_of_a_curriculum_are_recorded_anew():
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_a_step_that_cannot_be_repeated_is_named(mode):
+    """tests/sim/test_recording.py has other reasons."""
     table = {
-        ReadsInItsFirstSteps: "reads a tensor's values",
-        PicksRows: "reads a tensor's values",
         Counts: "does something else in each step (aten::mul)",
         RemembersActionsByName: "must be written in place",
         ViewsBits: "memory of torch.float32 is read as torch.int32",

@@ -11,10 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gymnasium
 import mujoco
 import numpy as np
 import pytest
 import torch
+from gymnasium.vector import AutoresetMode
 
 from envlab import registry
 from envlab.config import read_yaml, write_yaml
@@ -146,6 +148,8 @@ def test_model_compiles_and_moves_without_a_warning(task, caplog):
 
 def test_observations_and_actions_are_in_their_spaces(task, played):
     env, *_ = played
+    assert isinstance(env, gymnasium.vector.VectorEnv)
+    assert env.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
     obs, info = env.reset(seed=3)
     assert info == {}
     assert set(obs) == set(env.single_observation_space.spaces)

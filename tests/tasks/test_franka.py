@@ -15,10 +15,8 @@ from envlab_tasks.manipulation import franka
 
 REACH, LIFT, DRAWER = (f"Isaac-{name}-Franka-v0" for name in ("Reach", "Lift-Cube", "Open-Drawer"))
 REACH_ABS, REACH_REL = (f"Isaac-Reach-Franka-IK-{mode}-v0" for mode in ("Abs", "Rel"))
-LIFT_ABS = "Isaac-Lift-Cube-Franka-IK-Abs-v0"
 HOME = [0.0, -0.569, 0.0, -2.81, 0.0, 3.037, 0.741, 0.04, 0.04]
 OPEN, CLOSE = 1.0, -1.0
-CUBE = slice(9, 12)
 DRAWER_JOINT = 9
 
 
@@ -87,19 +85,6 @@ def test_the_hand_is_where_the_denavit_hartenberg_parameters_say():
     )
 
 
-def test_only_the_stiff_arm_holds_its_pose_in_gravity():
-    sag = {}
-    for task_id in (REACH, REACH_REL):
-        env = make(task_id)
-        place(env, HOME)
-        env.sim.ctrl[:] = torch.tensor(HOME)
-        for _ in range(60):
-            env.sim.step()
-        sag[task_id] = (env.sim.data.qpos[0] - torch.tensor(HOME)).abs().max().item()
-    assert sag[REACH_REL] < 1e-3
-    assert 0.02 < sag[REACH] < 0.5
-
-
 # The tasks can be done ----------------------------------------------------------------------------
 
 
@@ -109,56 +94,6 @@ def go(env: ManagerEnv, pos: torch.Tensor, quat: list[float], grip: float, steps
     action = torch.cat((pos, quats, torch.full((len(pos), 1), grip)), dim=1)
     for _ in range(steps):
         env.step(action)
-
-
-def test_a_cube_falls_onto_the_table_and_counts_as_lifted_meanwhile():
-    """From 0.055 m to below 0.04 m: 55 ms, so that two steps of 20 ms earn the reward."""
-    env = make(LIFT)
-    heights, earned = [env.sim.data.qpos[:, 11].clone()], []
-    for _ in range(15):
-        env.step(torch.zeros(env.num_envs, env.single_action_space.shape[0]))
-        heights.append(env.sim.data.qpos[:, 11].clone())
-        earned.append(rewards(env)["lifting_object"][0].item())
-    assert earned == [1.0] * 2 + [0.0] * 13
-    assert heights[0].tolist() == [torch.tensor(0.055).item()] * env.num_envs
-    assert heights[-1].tolist() == pytest.approx([0.024] * env.num_envs, abs=5e-4)
-    assert env.sim.model.body("object").mass[0] == 0.216
-
-
-def test_the_drawers_robot_starts_within_its_limits():
-    env = make(DRAWER, num_envs=64)
-    fingers = env.sim.data.qpos[:, 7:9]
-    assert fingers.min() >= 0.0
-    assert fingers.max() <= torch.tensor(0.04)
-    assert 0.3 < (fingers == torch.tensor(0.04)).float().mean() < 0.7  # half are drawn wider
-    arm = env.sim.data.qpos[:, :7] - env.default_qpos[:, :7]
-    assert 0.095 < arm.abs().max() <= 0.1001
-
-
-def test_the_gripper_lifts_a_cube_and_holds_it():
-    env = make(LIFT_ABS, "env.episode_length_s=60")
-    down, up = [0.0, 0.0, 1.0, 0.0], torch.tensor([[0.0, 0.0, 0.1]])
-    start = env.sim.data.qpos[:, CUBE].clone()
-    assert (start[:, 2] == 0.055).all()
-    start[:, 2] = 0.024  # where it falls to
-    go(env, start + up, down, OPEN, 75)
-    go(env, start, down, OPEN, 40)
-    assert (env.sim.data.qpos[:, CUBE] - start).norm(dim=1).max() < 1e-3
-    go(env, start, down, CLOSE, 25)
-    # Cube and pads give way by less than half a millimetre on each side.
-    assert env.sim.data.qpos[:, 7:9].sum(dim=1).min() > 0.047
-    for height in range(1, 21):
-        go(env, start + 0.1 * height * up, down, CLOSE, 2)
-    go(env, start + 2.0 * up, down, CLOSE, 50)
-    held = env.sim.data.qpos[:, CUBE].clone()
-    assert (held[:, 2] - start[:, 2]).min() > 0.19
-    log = rewards(env)
-    assert (log["lifting_object"] == 1.0).all()
-    assert (log["reaching_object"] > 0.9).all()
-    go(env, start + 2.0 * up, down, CLOSE, 100)
-    assert (env.sim.data.qpos[:, CUBE] - held).norm(dim=1).max() < 5e-4
-    go(env, start + 2.0 * up, down, OPEN, 50)
-    assert env.sim.data.qpos[:, 11].max() < 0.05
 
 
 def test_the_gripper_pulls_the_drawer_open():
@@ -197,11 +132,3 @@ def test_a_cube_that_falls_off_the_table_ends_the_episode():
     assert not env._get_dones()[0].any()
     place(env, [*HOME, 2.0, 0.0, -0.06, 1.0, 0.0, 0.0, 0.0])
     assert env._get_dones()[0].all()
-
-
-def test_cubes_start_on_the_table_before_the_robot():
-    cubes = make(LIFT, num_envs=500).sim.data.qpos[:, CUBE]
-    for values, (low, high) in zip(cubes.T, [(0.4, 0.6), (-0.25, 0.25)], strict=False):
-        margin = 0.02 * (high - low)
-        assert low <= values.min() < low + margin
-        assert high - margin < values.max() <= high

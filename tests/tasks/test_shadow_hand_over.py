@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import mujoco
 import pytest
 import torch
 
-from envlab.envs.scene import load_model
 from envlab_tasks.in_hand.shadow_hand_over.shadow_hand_over_env import ShadowHandOverEnv
 from tests.tasks import making
 
@@ -98,16 +96,6 @@ def test_each_agent_moves_its_own_hand():
     assert torch.equal(env.sim.ctrl[0, 20:], low[driven[20:]])
 
 
-def test_where_episodes_start():
-    env = make(num_envs=300)
-    ball = env.sim.data.qpos[:, -7:-4] - torch.tensor([0.0, -0.39, 0.54])
-    assert 0.0098 < ball.abs().max() <= 0.01 + 1e-6
-    hands = env.sim.data.qpos[:, :48].view(300, 2, 24)
-    assert (hands[:, 0] != hands[:, 1]).any(dim=0).sum() > 20  # drawn apart from one another
-    assert torch.allclose(hands.amax(dim=(0, 1)), hands[:, 1].amax(dim=0), atol=0.01)
-    assert env.goal.std(dim=0).min() > 0.2
-
-
 def test_ended_episodes_report_the_balls_distance_from_its_goal():
     env = make()
     place(env, GOAL + torch.tensor([0.0, 0.0, 0.1]))
@@ -119,37 +107,3 @@ def test_ended_episodes_report_the_balls_distance_from_its_goal():
     log = env._reset_envs(ended, 2)
     assert float(log["dist_goal"]) == pytest.approx(0.44, abs=1e-5)
     assert float(log["dist_reward"]) == pytest.approx(2.0 * math.exp(-8.8), rel=1e-3)
-
-
-def test_a_ball_rests_in_either_hand():
-    env = make()
-    for place_of in ((0.0, -0.39, 0.54), (0.0, -0.61, 0.54)):
-        env.reset(seed=0)
-        place(env, place_of)
-        for _ in range(60):
-            env.step(act(env, 0.0, 0.0))
-        away = (env.sim.data.qpos[:, -7:-4] - torch.tensor(place_of)).norm(dim=1)
-        assert (away < 0.06).all()
-        assert (env.episode_length_buf == 60).all()
-    env.check_health()
-
-
-def test_figures_of_hands_and_ball():
-    model, single = (
-        load_model(f"envlab_assets:robots/{name}.xml")
-        for name in ("shadow_hand_over", "shadow_cube")
-    )
-    for side in ("right", "left"):
-        moved = [i for i in range(model.nbody) if model.body(i).name.startswith(f"{side}_robot0_")]
-        names = [model.body(i).name.removeprefix(f"{side}_") for i in moved]
-        assert model.body_mass[moved].tolist() == [single.body(name).mass[0] for name in names]
-    assert model.opt.cone == single.opt.cone
-    assert model.opt.impratio == single.opt.impratio
-    assert model.opt.integrator == single.opt.integrator
-    assert model.actuator_forcerange.tolist() == 2 * single.actuator_forcerange.tolist()
-    assert model.body("object").mass[0] == pytest.approx(500.0 * 4.0 / 3.0 * math.pi * 0.0335**3)
-    # The ball's friction holds against a finger's 1.
-    data = mujoco.MjData(model)
-    data.joint("object").qpos[:3] = (0.0, -0.39, 0.53)
-    mujoco.mj_forward(model, data)
-    assert {contact.friction[0] for contact in data.contact} == {0.85}

@@ -119,15 +119,3 @@ def test_penalties_are_lengths(env):
     env.action_manager.action[:] = torch.tensor([3.0, -4.0] + [0.0] * 10)
     env.action_manager.prev_action[:] = 0.0
     assert rewards.action_smoothness_penalty(env).tolist() == pytest.approx([5.0] * 3)
-
-
-def test_motors_are_late_by_up_to_four_physics_steps():
-    task = get_task("Isaac-Velocity-Flat-Spot-v0")
-    context = DistributedContext(num_threads=1)
-    env = task.make(load_env_cfg(task), context=context, num_envs=200, seed=0)
-    delays = env.sim.params.actuator_delay
-    hips, knees = delays[:, [0, 1]], delays[:, [2, 5]]
-    assert torch.equal(hips[:, 0], hips[:, 1])
-    assert torch.equal(knees[:, 0], knees[:, 1])
-    steps = (knees[:, 0] / 0.002 + 0.5).round().int()
-    assert sorted(set(steps.tolist())) == [0, 1, 2, 3, 4]

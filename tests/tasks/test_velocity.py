@@ -101,30 +101,6 @@ def test_go2_stands_still_with_action_zero():
     assert forces.tolist() == pytest.approx([0.0, 0.0, 15.017 * 9.81], abs=1.0)
 
 
-def test_robots_differ_in_mass_and_friction_but_the_ground_does_not():
-    env = make(GO2, num_envs=100)
-    base, thigh = (env.sim.model.body(name).id for name in ("base", "FL_thigh"))
-    mass = env.sim.params.body_mass
-    assert 5.92 <= mass[:, base].min() < 6.2
-    assert 9.7 < mass[:, base].max() <= 9.93
-    assert (mass[:, thigh] == mass[0, thigh]).all()
-    friction = env.sim.params.geom_friction[:, :, 0]
-    assert 0.6 <= friction[:, 1].min() < 0.61
-    assert 0.79 < friction[:, 1].max() <= 0.8
-    assert (friction[:, env.sim.model.geom("floor").id] == 1.0).all()
-
-
-def test_a_robot_on_its_back_has_failed():
-    env = make(GO2)
-    qpos = env.default_qpos.repeat(2, 1)
-    qpos[1, 2:7] = torch.tensor([0.1, 0.0, 1.0, 0.0, 0.0])
-    env.sim.reset(torch.ones(2, dtype=torch.bool), qpos)
-    ended = torch.zeros(2, dtype=torch.bool)
-    for _ in range(15):
-        ended |= env.step(torch.zeros_like(env.actions))[2]
-    assert ended.tolist() == [False, True]
-
-
 # The penalty of accelerations ---------------------------------------------------------------------
 
 

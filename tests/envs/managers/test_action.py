@@ -60,11 +60,3 @@ def test_two_actions_are_remembered_and_forgotten_at_the_reset():
     assert obs["policy"].tolist() == [[5.0], [0.0]]
     assert info["final_obs"]["policy"].tolist() == [[5.0], [6.0]]
     assert env.action_manager.prev_action.tolist() == [[3.0], [0.0]]
-
-
-def test_the_callers_actions_are_not_kept_by_reference():
-    env = make_env(1)
-    actions = torch.tensor([[1.0]])
-    env.step(actions)
-    actions.fill_(7.0)
-    assert env.action_manager.action.item() == 1.0

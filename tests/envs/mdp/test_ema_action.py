@@ -66,13 +66,6 @@ def test_positions_may_be_given_as_they_are_and_are_cut_at_the_limits(limited):
     assert targets(env, 0.25, 1.0, 9.0) == pytest.approx([0.5, 2.0, 3.0])
 
 
-def test_a_restored_state_has_the_same_average(limited):
-    env, other = make(limited, alpha=0.25), make(limited, alpha=0.25)
-    targets(env, 1.0, 1.0)
-    other.set_state(env.state())
-    assert targets(other, 0.0) == targets(env, 0.0)
-
-
 def test_averages_that_cannot_be_taken_are_refused(limited):
     with pytest.raises(ConfigurationError, match="limits of joints, but some have none"):
         make(MODEL)

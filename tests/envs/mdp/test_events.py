@@ -59,13 +59,6 @@ def test_the_last_of_two_terms_that_reset_a_joint_counts():
     assert env.sim.data.qpos[0].tolist() == [0.5, HOME[1] + 0.5, HOME[2], HOME[3]]
 
 
-def test_offsets_do_not_accumulate_over_resets():
-    env = make_env(1, events=terms(offset=reset_offset("push", position=(0.5, 0.5))))
-    for _ in range(3):
-        env.reset()
-    assert env.sim.data.qpos[0, PUSH] == 0.5
-
-
 def test_a_changed_mass_changes_the_motion():
     for operation, value, expected in (("add", 1.0, 3.0), ("scale", 2.0, 4.0), ("abs", 0.5, 0.5)):
         events = terms(mass=mass(operation, (value, value)))
@@ -84,19 +77,6 @@ def test_a_changed_mass_changes_the_motion():
     assert (env.sim.params.body_inertia >= 0.0).all()
     with pytest.raises(ConfigurationError, match="operation is 'multiply', but must be add"):
         make_env(2, sim=MASS_FIELDS, events=terms(mass=mass("multiply", (0.5, 2.0))))
-
-
-def test_masses_are_drawn_per_environment_reproducibly():
-    def masses(seed: int) -> torch.Tensor:
-        events = terms(mass=mass("add", (-1.0, 1.0)))
-        env = make_env(8, sim=MASS_FIELDS, events=events, seed=seed)
-        return env.sim.params.body_mass[:, PUSH_BODY].clone()
-
-    drawn = masses(3)
-    assert drawn.unique().numel() == 8
-    assert ((drawn > 1.0) & (drawn < 3.0)).all()
-    assert torch.equal(drawn, masses(3))
-    assert not torch.equal(drawn, masses(4))
 
 
 def test_masses_drawn_at_resets_start_from_the_models_own_in_the_masked_rows():

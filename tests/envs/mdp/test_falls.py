@@ -27,18 +27,6 @@ def states_of(env: VectorEnv) -> torch.Tensor:
     return next(value for key, value in env.constants.items() if key[0] == "falls")
 
 
-def test_dropped_robots_lie_in_many_ways_and_the_others_stand():
-    states = states_of(make(drop_prob=1.0))
-    up = -gravity_in_body(states[:, 3:7])[:, 2]
-    assert len(states) == 40
-    assert (up < -0.5).sum() > 3  # on their backs
-    assert (states[:, 2] < 0.25).float().mean() > 0.8
-    assert (states[:, 2] > 0.0).all()
-    standing = states_of(make(drop_prob=0.0))
-    assert (-gravity_in_body(standing[:, 3:7])[:, 2] > 0.85).all()
-    assert (standing[:, 2] > 0.2).all()
-
-
 def test_states_are_everyones_and_draws_are_ones_own():
     first, second = make(seed=0), make(seed=1, rank=1)
     assert torch.equal(states_of(first), states_of(second))

@@ -36,18 +36,6 @@ def test_a_push_adds_to_the_velocity_of_the_root_and_to_nothing_else():
     assert env.sim.data.qpos[0, 0].item() == pytest.approx(5 * DT, abs=1e-4)
 
 
-def test_environments_are_pushed_when_each_is_due_whatever_the_others_do():
-    kwargs = {"velocity_range": {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}, "interval": (0.02, 0.2)}
-    whole = pushed(**kwargs, num_envs=6)
-    halves = [pushed(**kwargs, num_envs=3, index=rank, world_size=2) for rank in range(2)]
-    for env in (whole, *halves):
-        place(env, height=5.0)
-        step(env, 30)
-    velocities = torch.cat([env.sim.data.qvel for env in halves])
-    assert torch.equal(whole.sim.data.qvel, velocities)
-    assert whole.sim.data.qvel[:, 0].unique().numel() == 6
-
-
 def test_a_push_refuses_an_axis_that_is_none():
     with pytest.raises(ConfigurationError, match="velocity_range has the key 'forward'"):
         step(pushed({"forward": (0.0, 1.0)}), 6)

@@ -39,15 +39,6 @@ def test_heights_are_those_that_were_generated(model):
     assert torch.allclose(heights, torch.tensor(ground.heights), atol=2e-4)  # x, y: float32
 
 
-def test_a_block_comes_to_rest_on_the_platform(model):
-    ground = generate(terrain().terrain_generator)
-    data = mujoco.MjData(model)
-    data.qpos[:3] = ground.origins[2, 0] + [0.0, 0.0, 0.12]  # 2 cm above the platform
-    mujoco.mj_step(model, data, 200)
-    assert data.qpos[2] - 0.1 == pytest.approx(ground.origins[2, 0, 2], abs=2e-3)
-    assert np.abs(data.qvel).max() < 0.05
-
-
 def test_border_is_flat_ground_at_height_zero(model):
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
