@@ -152,11 +152,19 @@ def test_no_library_is_left_out():
     assert {name.removesuffix("_jax") for name, _ in TRAINED} == set(libraries())
 
 
-@pytest.mark.parametrize("library", list(dict.fromkeys(library for library, _ in TRAINED)))
-def test_actions_vary_in_training_and_not_in_evaluation(library: str):
+BY_LIBRARY: list[Any] = [
+    (library, [name for owner, name in TRAINED if owner == library])
+    for library in dict.fromkeys(library for library, _ in TRAINED if library != "skrl_jax")
+]
+BY_LIBRARY.append(("skrl_jax", ["ppo", "td3"]))
+BY_LIBRARY.append(pytest.param("skrl_jax", ON_JAX, marks=pytest.mark.long))
+
+
+@pytest.mark.parametrize(("library", "algorithms"), BY_LIBRARY)
+def test_actions_vary_in_training_and_not_in_evaluation(library: str, algorithms: list[str]):
     if library == "skrl_jax":
         pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
-    for algorithm in (name for owner, name in TRAINED if owner == library):
+    for algorithm in algorithms:
         with contextlib.closing(environment(library, algorithm)) as env, torch.no_grad():
             _, act, evaluate = made(library, algorithm, env)
             first, second = plain(act()).copy(), plain(act()).copy()
