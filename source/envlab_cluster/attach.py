@@ -103,7 +103,7 @@ class Follower:
         self._lost: dict[Host, float] = {}
         """Unreachable hosts, and since when."""
         self._threads = [
-            threading.Thread(target=self._follow, args=(host,), daemon=True) for host in run.hosts
+            threading.Thread(target=self.follow, args=(host,), daemon=True) for host in run.hosts
         ]
 
     def wait(self) -> None:
@@ -128,7 +128,8 @@ class Follower:
             text = _TWICE.sub(r"\1", line)
             self._say(f"{host.name:<{self._width}} | {text}")
 
-    def _follow(self, host: Host) -> None:
+    def follow(self, host: Host) -> None:
+        """Show the log of a host's processes to its end, or until the follower is closed."""
         seen = 0
         folder = self._run.node_of(host).folder
         while not self._stopped.is_set():

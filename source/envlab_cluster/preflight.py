@@ -155,7 +155,7 @@ def meet(
     """
     found = port if port is not None else facts[host].port
     assert found is not None, "probe refuses a host without a free port"
-    where = address or _address_for_others(facts, host)
+    where = address or address_for_others(facts, host)
     others = len(facts) - 1
     if not others:
         return Meeting(host, where, found, {host: where})
@@ -169,7 +169,7 @@ def meet(
     return Meeting(host, where, found, results_of(on_all(facts, connect)))
 
 
-def _address_for_others(facts: Mapping[Host, Facts], host: Host) -> str:
+def address_for_others(facts: Mapping[Host, Facts], host: Host) -> str:
     """Return the address of a host that the others are most likely to reach.
 
     It is the one by which it was reached from here. If that is a loopback, the host is this one,

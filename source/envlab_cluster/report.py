@@ -101,7 +101,7 @@ def _parse(answer: Answer) -> HostReport:
         alive=values.get("alive") == "1",
         exit_code=answer.exit_code,
         last_line=values.get("last", ""),
-        ranks=_loads(answer),
+        ranks=loads(answer),
         lines={int(number): text for number, _, text in lines},
         gpus=[value for key, value in answer.pairs if key == "gpu"],
         run=values.get("run", ""),
@@ -111,7 +111,7 @@ def _parse(answer: Answer) -> HostReport:
     )
 
 
-def _loads(answer: Answer) -> dict[int, Load]:
+def loads(answer: Answer) -> dict[int, Load]:
     """Return the load of each rank from two readings of /proc/<pid>/stat; see proc(5)."""
     hertz, page_kb = int(answer.values["hertz"]), int(answer.values["page_kb"])
     looks: dict[tuple[int, int], list[tuple[float, int, int, int]]] = {}

@@ -118,7 +118,7 @@ def _rows(
     }
     code = "" if node.exit_code is None else str(node.exit_code)
     if isinstance(report, HostError):
-        rest = ("", "", code, _cut(str(report)))
+        rest = ("", "", code, cut(str(report)))
         rows = [
             (node.host.name, str(rank), "unreachable", *_progress(heartbeats.get(rank)), *rest)
             for rank in sorted(ranks)
@@ -129,7 +129,7 @@ def _rows(
         state = "running" if report.alive else "ended"
         # A process's last line before it died is more informative than torchrun's summary.
         said = next((line for line in report.lines.values() if line), report.last_line)
-        return [(node.host.name, "-", state, "", "", "", "", code, _cut(said))]
+        return [(node.host.name, "-", state, "", "", "", "", code, cut(said))]
     planned = range(node.first_rank, node.first_rank + node.num_processes)
     first = node.first_rank if ranks <= set(planned) else min(ranks)
     found: list[Sequence[str]] = []
@@ -139,7 +139,7 @@ def _rows(
             state, used = "running", (f"{load.cpu:.0%}", f"{load.memory_mb} MB")
         else:
             state, used = "gone" if report.alive else "ended", ("", "")
-        line = _cut(report.lines.get(rank - first, ""))
+        line = cut(report.lines.get(rank - first, ""))
         progress = _progress(heartbeats.get(rank), is_over=node.exit_code == 0)
         found.append((node.host.name, str(rank), state, *progress, *used, code, line))
     return found
@@ -163,7 +163,8 @@ def _progress(heartbeat: Mapping[str, Any] | None, *, is_over: bool = False) -> 
     return f"{heartbeat['phase']}{late}", str(heartbeat["iteration"])
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """Return a text in one line of a table."""
     line = " ".join(text.split())
     return line if len(line) <= LINE_WIDTH else line[: LINE_WIDTH - 1] + "…"
 

@@ -8,7 +8,7 @@ from envlab_cluster.attach import Follower
 from envlab_cluster.hosts import Host
 from envlab_cluster.ssh import Ssh
 from envlab_cluster.state import RunState
-from tests.cluster.test_status import run_on
+from tests.cluster.runs import run_on
 
 
 class SlowSsh(Ssh):
@@ -32,6 +32,6 @@ class SlowSsh(Ssh):
 def test_a_connection_that_is_made_while_it_closes_is_ended():
     run = run_on(Host(name="a", address="a"))
     ssh = SlowSsh(run)
-    ssh.follower._follow(run.hosts[0])
+    ssh.follower.follow(run.hosts[0])
     (stream,) = ssh.streams
     assert stream.poll() == -9

@@ -8,6 +8,7 @@ import pytest
 
 from envlab.errors import ConfigurationError
 from envlab_cluster.hosts import Host, choose_hosts
+from tests.refusals import check_refusals
 
 FILE = """
 user: me
@@ -39,33 +40,37 @@ def test_a_file_has_defaults_that_a_host_may_change(tmp_path: Path):
     assert (one.path, one.env_activate_path) == ("/other", "/venv/bin/activate")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("hosts: []", "names no hosts"),
-        ("hosts: [{nme: a}]", "there is no key 'nme'; there are name, .* Did you mean name"),
-        ("hosts: [{name: a, port: x}]", "host a: port is 'x', but must be a number above 0"),
-        ("hosts: [{name: a, slots: 0}]", "slots is 0, but must be a number above 0"),
-        ("hosts: [{user: a}]", "has neither a name nor an address"),
-        ("hosts: [a, a]", "The host 'a' is named 2 times"),
-        ('hosts: [{name: a, path: "a\\nb"}]', "host a: path is .* must be without line breaks"),
-        ("hosts: [3]", "host 1 is 3, but must be a mapping"),
-        ("name: a\nhosts: [a]", "there is no key 'name'"),
-        ("hosts: [{name: a, port: 70000}]", "host a: port is 70000, but must be from 1 to 65535"),
-    ],
-)
-def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str):
+def test_wrong_files_and_lists_are_one_sentence(tmp_path: Path):
     file = tmp_path / "hosts.yaml"
-    file.write_text(text)
-    with pytest.raises(ConfigurationError, match=message):
-        choose_hosts(None, str(file))
 
+    def read(text: str, names: str | None = None) -> None:
+        file.write_text(text)
+        choose_hosts(names, str(file))
 
-def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path):
-    file = tmp_path / "hosts.yaml"
-    file.write_text(FILE)
-    with pytest.raises(ConfigurationError, match=r"--runs_on names 'bug'.* Did you mean big"):
-        choose_hosts("bug", str(file))
+    check_refusals(
+        read,
+        [
+            ("hosts: []", "names no hosts"),
+            ("hosts: [{nme: a}]", "there is no key 'nme'; there are name, .* Did you mean name"),
+            ("hosts: [{name: a, port: x}]", "host a: port is 'x', but must be a number above 0"),
+            ("hosts: [{name: a, slots: 0}]", "slots is 0, but must be a number above 0"),
+            ("hosts: [{user: a}]", "has neither a name nor an address"),
+            ("hosts: [a, a]", "The host 'a' is named 2 times"),
+            ('hosts: [{name: a, path: "a\\nb"}]', "host a: path is .* must be without line breaks"),
+            ("hosts: [3]", "host 1 is 3, but must be a mapping"),
+            ("name: a\nhosts: [a]", "there is no key 'name'"),
+            ("hosts: [{name: a, port: 70000}]", "port is 70000, but must be from 1 to 65535"),
+            (FILE, "bug", "--runs_on names 'bug'.* Did you mean big"),
+        ],
+    )
+    check_refusals(
+        lambda names, changes: choose_hosts(names, None, **changes),
+        [
+            ("a", {"path": "a\nb"}, r"path is 'a\\nb', but must be without line"),
+            ("a", {"activate": "a\nb"}, r"path is 'a\\nb', but must be without line"),
+            ("a:70000", {}, "'a:70000': its port is 70000, but must be from"),
+        ],
+    )
 
 
 def test_the_file_in_the_current_folder_is_meant_where_its_names_are(
@@ -82,28 +87,15 @@ def test_the_file_in_the_current_folder_is_meant_where_its_names_are(
         choose_hosts("big,other", None)
 
 
-@pytest.mark.parametrize("flag", ["path", "activate"])
-def test_a_path_with_a_line_break_is_refused(flag: str):
-    with pytest.raises(ConfigurationError, match=r"path is 'a\\nb', but must be without line"):
-        choose_hosts("a", None, **{flag: "a\nb"})
-
-
-def test_a_port_that_cannot_be_is_refused():
-    with pytest.raises(ConfigurationError, match="'a:70000': its port is 70000, but must be from"):
-        choose_hosts("a:70000", None)
-
-
-@pytest.mark.parametrize(
-    "text", ["all:\n  hosts:\n    web:\n", "- hosts: all\n", "{{ jinja }}: [\n"]
-)
 def test_another_programs_file_is_ignored_with_a_warning(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ):
-    (tmp_path / "hosts.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
-    assert [host.address for host in choose_hosts("a,b", None)] == ["a", "b"]
-    warning = capsys.readouterr().err
-    assert warning.startswith("warning: hosts.yaml here is not used: hosts.yaml ")
-    assert warning.count("\n") == 1
-    with pytest.raises(ConfigurationError):
-        choose_hosts(None, None)
+    for text in ("all:\n  hosts:\n    web:\n", "- hosts: all\n", "{{ jinja }}: [\n"):
+        (tmp_path / "hosts.yaml").write_text(text)
+        assert [host.address for host in choose_hosts("a,b", None)] == ["a", "b"]
+        warning = capsys.readouterr().err
+        assert warning.startswith("warning: hosts.yaml here is not used: hosts.yaml ")
+        assert warning.count("\n") == 1
+        with pytest.raises(ConfigurationError):
+            choose_hosts(None, None)

@@ -196,21 +196,21 @@ def test_setup_runs_a_script_detached_and_logs_there(command: Commander, tmp_pat
     assert "host1: ready" in output
 
 
-@pytest.mark.parametrize("verb", ["setup", "launch", "status", "command", "kill"])
 def test_every_verb_has_an_example_and_a_dry_run(
-    verb: str, command: Commander, tree: Path, capsys: pytest.CaptureFixture
+    command: Commander, tree: Path, capsys: pytest.CaptureFixture
 ):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["cluster", verb, "--help"])
-    assert ended.value.code == 0
-    text = capsys.readouterr().out
-    assert f"Example:\n  envlab cluster {verb} " in text
-    assert "--dry_run" in text
-    if verb in ("setup", "launch", "command"):
-        more = LIBRARY if verb == "launch" else []
-        code, output = command(verb, "--dry_run", *more, cwd=tree)
-        assert code == 0, output
-        assert all(host.name in output for host in command.cluster.hosts)
+    for verb in ("setup", "launch", "status", "command", "kill"):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["cluster", verb, "--help"])
+        assert ended.value.code == 0
+        text = capsys.readouterr().out
+        assert f"Example:\n  envlab cluster {verb} " in text
+        assert "--dry_run" in text
+        if verb in ("setup", "launch", "command"):
+            more = LIBRARY if verb == "launch" else []
+            code, output = command(verb, "--dry_run", *more, cwd=tree)
+            assert code == 0, output
+            assert all(host.name in output for host in command.cluster.hosts)
     assert not [path for host in command.cluster.hosts for path in host.home.iterdir()]
 
 

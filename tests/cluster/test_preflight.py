@@ -9,7 +9,7 @@ import pytest
 
 from envlab.errors import EnvlabError, LaunchError
 from envlab_cluster.hosts import Host
-from envlab_cluster.preflight import Facts, _address_for_others, check_versions
+from envlab_cluster.preflight import Facts, address_for_others, check_versions
 from envlab_cluster.ssh import MARKER, Ssh, explain_failure
 
 A, B, C = (Host(name=name, address=name) for name in "abc")
@@ -45,47 +45,43 @@ def test_a_host_without_torch_is_named():
         check_versions({A: facts(), B: facts(packages={})})
 
 
-@pytest.mark.parametrize(
-    ("server", "client", "address"),
-    [
+def test_the_nodes_meet_where_others_reach_the_first():
+    for server, client, address in (
         ("10.0.0.1", "10.0.0.9", "10.0.0.1"),
         # The first host is this machine: it is where the others' connections come from.
         ("127.0.0.1", "10.0.0.9", "10.0.0.9"),
         ("::1", "10.0.0.9", "10.0.0.9"),
         ("127.0.0.1", "127.0.0.1", "127.0.0.1"),
         ("2001:db8::1", "10.0.0.9", "2001:db8::1"),
-    ],
-)
-def test_the_nodes_meet_where_others_reach_the_first(server: str, client: str, address: str):
-    found = {A: facts(server=server, client=server), B: facts(server="10.0.0.2", client=client)}
-    assert _address_for_others(found, A) == address
-
-
-def test_the_first_is_met_by_ipv4_where_others_see_it_so():
-    clients = {A: "::1", B: "2001:db8::9", C: "10.0.0.9"}
+    ):
+        first = facts(server=server, client=server)
+        found = {A: first, B: facts(server="10.0.0.2", client=client)}
+        assert address_for_others(found, A) == address
+    clients = {A: "::1", B: "2001:db8::9", C: "10.0.0.9"}  # by IPv4 where others see it so
     found = {host: facts(server="::1", client=client) for host, client in clients.items()}
-    assert _address_for_others(found, A) == "10.0.0.9"
+    assert address_for_others(found, A) == "10.0.0.9"
 
 
-@pytest.mark.parametrize(
-    ("said", "meaning"),
-    [
+def test_errors_of_ssh_are_explained():
+    for said, meaning in (
         ("ssh: Could not resolve hostname a: Name or service not known", "cannot be resolved"),
         ("ssh: connect to host a port 22: Connection timed out", "does not answer"),
         ("ssh: connect to host a port 22: No route to host", "no network reaches it"),
-        ("@@@\nWARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.",
-         "its host key is another"),
+        (
+            "@@@\nWARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.",
+            "its host key is another",
+        ),
         ("a: Permission denied (publickey,password).", "it refuses the key"),
         ("Timeout, server a not responding.", "the connection was lost"),
         ("something new", "ssh failed (ssh: something new)"),
         ("", "the connection was lost (ssh printed no reason)"),
-        ("ssh: Could not resolve hostname jump: No address\nConnection closed by remote host",
-         "cannot be resolved: see the spelling, or give an IP address (ssh: Could not resolve "
-         "hostname jump: No address)"),
-    ],
-)  # fmt: skip
-def test_errors_of_ssh_are_explained(said: str, meaning: str):
-    assert meaning in explain_failure(said + "\n", A, Ssh())
+        (
+            "ssh: Could not resolve hostname jump: No address\nConnection closed by remote host",
+            "cannot be resolved: see the spelling, or give an IP address (ssh: Could not resolve "
+            "hostname jump: No address)",
+        ),
+    ):
+        assert meaning in explain_failure(said + "\n", A, Ssh())
 
 
 def test_options_are_given_before_the_host_and_the_users_own_come_first():

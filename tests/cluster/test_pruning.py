@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from envlab_cluster.hosts import Host, read_hosts
+from envlab_cluster.hosts import read_hosts
 from envlab_cluster.snapshot import prune_snapshots, send_snapshot, take_snapshot
 from envlab_cluster.ssh import Ssh
-from envlab_cluster.state import Node, RunState, find_run
+from envlab_cluster.state import RunState, find_run
 from tests.cluster.conftest import Commander
+from tests.cluster.runs import run_on
 
 
 def make_snapshots(path: Path, *names: str) -> list[Path]:
@@ -80,29 +81,7 @@ def run(command: Commander) -> tuple[RunState, Ssh, Path]:
     """A run on one host, the connection to it, and the run's folder there."""
     host = read_hosts(command.cluster.folder / "hosts.yaml")[2]
     path = command.cluster.hosts[2].path
-    return state_of(host, path), Ssh(command.cluster.ssh_cmd), path
-
-
-def state_of(host: Host, path: Path) -> RunState:
-    node = Node(
-        host=host,
-        node_rank=0,
-        first_rank=0,
-        path=str(path),
-        folder=f"{path}/runs/new",
-        num_processes=1,
-        local_address="127.0.0.1",
-    )
-    return RunState(
-        id="new",
-        created_at="",
-        command=[],
-        run_id="new",
-        ssh_cmd="",
-        endpoint="",
-        snapshot="",
-        nodes=[node],
-    )
+    return run_on(host, path=path, id="new"), Ssh(command.cluster.ssh_cmd), path
 
 
 def test_nothing_is_removed_if_all_are_to_be_kept_or_another_launch_is_starting(
@@ -138,9 +117,3 @@ def test_a_snapshot_that_is_used_again_counts_as_new(run: tuple[RunState, Ssh, P
     os.utime(folder, (0, 0))
     assert send_snapshot(snapshot, node.host, str(path), ssh).num_files == 0
     assert folder.stat().st_mtime > time.time() - 600
-
-
-def test_a_negative_number_is_refused(command: Commander, tree: Path):
-    code, output = command.launch(tree, "--keep_snapshots=-1")
-    assert code == 2
-    assert "--keep_snapshots is -1, but must be at least 1, or 0 for all." in output

@@ -40,7 +40,7 @@ def without_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.long  # the pods of test_trainjob.py do so by day, in forks
 def test_two_nodes_train_are_preempted_and_resume_the_same_run(fake: FakeSlurm, tmp_path: Path):
     folder = tmp_path / "a folder"
     folder.mkdir()
@@ -74,19 +74,45 @@ def test_two_nodes_train_are_preempted_and_resume_the_same_run(fake: FakeSlurm, 
     assert iterations == list(range(1, ends[1] + 1))
 
 
+def with_python(folder: Path, *lines: str) -> None:
+    """Let nodes have a ``python`` that writes down its words, and then runs these lines."""
+    python = folder / "bin/python"
+    write_words = f"printf '%s\\0' \"$@\" >'{folder}'/words$SLURM_NODEID"
+    python.write_text("\n".join(["#!/bin/sh", write_words, *lines, ""]))
+    python.chmod(0o755)
+
+
+def words_of(folder: Path, node: int) -> list[str]:
+    return (folder / f"words{node}").read_text().split("\0")[:-1]
+
+
+def end_of(fake: FakeSlurm, **place: int) -> int:
+    """Run the job to its end; return its exit code."""
+    launch = fake.start(**place)
+    try:
+        return launch.wait()
+    finally:
+        launch.close()
+
+
+def test_two_nodes_meet_and_a_process_that_fails_fails_the_job(fake: FakeSlurm, tmp_path: Path):
+    options = ["--nodes=2", "--processes-per-node=1", f"--envlab-path={tmp_path}"]
+    assert slurm("--env_activate_path=", *options, "rsl_rl", *SMALL) == 0
+    with_python(tmp_path, "exit 75")
+    assert end_of(fake) == 75
+    for node, is_host in enumerate((1, 0)):
+        words = words_of(tmp_path, node)
+        assert {"--nnodes=2", f"--rdzv_endpoint=localhost:{PORT}"} <= set(words)
+        assert {f"--rdzv_conf=is_host={is_host}", "--requeue"} <= set(words)
+
+
 def test_a_run_has_the_seed_of_its_place_in_the_array(fake: FakeSlurm, tmp_path: Path):
     options = ["--seeds=5,9", "--processes-per-node=2", f"--envlab-path={tmp_path}"]
     assert slurm("--env_activate_path=", *options, "rsl_rl", *SMALL) == 0
     assert fake.directive("array") == "0-1"
-    write_words = f"#!/bin/sh\nprintf '%s\\0' \"$@\" >'{tmp_path}/words'\n"
-    (tmp_path / "bin/python").write_text(write_words)
-    (tmp_path / "bin/python").chmod(0o755)
-    launch = fake.start(task=1)
-    try:
-        assert launch.wait() == 0, launch.output
-    finally:
-        launch.close()
-    words = (tmp_path / "words").read_text().split("\0")[:-1]
+    with_python(tmp_path)
+    assert end_of(fake, task=1) == 0
+    words = words_of(tmp_path, 0)
     assert words[:4] == ["-m", "envlab.distributed.torchrun", "--nnodes=1", "--nproc_per_node=2"]
     train = words[words.index("train") :]
     assert train[:2] == ["train", "rsl_rl"]
@@ -218,49 +244,17 @@ def test_odd_words_arrive_as_they_were_given(capsys):
     assert shlex.split(script.splitlines()[1].removeprefix("# Made by: "))[-1] == ODD[-1]
 
 
-EXPERIMENT = str(ROOT / "source/projects/tutorials/distributed_objectnav_tutorial.py")
-WRONG = {
-    "--nodes is 0, but must be at least 1": ["--nodes=0", "rsl_rl"],
-    "--gpus-per-node is 'four', but must be a number": ["--gpus-per-node=four", "rsl_rl"],
-    "one process for each of the 4 GPUs": [
-        *("--gpus-per-node=4", "--processes-per-node=2", "rsl_rl")
-    ],
-    "--time is '4 hours', which Slurm does not read": ["--time=4 hours", "rsl_rl"],
-    "--time 2 is 120 s, which is over by the time that": ["--time=2", "rsl_rl"],
-    "--mem is '64 GB', but must be a size": ["--mem=64 GB", "rsl_rl"],
-    "--partition is 'a\"b', but must be a word": ['--partition=a"b', "rsl_rl"],
-    "--partition is '', but must be a word": ["--partition=", "rsl_rl"],
-    "holds a line break": ["--partition=a\n#SBATCH --uid=0", "rsl_rl"],
-    "--sbatch is 'exclusive', but must be an option": ["--sbatch=exclusive", "rsl_rl"],
-    "which the script sets itself": ["--sbatch=--signal=B:TERM", "rsl_rl"],
-    "--seeds is '1,1', but must be different": ["--seeds=1,1", "rsl_rl"],
-    "--seeds is '1,01', but must be different": ["--seeds=1,01", "rsl_rl"],
-    "--seeds is '\u00b2', but must be different": ["--seeds=\u00b2", "rsl_rl"],
-    "--run_id mine would be the same for all": ["--seeds=1,2", "rsl_rl", "--run_id=mine"],
-    "Leave out one": ["--seeds=1,2", "rsl_rl", "--seed=3"],
-    "--notice-s is 5": ["--notice-s=5", "rsl_rl"],
-    "There is no flag '--node'. Did you mean --nodes": ["--node=2", "rsl_rl"],
-    "There is nothing to train": ["--nodes=2"],
-    "Did you mean rsl_rl": ["--nodes=2", "rslrl"],
-    "The script nowhere/train.py is not in": ["nowhere/train.py"],
-    "There is no flag '--max_iteration'. Did you mean --max_iterations": [
-        *("rsl_rl", "--max_iteration=3")
-    ],
-    "distributed_nodes is 1, but 2 nodes were asked for": ["--nodes=2", "ddppo", EXPERIMENT],
-}
-
-
-@pytest.mark.parametrize("sentence", WRONG)
-def test_bad_input_is_one_sentence(sentence: str, without_slurm: Path, capsys):
-    words = WRONG[sentence]
-    task = ["--task=Isaac-Cartpole-v0"] if "rsl_rl" in words else []
-    assert slurm(*words, *task) == 2
-    output = capsys.readouterr()
-    assert sentence in output.err
-    assert output.err.startswith("error: ")
-    assert output.out == ""
-
-
-def test_an_unknown_task_is_refused_before_it_waits_in_a_queue(without_slurm: Path, capsys):
-    assert slurm("rsl_rl", "--task=Isaac-Cartpol-v0") == 2
-    assert "Did you mean Isaac-Cartpole-v0" in capsys.readouterr().err
+def test_bad_input_is_one_sentence(without_slurm: Path, capsys):
+    experiment = str(ROOT / "source/projects/tutorials/distributed_objectnav_tutorial.py")
+    for words, sentence in (
+        (["--partition=a\n#SBATCH --uid=0", "rsl_rl", *SMALL], "holds a line break"),
+        (
+            ["--nodes=2", "ddppo", experiment],
+            "distributed_nodes is 1, but 2 nodes were asked for",
+        ),
+    ):
+        assert slurm(*words) == 2
+        output = capsys.readouterr()
+        assert sentence in output.err
+        assert output.err.startswith("error: ")
+        assert output.out == ""

@@ -6,19 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from envlab_cluster.state import RunState, all_runs, find_run
-
-
-def new_run(**changes: str) -> RunState:
-    values = {"created_at": "", "run_id": "x", "ssh_cmd": "ssh {addr}", "endpoint": ""}
-    return RunState(command=[], snapshot="", **{"id": "20260101-000000-aaaa", **values, **changes})
+from envlab_cluster.state import all_runs, find_run
+from tests.cluster.runs import run_on
 
 
 def test_updates_of_a_run_that_was_killed_meanwhile_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    run = new_run()
+    run = run_on(id="20260101-000000-aaaa")
     run.save()
     run.status = "ended"
     run.update()
@@ -32,7 +28,7 @@ def test_a_damaged_file_is_reported_and_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    run = new_run()
+    run = run_on(id="20260101-000000-aaaa")
     run.save()
     for number, text in enumerate(("{", "[]", '{"version": 99}', "")):
         (run.file.parent / f"20270101-00000{number}-bbbb.json").write_text(text)

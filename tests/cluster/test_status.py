@@ -9,37 +9,12 @@ import pytest
 
 from envlab.distributed.program import guarded
 from envlab_cluster.hosts import Host
-from envlab_cluster.report import HostReport, Load, _loads
+from envlab_cluster.report import HostReport, Load, loads
 from envlab_cluster.ssh import Answer
-from envlab_cluster.state import Node, RunState
-from envlab_cluster.status import _cut, compose_status
+from envlab_cluster.status import compose_status, cut
+from tests.cluster.runs import run_on
 
 A, B = (Host(name=name, address=name) for name in "ab")
-
-
-def run_on(*hosts: Host) -> RunState:
-    nodes = [
-        Node(
-            host=host,
-            node_rank=number,
-            first_rank=number,
-            path="/p",
-            folder="/p/runs/x",
-            num_processes=1,
-            local_address="127.0.0.1",
-        )
-        for number, host in enumerate(hosts)
-    ]
-    return RunState(
-        id="x",
-        created_at="",
-        command=[],
-        run_id="x",
-        ssh_cmd="",
-        endpoint="",
-        snapshot="",
-        nodes=nodes,
-    )
 
 
 def report(**changes: Any) -> HostReport:
@@ -114,11 +89,11 @@ def test_a_rank_is_the_oldest_of_its_processes_and_not_the_lowest_number():
             stat.format(used=used, began=100, pages=512),
         )
         lines += [f"process={now} 7 0 {helper}", f"process={now} 4194300 0 {rank}"]
-    assert _loads(Answer("\n".join(lines))) == {0: Load(pid=4194300, cpu=0.5, memory_mb=2)}
+    assert loads(Answer("\n".join(lines))) == {0: Load(pid=4194300, cpu=0.5, memory_mb=2)}
 
 
 def test_letters_that_a_terminal_cannot_show_are_no_failure(monkeypatch: pytest.MonkeyPatch):
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="latin-1"))
-    assert guarded(lambda words: print(_cut("x" * 100), flush=True) or 0, []) == 0
+    assert guarded(lambda words: print(cut("x" * 100), flush=True) or 0, []) == 0
     assert written.getvalue() == b"x" * 59 + b"?\n"

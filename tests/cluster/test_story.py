@@ -63,38 +63,6 @@ def test_two_processes_on_one_host_to_the_end(single: Cluster):
     assert single.living() == {}
 
 
-EXPERIMENT = """
-from projects.tutorials.distributed_objectnav_tutorial import DistributedObjectNav
-
-class Small(DistributedObjectNav):
-    TASK = "Isaac-Cartpole-v0"
-
-    def overrides(self, mode):
-        return ["env.sim.num_threads=1", "agent.model.hidden_dim=16"] if mode == "train" else []
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.long  # the short suite has an experiment on one host, and faults of several
-def test_an_experiment_trains_on_three_hosts_and_is_validated_meanwhile(three: Cluster):
-    tree = clone(three.folder)
-    (tree / "small.py").write_text(EXPERIMENT)
-    kwargs = json.dumps({"distributed_nodes": 3, "ppo_steps": 4608})
-    words = ["ddppo", "small.py", f"--config_kwargs={kwargs}", "--num_envs=4", "--device=cpu"]
-    code, output = three.run("launch", "--fetch", *words, cwd=tree)
-    assert code == 0, output
-    run = only_run(tree)
-    manifest = manifest_of(run)
-    assert (manifest["status"], manifest["world"]["size"]) == ("finished", 3)
-    records = metrics_of(run)
-    # 3 hosts x 4 environments x 128 steps; the first stage has a tenth of all steps.
-    assert [record["frames"] for record in records] == [1536, 3072, 4608]
-    assert [record["details"]["stage"] for record in records] == [0, 1, 1]
-    judged = [json.loads(line) for line in (run / "validation.jsonl").read_text().splitlines()]
-    assert judged[-1]["iteration"] == 3
-    assert three.living() == {}
-
-
 def clone(folder: Path) -> Path:
     """Return a private copy of this working tree, as git has it."""
     target = folder / "clone"

@@ -75,16 +75,6 @@ def test_trainers_models_know_every_field(options: list[str], capsys):
     assert len(runtimes) == options.count("--own-runtime")
 
 
-def test_a_field_that_is_missing_or_unknown_is_noticed(capsys):
-    (job,) = documents(capsys)
-    del job["spec"]["runtimeRef"]
-    with pytest.raises(ValueError, match="runtimeRef"):
-        TrainJob.from_dict(job)
-    (job,) = documents(capsys)
-    job["spec"]["trainer"]["numberOfNodes"] = 2
-    assert TrainJob.from_dict(job).to_dict() != job
-
-
 def test_every_option_is_in_the_file(capsys):
     (job,) = documents(capsys, *ALL)
     assert job["metadata"] == {"name": "ant", "namespace": "rl"}
@@ -186,39 +176,6 @@ def test_legacy_prints_a_pytorchjob(capsys):
     assert "pytorchReplicaSpecs" in capsys.readouterr().out
 
 
-WRONG = {
-    "--volume is missing": ["--volume="],
-    "--name is 'My Job', but a name has at most 50 small letters": ["--name=My Job"],
-    "my-job would do": ["--name=My Job"],
-    "--image is 'envlab', which has no tag": ["--image=envlab"],
-    "--image is 'registry.example:5000/envlab', which has no tag": [
-        "--image=registry.example:5000/envlab"
-    ],
-    "--image is 'envlab:', which is no image's name": ["--image=envlab:"],
-    "--image is 'envlab@sha256:12', which is no image's name": ["--image=envlab@sha256:12"],
-    "--volume is 'My Logs', which Kubernetes takes for no name": ["--volume=My Logs"],
-    "--gpus-per-node is '', but must be a number": ["--gpus-per-node="],
-    "--processes-per-node is 8, but there is one process for each of the 4 GPUs": [
-        *("--gpus-per-node=4", "--processes-per-node=8")
-    ],
-    "--runtime mine has no effect with --own-runtime": ["--own-runtime", "--runtime=mine"],
-    "--mem is '64 GB', but must be a size": ["--mem=64 GB"],
-    "--mem is '0', but must be a size": ["--mem=0"],
-    "--cpus-per-node is 0": ["--cpus-per-node=0"],
-    "--env is 'PET_NNODES=3', but must be NAME=VALUE": ["--env=PET_NNODES=3"],
-    "There is no flag '--images'. Did you mean --image": ["--images=a:1"],
-}
-
-
-@pytest.mark.parametrize("sentence", WRONG)
-def test_bad_input_is_one_sentence(sentence: str, folder: Path, capsys):
-    assert trainjob("--volume=logs", *WRONG[sentence], "rsl_rl", *SMALL) == 2
-    output = capsys.readouterr()
-    assert sentence in output.err
-    assert output.err.startswith("error: ")
-    assert (output.out, list(folder.iterdir())) == ("", [])
-
-
 def test_existing_objects_may_have_any_name_of_kubernetes(capsys):
     (job,) = documents(capsys, "--volume=1.logs", f"--namespace={'n' * 60}", "--runtime=torch.2")
     assert (job["metadata"]["namespace"], job["spec"]["runtimeRef"]["name"]) == (
@@ -226,11 +183,6 @@ def test_existing_objects_may_have_any_name_of_kubernetes(capsys):
         "torch.2",
     )
     assert '"1.logs"' in str(job).replace("'", '"')
-
-
-def test_a_dry_run_behind_the_library_is_refused(folder: Path, capsys):
-    assert trainjob("--volume=logs", "rsl_rl", *SMALL, "--dry_run") == 2
-    assert "--dry_run stands behind the library" in capsys.readouterr().err
 
 
 def test_the_image_has_its_runs_where_the_volume_is(capsys):

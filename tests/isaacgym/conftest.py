@@ -12,7 +12,7 @@ ON_BOTH = (
     "test_actors_of_one_build_may_have_a_size_and_weight_of_their_own_in_each_environment",
     "test_force_sensors_measure_the_net_force_on_a_body",
 )
-"""Of each kind of call one; Isaac Gym's names are the same code on both, so that others are long."""
+"""Of each kind of call one: Isaac Gym's names are the same code on both."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
