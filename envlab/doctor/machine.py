@@ -74,9 +74,9 @@ def _facts(disk: Answer) -> dict[str, Any]:
         "memory_bytes": total,
         "memory_free_bytes": free,
         "memory_limit_bytes": memory_limit(),
-        "shm_bytes": _free(Path("/dev/shm")),
+        "shm_bytes": free_bytes(Path("/dev/shm")),
         "log_folder": str(log_folder()),
-        "disk_free_bytes": _free(log_folder()),
+        "disk_free_bytes": free_bytes(log_folder()),
         "disk_mib_per_s": disk.get("mib_per_s"),
         "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
     }
@@ -88,7 +88,7 @@ def log_folder() -> Path:
     return logs if logs.is_dir() else logs.parent
 
 
-def _free(folder: Path) -> int | None:
+def free_bytes(folder: Path) -> int | None:
     """Return the free bytes of a folder's file system, None if there is no folder."""
     try:
         found = os.statvfs(folder)

@@ -94,14 +94,14 @@ class WorkerBatch:
         self._name = shares[0].maker.spec.id
         # No name and no owner: it is freed when the last process that holds it ends.
         memory = os.memfd_create("envlab_gymnasium")
-        self._workers: list[_Worker] = []
-        self._finish = weakref.finalize(self, end_all, self._workers, CLOSE_S)  # at exit, too
+        self.workers: list[_Worker] = []
+        self._finish = weakref.finalize(self, end_all, self.workers, CLOSE_S)  # at exit, too
         try:
             os.ftruncate(memory, Arrays.size(shares[0].layout))
             self.arrays = Arrays.on(mmap.mmap(memory, 0), shares[0].layout)
-            self._workers.extend(_Worker(share, memory, timeout_s) for share in shares)
-            for worker in self._workers:
-                self._answer(worker)
+            self.workers.extend(_Worker(share, memory, timeout_s) for share in shares)
+            for worker in self.workers:
+                self.answer(worker)
         except BaseException:
             self.close()
             raise
@@ -109,14 +109,14 @@ class WorkerBatch:
             os.close(memory)
 
     def __len__(self) -> int:
-        return len(self._workers)
+        return len(self.workers)
 
     def reset(self) -> None:
         self._call("reset")
 
     def step(self) -> Ended:
         ended: Ended = []
-        for worker, results in zip(self._workers, self._call("step"), strict=True):
+        for worker, results in zip(self.workers, self._call("step"), strict=True):
             ended += [(worker.share.start + row, info) for row, info in results]
         return ended
 
@@ -124,20 +124,21 @@ class WorkerBatch:
         self._call("set_elapsed")
 
     def render(self) -> Any:
-        return self._call("render", self._workers[:1])[0]
+        return self._call("render", self.workers[:1])[0]
 
     def close(self) -> None:
         self._finish()
 
     def _call(self, name: str, workers: Sequence[_Worker] | None = None) -> list[Any]:
         """Return the answers of all workers, or of some."""
-        workers = workers or self._workers
+        workers = workers or self.workers
         for worker in workers:
             with self._naming(worker):
                 worker.send(name)
-        return [self._answer(worker) for worker in workers]
+        return [self.answer(worker) for worker in workers]
 
-    def _answer(self, worker: _Worker) -> Any:
+    def answer(self, worker: _Worker) -> Any:
+        """Return a worker's answer to the last call."""
         with self._naming(worker):
             return worker.receive()
 

@@ -22,7 +22,7 @@ from envlab.run.manifest import finite
 METRICS = "metrics.jsonl"
 _COUNTS = ("iteration", "frames", "wall_s")
 """Numbers that every record has."""
-_MOST_BYTES = 2**30
+MOST_BYTES = 2**30
 """Limit of one read: a million iterations."""
 _TAIL_BYTES = 2**16
 """Enough for tens of records, one of which has a return if episodes end at all."""
@@ -47,7 +47,7 @@ class Records:
             RunDirectoryError: If the file cannot be read, or a line before the last is no record.
         """
         problem: ValueError | None = None
-        for line in self._lines():
+        for line in self.lines():
             if problem is not None:
                 raise RunDirectoryError(
                     f"Line {self._count + 1} of {self.path} is no record of an iteration "
@@ -65,9 +65,10 @@ class Records:
                 yield record
         self.is_cut = problem is not None
 
-    def _lines(self) -> Iterator[bytes]:
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines that were added, of which the last may be cut off."""
         try:
-            check_file(self.path, self.end + _MOST_BYTES)
+            check_file(self.path, self.end + MOST_BYTES)
             with self.path.open("rb") as file:
                 file.seek(self.end)
                 yield from file
@@ -183,7 +184,7 @@ def read_standing(directory: Path) -> Standing:
 def _newest_first(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the records at a file's end, newest first."""
     try:
-        check_file(path, _MOST_BYTES)
+        check_file(path, MOST_BYTES)
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             lines = file.read().splitlines(keepends=True)

@@ -85,7 +85,7 @@ class Player:
         self._terms: dict[str, Term] = {**TERMS, **(_read_terms(terms) if terms else {})}
         self._motion_file, self._is_other = motion or directory / "motion.npz", motion is not None
         with _within_limits(directory):
-            self._session, self.cfg = _open_policy(directory / "policy.onnx")
+            self._session, self.cfg = open_policy(directory / "policy.onnx")
             try:
                 self._build(mjcf or directory / "scene.xml")
                 self._ends_in_time(directory)
@@ -525,7 +525,8 @@ def _check_times(cfg: dict[str, Any]) -> None:
         raise ValueError(f"decimation is {count!r}, but must be from 1 to {MOST_SUBSTEPS}")
 
 
-def _open_policy(path: Path) -> tuple[Any, dict[str, Any]]:
+def open_policy(path: Path) -> tuple[Any, dict[str, Any]]:
+    """Return a network's session, and its description."""
     try:
         import onnxruntime
     except ImportError as error:

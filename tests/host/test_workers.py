@@ -30,13 +30,15 @@ def make(num_workers: int | None, *, first_env: int = 0, num_threads: int = 2, *
     return batch
 
 
-@pytest.mark.parametrize("num_workers", [0, 1])
-def test_an_environment_that_raises_is_named(num_workers):
-    batch = make(num_workers, first_env=8, breaks_at=1, how="raise")
-    wanted = r"Environment 8 of gym:Counting-v0 failed in step\(\) \(ValueError: the motor burns"
-    with pytest.raises(SimulationError, match=wanted):
-        batch.step()
-    batch.close()
+def test_an_environment_that_raises_is_named():
+    for num_workers in [0, 1]:
+        batch = make(num_workers, first_env=8, breaks_at=1, how="raise")
+        wanted = (
+            r"Environment 8 of gym:Counting-v0 failed in step\(\) \(ValueError: the motor burns"
+        )
+        with pytest.raises(SimulationError, match=wanted):
+            batch.step()
+        batch.close()
 
 
 def test_a_worker_that_dies_is_named():
@@ -47,28 +49,28 @@ def test_a_worker_that_dies_is_named():
     batch.close()
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1"])
-def test_a_signal_to_all_processes_of_a_job_leaves_a_worker_to_its_parent(name):
+def test_a_signal_to_all_processes_of_a_job_leaves_a_worker_to_its_parent():
     """The parent then saves, for which it still needs its environments."""
-    batch = make(1)
-    worker = batch._workers[0].process
-    worker.send_signal(signal.Signals[name])
-    batch.step()
-    assert worker.poll() is None
-    batch.close()
-    assert worker.poll() is not None
+    for name in ["SIGINT", "SIGTERM", "SIGUSR1"]:
+        batch = make(1)
+        worker = batch.workers[0].process
+        worker.send_signal(signal.Signals[name])
+        batch.step()
+        assert worker.poll() is None
+        batch.close()
+        assert worker.poll() is not None
 
 
 def test_a_worker_that_hangs_is_given_up_and_killed(monkeypatch):
     monkeypatch.setattr("envlab.host.workers.CLOSE_S", 0.2)
     batch = make(1, breaks_at=1, how="hang")
-    batch._workers[0].timeout_s = 0.3  # once it has started
+    batch.workers[0].timeout_s = 0.3  # once it has started
     start = time.monotonic()
     with pytest.raises(SimulationError, match=r"within 0.3 s\). Raise env.worker_timeout"):
         batch.step()
     batch.close()
     assert time.monotonic() - start < 3.0
-    assert batch._workers[0].process.returncode == -9
+    assert batch.workers[0].process.returncode == -9
 
 
 def test_a_worker_that_cannot_make_its_environments_reports_why():
@@ -82,12 +84,12 @@ def test_a_worker_that_cannot_make_its_environments_reports_why():
 def test_processes_are_used_where_steps_are_slow(monkeypatch):
     cases = ((1e-5, 2, 0), (1e3, 2, 2), (1e3, 1, 0), (4e-4, 2, 0))  # too quick at last
     monkeypatch.setattr("envlab.host.workers.TRIAL_STEPS", 3)
-    answer = WorkerBatch._answer
+    answer = WorkerBatch.answer
     for step_s, num_threads, expected in cases:
         monkeypatch.setattr("envlab.host.workers.measure_step_s", lambda _, s=step_s: s)
         if step_s < 1e-3:  # workers that take longer than the 1.2 ms they are tried against
-            monkeypatch.setattr(WorkerBatch, "_answer", lambda *_: time.sleep(0.01) or answer(*_))
+            monkeypatch.setattr(WorkerBatch, "answer", lambda *_: time.sleep(0.01) or answer(*_))
         batch = make(None, num_threads=num_threads)
         assert isinstance(batch, LocalBatch if expected == 0 else WorkerBatch)
-        assert len(getattr(batch, "_workers", [])) == expected
+        assert len(getattr(batch, "workers", [])) == expected
         batch.close()

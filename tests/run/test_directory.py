@@ -49,43 +49,35 @@ def test_two_runs_in_the_same_second_get_two_directories(tmp_path: Path, monkeyp
     assert names == [f"2030-01-02_03-04-05_a{end}" for end in ("", "_1", "_2")]
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "text"),
-    [
+def test_leaving_a_run_writes_its_status(tmp_path: Path):
+    for error, status, text in [
         (None, "finished", None),
         (ValueError("wrong"), "failed", "ValueError: wrong"),
         (LostPeerError("Rank 1 died."), "failed", "Rank 1 died."),
         (Preempted(15), "preempted", "received SIGTERM"),
         (Interrupted(15), "interrupted", "received SIGTERM"),
         (KeyboardInterrupt(), "interrupted", "KeyboardInterrupt"),
-    ],
-)
-def test_leaving_a_run_writes_its_status(tmp_path: Path, error, status: str, text: str | None):
-    run = make(tmp_path)
-    assert read_manifest(run.directory)["status"] == "running"
-    with pytest.raises(type(error)) if error else nullcontext(), run:
-        if error is not None:
-            raise error
-    manifest = read_manifest(run.directory)
-    assert (manifest["status"], manifest.get("error")) == (status, text)
+    ]:
+        run = make(tmp_path)
+        assert read_manifest(run.directory)["status"] == "running"
+        with pytest.raises(type(error)) if error else nullcontext(), run:
+            if error is not None:
+                raise error
+        manifest = read_manifest(run.directory)
+        assert (manifest["status"], manifest.get("error")) == (status, text)
 
 
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [
+def test_a_collective_broken_after_a_signal_is_an_interruption_and_no_other_error(tmp_path: Path):
+    for error, status in [
         (RuntimeError("[gloo/transport/tcp/pair.cc:540] Connection closed by peer"), "interrupted"),
         (RankDivergenceError("policy.weight differs"), "failed"),
         (TypeError("wrong"), "failed"),
-    ],
-)
-def test_a_collective_broken_after_a_signal_is_an_interruption_and_no_other_error(
-    tmp_path: Path, error: Exception, status: str
-):
-    run = make(tmp_path)
-    run.interrupt_signal = lambda: 15
-    with pytest.raises(type(error)), run:
-        raise error
-    assert read_manifest(run.directory)["status"] == status
+    ]:
+        run = make(tmp_path)
+        run.interrupt_signal = lambda: 15
+        with pytest.raises(type(error)), run:
+            raise error
+        assert read_manifest(run.directory)["status"] == status
 
 
 def test_a_signal_while_the_status_is_written_does_not_lose_it(tmp_path: Path, monkeypatch):

@@ -43,13 +43,15 @@ def refusal(folder: Path, load_run: str | None = None, task: str = TASK) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("load_run", [None, "20"])
-def test_a_run_of_another_algorithm_is_named_with_its_flags(tmp_path: Path, load_run: str | None):
-    run = make(tmp_path, "skrl", "isaac-cartpole", algorithm="sac", ml_framework="torch")
-    make(tmp_path, "rsl_rl", "cartpole")  # newer, but of another library
-    message = refusal(tmp_path, load_run)
-    assert message.startswith("There is no run with a checkpoint of ppo, torch")
-    assert message.endswith(f"There is {run}, which was trained with --algorithm=sac: add that.")
+def test_a_run_of_another_algorithm_is_named_with_its_flags(tmp_path: Path):
+    for load_run in [None, "20"]:
+        run = make(tmp_path, "skrl", "isaac-cartpole", algorithm="sac", ml_framework="torch")
+        make(tmp_path, "rsl_rl", "cartpole")  # newer, but of another library
+        message = refusal(tmp_path, load_run)
+        assert message.startswith("There is no run with a checkpoint of ppo, torch")
+        assert message.endswith(
+            f"There is {run}, which was trained with --algorithm=sac: add that."
+        )
 
 
 def test_a_run_of_another_framework_and_one_of_another_experiment_are_named(tmp_path: Path):
@@ -106,29 +108,24 @@ HEADER = {
 }
 
 
-@pytest.mark.parametrize("name", HEADER)
-@pytest.mark.parametrize("value", [None, -1, 10**30, "1", [1], True])
-def test_a_checkpoint_with_a_damaged_header_is_refused(name: str, value: object):
-    values = {"library": "skrl", "task": TASK, **PPO, **HEADER, name: value}
-    with pytest.raises(CheckpointError, match=rf"model_1\.pt is damaged.*: .*\b{name}\b"):
-        check_origin(values, Path("model_1.pt"), session=asked("skrl", SkrlCfg()))
+def test_a_checkpoint_with_a_damaged_header_is_refused():
+    for value in [None, -1, 10**30, "1", [1], True]:
+        for name in HEADER:
+            values = {"library": "skrl", "task": TASK, **PPO, **HEADER, name: value}
+            with pytest.raises(CheckpointError, match=rf"model_1\.pt is damaged.*: .*\b{name}\b"):
+                check_origin(values, Path("model_1.pt"), session=asked("skrl", SkrlCfg()))
 
 
-@pytest.mark.parametrize(
-    ("values", "advice"),
-    [
+def test_a_checkpoint_of_something_else_is_refused_with_the_flags_it_needs():
+    for values, advice in [
         ({"library": "rsl_rl"}, "'rsl_rl', but 'skrl' .* or use its own library's script"),
         ({"task": "Isaac-Ant-v0"}, r"or give --task=Isaac-Ant-v0\."),
         ({"algorithm": "sac"}, r"'sac', but 'ppo' was asked for.* or give --algorithm=sac\."),
         ({"ml_framework": "jax"}, r"or give --ml_framework=jax\."),
-    ],
-)
-def test_a_checkpoint_of_something_else_is_refused_with_the_flags_it_needs(
-    values: dict[str, str], advice: str
-):
-    own = {"library": "skrl", "task": TASK, **PPO, **HEADER}
-    path = Path("model_1.pt")
-    check_origin(own, path, session=asked("skrl", SkrlCfg()))
-    with pytest.raises(CheckpointError, match=advice):
-        check_origin(own | values, path, session=asked("skrl", SkrlCfg()))
-    check_origin(own | {"library": "rsl_rl"}, path, session=asked("rsl_rl", RslRlCfg()))
+    ]:
+        own = {"library": "skrl", "task": TASK, **PPO, **HEADER}
+        path = Path("model_1.pt")
+        check_origin(own, path, session=asked("skrl", SkrlCfg()))
+        with pytest.raises(CheckpointError, match=advice):
+            check_origin(own | values, path, session=asked("skrl", SkrlCfg()))
+        check_origin(own | {"library": "rsl_rl"}, path, session=asked("rsl_rl", RslRlCfg()))

@@ -45,39 +45,36 @@ def test_a_file_is_followed_and_a_line_counts_when_it_is_whole(tmp_path: Path):
 
 def test_a_line_whose_rest_is_written_while_it_is_read_is_no_damage(tmp_path: Path, monkeypatch):
     records = write(tmp_path, LINES[0])
-    monkeypatch.setattr(records, "_lines", lambda: iter([LINES[0][:9], LINES[0][9:]]))
+    monkeypatch.setattr(records, "lines", lambda: iter([LINES[0][:9], LINES[0][9:]]))
     assert iterations(records) == []
     monkeypatch.undo()
     assert iterations(records) == [1]
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
+def test_a_last_line_that_is_no_record_does_not_count(tmp_path: Path):
+    for end in [
         *(b'{"iteration": 3, "fra', b"null\n", b'{"iteration": 3, "frames": 300}\n', b"[" * 50_000),
         *(LINES[2][:-1], LINES[2].replace(b"300", b"9" * 400), LINES[2].replace(b"300", b"1e999")),
         *(LINES[2].replace(b"300", b'"300"'), b"\xff\n", b"[]\n", b"\0\0\0\n"),
-    ],
-)
-def test_a_last_line_that_is_no_record_does_not_count(tmp_path: Path, end: bytes):
-    records = write(tmp_path, *LINES[:2], end)
-    assert iterations(records) == [1, 2]
-    assert records.is_cut
-    assert records.end == len(LINES[0] + LINES[1])
+    ]:
+        records = write(tmp_path, *LINES[:2], end)
+        assert iterations(records) == [1, 2]
+        assert records.is_cut
+        assert records.end == len(LINES[0] + LINES[1])
 
 
-@pytest.mark.parametrize("line", [b"{\n", b"{}\n", b"null\n", b"\n"])
-def test_any_other_line_that_is_no_record_is_named(tmp_path: Path, line: bytes):
-    records = write(tmp_path, LINES[0], line, LINES[1])
-    with pytest.raises(RunDirectoryError, match=r"Line 2 of .*metrics\.jsonl is no record"):
-        iterations(records)
+def test_any_other_line_that_is_no_record_is_named(tmp_path: Path):
+    for line in [b"{\n", b"{}\n", b"null\n", b"\n"]:
+        records = write(tmp_path, LINES[0], line, LINES[1])
+        with pytest.raises(RunDirectoryError, match=r"Line 2 of .*metrics\.jsonl is no record"):
+            iterations(records)
 
 
 def test_endless_and_huge_files_are_refused(tmp_path: Path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(RunDirectoryError, match="no regular file"):
         iterations(Records(tmp_path / "pipe"))
-    monkeypatch.setattr("envlab.run.records._MOST_BYTES", len(LINES[0]))
+    monkeypatch.setattr("envlab.run.records.MOST_BYTES", len(LINES[0]))
     followed = write(tmp_path, LINES[0])
     assert iterations(followed) == [1]
     write(tmp_path, *LINES[:2])
@@ -86,14 +83,12 @@ def test_endless_and_huge_files_are_refused(tmp_path: Path, monkeypatch):
         iterations(Records(tmp_path / METRICS))
 
 
-@pytest.mark.parametrize(("iteration", "kept"), [(0, []), (2, [1, 2]), (9, [1, 2, 3])])
-@pytest.mark.parametrize("end", [b'{"iterat', b"\0\n\0\n"])  # of a kill, and of a power cut
-def test_metrics_are_cut_to_the_iterations_that_are_not_repeated(
-    tmp_path: Path, iteration: int, kept: list[int], end: bytes
-):
-    write(tmp_path, *LINES, end)
-    cut_metrics(tmp_path, iteration)
-    assert (tmp_path / METRICS).read_bytes() == b"".join(LINES[: len(kept)])
+def test_metrics_are_cut_to_the_iterations_that_are_not_repeated(tmp_path: Path):
+    for end in [b'{"iterat', b"\0\n\0\n"]:
+        for iteration, kept in [(0, []), (2, [1, 2]), (9, [1, 2, 3])]:
+            write(tmp_path, *LINES, end)
+            cut_metrics(tmp_path, iteration)
+            assert (tmp_path / METRICS).read_bytes() == b"".join(LINES[: len(kept)])
 
 
 def test_there_may_be_no_metrics_to_cut(tmp_path: Path):
@@ -101,12 +96,17 @@ def test_there_may_be_no_metrics_to_cut(tmp_path: Path):
     assert not (tmp_path / METRICS).exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("a", 1), ("b.c/d", 2.0), ("b", None), ("a.c", None), ("e", None), ("f", None), ("g", None)],
-)
-def test_a_number_is_finite_and_has_a_dotted_name(name: str, value: float | None):
-    assert number_at({"a": 1, "b": {"c/d": 2.0}, "e": math.inf, "f": True}, name) == value
+def test_a_number_is_finite_and_has_a_dotted_name():
+    for name, value in [
+        ("a", 1),
+        ("b.c/d", 2.0),
+        ("b", None),
+        ("a.c", None),
+        ("e", None),
+        ("f", None),
+        ("g", None),
+    ]:
+        assert number_at({"a": 1, "b": {"c/d": 2.0}, "e": math.inf, "f": True}, name) == value
 
 
 def test_a_line_has_null_where_json_has_no_number():

@@ -70,22 +70,25 @@ def environment(task: str) -> Any:
     return get_task(task).make(cfg, num_envs=1, context=DistributedContext.single("cpu"), seed=0)
 
 
-@pytest.mark.parametrize("task", STEPS)
-def test_the_player_acts_as_play_does(folder, task):
-    env, player = environment(task), Player(folder(task))
-    policy = torch.jit.load(str(folder(task) / "policy.pt"))
-    obs, data = env.obs_buf, env.sim.data
-    player.reset(data.qpos[0].numpy(), data.qvel[0].numpy())
-    for _ in range(STEPS[task]):
-        for name in player.commands:
-            player.commands[name] = env.command_manager.get_command(name)[0].numpy()
-        with torch.inference_mode():
-            action = policy(obs["policy"])
-        np.testing.assert_allclose(player.act(), action[0], atol=1e-4)
-        player.step(player.act())
-        obs = env.step(action)[0]
-        if task in CHAOTIC:
-            player.data.qpos[:], player.data.qvel[:] = data.qpos[0].numpy(), data.qvel[0].numpy()
+def test_the_player_acts_as_play_does(folder):
+    for task in STEPS:
+        env, player = environment(task), Player(folder(task))
+        policy = torch.jit.load(str(folder(task) / "policy.pt"))
+        obs, data = env.obs_buf, env.sim.data
+        player.reset(data.qpos[0].numpy(), data.qvel[0].numpy())
+        for _ in range(STEPS[task]):
+            for name in player.commands:
+                player.commands[name] = env.command_manager.get_command(name)[0].numpy()
+            with torch.inference_mode():
+                action = policy(obs["policy"])
+            np.testing.assert_allclose(player.act(), action[0], atol=1e-4)
+            player.step(player.act())
+            obs = env.step(action)[0]
+            if task in CHAOTIC:
+                player.data.qpos[:], player.data.qvel[:] = (
+                    data.qpos[0].numpy(),
+                    data.qvel[0].numpy(),
+                )
 
 
 def test_a_policy_in_isaac_labs_order_moves_the_robot_alike(folder):
@@ -203,7 +206,7 @@ def test_bad_input_is_one_sentence(folder, tmp_path, capsys, monkeypatch):
     onnx.save(network, str(tmp_path / "policy.onnx"))
     assert "has no metadata" in refused(capsys, str(tmp_path))
     shutil.copy(good + "/scene.xml", tmp_path)
-    whole = json.loads(deploy._open_policy(Path(good, "policy.onnx"))[0].get_modelmeta()
+    whole = json.loads(deploy.open_policy(Path(good, "policy.onnx"))[0].get_modelmeta()
                        .custom_metadata_map["deploy"])  # fmt: skip
     for damage, words in DAMAGES:
         network.metadata_props.add(key="deploy", value=json.dumps({**whole, **damage}))
@@ -253,23 +256,22 @@ def write_network(good: Path, path: Path, how: str) -> None:
     onnx.save(network, path)
 
 
-@pytest.mark.parametrize(
-    ("how", "sentence"),
-    [("hangs", "has no action after 0.5 s"), ("fills the memory", "does not take 4 observations")],
-)
 def test_a_network_that_hangs_or_fills_the_memory_is_one_sentence(
-    folder, tmp_path, capsys, monkeypatch, how, sentence
+    folder, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(deploy, "FIRST_ACTION_S", 0.5)
-    good = folder(CARTPOLE)
-    shutil.copy(good / "scene.xml", tmp_path)
-    write_network(good, tmp_path / "policy.onnx", how)
-    assert sentence in refused(capsys, str(tmp_path))
+    for how, sentence in [
+        ("hangs", "has no action after 0.5 s"),
+        ("fills the memory", "does not take 4 observations"),
+    ]:
+        monkeypatch.setattr(deploy, "FIRST_ACTION_S", 0.5)
+        good = folder(CARTPOLE)
+        shutil.copy(good / "scene.xml", tmp_path)
+        write_network(good, tmp_path / "policy.onnx", how)
+        assert sentence in refused(capsys, str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("part", "sentence"),
-    [
+def test_a_model_that_is_made_to_hang_is_one_sentence(folder, tmp_path, capsys):
+    for part, sentence in [
         (
             '<replicate count="10000" offset="1 0 0"><replicate count="10000" offset="0 1 0">'
             '<geom size="0.1"/></replicate></replicate>',
@@ -277,16 +279,14 @@ def test_a_network_that_hangs_or_fills_the_memory_is_one_sentence(
         ),
         ("\x1b]0;owned\x07", "MuJoCo refuses"),
         ('<body name="\x1b"/>', "MuJoCo refuses"),
-    ],
-)
-def test_a_model_that_is_made_to_hang_is_one_sentence(folder, tmp_path, capsys, part, sentence):
-    good = folder(CARTPOLE)
-    shutil.copy(good / "policy.onnx", tmp_path)
-    text = (good / "scene.xml").read_text()
-    (tmp_path / "scene.xml").write_text(text.replace("<worldbody>", f"<worldbody>{part}", 1))
-    message = refused(capsys, str(tmp_path))
-    assert sentence in message
-    assert "\x1b" not in message
+    ]:
+        good = folder(CARTPOLE)
+        shutil.copy(good / "policy.onnx", tmp_path)
+        text = (good / "scene.xml").read_text()
+        (tmp_path / "scene.xml").write_text(text.replace("<worldbody>", f"<worldbody>{part}", 1))
+        message = refused(capsys, str(tmp_path))
+        assert sentence in message
+        assert "\x1b" not in message
 
 
 def test_a_height_field_that_fills_the_memory_is_one_sentence(folder, tmp_path, capsys):

@@ -252,24 +252,22 @@ def succeeds_or_not(draw: np.random.Generator) -> np.ndarray:
     return np.where(draw.random(5) < 0.6, 500.0, draw.normal(150.0, 40.0, size=5))
 
 
-@pytest.mark.parametrize("values", [normal, succeeds_or_not])
-def test_where_nothing_differs_an_experiment_has_a_verdict_in_five_of_a_hundred(
-    folder: Path, values
-):
+def test_where_nothing_differs_an_experiment_has_a_verdict_in_five_of_a_hundred(folder: Path):
     """A bootstrap interval of three seeds, as was used before, gives one in 21 of a hundred."""
-    more = "  - {name: most, words: rsl_rl --num_envs=96}\n"
-    (folder / "cartpole.yaml").write_text(f"{FILE}{more}expect: equal\n")
-    experiment, draw, count = read("cartpole", folder), np.random.default_rng(1), 300
-    none = Group(label="", keys={}, runs=[])
-    wrong = 0
-    for _ in range(count):
-        sides = [
-            Side(contender=contender, group=none, final=values(draw), places=set())
-            for contender in experiment.contenders
-        ]
-        found = {one.word for one in comparisons(experiment, sides)}
-        wrong += found != {"not told apart from"}
-    assert wrong / count < 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / count)
+    for values in [normal, succeeds_or_not]:
+        more = "  - {name: most, words: rsl_rl --num_envs=96}\n"
+        (folder / "cartpole.yaml").write_text(f"{FILE}{more}expect: equal\n")
+        experiment, draw, count = read("cartpole", folder), np.random.default_rng(1), 300
+        none = Group(label="", keys={}, runs=[])
+        wrong = 0
+        for _ in range(count):
+            sides = [
+                Side(contender=contender, group=none, final=values(draw), places=set())
+                for contender in experiment.contenders
+            ]
+            found = {one.word for one in comparisons(experiment, sides)}
+            wrong += found != {"not told apart from"}
+        assert wrong / count < 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / count)
 
 
 def test_no_verdict_is_possible_from_too_few_seeds_for_the_comparisons(folder: Path):
@@ -435,21 +433,18 @@ def test_the_probability_of_improvement_is_the_share_of_pairs():
     assert (low, high) == (2.0, 2.0)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_an_invalid_file_is_one_sentence(folder: Path):
+    for change, message in [
         (("frames: 2048", "frames: many"), "cartpole.frames must be a whole number"),
         (("claim:", "clam:"), "'cartpole.clam'"),
         (("name: many", "name: few"), "two contenders or more of different names"),
         (("episodes: 4", "measure: length"), "measure 'length' of played episodes, but plays none"),
         (("rsl_rl --num_envs=32", "peer.py, play: a=1"), "'play' for 'few', which has no effect"),
         (("seeds: 1", "seeds: 5\nfirst_seeds: 5"), "'first_seeds' of 5, but that must be fewer"),
-    ],
-)
-def test_an_invalid_file_is_one_sentence(folder: Path, change, message: str):
-    (folder / "cartpole.yaml").write_text(FILE.replace(*change))
-    with pytest.raises(ConfigurationError, match=message):
-        read("cartpole", folder)
+    ]:
+        (folder / "cartpole.yaml").write_text(FILE.replace(*change))
+        with pytest.raises(ConfigurationError, match=message):
+            read("cartpole", folder)
 
 
 def test_unknown_experiments_folders_and_cores_are_one_sentence(folder: Path, tmp_path: Path):

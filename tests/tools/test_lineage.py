@@ -64,20 +64,15 @@ BEYOND = json.dumps([{"generation": math.inf, "frames": 1.0, "members": [MEMBER]
 FAR = json.dumps([{"generation": 1, "frames": math.inf, "members": [MEMBER]}])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_a_run_without_a_population_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for text, message in [
         (None, "There is no"),
         ("[[1]]", "holds no lineage"),
         ("{", "holds no lineage"),
         (BEYOND, "holds no lineage"),
         (FAR, "inf is no finite number"),
-    ],
-)
-def test_a_run_without_a_population_is_refused(
-    text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    if text is not None:
-        (tmp_path / "lineage.json").write_text(text)
-    assert main(["lineage", str(tmp_path), f"--output={tmp_path / 'a.png'}"]) == 2
-    assert message in capsys.readouterr().err
+    ]:
+        if text is not None:
+            (tmp_path / "lineage.json").write_text(text)
+        assert main(["lineage", str(tmp_path), f"--output={tmp_path / 'a.png'}"]) == 2
+        assert message in capsys.readouterr().err

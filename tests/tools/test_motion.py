@@ -44,20 +44,20 @@ def test_info_describes_a_clip(capsys):
     assert "30 of its bodies are in it" in output
 
 
-@pytest.mark.parametrize("name", ["squat", "wave", "turn", "walk"])
-def test_shipped_clips_step_on_the_ground_and_do_not_slide(name):
-    clip = read_clip(f"envlab_assets:motions/g1_{name}.npz")
-    model = build(TASK).sim.model
-    of = [clip.body_names.index(f"{side}_ankle_roll_link") for side in ("left", "right")]
-    height = clip.body_pos_w[:, of, 2]
-    speed = np.linalg.norm(clip.body_lin_vel_w[:, of, :2], axis=2)
-    standing = height < height.min() + 0.0005
-    assert np.abs(height[standing] - 0.036).max() < 0.005
-    assert standing.any(axis=1).all()
-    assert standing.all(axis=0).tolist() == [name in ("squat", "wave")] * 2
-    assert np.quantile(speed[standing], 0.99) < 0.05
-    low, high = model.jnt_range[1:].T
-    assert ((clip.joint_pos >= low) & (clip.joint_pos <= high)).all()
+def test_shipped_clips_step_on_the_ground_and_do_not_slide():
+    for name in ["squat", "wave", "turn", "walk"]:
+        clip = read_clip(f"envlab_assets:motions/g1_{name}.npz")
+        model = build(TASK).sim.model
+        of = [clip.body_names.index(f"{side}_ankle_roll_link") for side in ("left", "right")]
+        height = clip.body_pos_w[:, of, 2]
+        speed = np.linalg.norm(clip.body_lin_vel_w[:, of, :2], axis=2)
+        standing = height < height.min() + 0.0005
+        assert np.abs(height[standing] - 0.036).max() < 0.005
+        assert standing.any(axis=1).all()
+        assert standing.all(axis=0).tolist() == [name in ("squat", "wave")] * 2
+        assert np.quantile(speed[standing], 0.99) < 0.05
+        low, high = model.jnt_range[1:].T
+        assert ((clip.joint_pos >= low) & (clip.joint_pos <= high)).all()
 
 
 def test_the_walk_goes_ahead_and_the_turn_about():
@@ -127,7 +127,7 @@ def test_playing_a_clip_back_has_no_errors(monkeypatch):
     def move() -> None:
         frames = motion.frames.clone()
         motion.show(int(frames[0]))
-        motion._move(frames)
+        motion.move(frames)
 
     monkeypatch.setattr(env.sim, "step", move)
     opened = type("Opened", (), {"env": env, "player": Puppeteer()})()
@@ -237,21 +237,18 @@ def test_deploy_follows_another_clip_and_refuses_invalid_ones(exported, tmp_path
         assert sentence in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_bad_input_is_one_sentence(capsys, tmp_path, monkeypatch):
+    for words, sentence in [
         (["info", "nowhere.npz"], "There is no motion 'nowhere.npz'"),
         (["info", "nopackage:x.npz"], "package 'nopackage', which is not installed"),
         (["convert", "x.csv", "--output", "y.npz"], "Give --fps"),
         (["convert", SQUAT, "--fps", "30", "--output", "y.npz"], "--fps and --frames are for CSV"),
         (["info", SQUAT, "--robot", "envlab_assets:robots/go2.xml"], "lacks joints of the robot"),
-    ],
-)
-def test_bad_input_is_one_sentence(words, sentence, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["motion", *words]) == 2
-    assert sentence in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
+    ]:
+        monkeypatch.chdir(tmp_path)
+        assert main(["motion", *words]) == 2
+        assert sentence in capsys.readouterr().err
+        assert not list(tmp_path.iterdir())
 
 
 def test_other_tasks_follow_no_motion(capsys, tmp_path, monkeypatch):

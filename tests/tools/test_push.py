@@ -193,20 +193,15 @@ def test_a_dry_run_pushes_nothing(run: envlab.TrainingRun, hub: type[Hub], capsy
     assert (hub.files, hub.asked) == ({}, [])
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_a_refusal_to_push_is_one_sentence(run: envlab.TrainingRun, hub: type[Hub], capsys) -> None:
+    for words, sentence in [
         (["hf:walker"], "its form is hf:OWNER/NAME"),
         (["me/walker"], "its form is hf:OWNER/NAME"),
         (["hf:me/walker", "--checkpoint=none.pt"], "has no checkpoint 'none.pt'"),
-    ],
-)
-def test_a_refusal_to_push_is_one_sentence(
-    run: envlab.TrainingRun, hub: type[Hub], capsys, words: list[str], sentence: str
-) -> None:
-    assert cli.main(["push", str(run.directory), *words]) == 2
-    assert sentence in capsys.readouterr().err
-    assert hub.files == {}
+    ]:
+        assert cli.main(["push", str(run.directory), *words]) == 2
+        assert sentence in capsys.readouterr().err
+        assert hub.files == {}
 
 
 def linked(path: Path, to: Path) -> None:
@@ -217,9 +212,10 @@ def linked(path: Path, to: Path) -> None:
     path.symlink_to(to)
 
 
-@pytest.mark.parametrize(
-    ("name", "to"),
-    [
+def test_a_link_that_leads_out_of_the_run_is_not_followed(
+    run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, capsys
+) -> None:
+    for name, to in [
         ("params", "."),
         ("params/id.yaml", "id_rsa"),
         ("params/keys", "."),
@@ -229,20 +225,16 @@ def linked(path: Path, to: Path) -> None:
         ("checkpoints/best.pt", "id_rsa"),
         ("run.json", "id_rsa"),
         ("params/endless.yaml", "/dev/zero"),
-    ],
-)
-def test_a_link_that_leads_out_of_the_run_is_not_followed(
-    name: str, to: str, run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, capsys
-) -> None:
-    private = tmp_path / "private"
-    private.mkdir()
-    (private / "id_rsa").write_text("secret")
-    stranger = shutil.copytree(run.directory, tmp_path / "stranger")
-    linked(stranger / name, private / to)
-    assert cli.main(["push", str(stranger), "hf:me/walker"]) == 2
-    said = capsys.readouterr().err
-    assert f"{stranger / name} is a link that leads out of the run directory" in said
-    assert hub.files == {}
+    ]:
+        private = tmp_path / "private"
+        private.mkdir(exist_ok=True)
+        (private / "id_rsa").write_text("secret")
+        stranger = shutil.copytree(run.directory, tmp_path / name.replace("/", "_"))
+        linked(stranger / name, private / to)
+        assert cli.main(["push", str(stranger), "hf:me/walker"]) == 2
+        said = capsys.readouterr().err
+        assert f"{stranger / name} is a link that leads out of the run directory" in said
+        assert hub.files == {}
 
 
 def test_what_else_lies_among_the_parameters_is_not_sent(
@@ -284,9 +276,10 @@ def huge_policy(directory: Path) -> None:
     (directory / "exported" / EXPORTED_FROM).write_text("[2]")
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
+def test_a_damaged_run_is_refused_in_one_sentence(
+    run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, capsys
+) -> None:
+    for change, sentence in [
         (lambda run: pipe(run / "params/env.yaml"), "env.yaml is no regular file"),
         (lambda run: shutil.rmtree(run / "params"), "agent.yaml cannot be read"),
         (
@@ -299,21 +292,12 @@ def huge_policy(directory: Path) -> None:
         (manifest_with(task=None), "has the task None"),
         (manifest_with(library="x\nlicense: mit"), "has the library"),
         (manifest_with(algorithm="PPO\n\n# Heading"), "has the algorithm"),
-    ],
-)
-def test_a_damaged_run_is_refused_in_one_sentence(
-    change: Callable[[Path], None],
-    sentence: str,
-    run: envlab.TrainingRun,
-    hub: type[Hub],
-    tmp_path: Path,
-    capsys,
-) -> None:
-    stranger = shutil.copytree(run.directory, tmp_path / "stranger")
-    change(stranger)
-    assert cli.main(["push", str(stranger), "hf:me/walker"]) == 2
-    assert sentence in capsys.readouterr().err
-    assert hub.files == {}
+    ]:
+        stranger = shutil.copytree(run.directory, tmp_path / f"{len(list(tmp_path.iterdir()))}")
+        change(stranger)
+        assert cli.main(["push", str(stranger), "hf:me/walker"]) == 2
+        assert sentence in capsys.readouterr().err
+        assert hub.files == {}
 
 
 def test_an_exported_policy_without_facts_or_end_is_left_out(
@@ -398,22 +382,20 @@ def _wandb_file(name: str) -> SimpleNamespace:
     return SimpleNamespace(name=name, size=7, download=download)
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
+def test_a_repository_without_a_run_is_refused_before_anything_is_fetched(
+    hub: type[Hub], tmp_path: Path
+) -> None:
+    for names in [
         [],
         ["run.json", "model.safetensors"],
         ["run.json", "checkpoints/../../escape.pt", "../run.json"],
         ["checkpoints/model_1.pt"],
-    ],
-)
-def test_a_repository_without_a_run_is_refused_before_anything_is_fetched(
-    names: list[str], hub: type[Hub], tmp_path: Path
-) -> None:
-    hub.files |= dict.fromkeys(names, b"x")
-    with pytest.raises(CheckpointError, match="holds no run of envlab"):
-        remote.fetch("hf:me/walker", root=str(tmp_path))
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    ]:
+        hub.files.clear()
+        hub.files |= dict.fromkeys(names, b"x")
+        with pytest.raises(CheckpointError, match="holds no run of envlab"):
+            remote.fetch("hf:me/walker", root=str(tmp_path))
+        assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_a_name_of_another_form_is_refused(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 
-import pytest
-
 from envlab import cli
 from envlab.envs import mdp
 from envlab.envs.managers import ActionTermCfg, CommandTermCfg
@@ -48,19 +46,16 @@ def test_actions_and_commands_are_listed_with_inherited_fields():
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    [
+def test_a_term_is_of_the_kind_it_is_used_as():
+    for name, kinds in [
         ("mdp.base_pos_z", ["observation"]),
         ("mdp.track_lin_vel_xy_exp", ["reward"]),
         ("mdp.bad_orientation", ["termination"]),
         ("mdp.push_by_setting_velocity", ["event"]),
         ("mdp.modify_reward_weight", ["curriculum"]),
         ("envlab_tasks.classic.locomotion.terms:progress_reward", ["reward"]),
-    ],
-)
-def test_a_term_is_of_the_kind_it_is_used_as(name: str, kinds: list[str]):
-    assert LISTED[name].kinds == kinds
+    ]:
+        assert LISTED[name].kinds == kinds
 
 
 def test_terms_are_chosen_by_kind_and_word(capsys):

@@ -281,7 +281,7 @@ class MotionCommand(CommandTerm):
 
     def update_command(self) -> None:
         # Environments that were just reset are already at the frame after that of their state.
-        self._move(self.frames + (self.env.episode_length_buf > 0))
+        self.move(self.frames + (self.env.episode_length_buf > 0))
         if self.cfg.sampling_mode == "adaptive":
             self.average_failures()
         self._start_again(self.frames >= self._ends)
@@ -310,7 +310,7 @@ class MotionCommand(CommandTerm):
         return {name: getattr(self, name).cpu().clone() for name in names}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        self._move(state["frames"].to(self.frames.device))
+        self.move(state["frames"].to(self.frames.device))
         for name in ("_ends", "bin_failed_count", "_failed_now", "_sampling"):
             getattr(self, name).copy_(state[name])
 
@@ -321,7 +321,7 @@ class MotionCommand(CommandTerm):
         none = torch.zeros(len(frames), 12 + len(self._robot.joint_names), device=frames.device)
         self._place(frames, none, qpos, qvel)
         self.env.sim.reset(torch.ones_like(frames, dtype=torch.bool), qpos, qvel)
-        self._move(frames)
+        self.move(frames)
 
     def snapshot(self) -> Pose:
         """Return the current reference, placed relative to the robot's current state."""
@@ -412,14 +412,15 @@ class MotionCommand(CommandTerm):
         linear = spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
         return torch.cat((spatial[..., :3], linear), dim=2)
 
-    def _move(self, frames: torch.Tensor) -> None:
+    def move(self, frames: torch.Tensor) -> None:
+        """Let the environments follow these frames, ``(num_envs,)``."""
         self.frames.copy_(frames)
         self._moves += 1
 
     def _go_to(self, mask: torch.Tensor, frames: torch.Tensor, ends: torch.Tensor) -> None:
         """Let the environments of ``mask`` follow the frames after ``frames``."""
         assign(self._ends, mask, ends)
-        self._move(torch.where(mask, frames + 1, self.frames))
+        self.move(torch.where(mask, frames + 1, self.frames))
         self.command.copy_(torch.cat((self.joint_pos, self.joint_vel), dim=1))
 
     def _draw(

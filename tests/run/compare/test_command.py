@@ -103,19 +103,21 @@ def test_json_is_all_that_a_script_reads(logs, capsys):
     assert two["directories"] == ["logs/rsl_rl/cartpole/c"]
 
 
-@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
-def test_a_picture_is_written_and_none_is_lost(logs, capsys, suffix: str):
-    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install -e '.[compare]'")
-    name = f"curves.{suffix}"
-    assert compare(capsys, "logs", "--output", name)[0].endswith(f"Picture: {name}\n")
-    first = Path(name).read_bytes()
-    assert len(first) > 5000
-    assert compare(capsys, "logs", "--output", name)[0].endswith(f"Picture: curves_1.{suffix}\n")
-    assert Path(name).read_bytes() == first
-    Path(name).write_bytes(b"")
-    compare(capsys, "logs", "--output", name, "--force")
-    assert len(Path(name).read_bytes()) > 5000
-    assert not Path(f"curves_2.{suffix}").exists()
+def test_a_picture_is_written_and_none_is_lost(logs, capsys):
+    for suffix in ["png", "pdf", "svg"]:
+        pytest.importorskip("matplotlib", reason="needs matplotlib: pip install -e '.[compare]'")
+        name = f"curves.{suffix}"
+        assert compare(capsys, "logs", "--output", name)[0].endswith(f"Picture: {name}\n")
+        first = Path(name).read_bytes()
+        assert len(first) > 5000
+        assert compare(capsys, "logs", "--output", name)[0].endswith(
+            f"Picture: curves_1.{suffix}\n"
+        )
+        assert Path(name).read_bytes() == first
+        Path(name).write_bytes(b"")
+        compare(capsys, "logs", "--output", name, "--force")
+        assert len(Path(name).read_bytes()) > 5000
+        assert not Path(f"curves_2.{suffix}").exists()
 
 
 def test_without_matplotlib_there_is_still_a_table(logs, capsys, monkeypatch):
@@ -132,9 +134,8 @@ def test_without_scipy_the_error_names_the_package_to_install(logs, capsys, monk
     assert "pip install -c constraints.txt -e '.[compare]'" in refusal(capsys, "logs", "--no_plot")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_input_is_one_sentence(logs, capsys):
+    for arguments, message in [
         ([], "are required: RUN"),
         (["lgos"], "There is no run at 'lgos'"),
         (["logs", "--by", "libary"], "Did you mean library"),
@@ -144,10 +145,8 @@ def test_without_scipy_the_error_names_the_package_to_install(logs, capsys, monk
         (["logs", "--no_plot", "--force"], "--force has no effect with --no_plot"),
         (["logs", "--no_plot", "--output", "a.png"], "--output has no effect with --no_plot"),
         (["logs", "--outptu", "a.png"], "--outptu"),
-    ],
-)
-def test_bad_input_is_one_sentence(logs, capsys, arguments: list[str], message: str):
-    assert message in refusal(capsys, *arguments)
+    ]:
+        assert message in refusal(capsys, *arguments)
 
 
 def test_two_tasks_are_refused(logs, capsys):

@@ -158,30 +158,32 @@ def test_runs_are_filtered_sorted_and_compared_by_keyboard(site: Site):
     page.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_pages_fit_the_screen_and_load_nothing_from_elsewhere(site, pictures, width, scheme):
-    site.requests.clear()
-    site.errors.clear()
-    ants = sorted(run.parent.relative_to(site.logs) for run in site.logs.glob("*/ant/*/run.json"))
-    paths = {
-        "list": "/",
-        "run": f"/runs?run={site.name}",
-        "compare": "/runs?" + "&".join(f"run={ant.as_posix()}" for ant in ants),
-    }
-    for name, path in paths.items():
-        site.beat(process="stopped", seconds_since_progress=6.0)
-        page = site.open(path, width=width, height=HEIGHTS[name], scheme=scheme)
-        page.wait_for_selector(
-            "tbody tr" if name == "list" else "#charts figure:nth-child(4) canvas"
+def test_pages_fit_the_screen_and_load_nothing_from_elsewhere(site, pictures):
+    for width, scheme in [(1280, "light"), (390, "dark")]:
+        site.requests.clear()
+        site.errors.clear()
+        ants = sorted(
+            run.parent.relative_to(site.logs) for run in site.logs.glob("*/ant/*/run.json")
         )
-        if name == "run":
-            page.wait_for_selector("#logs pre")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        page.screenshot(path=pictures / f"{name}_{scheme}.png")
-        page.close()
-    site.beat()
-    assert not site.errors
-    assert {url.split("/")[2] for url in site.requests} == {site.base.split("/")[2]}
+        paths = {
+            "list": "/",
+            "run": f"/runs?run={site.name}",
+            "compare": "/runs?" + "&".join(f"run={ant.as_posix()}" for ant in ants),
+        }
+        for name, path in paths.items():
+            site.beat(process="stopped", seconds_since_progress=6.0)
+            page = site.open(path, width=width, height=HEIGHTS[name], scheme=scheme)
+            page.wait_for_selector(
+                "tbody tr" if name == "list" else "#charts figure:nth-child(4) canvas"
+            )
+            if name == "run":
+                page.wait_for_selector("#logs pre")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.screenshot(path=pictures / f"{name}_{scheme}.png")
+            page.close()
+        site.beat()
+        assert not site.errors
+        assert {url.split("/")[2] for url in site.requests} == {site.base.split("/")[2]}
 
 
 def test_a_server_that_is_gone_is_reported_on_the_page(site: Site):

@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -64,14 +63,14 @@ POLE = "skrl/cartpole/pole"
 PAGES = ["/", f"/runs?run={ANT}", "/api/list", f"/api/details?run={ANT}", f"/api/curves?run={ANT}"]
 
 
-@pytest.mark.parametrize("path", [*PAGES, "/static/list.js", "/video", "/nowhere"])
-@pytest.mark.parametrize("token", ["", "wrong"])
-def test_without_the_token_nothing_is_shown(visitor, path: str, token: str):
-    visitor.cookies.clear()
-    if token:
-        path += ("&" if "?" in path else "?") + f"token={token}"
-    answer = visitor.get(path)
-    assert (answer.status_code, answer.text) == (403, REFUSAL)
+def test_without_the_token_nothing_is_shown(visitor):
+    for token in ["", "wrong"]:
+        for path in [*PAGES, "/static/list.js", "/video", "/nowhere"]:
+            visitor.cookies.clear()
+            if token:
+                path += ("&" if "?" in path else "?") + f"token={token}"
+            answer = visitor.get(path)
+            assert (answer.status_code, answer.text) == (403, REFUSAL)
 
 
 def test_the_token_leaves_the_address_and_stays_in_a_cookie_of_this_port_only(visitor):
@@ -87,13 +86,13 @@ def test_the_token_leaves_the_address_and_stays_in_a_cookie_of_this_port_only(vi
     assert not elsewhere.headers.get("location", "/").startswith("//")
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_each_page_answers_and_loads_nothing_from_elsewhere(visitor, path: str):
-    answer = visitor.get(path)
-    assert answer.status_code == 200
-    assert "default-src 'self'" in answer.headers["content-security-policy"]
-    assert not re.search(r"""(src|href|action)=["'](https?:)?//""", answer.text)
-    assert visitor.token not in answer.text
+def test_each_page_answers_and_loads_nothing_from_elsewhere(visitor):
+    for path in PAGES:
+        answer = visitor.get(path)
+        assert answer.status_code == 200
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+        assert not re.search(r"""(src|href|action)=["'](https?:)?//""", answer.text)
+        assert visitor.token not in answer.text
 
 
 def test_the_list_shows_each_run_the_newest_first(visitor):
@@ -170,12 +169,12 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize("path", SENTENCES)
-def test_a_request_that_cannot_be_answered_is_one_sentence(visitor, path: str):
-    status, sentence = SENTENCES[path]
-    answer = visitor.get(path)
-    assert (answer.status_code, sentence in answer.text) == (status, True)
-    assert "Traceback" not in answer.text
+def test_a_request_that_cannot_be_answered_is_one_sentence(visitor):
+    for path in SENTENCES:
+        status, sentence = SENTENCES[path]
+        answer = visitor.get(path)
+        assert (answer.status_code, sentence in answer.text) == (status, True)
+        assert "Traceback" not in answer.text
 
 
 def test_a_run_that_vanishes_while_it_is_shown_is_reported(logs, visitor, monkeypatch):
@@ -264,22 +263,22 @@ OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize("typed", [*OUTSIDE, "..\\secret.txt", "%00", "$(id)", "a;id", "."])
-def test_nothing_that_a_visitor_types_leads_out_of_the_folder(logs, visitor, typed: str):
-    for path in (
-        f"/static/{typed}",
-        f"/runs?run={typed}",
-        f"/runs?run={ANT}/{typed}",
-        f"/api/details?run={typed}",
-        f"/api/curves?run={ANT}&metric={typed}",
-        f"/video?run={ANT}&name={typed}",
-        f"/video?run={ANT}&name=videos/{typed}",
-        f"/{typed}",
-    ):
-        answer = visitor.get(path)
-        assert SECRET not in answer.text
-        assert "root:" not in answer.text
-        assert answer.status_code in (200, 400, 404)
+def test_nothing_that_a_visitor_types_leads_out_of_the_folder(logs, visitor):
+    for typed in [*OUTSIDE, "..\\secret.txt", "%00", "$(id)", "a;id", "."]:
+        for path in (
+            f"/static/{typed}",
+            f"/runs?run={typed}",
+            f"/runs?run={ANT}/{typed}",
+            f"/api/details?run={typed}",
+            f"/api/curves?run={ANT}&metric={typed}",
+            f"/video?run={ANT}&name={typed}",
+            f"/video?run={ANT}&name=videos/{typed}",
+            f"/{typed}",
+        ):
+            answer = visitor.get(path)
+            assert SECRET not in answer.text
+            assert "root:" not in answer.text
+            assert answer.status_code in (200, 400, 404)
 
 
 LINKS = ["log.txt", "videos/one.mp4", "run.json", "metrics.jsonl", "params/agent.yaml", "params"]
@@ -333,11 +332,11 @@ def test_a_video_is_served_in_parts(logs, visitor):
     assert (answer.status_code, answer.content) == (206, bytes(range(10, 20)))
 
 
-@pytest.mark.parametrize("action", ["stop", "resume"])
-def test_nothing_is_controlled_unless_that_is_allowed(visitor, action: str):
-    headers = {"X-Envlab-Token": visitor.token}
-    answer = visitor.post(f"/control/{action}?run={ANT}", headers=headers)
-    assert (answer.status_code, "--allow-control" in answer.text) == (403, True)
+def test_nothing_is_controlled_unless_that_is_allowed(visitor):
+    for action in ["stop", "resume"]:
+        headers = {"X-Envlab-Token": visitor.token}
+        answer = visitor.post(f"/control/{action}?run={ANT}", headers=headers)
+        assert (answer.status_code, "--allow-control" in answer.text) == (403, True)
 
 
 def test_a_form_of_another_site_controls_nothing(controller):
@@ -362,20 +361,17 @@ def test_a_folder_of_cluster_shows_the_output_of_its_processes(logs, visitor):
     assert os.path.relpath(ranks / "0.txt", logs / "rsl_rl/ant/far") in page
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
+def test_no_value_of_a_manifest_breaks_a_page(logs, visitor):
+    for values in [
         {"git": {"commit": 12345678}},
         {"git": {"commit": "\ud800"}, "versions": {"torch": "\ud800"}, "error": "\ud800"},
         {"launch": {"name": "n" * 5000}},
-    ],
-)
-def test_no_value_of_a_manifest_breaks_a_page(logs, visitor, values: dict[str, Any]):
-    file = logs / ANT / "run.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | values))
-    for page in PAGES:
-        assert visitor.get(page).status_code in (200, 404)
-    assert len(visitor.get("/api/list").json()["rows"]) == 3
+    ]:
+        file = logs / ANT / "run.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | values))
+        for page in PAGES:
+            assert visitor.get(page).status_code in (200, 404)
+        assert len(visitor.get("/api/list").json()["rows"]) == 3
 
 
 @pytest.mark.parametrize(
