@@ -141,22 +141,3 @@ def test_forces_of_choices():
         assert env.sim.ctrl[:, 0].tolist() == forces
         assert torch.equal(obs["policy"], expected["policy"])
         assert torch.equal(reward, expected_reward)
-
-
-# Overrides ----------------------------------------------------------------------------------------
-
-
-def test_removing_and_weighing_terms_changes_the_reward():
-    upright = {"cart": 0.0, "pole": 0.0}
-    assert reward_at(make(MANAGER), **upright) == pytest.approx(1.0 * STEP_S)
-    assert reward_at(make(MANAGER, "env.rewards.alive=null"), **upright) == 0.0
-    doubled = make(MANAGER, "env.rewards.alive.weight=2.0")
-    assert reward_at(doubled, **upright) == pytest.approx(2.0 * STEP_S)
-    assert reward_at(make(DIRECT, "env.rew_scale_alive=0.5"), **upright) == 0.5
-
-
-def test_overrides_of_durations_reach_the_episode():
-    env = make(MANAGER, "env.decimation=4", "env.episode_length_s=0.1")
-    assert env.step_dt == pytest.approx(4.0 / 120.0)
-    ends = [env.step(torch.zeros(NUM_ENVS, 1))[3].all().item() for _ in range(6)]
-    assert ends == [False, False, True] * 2

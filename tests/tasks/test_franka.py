@@ -14,7 +14,6 @@ from envlab.envs import ManagerEnv
 from envlab_tasks.manipulation import franka
 
 REACH, LIFT, DRAWER = (f"Isaac-{name}-Franka-v0" for name in ("Reach", "Lift-Cube", "Open-Drawer"))
-REACH_ABS, REACH_REL = (f"Isaac-Reach-Franka-IK-{mode}-v0" for mode in ("Abs", "Rel"))
 HOME = [0.0, -0.569, 0.0, -2.81, 0.0, 3.037, 0.741, 0.04, 0.04]
 OPEN, CLOSE = 1.0, -1.0
 DRAWER_JOINT = 9
@@ -61,18 +60,6 @@ def test_calm_counts_for_more_later(task_id, weight, steps):
 
 
 # The robot ----------------------------------------------------------------------------------------
-
-
-def test_gains_and_limits():
-    def arm(task_id: str) -> list[list[float]]:
-        model = make(task_id).sim.model
-        names = ["panda_joint4", "panda_joint5", "panda_finger_joint1"]
-        actuators = [model.actuator(name) for name in names]
-        return [[a.gainprm[0], -a.biasprm[2], a.forcerange[1]] for a in actuators]
-
-    finger = [2000.0, 100.0, 200.0]
-    assert arm(REACH) == [[80.0, 4.0, 87.0], [80.0, 4.0, 12.0], finger]
-    assert arm(REACH_ABS) == [[400.0, 80.0, 87.0], [400.0, 80.0, 12.0], finger]
 
 
 def test_the_hand_is_where_the_denavit_hartenberg_parameters_say():

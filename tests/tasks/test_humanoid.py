@@ -10,7 +10,6 @@ from tests.tasks.running import (
     STEP_S,
     act,
     make,
-    observed,
     place,
     reward,
 )
@@ -72,18 +71,3 @@ def test_a_fall_ends_the_episode(task_id):
     place(env, (0.0, 0.0, 0.79))
     assert env._get_dones()[0].all()
     assert reward(env) == pytest.approx(0.6 * STEP_S if task_id == MANAGER else -1.0, abs=1e-5)
-
-
-def test_observation_of_a_state():
-    env = make(DIRECT)
-    place(env, STANDING, velocity=[1.0, 2.0, 3.0, 0.4, 0.8, 1.2], joint_velocity=3.0)
-    values = observed(env)
-    # The torso's centre of mass, 35 mm above its origin, moves otherwise as the torso turns.
-    x, y, z = env.sim.model.body("torso").ipos
-    moves = [1.0 + 0.8 * z - 1.2 * y, 2.0 + 1.2 * x - 0.4 * z, 3.0 + 0.4 * y - 0.8 * x]
-    assert abs(moves[0] - 1.0) > 0.02
-    angle = [1.34, *moves, 0.1, 0.2, 0.3, 0.0, 0.0, 0.0, 1.0, 1.0]
-    assert values == pytest.approx([*angle, *[0.0] * 21, *[0.3] * 21, *[0.0] * 21], abs=1e-5)
-    env = make(MANAGER)
-    place(env, STANDING, velocity=[1.0, 2.0, 3.0, 0.4, 0.8, 1.2], joint_velocity=3.0)
-    assert observed(env)[:54] == pytest.approx([*angle, *[0.0] * 21, *[0.3] * 21], abs=1e-5)

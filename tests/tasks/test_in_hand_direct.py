@@ -8,7 +8,6 @@ import mujoco
 import pytest
 import torch
 
-from envlab.envs.scene import load_model
 from envlab_tasks.in_hand.repose_cube_direct.in_hand_env import InHandEnv
 from tests.tasks.making import make
 
@@ -163,53 +162,6 @@ def test_targets_are_a_moving_average_within_the_limits():
     assert torch.allclose(env.sim.ctrl, first, atol=1e-6)
     env.step(torch.full((3, 16), -0.5))  # a quarter of the way
     assert torch.allclose(env.sim.ctrl, 0.3 * (low + 0.25 * (high - low)) + 0.7 * first, atol=1e-6)
-
-
-# The Shadow hand ----------------------------------------------------------------------------------
-
-
-def test_figures_of_the_shadow_hand():
-    """Of OpenAI's MJCF and Isaac Lab's SHADOW_HAND_CFG."""
-    model = load_model("envlab_assets:robots/shadow_cube.xml")
-    moved = [i for i in range(1, model.nbody) if model.body(i).name.startswith("robot0_")]
-    # Wrist and palm, knuckle to tip of four fingers, the metacarpal, and the thumb.
-    assert model.body_mass[moved].sum() == pytest.approx(0.6 + 4 * 0.044 + 0.075 + 0.06)
-    assert (model.body_gravcomp[moved] == 1.0).all()
-    assert model.body("object").mass[0] == 0.216
-    limits = {"WRJ1": 4.785, "WRJ0": 2.175, "FFJ3": 0.9, "FFJ1": 0.7245, "THJ4": 2.3722}
-    for joint, effort in limits.items():
-        motor = model.actuator(f"robot0_{joint}")
-        assert motor.forcerange.tolist() == [-effort, effort]
-        gain = 5.0 if joint.startswith("WR") else 1.0
-        assert (motor.gainprm[0], motor.biasprm[2]) == (gain, -0.1 * gain)
-    data = mujoco.MjData(model)
-    mujoco.mj_kinematics(model, data)
-    # Wrist, palm, knuckle and two links along -y, 1 cm below the root.
-    tip = data.body("robot0_mfdistal").xpos
-    assert tip == pytest.approx([-0.011, -(0.256 + 0.034 + 0.099 + 0.045 + 0.025), 0.49], abs=1e-6)
-
-
-# The LEAP hand ------------------------------------------------------------------------------------
-
-
-def test_the_fingers_of_the_leap_hand_reach_where_playgrounds_do():
-    """Its sites with all joints at 0.3 rad, from the mount, as MuJoCo has them of its model."""
-    reached = {
-        "if": (0.25001, -0.01132, -0.00661),
-        "mf": (0.24992, 0.03408, -0.00658),
-        "rf": (0.24992, 0.07948, -0.00659),
-        "th": (0.11390, -0.14479, 0.02014),
-    }
-    model = load_model("envlab_assets:robots/leap_cube.xml")
-    data = mujoco.MjData(model)
-    data.qpos[:16] = 0.3
-    mujoco.mj_kinematics(model, data)
-    for finger, (ahead, left, up) in reached.items():
-        tip = data.body(f"{finger}_ds")
-        site = [0.0, -0.06, -0.015] if finger == "th" else [0.0, -0.05, 0.015]
-        place_of = tip.xpos + tip.xmat.reshape(3, 3) @ site
-        # Ours stands half a metre higher, and its fingers point along -y.
-        assert place_of.tolist() == pytest.approx([left, -ahead, 0.5 + up], abs=2e-5)
 
 
 # OpenAI's variants --------------------------------------------------------------------------------
