@@ -35,10 +35,8 @@ echo "[rank 0] trained"
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the tests that start ssh servers, by their fixtures, with the tools that these need."""
     fixtures = set(getattr(item, "fixturenames", ()))
-    if fixtures & {"servers", "single", "three"}:
+    if fixtures & {"servers", "single"}:
         item.add_marker(pytest.mark.tools("rsync", "ssh", "ssh-keygen", "sshd"))
-    if "three" in fixtures:
-        item.add_marker(pytest.mark.tools("ip"))
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +99,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     reason = why_no_servers()
     if reason is not None:
         pytest.skip(reason)
-    cluster = Cluster(tmp_path_factory.mktemp("servers"), 3, namespaces=False)
+    cluster = Cluster(tmp_path_factory.mktemp("servers"), 3)
     yield cluster
     cluster.close()
 

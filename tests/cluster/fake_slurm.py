@@ -7,7 +7,6 @@ command once for each node, all of them here, and waits.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
@@ -33,10 +32,7 @@ nodes = [
 sys.exit(max(node.wait() & 0xFF for node in nodes))
 """
 SCONTROL = """\
-case "$1" in
-    show) echo "$3" | tr , '\\n' ;;
-    requeue) echo "$2" >>"{folder}/requeued.txt" ;;
-esac
+echo "$3" | tr , '\\n'  # show hostnames a,b
 """
 SBATCH = """\
 if [ -n "$FAKE_SBATCH_REFUSES" ]; then echo "$FAKE_SBATCH_REFUSES" >&2; exit 1; fi
@@ -54,7 +50,7 @@ class FakeSlurm:
         self._environment = monkeypatch
         programs = {
             "srun": f"#!{sys.executable}\n{SRUN}",
-            "scontrol": f"#!/bin/bash\n{SCONTROL.format(folder=folder)}",
+            "scontrol": f"#!/bin/bash\n{SCONTROL}",
             "sbatch": f"#!/bin/bash\n{SBATCH.format(folder=folder, job=JOB)}",
         }
         bin_folder = folder / "bin"
@@ -64,19 +60,13 @@ class FakeSlurm:
             (bin_folder / name).chmod(0o755)
         monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
 
-    @property
-    def requeued(self) -> list[str]:
-        """The jobs that were requeued, in that order."""
-        path = self.folder / "requeued.txt"
-        return path.read_text().split() if path.exists() else []
-
     def directive(self, name: str) -> str:
         """Return a directive of the script that was submitted."""
         (value,) = re.findall(rf"^#SBATCH --{name}=(.*)$", self.script.read_text(), re.MULTILINE)
         return value.strip('"')
 
-    def start(self, *, restart: int = 0, task: int | None = None) -> Launch:
-        """Start the job; ``restart`` counts its requeues, ``task`` is its place in the array."""
+    def start(self, *, task: int | None = None) -> Launch:
+        """Start the job; ``task`` is its place in the array."""
         count = int(self.directive("nodes"))
         nodes = ["localhost", *(f"node{number}" for number in range(1, count))]
         variables = {
@@ -85,17 +75,8 @@ class FakeSlurm:
             "SLURM_NNODES": str(count),
             "FAKE_SLURM_NODES": " ".join(nodes),
         }
-        if restart:
-            variables["SLURM_RESTART_COUNT"] = str(restart)
         if task is not None:
             variables["SLURM_ARRAY_TASK_ID"] = str(task)
         for name, value in variables.items():
             self._environment.setenv(name, value)
         return Launch(["bash", self.script], Path(self.directive("chdir")))
-
-    def signal(self, launch: Launch, number: int) -> None:
-        """Signal the job as ``--signal`` has it: every process that srun started, not the shell."""
-        for pid in launch.living():
-            with contextlib.suppress(OSError):  # it has just ended
-                if b"SLURMD_NODENAME=" in Path("/proc", str(pid), "environ").read_bytes():
-                    os.kill(pid, number)

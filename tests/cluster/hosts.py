@@ -1,7 +1,6 @@
 """Hosts for tests: real OpenSSH servers, each with a key, a port and a home folder of its own.
 
-Either all on the loopback, which any user may have, or each in a network namespace with an address
-of its own on one bridge, which needs root. Processes and files are this machine's in both.
+All are on the loopback, which any user may have. Processes and files are this machine's.
 """
 
 from __future__ import annotations
@@ -12,19 +11,15 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.agents import free_port
 from tests.launcher import ROOT, Launch
-from tests.nodes import HOSTS, Node, ip, remove, remove_leftovers, why_not
 from tests.system_tools import find
 
 ACTIVATE = Path(sys.prefix, "bin/activate")
-SUBNET = "10.213.9"
-PREFIX = "envlab-ssh-"
 DEADLINE_S = 240.0
 CHEAP_KEYS = "KexAlgorithms=curve25519-sha256"
 """OpenSSH's default, NTRU Prime, takes 0.1 s of a core more at both ends of each connection."""
@@ -37,11 +32,6 @@ def why_no_servers() -> str | None:
     return None
 
 
-def why_no_namespaces() -> str | None:
-    """Return why hosts cannot have networks of their own here, None if they can."""
-    return why_no_servers() or why_not()
-
-
 @dataclass
 class TestHost:
     """A host: its server, and the place of its files."""
@@ -51,7 +41,6 @@ class TestHost:
     address: str
     port: int
     home: Path
-    node: Node | None
     server: subprocess.Popen[bytes] | None = None
 
     @property
@@ -62,17 +51,12 @@ class TestHost:
 class Cluster:
     """Some hosts, the machine that commands them, and its ``hosts.yaml``; ``close`` ends it all."""
 
-    def __init__(self, folder: Path, count: int, *, namespaces: bool) -> None:
+    def __init__(self, folder: Path, count: int) -> None:
         self.folder = folder
         self.key = folder / "key"
         self._launches: list[Launch] = []
-        self._token = f"{PREFIX}{os.getpid()}-{uuid.uuid4().hex[:4]}"
-        self._manager: str | None = None
         self.hosts: list[TestHost] = []
         try:
-            if namespaces:
-                self._manager = f"{self._token}-m"
-                _build_bridge(self._manager)
             _keygen(self.key)
             for number in range(count):
                 self.hosts.append(self._make_host(number))
@@ -86,12 +70,7 @@ class Cluster:
     def _make_host(self, number: int) -> TestHost:
         name, home = f"host{number}", self.folder / f"home{number}"
         home.mkdir()
-        if self._manager is None:
-            return TestHost(name, "127.0.0.1", free_port(), home, None)
-        address = f"{SUBNET}.{number + 1}"
-        node = Node(f"{self._token}-{number}", name, address, "eth0")
-        _build_node(node, self._manager, number)
-        return TestHost(name, address, 22, home, node)
+        return TestHost(name, "127.0.0.1", free_port(), home)
 
     def serve(self, host: TestHost) -> None:
         """Start a host's server, and wait until it answers."""
@@ -112,7 +91,7 @@ class Cluster:
         command: Sequence[str | Path] = [program, "-D", "-e", "-f", folder / "sshd_config"]
         with (folder / "log.txt").open("wb") as log:
             host.server = subprocess.Popen(
-                [str(word) for word in (host.node.command(command) if host.node else command)],
+                [str(word) for word in command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -127,9 +106,8 @@ class Cluster:
     def _write_files(self) -> None:
         lines = []
         for host in self.hosts:
-            where = host.address if host.port == 22 else f"[{host.address}]:{host.port}"
             public = (self.folder / f"sshd_{host.name}/host_key.pub").read_text()
-            lines.append(f"{where} {public}")
+            lines.append(f"[{host.address}]:{host.port} {public}")
         (self.folder / "known_hosts").write_text("".join(lines))
         entries = [
             f"  - {{name: {host.name}, address: {host.address}, port: {host.port}}}\n"
@@ -161,12 +139,11 @@ class Cluster:
         command += [f"--ssh_cmd={ssh_cmd or self.ssh_cmd}"]
         if verb in ("setup", "launch") or (verb == "command" and "--run" not in words):
             command += [f"--hosts={self.folder / 'hosts.yaml'}"]
-        enter = ["ip", "netns", "exec", self._manager] if self._manager else []
         variables = [f"XDG_STATE_HOME={self.state}", f"HOME={self.folder}", "PYTHONUNBUFFERED=1"]
         folder = self.folder / "outputs"
         folder.mkdir(exist_ok=True)
         run_in = ["sh", "-c", f'cd "$0" && exec "$@" <{terminal}', str(cwd)]
-        launch = Launch([*enter, "env", *variables, *run_in, *command, *words], folder)
+        launch = Launch(["env", *variables, *run_in, *command, *words], folder)
         self._launches.append(launch)
         return launch
 
@@ -213,9 +190,6 @@ class Cluster:
             if host.server is not None:
                 host.server.terminate()
                 host.server.wait(10)
-        spaces = [host.node.namespace for host in self.hosts if host.node is not None]
-        for name in [*spaces, *([self._manager] if self._manager else [])]:
-            remove(name)
 
 
 def wait_for(condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
@@ -237,24 +211,3 @@ def unmount(folder: Path) -> None:
 def _keygen(file: Path) -> None:
     words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(file)]
     subprocess.run(words, check=True, timeout=30)
-
-
-def _build_bridge(manager: str) -> None:
-    """Make the namespace of the machine that commands the hosts, with the bridge between all."""
-    remove_leftovers(PREFIX)
-    ip("netns", "add", manager)
-    ip("-n", manager, "link", "set", "lo", "up")
-    ip("-n", manager, "link", "add", "bridge", "type", "bridge")
-    ip("-n", manager, "address", "add", f"{SUBNET}.254/24", "dev", "bridge")
-    ip("-n", manager, "link", "set", "bridge", "up")
-
-
-def _build_node(node: Node, manager: str, number: int) -> None:
-    ip("netns", "add", node.namespace)
-    (HOSTS / node.namespace).mkdir(parents=True, exist_ok=True)
-    node.write_hosts(f"127.0.0.1 localhost\n127.0.1.1 {node.host}\n")
-    node.ip("link", "set", "lo", "up")
-    node.ip("link", "add", "eth0", "type", "veth", "peer", "name", f"v{number}", "netns", manager)
-    node.ip("address", "add", f"{node.address}/24", "dev", "eth0")
-    node.ip("link", "set", "eth0", "up")
-    ip("-n", manager, "link", "set", f"v{number}", "master", "bridge", "up")

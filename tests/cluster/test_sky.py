@@ -11,8 +11,7 @@ import yaml
 
 from envlab.distributed.program import guarded
 from envlab_cluster.sky import PORT, main
-from tests.agents import free_port
-from tests.cluster.pods import train_stop_and_resume, words_of_torchrun
+from tests.cluster.pods import words_of_torchrun
 from tests.launcher import ROOT
 from tests.trained import SMALL
 
@@ -112,17 +111,6 @@ def test_the_lines_that_skypilot_appends_run_and_see_the_exit_code(capsys, folde
     task["run"] = "set +e\npython() { return 75; }\n" + task["run"]
     words_on(0, task, folder)
     assert (folder / "code").read_text() == "75\n"
-
-
-@pytest.mark.long  # a TrainJob's two pods do so by day
-def test_two_machines_train_are_preempted_and_resume_the_same_run(
-    capsys, folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("envlab_cluster.sky.PORT", free_port())
-    task = file_of(capsys, "--nodes=2", words=[*SMALL, "--max_iterations=100000"])
-    nodes = [words_on(node, task, folder) for node in range(2)]
-    train_stop_and_resume(nodes, folder)
-    assert [*folder.glob("envlab-logs/*/*/*/run.json")] != []  # it is in the bucket
 
 
 @pytest.mark.tools("shellcheck")

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from envlab.distributed.program import guarded
 from envlab_cluster.slurm import main
 from tests.cluster.fake_slurm import JOB, PORT, FakeSlurm
-from tests.launcher import ROOT, TRAIN
-from tests.trained import SMALL, manifest_of, metrics_of, only_run
+from tests.launcher import ROOT
+from tests.trained import SMALL
 
 
 def slurm(*arguments: str) -> int:
     return guarded(main, arguments)
-
-
-def checkpoints(folder: Path) -> set[Path]:
-    return set(folder.glob("logs/*/*/*/checkpoints/model_*.pt"))
 
 
 @pytest.fixture
@@ -38,40 +32,6 @@ def without_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.chdir(ROOT)
     return tmp_path
-
-
-@pytest.mark.long  # the pods of test_trainjob.py do so by day, in forks
-def test_two_nodes_train_are_preempted_and_resume_the_same_run(fake: FakeSlurm, tmp_path: Path):
-    folder = tmp_path / "a folder"
-    folder.mkdir()
-    options = ["--nodes=2", "--processes-per-node=1", f"--envlab-path={folder}", "--time=1:0:0"]
-    assert slurm(*options, str(TRAIN), *SMALL, "--max_iterations=100000") == 0
-    ends = []
-    for restart in range(2):
-        before = checkpoints(folder)
-        launch = fake.start(restart=restart)
-        try:
-            launch.wait_until(lambda: checkpoints(folder) - before)  # noqa: B023
-            if restart == 0:
-                commands = [psutil.Process(pid).cmdline() for pid in launch.living()]
-            fake.signal(launch, signal.SIGUSR1)
-            assert launch.wait(60) != 0
-            assert launch.living() == {}
-        finally:
-            launch.close()
-        assert "Preempted: received SIGUSR1, and saved; exit code 75." in launch.output
-        manifest = manifest_of(only_run(folder))
-        assert (manifest["status"], manifest["world"]["size"]) == ("preempted", 2)
-        ends.append(manifest["iteration"])
-    assert sum(f"--rdzv_endpoint=localhost:{PORT}" in one for one in commands) >= 2
-    assert {"is_host=1", "is_host=0"} <= {
-        word.removeprefix("--rdzv_conf=") for one in commands for word in one
-    }
-    assert fake.requeued == [str(JOB), str(JOB)]
-    (restarted,) = manifest["restarts"]
-    assert (restarted["iteration"], restarted["after"]) == (ends[0], "preempted")
-    iterations = [record["iteration"] for record in metrics_of(only_run(folder))]
-    assert iterations == list(range(1, ends[1] + 1))
 
 
 def with_python(folder: Path, *lines: str) -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +16,6 @@ from envlab_isaacgym.launcher import main
 from envlab_isaacgym.shim import ABSENT, offer_absent
 from envlab_isaacgym.watching import Watched, watching
 from tests.isaacgym.worlds import SLIDER, World, urdf
-from tests.launcher import ROOT
-
-DEADLINE_S = 120.0
 
 
 class Page:
@@ -142,45 +135,3 @@ def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture
     ):
         assert main(words) == 2
         assert sentence in capsys.readouterr().err
-
-
-SCRIPT = """
-import sys, time
-from isaacgym import gymapi
-from tests.isaacgym.test_watching import sliders
-from pathlib import Path
-
-world = sliders(Path("."))
-world.run(3)
-while not Path("seen").exists():
-    world.run(1)
-"""
-
-
-@pytest.mark.long
-def test_a_page_is_served_while_a_script_runs(tmp_path: Path):
-    problem = module.viewer_class("web").find_problem()
-    if problem is not None:
-        pytest.skip(problem)
-    (tmp_path / "run.py").write_text(SCRIPT)
-    words = [sys.executable, "-m", "envlab_isaacgym", "--viz", "web", "--viz_port=0", "run.py"]
-    paths = f"{ROOT}:{ROOT / 'source'}"
-    with subprocess.Popen(
-        words,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            address = re.search(r"http://\S+", process.stdout.readline())
-            assert address is not None, process.communicate(timeout=DEADLINE_S)
-            with urllib.request.urlopen(address[0], timeout=DEADLINE_S) as answer:
-                assert answer.status == 200
-            (tmp_path / "seen").write_text("")
-            rest = process.communicate(timeout=DEADLINE_S)[0]
-            assert process.returncode == 0, rest
-        finally:
-            process.kill()

@@ -79,29 +79,10 @@ def parts(record: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.usefixtures("_packages")
-@pytest.mark.parametrize(
-    ("name", "frames", "losses"),
-    [
-        pytest.param("pole_stages", 384, [{"value"}] * 2 + [{"ppo"}] * 2, id="stages"),
-        pytest.param("pole_levels", 384, [{"imitation", "ppo"}] * 6, id="actions of levels"),
-        pytest.param("pole_preprocessor", 256, [{"ppo"}] * 4, id="preprocessor"),
-        pytest.param(
-            *("pole_auxiliary", 256, [{"ppo", "inverse", "cpca", "entropy"}] * 4),
-            id="auxiliary tasks",
-        ),
-        pytest.param("gym_continuous", 256, [{"ppo"}] * 2, id="Box2D"),
-    ],
-)
-def test_an_experiment_learns_from_its_losses(
-    name: str,
-    frames: int,
-    losses: list[set[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-):
-    _, records = trained(tmp_path, monkeypatch, name)
-    assert records[-1]["frames"] == frames
-    assert [parts(record) for record in records] == losses
+def test_stages_learn_by_their_own_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    _, records = trained(tmp_path, monkeypatch, "pole_stages")
+    assert records[-1]["frames"] == 384
+    assert [parts(record) for record in records] == [{"value"}] * 2 + [{"ppo"}] * 2
 
 
 @pytest.mark.usefixtures("_packages")

@@ -101,18 +101,11 @@ def test_accelerates_own_launcher_runs_a_program(tmp_path: Path):
 @pytest.mark.long
 @pytest.mark.usefixtures("_installed")
 @pytest.mark.parametrize(
-    ("name", "steps", "generations", "more"),
-    [
-        ("on_policy", 128, 2, ""),
-        ("custom_network", 160, 2, "networks ['20-12 elu', '20-12 elu']"),
-        ("multi_frequency", 128, 2, "again 32"),
-        ("of_0_1", 120, 2, ""),
-    ],
+    ("name", "steps", "more"), [("multi_frequency", 128, "again 32"), ("of_0_1", 120, "")]
 )
 def test_a_program_of_each_kind_trains(
     name: str,
     steps: int,
-    generations: int,
     more: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -126,7 +119,7 @@ def test_a_program_of_each_kind_trains(
     assert found, output
     counts, fitness = map(ast.literal_eval, found.groups())
     assert set(counts) == {steps}
-    assert len(fitness) == generations
+    assert len(fitness) == 2
     assert all(np.isfinite(row).all() for row in fitness)
 
 

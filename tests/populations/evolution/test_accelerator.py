@@ -14,7 +14,7 @@ from envlab_populations.evolution.accelerator import make_accelerator
 from envlab_populations.evolution.member import Member
 from envlab_populations.evolution.mutations import Mutations
 from envlab_populations.evolution.tournament import TournamentSelection
-from tests.launcher import ROOT, run, torchrun
+from tests.launcher import ROOT, run
 from tests.populations.evolution.populations import nursery
 
 SCRIPTS = ROOT / "scripts/reinforcement_learning/evolution"
@@ -33,15 +33,6 @@ def _fresh_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     # private: Accelerate's own tests begin anew so
     accelerate.state.AcceleratorState._reset_state(reset_partial_state=True)
-
-
-def test_the_demo_trains_on_two_processes(tmp_path: Path):
-    script = SCRIPTS / "demo_online_distributed.py"
-    code, output = run(torchrun(2, script, *SHORT), tmp_path)
-    assert code == 0, output
-    assert output.count("Training on 2 x cpu") == 1
-    assert "Episode 2/2, 5,120 steps" in output
-    assert output.count("Fitnesses: ") == 2
 
 
 def test_accelerate_forgets_the_models_of_earlier_generations():
