@@ -37,12 +37,6 @@ def test_each_table_has_one_place_and_is_of_medians(script, tmp_path: Path, monk
     ]
 
 
-@pytest.mark.parametrize("given", ["--cores=0", "--cores=99999", "--blocks=0"])
-def test_bad_sizes_are_refused_in_a_sentence(script, given: str):
-    with pytest.raises(ConfigurationError, match="but they must be at least 1, and --cores at mo"):
-        script["main"]([given, "--only=rsl_rl"])
-
-
 def test_a_contender_that_ends_is_named_with_its_last_words(script):
     contender = script["Contender"]("nobody", "no_such_function")
     with (

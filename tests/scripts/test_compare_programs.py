@@ -85,8 +85,3 @@ def test_the_ratio_is_of_medians(script, tmp_path: Path):
         "| envlab | 900 (100 to 2,000) |  |",
         "| peer | 300 (100 to 5,000) | 3.00 |",
     ]
-
-
-def test_a_checkout_that_is_not_there_is_refused_in_a_sentence(script, tmp_path: Path):
-    with pytest.raises(ConfigurationError, match=r"There is no folder .*nowhere\. Give the"):
-        script["main"](["allenact", str(tmp_path / "nowhere"), "--python", sys.executable])

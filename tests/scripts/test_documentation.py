@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from envlab.errors import ConfigurationError
+from envlab.registry import list_tasks
 from tests.launcher import ROOT
 
 
@@ -26,11 +27,16 @@ def load(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.long
 def test_the_page_of_tasks_is_up_to_date():
-    module = load("tasks")
     written = (ROOT / "docs/tasks.md").read_text()
-    assert module.page() == written, "run: python scripts/documentation/tasks.py"
-    assert all(f"### {task.id}\n" in written for task in module.pictured())
+    assert load("tasks").page() == written, "run: python scripts/documentation/tasks.py"
+
+
+def test_the_page_of_tasks_has_each_task_and_picture():
+    written = (ROOT / "docs/tasks.md").read_text()
+    assert [task.id for task in list_tasks() if task.id not in written] == []
+    assert all(f"### {task.id}\n" in written for task in load("tasks").pictured())
 
 
 def test_the_page_of_joint_orders_is_up_to_date():

@@ -72,27 +72,6 @@ def test_speed_ups_are_taken_within_a_repeat(scaling):
     assert two["fps_range"] == [80.0, 180.0]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--processes=1,99"], "--processes is '1,99', but must be numbers from 1 to "),
-        (["--mode=strange"], "--mode is 'strange', but must be weak, strong or weak,strong."),
-        (["--library=rslrl"], "--library is 'rslrl', but must be one of rsl_rl"),
-        (["--iterations=1"], "--iterations is 1, but must be 2 or more."),
-        (["--folder=measured"], "--folder is measured, which holds earlier measurements."),
-    ],
-)
-def test_bad_input_is_one_sentence(
-    scaling, words: list[str], message: str, capsys, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "measured/weak_1_processes_1").mkdir(parents=True)
-    # By default it wants two cores.
-    code = scaling.guarded(scaling.main, [f"--folder={tmp_path}", "--processes=1", *words])
-    assert code == 2
-    assert message in capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import signal
 import socket
 from pathlib import Path
 
 import pytest
 
-from tests.agents import agent, end, free_port, skrl_agent
+from tests.agents import agent, end, free_port
 from tests.launcher import TRAIN, Launch
 from tests.nodes import Nodes, why_not
 from tests.trained import manifest_of, metrics_of, metrics_so_far, only_run
 
-NO_JAX = importlib.util.find_spec("jax") is None or importlib.util.find_spec("flax") is None
 LIBRARIES = Path(__file__).with_name("worker_libraries.py")
 FLAGS = [
     *("--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--distributed"),
@@ -116,26 +112,3 @@ def test_a_node_that_joins_later_trains_on_in_the_same_run(
     # One process of 16 environments, then two.
     frames = {record["iteration"]: record["frames"] for record in metrics_of(run)}
     assert frames[at + 1] - frames[at] == 2 * (frames[2] - frames[1])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(NO_JAX, reason="needs jax: pip install -e '.[jax]'")
-@pytest.mark.long  # test_ends has it on one node
-def test_a_node_that_fails_ends_both_under_skrls_launcher(tmp_path: Path, compiled: Path):
-    from tests.skrl.jax.runs import PPO, compiled_quickly, youngest
-    from tests.skrl.jax.runs import TRAIN as SKRL_TRAIN
-
-    coordinator = f"127.0.0.1:{free_port()}"
-    words = [SKRL_TRAIN, *PPO, "--headless", "--distributed", "--max_iterations=100000"]
-    with compiled_quickly(compiled):
-        launches = [
-            Launch(skrl_agent(number, coordinator, *words), tmp_path) for number in range(2)
-        ]
-    try:
-        launches[0].wait_until(lambda: list(tmp_path.glob("logs/*/*/*/checkpoints/model_2.pt")))
-        os.kill(youngest(launches[1], rank=1), signal.SIGKILL)  # the worker
-        assert end(launches) == [-signal.SIGTERM] * 2
-    finally:
-        for launch in launches:
-            launch.close()
-    assert manifest_of(only_run(tmp_path))["status"] == "failed"

@@ -10,6 +10,7 @@ import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,23 +53,33 @@ def flags(folder: Path) -> list[str]:
     return [f"--folder={folder}", *places]
 
 
-@pytest.mark.slow
-def test_an_experiment_is_run_once_and_carried_on_after_a_kill(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-):
+def run_many(folder: Path) -> Path:
+    """Run the experiment, of which ``few`` is done; return the record of ``many``."""
     text = FILE.replace("save_interval=1", "save_interval=1, play: --num_episodes=8")
     (folder / "cartpole.yaml").write_text(text)
     write_records(folder, {"few": [1.0]})
     assert main(["run", "cartpole", *flags(folder)]) == 0
+    return folder / "records/cartpole/many/0"
+
+
+def curve_of(record: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (record / METRICS).open()]
+
+
+def test_an_experiment_is_run_once(folder: Path, capsys: pytest.CaptureFixture[str]):
+    record = run_many(folder)
     assert "runs to make: 1, about 0.0 h" in capsys.readouterr().out
-    experiment = read("cartpole", folder)
-    assert remaining(experiment, folder / "records") == []
-    record = folder / "records/cartpole/many/0"
-    curve = [json.loads(line) for line in (record / METRICS).open()]
-    assert [point["frames"] for point in curve] == [1024, 2048]
+    assert remaining(read("cartpole", folder), folder / "records") == []
+    assert [point["frames"] for point in curve_of(record)] == [1024, 2048]
     assert json.loads((record / PLAYED).read_text())["num_episodes"] == 8
     assert "host" not in json.loads((record / "run.json").read_text())
 
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_an_experiment_is_carried_on_after_a_kill(folder: Path, capsys: pytest.CaptureFixture[str]):
+    record = run_many(folder)
+    curve = curve_of(record)
     # As if it had been killed after its first checkpoint.
     (run,) = (folder / "logs/cartpole/many/0").glob("logs/*/*/*")
     manifest = json.loads((run / "run.json").read_text())
@@ -76,14 +87,12 @@ def test_an_experiment_is_run_once_and_carried_on_after_a_kill(
     for name in ("model_2.pt", "latest.pt"):
         (run / "checkpoints" / name).unlink(missing_ok=True)
     os.unlink(record / "run.json")
+    capsys.readouterr()
     assert main(["run", "cartpole", *flags(folder)]) == 0
     assert "runs to make: 1," in capsys.readouterr().out
-    runs = list((folder / "logs/cartpole/many/0").glob("logs/*/*/*"))
-    assert len(runs) == 2
-    again = [json.loads(line) for line in (record / METRICS).open()]
-    assert [point["mean_return"] for point in again] == [
-        point["mean_return"] for point in curve
-    ]  # exactly
+    assert len(list((folder / "logs/cartpole/many/0").glob("logs/*/*/*"))) == 2
+    again = [point["mean_return"] for point in curve_of(record)]
+    assert again == [point["mean_return"] for point in curve]  # exactly
 
 
 PROGRAM = """
@@ -257,7 +266,7 @@ def test_where_nothing_differs_an_experiment_has_a_verdict_in_five_of_a_hundred(
     for values in [normal, succeeds_or_not]:
         more = "  - {name: most, words: rsl_rl --num_envs=96}\n"
         (folder / "cartpole.yaml").write_text(f"{FILE}{more}expect: equal\n")
-        experiment, draw, count = read("cartpole", folder), np.random.default_rng(1), 300
+        experiment, draw, count = read("cartpole", folder), np.random.default_rng(1), 150
         none = Group(label="", keys={}, runs=[])
         wrong = 0
         for _ in range(count):

@@ -155,3 +155,27 @@ def test_a_service_that_cannot_be_opened_is_one_sentence_and_the_run_continues(
         (message,) = [record.getMessage() for record in caplog.records]
         assert "--logger wandb cannot be opened" in message
         assert sentence in message
+
+
+def test_a_run_of_mlflow_is_continued_with_its_own_steps(folder: Path, tmp_path: Path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow", reason="needs mlflow: pip install -e '.[trackers]'")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    for name, text in (("agent", "max_iterations: 2\n"), ("env", "decimation: 4\n")):
+        (folder / "params").mkdir(exist_ok=True)
+        (folder / f"params/{name}.yaml").write_text(text)
+    first = open_curves("mlflow", folder, project="robots")
+    for iteration in (1, 2):
+        first.start_iteration(iteration, 512 * iteration)
+        first.add(512 * iteration, {"envlab/mean_return": 0.5, "absent": None})
+    first.close()
+    again = open_curves("mlflow", folder, service_id=first.service_id)
+    again.start_iteration(3, 3 * 512)
+    again.close()
+    client = mlflow.MlflowClient()
+    run = client.get_run(first.service_id)
+    assert client.get_experiment(run.info.experiment_id).name == "robots"
+    assert (run.info.run_name, run.info.status) == (folder.name, "FINISHED")
+    assert run.data.params == {"agent.max_iterations": "2", "env.decimation": "4"}
+    assert set(run.data.metrics) == {"envlab/frames", "envlab/mean_return"}
+    history = client.get_metric_history(first.service_id, "envlab/frames")
+    assert [(entry.step, entry.value) for entry in history] == [(n, 512.0 * n) for n in (1, 2, 3)]

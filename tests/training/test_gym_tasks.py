@@ -47,23 +47,20 @@ def test_agents_follow_the_kind_of_action_that_overrides_lead_to():
     assert chosen.agent_cfg.experiment_name == "mine"
 
 
-@pytest.mark.parametrize(
-    ("library", "space"),
-    [
+def test_agent_files_have_only_keys_that_the_library_knows():
+    for library, space in [
         ("rsl_rl", spaces.Box),
         *((library, kind) for library in SHORT for kind in (spaces.Box, spaces.Discrete)),
         *((library, spaces.MultiDiscrete) for library in SHORT),
-    ],
-)
-def test_agent_files_have_only_keys_that_the_library_knows(library, space):
-    name = {spaces.Box: "Counting", spaces.Discrete: "Choosing"}.get(space, "ChoosingTwice")
-    task = get_task(f"gym:tests.host.gym_envs:{name}-v0")
-    task = task.suited(load_env_cfg(task))
-    assert library in task.libraries
-    values = load_agent_values(task, library)
-    assert values
-    default = get_library(library).default_cfg(Flags())
-    assert default.with_task_values(values) != default
+    ]:
+        name = {spaces.Box: "Counting", spaces.Discrete: "Choosing"}.get(space, "ChoosingTwice")
+        task = get_task(f"gym:tests.host.gym_envs:{name}-v0")
+        task = task.suited(load_env_cfg(task))
+        assert library in task.libraries
+        values = load_agent_values(task, library)
+        assert values
+        default = get_library(library).default_cfg(Flags())
+        assert default.with_task_values(values) != default
 
 
 def test_an_override_of_the_environment_is_checked_before_its_agent_is_chosen():

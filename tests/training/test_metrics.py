@@ -124,48 +124,42 @@ def test_the_best_return_is_the_highest_also_below_zero(tracker: EpisodeTracker)
         assert metrics.best_return == best
 
 
-@pytest.mark.parametrize(
-    ("columns", "whole"),
-    [
+def test_the_progress_line_fits_the_terminal_and_cuts_no_number(
+    tracker: EpisodeTracker, monkeypatch: pytest.MonkeyPatch
+):
+    for columns, whole in [
         (0, ["return -1234.57", "1,234,568 frames/s"]),
         (40, ["00:"]),
         (60, ["00:", "return -1234.57"]),
         (80, ["00:", "return -1234.57", "1,234,568 frames/s"]),
         (100, ["00:", "| ", "return -1234.57", "length 1000", "1,234,568 frames/s"]),
-    ],
-)
-def test_the_progress_line_fits_the_terminal_and_cuts_no_number(
-    columns: int,
-    whole: list[str],
-    tracker: EpisodeTracker,
-    monkeypatch: pytest.MonkeyPatch,
-):
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 0, columns, 0, 0))
-    record = reduce(metrics_with(tracker), 1)
-    record = replace(record, mean_return=-1234.5678, mean_episode_length=1000.0, fps=1234567.8)
-    with os.fdopen(slave, "w") as terminal:
-        monkeypatch.setattr(sys, "stderr", terminal)
-        progress = ProgressLine(CONTEXT, done=0, total=1500)
-        progress.show(record)
-        progress.close()
-    data = b""
-    with contextlib.suppress(OSError), os.fdopen(master, "rb", buffering=0) as reader:
-        while True:  # until the kernel says that the other end is closed
-            data += reader.read(4096)
-    drawn = data.decode().replace("\r", "\n").split("\n")
-    (last,) = {line.rstrip() for line in drawn if line.startswith("1/1500 iterations ")}
-    assert len(last) < (columns or 80)
-    parts = last.split(", ")
-    for text in whole:
-        assert any(text in part for part in parts), last
-    allowed = ("return -1234.57", "length 1000", "1,234,568 frames/s")
-    assert ", ".join(parts[1:]) in [
-        ", ".join(allowed),
-        f"{allowed[0]}, {allowed[2]}",
-        allowed[0],
-        "",
-    ]
+    ]:
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 0, columns, 0, 0))
+        record = reduce(metrics_with(tracker), 1)
+        record = replace(record, mean_return=-1234.5678, mean_episode_length=1000.0, fps=1234567.8)
+        with os.fdopen(slave, "w") as terminal:
+            monkeypatch.setattr(sys, "stderr", terminal)
+            progress = ProgressLine(CONTEXT, done=0, total=1500)
+            progress.show(record)
+            progress.close()
+        data = b""
+        with contextlib.suppress(OSError), os.fdopen(master, "rb", buffering=0) as reader:
+            while True:  # until the kernel says that the other end is closed
+                data += reader.read(4096)
+        drawn = data.decode().replace("\r", "\n").split("\n")
+        (last,) = {line.rstrip() for line in drawn if line.startswith("1/1500 iterations ")}
+        assert len(last) < (columns or 80)
+        parts = last.split(", ")
+        for text in whole:
+            assert any(text in part for part in parts), last
+        allowed = ("return -1234.57", "length 1000", "1,234,568 frames/s")
+        assert ", ".join(parts[1:]) in [
+            ", ".join(allowed),
+            f"{allowed[0]}, {allowed[2]}",
+            allowed[0],
+            "",
+        ]
 
 
 def test_the_last_progress_line_is_drawn_once(

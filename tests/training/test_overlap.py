@@ -139,15 +139,13 @@ def summing() -> Number:
         return Number(0)
 
 
-@pytest.mark.parametrize(
-    ("collect", "words"),
-    [(drawing, "draws from the process's generators"), (summing, "sums over processes")],
-)
-def test_rollouts_that_share_with_the_learner_are_refused(
-    collect: Callable[[], Number], words: str
-):
-    with pytest.raises(ConfigurationError, match=words), overlap_of(collect).rollout():
-        pass
+def test_rollouts_that_share_with_the_learner_are_refused():
+    for collect, words in [
+        (drawing, "draws from the process's generators"),
+        (summing, "sums over processes"),
+    ]:
+        with pytest.raises(ConfigurationError, match=words), overlap_of(collect).rollout():
+            pass
 
 
 def test_ranks_that_were_built_alike_explore_differently():
@@ -195,15 +193,15 @@ def ppo_learner() -> tuple[RslRlLearner, dict[str, torch.nn.Module], dict[str, t
     return learner, learner.alg.networks, learner.ahead.acting.networks
 
 
-@pytest.mark.parametrize("make", [sac_learner, ppo_learner])
-def test_the_acting_networks_are_the_learned_ones_of_the_last_boundary(make: Callable[[], Any]):
-    learner, learns, acts = make()
-    for number in range(1, 4):
-        before = {name: digests(network.state_dict()) for name, network in learns.items()}
-        learner.iterate(number, lambda *_: None)
-        for name, network in acts.items():
-            assert digests(network.state_dict()) == before[name], name
-            assert digests(learns[name].state_dict()) != before[name], name
+def test_the_acting_networks_are_the_learned_ones_of_the_last_boundary():
+    for make in [sac_learner, ppo_learner]:
+        learner, learns, acts = make()
+        for number in range(1, 4):
+            before = {name: digests(network.state_dict()) for name, network in learns.items()}
+            learner.iterate(number, lambda *_: None)
+            for name, network in acts.items():
+                assert digests(network.state_dict()) == before[name], name
+                assert digests(learns[name].state_dict()) != before[name], name
 
 
 def test_advantages_are_normalised_over_all_ranks_and_by_the_learners_thread():
@@ -291,15 +289,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["sac", "ppo"])
-def test_two_ranks_resume_bit_identically(pair: Path, name: str):
+def test_two_ranks_resume_bit_identically(pair: Path):
     """The ranks are audited after their first update, and at each checkpoint."""
-    whole, again = only_run(pair / name / "whole"), only_run(pair / name / "again")
-    ends = [timeless_digests(checkpoint_of(folder, 4)) for folder in (whole, again)]
-    assert ends[0] == ends[1]
-    assert timeless(again) == timeless(whole)[2:]
-    first, second = (part["learner"] for part in checkpoint_of(whole, 4)["ranks"])
-    assert not torch.equal(first["ahead_generator"], second["ahead_generator"])
+    for name in ["sac", "ppo"]:
+        whole, again = only_run(pair / name / "whole"), only_run(pair / name / "again")
+        ends = [timeless_digests(checkpoint_of(folder, 4)) for folder in (whole, again)]
+        assert ends[0] == ends[1]
+        assert timeless(again) == timeless(whole)[2:]
+        first, second = (part["learner"] for part in checkpoint_of(whole, 4)["ranks"])
+        assert not torch.equal(first["ahead_generator"], second["ahead_generator"])
 
 
 def test_without_overlap_a_resume_leaves_out_the_rollout_collected_ahead(

@@ -75,23 +75,20 @@ def test_a_shipped_policy_plays_the_task_as_it_is_unless_it_is_to_play_as_traine
     assert lengths == {"pretrained": 20.0, "pretrained --as_trained": 3.0, "latest": 3.0}
 
 
-@pytest.mark.parametrize(
-    ("flag", "weight", "sentence"),
-    [
+def test_play_says_where_a_policy_was_trained_in_a_changed_task(caplog):
+    for flag, weight, sentence in [
         ([], 2.0, "plays Mjlab-Velocity-Flat-Unitree-G1 as it is, and was trained in an"),
         (["--as_trained"], 4.0, "is not Mjlab-Velocity-Flat-Unitree-G1 as it is, so returns are"),
-    ],
-)
-def test_play_says_where_a_policy_was_trained_in_a_changed_task(flag, weight, sentence, caplog):
-    library = get_library("fast_sac")
-    words = ["--task=Mjlab-Velocity-Flat-Unitree-G1", "--checkpoint=pretrained", "--device=cpu"]
-    flags, overrides = play_parser(library).parse_with_overrides([*words, *flag])
-    with caplog.at_level("INFO", logger="envlab"):
-        opened = open_policy(library, flags, overrides, 1)
-    opened.env.close()
-    assert opened.session.env_cfg.rewards.track_linear_velocity.weight == weight
-    (told,) = [one.getMessage() for one in caplog.records if sentence in one.getMessage()]
-    assert "env.rewards.track_linear_velocity.weight=4.0 (2.0)" in told
+    ]:
+        library = get_library("fast_sac")
+        words = ["--task=Mjlab-Velocity-Flat-Unitree-G1", "--checkpoint=pretrained", "--device=cpu"]
+        flags, overrides = play_parser(library).parse_with_overrides([*words, *flag])
+        with caplog.at_level("INFO", logger="envlab"):
+            opened = open_policy(library, flags, overrides, 1)
+        opened.env.close()
+        assert opened.session.env_cfg.rewards.track_linear_velocity.weight == weight
+        (told,) = [one.getMessage() for one in caplog.records if sentence in one.getMessage()]
+        assert "env.rewards.track_linear_velocity.weight=4.0 (2.0)" in told
 
 
 def test_an_export_that_cannot_reorder_joints_is_not_left_in_our_order(tmp_path: Path):

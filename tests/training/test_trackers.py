@@ -1,4 +1,7 @@
-"""Trackers by their own clients, offline: the values that they read back are ours."""
+"""Trackers by their own clients, offline, in whole runs: what they read back is ours.
+
+By day, test_curves.py has a wandb of its own, and mlflow without a run.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ import pytest
 from tests.launcher import TRAIN, run
 from tests.trained import SMALL
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 TAGS = {"envlab/frames", "envlab/mean_return", "Loss/value", "Loss/learning_rate"}
 

@@ -34,12 +34,12 @@ from envlab.skrl.cfg import SkrlCfg
 from tests.launcher import ROOT
 
 DATA = ROOT / "tests/data/runs"
-"""Runs of Cartpole for four iterations on 8 environments, one a library."""
+"""Runs of Cartpole for two iterations on two ranks."""
 RUNS = {
-    "rsl_rl": "rsl_rl/cartpole/2026-11-22_01-24-54",
-    "rl_games": "rl_games/cartpole/2026-11-22_01-25-03",
-    "skrl": "skrl/cartpole/2026-11-22_01-25-09_ppo_torch",
-    "skrl --ml_framework=jax": "skrl/cartpole/2026-11-22_01-25-18_ppo_jax",
+    "rsl_rl": "rsl_rl/rsl_rl/2026-11-28_07-38-43",
+    "rl_games": "rl_games/rl_games/2026-11-28_07-40-04",
+    "skrl": "skrl/skrl_ppo/2026-11-28_07-41-21_ppo_torch",
+    "skrl --ml_framework=jax": "skrl/skrl_jax/2026-11-28_07-49-16_ppo_jax",
 }
 FILES = ("params/env.yaml", "params/agent.yaml", "run.json")
 SECRET = "a secret of this machine"
@@ -164,7 +164,7 @@ def commands(library: str) -> dict[str, list[str]]:
     """Return the commands that read a run, by name."""
     run = f"logs/{RUNS[library]}"
     words = [*library.split(), "--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=8"]
-    checkpoint = f"--checkpoint={run}/checkpoints/model_4.pt"
+    checkpoint = f"--checkpoint={run}/checkpoints/model_2.pt"
     quick = ["env.episode_length_s=0.04", "--num_episodes=8", "--no_export"]
     return {
         "play": ["play", *words, checkpoint, *quick],

@@ -172,11 +172,11 @@ def test_a_rank_that_raises_shows_its_own_traceback_and_the_others_one_sentence(
     assert "Connection closed by peer" not in own
 
 
-@pytest.mark.parametrize("how", ["sleep", "stop", "hold", "skip"])
-def test_the_job_ends_soon_after_the_timeout(launches, how: str):
-    end = ended(launches, how)
-    waited = [float(text) for text in re.findall(r"no progress for ([0-9.]+) s", end.report)]
-    assert TIMEOUT_S <= max(waited) < TIMEOUT_S + SLACK_S
+def test_the_job_ends_soon_after_the_timeout(launches):
+    for how in ["sleep", "stop", "hold", "skip"]:
+        end = ended(launches, how)
+        waited = [float(text) for text in re.findall(r"no progress for ([0-9.]+) s", end.report)]
+        assert TIMEOUT_S <= max(waited) < TIMEOUT_S + SLACK_S
 
 
 def test_heartbeats_show_the_activity_of_each_rank(launches):

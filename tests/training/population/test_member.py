@@ -81,31 +81,31 @@ def other_rate(member: Member, rate: float) -> dict[str, float]:
     return member.hyperparameters | {path: rate}
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_copy_has_its_parents_networks_and_settings_of_its_own(library: str):
+def test_a_copy_has_its_parents_networks_and_settings_of_its_own():
     """``Optimizer.load_state_dict`` keeps the given tensors, and takes over their rate."""
-    learner = population(library)
-    train(learner, 1)
-    first, second = learner.members
-    explored = other_rate(second, 0.00123)
-    second.become(first.learner.model_state(), explored)
-    parent, state = first.learner.model_state(), second.learner.model_state()
-    memory = [
-        {v.untyped_storage().data_ptr() for v in flat.values() if isinstance(v, torch.Tensor)}
-        for flat in (flatten(parent), flatten(state))
-    ]
-    assert not memory[0] & memory[1]
-    differing = {k.rpartition(".")[2] for k, v in found(parent).items() if found(state)[k] != v}
-    assert "lr" in differing
-    assert differing <= {"lr", "initial_lr", "learning_rate", "entropy_coef"}
+    for library in LIBRARIES:
+        learner = population(library)
+        train(learner, 1)
+        first, second = learner.members
+        explored = other_rate(second, 0.00123)
+        second.become(first.learner.model_state(), explored)
+        parent, state = first.learner.model_state(), second.learner.model_state()
+        memory = [
+            {v.untyped_storage().data_ptr() for v in flat.values() if isinstance(v, torch.Tensor)}
+            for flat in (flatten(parent), flatten(state))
+        ]
+        assert not memory[0] & memory[1]
+        differing = {k.rpartition(".")[2] for k, v in found(parent).items() if found(state)[k] != v}
+        assert "lr" in differing
+        assert differing <= {"lr", "initial_lr", "learning_rate", "entropy_coef"}
 
-    before, learner.tracker.turn = learned(first), 1
-    report = second.iterate(2, learner.tracker.add_step, learner.tracker.means)
-    assert learned(first) == before
-    assert report.iteration.learning_rate == 0.00123
-    state = second.learner.model_state()
-    assert named(state, "lr", "learning_rate") == {0.00123}
-    assert named(state, "entropy_coef") <= set(explored.values())
+        before, learner.tracker.turn = learned(first), 1
+        report = second.iterate(2, learner.tracker.add_step, learner.tracker.means)
+        assert learned(first) == before
+        assert report.iteration.learning_rate == 0.00123
+        state = second.learner.model_state()
+        assert named(state, "lr", "learning_rate") == {0.00123}
+        assert named(state, "entropy_coef") <= set(explored.values())
 
 
 def test_a_members_results_do_not_depend_on_who_else_trains_here(
