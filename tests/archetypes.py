@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import gymnasium
 import pytest
 
 from envlab import registry
@@ -34,6 +35,23 @@ ARCHETYPES = {
     "Nav-ObjectNav-Depth-v0": "houses without physics; cameras, goals",
 }
 """By id, the features that a task is here for."""
+
+OWN_CODE = (
+    "Isaac-Ant-v0",
+    "Isaac-Ant-Direct-v0",
+    "Isaac-Humanoid-Direct-v0",
+    "Isaac-Humanoid-AMP-Walk-Direct-v0",
+    "Isaac-Cartpole-Direct-v0",
+    "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0",
+    "Isaac-Cart-Double-Pendulum-Direct-v0",
+    "Isaac-Quadcopter-Direct-v0",
+    "Isaac-Franka-Cabinet-Direct-v0",
+    "Isaac-Open-Drawer-Franka-v0",
+    "Isaac-Stack-Cube-Franka-v0",
+    "LeggedGym-Flat-A1-v0",
+    "Playground-T1JoystickFlatTerrain-v0",
+)
+"""Tasks that with the archetypes have all code of tasks; they keep golden values, too."""
 
 ALONE = {
     "LeggedGymEnv": "tests/tasks/test_a1.py",
@@ -67,6 +85,14 @@ def features(task: Task) -> set[str]:
     if is_dataclass(groups := getattr(cfg, "observations", None)):
         found |= {f"observes {group.name}" for group in fields(groups)}
     return found
+
+
+def own_code(task: Task) -> set[str]:
+    """Return what a task uses of its package: its class, and functions of its terms."""
+    names = {name for name in _named(registry.load_env_cfg(task)) if ":" in name}
+    own = {name for name in names if name.startswith(("envlab_tasks.", "envlab_navigation."))}
+    entry_point = str(gymnasium.spec(task.id).entry_point)
+    return {name for name in own if not name.endswith("Cfg")} | {entry_point}
 
 
 def _named(value: Any) -> Iterator[str]:

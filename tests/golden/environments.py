@@ -23,7 +23,7 @@ from envlab import registry
 from envlab.config import read_yaml, write_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
-from tests.archetypes import ARCHETYPES
+from tests.archetypes import ARCHETYPES, OWN_CODE
 from tests.golden.kind import kind_of_processor
 from tests.tasks import rollouts
 
@@ -109,7 +109,7 @@ def read(name: str) -> dict[str, Any]:
 def record() -> None:
     """Record all archetypes, and print how far they are from what was recorded."""
     kind = kind_of_processor()
-    for name in ARCHETYPES:
+    for name in (*ARCHETYPES, *OWN_CODE):
         if not (FOLDER / f"{name}.yaml").exists():
             freeze(name)
         old, rows = read(name), roll_out(name)

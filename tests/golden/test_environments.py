@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.archetypes import ARCHETYPES
+from tests.archetypes import ARCHETYPES, OWN_CODE
 from tests.golden.environments import (
     FOLDER,
     STEPS_PER_DIGEST,
@@ -16,14 +16,16 @@ from tests.golden.environments import (
 )
 from tests.golden.kind import kind_of_processor
 
+TASKS = (*ARCHETYPES, *OWN_CODE)
+
 
 def test_each_archetype_is_recorded_and_nothing_else():
     assert {path.name for path in FOLDER.iterdir()} == {
-        f"{name}.{suffix}" for name in ARCHETYPES for suffix in ("json", "yaml")
+        f"{name}.{suffix}" for name in TASKS for suffix in ("json", "yaml")
     }
 
 
-@pytest.mark.parametrize("name", ARCHETYPES)
+@pytest.mark.parametrize("name", TASKS)
 def test_an_archetype_observes_and_earns_what_it_did(name):
     golden, rows = read(name), roll_out(name)
     assert difference(golden["numbers"], numbers_of(rows)) <= golden["tolerance"]

@@ -238,34 +238,6 @@ def test_graph_and_eager_agree_to_the_bit(walker):
     assert_equal(fields(walker), fields(eager))
 
 
-def test_acceleration_sensors_are_fresh_after_a_masked_reset_and_untouched_elsewhere(walker):
-    reference = make(WALKER, **WALKER_CFG)
-    for simulation in (walker, reference):
-        walk(simulation, 30)
-    before = fields(walker)
-    for simulation in (walker, reference):
-        simulation.reset(only(0, 3), standing(simulation))
-    touch_and_contact = walker.data.sensordata[[0, 3], 6:]
-    assert (touch_and_contact[:, 0] > 1.0).all()
-    assert (touch_and_contact[:, 3].abs() > 1.0).all()
-    assert_agree(reference, walker, TOLERANCES["walker"])
-    for name, tensor in before.items():
-        assert torch.equal(walker.data[name][[1, 2]], tensor[[1, 2]]), name
-
-
-def test_masked_reset_leaves_the_future_of_the_others_unchanged(walker):
-    walk(walker, 20)
-    state = walker.state()
-    walk(walker, 20, seed=1)
-    expected = fields(walker)
-    walker.set_state(state)
-    walker.reset(only(0, 2))
-    walk(walker, 20, seed=1)
-    for name, tensor in expected.items():
-        assert torch.equal(walker.data[name][[1, 3]], tensor[[1, 3]]), name
-        assert not torch.equal(walker.data["qpos"][0], expected["qpos"][0])
-
-
 def test_derived_constants_are_per_environment(targets):
     targets.params.body_mass[:, 1] = torch.tensor([1.0, 2.0, 4.0, 8.0])
     targets.apply_params()

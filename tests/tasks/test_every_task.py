@@ -35,7 +35,7 @@ from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg
 from envlab.sim import host
 from envlab.sim.mujoco_backend import route_mujoco_warnings
 from envlab.skrl.cfg import SkrlCfg
-from tests.archetypes import ALONE, ARCHETYPES, every, features
+from tests.archetypes import ALONE, ARCHETYPES, OWN_CODE, every, features, own_code
 from tests.graphs import record_steps
 from tests.operations import Operations
 from tests.tasks.rollouts import (
@@ -90,6 +90,9 @@ def test_what_tasks_use_is_had_by_an_archetype_or_tested_alone():
     had = set().union(*(features(registry.get_task(name)) for name in ARCHETYPES))
     assert used - had == ALONE.keys()
     assert all(Path(file).is_file() for file in ALONE.values())
+    all_code = set().union(*map(own_code, TASKS))
+    golden = (registry.get_task(name) for name in (*ARCHETYPES, *OWN_CODE))
+    assert set().union(*map(own_code, golden)) == all_code
 
 
 def test_every_configuration_returns_from_a_file(tmp_path):
@@ -343,7 +346,17 @@ def test_two_ranks_simulate_the_same_as_one_process(task, monkeypatch):
 
 
 def test_a_restored_state_has_the_same_future(task, played):
-    env, actions, _ = played
+    restore(task, *played[:2])
+
+
+def test_tasks_with_code_of_their_own_restore_their_states():
+    for task in map(registry.get_task, OWN_CODE):
+        env = make_brief(task, seed=5)
+        restore(task, env, draw_actions(env, 12))
+
+
+def restore(task: Task, env: BatchedEnv, actions: list[Any]) -> None:
+    """Compare what follows a state with what follows it in another environment."""
     env.reset(seed=1)
     record(env, actions[:7])
     state = env.state()
