@@ -147,8 +147,9 @@ def _walk(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST, ast
             if not isinstance(child, ast.AST):
                 continue
             yield function, tree, child
-            named = isinstance(child, ast.FunctionDef | ast.ClassDef)
-            inner = f"{function}.{child.name}".lstrip(".") if named else function
+            inner = function
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                inner = f"{function}.{child.name}".lstrip(".")
             yield from _walk(child, inner)
 
 
