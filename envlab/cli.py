@@ -70,7 +70,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     if command in ("-h", "--help"):
         return _print_usage()
     if command == "view":
-        command, rest = _viewing(rest)
+        command, rest = words_to_view(rest)
     if command in NAMES:
         if rest in (["-h"], ["--help"]):
             return _print_usage()
@@ -85,7 +85,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     return code
 
 
-def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
+def words_to_view(words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the command for ``view``: play a checkpoint, or show the task without actions."""
     parser = ArgumentParser(
         prog="envlab view",

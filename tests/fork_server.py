@@ -270,7 +270,9 @@ def _fork_workers() -> None:
         is_plain = args[0] == sys.executable and self._stdout is None and self._stderr is None
         return _Child(args, env) if is_plain else executed(self, args, env)
 
+    # private: this is where torchrun starts a process
     executed = subprocess_handler.SubprocessHandler._popen
+    # private: and here it is told another way
     subprocess_handler.SubprocessHandler._popen = popen  # type: ignore[method-assign,assignment]
 
 

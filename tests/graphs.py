@@ -33,7 +33,7 @@ class RepeatedOperations(TorchDispatchMode):
 
         def repeat() -> None:
             for first, result in zip(firsts, _tensors(func(*args, **kwargs)), strict=True):
-                if not func._schema.is_mutable:
+                if not func._schema.is_mutable:  # private: torch has no other name for it
                     first.copy_(result)
 
         if not func.is_view:

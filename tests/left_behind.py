@@ -18,7 +18,7 @@ import psutil
 from tests.marked import marked
 
 _NAME = "ENVLAB_TEST_SESSION"
-_GRACE_S = 5.0  # a killed process is gone within milliseconds, later on a loaded machine
+GRACE_S = 5.0  # a killed process is gone within milliseconds, later on a loaded machine
 _OF_PYTHON = "multiprocessing.resource_tracker"  # one a process, ends with it
 
 
@@ -60,7 +60,7 @@ def none_left_behind() -> Iterator[None]:
     """Fail if processes that were started inside still run soon after it."""
     before = set(psutil.pids())
     yield
-    end = time.monotonic() + _GRACE_S
+    end = time.monotonic() + GRACE_S
     while left := _left(before):
         if time.monotonic() > end:
             lines = [f"{pid}: {words}" for pid, words in left.items()]

@@ -26,7 +26,7 @@ class Operations(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        name = func._schema.name
+        name = func._schema.name  # private: torch has no other name for it
         self.count += not func.is_view and name != "aten::detach"
         if reads_host(func, args):
             self.waits.append(name)

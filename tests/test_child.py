@@ -80,19 +80,16 @@ def test_a_function_answers_and_returns(monkeypatch: pytest.MonkeyPatch):
             assert running.process.wait(DEADLINE_S) == 0
 
 
-@pytest.mark.parametrize(
-    ("function", "argument", "kind", "sentence"),
-    [
+def test_a_failure_is_one_sentence():
+    for function, argument, kind, sentence in [
         (fail, ValueError("no\n  such thing"), ChildError, "ValueError: no such thing"),
         (fail, ConfigurationError("Name one."), ConfigurationError, "Name one."),
         (end, 3, ChildError, "ended with exit code 3"),
         (end, -signal.SIGSEGV, ChildError, "was ended by SIGSEGV"),
-    ],
-)
-def test_a_failure_is_one_sentence(function, argument, kind, sentence: str):
-    with child(function, argument) as running, pytest.raises(kind) as raised:
-        running.receive()
-    assert str(raised.value) == sentence
+    ]:
+        with child(function, argument) as running, pytest.raises(kind) as raised:
+            running.receive()
+        assert str(raised.value) == sentence
 
 
 def test_a_child_that_ended_cannot_be_sent_anything():
@@ -139,25 +136,27 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("farewell", ["SIGKILL", "SIGTERM"])
-def test_it_ends_with_its_parent_however_that_ends(farewell: str, tmp_path: Path):
-    file = tmp_path / "file"
-    script = PARENT.format(root=str(ROOT), farewell=farewell)
-    with subprocess.Popen([sys.executable, "-c", script, file], stdout=subprocess.PIPE) as parent:
-        assert parent.stdout is not None
-        pids = [int(word) for word in parent.stdout.readline().split()]
-        parent.kill()
-    assert len(pids) == 2
-    await_end(pids[1:])  # all of the group get the signal
-    if farewell == "SIGKILL":
-        await_end(pids)
-    else:
-        deadline = time.monotonic() + 10.0
-        while not file.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        os.kill(pids[0], signal.SIGKILL)
-    assert file.exists() == (farewell == "SIGTERM")
+def test_it_ends_with_its_parent_however_that_ends(tmp_path: Path):
+    for farewell in ["SIGKILL", "SIGTERM"]:
+        file = tmp_path / "file"
+        script = PARENT.format(root=str(ROOT), farewell=farewell)
+        with subprocess.Popen(
+            [sys.executable, "-c", script, file], stdout=subprocess.PIPE
+        ) as parent:
+            assert parent.stdout is not None
+            pids = [int(word) for word in parent.stdout.readline().split()]
+            parent.kill()
+        assert len(pids) == 2
+        await_end(pids[1:])  # all of the group get the signal
+        if farewell == "SIGKILL":
+            await_end(pids)
+        else:
+            deadline = time.monotonic() + 10.0
+            while not file.exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            os.kill(pids[0], signal.SIGKILL)
+        assert file.exists() == (farewell == "SIGTERM")
 
 
 def test_it_outlives_the_thread_that_started_it():

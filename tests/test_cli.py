@@ -37,48 +37,40 @@ def test_a_bug_keeps_its_traceback():
         guarded(failing(ZeroDivisionError()), [])
 
 
-@pytest.mark.parametrize(
-    ("error", "local_rank", "said"),
-    [
+def test_one_rank_per_node_reports_errors_and_others_only_their_own(capsys, monkeypatch):
+    for error, local_rank, said in [
         (EnvlabError("Same."), "1", ""),
         (SimulationError("Mine."), "1", "error: Mine.\n"),
         (EnvlabError("On this node."), "0", "error: On this node.\n"),
-    ],
-)
-def test_one_rank_per_node_reports_errors_and_others_only_their_own(
-    capsys, monkeypatch, error, local_rank: str, said: str
-):
-    monkeypatch.setenv("RANK", "3")
-    monkeypatch.setenv("LOCAL_RANK", local_rank)
-    assert guarded(failing(error), []) == 2
-    assert capsys.readouterr().err == said
+    ]:
+        monkeypatch.setenv("RANK", "3")
+        monkeypatch.setenv("LOCAL_RANK", local_rank)
+        assert guarded(failing(error), []) == 2
+        assert capsys.readouterr().err == said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_wrong_words_are_answered_with_the_nearest(capsys):
+    for arguments, message in [
         (["trian"], "no command 'trian'. Did you mean train"),
         (["train"], "Name a library and a task: envlab train rsl_rl"),
         (["train", "rslrl"], "no library 'rslrl'; there are rsl_rl"),
         (["train", "rsl_rl", "--task", "Isaac-Cartpol-v0"], "Isaac-Cartpole-v0"),
         (["play", "rsl_rl", "--task=nothing-like-it"], "'nothing-like-it'"),
         (["view", "--task=X", "--rl_library=skrl"], "no effect without --checkpoint"),
-    ],
-)
-def test_wrong_words_are_answered_with_the_nearest(capsys, arguments: list[str], message: str):
-    assert cli.main(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith("error: ")
-    assert message in captured.err
-    assert captured.err.count("\n") == 1
+    ]:
+        assert cli.main(arguments) == 2
+        captured = capsys.readouterr()
+        assert captured.err.startswith("error: ")
+        assert message in captured.err
+        assert captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["train", "-h"], ["play", "-h"]])
-def test_usage_names_commands_and_libraries(capsys, arguments: list[str]):
-    assert cli.main(arguments) == 0
-    out = capsys.readouterr().out
-    for word in ("list", "train LIBRARY", "play LIBRARY", "rsl_rl"):
-        assert word in out
+def test_usage_names_commands_and_libraries(capsys):
+    for arguments in [[], ["--help"], ["train", "-h"], ["play", "-h"]]:
+        assert cli.main(arguments) == 0
+        out = capsys.readouterr().out
+        for word in ("list", "train LIBRARY", "play LIBRARY", "rsl_rl"):
+            assert word in out
 
 
 def test_a_pretrained_policy_is_viewed_with_its_own_library(tmp_path, monkeypatch):
@@ -89,15 +81,15 @@ def test_a_pretrained_policy_is_viewed_with_its_own_library(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     for checkpoint, library in (("latest", "skrl"), ("pretrained", "rsl_rl")):
         words = ["--task=Isaac-Cartpole-v0", f"--checkpoint={checkpoint}"]
-        command, viewed = cli._viewing(words)
+        command, viewed = cli.words_to_view(words)
         assert (command, viewed[0]) == ("play", f"--rl_library={library}")
 
 
-@pytest.mark.parametrize("words", [["skrl", "-h"], ["--rl_library=skrl", "--help"]])
-def test_a_librarys_flags_are_shown_without_a_task(capsys, words: list[str]):
-    with pytest.raises(SystemExit, match="0"):
-        cli.main(["train", *words])
-    assert "--ml_framework" in capsys.readouterr().out
+def test_a_librarys_flags_are_shown_without_a_task(capsys):
+    for words in [["skrl", "-h"], ["--rl_library=skrl", "--help"]]:
+        with pytest.raises(SystemExit, match="0"):
+            cli.main(["train", *words])
+        assert "--ml_framework" in capsys.readouterr().out
 
 
 def test_an_unknown_task_is_refused_before_the_library_loads(tmp_path):

@@ -17,9 +17,8 @@ from envlab.cli import main
 from tests.launcher import ROOT
 
 
-@pytest.mark.parametrize(
-    ("line", "offered", "not_offered"),
-    [
+def test_a_shell_offers_the_words_that_may_follow(tmp_path: Path):
+    for line, offered, not_offered in [
         ("envlab ", {"list", "train", "doctor"}, {"rsl_rl"}),
         ("envlab train ", {"rsl_rl", "rl_games", "skrl"}, {"list"}),
         ("envlab train skrl --algorithm s", {"sac"}, {"ppo"}),
@@ -27,14 +26,10 @@ from tests.launcher import ROOT
         ("envlab config --task Isaac-Ant-", {"Isaac-Ant-v0"}, {"Isaac-Cartpole-v0"}),
         ("envlab terms r", {"reward"}, {"event"}),
         ("envlab play rsl_rl --task Isaac-Cartpole-D", {"Isaac-Cartpole-Direct-v0"}, set()),
-    ],
-)
-def test_a_shell_offers_the_words_that_may_follow(
-    tmp_path: Path, line: str, offered: set[str], not_offered: set[str]
-):
-    words = completed(tmp_path, line)
-    assert offered <= words
-    assert not not_offered & words
+    ]:
+        words = completed(tmp_path, line)
+        assert offered <= words
+        assert not not_offered & words
 
 
 def completed(folder: Path, line: str) -> set[str]:

@@ -129,40 +129,30 @@ def test_the_commands_that_are_printed_run_in_envlabs_environment(
     ]
 
 
-@pytest.mark.parametrize("script", ["", "./envlab.sh"])
-def test_pytest_is_asked_for_where_nothing_installs_it(
-    script: str, tmp_path: Path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(new.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setenv("ENVLAB_SH", script)
-    if not script:
-        monkeypatch.delenv("ENVLAB_SH")
-    assert new.main(["task", "pet_arm"]) == 0
-    assert ("pet_arm    # after: pip install pytest\n" in capsys.readouterr().out) == (not script)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"), [("Pet Arm", "is no name for a package"), ("taken", "is there already")]
-)
-def test_a_name_that_cannot_be_is_refused(tmp_path: Path, name: str, message: str):
+def test_a_name_that_cannot_be_is_refused(tmp_path: Path):
     (tmp_path / "taken").mkdir()
-    with pytest.raises(ConfigurationError, match=message):
-        write_task(name, tmp_path)
+    for name, message in (("Pet Arm", "is no name for a package"), ("taken", "is there already")):
+        with pytest.raises(ConfigurationError, match=message):
+            write_task(name, tmp_path)
     assert list(tmp_path.rglob("*.toml")) == []
 
 
 def test_the_library_trains_resumes_and_plays(site, tmp_path):
-    task = "--task=Isaac-Cartpole-v0"
-    command = ["-m", "envlab.cli", "train", "my_library", task, "--device=cpu", "--num_envs=16"]
-    assert "a policy gradient on one linear layer" in run(site, tmp_path, "-m", "envlab.cli")
-    run(site, tmp_path, *command, "--max_iterations=4", "agent.save_interval=2")
-    run(site, tmp_path, *command, "--max_iterations=4", "--resume", "--checkpoint=model_2.pt")
+    code = """
+from envlab.cli import main
+words = ["my_library", "--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=16"]
+longer = ["--max_iterations=4", "agent.save_interval=2"]
+assert main(["train", *words, *longer]) == 0
+assert main(["train", *words, *longer, "--resume", "--checkpoint=model_2.pt"]) == 0
+assert main(["play", *words]) == 0
+main([])
+"""
+    printed = run(site, tmp_path, "-c", code)
     found = sorted(tmp_path.glob("logs/my_library/*/*/checkpoints/model_4.pt"))
     whole, resumed = (torch.load(path, weights_only=True) for path in found)
     assert torch.equal(whole["model"]["policy"]["weight"], resumed["model"]["policy"]["weight"])
-    played = run(site, tmp_path, "-m", "envlab.cli", "play", "my_library", task, "--num_envs=4")
-    assert "Mean return" in played
+    assert "Mean return" in printed
+    assert "a policy gradient on one linear layer" in printed
 
 
 def test_the_library_trains_on_two_ranks_that_stay_equal(site, tmp_path):

@@ -60,12 +60,12 @@ def test_the_base_image_is_pinned_by_its_digest():
     assert arguments("base", "FROM") == ["${PYTHON_IMAGE} AS base"]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_target_does_not_run_as_root(target: str):
-    assert stages()[target][-2] == ("USER", UNPRIVILEGED)
-    (made,) = [rest for rest in arguments("base", "RUN") if "useradd" in rest]
-    assert f"--uid {UNPRIVILEGED} " in made
-    assert "install -d -o envlab -g envlab /envlab /envlab/logs" in made
+def test_a_target_does_not_run_as_root():
+    for target in TARGETS:
+        assert stages()[target][-2] == ("USER", UNPRIVILEGED)
+        (made,) = [rest for rest in arguments("base", "RUN") if "useradd" in rest]
+        assert f"--uid {UNPRIVILEGED} " in made
+        assert "install -d -o envlab -g envlab /envlab /envlab/logs" in made
 
 
 def test_the_targets_install_in_the_same_way():
@@ -73,22 +73,22 @@ def test_the_targets_install_in_the_same_way():
     assert arguments("cpu", "COPY") == arguments("cuda", "COPY")
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_package_is_installed_at_the_version_that_is_tested(target: str):
-    for step in arguments(target, "RUN"):
-        for command in re.findall(r"pip install[^&]*", step):
-            assert "-c /opt/requirements/constraints.txt" in command or "--no-deps" in command
+def test_every_package_is_installed_at_the_version_that_is_tested():
+    for target in TARGETS:
+        for step in arguments(target, "RUN"):
+            for command in re.findall(r"pip install[^&]*", step):
+                assert "-c /opt/requirements/constraints.txt" in command or "--no-deps" in command
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_its_extras_are_those_of_pyproject(target: str):
-    (extras,) = [rest for rest in arguments(target, "ARG") if rest.startswith("EXTRAS=")]
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    printed = requirements(extras.removeprefix("EXTRAS=")).stdout.splitlines()
-    wanted = list(project["dependencies"])
-    for extra in extras.removeprefix("EXTRAS=").split(","):
-        wanted += project["optional-dependencies"][extra]
-    assert printed == wanted
+def test_its_extras_are_those_of_pyproject():
+    for target in TARGETS:
+        (extras,) = [rest for rest in arguments(target, "ARG") if rest.startswith("EXTRAS=")]
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        printed = requirements(extras.removeprefix("EXTRAS=")).stdout.splitlines()
+        wanted = list(project["dependencies"])
+        for extra in extras.removeprefix("EXTRAS=").split(","):
+            wanted += project["optional-dependencies"][extra]
+        assert printed == wanted
 
 
 def requirements(extras: str) -> subprocess.CompletedProcess[str]:
@@ -158,12 +158,12 @@ def words_on_node(rank: int) -> list[str]:
     ).split()
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_compose_starts_the_command_of_the_page(rank: int):
-    service = compose("compose.yaml")["services"][f"node{rank}"]
-    assert service["command"].split() == words_on_node(rank)
-    assert service["hostname"] == f"node{rank}"
-    assert str(TRAIN.relative_to(ROOT)) in service["command"].split()
+def test_compose_starts_the_command_of_the_page():
+    for rank in [0, 1]:
+        service = compose("compose.yaml")["services"][f"node{rank}"]
+        assert service["command"].split() == words_on_node(rank)
+        assert service["hostname"] == f"node{rank}"
+        assert str(TRAIN.relative_to(ROOT)) in service["command"].split()
 
 
 def test_compose_builds_a_target_and_keeps_logs_where_the_image_has_them():

@@ -171,12 +171,6 @@ def test_setup_installs_all_that_commands_may_need_where_it_is_asked_to(checkout
     assert_refused(run(checkout, "setup", "--al"), "'--al'", "only --all")
 
 
-def test_an_extra_that_stands_for_others_brings_them(checkout: Path) -> None:
-    (checkout / ".venv" / "envlab-stamp.txt").unlink()
-    assert "installing envlab[dev] and" in run(checkout, "test", "--version").stderr
-    assert run(checkout, "true", "--video").stderr == ""
-
-
 @pytest.mark.parametrize(("given", "installed"), [("", "envlab"), ("web", "envlab[web]")])
 def test_extras_that_are_given_are_the_ones_installed(
     checkout: Path, given: str, installed: str
@@ -200,18 +194,6 @@ def test_commands_without_a_new_extra_run_without_a_network(checkout: Path) -> N
     assert "installing envlab[video] and" in run(checkout, "true", "--video").stderr
 
 
-def test_a_pyproject_that_cannot_be_read_leaves_the_environment_alone(checkout: Path) -> None:
-    kept = checkout / ".venv" / "kept"
-    kept.touch()
-    (checkout / "pyproject.toml").write_text("[project")
-    failed = run(checkout, "true")
-    (checkout / "pyproject.toml").write_text(PYPROJECT)
-    assert failed.returncode == 2
-    assert "making" not in failed.stderr
-    assert kept.exists()
-    assert run(checkout, "true").returncode == 0
-
-
 def test_an_extra_is_installed_without_a_stamp_until_it_is_complete(checkout: Path) -> None:
     (checkout / ".venv" / "envlab-stamp.txt").unlink()
     assert run(checkout, "true").returncode == 0
@@ -220,26 +202,6 @@ def test_an_extra_is_installed_without_a_stamp_until_it_is_complete(checkout: Pa
     result = run(checkout, "true", "--video")
     backend.write_text(BACKEND)
     assert result.returncode == 0, result.stderr
-
-
-def test_an_interrupted_installation_is_finished(checkout: Path) -> None:
-    (checkout / ".venv" / "envlab-stamp.txt").unlink()
-    result = run(checkout, "true")
-    assert result.returncode == 0, result.stderr
-    assert "installing" in result.stderr
-    assert "making" not in result.stderr
-
-
-def test_an_egg_info_that_setuptools_left_in_the_checkout_is_no_torn_package(checkout: Path):
-    """It has no RECORD, and the checkout is on the environment's path."""
-    left = checkout / "package" / "envlab.egg-info"
-    left.mkdir()
-    (left / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: envlab\nVersion: 0.1.0\n")
-    (checkout / ".venv" / "envlab-stamp.txt").unlink()
-    result = run(checkout, "true")
-    assert result.returncode == 0, result.stderr
-    assert "installing" in result.stderr
-    assert "making" not in result.stderr
 
 
 def test_a_failed_installation_shows_the_end_of_the_log_and_is_tried_again(checkout: Path) -> None:

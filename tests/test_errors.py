@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from envlab import errors
 from envlab.errors import EnvlabError, did_you_mean, nearest
 
@@ -26,16 +24,13 @@ def test_a_failed_simulation_speaks_on_its_own_rank():
     assert errors.ConfigurationError.same_on_all_ranks
 
 
-@pytest.mark.parametrize(
-    ("word", "best"),
-    [
+def test_nearest_ignores_case_and_typos():
+    for word, best in [
         ("Isaac-Cartpole", "Isaac-Cartpole-v0"),
         ("isaac-ant-V0", "Isaac-Ant-v0"),
         ("Isaac-Humaniod-v0", "Isaac-Humanoid-v0"),
-    ],
-)
-def test_nearest_ignores_case_and_typos(word, best):
-    assert nearest(word, TASKS)[0] == best
+    ]:
+        assert nearest(word, TASKS)[0] == best
 
 
 def test_nearest_is_empty_for_a_word_like_none():

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.launcher import Launch, run, torchrun
+from tests.launcher import run, torchrun
 
 TELL = """
 import json, os, random, signal, sys
@@ -47,7 +46,9 @@ line = json.dumps({
 os.write(1, f"{line}\\n".encode())  # in one write: two ranks share the pipe
 sys.exit(int(sys.argv[2]))
 """
-BOTH = pytest.mark.parametrize("execute", [False, True], ids=["forked", "executed"])
+BOTH = pytest.mark.parametrize(
+    "execute", [False, pytest.param(True, marks=pytest.mark.long)], ids=["forked", "executed"]
+)
 
 
 @pytest.fixture
@@ -98,31 +99,3 @@ def test_torchruns_workers_are_its_children(script: Path, tmp_path: Path, execut
         assert rank["leads its session"]
         assert rank["is below torchrun"]
         assert rank["files"] == 0
-
-
-@BOTH
-def test_a_failure_ends_as_python_ends(tmp_path: Path, execute: bool):
-    script = tmp_path / "fail.py"
-    script.write_text(
-        "import atexit\natexit.register(print, 'at last')\nraise RuntimeError('broken')\n"
-    )
-    code, output = run([sys.executable, script], tmp_path, execute=execute)
-    assert code == 1
-    assert "RuntimeError: broken" in output
-    assert "at last" in output
-
-
-@BOTH
-def test_a_launch_is_found_signalled_and_leaves_nothing(tmp_path: Path, execute: bool):
-    script = tmp_path / "wait.py"
-    script.write_text("import time\nprint('waits', flush=True)\ntime.sleep(60)\n")
-    launch = Launch([sys.executable, script], tmp_path, execute=execute)
-    try:
-        launch.wait_until(lambda: "waits" in launch.output)
-        assert list(launch.living()) == [launch.process.pid]
-        assert launch.process.poll() is None
-        launch.process.terminate()
-        assert launch.wait() == -signal.SIGTERM
-        assert launch.left() == {}
-    finally:
-        launch.close()

@@ -101,27 +101,27 @@ def test_a_task_of_this_process_can_be_trained(
         del gymnasium.registry["Prompt-Cartpole-v0"]
 
 
-@pytest.mark.parametrize("form", ["run", "directory", "file"])
-def test_a_policy_is_the_one_that_play_plays(run: envlab.TrainingRun, form: str) -> None:
-    source = {
-        "run": run,
-        "directory": str(run.directory),
-        "file": run.checkpoint(),
-    }[form]
-    policy = envlab.load_policy(source, num_envs=4, device="cpu")
-    try:
-        played = policy.evaluate(8)
-        words = ["--device=cpu", "--num_envs=4", "--num_episodes=8", "--json=out.json"]
-        chosen = [f"--task={CARTPOLE}", f"--checkpoint={run.checkpoint()}", "--no_export"]
-        assert cli.main(["play", "rsl_rl", *chosen, *words]) == 0
-        typed = json.loads(Path("out.json").read_text())
-        assert played == {name: typed[name] for name in played}
-        obs, _ = policy.env.reset()
-        actions = policy(obs)
-        assert actions.shape == (4, 1)
-        assert torch.equal(actions, policy(obs))
-    finally:
-        policy.env.close()
+def test_a_policy_is_the_one_that_play_plays(run: envlab.TrainingRun) -> None:
+    for form in ["run", "directory", "file"]:
+        source = {
+            "run": run,
+            "directory": str(run.directory),
+            "file": run.checkpoint(),
+        }[form]
+        policy = envlab.load_policy(source, num_envs=4, device="cpu")
+        try:
+            played = policy.evaluate(8)
+            words = ["--device=cpu", "--num_envs=4", "--num_episodes=8", "--json=out.json"]
+            chosen = [f"--task={CARTPOLE}", f"--checkpoint={run.checkpoint()}", "--no_export"]
+            assert cli.main(["play", "rsl_rl", *chosen, *words]) == 0
+            typed = json.loads(Path("out.json").read_text())
+            assert played == {name: typed[name] for name in played}
+            obs, _ = policy.env.reset()
+            actions = policy(obs)
+            assert actions.shape == (4, 1)
+            assert torch.equal(actions, policy(obs))
+        finally:
+            policy.env.close()
 
 
 def test_a_policy_is_evaluated_over_as_many_episodes_as_play_plays(run) -> None:
@@ -190,27 +190,23 @@ def test_ctrl_c_saves_and_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert stopped.checkpoint().is_file()
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
+def test_bad_input_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for flags, sentence in [
         ({"max_iteration": 3}, "no flag '--max_iteration'. Did you mean --max_iterations"),
         ({"max_iterations": 0}, "--max_iterations is 0, but must be greater than 0"),
         ({"library": "rslrl"}, "no library 'rslrl'.*rsl_rl"),
         ({"dry_run": True}, "returns one run, which dry_run does not end in"),
         ({"overrides": ["env.decimatoin=3"]}, "decimatoin.*env.decimation"),
-    ],
-)
-def test_bad_input_is_one_sentence(
-    flags: dict[str, Any], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    before = list(sys.argv)
-    with pytest.raises(ConfigurationError, match=sentence):
-        envlab.train(CARTPOLE, device="cpu", **flags)
-    assert sys.argv == before
-    assert not list(tmp_path.iterdir())
+    ]:
+        monkeypatch.chdir(tmp_path)
+        before = list(sys.argv)
+        with pytest.raises(ConfigurationError, match=sentence):
+            envlab.train(CARTPOLE, device="cpu", **flags)
+        assert sys.argv == before
+        assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_processes_that_fail_are_an_error_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

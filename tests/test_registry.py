@@ -114,26 +114,21 @@ def test_gymnasiums_own_environments_are_no_tasks():
     assert "CartPole-v1" not in [task.id for task in registry.list_tasks()]
 
 
-@pytest.mark.parametrize("keyword", ["cartpole-DIRECT", "the POLE falls"])
-def test_a_keyword_matches_ids_and_descriptions_in_any_case(keyword):
-    assert [task.id for task in registry.list_tasks(keyword)] == [DIRECT]
-
-
-def test_a_keyword_may_match_nothing():
-    assert registry.list_tasks("no such word") == []
+def test_a_keyword_matches_ids_and_descriptions_in_any_case():
+    for keyword in ["cartpole-DIRECT", "the POLE falls"]:
+        assert [task.id for task in registry.list_tasks(keyword)] == [DIRECT]
 
 
 # Ids ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task_id", [CARTPOLE, "Isaac-Cartpole", "envlab_tasks:Isaac-Cartpole-v0"])
-def test_an_id_may_lack_its_version_and_name_its_module(task_id):
-    assert registry.get_task(task_id).id == CARTPOLE
+def test_an_id_may_lack_its_version_and_name_its_module():
+    for task_id in [CARTPOLE, "Isaac-Cartpole", "envlab_tasks:Isaac-Cartpole-v0"]:
+        assert registry.get_task(task_id).id == CARTPOLE
 
 
-@pytest.mark.parametrize(
-    ("newer", "ours"),
-    [
+def test_isaac_lab_3s_names_lead_to_the_same_tasks():
+    for newer, ours in [
         ("IsaacContrib-Cart-Double-Pendulum-Direct", "Isaac-Cart-Double-Pendulum-Direct-v0"),
         ("IsaacContrib-Lift-Cube-Franka-v0", "Isaac-Lift-Cube-Franka-v0"),
         ("Isaac-Reorient-Cube-Allegro", "Isaac-Repose-Cube-Allegro-v0"),
@@ -144,19 +139,18 @@ def test_an_id_may_lack_its_version_and_name_its_module(task_id):
         ("Isaac-Open-Drawer-Franka", "Isaac-Open-Drawer-Franka-v0"),
         ("Isaac-Pendulum-MARL-Direct", "Isaac-Cart-Double-Pendulum-Direct-v0"),
         ("Isaac-Shadow-Handover-Direct", "Isaac-Shadow-Hand-Over-Direct-v0"),
-    ],
-)
-def test_isaac_lab_3s_names_lead_to_the_same_tasks(newer: str, ours: str):
-    assert registry.get_task(newer).id == ours
+    ]:
+        assert registry.get_task(newer).id == ours
 
 
-@pytest.mark.parametrize(
-    ("task_id", "nearest"),
-    [("Isaac-Cartpol-v0", CARTPOLE), ("isaac-cartpole-direct-v0", DIRECT), ("Cartpole", CARTPOLE)],
-)
-def test_an_unknown_id_is_answered_with_the_nearest(task_id, nearest):
-    with pytest.raises(UnknownTaskError, match=f"Did you mean .*{nearest}.*'envlab list'"):
-        registry.get_task(task_id)
+def test_an_unknown_id_is_answered_with_the_nearest():
+    for task_id, nearest in [
+        ("Isaac-Cartpol-v0", CARTPOLE),
+        ("isaac-cartpole-direct-v0", DIRECT),
+        ("Cartpole", CARTPOLE),
+    ]:
+        with pytest.raises(UnknownTaskError, match=f"Did you mean .*{nearest}.*'envlab list'"):
+            registry.get_task(task_id)
 
 
 def test_an_id_like_no_other_gets_no_guess():
@@ -209,15 +203,6 @@ def test_a_broken_suite_is_reported_and_skipped(third_party, package, caplog):
     )
     ids = [task.id for task in registry.list_tasks()]
     assert {"Their-Task-v0", CARTPOLE} <= set(ids)
-
-
-def test_any_exception_of_a_suite_is_caught(third_party, monkeypatch):
-    def explode(self):
-        raise ZeroDivisionError("their bug")
-
-    third_party(broken="their_suite")
-    monkeypatch.setattr(importlib.metadata.EntryPoint, "load", explode)
-    assert registry.discover() == {"their_suite": "ZeroDivisionError: their bug"}
 
 
 def test_discovery_walks_only_once(third_party, caplog):
@@ -277,10 +262,6 @@ def test_an_entry_point_that_names_nothing_is_refused():
         registry.load_entry_point("envlab.task:NoCfg")
     with pytest.raises(ConfigurationError, match="'no_such_suite:Cfg' cannot be imported"):
         registry.load_entry_point("no_such_suite:Cfg")
-
-
-def test_an_entry_point_may_be_the_object_itself():
-    assert registry.load_entry_point(Task) is Task
 
 
 # Gymnasium ----------------------------------------------------------------------------------------

@@ -29,14 +29,12 @@ pytest.importorskip("no_such_package", reason="needs no_such_package: pip instal
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
 def test_each_reason_is_one_line_with_a_count(
-    workers: int, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    files = {"test_a": SKIPPING, "test_b": SKIPPING, "test_c": WHOLE_FILE}
-    pytester.makepyfile(**files)
-    done = pytester.runpytest_subprocess("-p", "tests.skips", "-n", str(workers))
+    pytester.makepyfile(test_a=SKIPPING, test_b=SKIPPING, test_c=WHOLE_FILE)
+    done = pytester.runpytest_subprocess("-p", "tests.skips", "-n", "2")
     summary = [
         "*= skipped, and what they need =*",
         "   6  needs a saw: buy one",
@@ -45,15 +43,6 @@ def test_each_reason_is_one_line_with_a_count(
     ]
     done.stdout.fnmatch_lines(summary, consecutive=True)
     assert done.parseoutcomes() == {"passed": 2, "skipped": 9}
-
-
-def test_a_run_without_skips_says_nothing_of_them(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    pytester.makepyfile("def test_it(): pass")
-    done = pytester.runpytest_subprocess("-p", "tests.skips")
-    done.stdout.no_fnmatch_line("*skipped*")
 
 
 def test_a_test_that_wants_a_package_names_what_installs_it():

@@ -42,28 +42,11 @@ def run_with(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Call
     return run
 
 
-@pytest.mark.parametrize(
-    ("names", "sentence"),
-    [
-        (["rsync"], "needs rsync: apt-get install rsync"),
-        (["ssh", "shellcheck", "ssh-keygen"],
-         "needs shellcheck, ssh, ssh-keygen: apt-get install openssh-client shellcheck"),
-        (["npm", "chromium"], "needs chromium, npm: apt-get install chromium; pip install nodejs"),
-    ],
-)  # fmt: skip
-def test_a_missing_tool_skips_and_names_what_installs_it(
-    names: list[str], sentence: str, run_with: Callable[..., Outcome]
-):
-    outcomes, output = run_with(*names)
+def test_a_missing_tool_skips_and_names_what_installs_it(run_with: Callable[..., Outcome]):
+    outcomes, output = run_with("ssh", "shellcheck", "ssh-keygen")
     assert outcomes == {"skipped": 1}
-    assert sentence in output
-
-
-def test_a_tool_may_have_another_name(run_with: Callable[..., Outcome], pytester: pytest.Pytester):
-    (pytester.path / "programs/google-chrome").touch(mode=0o755)
-    outcomes, output = run_with("chromium")
-    assert outcomes == {"errors": 1}
-    assert "it is set up" in output
+    wanted = "needs shellcheck, ssh, ssh-keygen: apt-get install openssh-client shellcheck"
+    assert wanted in output
 
 
 def test_a_missing_tool_fails_where_ci_has_installed_them(
@@ -74,14 +57,6 @@ def test_a_missing_tool_fails_where_ci_has_installed_them(
     assert outcomes == {"errors": 1}
     assert "needs rsync: apt-get install rsync" in output
     assert "it is set up" not in output
-    outcomes, _ = run_with("hadolint")  # which CI does not install
-    assert outcomes == {"skipped": 1}
-
-
-def test_an_unknown_tool_fails(run_with: Callable[..., Outcome]):
-    outcomes, output = run_with("rsnyc")
-    assert outcomes == {"errors": 1}
-    assert "not in tests/system_tools.txt: rsnyc" in output
 
 
 def test_every_marker_names_a_tool_of_the_list():

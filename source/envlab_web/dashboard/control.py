@@ -33,7 +33,7 @@ _LAUNCHERS = (
     *("torchrun", "torch.distributed.run", "envlab.distributed.torchrun"),
     *("skrl.utils.distributed.jax", "accelerate"),
 )
-_started: dict[Path, subprocess.Popen[bytes]] = {}
+started: dict[Path, subprocess.Popen[bytes]] = {}
 """Running processes by the run directory that they were resumed from."""
 _lock = threading.Lock()
 
@@ -46,7 +46,7 @@ def stop(run: Listed) -> str:
     """
     process = _writer(run)
     parent = process.parent()
-    if parent is not None and _is_launcher(_words(parent)):
+    if parent is not None and is_launcher(_words(parent)):
         process = parent  # which forwards this to all ranks, and restarts none of them
     process.send_signal(signal.SIGTERM)
     logger.info("Asked pid %d to end, for the run %s.", process.pid, run.name)
@@ -83,7 +83,8 @@ def _words(process: psutil.Process) -> list[str]:
         return []
 
 
-def _is_launcher(words: Sequence[str]) -> bool:
+def is_launcher(words: Sequence[str]) -> bool:
+    """Return whether a command starts ranks, and passes signals on to them."""
     return any(Path(word).name in _LAUNCHERS or word in _LAUNCHERS for word in words[:4])
 
 
@@ -98,10 +99,10 @@ def resume(run: Listed) -> str:
 
 
 def _resume(run: Listed) -> str:
-    for directory, process in list(_started.items()):
+    for directory, process in list(started.items()):
         if process.poll() is not None:
-            del _started[directory]
-    if run.directory in _started:
+            del started[directory]
+    if run.directory in started:
         raise RunDirectoryError(f"The run {run.name} has already been resumed and is running.")
     words, folder = _resume_words(run)
     with _own_file(run, OUTPUT).open("ab") as output:
@@ -109,7 +110,7 @@ def _resume(run: Listed) -> str:
             words, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True,
         )  # fmt: skip
-    _started[run.directory] = process
+    started[run.directory] = process
     logger.info("Started pid %d: %s", process.pid, words)
     return f"Started process {process.pid}; it appears in the list as a run of its own."
 

@@ -52,8 +52,8 @@ class Panel:
         self.follows = self._gui.add_checkbox("Camera follows", True)
         self.forces = self._gui.add_checkbox("Contact forces", False)
         self.shadows = self._gui.add_checkbox("Shadows", False, hint="Slow where a CPU draws")
-        self._push: viser.GuiInputHandle[float] | None = None
-        self._commands: dict[str, tuple[Any, list[Any]]] = {}
+        self.push: viser.GuiInputHandle[float] | None = None
+        self.commands: dict[str, tuple[Any, list[Any]]] = {}
         if stage.is_played:
             self._add_steering()
 
@@ -65,8 +65,8 @@ class Panel:
             followed=followed,
             is_paused=self._is_paused,
             is_over=self._is_over,
-            speed=SPEEDS.get(self._speed.value, 1.0) if self._stage.is_played else 1.0,
-            push=_between(self._push.value, *PUSHES) if self._push is not None else 0.0,
+            speed=SPEEDS.get(self.speed.value, 1.0) if self._stage.is_played else 1.0,
+            push=_between(self.push.value, *PUSHES) if self.push is not None else 0.0,
             commands={
                 name: tuple(
                     _between(slider.value, *ends)
@@ -74,7 +74,7 @@ class Panel:
                         sliders, self._stage.commands[name].values(), strict=True
                     )
                 )
-                for name, (is_held, sliders) in self._commands.items()
+                for name, (is_held, sliders) in self.commands.items()
                 if is_held.value
             },
             **self._counts,
@@ -82,7 +82,7 @@ class Panel:
 
     def steer(self, pushes: Sequence[float]) -> None:
         """Set the sliders of the first command by a gamepad's sticks."""
-        for is_held, sliders in list(self._commands.values())[:1]:
+        for is_held, sliders in list(self.commands.values())[:1]:
             is_held.value = True
             for slider, push in zip(sliders, pushes, strict=False):
                 end = slider.max if push > 0.0 else slider.min
@@ -124,7 +124,7 @@ class Panel:
     def _add_clock(self) -> None:
         pause = self._gui.add_button("Pause", icon=viser.Icon.PLAYER_PAUSE)
         step = self._gui.add_button("Single step", icon=viser.Icon.PLAYER_TRACK_NEXT, disabled=True)
-        self._speed = self._gui.add_dropdown(
+        self.speed = self._gui.add_dropdown(
             "Speed", tuple(SPEEDS), initial_value="max" if self._stage.is_script else "1"
         )
 
@@ -142,9 +142,9 @@ class Panel:
             with self._gui.add_folder(f"Command: {name}"):
                 is_held = self._gui.add_checkbox("Command by hand", False)
                 sliders = [self._add_slider(words, *ends) for words, ends in bounds.items()]
-            self._commands[name] = is_held, sliders
+            self.commands[name] = is_held, sliders
         with self._gui.add_folder("Disturb"):
-            self._push = self._gui.add_slider(
+            self.push = self._gui.add_slider(
                 "Push (m/s)", min=PUSHES[0], max=PUSHES[1], step=0.1, initial_value=1.0
             )
             push = self._gui.add_button("Push all that are shown")

@@ -52,7 +52,7 @@ class WebViewer:
         self._num_shown = min(NUM_WATCHED, self._num_envs)
         self._steering = Steering(env)
         self._unwatched = self._wishes = Wishes()
-        self._next = self._next_markers = 0.0
+        self.next_frame_at = self._next_markers = 0.0
         self._pace = Pace(env.step_dt)
         self._is_lost = False
         self.is_open, self.told = True, ""
@@ -84,7 +84,7 @@ class WebViewer:
 
     def after_step(self) -> None:
         """Answer the page if it asks; in play, wait for the step's end in real time."""
-        if not self._is_lost and time.monotonic() >= self._next:
+        if not self._is_lost and time.monotonic() >= self.next_frame_at:
             self._answer()
         if self._is_played:
             self._wait()
@@ -116,7 +116,7 @@ class WebViewer:
 
     def _answer(self) -> None:
         """Read and fulfil the visitor's wishes, and send a frame, if the page is ready for one."""
-        self._next = time.monotonic() + 0.5 / RATE_HZ
+        self.next_frame_at = time.monotonic() + 0.5 / RATE_HZ
         try:
             if not self._page.connection.poll():
                 return

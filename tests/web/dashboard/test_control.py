@@ -49,8 +49,8 @@ def test_only_the_process_that_holds_the_lock_is_asked_to_end_whatever_files_nam
 
 def test_launchers_are_known_by_their_module():
     for module in ["torch.distributed.run", "envlab.distributed.torchrun"]:
-        assert control._is_launcher(["/usr/bin/python3", "-m", module, "--nnodes=1"])
-        assert not control._is_launcher(["/usr/bin/python3", "-m", "envlab", "train"])
+        assert control.is_launcher(["/usr/bin/python3", "-m", module, "--nnodes=1"])
+        assert not control.is_launcher(["/usr/bin/python3", "-m", "envlab", "train"])
 
 
 def test_a_launcher_is_asked_in_place_of_its_rank(tmp_path: Path):
@@ -122,7 +122,7 @@ def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path
     assert not options.get("shell")
     with pytest.raises(RunDirectoryError, match="has already been resumed"):
         control.resume(run)
-    assert control._started.pop(run.directory).wait(timeout=30) == 0
+    assert control.started.pop(run.directory).wait(timeout=30) == 0
     assert "--nproc=2" in (run.directory / control.OUTPUT).read_text()
     assert not (tmp_path / "pwned").exists()
 

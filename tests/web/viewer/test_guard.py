@@ -27,6 +27,7 @@ def gamepad() -> Gamepad:
 def served(gamepad: Gamepad) -> Iterator[Address]:
     address = take_address(0)
     server = serve_viser(address, "test", gamepad)
+    # private: a message names a control by this key, which viser draws
     server.gui._gui_input_handle_from_uuid["here"] = server.gui.add_number("another", 1.0)
     yield address
     server.stop()
@@ -45,6 +46,7 @@ def ask(url: str, **headers: str) -> tuple[int, str, str]:
 
 def opened(address: Address, headers: dict[str, str]) -> ClientConnection:
     """Return an open WebSocket."""
+    # private: viser exports no name of its protocol
     protocol = viser.infra._infra.Subprotocol(f"viser-v{viser.__version__}")
     url = f"ws://127.0.0.1:{address.port}"
     return connect(url, additional_headers=headers, subprotocols=[protocol], proxy=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import mujoco
 import pytest
@@ -33,17 +34,22 @@ def panel() -> Iterator[Panel]:
     server.stop()
 
 
+def set_by_hand(control: Any, value: object) -> None:
+    """Set a control as a message does, whatever its bounds."""
+    control._impl.value = value  # private: viser's own setter keeps the bounds
+
+
 def test_wishes_keep_the_controls_bounds_whatever_a_message_sets(panel: Panel):
-    is_held, sliders = panel._commands["velocity"]
-    is_held._impl.value = True
+    is_held, sliders = panel.commands["velocity"]
+    set_by_hand(is_held, True)
     for value, ends in ((1e9, (2.0, 0.5)), (-math.inf, (-1.0, -0.5)), (math.nan, (-1.0, -0.5))):
-        for control in (*sliders, panel._push):
-            control._impl.value = value
+        for control in (*sliders, panel.push):
+            set_by_hand(control, value)
         wishes = panel.wishes()
         assert wishes.commands == {"velocity": ends}
         assert wishes.push == (5.0 if value == 1e9 else 0.1)
-    panel._speed._impl.value = "ever faster"
+    set_by_hand(panel.speed, "ever faster")
     assert panel.wishes().speed == 1.0
     for value, first, followed in ((-7, 0, 0), (10**9, 32, 7)):
-        panel.environment._impl.value = value
+        set_by_hand(panel.environment, value)
         assert (panel.wishes().first, panel.wishes().followed) == (first, followed)

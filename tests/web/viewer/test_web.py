@@ -34,7 +34,7 @@ def step(env: VectorEnv, viewer: LocalViewer, wishes: Wishes | None = None) -> F
     env.step(torch.zeros(env.num_envs, env.single_action_space.shape[0]))
     if wishes is not None:
         viewer.page.send(wishes)
-        viewer._next = 0.0
+        viewer.next_frame_at = 0.0
     viewer.after_step()
     return viewer.page.recv() if viewer.page.poll() else None
 
@@ -98,7 +98,7 @@ def test_a_push_moves_the_shown_robots_once(go2, watch):
     step(go2, viewer, Wishes(first=2, speed=math.inf))
     before = go2.sim.data.qvel.clone()
     viewer.page.send(Wishes(first=2, speed=math.inf, num_pushes=1, push=2.0))
-    viewer._next = 0.0
+    viewer.next_frame_at = 0.0
     viewer.after_step()
     change = go2.sim.data.qvel - before
     assert change[2:, :2].norm(dim=1) == pytest.approx([2.0] * 4, abs=1e-4)
@@ -106,7 +106,7 @@ def test_a_push_moves_the_shown_robots_once(go2, watch):
     assert not change[:, 2:].any()
     pushed = go2.sim.data.qvel.clone()
     viewer.page.send(Wishes(first=2, speed=math.inf, num_pushes=1, push=2.0))
-    viewer._next = 0.0
+    viewer.next_frame_at = 0.0
     viewer.after_step()
     assert torch.equal(go2.sim.data.qvel, pushed)
 
@@ -117,7 +117,7 @@ def test_a_page_that_dies_does_not_end_the_run(cartpole, watch, caplog):
     viewer.page.close()
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            viewer._next = 0.0
+            viewer.next_frame_at = 0.0
             viewer.after_step()
     assert [record.message for record in caplog.records] == [
         "The viewer has ended by itself; the run continues without it."
