@@ -49,16 +49,12 @@ def test_a_policy_at_its_bound_is_told_once_and_the_joints_are_named(
     )
 
 
-@pytest.mark.parametrize(
-    ("actions", "middle"), [([1.85, -1.85, 0.0], 0.0), ([2.0, 0.5, 1.0], 0.5)], ids=str
-)
-def test_a_policy_within_its_bound_is_not_told(
-    actions: list[float], middle: float, caplog: pytest.LogCaptureFixture
-):
-    use = use_of(middle=middle)
-    step(use, actions, windows=2 * WINDOWS)
-    use.report()
-    assert not caplog.records
+def test_a_policy_within_its_bound_is_not_told(caplog: pytest.LogCaptureFixture):
+    for actions, middle in (([1.85, -1.85, 0.0], 0.0), ([2.0, 0.5, 1.0], 0.5)):
+        use = use_of(middle=middle)
+        step(use, actions, windows=2 * WINDOWS)
+        use.report()
+        assert not caplog.records, actions
 
 
 def test_exploration_at_the_beginning_is_not_told(caplog: pytest.LogCaptureFixture):
@@ -87,27 +83,24 @@ def test_actions_without_a_bound_do_not_count(caplog: pytest.LogCaptureFixture):
     assert "most often those of hip 100 %." in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("high", "limit", "is_counted"),
-    [(np.inf, 1.0, True), (1.0, 0.5, True), (1.0, 1.0, False), (np.inf, np.inf, False)],
-)
-def test_bounds_of_the_task_itself_are_not_counted(high: float, limit: float, is_counted: bool):
-    env = ScriptedEnv(space=spaces.Box(-high, high, (2,), np.float32))
-    assert (ActionUse.of(env, clip_bound(limit)) is not None) == is_counted
+def test_bounds_of_the_task_itself_are_not_counted():
+    for high, limit, is_counted in (
+        *((np.inf, 1.0, True), (1.0, 0.5, True), (1.0, 1.0, False), (np.inf, np.inf, False)),
+    ):
+        env = ScriptedEnv(space=spaces.Box(-high, high, (2,), np.float32))
+        assert (ActionUse.of(env, clip_bound(limit)) is not None) == is_counted, (high, limit)
 
 
-@pytest.mark.parametrize(
-    ("task", "names"),
-    [
-        ("Isaac-Cartpole-v0", ["slider_to_cart"]),
-        ("Isaac-Cartpole-Direct-v0", ["action 0"]),
-        ("Isaac-Open-Drawer-Franka-v0", [*(f"panda_joint{i}" for i in range(1, 8)), "gripper"]),
-    ],
-)
-def test_actions_are_named_by_their_joints_where_the_task_knows_them(task: str, names: list[str]):
-    found = get_task(task)
-    cfg = merge(load_env_cfg(found), {"scene": {"num_envs": 1}, "seed": 1}, "env")
-    env = found.make(cfg, context=DistributedContext.single("cpu"))
-    assert [name.removesuffix("_action") for name in env.action_names()] == names
-    assert len(names) == env.actions.shape[1]
-    env.close()
+def test_actions_are_named_by_their_joints_where_the_task_knows_them():
+    panda = [f"panda_joint{i}" for i in range(1, 8)]
+    for task, names in {
+        "Isaac-Cartpole-v0": ["slider_to_cart"],
+        "Isaac-Cartpole-Direct-v0": ["action 0"],
+        "Isaac-Open-Drawer-Franka-v0": [*panda, "gripper"],
+    }.items():
+        found = get_task(task)
+        cfg = merge(load_env_cfg(found), {"scene": {"num_envs": 1}, "seed": 1}, "env")
+        env = found.make(cfg, context=DistributedContext.single("cpu"))
+        assert [name.removesuffix("_action") for name in env.action_names()] == names
+        assert len(names) == env.actions.shape[1]
+        env.close()

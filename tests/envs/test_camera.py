@@ -119,17 +119,6 @@ def test_images_arrive_late_and_together():
     assert found[4].tolist() == pytest.approx([1.1, 1.2], abs=1e-5)
 
 
-def test_between_two_images_the_last_one_stays():
-    env = make(update_period=0.03)
-    env.reset()
-    heights = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5]
-    seen = [look(env, at(h), at(h))[0, 2, 2, 0].item() for h in heights]
-    assert seen[2:] == pytest.approx([1.2, 1.2, 1.2, 1.5], abs=1e-5)
-    delayed = make(update_period=0.03, delay_range=(1, 1))
-    seen = [look(delayed, at(h), at(h))[0, 2, 2, 0].item() for h in [*heights, 1.6]]
-    assert seen[3:] == pytest.approx([1.2, 1.2, 1.2, 1.5], abs=1e-5)
-
-
 def test_delays_are_drawn_for_each_environment_and_episode():
     env = make(64, delay_range=(1, 3))
 

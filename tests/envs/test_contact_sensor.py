@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from envlab.envs import mdp
-from envlab.envs.contact_sensor import ContactBodies, ContactSensor, ContactSensorCfg
+from envlab.envs.contact_sensor import ContactSensor, ContactSensorCfg
 from envlab.envs.managers import RewardTermCfg
 from envlab.errors import ConfigurationError
 from tests.envs import sliders
@@ -70,22 +70,6 @@ def test_a_resume_lets_a_sensor_begin_that_the_run_did_not_have():
     assert other.sensor_manager.get_term("new").current_air_time[0, 0].item() == pytest.approx(
         3 * DT
     )
-
-
-def test_a_term_gets_the_bodies_that_it_names():
-    seen = {}
-
-    def look(env, sensor_cfg: ContactBodies) -> torch.Tensor:
-        seen["bodies"] = sensor_cfg
-        return sensor_cfg.force_norms[:, 0]
-
-    params = {"sensor_cfg": bodies("ar.*")}
-    env = make_env(rewards=terms(look=RewardTermCfg(func=look, weight=1.0, params=params)))
-    place(env, height=0.0999)
-    step(env)
-    assert seen["bodies"].body_names == ["arm"]
-    assert seen["bodies"].force_norms.tolist() == [[0.0]]
-    assert seen["bodies"].net_forces_w.shape == (1, 1, 3)
 
 
 def test_a_body_without_a_sensor_is_refused_with_those_that_have_one():

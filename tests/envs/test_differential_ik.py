@@ -16,7 +16,7 @@ from envlab.envs.differential_ik import (
     pose_error,
 )
 from envlab.envs.scene import load_model
-from envlab.errors import ConfigurationError
+from tests.envs.refusals import assert_refused
 
 CPU = torch.device("cpu")
 ARM = [f"panda_joint{i}" for i in range(1, 8)]
@@ -61,9 +61,8 @@ def displace(method: str, **params: float) -> list[float]:
     return moves[0].tolist()
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "expected"),
-    [
+def test_displacements_of_each_method():
+    for method, params, expected in (
         ("pinv", {}, [1.0, 0.5]),
         ("pinv", {"k_val": 0.5}, [0.5, 0.25]),
         ("trans", {"k_val": 0.1}, [0.1, 0.2]),
@@ -71,17 +70,26 @@ def displace(method: str, **params: float) -> list[float]:
         ("dls", {"lambda_val": 1.0}, [1.0 / 2.0, 2.0 / 5.0]),
         ("svd", {}, [1.0, 0.5]),
         ("svd", {"min_singular_value": 1.5}, [0.0, 0.5]),
-    ],
-)
-def test_displacements_of_each_method(method, params, expected):
-    assert displace(method, **params) == pytest.approx(expected, rel=1e-5)
+    ):
+        assert displace(method, **params) == pytest.approx(expected, rel=1e-5), (method, params)
 
 
-def test_damping_keeps_displacements_finite_where_a_direction_is_lost():
-    jacobian, error = torch.tensor([[[1.0, 1.0], [0.0, 0.0]]]), torch.tensor([[0.2, 0.3]])
-    # The rows' second direction is unreachable: x = 0.2 / (2 + lambda^2) each.
-    moves = joint_displacements(jacobian, error, "dls", {"lambda_val": 0.1})
-    assert moves[0].tolist() == pytest.approx([0.2 / 2.01] * 2, rel=1e-5)
+def test_what_makes_no_sense_is_refused(model):
+    cfg = DifferentialIKControllerCfg(ik_method="pinv", ik_params={"lambda_val": 0.1})
+    hand, finger = model.body("panda_hand").id, "panda_finger_joint1"
+    lift = load_model("envlab_assets:robots/franka_lift.xml")
+    cube = lift.body("object").id
+    assert_refused(
+        {
+            "'lambda_val', but 'pinv' has only k_val": cfg.params,
+            "'panda_finger_joint1', which does not move": (
+                lambda: GeometricJacobian(model, [*ARM, finger], hand, CPU)
+            ),
+            "'object', which is neither a hinge nor a slide": (
+                lambda: GeometricJacobian(lift, ["object"], cube, CPU)
+            ),
+        }
+    )
 
 
 def test_error_is_a_way_and_a_rotation_vector():
@@ -93,25 +101,8 @@ def test_error_is_a_way_and_a_rotation_vector():
     assert pose_error(pos, turned, goal, torch.zeros(1, 4))[0, 3:].tolist() == [0.0] * 3
 
 
-@pytest.mark.parametrize(
-    ("command_type", "is_relative", "dim"),
-    [("position", True, 3), ("position", False, 3), ("pose", True, 6), ("pose", False, 7)],
-)
-def test_size_of_a_command(command_type, is_relative, dim):
-    cfg = DifferentialIKControllerCfg(command_type=command_type, use_relative_mode=is_relative)
-    assert cfg.action_dim == dim
-
-
-def test_parameters_of_another_method_are_refused():
-    cfg = DifferentialIKControllerCfg(ik_method="pinv", ik_params={"lambda_val": 0.1})
-    with pytest.raises(ConfigurationError, match="'lambda_val', but 'pinv' has only k_val"):
-        cfg.params()
-
-
-def test_joints_must_move_the_body(model):
-    hand = model.body("panda_hand").id
-    with pytest.raises(ConfigurationError, match="'panda_finger_joint1', which does not move"):
-        GeometricJacobian(model, [*ARM, "panda_finger_joint1"], hand, CPU)
-    lift = load_model("envlab_assets:robots/franka_lift.xml")
-    with pytest.raises(ConfigurationError, match="'object', which is neither a hinge nor a slide"):
-        GeometricJacobian(lift, ["object"], lift.body("object").id, CPU)
+def test_size_of_a_command():
+    sizes = {("position", True): 3, ("position", False): 3, ("pose", True): 6, ("pose", False): 7}
+    for (kind, is_relative), dim in sizes.items():
+        cfg = DifferentialIKControllerCfg(command_type=kind, use_relative_mode=is_relative)
+        assert cfg.action_dim == dim

@@ -79,14 +79,10 @@ def test_frames_combine_and_subtract():
     assert_close(rotations.quat_unique(child[1]), rotations.quat_unique(QUATS.flip(0)))
 
 
-@pytest.mark.parametrize(
-    ("angle", "wrapped"), [(math.pi + 0.1, -math.pi + 0.1), (-7.0, -7.0 + 2 * math.pi), (1.0, 1.0)]
-)
-def test_angles_are_wrapped(angle: float, wrapped: float):
-    assert_close(rotations.wrap_to_pi(torch.tensor([angle])), torch.tensor([wrapped]))
-
-
-def test_lengths_become_one_but_zero_stays():
+def test_angles_are_wrapped_and_lengths_become_one():
+    angles = torch.tensor([math.pi + 0.1, -7.0, 1.0])
+    wrapped = torch.tensor([-math.pi + 0.1, -7.0 + 2 * math.pi, 1.0])
+    assert_close(rotations.wrap_to_pi(angles), wrapped)
     values = rotations.normalize(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     assert_close(values, torch.tensor([[0.6, 0.8], [0.0, 0.0]]))
 

@@ -215,13 +215,6 @@ def test_a_seed_at_the_reset_restarts_the_streams(env):
         assert_identical(record(env, 8), run)
 
 
-def test_environments_and_resets_draw_different_states(env):
-    first = env.reset()[0]["policy"]
-    second = env.reset()[0]["policy"]
-    both = torch.cat((first, second))
-    assert both.unique(dim=0).shape[0] == 2 * NUM_ENVS
-
-
 def test_reset_mask_resets_only_its_environments(env):
     for kind in (torch.tensor, np.array, list):
         env.reset()

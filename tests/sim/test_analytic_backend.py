@@ -256,15 +256,6 @@ def drive(simulation: Simulation, steps: int, seed: int = 0, rows: slice = slice
         simulation.step()
 
 
-def test_an_environment_does_not_depend_on_how_many_there_are():
-    for name in ("odd_chain", "odd_drone"):
-        whole, half = build(MODELS[name], num_envs=61), build(MODELS[name], num_envs=14)
-        drive(whole, 10)
-        drive(half, 10, rows=slice(40, 54))
-        assert torch.equal(half.data.qpos, whole.data.qpos[40:54])
-        assert torch.equal(half.data.qvel, whole.data.qvel[40:54])
-
-
 def test_reset_is_masked_and_clears_inputs():
     simulation = build(MODELS["odd_cart"], data_fields=FIELDS)
     simulation.apply_wrench([1], torch.ones(NUM_ENVS, 1, 3), torch.ones(NUM_ENVS, 1, 3))

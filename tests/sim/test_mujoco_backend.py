@@ -142,17 +142,6 @@ def test_reset_defaults_to_the_model_pose_at_rest_and_clears_inputs():
     assert (simulation.xfrc_applied[[0, 1, 3], 1, :3] == 1).all()
 
 
-def test_masked_reset_leaves_the_future_of_the_others_unchanged():
-    disturbed, control = (make(WALKER, data_fields=("sensordata",)) for _ in range(2))
-    for simulation in (disturbed, control):
-        walk(simulation, 20)
-    disturbed.reset(only(0, 2), qpos=torch.randn(NUM_ENVS, disturbed.model.nq))
-    for simulation in (disturbed, control):
-        walk(simulation, 20, seed=1)
-    for name, tensor in disturbed.data.items():
-        assert torch.equal(tensor[[1, 3]], control.data[name][[1, 3]]), name
-
-
 def test_nan_state_is_reported_and_a_reset_recovers():
     simulation = make(CARTPOLE, data_fields=("sensordata",))
     assert not simulation.bad().any()

@@ -101,25 +101,6 @@ def test_how_long_episodes_last(task_id, steps):
     assert env.step(torch.zeros(NUM_ENVS, 1))[3].all()
 
 
-@pytest.mark.parametrize(
-    ("task_id", "ranges"),
-    [
-        (
-            MANAGER,
-            [(-1.0, 1.0), (-math.pi / 4, math.pi / 4), (-0.5, 0.5), (-math.pi / 4, math.pi / 4)],
-        ),
-        (DIRECT, [(0.0, 0.0), (-math.pi / 4, math.pi / 4), (0.0, 0.0), (0.0, 0.0)]),
-    ],
-)
-def test_where_episodes_start(task_id, ranges):
-    env = make(task_id, num_envs=1000)
-    states = torch.cat((env.sim.data.qpos, env.sim.data.qvel), dim=1)
-    for values, (low, high) in zip(states.T, ranges, strict=True):
-        margin = 0.01 * (high - low)
-        assert low <= values.min() <= low + margin
-        assert high - margin <= values.max() <= high
-
-
 # Choices ------------------------------------------------------------------------------------------
 
 

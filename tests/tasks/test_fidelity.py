@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from envlab.config import load_yaml, to_dict
+from envlab.distributed.context import DistributedContext
 from envlab.envs.entities import joint_values
 from envlab.envs.scene import load_model
 from envlab.libraries import libraries
@@ -189,3 +190,13 @@ def test_every_task_and_agent_is_in_the_table_or_ours_alone():
         if task.kwargs[f"{key}_cfg_entry_point"] not in files
     }
     assert missing == set()
+
+
+def test_a_tracking_robots_actions_reach_a_quarter_of_its_torque_limits():
+    task = get_task("Mjlab-Tracking-Flat-Unitree-G1")
+    env = task.make(load_env_cfg(task), context=DistributedContext.single("cpu"), num_envs=1)
+    settings = env.action_manager.describe()["joint_pos"]
+    for name, scale in zip(settings["joint_names"], settings["scale"], strict=True):
+        actuator = env.sim.model.actuator(name)
+        expected = 0.25 * actuator.forcerange[1] / actuator.gainprm[0]
+        assert scale == pytest.approx(expected, rel=1e-5), name

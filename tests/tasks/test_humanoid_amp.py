@@ -122,16 +122,6 @@ def test_a_fall_ends_an_episode_only_if_it_is_to():
         assert bool(env.step(torch.zeros(4, 28))[2].all()) == ends
 
 
-@pytest.mark.parametrize("name", ["Walk", "Run", "Dance"])
-def test_clips_stand_on_the_ground_and_walk_ahead(name):
-    clip = read_clip(f"envlab_assets:motions/humanoid_28_{name.lower()}.npz")
-    feet = [clip.body_names.index(f"{side}_foot") for side in ("left", "right")]
-    assert clip.fps == 60.0
-    assert clip.body_pos_w[:, feet, 2].min() == pytest.approx(0.05, abs=0.03)
-    ahead = clip.body_lin_vel_w[:, 0, 0].mean()
-    assert ahead == pytest.approx({"Walk": 0.58, "Run": 1.18, "Dance": 0.0}[name], abs=0.1)
-
-
 def test_isaac_labs_file_is_read_and_a_clip_of_another_robot_refused(clip, tmp_path: Path):
     order = list(reversed(range(28)))
     path = tmp_path / "humanoid_walk.npz"

@@ -50,21 +50,6 @@ def env(request) -> VectorEnv:
     return make(backend=request.param)
 
 
-def test_full_resets_begin_at_random_steps_and_others_at_the_first():
-    env = make(num_envs=64)
-    first = env.episode_length_buf.clone()
-    assert first.min() >= 0
-    assert first.max() < env.max_episode_length
-    assert len(first.unique()) > 32
-    env.reset(seed=0)
-    again = env.episode_length_buf.clone()
-    env.reset(seed=0)
-    assert torch.equal(env.episode_length_buf, again)
-    env.reset(options={"reset_mask": torch.arange(64) < 3})
-    assert torch.equal(env.episode_length_buf[:3], torch.zeros(3, dtype=torch.int64))
-    assert torch.equal(env.episode_length_buf[3:], again[3:])
-
-
 def test_where_episodes_end_and_how_long_they_last():
     env = make(backend="analytic")
     for height, fails in ((0.09, True), (0.11, False), (1.99, False), (2.01, True)):
@@ -136,22 +121,6 @@ def test_reward_of_a_state():
     assert env._get_rewards()[0].item() == pytest.approx(expected, rel=1e-5)
     place(env, goal=(0.0, 0.0, 1.0))
     assert env._get_rewards()[0].item() == pytest.approx(STEP_S * 15.0, rel=1e-5)
-
-
-def test_goals_are_drawn_anew_within_their_ranges_and_only_where_episodes_begin():
-    env = make(num_envs=1000, backend="analytic")
-    goals = env.goal.clone()
-    ranges = [(-2.0, 2.0), (-2.0, 2.0), (0.5, 1.5)]
-    for values, (low, high) in zip(goals.T, ranges, strict=True):
-        margin = 0.01 * (high - low)
-        assert low <= values.min() <= low + margin
-        assert high - margin <= values.max() <= high
-    mask = torch.arange(1000) % 2 == 0
-    env.reset(options={"reset_mask": mask})
-    changed = (env.goal != goals).any(dim=1)
-    assert torch.equal(changed, mask)
-    start = [0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0]
-    assert torch.equal(env.sim.data.qpos, torch.tensor([start]).repeat(1000, 1))
 
 
 def test_the_log_has_isaac_labs_names_and_the_final_distance():

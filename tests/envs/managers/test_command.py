@@ -68,12 +68,6 @@ def test_every_environment_has_its_own_clock():
     assert changes(env, 8) == [[], [0], [2], [], [], [], [0], [2]]
 
 
-def test_only_the_environments_that_are_reset_get_new_commands():
-    env = make_env(3, commands=terms(goal=command((90.0, 90.0))))
-    env.episode_length_buf[1] = 9
-    assert changes(env, 2) == [[1], []]
-
-
 def test_metrics_are_means_over_ended_episodes_and_start_anew():
     class CountingCfg(mdp.UniformCommandCfg):
         def build(self, env) -> CommandTerm:

@@ -140,23 +140,6 @@ def test_a_logger_that_writes_into_the_log_changes_no_later_one(env):
     assert push(env, 0.0, 0.0)[-1]["log"]
 
 
-def test_log_is_the_mean_over_the_episodes_that_end(env):
-    env.episode_length_buf[:] = 18
-    push(env, 0.0, 0.0)
-    info = push(env, 0.0, 0.0)[-1]
-    assert info["num_ended"] == 2
-    mean_speed = (1.0 + 3.0) / 2
-    assert float(info["log"]["Episode_Reward/speed"]) == pytest.approx(-0.5 * mean_speed * 0.2 / 2)
-
-
-def test_a_removed_term_no_longer_counts():
-    env = make_env(1, rewards=rewards(alive=None))
-    assert env.reward_manager.active_terms == ["speed"]
-    place(env, [[0.0] * 4], [[1.0, 0.0, 0.0, 0.0]])
-    _, reward, *_ = push(env, 0.0)
-    assert reward.item() == pytest.approx(SPEED * 0.1)
-
-
 def test_without_terms_the_reward_is_zero():
     _, reward, *_ = push(make_env(2), 0.0, 0.0)
     assert reward.tolist() == [0.0, 0.0]

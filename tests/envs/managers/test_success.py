@@ -53,16 +53,6 @@ def test_an_episode_that_was_once_at_its_goal_has_succeeded():
     assert info["success"].tolist() == [0.0, 0.0, 0.0]  # of the next episodes
 
 
-def test_it_survives_a_resume():
-    env = reach()
-    env.reset()
-    put_goal(env, at_hand=torch.tensor([True, False, False]))
-    env.step(torch.zeros(3, env.single_action_space.shape[0]))
-    other = reach()
-    other.set_state(env.state())
-    assert other.success.tolist() == [1.0, 0.0, 0.0]
-
-
 def test_an_evaluation_reports_its_mean():
     env = reach()
 

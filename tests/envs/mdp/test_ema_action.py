@@ -51,16 +51,6 @@ def test_the_average_starts_where_the_joint_is(limited):
     assert targets(make(limited, alpha=0.25), 1.0, 0.0) == pytest.approx([first, second])
 
 
-def test_the_average_starts_anew_in_the_environments_that_are_reset(limited):
-    env = make(limited, alpha=0.25)
-    targets(env, 1.0, 1.0)
-    env.reset(options={"reset_mask": torch.tensor([True, False])})
-    env.step(torch.zeros(2, 1))
-    second = 0.25 * 3.0 + 0.75 * (0.25 * 3.0 + 0.75 * START)
-    expected = [0.25 + 0.75 * START, 0.25 + 0.75 * second]
-    assert env.sim.ctrl[:, CTRL_SERVO].tolist() == pytest.approx(expected)
-
-
 def test_positions_may_be_given_as_they_are_and_are_cut_at_the_limits(limited):
     env = make(limited, rescale_to_limits=False, scale=2.0)
     assert targets(env, 0.25, 1.0, 9.0) == pytest.approx([0.5, 2.0, 3.0])

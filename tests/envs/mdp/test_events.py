@@ -48,17 +48,6 @@ def test_offsets_are_added_to_the_default_state_of_the_named_joints():
     assert (env.sim.data.qvel[:, untouched] == 0.0).all()
 
 
-def test_the_last_of_two_terms_that_reset_a_joint_counts():
-    env = make_env(
-        1,
-        events=terms(
-            first=reset_offset("push", position=(0.25, 0.25)),
-            second=reset_offset("push", "servo", position=(0.5, 0.5)),
-        ),
-    )
-    assert env.sim.data.qpos[0].tolist() == [0.5, HOME[1] + 0.5, HOME[2], HOME[3]]
-
-
 def test_a_changed_mass_changes_the_motion():
     for operation, value, expected in (("add", 1.0, 3.0), ("scale", 2.0, 4.0), ("abs", 0.5, 0.5)):
         events = terms(mass=mass(operation, (value, value)))

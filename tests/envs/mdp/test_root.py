@@ -81,21 +81,3 @@ def test_a_reset_sets_the_velocity_of_the_centre_of_mass():
     env.reset()
     expected = torch.tensor([0.4, 0.5, 0.6, 0.1, 0.2, 0.3]).expand(3, 6)
     assert torch.allclose(velocities(env, local=False), expected, atol=1e-5)
-
-
-def test_a_push_adds_to_the_velocity_of_the_centre_of_mass():
-    given = {axis: (0.1 * i, 0.1 * i) for i, axis in enumerate(AXES, start=1)}
-    push = EventTermCfg(
-        func=mdp.push_by_setting_velocity,
-        mode="interval",
-        interval_range_s=(1e6, 1e6),
-        params={"velocity_range": given},
-    )
-    env = lopsided(events=terms(push=push))
-    tumble(env)
-    before = velocities(env, local=False)
-    robot = resolve_entity(SceneEntityCfg("block"), env.sim.model, env.device)
-    everyone = torch.ones(3, dtype=torch.bool)
-    mdp.push_by_setting_velocity(env, everyone, env.random.stream("push"), given, robot)
-    added = torch.tensor([0.4, 0.5, 0.6, 0.1, 0.2, 0.3]).expand(3, 6)
-    assert torch.allclose(velocities(env, local=False), before + added, atol=1e-5)

@@ -105,13 +105,6 @@ def test_a_heading_command_turns_towards_its_direction():
         assert term.command[0, 2].item() == pytest.approx(turn, abs=1e-5), yaw
 
 
-def test_only_the_share_of_heading_environments_has_a_heading_command():
-    cfg = command(heading_command=True, rel_heading_envs=0.3)
-    env = make_env(1000, commands=terms(go=cfg))
-    heading = env.command_manager.get_term("go").is_heading_env.float().mean().item()
-    assert heading == pytest.approx(0.3, abs=0.05)
-
-
 def test_errors_are_logged_over_the_time_between_two_draws():
     limit = TerminationTermCfg(func=mdp.time_out, time_out=True)
     env = make_env(

@@ -56,15 +56,6 @@ def test_levels_move_by_one_and_beyond_the_last_are_drawn_anew():
     assert torch.equal(env.env_origins[:, 0], after * 6.0 - 9.0)
 
 
-def test_next_episode_starts_on_the_new_tile():
-    env = make_env(2)
-    env.terrain.set_state({"levels": torch.tensor([0, 0])})
-    env.terrain.update_env_origins(everyone(env), torch.tensor([True, False]), ~everyone(env))
-    step(env, 10)
-    assert env.episode_length_buf.tolist() == [0, 0]
-    assert env.sim.data.qpos[:, 0].tolist() == [-3.0, -9.0]
-
-
 def test_levels_return_with_the_state_and_restart_with_a_seed():
     env, other = make_env(8, seed=1), make_env(8, seed=2)
     start = env.terrain.terrain_levels.clone()
@@ -79,13 +70,6 @@ def test_levels_return_with_the_state_and_restart_with_a_seed():
     assert torch.equal(env.terrain.terrain_levels, start)
     with pytest.raises(ConfigurationError, match="max_init_terrain_level is -1; give 0 or more"):
         make_env(2, ground=terrain(max_init_terrain_level=-1))
-
-
-def test_without_terrain_there_is_a_plane_at_the_origin():
-    env = make_env(2, plane=True)
-    assert env.terrain is None
-    assert (env.env_origins == 0.0).all()
-    assert env.state()["terrain"] is None
 
 
 def test_a_robot_at_no_place_sees_no_height():

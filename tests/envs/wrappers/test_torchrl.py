@@ -17,19 +17,16 @@ from envlab.envs.wrappers.torchrl import TorchRlEnvWrapper
 discover()
 
 
-@pytest.mark.parametrize(
-    "task",
-    [
+def test_its_own_check_passes():
+    for task in (
         "Isaac-Cartpole-v0",
         "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0",
         "Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0",
-    ],
-)
-def test_its_own_check_passes(task: str):
-    env = TorchRlEnvWrapper(gymnasium.make(task, num_envs=4, device="cpu").unwrapped)
-    check_env_specs(env)
-    rollout = env.rollout(5, break_when_any_done=False)
-    assert rollout.shape == (4, 5)
+    ):
+        env = TorchRlEnvWrapper(gymnasium.make(task, num_envs=4, device="cpu").unwrapped)
+        check_env_specs(env)
+        rollout = env.rollout(5, break_when_any_done=False)
+        assert rollout.shape == (4, 5)
 
 
 def test_an_episode_ends_in_its_last_state_and_the_next_begins_once():
