@@ -123,7 +123,6 @@ def made(
     learner = found.load("build")(session, env, context)
     player = found.load("player")(session, env, context, {"model": learner.model_state()})
     learner.start(10)
-    # private: in training, these act within a step that also learns.
     acts = {
         "rsl_rl": lambda: learner.alg.act(learner.env.get_observations()),
         "rl_games": lambda: (
@@ -131,6 +130,7 @@ def made(
             if algorithm == "sac"
             else learner.agent.get_action_values(learner.agent.obs)["actions"]
         ),
+        # private: in training it acts within a step that also learns
         "ddppo": lambda: learner._step(learner.model.prepare(env.obs_buf))[0].distribution.sample(),
         "fast_sac": lambda: learner.actor(learner.scalers["obs"](env.obs_buf["policy"]))[0],
         "evolution": lambda: learner.members[0].agent.act(env.obs_buf["policy"], None, **WHEN)[0],
@@ -186,13 +186,14 @@ def all_of(*algorithms: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("library", "algorithm"), all_of("ddpg", "td3"))
 def test_ddpg_and_td3_have_the_noise_of_their_papers(library: str, algorithm: str):
     """Of shares of half the range of the actions; skrl's own is in the units of the actions."""
-    # private: skrl's agents keep their noises to themselves.
     agent = agent_of(library, algorithm)
     unit = 1.0 if library.startswith("skrl") else SCALE
+    # private: skrl's agents keep their noises to themselves
     noise = np.asarray(agent._exploration_noise.sample((20_000, 2)))
     assert noise.std(axis=0) == pytest.approx([0.1 * unit] * 2, rel=0.03)
     if algorithm == "td3":
         clip = agent.cfg.smooth_regularization_clip
+        # private: as above
         smoothing = np.asarray(agent._smooth_regularization_noise.sample((20_000, 2)))
         smoothing = smoothing.clip(-clip, clip)
         assert smoothing.std(axis=0) == pytest.approx([0.2 * unit] * 2, rel=0.03)
@@ -227,4 +228,5 @@ def test_fast_sac_tunes_its_entropy_to_that_of_a_small_deviation():
     """Of 0.15 for each of two actions: ln(0.15) + 0.5 ln(2 pi e) = -0.478182."""
     learner, _, _ = made("fast_sac", "soft")
     assert learner.critics.log_temperature.requires_grad
+    # private: a temperature that follows it would take long to arrive.
     assert learner._target_entropy == pytest.approx(2 * -0.478182, abs=1e-5)

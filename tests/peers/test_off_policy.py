@@ -238,7 +238,7 @@ def test_sac_learns_as_theirs(library: str, monkeypatch: pytest.MonkeyPatch):
     own = gradients_of(agent)
 
     model = theirs(sb3.SAC, BOX, agent, tau=agent.cfg.polyak)
-    assert model.target_entropy == agent._target_entropy == -2.0
+    assert model.target_entropy == agent._target_entropy == -2.0  # private: skrl's
     model.actor = Actor(before["policy"])
     model.critic = Critics(before["critic_1"], before["critic_2"])
     model.critic_target = Critics(before["target_critic_1"], before["target_critic_2"])
@@ -314,6 +314,7 @@ def test_fast_sac_of_scalar_critics_learns_as_their_sac(monkeypatch: pytest.Monk
         for values in learner.target.parameters():
             values += 0.1 * torch.randn_like(values)
     found: list[list[torch.Tensor]] = []
+    # private: gradients are what the optimizers are given
     for optimizer in (learner._critic_optimizer, learner._actor_optimizer):
         for group in optimizer.param_groups:
             group["lr"] = 0.0
@@ -324,6 +325,7 @@ def test_fast_sac_of_scalar_critics_learns_as_their_sac(monkeypatch: pytest.Monk
     before, old = copy.deepcopy(nets), copy.deepcopy(nets)
     monkeypatch.setattr(torch, "randn_like", lambda like: NOISE)
     discounts = 0.99 * ~TERMINATED[:, 0]
+    # private: one update, of a batch that is known
     learner._update(Batch(OBS, OBS, ACTIONS, REWARDS[:, 0], discounts, NEXT_OBS, NEXT_OBS))
 
     model = sb3.SAC("MlpPolicy", Still(BOX), learning_rate=0.0, gamma=0.99, buffer_size=1)

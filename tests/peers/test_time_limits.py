@@ -306,8 +306,9 @@ def test_ddppo_bootstraps_from_the_final_state(recurrent: bool):
     stage = learner.pipeline.stage
     # private: returns are seen before the learner learns from them, and forgets them.
     learner._collect(stage, 1, lambda *_: None)
-    returns = learner._rollouts._finished["returns"]
+    returns = learner._rollouts._finished["returns"]  # private: learning forgets them
     torch.testing.assert_close(returns, expected(bootstraps=True, recurrent=recurrent))
+    # private: begins where the memory was left
     learner._collect(stage, 2, lambda *_: None)
-    first = learner._rollouts["values"][0, 0]
+    first = learner._rollouts["values"][0, 0]  # private: as above
     assert float(first) == pytest.approx(0.9375 if recurrent else 16.0)

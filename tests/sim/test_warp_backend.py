@@ -22,7 +22,7 @@ import torch
 pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
 
 from mujoco_warp import DeterminismType
-from mujoco_warp._src import constraint  # private: to see whether rows are sorted yet
+from mujoco_warp._src import constraint
 
 from envlab.errors import ConfigurationError
 from envlab.sim.simulation import Simulation, SimulationCfg
@@ -85,6 +85,7 @@ def test_runs_are_said_to_repeat_on_a_gpu_where_no_two_constraints_can_change_pl
 
 def test_mujoco_warp_still_does_not_sort_the_rows_of_constraints():
     """Once it does, has_ordered_rows() may go; on an H200, two Go2s parted in the sixth step."""
+    # private: of mujoco_warp, whose results show it on a GPU alone.
     (body,) = ast.parse(inspect.getsource(constraint._sort_constraints)).body
     assert [type(line) for line in body.body] == [ast.Expr, ast.Pass]
 
@@ -421,7 +422,8 @@ def test_cuda_work_follows_the_current_torch_stream():
     simulation = make(TARGETS, "mujoco_warp", device="cuda:0", model_fields=("body_mass",))
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        torch.cuda._sleep(50_000_000)  # The reset must wait for the sleep and the fill behind it.
+        # private: torch has no other sleep. The reset must wait for it and the fill behind it.
+        torch.cuda._sleep(50_000_000)
         heights = torch.full((NUM_ENVS, 1), 0.5, device="cuda:0")
         simulation.reset(ALL.to("cuda:0"), heights)
         shown = simulation.data.qpos.clone()

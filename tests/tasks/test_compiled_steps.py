@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import _inductor
+from torch import _inductor  # private: torch's compiler is called so
 
 from envlab import registry
 from envlab.envs import (

@@ -245,7 +245,7 @@ def test_ended_episodes_hand_over_their_last_observation_and_start_anew(played, 
         )
         return reset_masked(mask, count)
 
-    monkeypatch.setattr(env, "_reset_masked", watch)
+    monkeypatch.setattr(env, "_reset_masked", watch)  # private: see above
     ended = torch.zeros(NUM_ENVS, dtype=torch.bool)
     for action in draw_actions(env, EPISODE_STEPS):
         obs, _, terminated, truncated, info = env.step(action)

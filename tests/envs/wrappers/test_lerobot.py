@@ -122,6 +122,7 @@ class TestLeRobotItself:
         assert (result["reward"] != 0).all()
 
     def test_a_file_of_its_hub_makes_environments(self):
+        # private: what its command line calls of a hub's file
         from lerobot.envs.utils import _call_make_env, _normalize_hub_result
 
         from lerobot_env_envlab import make_env
