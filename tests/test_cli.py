@@ -49,22 +49,6 @@ def test_one_rank_per_node_reports_errors_and_others_only_their_own(capsys, monk
         assert capsys.readouterr().err == said
 
 
-def test_wrong_words_are_answered_with_the_nearest(capsys):
-    for arguments, message in [
-        (["trian"], "no command 'trian'. Did you mean train"),
-        (["train"], "Name a library and a task: envlab train rsl_rl"),
-        (["train", "rslrl"], "no library 'rslrl'; there are rsl_rl"),
-        (["train", "rsl_rl", "--task", "Isaac-Cartpol-v0"], "Isaac-Cartpole-v0"),
-        (["play", "rsl_rl", "--task=nothing-like-it"], "'nothing-like-it'"),
-        (["view", "--task=X", "--rl_library=skrl"], "no effect without --checkpoint"),
-    ]:
-        assert cli.main(arguments) == 2
-        captured = capsys.readouterr()
-        assert captured.err.startswith("error: ")
-        assert message in captured.err
-        assert captured.err.count("\n") == 1
-
-
 def test_usage_names_commands_and_libraries(capsys):
     for arguments in [[], ["--help"], ["train", "-h"], ["play", "-h"]]:
         assert cli.main(arguments) == 0

@@ -134,21 +134,6 @@ def test_without_scipy_the_error_names_the_package_to_install(logs, capsys, monk
     assert "pip install -c constraints.txt -e '.[compare]'" in refusal(capsys, "logs", "--no_plot")
 
 
-def test_bad_input_is_one_sentence(logs, capsys):
-    for arguments, message in [
-        ([], "are required: RUN"),
-        (["lgos"], "There is no run at 'lgos'"),
-        (["logs", "--by", "libary"], "Did you mean library"),
-        (["logs", "--metric", "mean_retrun"], "Did you mean mean_return"),
-        (["logs", "--output", "curves.jpg"], "must end with one of .png, .pdf, .svg"),
-        (["logs", "--output", "no/curves.png"], "there is no folder 'no'"),
-        (["logs", "--no_plot", "--force"], "--force has no effect with --no_plot"),
-        (["logs", "--no_plot", "--output", "a.png"], "--output has no effect with --no_plot"),
-        (["logs", "--outptu", "a.png"], "--outptu"),
-    ]:
-        assert message in refusal(capsys, *arguments)
-
-
 def test_two_tasks_are_refused(logs, capsys):
     write_run(logs, [1.0], name="d", task="Isaac-Ant-v0")
     error = refusal(capsys, "logs")

@@ -7,7 +7,7 @@ import pytest
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.libraries import get_library
-from envlab.training.arguments import play_parser, train_parser
+from envlab.training.arguments import train_parser
 from envlab.training.flags import Flags
 from envlab.training.isaac_lab import without_effect_line
 from envlab.training.viewing import check_viewing
@@ -26,24 +26,6 @@ class Unshown:
 
 def parse(*words: str, parser_of=train_parser) -> Flags:
     return parser_of(get_library("rsl_rl")).parse_with_overrides([TASK, *words])[0]
-
-
-def test_bad_flags_are_refused():
-    for words, sentence in [
-        (["--viz=wbe"], "--viz is 'wbe', but must be native or web. Did you mean web?"),
-        (["--viz_port=8000"], "--viz_port has no effect without --viz web"),
-        (["--viz=native", "--viz_port=8000"], "--viz_port has no effect without --viz web"),
-        (["--viz=web", "--viz_port=70000"], "--viz_port is 70000, but must be from 1 to 65535"),
-    ]:
-        with pytest.raises(ConfigurationError, match="viz") as refused:
-            parse(*words)
-        assert sentence in str(refused.value)
-
-
-def test_a_summary_of_endless_playing_is_refused():
-    with pytest.raises(ConfigurationError, match="--json has no effect on --viz without"):
-        parse("--viz=web", "--json=out.json", parser_of=play_parser)
-    assert parse("--viz=web", "--json=o.json", "--num_episodes=2", parser_of=play_parser).viz
 
 
 def test_isaac_labs_words_are_taken():
