@@ -1,8 +1,9 @@
-"""What archetypes observe and earn in a hundred steps of fixed actions, and the way to record it.
+"""What tasks observe and earn in a hundred steps of fixed actions, and the way to record it.
 
-``values/environments`` has for each archetype its frozen configuration, ``<task>.yaml``, which
-changes of defaults leave alone, and ``<task>.json``: digests of all observations and rewards by
-kind of processor, and the numbers of the first steps with the tolerance for other kinds.
+``values/environments`` has for each archetype, and for each task with code of its own, its frozen
+configuration, ``<task>.yaml``, which changes of defaults leave alone, and ``<task>.json``: digests
+of all states, observations and rewards by kind of processor, and the numbers of the first steps
+with the tolerance for other kinds.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def freeze(name: str) -> None:
 
 
 def roll_out(name: str) -> dict[str, torch.Tensor]:
-    """Return observations and results of an archetype, ``(NUM_STEPS + 1, NUM_ENVS, ...)``."""
+    """Return states, observations and results of a task, ``(NUM_STEPS + 1, NUM_ENVS, ...)``."""
     task = registry.get_task(name)
     cfg = read_yaml(FOLDER / f"{name}.yaml", type(registry.load_env_cfg(task)))
     if hasattr(cfg, "houses"):
@@ -107,7 +108,7 @@ def read(name: str) -> dict[str, Any]:
 
 
 def record() -> None:
-    """Record all archetypes, and print how far they are from what was recorded."""
+    """Record all tasks, and print how far they are from what was recorded."""
     kind = kind_of_processor()
     for name in (*ARCHETYPES, *OWN_CODE):
         if not (FOLDER / f"{name}.yaml").exists():

@@ -1,4 +1,4 @@
-"""Archetypes observe and earn what they did when their values were recorded; see record.py."""
+"""Tasks observe and earn what they did when their values were recorded; see record.py."""
 
 from __future__ import annotations
 
