@@ -62,3 +62,17 @@ def test_attributes_used_by_libraries_are_the_inner_environments(tmp_path):
     with pytest.raises(AttributeError, match="no_such_name"):
         env.no_such_name  # noqa: B018
     env.close()
+
+
+def test_its_state_is_the_inner_environments_and_restores_exactly():
+    env = multi_agent_to_single_agent(make(seed=1))
+    for actions in draw(3):
+        env.step(joined(actions))
+    state = env.state()
+    obs = env.env.obs_buf["driver"].clone()
+    future = [env.step(joined(actions))[0]["policy"] for actions in draw(15)]
+    other = multi_agent_to_single_agent(make(seed=2))
+    other.set_state(state)
+    assert torch.equal(other.obs_buf["policy"][:, 2:], obs)
+    again = [other.step(joined(actions))[0]["policy"] for actions in draw(15)]
+    assert all(torch.equal(*pair) for pair in zip(future, again, strict=True))
