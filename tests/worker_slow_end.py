@@ -5,16 +5,29 @@ from __future__ import annotations
 import os
 import time
 
+import psutil
+
 from envlab.training.launch import train
 from envlab.training.loop import Training
 
-SECONDS = 6.0
-"""Long enough for the other rank to be gone, and for torchrun to have sent SIGTERM."""
+DEADLINE_S = 6.0
+LONGER_S = 1.0
+"""For torchrun to notice that the other rank is gone, and to send SIGTERM to this one."""
+
+
+def others_run() -> bool:
+    """Return whether another rank of the launcher still runs."""
+    ranks = psutil.Process(os.getppid()).children()
+    others = [rank for rank in ranks if rank.pid != os.getpid()]
+    return any(rank.is_running() and rank.status() != psutil.STATUS_ZOMBIE for rank in others)
 
 
 def slow_close(training: Training) -> None:
     if os.environ["RANK"] == "0":
-        time.sleep(SECONDS)
+        end = time.monotonic() + DEADLINE_S
+        while others_run() and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(LONGER_S)
     close(training)
 
 
