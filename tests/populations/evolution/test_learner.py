@@ -14,7 +14,7 @@ import torch
 from envlab.cli import play
 from envlab.training.launch import train
 from tests.launcher import run, torchrun
-from tests.populations.evolution.worker_pair import APART, DISCRETE, SMALL, first_gradient
+from tests.populations.evolution.worker_pair import DISCRETE, SMALL, first_gradient
 from tests.rsl_rl.test_resume import digests
 from tests.run.test_directory import timeless
 from tests.trained import checkpoint_of, gradient_error, on_one_thread, only_run
@@ -121,16 +121,14 @@ def test_a_gathered_memory_holds_the_steps_of_all_ranks(pair: Pair):
 
 
 def test_members_apart_resume_within_a_generation_bit_by_bit(pair: Pair):
-    for algorithm in APART:
-        folder = pair.folder / "apart" / algorithm
-        whole, resumed = only_run(folder / "whole"), only_run(folder / "resumed")
-        first, second = checkpoint_of(whole, 7), checkpoint_of(resumed, 7)
-        assert digests(first) == digests(second)
-        assert timeless(resumed) == timeless(whole)[4:]
-        generations = first["model"]["generations"]
-        assert [one["generation"] for one in generations] == [1, 2, 3]  # the third is a short one
-        trained = [sorted(rank["learner"]["members"]) for rank in first["ranks"]]
-        assert trained == [[0, 2], [1, 3]]
+    whole, resumed = (only_run(pair.folder / "apart" / name) for name in ("whole", "resumed"))
+    first, second = checkpoint_of(whole, 7), checkpoint_of(resumed, 7)
+    assert digests(first) == digests(second)
+    assert timeless(resumed) == timeless(whole)[4:]
+    generations = first["model"]["generations"]
+    assert [one["generation"] for one in generations] == [1, 2, 3]  # the third is a short one
+    trained = [sorted(rank["learner"]["members"]) for rank in first["ranks"]]
+    assert trained == [[0, 2], [1, 3]]
 
 
 def test_a_population_resumes_within_a_generation_bit_by_bit(whole: Path, tmp_path: Path):

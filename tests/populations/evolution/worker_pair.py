@@ -44,8 +44,6 @@ SMALL = [
 REPLAYED = ("agent.agent.", "agent.memory.", "agent.num_steps_per_env")
 """Settings that PPO lacks."""
 ON_POLICY = "agent.agent.rollouts=8"
-APART = ("sac", "ppo")
-"""Populations whose members are trained by different processes."""
 KINDS = ("architecture", "parameters", "activation", "rl_hp", "none")
 BATCH = 64
 
@@ -164,16 +162,15 @@ def train(context: DistributedContext, folder: Path, *flags: str) -> None:
 
 def members(context: DistributedContext, folder: Path) -> None:
     """Train members apart, through two tournaments, at once and with a resume in between."""
-    for algorithm in APART:
-        words = [
-            *(CONTINUOUS, f"--algorithm={algorithm}", "--parallel=members"),
-            "agent.population.generation_iterations=3",
-        ]
-        train(context, folder / algorithm / "whole", *words, "--max_iterations=7")
-        train(context, folder / algorithm / "begun", *words, "--max_iterations=4")
-        begun = only_run(folder / algorithm / "begun") / "checkpoints/model_4.pt"
-        resume = ["--max_iterations=7", "--resume", f"--checkpoint={begun}"]
-        train(context, folder / algorithm / "resumed", *words, *resume)
+    words = [
+        *(CONTINUOUS, "--algorithm=sac", "--parallel=members"),
+        "agent.population.generation_iterations=3",
+    ]
+    train(context, folder / "whole", *words, "--max_iterations=7")
+    train(context, folder / "begun", *words, "--max_iterations=4")
+    begun = only_run(folder / "begun") / "checkpoints/model_4.pt"
+    resume = ["--max_iterations=7", "--resume", f"--checkpoint={begun}"]
+    train(context, folder / "resumed", *words, *resume)
 
 
 def main() -> None:
