@@ -70,15 +70,6 @@ def test_a_killed_rank_0_is_reported_by_a_survivor(tmp_path: Path):
     assert re.match(r"Rank 0 \(.+\) died .+ last seen", manifest["error"]), manifest
 
 
-@pytest.mark.long
-def test_a_sigint_to_the_launcher_interrupts_the_run(tmp_path: Path):
-    ended = end_launch(tmp_path, None, signal.SIGINT)
-    assert ended.code != 0
-    assert ended.left == {}
-    manifest = manifest_of(only_run(tmp_path))
-    assert manifest["status"] == "interrupted", (manifest, ended.output)
-
-
 SELDOM_SAVED = [*SMALL, "--max_iterations=100000", "agent.save_interval=100000"]
 LAUNCHES = {
     "one process": [sys.executable, TRAIN, *SELDOM_SAVED],

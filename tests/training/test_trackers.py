@@ -82,21 +82,6 @@ def _wandb_records(path: Path) -> Iterator[Any]:
             whole = b""
 
 
-def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
-    name = train_twice(tmp_path, "mlflow")["mlflow"]
-    client = importlib.import_module("mlflow").MlflowClient()
-    run = client.get_run(name)
-    assert client.get_experiment(run.info.experiment_id).name == "robots"
-    assert run.info.status == "FINISHED"
-    assert run.data.params["agent.max_iterations"] == "2"  # as it was begun
-    assert set(run.data.metrics) >= TAGS
-    history = client.get_metric_history(name, "envlab/frames")
-    assert [(entry.step, entry.value) for entry in history] == [
-        (step, step * 512.0) for step in (1, 2, 3)
-    ]
-
-
 def test_trackio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
     name = train_twice(tmp_path, "trackio")["trackio"]

@@ -30,7 +30,6 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError, EnvlabError, RunDirectoryError
 from envlab.rsl_rl.teacher import open_teacher
 from envlab.run.directory import Run
-from envlab.skrl.cfg import SkrlCfg
 from tests.launcher import ROOT
 
 DATA = ROOT / "tests/data/runs"
@@ -292,21 +291,6 @@ def test_the_canary_sings_with_the_gate_open(
 ):
     monkeypatch.setattr(Trust, "resolve", lambda _, reference: resolve(reference))
     command, case = HOLES[hole]
-    with pytest.raises(AssertionError, match=f"import {BAIT}"):
-        attempt(case, command, canary, capsys)
-
-
-def test_the_canary_sings_where_skrl_executes_a_file(
-    stranger: Path,
-    canary: Canary,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-):
-    def unchecked(cfg: SkrlCfg) -> dict[str, Any]:
-        return {role: dict(model) for role, model in cfg.models.items() if role != "separate"}
-
-    monkeypatch.setattr("envlab.skrl.torch.models.network_settings", unchecked)
-    command, case = HOLES["a network"]
     with pytest.raises(AssertionError, match=f"import {BAIT}"):
         attempt(case, command, canary, capsys)
 
