@@ -60,7 +60,7 @@ def checksum(tensor: torch.Tensor) -> torch.Tensor:
     """
     flat = tensor.reshape(-1)
     words = flat.view(_WORDS.get(flat.element_size(), torch.int32))
-    weights = _weights(tensor.device)
+    weights = block_weights(tensor.device)
     total = torch.zeros(2, dtype=torch.int64, device=tensor.device)
     for number, block in enumerate(words.split(BLOCK) if words.numel() else ()):
         # The blocks' sums are weighed too, or swapping two blocks would go unnoticed.
@@ -69,7 +69,7 @@ def checksum(tensor: torch.Tensor) -> torch.Tensor:
 
 
 @functools.cache
-def _weights(device: torch.device) -> torch.Tensor:
+def block_weights(device: torch.device) -> torch.Tensor:
     """Return odd weights, int64 ``(2, BLOCK)``, the same on every rank."""
     numbers = np.random.Generator(np.random.PCG64(0)).integers(
         0, 2**64, (2, BLOCK), dtype=np.uint64

@@ -40,7 +40,7 @@ def gather_to_main(value: Any, world_size: int, rank: int, moved: Moved) -> list
         rank: This process's.
         moved: Called for each piece.
     """
-    light, parcels = _packed(value) if rank else (None, [])
+    light, parcels = pack(value) if rank else (None, [])
     everyone: list[Any] | None = None if rank else [None] * world_size
     dist.gather_object(light, everyone, dst=0)
     if everyone is None:
@@ -60,7 +60,7 @@ def scatter_from_main(
         rank: This process's.
         moved: Called for each piece.
     """
-    packed = [] if rank else [_packed(value) for value in values or ()][1:]
+    packed = [] if rank else [pack(value) for value in values or ()][1:]
     box: list[Any] = [None]
     dist.scatter_object_list(box, None if rank else [None, *(one[0] for one in packed)], src=0)
     if rank:
@@ -85,7 +85,7 @@ def transfer(value: Any, source: int, target: int, rank: int, moved: Moved) -> A
         box: list[Any] = [None]
         dist.recv_object_list(box, src=source)
         return _received(box[0], source, moved)
-    light, parcels = _packed(value)
+    light, parcels = pack(value)
     dist.send_object_list([light], dst=target)
     _send(parcels, target, moved)
     return value
@@ -102,7 +102,7 @@ def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
     return replace(value)
 
 
-def _packed(value: Any) -> tuple[Any, list[torch.Tensor]]:
+def pack(value: Any) -> tuple[Any, list[torch.Tensor]]:
     """Return a value with parcels in place of its large tensors, and these tensors."""
     parcels: list[torch.Tensor] = []
     return _replaced(value, lambda part: _pack(part, parcels)), parcels

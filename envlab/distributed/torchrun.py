@@ -90,7 +90,7 @@ def main(arguments: Sequence[str], *, repeats: bool = True) -> int:
             # The other ranks have reported on one that was killed.
             return failure.exitcode if failure.exitcode > 0 else said
         if repeats or not _said(failure):
-            print(_last_words(rank, failure), file=sys.stderr, flush=True)
+            print(last_words(rank, failure), file=sys.stderr, flush=True)
         return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
     except SignalException as error:
         print(f"The launcher ended its processes: {error.sigval.name}.", file=sys.stderr)
@@ -179,7 +179,7 @@ def _said(failure: Any) -> bool:
     return isinstance(told, dict) and str(told.get("message", "")).startswith("error: ")
 
 
-def _last_words(rank: int, failure: Any) -> str:
+def last_words(rank: int, failure: Any) -> str:
     """Return the sentence on the rank that failed first.
 
     Args:

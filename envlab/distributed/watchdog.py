@@ -80,26 +80,26 @@ class Watchdog:
             timeout_s: How long a rank may make no progress.
             has_launcher: Whether a launcher started this process, which then ends with it.
         """
-        self._context, self._progress, self._timeout_s = context, context.progress, timeout_s
+        self.context, self.progress, self._timeout_s = context, context.progress, timeout_s
         self._launcher = os.getppid() if has_launcher else None
         self._end_run, self._heartbeats = end_run, HeartbeatFile(timeout_s)
-        self._exchange: Exchange | None = None
+        self.exchange: Exchange | None = None
         self._ticked_at = monotonic()
         if context.is_distributed and meeting_point is not None:
-            self._exchange = Exchange(context, self._heartbeat, meeting_point)
+            self.exchange = Exchange(context, self.heartbeat, meeting_point)
         self._stopping, self._ending = threading.Event(), threading.Event()
         self._is_leaving = False
         self._ticked_at = self._warm_at = monotonic()
         self._doomed_at: float | None = None
         self._written_at = 0.0
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
-        self._progress.lost_peer = self.lost_peer
-        if self._exchange is not None:
-            self._exchange.start()
+        self.progress.lost_peer = self.lost_peer
+        if self.exchange is not None:
+            self.exchange.start()
         self._thread.start()
         with contextlib.suppress(*last_resort.NO_STDERR):
             faulthandler.register(STACKS_SIGNAL)
-        self._hook = register_optimizer_step_post_hook(lambda *_: self._progress.mark())
+        self._hook = register_optimizer_step_post_hook(lambda *_: self.progress.mark())
 
     def close(self) -> None:
         """Stop watching; never returns if the end has begun."""
@@ -108,11 +108,11 @@ class Watchdog:
         self._thread.join(STACKS_WAIT_S)  # else it might arm the last resort again
         self._yield_to_the_end()
         self._hook.remove()
-        if self._exchange is not None:
-            self._exchange.stop()
+        if self.exchange is not None:
+            self.exchange.stop()
         last_resort.disarm()
         faulthandler.unregister(STACKS_SIGNAL)
-        self._progress.lost_peer = lambda error, may_wait: None
+        self.progress.lost_peer = lambda error, may_wait: None
 
     def lost_peer(self, error: BaseException, may_wait: bool = True) -> str | None:
         """Return which other rank failed or died, if that caused an error of the main thread.
@@ -120,16 +120,16 @@ class Watchdog:
         It may take up to 3 s if ``may_wait``, because the news may arrive after the error.
         """
         self._yield_to_the_end()
-        if self._exchange is None or not is_broken_collective(error):
+        if self.exchange is None or not is_broken_collective(error):
             return None
         deadline = monotonic() + (EXPLAIN_S if may_wait else 0.0)
         while True:
             self._yield_to_the_end()
-            self._exchange.flush()
-            sightings = self._exchange.sightings()
+            self.exchange.flush()
+            sightings = self.exchange.sightings()
             verdict = self._judge(sightings)
             others = {} if verdict is None else dict(verdict.guilty)
-            others.pop(self._context.rank, None)
+            others.pop(self.context.rank, None)
             if verdict is not None and others and verdict.kind != "stalled":
                 self._is_leaving = True
                 return Diagnosis(kind=verdict.kind, guilty=others).sentence(sightings)
@@ -139,7 +139,7 @@ class Watchdog:
 
     def _yield_to_the_end(self) -> None:
         """Do not return if the end has begun, here or elsewhere, and includes this process."""
-        text = "" if self._exchange is None else self._exchange.verdict
+        text = "" if self.exchange is None else self.exchange.verdict
         if self._ending.is_set() or (text and not self._leaves_before(Diagnosis.from_json(text))):
             sleep(STACKS_WAIT_S + REPORT_WAIT_S + GRACE_S)
 
@@ -148,7 +148,7 @@ class Watchdog:
 
         With an error of its own, it first closes what is open, such as an upload, and reports it.
         """
-        has_failed = bool(self._progress.failure)
+        has_failed = bool(self.progress.failure)
         if has_failed and self._doomed_at is not None:
             has_failed = monotonic() - self._doomed_at <= self._timeout_s
         return verdict.breaks_collectives and (self._is_leaving or has_failed)
@@ -157,49 +157,49 @@ class Watchdog:
         left = [
             seen.heartbeat.name
             for rank, seen in sightings.items()
-            if rank != self._context.rank and seen.heartbeat.phase == "close"
+            if rank != self.context.rank and seen.heartbeat.phase == "close"
         ]
         return f"{' and '.join(left)} left before the others; see its output." if left else None
 
     def speaks(self) -> bool:
         """Return whether this rank, as the first one alive, reports which rank was lost."""
         sightings = self._sightings()
-        return self._reporter(sightings, self._judge(sightings)) == self._context.rank
+        return self._reporter(sightings, self._judge(sightings)) == self.context.rank
 
     def tell_failure(self, error: BaseException) -> None:
         """Notify the others how this process failed, and give the news a moment to spread."""
-        self._progress.failure = self._progress.failure or one_line(error)
-        if self._exchange is not None and not getattr(error, "same_on_all_ranks", False):
-            self._exchange.flush()
-            sleep(1.2 * self._exchange.interval_s)
+        self.progress.failure = self.progress.failure or one_line(error)
+        if self.exchange is not None and not getattr(error, "same_on_all_ranks", False):
+            self.exchange.flush()
+            sleep(1.2 * self.exchange.interval_s)
 
-    def _heartbeat(self, number: int) -> Heartbeat:
+    def heartbeat(self, number: int) -> Heartbeat:
         self._forgive_pause()
-        rank, device = self._context.rank, str(self._context.device)
-        return Heartbeat.of(self._progress, rank, number, device)
+        rank, device = self.context.rank, str(self.context.device)
+        return Heartbeat.of(self.progress, rank, number, device)
 
     def _forgive_pause(self) -> None:
         """Restart all clocks if this process, or the machine, was suspended."""
         if monotonic() - self._ticked_at > TICK_S + PAUSE_S:
-            self._progress.mark()
-            if self._exchange is not None:
-                self._exchange.forgive()
+            self.progress.mark()
+            if self.exchange is not None:
+                self.exchange.forgive()
 
     def _sightings(self) -> dict[int, Sighting]:
         self._forgive_pause()
-        if self._exchange is not None:
-            return self._exchange.sightings()
-        return {self._context.rank: Sighting(heartbeat=self._heartbeat(0), process="running")}
+        if self.exchange is not None:
+            return self.exchange.sightings()
+        return {self.context.rank: Sighting(heartbeat=self.heartbeat(0), process="running")}
 
     def _judge(self, sightings: Mapping[int, Sighting]) -> Diagnosis | None:
-        exchange, now = self._exchange, monotonic()
+        exchange, now = self.exchange, monotonic()
         if not any(seen.heartbeat.is_warm for seen in sightings.values()):
             self._warm_at = now
         if exchange is not None and exchange.is_deaf:
             return self._judge_deaf(sightings, now - self._warm_at)
         return diagnose(
             sightings,
-            self._context.rank,
+            self.context.rank,
             timeout_s=self._timeout_s,
             warm_for_s=now - self._warm_at,
             store="" if exchange is None else exchange.address,
@@ -208,7 +208,7 @@ class Watchdog:
 
     def _judge_deaf(self, sightings: Mapping[int, Sighting], warm_for_s: float) -> Diagnosis | None:
         """Judge without news of the others, by the state of the processes on this machine."""
-        rank = self._context.rank
+        rank = self.context.rank
         known = {
             other: seen
             for other, seen in sightings.items()
@@ -231,8 +231,8 @@ class Watchdog:
         self._check_launcher()
         sightings = self._sightings()
         self._write_heartbeats(sightings)
-        if self._exchange is not None and self._exchange.verdict:
-            self._end(Diagnosis.from_json(self._exchange.verdict), sightings)
+        if self.exchange is not None and self.exchange.verdict:
+            self._end(Diagnosis.from_json(self.exchange.verdict), sightings)
         verdict = self._judge(sightings)
         if verdict is None:
             self._doomed_at = None
@@ -243,20 +243,20 @@ class Watchdog:
 
     def _arm_fallback(self) -> None:
         """Have the process end even if native code holds the interpreter, stopping this thread."""
-        if self._exchange is not None:
+        if self.exchange is not None:
             last_resort.arm(self._fallback_s)
 
     @property
     def _fallback_s(self) -> float:
-        is_warm = self._progress.is_warm
+        is_warm = self.progress.is_warm
         limit = self._timeout_s if is_warm else max(self._timeout_s, STARTUP_TIMEOUT_S)
         return limit + FALLBACK_AFTER_S
 
     def _say_pause(self, seconds: float) -> None:
         """Log that this process was suspended for longer than the others wait."""
-        if self._exchange is not None and seconds > self._fallback_s:
+        if self.exchange is not None and seconds > self._fallback_s:
             logger.warning(
-                "Rank %d continues after a suspension of %.0f s.", self._context.rank, seconds
+                "Rank %d continues after a suspension of %.0f s.", self.context.rank, seconds
             )
 
     def _check_launcher(self) -> None:
@@ -268,8 +268,8 @@ class Watchdog:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _write_heartbeats(self, sightings: Mapping[int, Sighting]) -> None:
-        directory = self._progress.directory
-        if directory is None or not self._context.is_main:
+        directory = self.progress.directory
+        if directory is None or not self.context.is_main:
             return
         if monotonic() - self._written_at < HEARTBEATS_EVERY_S:
             return
@@ -281,18 +281,18 @@ class Watchdog:
         if self._leaves_before(verdict):
             return
         self._ending.set()
-        stacks = {self._context.rank: all_stacks()}
+        stacks = {self.context.rank: all_stacks()}
         reporter = self._reporter(sightings, verdict)
-        if self._exchange is not None:
-            self._exchange.post("stacks", stacks[self._context.rank])
-            self._exchange.post("verdict", verdict.to_json())
+        if self.exchange is not None:
+            self.exchange.post("stacks", stacks[self.context.rank])
+            self.exchange.post("verdict", verdict.to_json())
             self._wait(lambda exchange: bool(exchange.verdict), STACKS_WAIT_S)
-            if self._exchange.verdict:
-                verdict = Diagnosis.from_json(self._exchange.verdict)
+            if self.exchange.verdict:
+                verdict = Diagnosis.from_json(self.exchange.verdict)
                 reporter = self._reporter(sightings, verdict)
-        if self._context.device.type == "cuda" and (directory := self._progress.directory):
-            in_background(write_nccl_trace, directory, self._context.rank).join(STACKS_WAIT_S)
-        if reporter == self._context.rank:
+        if self.context.device.type == "cuda" and (directory := self.progress.directory):
+            in_background(write_nccl_trace, directory, self.context.rank).join(STACKS_WAIT_S)
+        if reporter == self.context.rank:
             self._report(verdict, sightings, stacks)
         else:
             self._wait(lambda exchange: exchange.is_reported, REPORT_WAIT_S)
@@ -306,32 +306,32 @@ class Watchdog:
         self, verdict: Diagnosis, sightings: dict[int, Sighting], stacks: dict[int, str]
     ) -> None:
         """Print the report, and record it in the run directory."""
-        if self._exchange is not None:
+        if self.exchange is not None:
             mute = set(verdict.guilty) if verdict.kind in ("gone", "lost") else set()
             mute |= {rank for rank, seen in sightings.items() if seen.silent_s > LOST_AFTER_S / 2}
             wanted = sightings.keys() - mute
             self._wait(lambda exchange: exchange.stacks.keys() >= wanted, STACKS_WAIT_S)
-            stacks |= self._exchange.stacks
+            stacks |= self.exchange.stacks
         sentence = verdict.sentence(sightings)
         print(compose_report(verdict, sightings, stacks), file=sys.stderr, flush=True)
-        if (directory := self._progress.directory) is not None:
+        if (directory := self.progress.directory) is not None:
             full = compose_report(verdict, sightings, stacks, full=True)
             in_background(self._end_run, directory, sentence, full).join(STACKS_WAIT_S)
-        if self._exchange is not None:
-            self._exchange.post("reported", "yes")
+        if self.exchange is not None:
+            self.exchange.post("reported", "yes")
             self._wait(lambda exchange: exchange.is_reported, 1.0)
 
     def _wait(self, condition: Callable[[Exchange], bool], seconds: float) -> None:
         deadline = monotonic() + seconds
-        while self._exchange is not None and self._exchange.is_alive() and monotonic() < deadline:
-            if condition(self._exchange):
+        while self.exchange is not None and self.exchange.is_alive() and monotonic() < deadline:
+            if condition(self.exchange):
                 return
             sleep(0.05)
 
     def _reporter(self, sightings: Mapping[int, Sighting], verdict: Diagnosis | None) -> int:
         """Return the first rank that can report."""
         mute = verdict.guilty if verdict is not None and verdict.kind != "stalled" else {}
-        is_blind = self._exchange is not None and self._exchange.silent_s > LOST_AFTER_S / 2
+        is_blind = self.exchange is not None and self.exchange.silent_s > LOST_AFTER_S / 2
         able = [
             rank
             for rank, seen in sightings.items()
@@ -340,14 +340,14 @@ class Watchdog:
             and (seen.silent_s < LOST_AFTER_S / 2 or (is_blind and seen.process == "running"))
             and seen.process not in ("stopped", "gone")
         ]
-        return min(able, default=self._context.rank)
+        return min(able, default=self.context.rank)
 
     def _kill_mute(self, verdict: Diagnosis, sightings: Mapping[int, Sighting]) -> None:
         """Kill guilty processes on this machine that cannot end by themselves.
 
         torchrun would wait 30 s for them. Those that are not stopped print their stacks first.
         """
-        for rank in verdict.guilty.keys() - {self._context.rank}:
+        for rank in verdict.guilty.keys() - {self.context.rank}:
             seen = sightings[rank]
             state = process_state(seen.heartbeat)
             is_mute = seen.silent_s > HICCUP_S

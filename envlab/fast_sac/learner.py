@@ -69,16 +69,16 @@ class FastSacLearner(Learner):
         check_supported(cfg, env)
         if cfg.overlap:
             check_overlap(env)
-        self._env, self._cfg, self._context = env, cfg, context
+        self.env, self.cfg, self._context = env, cfg, context
         algorithm, device = cfg.algorithm, context.device
         self._groups = {"obs": "policy"}
         if "critic" in env.obs_buf:
             self._groups["critic_obs"] = "critic"
         sizes = {name: env.obs_buf[group].shape[1] for name, group in self._groups.items()}
         self.half_width, self.middle = action_range(env, cfg)
-        self._mirror = Mirror(env) if algorithm.symmetry else None
-        if self._mirror is not None:
-            check_mirror(self._mirror, self.half_width, self.middle)
+        self.mirror = Mirror(env) if algorithm.symmetry else None
+        if self.mirror is not None:
+            check_mirror(self.mirror, self.half_width, self.middle)
         num_critic_obs = sizes.get("critic_obs", sizes["obs"])
         num_actions = len(self.half_width)
         is_sac = algorithm.name == "sac"
@@ -136,12 +136,12 @@ class FastSacLearner(Learner):
         )
         self._first_update = cfg.first_update(env.num_envs, context.world_size)
         self._returns = torch.zeros(env.num_envs, device=device)
-        self._num_updates = 0
+        self.num_updates = 0
         self._has_warned = False
         self._losses: dict[str, list[torch.Tensor]] = {}
 
     def _optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
-        rate, decay = self._cfg.algorithm.learning_rate, self._cfg.algorithm.weight_decay
+        rate, decay = self.cfg.algorithm.learning_rate, self.cfg.algorithm.weight_decay
         decayed = [parameter for parameter in network.parameters() if parameter.dim() > 0]
         alone = [
             parameter for parameter in network.parameters() if parameter.dim() == 0
@@ -163,16 +163,16 @@ class FastSacLearner(Learner):
                 returns.append(self.reward_scaler.returns(self._returns, taken.rewards, ended))
                 if self.replay.num_added >= self._first_update:
                     learning = time.perf_counter()
-                    self._learn()
+                    self.learn()
                     learn_s += time.perf_counter() - learning
             losses = self._take_losses()
-            self._warn_beyond_v_max(losses)
+            self.warn_beyond_v_max(losses)
             for name in self._groups:
                 samples = torch.cat([obs[name] for obs in seen])
                 self.scalers[name].add(samples)
             self.reward_scaler.add(torch.stack(returns))
         return Iteration(
-            frames=self._cfg.num_steps_per_env * self._env.num_envs,
+            frames=self.cfg.num_steps_per_env * self.env.num_envs,
             collect_s=time.perf_counter() - start - learn_s,
             learn_s=learn_s,
             learning_rate=self._actor_optimizer.param_groups[0]["lr"],
@@ -183,7 +183,7 @@ class FastSacLearner(Learner):
     def _steps(self, on_step: OnStep) -> Iterator[Iterable[Transitions]]:
         """Provide the steps of an iteration: taken one by one, or collected ahead."""
         if self._overlap is None:
-            yield (self.collector.step(on_step) for _ in range(self._cfg.num_steps_per_env))
+            yield (self.collector.step(on_step) for _ in range(self.cfg.num_steps_per_env))
             return
         with self._overlap.rollout() as rollout:
             rollout.log.tell(on_step)
@@ -191,21 +191,22 @@ class FastSacLearner(Learner):
 
     def _collect_ahead(self) -> Rollout:
         log = StepLog(self._context)
-        steps = [self.collector.step(log) for _ in range(self._cfg.num_steps_per_env)]
+        steps = [self.collector.step(log) for _ in range(self.cfg.num_steps_per_env)]
         return Rollout(steps, log)
 
-    def _learn(self) -> None:
+    def learn(self) -> None:
         """Update the networks; transitions for all updates are drawn and scaled together."""
-        algorithm, size = self._cfg.algorithm, self._batch_size
+        algorithm, size = self.cfg.algorithm, self._batch_size
         batch = self.replay.sample(algorithm.updates_per_step * size)
-        if self._mirror is not None:
-            batch = mirrored(batch, self._mirror, self._groups)
-        batch = self._scaled(batch)
+        if self.mirror is not None:
+            batch = mirrored(batch, self.mirror, self._groups)
+        batch = self.scaled(batch)
         for number in range(algorithm.updates_per_step):
             rows = slice(number * size, (number + 1) * size)
-            self._update(Batch(*(values[rows] for values in batch)))
+            self.update(Batch(*(values[rows] for values in batch)))
 
-    def _scaled(self, batch: Batch) -> Batch:
+    def scaled(self, batch: Batch) -> Batch:
+        """Return a batch as the networks see it."""
         obs_scaler = self.scalers["obs"]
         obs, next_obs = obs_scaler(batch.obs), obs_scaler(batch.next_obs)
         critic_obs, next_critic_obs = obs, next_obs
@@ -221,9 +222,9 @@ class FastSacLearner(Learner):
             next_critic_obs=next_critic_obs,
         )
 
-    def _update(self, batch: Batch) -> None:
+    def update(self, batch: Batch) -> None:
         """Take a gradient step of critics and temperature, and sometimes of the policy."""
-        algorithm = self._cfg.algorithm
+        algorithm = self.cfg.algorithm
         is_least = algorithm.q_reduction == "min"
         with torch.no_grad():
             actions, log_probs = self.bare_actor(batch.next_obs)
@@ -249,13 +250,13 @@ class FastSacLearner(Learner):
         self._note("critic", judging)
         self._note("return_min", returns.amin())
         self._note("return_max", returns.amax())
-        if self._num_updates % algorithm.policy_frequency == 0:
+        if self.num_updates % algorithm.policy_frequency == 0:
             self._update_policy(batch, temperature, is_least)
         with torch.no_grad():
             torch._foreach_lerp_(
                 list(self.target.parameters()), list(self.bare_critics.parameters()), algorithm.tau
             )
-        self._num_updates += 1
+        self.num_updates += 1
 
     def _update_policy(self, batch: Batch, temperature: torch.Tensor, is_least: bool) -> None:
         actions, log_probs = self.actor(batch.obs)
@@ -283,11 +284,11 @@ class FastSacLearner(Learner):
         self._losses = {}
         return dict(zip(names, read, strict=True))
 
-    def _warn_beyond_v_max(self, losses: Mapping[str, float]) -> None:
+    def warn_beyond_v_max(self, losses: Mapping[str, float]) -> None:
         """Warn once if returns leave the range of the critics' distributions."""
-        v_max = self._cfg.critic.v_max
+        v_max = self.cfg.critic.v_max
         low, high = losses.get("return_min", 0.0), losses.get("return_max", 0.0)
-        if self._has_warned or not self._cfg.critic.distributional or max(-low, high) <= v_max:
+        if self._has_warned or not self.cfg.critic.distributional or max(-low, high) <= v_max:
             return
         self._has_warned = True
         if self._context.is_main:
@@ -302,10 +303,10 @@ class FastSacLearner(Learner):
             "actor": self.bare_actor.state_dict(),
             "critics": self.bare_critics.state_dict(),
             "target": self.target.state_dict(),
-            "scalers": {name: one.state_dict() for name, one in self._all_scalers().items()},
+            "scalers": {name: one.state_dict() for name, one in self.all_scalers().items()},
             "actor_optimizer": self._actor_optimizer.state_dict(),
             "critic_optimizer": self._critic_optimizer.state_dict(),
-            "num_updates": self._num_updates,
+            "num_updates": self.num_updates,
         }
 
     def load_models(self, values: Mapping[str, Any]) -> None:
@@ -319,7 +320,7 @@ class FastSacLearner(Learner):
                 # Policies of 0.1.0 that ship hold the atoms, which the configuration gives.
                 weights = {key: value for key, value in state[name].items() if key != "atoms"}
                 network.load_state_dict(weights)
-            for name, scaler in self._all_scalers().items():
+            for name, scaler in self.all_scalers().items():
                 scaler.load_state_dict(_scaler_state(state["scalers"][name]))
             self._actor_optimizer.load_state_dict(state["actor_optimizer"])
             self._critic_optimizer.load_state_dict(state["critic_optimizer"])
@@ -329,9 +330,10 @@ class FastSacLearner(Learner):
                 f"The checkpoint does not fit the configured networks ({reason}). Use the run's "
                 "own configuration: leave out overrides of agent.actor and agent.critic."
             ) from error
-        self._num_updates = int(state["num_updates"])
+        self.num_updates = int(state["num_updates"])
 
-    def _all_scalers(self) -> dict[str, nn.Module]:
+    def all_scalers(self) -> dict[str, nn.Module]:
+        """Return the normalisers of observations and rewards by name."""
         return {**self.scalers, "reward": self.reward_scaler}
 
     def rank_state(self) -> dict[str, Any]:
@@ -340,7 +342,7 @@ class FastSacLearner(Learner):
             state["noise"] = self.collector.noise.deviations.cpu().clone()
         if self._overlap is not None:
             state |= self._overlap.state()
-        if self._cfg.replay.is_saved:
+        if self.cfg.replay.is_saved:
             state["replay"] = self.replay.state()
         return state
 

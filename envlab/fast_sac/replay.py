@@ -83,7 +83,7 @@ class Replay:
                 f"but {describe_size(free)} are free on {device}{each}. Set agent.replay.size to "
                 f"{free // row_bytes} or less."
             )
-        self._tensors = {
+        self.tensors = {
             name: torch.zeros(rows, width, device=device) for name, width in widths.items()
         }
         self.num_added = 0
@@ -116,34 +116,34 @@ class Replay:
         start = self.num_added % self._num_steps * self._num_envs
         rows = slice(start, start + self._num_envs)
         for name, values in before.items():
-            self._tensors[name][rows] = values
-            self._tensors[f"next_{name}"][rows] = after[name]
-        self._tensors["actions"][rows] = actions
+            self.tensors[name][rows] = values
+            self.tensors[f"next_{name}"][rows] = after[name]
+        self.tensors["actions"][rows] = actions
         outcomes = (rewards, terminated.float(), (terminated | truncated).float())
-        torch.stack(outcomes, dim=1, out=self._tensors["outcomes"][rows])
+        torch.stack(outcomes, dim=1, out=self.tensors["outcomes"][rows])
         self.num_added += 1
 
     def sample(self, size: int) -> Batch:
         """Draw transitions uniformly, with replacement, from torch's generator."""
-        held, device = self.num_held, self._tensors["actions"].device
+        held, device = self.num_held, self.tensors["actions"].device
         steps = min(self._n_step, held)
         # The latest steps do not have n rewards yet.
         age = torch.randint(steps - 1, held, (size,), device=device)
         step = torch.remainder(self.num_added - 1 - age, self._num_steps)
         env = torch.randint(self._num_envs, (size,), device=device)
         first = last = step * self._num_envs + env
-        rewards, failed, ended = self._tensors["outcomes"].index_select(0, first).unbind(1)
+        rewards, failed, ended = self.tensors["outcomes"].index_select(0, first).unbind(1)
         discounts = torch.full_like(rewards, self._gamma)
         for number in range(1, steps):
             rows = torch.remainder(step + number, self._num_steps) * self._num_envs + env
-            reward, fails, ends = self._tensors["outcomes"].index_select(0, rows).unbind(1)
+            reward, fails, ends = self.tensors["outcomes"].index_select(0, rows).unbind(1)
             goes_on = ended == 0.0
             rewards = torch.where(goes_on, rewards + discounts * reward, rewards)
             discounts = torch.where(goes_on, discounts * self._gamma, discounts)
             last = torch.where(goes_on, rows, last)
             failed, ended = torch.where(goes_on, fails, failed), torch.where(goes_on, ends, ended)
         obs, next_obs = self._rows("obs", first), self._rows("next_obs", last)
-        has_own = "critic_obs" in self._tensors
+        has_own = "critic_obs" in self.tensors
         return Batch(
             obs=obs,
             critic_obs=self._rows("critic_obs", first) if has_own else obs,
@@ -157,7 +157,7 @@ class Replay:
     def state(self) -> dict[str, torch.Tensor | int]:
         """Return its contents, on the CPU."""
         rows = self.num_held * self._num_envs
-        held = {name: values[:rows].cpu().clone() for name, values in self._tensors.items()}
+        held = {name: values[:rows].cpu().clone() for name, values in self.tensors.items()}
         return {"num_added": self.num_added, **held}
 
     def set_state(self, state: Mapping[str, torch.Tensor | int]) -> None:
@@ -171,7 +171,7 @@ class Replay:
             raise _damaged(f"num_added is {num_added!r}, but must be from 0 to {MOST_STEPS}")
         rows = min(num_added, self._num_steps) * self._num_envs
         sound = {}
-        for name, values in self._tensors.items():
+        for name, values in self.tensors.items():
             held = state.get(name)
             if not isinstance(held, torch.Tensor) or held.dtype != values.dtype:
                 raise _damaged(f"{name} is no tensor of {values.dtype}")
@@ -185,10 +185,10 @@ class Replay:
             sound[name] = held
         self.num_added = num_added
         for name, held in sound.items():
-            self._tensors[name][:rows].copy_(held)
+            self.tensors[name][:rows].copy_(held)
 
     def _rows(self, name: str, rows: torch.Tensor) -> torch.Tensor:
-        return self._tensors[name].index_select(0, rows)
+        return self.tensors[name].index_select(0, rows)
 
 
 def _damaged(problem: str) -> CheckpointError:

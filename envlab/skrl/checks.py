@@ -62,7 +62,7 @@ def check_supported(cfg: SkrlCfg, env: SkrlEnv, context: DistributedContext) -> 
     _check_memory(cfg, env.env.num_envs)
     _check_states(cfg, env)
     _check_actions(cfg, env)
-    _check_clipping(cfg, env)
+    check_clipping(cfg, env)
     _check_inputs(cfg, env)
     if algorithm == "amp" and not hasattr(env.env, "collect_reference_motions"):
         raise ConfigurationError(
@@ -176,7 +176,7 @@ def _check_actions(cfg: SkrlCfg, env: SkrlEnv) -> None:
         )
 
 
-def _check_clipping(cfg: SkrlCfg, env: SkrlEnv) -> None:
+def check_clipping(cfg: SkrlCfg, env: SkrlEnv) -> None:
     """Refuse to clip without bounds: skrl fails on PyTorch, but not on JAX."""
     is_bounded = all(_has_bounds(seen.action_space) for seen in env.spaces.values())
     for role, model in _models(cfg):

@@ -35,7 +35,7 @@ def build(session: Session, env: Any, context: DistributedContext) -> Learner:
         ConfigurationError: If the configuration cannot train, or JAX is needed but missing.
     """
     cfg = _checked_cfg(session)
-    learner: Learner = _adapter(cfg, "learner").make_learner(
+    learner: Learner = adapter_of(cfg, "learner").make_learner(
         env, cfg, context, grad_sync=session.flags.grad_sync
     )
     return learner
@@ -51,9 +51,9 @@ def make_player(
     """
     # Played and exported in float32, whatever the precision of training.
     cfg = dataclasses.replace(_checked_cfg(session), precision="float32")
-    learner = _adapter(cfg, "learner").make_learner(env, cfg, context)
+    learner = adapter_of(cfg, "learner").make_learner(env, cfg, context)
     learner.load_models(values)
-    player: Player = _adapter(cfg, "play").make_player(learner)
+    player: Player = adapter_of(cfg, "play").make_player(learner)
     return player
 
 
@@ -68,7 +68,7 @@ def _checked_cfg(session: Session) -> SkrlCfg:
     return cfg.resolved()
 
 
-def _adapter(cfg: SkrlCfg, part: str) -> ModuleType:
+def adapter_of(cfg: SkrlCfg, part: str) -> ModuleType:
     """Return a module of the framework's folder."""
     missing = [name for name in _JAX_PACKAGES if importlib.util.find_spec(name) is None]
     if cfg.ml_framework == "jax" and missing:

@@ -75,13 +75,13 @@ def learner_of(task_id: str, num_envs: int, cfg: FastSacCfg) -> FastSacLearner:
 
 def beside_bare_passes(learner: FastSacLearner, repeats: int) -> None:
     """Time updates and their bare passes in turns."""
-    algorithm = learner._cfg.algorithm
+    algorithm = learner.cfg.algorithm
     batch = random_batch(learner, algorithm.batch_size)
     frequency = algorithm.policy_frequency
 
     def step() -> None:
         for _ in range(frequency):
-            learner._update(batch)
+            learner.update(batch)
         learner._losses.clear()
 
     def with_losses() -> None:
@@ -117,9 +117,9 @@ def random_batch(learner: FastSacLearner, size: int) -> Batch:
 
 def critic_passes(learner: FastSacLearner, batch: Batch, *, has_loss: bool) -> None:
     """Run the passes of an update of the critics."""
-    target, critics = learner._target, learner._critics
+    target, critics = learner.target, learner.bare_critics
     with torch.no_grad():
-        actions, _ = learner._actor(batch.next_obs)
+        actions, _ = learner.actor(batch.next_obs)
         if has_loss:
             rewards, discounts, obs = batch.rewards, batch.discounts, batch.next_critic_obs
             wanted, _ = target_values(target, rewards, discounts, obs, actions, is_least=True)
@@ -135,8 +135,8 @@ def critic_passes(learner: FastSacLearner, batch: Batch, *, has_loss: bool) -> N
 
 def policy_passes(learner: FastSacLearner, batch: Batch, *, has_loss: bool) -> None:
     """Run the passes of an update of the policy."""
-    critics = learner._critics
-    actions, log_probs = learner._actor(batch.obs)
+    critics = learner.bare_critics
+    actions, log_probs = learner.actor(batch.obs)
     critics.requires_grad_(False)
     learner._actor_optimizer.zero_grad()
     if has_loss:
@@ -165,12 +165,12 @@ def beside_holosoma(flags: argparse.Namespace) -> None:
 
     def ours() -> None:
         with torch.no_grad():
-            actions, _ = learner._actor(learner.scalers["obs"](obs))
+            actions, _ = learner.actor(learner.scalers["obs"](obs))
         before = {"obs": obs, "critic_obs": critic_obs}
         following = {"obs": after, "critic_obs": critic_after}
         kept = [{name: seen[name] for name in sizes} for seen in (before, following)]
         learner.replay.add(kept[0], actions, rewards, none, none, kept[1])
-        learner._learn()
+        learner.learn()
         learner._losses.clear()
 
     def theirs() -> None:

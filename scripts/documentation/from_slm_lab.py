@@ -1,8 +1,8 @@
 """Write into docs/from_slm_lab.md the table of SLM-Lab's specs and their status.
 
 Each spec of the checkouts is read, and its environment and agent made; with ``--train`` they train
-until all that learns has changed, with two environments at most. It takes the folders of checkouts of SLM-Lab's
-repository, whose names head the columns, and fetches nothing::
+until all that learns has changed, with two environments at most. It takes the folders of checkouts
+of SLM-Lab's repository, whose names head the columns, and fetches nothing::
 
     git -C ~/SLM-Lab worktree add ~/v3.2.1 v3.2.1
     python scripts/documentation/from_slm_lab.py --train ~/v3.2.1 ~/v4.3.0

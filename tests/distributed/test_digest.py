@@ -71,12 +71,12 @@ def test_a_checksum_notices_each_element_of_every_type(dtype: torch.dtype):
 
 def test_a_checksum_notices_blocks_that_changed_places(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "BLOCK", 8)
-    module._weights.cache_clear()
+    module.block_weights.cache_clear()
     blocks = torch.arange(24.0).reshape(3, 8)
     orders = [[0, 1, 2], [1, 0, 2], [0, 2, 1], [2, 1, 0]]
     assert len({str(sums(blocks[order])) for order in orders}) == 4
     assert sums(torch.zeros(0)) == [0, 0]
-    module._weights.cache_clear()
+    module.block_weights.cache_clear()
 
 
 def test_a_digest_of_all_depends_on_names_and_values_and_not_on_their_order():

@@ -8,7 +8,7 @@ import torch
 from torch._subclasses import FakeTensorMode
 
 from envlab.distributed.audit import flatten
-from envlab.distributed.gathering import MIN_BYTES, _packed
+from envlab.distributed.gathering import MIN_BYTES, pack
 from tests.distributed.worker_pair import large_value
 
 
@@ -40,5 +40,5 @@ def test_ranks_that_move_large_values_are_seen_to_make_progress(pair: list[dict[
 
 def test_tensors_of_a_gpu_arrive_on_the_cpu():
     with FakeTensorMode():
-        light, parcels = _packed([torch.zeros(size, device="cuda") for size in (3, MIN_BYTES)])
+        light, parcels = pack([torch.zeros(size, device="cuda") for size in (3, MIN_BYTES)])
         assert [light[0].device.type, parcels[0].device.type] == ["cpu", "cpu"]

@@ -11,7 +11,7 @@ import pytest
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from envlab.distributed.torchrun import InterfaceStore, _last_words
+from envlab.distributed.torchrun import InterfaceStore, last_words
 from tests.launcher import run
 
 SCRIPT = """
@@ -133,4 +133,4 @@ def test_a_port_that_is_taken_is_torchs_to_refuse():
 def test_the_last_line_says_who_failed_first_and_how(exitcode: int, message, words: str):
     failure = ProcessFailure(local_rank=0, pid=7, exitcode=exitcode, error_file="none")
     failure.message = message
-    assert _last_words(3, failure) == words
+    assert last_words(3, failure) == words

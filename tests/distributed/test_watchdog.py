@@ -59,9 +59,10 @@ def watchdog(store: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
     """The watchdog of rank 0, which only looks on demand; rank 1 was heard once."""
 
     def leave(code: int) -> None:
+        # private: the end of this process is faked, which nothing shows from outside
         made._ending.clear()  # the end is faked: the process lives on
-        if made._exchange is not None:
-            made._exchange.verdict = ""
+        if made.exchange is not None:
+            made.exchange.verdict = ""
         raise Exited(code)
 
     monkeypatch.setattr(module.os, "_exit", leave)
@@ -87,17 +88,18 @@ def watchdog(store: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
     )
     point = MeetingPoint("127.0.0.1", store.port, True, "name", "")
     made = Watchdog(context, end_run=lambda *_: None, meeting_point=point, timeout_s=TIMEOUT_S)
+    # private: its thread would look by the real clock
     made._stopping.set()
-    made._thread.join(10.0)
+    made._thread.join(10.0)  # private: as above
     yield made
     made.close()
 
 
 def end_exchange(watchdog: Watchdog) -> None:
     """End the thread, as happens when the launcher's store closes the connection."""
-    assert watchdog._exchange is not None
-    watchdog._exchange.stop()
-    watchdog._exchange.join(10.0)
+    assert watchdog.exchange is not None
+    watchdog.exchange.stop()
+    watchdog.exchange.join(10.0)
 
 
 def look(watchdog: Watchdog, clock: Clock, seconds: int) -> None:
@@ -111,7 +113,7 @@ def test_a_job_that_was_suspended_is_innocent(watchdog: Watchdog, clock: Clock):
     clock.seconds += 1000.0
     watchdog.look()
     clock.seconds += 1000.0
-    heartbeat = watchdog._heartbeat(7)
+    heartbeat = watchdog.heartbeat(7)
     assert heartbeat.idle_s < 5.0
     watchdog.look()
 
@@ -120,7 +122,7 @@ def test_without_news_of_the_others_only_this_rank_is_judged(
     watchdog: Watchdog, clock: Clock, capsys: pytest.CaptureFixture[str]
 ):
     end_exchange(watchdog)
-    watchdog._progress.mark()  # the clock counts real time, too, and setting up may take long
+    watchdog.progress.mark()  # the clock counts real time, too, and setting up may take long
     look(watchdog, clock, int(TIMEOUT_S) - 10)  # neither the store nor rank 1 is to blame
     with pytest.raises(Exited, match="70"):
         look(watchdog, clock, 12)
@@ -129,14 +131,15 @@ def test_without_news_of_the_others_only_this_rank_is_judged(
 
 def test_without_news_of_the_others_a_collective_may_take_long(watchdog: Watchdog, clock: Clock):
     end_exchange(watchdog)
-    with watchdog._progress.during("reduce", "sum"):  # rank 1 may be at work
+    with watchdog.progress.during("reduce", "sum"):  # rank 1 may be at work
         look(watchdog, clock, 3 * int(TIMEOUT_S))
 
 
 def test_a_rank_that_leaves_does_not_wait_for_a_verdict_it_knows(watchdog: Watchdog):
-    assert watchdog._exchange is not None
+    assert watchdog.exchange is not None
+    # private: an instant within close()
     watchdog._is_leaving = True
-    watchdog._exchange.verdict = GONE.to_json()
+    watchdog.exchange.verdict = GONE.to_json()
     began = monotonic()
     watchdog.close()
     assert monotonic() - began < 5.0
@@ -145,14 +148,14 @@ def test_a_rank_that_leaves_does_not_wait_for_a_verdict_it_knows(watchdog: Watch
 def test_a_rank_with_an_error_of_its_own_has_time_to_close_what_is_open(
     watchdog: Watchdog, clock: Clock
 ):
-    watchdog._progress.failure = "TypeError: wrong"
+    watchdog.progress.failure = "TypeError: wrong"
     look(watchdog, clock, int(TIMEOUT_S) - 5)
     with pytest.raises(Exited, match="70"):
         look(watchdog, clock, 10)
 
 
 def test_a_rank_that_leaves_reports_it_last(store: dist.Store, watchdog: Watchdog):
-    watchdog._progress.mark("close")
+    watchdog.progress.mark("close")
     watchdog.close()
     heartbeat = Heartbeat.from_json(store.get(f"{PREFIX}heartbeat/0"))
     assert heartbeat.phase == "close"
@@ -170,9 +173,10 @@ def test_a_closed_watchdog_sets_no_timer_that_would_end_a_living_process(
         calls.append("sets")
 
     monkeypatch.setattr(module, "TICK_S", 0.01)
+    # private: an instant within a look
     monkeypatch.setattr(Watchdog, "_arm_fallback", look)
     monkeypatch.setattr(module.last_resort, "disarm", lambda: calls.append("unsets"))
-    looking = Watchdog(watchdog._context, end_run=lambda *_: None)
+    looking = Watchdog(watchdog.context, end_run=lambda *_: None)
     while not calls:
         sleep(0.01)
     looking.close()

@@ -129,7 +129,7 @@ def test_its_policy_plays_and_is_exported(trained: Path, capsys: pytest.CaptureF
 
 def test_the_last_observation_of_an_ended_episode_is_stored():
     learner = make_learner(ALONE)
-    env = learner._env
+    env = learner.env
     env.episode_length_buf = torch.arange(NUM_ENVS) % 2 * (env.max_episode_length - 1)
     final: dict[str, torch.Tensor] = {}
 
@@ -137,13 +137,13 @@ def test_the_last_observation_of_an_ended_episode_is_stored():
         final.update(ended=ended.clone(), obs=info["final_obs"]["policy"].clone())
 
     learner.replay.add(*learner.collector.step(look))
-    stored = learner.replay._tensors["next_obs"][:NUM_ENVS]
+    stored = learner.replay.tensors["next_obs"][:NUM_ENVS]
     ended = final["ended"]
     assert ended.tolist() == [False, True] * (NUM_ENVS // 2)
     assert torch.equal(stored[ended], final["obs"][ended])
     assert not torch.isclose(stored[ended], env.obs_buf["policy"][ended]).all(dim=1).any()
     assert torch.equal(stored[~ended], env.obs_buf["policy"][~ended])
-    outcomes = learner.replay._tensors["outcomes"][:NUM_ENVS]
+    outcomes = learner.replay.tensors["outcomes"][:NUM_ENVS]
     assert outcomes[:, 1].sum() == 0.0  # nobody has failed
     assert outcomes[:, 2].bool().tolist() == ended.tolist()
 
@@ -152,7 +152,7 @@ def test_target_critics_follow_by_tau():
     learner = make_learner(ALONE)
     before = [values.clone() for values in learner.target.parameters()]
     learner.iterate(1, lambda *_: None)
-    assert learner._num_updates == 2 * 2
+    assert learner.num_updates == 2 * 2
     learner = make_learner(ALONE, algorithm=SMALL["algorithm"] | {"tau": 1.0})
     learner.iterate(1, lambda *_: None)
     for target, critic, old in zip(
@@ -170,7 +170,7 @@ def test_all_networks_have_gradients(single_update: dict[str, Any]):
 
 def test_updates_for_a_step_do_not_depend_on_the_number_of_ranks(pair: Pair):
     _, alone = observed(ALONE)
-    assert pair.ends["sac"][0]["updates"] == alone._num_updates == 2 * 2
+    assert pair.ends["sac"][0]["updates"] == alone.num_updates == 2 * 2
 
 
 def test_a_batch_is_shared_by_the_ranks(pair: Pair):
@@ -200,7 +200,7 @@ def test_critics_learn_the_next_states_value_with_its_entropy(name: str, entropy
     costs = entropy * learner.bare_critics.log_temperature.detach().exp() * log_probs
     torch.manual_seed(3)
     with mock.patch("envlab.fast_sac.learner.critic_loss", look):
-        learner._update(batch)
+        learner.update(batch)
     expected = batch.rewards + batch.discounts * (values - costs)
     torch.testing.assert_close(asked["target"], expected)
 
@@ -226,7 +226,7 @@ def test_scalers_of_version_0_1_0_are_loaded():
         state["scalers"][name] = old
     other.load_models({"model": state})
     for mine, theirs in zip(
-        learner._all_scalers().values(), other._all_scalers().values(), strict=True
+        learner.all_scalers().values(), other.all_scalers().values(), strict=True
     ):
         torch.testing.assert_close(theirs.state_dict(), mine.state_dict())
 
@@ -262,7 +262,7 @@ def test_hidden_layers_can_be_computed_in_bfloat16(monkeypatch: pytest.MonkeyPat
         assert second.dtype == torch.float32
         assert not torch.equal(first, second)
         torch.testing.assert_close(first, second, rtol=0.05, atol=0.02)
-    half._update(batch)
+    half.update(batch)
     parameters = [*half.bare_actor.parameters(), *half.bare_critics.parameters()]
     assert {parameter.dtype for parameter in parameters} == {torch.float32}
     assert all(parameter.isfinite().all() for parameter in parameters)
@@ -319,11 +319,11 @@ def test_a_resumed_critic_has_the_range_that_is_configured():
 
 def test_returns_beyond_the_critics_range_are_warned_of_once(caplog: pytest.LogCaptureFixture):
     learner = make_learner(ALONE)
-    reach = learner._cfg.critic.v_max
-    learner._warn_beyond_v_max({"return_min": -reach, "return_max": reach})
+    reach = learner.cfg.critic.v_max
+    learner.warn_beyond_v_max({"return_min": -reach, "return_max": reach})
     assert not caplog.text
     for _ in range(2):
-        learner._warn_beyond_v_max({"return_min": -3.0, "return_max": 7.5})
+        learner.warn_beyond_v_max({"return_min": -3.0, "return_max": 7.5})
     assert caplog.text.count("Returns reach from -3.0 to 7.5") == 1
     assert "agent.critic.v_max is 5.0" in caplog.text
     assert "Set it to 9." in caplog.text

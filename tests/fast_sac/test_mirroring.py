@@ -35,8 +35,8 @@ def drawn(learner: FastSacLearner) -> Batch:
     for _ in range(4):
         learner.replay.add(*learner.collector.step(lambda rewards, ended, info: None))
     torch.manual_seed(2)
-    with mock.patch.object(learner, "_scaled", wraps=learner._scaled) as scaled:
-        learner._learn()
+    with mock.patch.object(learner, "scaled", wraps=learner.scaled) as scaled:
+        learner.learn()
     return scaled.call_args.args[0]
 
 
@@ -47,10 +47,10 @@ def test_every_second_transition_is_learned_from_in_the_mirror(task_id: str):
     with mock.patch("envlab.fast_sac.learner.mirrored", lambda batch, mirror, groups: batch):
         plain = drawn(learner)
     torch.manual_seed(2)
-    with mock.patch.object(learner, "_scaled", wraps=learner._scaled) as scaled:
-        learner._learn()
+    with mock.patch.object(learner, "scaled", wraps=learner.scaled) as scaled:
+        learner.learn()
     found = scaled.call_args.args[0]
-    mirror = Mirror(learner._env)
+    mirror = Mirror(learner.env)
     critic = mirror.obs["critic" if "critic" in mirror.obs else "policy"]
     images = {"obs": mirror.obs["policy"], "next_obs": mirror.obs["policy"]}
     images |= {"critic_obs": critic, "next_critic_obs": critic, "actions": mirror.actions}
@@ -60,13 +60,13 @@ def test_every_second_transition_is_learned_from_in_the_mirror(task_id: str):
         assert torch.equal(values[1::2], image(expected[1::2])), name
         assert not torch.equal(values[1::2], expected[1::2]), name
     assert torch.equal(found.rewards, plain.rewards)
-    learner._env.close()
+    learner.env.close()
 
 
 def test_it_is_off_by_default():
     learner = learner_of("Isaac-Ant-v0", symmetry=FastSacCfg().algorithm.symmetry)
-    assert learner._mirror is None
-    learner._env.close()
+    assert learner.mirror is None
+    learner.env.close()
 
 
 def test_bounds_that_are_others_in_the_mirror_are_refused():
@@ -74,5 +74,5 @@ def test_bounds_that_are_others_in_the_mirror_are_refused():
     half_width = learner.half_width.clone()
     half_width[0] *= 2.0
     with pytest.raises(ConfigurationError, match="bounds of the task's actions are others"):
-        check_mirror(Mirror(learner._env), half_width, learner.middle)
-    learner._env.close()
+        check_mirror(Mirror(learner.env), half_width, learner.middle)
+    learner.env.close()

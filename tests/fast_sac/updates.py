@@ -63,7 +63,7 @@ def first_gradients(context: DistributedContext) -> dict[str, torch.Tensor]:
     """
     learner = make_learner(context, torch.float64)
     with mock.patch("envlab.squashed.torch.randn_like", torch.zeros_like):
-        learner._update(batch_of(context))
+        learner.update(batch_of(context))
     networks = {"actor": learner.bare_actor, "critics": learner.bare_critics}
     return {
         f"{name}.{key}": parameter.grad.clone()
@@ -78,7 +78,7 @@ def observed(
 ) -> tuple[torch.Tensor, FastSacLearner]:
     """Return all that an iteration observed, and the learner after it; list its batches' sizes."""
     learner = make_learner(context)
-    seen, update = [], learner._update
+    seen, update = [], learner.update
     step = learner.collector.step
 
     def watched(on_step: Any) -> Transitions:
@@ -93,7 +93,7 @@ def observed(
 
     with (
         mock.patch.object(learner.collector, "step", watched),
-        mock.patch.object(learner, "_update", measured),
+        mock.patch.object(learner, "update", measured),
     ):
         learner.iterate(1, lambda *_: None)
     return torch.cat(seen), learner

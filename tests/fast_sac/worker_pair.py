@@ -26,7 +26,7 @@ def main() -> None:
         "batch": sizes,
         "obs": [obs],
         "model": learner.model_state(),
-        "updates": learner._num_updates,
+        "updates": learner.num_updates,
     }
     torch.save(found, folder / f"sac_rank{context.rank}.pt")
     context.close()

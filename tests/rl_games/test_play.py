@@ -104,6 +104,7 @@ class PictureEnv(CartpoleDirectEnv):
     """Cartpole that is seen as pictures, ``(num_envs, 6, 5, 4)``, height before width."""
 
     def _make_spaces(self) -> None:
+        # private: a task of pictures without a camera
         VectorEnv._make_spaces(self)  # direct environments declare vectors
 
     def _get_observations(self) -> dict[str, torch.Tensor]:

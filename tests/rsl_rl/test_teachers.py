@@ -66,13 +66,13 @@ def test_each_robot_is_taught_by_the_teacher_of_its_tile(env):
     obs = RslRlVecEnvWrapper(env).get_observations()
     assert env.terrain.terrain_kinds.tolist() == [0, 0, 1, 1, 2, 2]
     assert teachers(obs)[:, 0].tolist() == [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]
-    kinds = env.terrain._kinds.clone()
+    kinds = env.terrain.kinds.clone()
     try:
-        env.terrain._kinds.copy_(torch.tensor([0, 1, 2, 2, 1, 0]))  # no curriculum: by tile
+        env.terrain.kinds.copy_(torch.tensor([0, 1, 2, 2, 1, 0]))  # no curriculum: by tile
         env.terrain.terrain_levels.copy_(torch.tensor([0, 1, 0, 1, 0, 1]))
         assert teachers(obs)[:, 0].tolist() == [0.0, 2.0, 1.0, 1.0, 2.0, 0.0]
     finally:
-        env.terrain._kinds.copy_(kinds)
+        env.terrain.kinds.copy_(kinds)
 
 
 def test_all_remember_all_robots(env):

@@ -96,6 +96,7 @@ def step_to_a_time_limit(learner: SkrlLearner) -> tuple[Transition, Any]:
         return steps[0]
 
     with mock.patch.object(learner.env, "advance", watched):
+        # private: a step of skrl's trainer, which has no other door
         learner._interact(observations, states, when, lambda *_: None)
     return steps[0], observations
 

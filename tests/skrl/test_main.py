@@ -46,7 +46,7 @@ def test_the_composed_configuration_decides_which_adapter_is_loaded(
     arguments: list[str], framework: str
 ):
     pytest.importorskip(framework, reason="needs jax: pip install -e '.[jax]'")
-    adapter = skrl_main._adapter(session_of("skrl", [TASK, *arguments]).agent_cfg, "learner")
+    adapter = skrl_main.adapter_of(session_of("skrl", [TASK, *arguments]).agent_cfg, "learner")
     assert adapter.__name__ == f"envlab.skrl.{framework}.learner"
 
 

@@ -65,7 +65,7 @@ class Terrain:
         self._num_types = num_types
         subs = cfg.terrain_generator.sub_terrains
         self.kind_names = [name for name, kind in subs.items() if kind is not None]
-        self._kinds = torch.tensor(ground.kinds.ravel(), device=random.device)
+        self.kinds = torch.tensor(ground.kinds.ravel(), device=random.device)
         total = world_size * len(random.env_ids)
         self.terrain_types = random.env_ids * num_types // total
         self.terrain_levels = torch.zeros_like(random.env_ids)
@@ -95,7 +95,7 @@ class Terrain:
     @property
     def terrain_kinds(self) -> torch.Tensor:
         """Number of the sub-terrain of each environment's tile, int64 ``(num_envs,)``."""
-        return self._kinds[self.terrain_levels * self._num_types + self.terrain_types]
+        return self.kinds[self.terrain_levels * self._num_types + self.terrain_types]
 
     def heights_at(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the ground's height at points of the world, in m, of the shape of ``x``."""

@@ -47,7 +47,7 @@ def make_models(env: SkrlEnv, cfg: SkrlCfg, device: jax.Device) -> Models:
                     "PyTorch only. Use GaussianMixin, or leave --ml_framework jax out."
                 )
             given = {key: value for key, value in settings.items() if key != "class"}
-            given["network"] = [_channels_last(layers) for layers in given["network"]]
+            given["network"] = [channels_last(layers) for layers in given["network"]]
             models[name][role] = function(device=device, **spaces._asdict(), **given)
             if settings["class"] == SQUASHED:
                 squash(models[name][role])
@@ -91,7 +91,7 @@ def _sample_squashed(
     return jnp.tanh(raw), density.sum(axis=-1, keepdims=True)
 
 
-def _channels_last(container: Mapping[str, Any]) -> dict[str, Any]:
+def channels_last(container: Mapping[str, Any]) -> dict[str, Any]:
     """Return a part of a network in flax's form.
 
     Images keep their channels last, while PyTorch needs them permuted; and a single number for both

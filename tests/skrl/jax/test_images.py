@@ -12,7 +12,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.jax.learner import make_learner
-from envlab.skrl.jax.models import _channels_last
+from envlab.skrl.jax.models import channels_last
 from envlab.skrl.jax.play import JaxPlayer, torch_parameters
 
 TASK = "Isaac-Cartpole-Depth-Camera-Direct-v0"
@@ -23,7 +23,7 @@ def test_networks_written_for_pytorch_keep_their_channels_last(read: str):
     convolution = {"out_channels": 4, "kernel_size": 8, "stride": 4, "padding": 0}
     layers = [{"conv2d": convolution}, {"conv2d": [4, 3, 1]}, "flatten", 16]
     source = f"permute( {read}, (0, 3, 1, 2))"
-    found = _channels_last({"name": "net", "input": source, "layers": layers})
+    found = channels_last({"name": "net", "input": source, "layers": layers})
     assert found["input"] == f"({read})"
     assert found["layers"] == [
         {"conv2d": {"out_channels": 4, "kernel_size": [8, 8], "stride": [4, 4], "padding": 0}},
@@ -57,6 +57,7 @@ def test_a_policy_on_images_acts_alike_on_both_frameworks():
     context = DistributedContext.single("cpu")
     env = task.make(load_env_cfg(task), context=context, num_envs=2, seed=0)
     player = JaxPlayer(make_learner(env, cfg.resolved(), context))
+    # private: what is exported, beside what plays
     on_jax, twin = player._policy("agent"), player._traceable("agent")
     images = 5.0 * torch.rand(7, 24, 96, 1, generator=torch.Generator().manual_seed(0))
     actions = on_jax(images)

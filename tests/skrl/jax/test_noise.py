@@ -88,8 +88,10 @@ def test_keys_differ_by_rank_and_source_at_any_time_and_reading_them_draws_nothi
         models = [policy(), policy()]
         noise = ActionNoise(models, seed=seed)
         noise.start(int(10 * len(found)))
+        # private: skrl's own counter of draws
         counts = [model._g_i for model in models]
         found.append([tuple(key.tolist()) for key in noise.keys().values()])
+        # private: skrl's own counter of draws
         assert [model._g_i for model in models] == counts
     assert found[0] == found[1]  # reported by an audit
     assert len({*found[0], *found[2]}) == 4
@@ -125,6 +127,7 @@ def losses(update: Any, actor: Any, value: Any, params: Any) -> list[float]:
 
 
 def test_sac_sees_new_noise_in_every_update():
+    # private: skrl's own update, for comparison
     from skrl.agents.jax.sac.sac import _update_policy as stock
 
     update = drawing_anew(stock)

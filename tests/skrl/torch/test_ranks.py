@@ -14,7 +14,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.skrl.cfg import SkrlCfg
-from envlab.skrl.checks import _check_clipping
+from envlab.skrl.checks import check_clipping
 from envlab.skrl.env import Spaces, final_values
 from envlab.skrl.torch.learner import TorchLearner, make_learner
 from envlab.skrl.torch.ranks import PooledScaler, RunningStandardScaler
@@ -116,6 +116,7 @@ def test_random_actions_are_new_in_every_step_and_known_from_the_seed():
 def test_several_agents_keep_the_arguments_of_their_scalers():
     kwargs = {"epsilon": 1e-8, "clip_threshold": 2.0}
     learner = learner_of("mappo", PENDULUM, observation_preprocessor_kwargs=kwargs)
+    # private: skrl keeps its scalers there
     scalers = [learner.agent._observation_preprocessor[name] for name in ("cart", "pendulum")]
     assert [scaler.clip_threshold for scaler in scalers] == [2.0, 2.0]
     assert [len(scaler.running_mean) for scaler in scalers] == [4, 3]
@@ -241,4 +242,4 @@ def test_settings_that_cannot_train_are_one_sentence(
 def test_actions_are_clipped_where_there_is_a_bound(high: float):
     cfg = merge(SkrlCfg(), {"models": {"policy": {"clip_actions": True}}}, "agent")
     spaces = Spaces(Box(-1.0, 1.0, (3,)), None, Box(-1.0, high, (2,)))
-    _check_clipping(cfg, SimpleNamespace(spaces={"agent": spaces}))  # type: ignore[arg-type]
+    check_clipping(cfg, SimpleNamespace(spaces={"agent": spaces}))  # type: ignore[arg-type]

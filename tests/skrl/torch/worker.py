@@ -76,7 +76,9 @@ JOBS: dict[str, list[str]] = {
 
 def stock_scalers() -> AbstractContextManager[Any]:
     """Leave skrl's own scalers in place."""
+    # private: skrl's own, for comparison
     stock = ranks.RunningStandardScaler._compute
+    # private: skrl's own, for comparison
     return mock.patch.object(ranks.PooledScaler, "_compute", stock)
 
 
