@@ -137,6 +137,7 @@ def test_a_name_that_cannot_be_is_refused(tmp_path: Path):
     assert list(tmp_path.rglob("*.toml")) == []
 
 
+@pytest.mark.slow
 def test_the_library_trains_resumes_and_plays(site, tmp_path):
     code = """
 from envlab.cli import main
@@ -155,6 +156,7 @@ main([])
     assert "a policy gradient on one linear layer" in printed
 
 
+@pytest.mark.slow
 def test_the_library_trains_on_two_ranks_that_stay_equal(site, tmp_path):
     launcher = torchrun(2, "-m", "envlab", "train", "--rl_library=my_library")[1:]
     flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=16", "--distributed"]

@@ -108,6 +108,7 @@ def assert_refused(result: subprocess.CompletedProcess[str], *words: str) -> Non
         assert word in result.stderr
 
 
+@pytest.mark.slow
 def test_first_use_makes_the_environment_and_runs_the_command(first_use) -> None:
     root, result = first_use
     assert result.returncode == 0, result.stderr
@@ -238,6 +239,7 @@ def test_a_damaged_environment_is_not_installed_into(checkout: Path, missing: st
     assert run(checkout, "true").stderr == ""
 
 
+@pytest.mark.slow
 def test_a_broken_environment_is_made_again_once_by_two_that_need_it(checkout: Path) -> None:
     python = checkout / ".venv" / "bin" / "python"
     python.unlink()

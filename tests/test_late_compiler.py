@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 LATE = "from envlab.late_compiler import import_compiler_late; import_compiler_late()\n"
 IS_LOADED = "'torch._dynamo.symbolic_convert' in sys.modules"
 STEP = """
@@ -28,6 +30,7 @@ def run(code: str, cwd: Path | None = None) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_training_does_not_import_it(tmp_path: Path):
     flags = ["--task=Isaac-Cartpole-v0", "--headless", "--device=cpu"]
     flags += ["--num_envs=8", "--max_iterations=1"]

@@ -60,6 +60,7 @@ def workers() -> Iterator[dict[str, Worker]]:
         worker.process.communicate(timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)
 def test_a_mistake_is_answered_with_one_sentence_at_once(workers, table: Path, tmp_path: Path):
     rows = yaml.safe_load(table.read_text())

@@ -77,6 +77,7 @@ def test_it_looks_around(shell: Shell):
     assert "track_lin_vel_xy_exp" in shell.envlab("terms", "rewards")
 
 
+@pytest.mark.slow
 def test_it_trains_on_two_processes_with_a_configuration_of_its_own(run_directory: Path):
     manifest = manifest_of(run_directory)
     assert manifest["status"] == "finished"

@@ -70,6 +70,7 @@ def environment(task: str) -> Any:
     return get_task(task).make(cfg, num_envs=1, context=DistributedContext.single("cpu"), seed=0)
 
 
+@pytest.mark.slow
 def test_the_player_acts_as_play_does(folder):
     for task in STEPS:
         env, player = environment(task), Player(folder(task))

@@ -117,6 +117,7 @@ def test_a_resume_is_reported_and_the_run_left_alone(dry_run, trained):
     assert listing(folder) == before
 
 
+@pytest.mark.slow
 def test_the_other_libraries_are_reported_alike(dry_run, tmp_path):
     for library, arguments, parameters in (
         ("rl_games", ["agent.params.config.minibatch_size=256"], 1_283),
@@ -171,6 +172,7 @@ def test_memory_of_a_gpu_does_not_count_as_the_nodes(dry_run, tmp_path, monkeypa
     assert printed["GPU of rank 0"].startswith("3.0 GiB of 80.0 GiB in use now, by all programs; ")
 
 
+@pytest.mark.slow
 def test_two_ranks_report_once(tmp_path):
     flags = [TASK, "--device=cpu", "--num_envs=32", "--max_iterations=4", "--distributed"]
     launch = Launch(torchrun(2, TRAIN, *flags, "--dry_run"), tmp_path)

@@ -77,6 +77,7 @@ LAUNCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", LAUNCHES)
 def test_ctrl_c_saves_and_prints_how_to_play_and_to_resume(tmp_path: Path, how: str):
     launch = Launch(LAUNCHES[how], tmp_path)

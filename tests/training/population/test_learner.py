@@ -83,6 +83,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return only_run(folder)
 
 
+@pytest.mark.slow
 def test_two_ranks_train_the_population_of_one_process(whole: Path, pair: Path):
     """Members are copied between ranks, and nothing else of a rank reaches another."""
     alone, shared = (checkpoint_of(one, 5) for one in (whole, pair))
