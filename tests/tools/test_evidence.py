@@ -206,6 +206,13 @@ def write_records(folder: Path, finals: dict[str, list[float]]) -> None:
             write_json(record / "run.json", manifest)
 
 
+def recorded(folder: Path, finals: dict[str, list[float]], more: str = "") -> Experiment:
+    """Return an experiment without episodes, after writing its file and records."""
+    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0") + more)
+    write_records(folder, finals)
+    return read("cartpole", folder)
+
+
 LOW, HIGH = [1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]
 
 
@@ -240,10 +247,9 @@ def test_records_decide_the_verdict(folder: Path, few, many, expect, words, sent
 def test_comparisons_of_an_experiment_account_for_each_other(folder: Path):
     """Holm's p values, from 0.0079, 0.0079 and 0.69 (an exact test by hand: 174 of 252)."""
     more = "  - {name: most, words: rsl_rl --num_envs=96}\n  - {name: none, words: rsl_rl}\n"
-    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0") + more)
     almost = [6.5, 7.5, 8.5, 8.7, 9.5]
-    write_records(folder, {"few": HIGH, "many": LOW, "most": [0.0, *LOW[:4]], "none": almost})
-    experiment = read("cartpole", folder)
+    finals = {"few": HIGH, "many": LOW, "most": [0.0, *LOW[:4]], "none": almost}
+    experiment = recorded(folder, finals, more)
     found = comparisons(experiment, sides_of(experiment, folder / "records"))
     assert [(one.first, one.other) for one in found] == [
         ("few", other) for other in ("many", "most", "none")
@@ -283,9 +289,8 @@ def test_where_nothing_differs_an_experiment_has_a_verdict_in_five_of_a_hundred(
 def test_no_verdict_is_possible_from_too_few_seeds_for_the_comparisons(folder: Path):
     names = [f"number {number}" for number in range(7)]
     more = "".join(f"  - {{name: {name}, words: rsl_rl}}\n" for name in names)
-    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0") + more)
-    write_records(folder, {"few": HIGH, **dict.fromkeys(["many", *names], LOW)})
-    text = page([read("cartpole", folder)], folder / "records")
+    experiment = recorded(folder, {"few": HIGH, **dict.fromkeys(["many", *names], LOW)}, more)
+    text = page([experiment], folder / "records")
     # 8 comparisons of 2 / 252.
     assert "With 5 seeds and 8 comparisons p is 0.063 or more, so that nothing can" in text
 
@@ -316,9 +321,7 @@ def test_seeds_are_not_added_after_a_look_unless_the_page_says_so(folder: Path):
 
 
 def test_contenders_on_different_physics_are_not_compared(folder: Path):
-    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
-    write_records(folder, {"few": HIGH, "many": LOW})
-    experiment = read("cartpole", folder)
+    experiment = recorded(folder, {"few": HIGH, "many": LOW})
     assert ", physics by mujoco; " in page([experiment], folder / "records")
     path = folder / "records/cartpole/many/3/run.json"
     written = json.loads(path.read_text())
@@ -348,21 +351,19 @@ def test_a_page_says_where_the_same_command_has_more_seeds(folder: Path):
 
 
 def test_without_episodes_the_last_tenth_of_the_curve_is_compared(folder: Path):
-    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
-    write_records(folder, {"few": [1.0]})
+    experiment = recorded(folder, {"few": [1.0]})
     lines = [
         {"iteration": 1 + i, "frames": 1 + i, "wall_s": 1.0, "mean_return": float(i)}
         for i in range(40)
     ]
     file = folder / "records/cartpole/few/0" / METRICS
     file.write_bytes(b"".join(map(line_of, lines)))
-    (side,) = sides_of(read("cartpole", folder), folder / "records")
+    (side,) = sides_of(experiment, folder / "records")
     assert side.final.tolist() == [np.mean([36, 37, 38, 39])]
 
 
 def test_a_recorded_curve_has_the_mean_of_each_part(folder: Path):
-    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
-    write_records(folder, {"few": [1.0]})
+    experiment = recorded(folder, {"few": [1.0]})
     file = folder / "records/cartpole/few/0" / METRICS
     values = [float(i % 10) for i in range(400)]
     lines = [
@@ -371,7 +372,6 @@ def test_a_recorded_curve_has_the_mean_of_each_part(folder: Path):
     ]
     lines[395]["mean_return"] = None  # an iteration without an episode that ended
     file.write_bytes(b"".join(map(line_of, lines)))
-    experiment = read("cartpole", folder)
     (run,) = find_results([str(folder / "records/cartpole/few")], experiment.metric)
     write_record(experiment, run, folder, folder / "short")
     curve = [json.loads(line) for line in (folder / "short" / METRICS).open()]
@@ -383,9 +383,7 @@ def test_a_recorded_curve_has_the_mean_of_each_part(folder: Path):
 
 def test_a_record_names_the_gpu_of_its_training(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", {"cuda:0": "a GPU"}.__getitem__)
-    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
-    write_records(folder, {"few": [1.0]})
-    experiment = read("cartpole", folder)
+    experiment = recorded(folder, {"few": [1.0]})
     (run,) = find_results([str(folder / "records/cartpole/few")], experiment.metric)
     for device, is_gpu in (("cuda:0", True), ("cpu", False)):
         run.manifest["world"] = {"device": device}
@@ -395,18 +393,17 @@ def test_a_record_names_the_gpu_of_its_training(folder: Path, monkeypatch: pytes
 
 
 def test_a_page_has_each_seeds_value_and_where_it_comes_from(folder: Path):
-    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
-    write_records(folder, {"few": [1.5, 2.5], "many": [3.5, 4.5]})
+    experiment = recorded(folder, {"few": [1.5, 2.5], "many": [3.5, 4.5]})
     peers = folder / "records/cartpole/many/0/run.json"
     write_json(peers, json.loads(peers.read_text()) | {"git": None})
-    text = page([read("cartpole", folder)], folder / "records")
+    text = page([experiment], folder / "records")
     assert (
         "| few | 2 | 2 (1.5 to 2.5): 1.5, 2.5 | 1.0 | `envlab train rsl_rl --num_envs=32` |" in text
     )
     assert "commit 0123456, 2026-11-23, a processor" in text
     assert "envlab evidence run cartpole" in text
     write_json(peers, json.loads(peers.read_text()) | {"processor": "a GPU"})
-    text = page([read("cartpole", folder)], folder / "records")
+    text = page([experiment], folder / "records")
     assert "2.5 | 1.0 (a processor) | `envlab" in text
     assert "4.5 | 1.0 (a GPU, a processor) | `envlab" in text
 
@@ -426,9 +423,8 @@ def test_an_experiment_without_all_records_says_so(folder: Path):
 def test_a_claim_of_equals_compares_every_two_contenders(folder: Path):
     more = "  - {name: most, words: 'peer.py --of={here}'}\nexpect: equal\n"
     (folder / "peer.py").touch()
-    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0") + more)
-    write_records(folder, {name: [1.0, 2.0] for name in ("few", "many", "most")})
-    text = page([read("cartpole", folder)], folder / "records")
+    finals = {name: [1.0, 2.0] for name in ("few", "many", "most")}
+    text = page([recorded(folder, finals, more)], folder / "records")
     for pair in ("few against many", "few against most", "many against most"):
         assert f"- {pair}: " in text
     assert "| `python scripts/evidence/peer.py --of=scripts/evidence` |" in text
