@@ -325,8 +325,7 @@ def test_fast_sac_of_scalar_critics_learns_as_their_sac(monkeypatch: pytest.Monk
     before, old = copy.deepcopy(nets), copy.deepcopy(nets)
     monkeypatch.setattr(torch, "randn_like", lambda like: NOISE)
     discounts = 0.99 * ~TERMINATED[:, 0]
-    # private: one update, of a batch that is known
-    learner._update(Batch(OBS, OBS, ACTIONS, REWARDS[:, 0], discounts, NEXT_OBS, NEXT_OBS))
+    learner.update(Batch(OBS, OBS, ACTIONS, REWARDS[:, 0], discounts, NEXT_OBS, NEXT_OBS))
 
     model = sb3.SAC("MlpPolicy", Still(BOX), learning_rate=0.0, gamma=0.99, buffer_size=1)
     samples = ReplayBufferSamples(OBS, ACTIONS, NEXT_OBS, TERMINATED.float(), REWARDS)

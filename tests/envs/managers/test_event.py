@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from envlab.envs import mdp
 from envlab.envs.managers import EventTermCfg
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import make_env, rank, terms
@@ -150,19 +149,3 @@ def test_only_interval_events_have_an_interval(recorder):
             r"events\.kick has mode": lambda: made(mode="reset", interval_range_s=(1.0, 2.0)),
         }
     )
-
-
-def test_an_events_draws_do_not_depend_on_other_events():
-    def offset() -> EventTermCfg:
-        params = {"position_range": (-1.0, 1.0), "velocity_range": (-1.0, 1.0)}
-        return EventTermCfg(func=mdp.reset_joints_by_offset, mode="reset", params=params)
-
-    def draw_much(env, mask, stream) -> None:
-        stream.normal(0.0, 1.0, 9)
-
-    alone = make_env(2, events=terms(offset=offset()))
-    crowded = make_env(
-        2, events=terms(noisy=EventTermCfg(func=draw_much, mode="reset"), offset=offset())
-    )
-    assert torch.equal(alone.obs_buf["policy"], crowded.obs_buf["policy"])
-    assert alone.event_manager.active_terms == {"reset": ["offset"]}
