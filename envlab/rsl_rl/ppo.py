@@ -71,20 +71,20 @@ class DistributedPPO(PPO):
     @property
     def networks(self) -> dict[str, nn.Module]:
         """The networks by name, with the acting one first."""
-        found = {"actor": self.raw_actor, "critic": self.raw_critic}
+        found = {"actor": self._raw_actor, "critic": self._raw_critic}
         return found | ({"rnd": self.rnd} if self.rnd else {})
 
     def begin(self, number: int) -> None:
         """Prepare for an iteration: in the first ones, only the critic may learn."""
         self._actor_rests = number <= self._critic_warmup
         if self._critic_warmup:
-            self.raw_actor.obs_normalizer.train(not self._actor_rests)
+            self._raw_actor.obs_normalizer.train(not self._actor_rests)
 
     def _hold_actor(self, *_: Any) -> None:
         """Let the optimizer skip the parameters that only the actor has, during the warm-up."""
         if self._actor_rests:
-            kept = {id(parameter) for parameter in self.raw_critic.parameters()}
-            for parameter in self.raw_actor.parameters():
+            kept = {id(parameter) for parameter in self._raw_critic.parameters()}
+            for parameter in self._raw_actor.parameters():
                 if id(parameter) not in kept:
                     parameter.grad = None
 
@@ -94,7 +94,7 @@ class DistributedPPO(PPO):
         Raises:
             CheckpointError: If it does not fit the configured network, or the task.
         """
-        load_policy(self.raw_actor, values, path, "actor")
+        load_policy(self._raw_actor, values, path, "actor")
 
     def acting_copy(self) -> DistributedPPO:
         """Return a PPO that acts with its own networks, until :meth:`follow` renews them.
@@ -102,16 +102,16 @@ class DistributedPPO(PPO):
         It needs no other rank, and must not be updated.
         """
         acting = copy.copy(self)
-        networks = copy.deepcopy((self.raw_actor, self.raw_critic))
-        acting.actor, acting.critic = acting.raw_actor, acting.raw_critic = networks
+        networks = copy.deepcopy((self._raw_actor, self._raw_critic))
+        acting.actor, acting.critic = acting._raw_actor, acting._raw_critic = networks
         acting.transition = RolloutStorage.Transition()
         acting._context = self._context.alone()
         return acting
 
     def follow(self, learning: DistributedPPO) -> None:
         """Copy another's current networks, except their memories."""
-        self.raw_actor.load_state_dict(learning.raw_actor.state_dict())
-        self.raw_critic.load_state_dict(learning.raw_critic.state_dict())
+        self._raw_actor.load_state_dict(learning._raw_actor.state_dict())
+        self._raw_critic.load_state_dict(learning._raw_critic.state_dict())
 
     def memories(self) -> dict[str, Any]:
         """Return the memories of the networks, None for those that are not recurrent."""

@@ -59,7 +59,8 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
     distribution.sample = sample
     gradients: dict[str, torch.Tensor] = {}
     step = algorithm.optimizer.step
-    models = {"actor": algorithm.get_policy(), "critic": algorithm.raw_critic}
+    # private: rsl_rl keeps the critic there, without DDP
+    models = {"actor": algorithm.get_policy(), "critic": algorithm._raw_critic}
 
     def capture() -> None:
         for model, module in models.items():
