@@ -1,12 +1,14 @@
 """Runs command lines in forks of this process, and reports the output and cost of each.
 
 Each line of standard input is a request, ``{"folder": where, "words": [...]}``, and is answered by
-a line. With the argument ``late`` torch and the libraries are imported first, because their import
-alone takes most of a mistake's time limit.
+a line. With the argument ``late`` torch, the libraries and a task are imported first, because their
+import alone takes most of a mistake's time limit, and more than all the rest.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import runpy
@@ -62,6 +64,9 @@ if __name__ == "__main__":
         from tests.fork_server import preload
 
         preload()
+        with contextlib.redirect_stdout(io.StringIO()):
+            for library in ("rsl_rl", "rl_games", "skrl"):
+                envlab.cli.main(["config", library, "--task=Isaac-Cartpole-v0"])
     for line in sys.stdin:
         print(json.dumps(run(**json.loads(line))), flush=True)
     os._exit(0)  # the libraries' clean-up takes seconds
