@@ -276,7 +276,7 @@ def test_a_search_as_typed(tmp_path: Path):
     finally:
         launch.close()
     command[4] = "search@latest"
-    code, output = run([*command[:-1], "env.max_frame=1.6e5"], tmp_path, 4.0 * DEADLINE_S)
+    code, output = run([*command[:-1], "env.max_frame=8e4"], tmp_path, 4.0 * DEADLINE_S)
     assert code == 0, output
     assert "Trial 0 resumes: agent.net.optim_spec.lr=" in output
     assert re.search(r"Train with the best values: .*envlab lab run spec.json small train", output)
