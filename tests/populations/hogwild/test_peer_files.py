@@ -126,21 +126,3 @@ def test_a_spec_trains_as_it_says(kind: Kind, tmp_path: Path, monkeypatch: pytes
     assert losses
     assert all(loss is not None and math.isfinite(loss) for loss in losses)
     assert {path: at(agent, path) for path in kind.honoured} == kind.honoured
-
-
-@pytest.mark.long
-def test_a_search_trains_with_values_of_its_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    pytest.importorskip("optuna", reason="needs optuna: pip install -e '.[lab]'")
-    monkeypatch.chdir(tmp_path)
-    without_baseline("gym:CartPole-v1")
-    assert main(["lab", "run", str(FILES / "values.json"), "dqn_search", "search"]) == 0
-    trials = [path.parent for path in tmp_path.glob("logs/*/*/*/trials/*/run.json")]
-    assert len(trials) == 2
-    for trial in trials:
-        agent = load_yaml(trial / "params/agent.yaml")
-        assert metrics_of(trial)[-1]["frames"] == 200
-        assert 0.9 <= agent["settings"]["discount_factor"] <= 0.95
-        assert agent["net"]["hidden_layers"] in ([12], [20])
-        assert 1e-4 <= agent["settings"]["learning_rate"] <= 5e-4
-    (found,) = tmp_path.glob("logs/*/*/*/trial_data_dict.json")
-    assert len(json.loads(found.read_text())) == 2
