@@ -44,6 +44,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the checkout in which guests can neither be found nor imported."""
     root = tmp_path_factory.mktemp("alone")
     left_out = {*ROOMS, *(ROOT / "source" / guest for guest in GUESTS), TOGETHER}
+    left_out.add(ROOT / "tests/mistakes/guests")
 
     def unwanted(place: str, names: list[str]) -> set[str]:
         return {n for n in names if n == "__pycache__" or Path(place, n) in left_out}

@@ -1,8 +1,8 @@
 """Mistakes of users: each is answered with one sentence on stderr, code 2, and at once.
 
-The rows are in ``mistakes/*.yaml``: a command line and words that the sentence contains. Those
-under ``early`` are answered before torch is imported. "At once" is 1.5 s of processor time, which
-other programs on the machine do not add to.
+The rows are in ``mistakes/``: a command line and words that the sentence contains. Those under
+``early`` are answered before torch is imported. "At once" is 1.5 s of processor time, which other
+programs on the machine do not add to.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tests.launcher import ROOT
 
 LIMIT_S = 1.5
 """Processor time, in user and system mode."""
-TABLES = sorted((ROOT / "tests/mistakes").glob("*.yaml"))
+FOLDER = ROOT / "tests/mistakes"
+TABLES = sorted(FOLDER.rglob("*.yaml"))
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "source")))}
 
 
@@ -61,7 +62,9 @@ def workers() -> Iterator[dict[str, Worker]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "table", TABLES, ids=lambda path: str(path.relative_to(FOLDER).with_suffix(""))
+)
 def test_a_mistake_is_answered_with_one_sentence_at_once(workers, table: Path, tmp_path: Path):
     rows = yaml.safe_load(table.read_text())
     files = rows.pop("files", {})
