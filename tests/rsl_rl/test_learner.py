@@ -88,7 +88,10 @@ def test_time_outs_bootstrap_from_the_final_observation():
     env.close()
 
 
-@pytest.mark.parametrize(("words", "network"), [(SMALL, "actor"), (DISTILLATION, "student")])
+@pytest.mark.parametrize(
+    ("words", "network"),
+    [(SMALL, "actor"), pytest.param(DISTILLATION, "student", marks=pytest.mark.long)],
+)
 def test_audit_stops_a_run_whose_ranks_differ(tmp_path: Path, words: list[str], network: str):
     script = Path(__file__).with_name("worker_broken.py")
     flags = [*words, "--distributed", "--max_iterations=50", "agent.save_interval=3"]

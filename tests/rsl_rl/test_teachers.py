@@ -138,33 +138,20 @@ def test_checkpoints_hold_all_teachers_and_runs_resume_without_their_files(
 FOREIGN = Path(__file__).parents[2] / "source/envlab_policies/Isaac-Humanoid-v0/fast_sac/policy.pt"
 
 
-@pytest.mark.parametrize(
-    ("teachers", "words", "message"),
-    [
-        (
-            {},
-            ["--checkpoint=pretrained"],
-            "--checkpoint and --load_run have no effect with agent",
-        ),
-        ({"gaps": Path("none/x.pt")}, [], "There is no checkpoint .*none/x.pt"),
-        ({"gap": Path("GAPS")}, [], "names the sub-terrain 'gap', but the task has gaps"),
-        ({"gaps": None}, [], "has no teacher for gaps. Give each sub-terrain one"),
-        ({}, ["env.scene.terrain=null", "env.curriculum=null"], "but this task has none"),
-        ({}, ["agent.teacher.hidden_dims=[8]"], "gaps.pt does not fit agent.teacher"),
-        ({"gaps": FOREIGN}, [], "agent.teachers.gaps is a policy of fast_sac"),
-    ],
-)
-def test_bad_input_is_one_sentence(
-    specialists: dict[str, Path],
-    tmp_path: Path,
-    capsys,
-    teachers: dict[str, Path | None],
-    words: list[str],
-    message: str,
-):
-    named = {name: path for name, path in {**specialists, **teachers}.items() if path is not None}
-    if "gap" in named:
-        named["gap"] = specialists["gaps"]
-    assert train_in(tmp_path, *words_of(named), *words, "--max_iterations=1") == 2
-    (error,) = re.findall(r"^error: .*", capsys.readouterr().err, re.MULTILINE)
-    assert re.search(message, error), error
+REFUSED: dict[str, tuple[dict[str, Path | None], list[str]]] = {
+    "--checkpoint and --load_run have no effect with agent": ({}, ["--checkpoint=pretrained"]),
+    "There is no checkpoint .*none/x.pt": ({"gaps": Path("none/x.pt")}, []),
+    "names the sub-terrain 'gap', but the task has gaps": ({"gap": FOREIGN}, []),
+    "has no teacher for gaps. Give each sub-terrain one": ({"gaps": None}, []),
+    "but this task has none": ({}, ["env.scene.terrain=null", "env.curriculum=null"]),
+    "gaps.pt does not fit agent.teacher": ({}, ["agent.teacher.hidden_dims=[8]"]),
+    "agent.teachers.gaps is a policy of fast_sac": ({"gaps": FOREIGN}, []),
+}
+
+
+def test_bad_input_is_one_sentence(specialists: dict[str, Path], tmp_path: Path, capsys):
+    for message, (teachers, words) in REFUSED.items():
+        named = {name: path for name, path in {**specialists, **teachers}.items() if path}
+        assert train_in(tmp_path, *words_of(named), *words, "--max_iterations=1") == 2, message
+        (error,) = re.findall(r"^error: .*", capsys.readouterr().err, re.MULTILINE)
+        assert re.search(message, error), error
