@@ -18,7 +18,7 @@ CONTENT = {"envlab_assets", "envlab_policies", "envlab_tasks"}
 GUESTS = sorted({path.name for path in (ROOT / "source").glob("envlab_*")} - CONTENT)
 ROOMS = [ROOT / "tests" / guest.removeprefix("envlab_") for guest in GUESTS]
 """Folders of guests' tests."""
-TOGETHER = ROOT / "tests/peers"
+TOGETHER = {ROOT / "tests/peers", ROOT / "tests/golden"}
 """Tests that apply to all ways of training, guests' included."""
 SMALL = ["--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=32"]
 TRAIN = """
@@ -43,7 +43,7 @@ assert main(["--help"]) == 0
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the checkout in which guests can neither be found nor imported."""
     root = tmp_path_factory.mktemp("alone")
-    left_out = {*ROOMS, *(ROOT / "source" / guest for guest in GUESTS), TOGETHER}
+    left_out = {*ROOMS, *(ROOT / "source" / guest for guest in GUESTS), *TOGETHER}
     left_out.add(ROOT / "tests/mistakes/guests")
 
     def unwanted(place: str, names: list[str]) -> set[str]:
@@ -86,7 +86,7 @@ def test_the_core_names_no_guest():
         *(
             path
             for path in (ROOT / "tests").rglob("*.py")
-            if not {*ROOMS, TOGETHER} & {*path.parents}
+            if not {*ROOMS, *TOGETHER} & {*path.parents}
         ),
     ]
     found = [
