@@ -222,7 +222,7 @@ def _state(node: ast.AST, parent: ast.AST, function: str, text: str) -> Iterator
     if not (isinstance(node, ast.Dict) and _SAVES.search(function.rpartition(".")[2])):
         return
     rows = list(zip(node.keys, node.values, strict=True))
-    for (key, value), (after, _) in zip(rows, [*rows[1:], (None, None)], strict=True):
+    for (key, value), (after, _) in zip(rows, [*rows, (None, None)][1:], strict=True):
         if len(rows) > 1 and isinstance(key, ast.Constant) and isinstance(key.value, str):
             yield _start(key), _start(after) if isinstance(after, ast.expr) else _end(value), ""
 
