@@ -9,14 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from envlab.config import merge
-from envlab.distributed.context import DistributedContext
-from envlab.registry import get_task, load_env_cfg
-from envlab.rsl_rl.cfg import RslRlCfg
-from envlab.rsl_rl.learner import RslRlLearner
 from tests.launcher import run, torchrun
 from tests.learner_contract import OnPolicyContract
-from tests.rsl_rl.first_update import TASK, first_update
+from tests.rsl_rl.first_update import first_update
 from tests.trained import (
     DISTILLATION,
     SMALL,
@@ -64,28 +59,6 @@ def test_normalisers_are_those_of_all_ranks_data(pair: Pair):
         torch.testing.assert_close(
             state["obs_normalizer._var"][0].double(), var, rtol=1e-4, atol=1e-5
         )
-
-
-def test_time_outs_bootstrap_from_the_final_observation():
-    task = get_task(TASK)
-    context = DistributedContext.single("cpu")
-    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 4}, "seed": 1}, "env")
-    env = task.make(env_cfg, context=context)
-    learner = RslRlLearner(env, RslRlCfg(), context)
-    limit = env.max_episode_length
-    env.episode_length_buf = torch.tensor([0, limit - 1, 5, limit - 1])
-    with torch.inference_mode():
-        actions = learner.alg.act(learner.env.get_observations())
-        obs, rewards, dones, extras = learner.env.step(actions)
-        values = learner.alg.critic(extras["final_obs"]).squeeze(1)
-        plain = rewards.clone()
-        learner.alg.process_env_step(obs, rewards, dones, extras)
-    assert dones.tolist() == [False, True, False, True]
-    assert not torch.equal(obs["policy"][1], extras["final_obs"]["policy"][1])
-    expected = plain + 0.99 * values * torch.tensor([0.0, 1.0, 0.0, 1.0])
-    torch.testing.assert_close(learner.alg.storage.rewards[0, :, 0], expected)
-    assert torch.equal(rewards, plain)  # the episode's return must not hold the bootstrap
-    env.close()
 
 
 @pytest.mark.parametrize(

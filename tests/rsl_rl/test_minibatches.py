@@ -5,37 +5,27 @@ Normalised by each rank's own moments, both ranks' actions would seem equally go
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.learner import RslRlLearner
-from tests.launcher import torchrun
-from tests.rsl_rl.worker_minibatches import AGENT, KINDS, REWARDS, PayingEnv, first_update
-from tests.trained import Pair, gradient_error, launch_pair, on_one_thread
+from tests.rsl_rl.minibatches import AGENT, KINDS, REWARDS, PayingEnv, paid_update
+from tests.trained import Pair, gradient_error, of_ranks, on_one_thread
 
 TOLERANCE = 1e-5
 """Largest error of a gradient, as a share of its tensor's largest element."""
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    folder = tmp_path_factory.mktemp("minibatches")
-    worker = Path(__file__).with_name("worker_minibatches.py")
-    return launch_pair(folder, torchrun(2, worker, folder), [])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_two_ranks_learn_what_one_process_learns_from_both(pair: Pair, kind: str):
+def test_two_ranks_learn_what_one_process_learns_from_both(trained_pair: Pair):
     both = [reward for rewards in REWARDS for reward in rewards]
-    expected = on_one_thread(lambda context: first_update(context, both, kind))
-    for update in pair.first_update:
-        assert gradient_error(expected, update[kind]) < TOLERANCE
+    for kind in KINDS:
+        expected = on_one_thread(lambda context, kind=kind: paid_update(context, both, kind))
+        for update in of_ranks(trained_pair.folder, "minibatches_rank"):
+            assert gradient_error(expected, update[kind]) < TOLERANCE, kind
 
 
 def test_each_minibatch_is_normalised_by_its_own_moments():

@@ -6,7 +6,6 @@ Usage: worker_distillation.py FOLDER FLAGS...; it trains in FOLDER with the flag
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,17 +17,13 @@ import torch
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import seed_everything
 from envlab.registry import get_task, load_env_cfg
 from envlab.rsl_rl.cfg import DistillationCfg
 from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.learner import RslRlLearner
-from envlab.training.launch import train_session
-from envlab.training.loop import Training
-from envlab.training.session import open_policies_of, open_policy_of
-from tests.trained import session_of
+from tests.rsl_rl.worker_pair import train_by_both
 
 NUM_ENVS = 256
 MEMORY = {"class_name": "RNNModel", "rnn_type": "lstm", "rnn_hidden_dim": 8, "rnn_num_layers": 1}
@@ -98,33 +93,6 @@ def first_update(
     return {"gradients": gradients, "buffers": dict(student.named_buffers())}
 
 
-def train(context: DistributedContext, arguments: list[str]) -> dict[str, Any]:
-    """Train; return this rank's final state, and all observations that it learned from."""
-    found: dict[str, Any] = {"obs": []}
-    run, update = Training.run, DistributedDistillation.update
-
-    def watched_update(algorithm: DistributedDistillation) -> dict[str, float]:
-        found["obs"].append(algorithm.storage.observations["policy"].flatten(0, 1).clone())
-        return update(algorithm)
-
-    def watched_run(training: Training, done: int) -> None:
-        run(training, done)
-        algorithm = training.learner.alg  # type: ignore[attr-defined]
-        found["model"] = algorithm.save()
-        found["learning_rate"] = algorithm.learning_rate
-        found["wraps"] = type(algorithm.student).__name__
-
-    with (
-        mock.patch.object(DistributedDistillation, "update", watched_update),
-        mock.patch.object(Training, "run", watched_run),
-    ):
-        session = session_of("rsl_rl", arguments)
-        named = session.agent_cfg.policies()
-        session.given_policy = (open_policies_of if named else open_policy_of)(session)
-        train_session(session, context, InterruptFlag())
-    return found
-
-
 def main() -> None:
     folder, arguments = Path(sys.argv[1]), sys.argv[2:]
     context = DistributedContext.create(distributed=True, device="cpu")
@@ -133,12 +101,7 @@ def main() -> None:
     with mock.patch.object(DistributedDistillation, "reduce_parameters", return_value=None):
         updates["local"] = first_update(context, "library")
     torch.save(updates, folder / f"first_update_rank{context.rank}.pt")
-    for grad_sync in ("ddp", "library"):
-        (folder / grad_sync).mkdir(exist_ok=True)
-        context.gather(None)  # the folder exists
-        os.chdir(folder / grad_sync)
-        values = train(context, [*arguments, f"--grad_sync={grad_sync}"])
-        torch.save(values, folder / f"{grad_sync}_rank{context.rank}.pt")
+    train_by_both(context, folder, arguments, DistributedDistillation)
     context.close()
 
 

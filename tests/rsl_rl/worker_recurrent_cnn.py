@@ -17,7 +17,8 @@ import torch
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.rsl_rl.distillation import DistributedDistillation
-from tests.rsl_rl.worker_distillation import Lesson, first_update, train
+from tests.rsl_rl.worker_distillation import Lesson, first_update
+from tests.rsl_rl.worker_pair import train
 
 CAMERA = {"width": 12, "height": 8}
 GROUND = {"num_rows": 2, "num_cols": 3}
@@ -73,7 +74,9 @@ def main() -> None:
         context.gather(None)  # the folder exists
         os.chdir(folder / job)
         words = arguments if job == "trained" else by_ground(arguments)
-        torch.save(train(context, words), folder / f"{job}_rank{context.rank}.pt")
+        torch.save(
+            train(context, words, DistributedDistillation), folder / f"{job}_rank{context.rank}.pt"
+        )
     context.close()
 
 

@@ -1,20 +1,13 @@
-"""PPO's first update where one rank earns 1 in each step and the other 100.
-
-Usage: worker_minibatches.py FOLDER; it writes ``first_update_rank<i>.pt``.
-"""
+"""PPO's first update where one rank earns 1 in each step and the other 100."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import torch
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import seed_everything
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.learner import RslRlLearner
@@ -46,7 +39,7 @@ class PayingEnv(ScriptedEnv):
         return self._paid.clone()
 
 
-def first_update(
+def paid_update(
     context: DistributedContext, rewards: Sequence[float], kind: str
 ) -> dict[str, torch.Tensor]:
     """Return the gradients before the optimizer's first step.
@@ -80,18 +73,3 @@ def first_update(
     learner.start(1)
     learner.iterate(1, lambda *_: None)
     return gradients
-
-
-def main() -> None:
-    folder = Path(sys.argv[1])
-    context = DistributedContext.create(distributed=True, device="cpu")
-    configure_logging(context.rank, context.world_size)
-    updates: dict[str, Any] = {
-        kind: first_update(context, REWARDS[context.rank], kind) for kind in KINDS
-    }
-    torch.save(updates, folder / f"first_update_rank{context.rank}.pt")
-    context.close()
-
-
-if __name__ == "__main__":
-    main()
