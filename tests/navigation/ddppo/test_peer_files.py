@@ -33,6 +33,9 @@ PACKAGES = {
     "torchvision": "torchvision",
 }
 INSTALLING_S = 240.0
+WITH_BABYAI = pytest.mark.skipif(
+    importlib.util.find_spec("babyai") is None, reason="needs babyai: see docs/from_allenact.md"
+)
 
 
 @pytest.fixture(scope="module")
@@ -79,22 +82,54 @@ def parts(record: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.usefixtures("_packages")
-def test_stages_learn_by_their_own_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    _, records = trained(tmp_path, monkeypatch, "pole_stages")
-    assert records[-1]["frames"] == 384
-    assert [parts(record) for record in records] == [{"value"}] * 2 + [{"ppo"}] * 2
+@pytest.mark.parametrize(
+    ("name", "frames", "losses"),
+    [
+        pytest.param("pole_stages", 384, [{"value"}] * 2 + [{"ppo"}] * 2, id="stages"),
+        pytest.param("pole_groups", 384, [{"groups"}] * 6, id="groups of actions"),
+        pytest.param("pole_levels", 384, [{"imitation", "ppo"}] * 6, id="actions of levels"),
+        pytest.param("pole_preprocessor", 256, [{"ppo"}] * 4, id="preprocessor"),
+        pytest.param(
+            *("pole_auxiliary", 256, [{"ppo", "inverse", "cpca", "entropy"}] * 4),
+            id="auxiliary tasks",
+        ),
+        pytest.param("gym_continuous", 256, [{"ppo"}] * 2, id="Box2D"),
+        pytest.param("room_a2c", 256, [{"a2c"}] * 4, id="A2C"),
+        pytest.param("room_mixed", 256, [{"ppo", "imitation"}] * 4, id="PPO and imitation"),
+    ],
+)
+def test_an_experiment_learns_from_its_losses(
+    name: str,
+    frames: int,
+    losses: list[set[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    _, records = trained(tmp_path, monkeypatch, name)
+    assert records[-1]["frames"] == frames
+    assert [parts(record) for record in records] == losses
 
 
 @pytest.mark.usefixtures("_packages")
-def test_an_expert_acts_for_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """DAgger in MiniGrid, then PPO."""
-    _, records = trained(tmp_path, monkeypatch, "room_dagger")
-    shares = [record["details"]["teacher_forcing"] for record in records]
-    assert shares == [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
+@pytest.mark.parametrize(
+    ("name", "shares"),
+    [
+        pytest.param("room_bc", [1.0] * 8, id="behaviour cloning"),
+        pytest.param("room_dagger", [1.0, 0.75, 0.5, 0.25, 0.0, 0.0], id="DAgger, then PPO"),
+        pytest.param(*("babyai_object", [1.0, 0.75, 0.5, 0.25]), id="BabyAI", marks=WITH_BABYAI),
+    ],
+)
+def test_an_expert_acts_for_its_share(
+    name: str, shares: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    _, records = trained(tmp_path, monkeypatch, name)
+    assert [record["details"]["teacher_forcing"] for record in records] == shares
     assert records[-1]["frames"] == 64 * len(shares)
-    errors = [record["losses"]["imitation/expert_cross_entropy"] for record in records[:4]]
-    assert errors[-1] < errors[0]
-    assert [parts(record) for record in records[4:]] == [{"ppo"}] * 2
+    forced = [record for record in records if record["details"]["stage"] == 0]
+    assert all("imitation/expert_cross_entropy" in record["losses"] for record in forced)
+    assert [parts(record) for record in records[len(forced) :]] == [{"ppo"}] * (
+        len(records) - len(forced)
+    )
 
 
 @pytest.mark.usefixtures("_packages")
@@ -107,3 +142,14 @@ def test_a_learning_rate_falls_in_lines_with_validation(
     assert [one["learning_rate"] for one in records] == pytest.approx([0.01 * f for f in factors])
     lines = (run / "validation.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["frames"] == records[-1]["frames"] == 384
+
+
+@pytest.mark.usefixtures("_packages")
+def test_arguments_make_an_experiment_one_of_mujoco(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    given = json.dumps({"name": "HalfCheetah-v2", "actions": 6})
+    run, records = trained(tmp_path, monkeypatch, "gym_continuous", f"--config_kwargs={given}")
+    assert "Gym-HalfCheetah-v2" in str(run)
+    assert records[-1]["frames"] == 256
+    assert records[-1]["learning_rate"] == pytest.approx(1e-3 * 0.75)

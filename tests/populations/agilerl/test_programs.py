@@ -101,7 +101,17 @@ def test_accelerates_own_launcher_runs_a_program(tmp_path: Path):
 @pytest.mark.long
 @pytest.mark.usefixtures("_installed")
 @pytest.mark.parametrize(
-    ("name", "steps", "more"), [("multi_frequency", 128, "again 32"), ("of_0_1", 120, "")]
+    ("name", "steps", "more"),
+    [
+        ("off_policy", 120, ""),
+        ("on_policy", 128, ""),
+        ("offline", 80, ""),
+        ("custom_network", 160, "networks ['20-12 elu', '20-12 elu']"),
+        ("multi_agent", 80, ""),
+        ("multi_frequency", 128, "again 32"),
+        ("skills", 80, ""),
+        ("of_0_1", 120, ""),
+    ],
 )
 def test_a_program_of_each_kind_trains(
     name: str,
