@@ -28,6 +28,7 @@ from collections import Counter, defaultdict
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from scripts.mutation.mutations import KINDS, Mutation, choose
 
@@ -36,9 +37,11 @@ PAGE = ROOT / "tests/mutations.md"
 LIMIT_S = 900
 """Longest time of the tests of one mutation; a test of more than two minutes hangs, and fails."""
 MOST_FILES = 8
-"""Files of tests that are tried: those that execute most of the mutation's file."""
+"""Files of tests that are tried: those that execute most of the mutation's file in a second."""
 Lines = dict[str, dict[str, list[str]]]
 """Files of tests by path and line."""
+START_S = 10.0
+"""What a file of tests costs besides its tests, about."""
 _SITE = """
 import atexit, os, sys
 import coverage
@@ -101,7 +104,7 @@ def measure(path: Path) -> None:
         plugin = ROOT / "contexts_of_tests.py"
         plugin.write_text(_PLUGIN)
         try:
-            suite = "-q -n 3 --dist loadfile --no-loadscope-reorder -o timeout=900"
+            suite = f"-q -n 3 --dist loadfile -o timeout=900 --junitxml={folder}/suite.xml"
             subprocess.run(
                 [sys.executable, "-m", "pytest", "-p", "contexts_of_tests", *suite.split()],
                 cwd=ROOT,
@@ -121,13 +124,19 @@ def measure(path: Path) -> None:
             }
             for file in sorted(data.measured_files())
         }
-        path.write_text(json.dumps(found))
+        seconds: dict[str, float] = defaultdict(float)
+        for case in ElementTree.parse(folder / "suite.xml").iter("testcase"):
+            module = re.sub(r"\.[A-Z].*", "", case.attrib["classname"])
+            seconds[f"{module.replace('.', '/')}.py"] += float(case.attrib["time"])
+        path.write_text(json.dumps({"lines": found, "seconds": seconds}))
         measured.report(show_missing=False)
 
 
 def try_mutations(flags: argparse.Namespace) -> None:
     """Try each mutation that has no result yet."""
-    lines: Lines = json.loads(flags.lines.read_text())
+    measured = json.loads(flags.lines.read_text())
+    lines: Lines = measured["lines"]
+    seconds: dict[str, float] = measured["seconds"]
     asked = choose(ROOT, flags.seed, flags.count)
     if flags.missed_by:
         missed = {_key(one) for one in _read(flags.missed_by) if not one["caught_by"]}
@@ -144,7 +153,7 @@ def try_mutations(flags: argparse.Namespace) -> None:
         def attempt(one: Mutation) -> dict[str, Any]:
             copy = copies.get()
             try:
-                return asdict(one) | try_one(copy, one, lines)
+                return asdict(one) | try_one(copy, one, lines, seconds)
             finally:
                 copies.put(copy)
 
@@ -156,7 +165,7 @@ def try_mutations(flags: argparse.Namespace) -> None:
                 print(f"{result['path']}:{result['line']} {result['kind']}: {result['caught_by']}")
 
 
-def try_one(copy: Path, one: Mutation, lines: Lines) -> dict[str, Any]:
+def try_one(copy: Path, one: Mutation, lines: Lines, seconds: dict[str, float]) -> dict[str, Any]:
     """Return the test that finds a mutation of a copy, or an empty text."""
     try:
         first, text = one.place(copy), one.applied(copy)
@@ -167,8 +176,10 @@ def try_one(copy: Path, one: Mutation, lines: Lines) -> dict[str, Any]:
     mine = lines.get(one.path, {})
     executing = {name for number in range(first, last) for name in mine.get(str(number), [])}
     depth = Counter(name for names in mine.values() for name in names)
-    files = sorted((name for name in executing if (copy / name).exists()), key=lambda n: -depth[n])
-    files = files[:MOST_FILES]
+    files = sorted(
+        (name for name in executing if (copy / name).exists()),
+        key=lambda name: -depth[name] / (START_S + seconds.get(name, 0.0)),
+    )[:MOST_FILES]
     if not files:
         return {"caught_by": "", "note": "no test executes it"}
     before = file.read_text()
