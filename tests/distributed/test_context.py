@@ -16,9 +16,8 @@ from envlab.distributed.context import (
 from envlab.errors import DeviceError, LaunchError
 
 
-@pytest.mark.parametrize(
-    ("requested", "local_rank", "num_local", "num_gpus", "device"),
-    [
+def test_device_of_a_process():
+    for requested, local_rank, num_local, num_gpus, device in [
         (None, 0, 1, 0, "cpu"),
         (None, 3, 4, 0, "cpu"),
         ("cpu", 3, 4, 8, "cpu"),
@@ -29,17 +28,12 @@ from envlab.errors import DeviceError, LaunchError
         # Slurm shows each process one GPU of its own.
         (None, 3, 4, 1, "cuda:0"),
         ("cuda", 3, 4, 1, "cuda:0"),
-    ],
-)
-def test_device_of_a_process(
-    requested: str | None, local_rank: int, num_local: int, num_gpus: int, device: str
-):
-    assert resolve_device(requested, local_rank, num_local, num_gpus) == torch.device(device)
+    ]:
+        assert resolve_device(requested, local_rank, num_local, num_gpus) == torch.device(device)
 
 
-@pytest.mark.parametrize(
-    ("requested", "num_local", "num_gpus", "message"),
-    [
+def test_an_unavailable_device_is_refused():
+    for requested, num_local, num_gpus, message in [
         ("tpu", 1, 1, "'tpu', but must be cpu, cuda or cuda:<index>"),
         ("cuda:x", 1, 1, "'cuda:x', but must be"),
         ("cpu:1", 1, 1, "'cpu:1', but must be"),
@@ -47,20 +41,13 @@ def test_device_of_a_process(
         ("cuda:1", 2, 4, "2 processes run on this node and each needs its own GPU"),
         ("cuda:4", 1, 4, "cuda:4 is needed, but torch sees 4 GPUs"),
         (None, 8, 4, "8 processes .* sees 4 GPUs. Start at most 4"),
-    ],
-)
-def test_an_unavailable_device_is_refused(
-    requested: str | None, num_local: int, num_gpus: int, message: str
-):
-    with pytest.raises(DeviceError, match=message):
-        resolve_device(requested, 0, num_local, num_gpus)
-
-
-def test_ranks_with_gpus_of_their_own_pass():
-    check_distinct_gpus([("a", "g0"), ("a", "g1"), ("b", "g0")])
+    ]:
+        with pytest.raises(DeviceError, match=message):
+            resolve_device(requested, 0, num_local, num_gpus)
 
 
 def test_ranks_that_share_a_gpu_are_refused_with_both_numbers():
+    check_distinct_gpus([("a", "g0"), ("a", "g1"), ("b", "g0")])
     gpus = [("a", "g0"), ("b", "g0"), ("b", "g1"), ("b", "g1")]
     with pytest.raises(DeviceError, match=r"3 processes run on node b, .* only 2 different GPUs"):
         check_distinct_gpus(gpus)
@@ -92,15 +79,14 @@ def test_ranks_know_their_places_and_share_the_cores(pair: list[dict[str, Any]])
         assert threads == used >= 1
 
 
-def test_collectives_bring_every_rank_the_same(pair: list[dict[str, Any]]):
+def test_collectives_bring_every_rank_the_same_and_leave_arguments_alone(
+    pair: list[dict[str, Any]],
+):
     for rank in pair:
         assert rank["collectives"]["broadcast"] == {"from": 0}
         assert rank["collectives"]["gather"] == ["rank 0", "rank 1"]
         assert rank["collectives"]["sum"] == 3.0
     assert [rank["collectives"]["gather_to_main"] for rank in pair] == [[0, 10], None]
-
-
-def test_sum_leaves_its_argument_alone(pair: list[dict[str, Any]]):
     assert [rank["collectives"]["summand"] for rank in pair] == [1.0, 2.0]
 
 

@@ -10,12 +10,9 @@ import torch
 from envlab.distributed.context import leave_process_group
 
 
-def test_gradients_are_the_mean_over_ranks(pair: list[dict[str, Any]]):
+def test_gradients_are_the_mean_over_ranks_and_parameters_stay_equal(pair: list[dict[str, Any]]):
     for rank in pair:
         assert rank["data_parallel"]["gradient"].tolist() == [[2.0, 4.0]]
-
-
-def test_actor_and_critic_stay_equal_over_updates(pair: list[dict[str, Any]]):
     # The gradient of the mean is (1 + rank) / 2, so 0.75 over both ranks, and twice that for the
     # critic. Two SGD steps of rate 0.5 from rank 0's weights 1 and 6.
     for rank in pair:
@@ -23,21 +20,14 @@ def test_actor_and_critic_stay_equal_over_updates(pair: list[dict[str, Any]]):
         assert rank["data_parallel"]["critic"].tolist() == [[6.0 - 1.5, 6.0 - 1.5]]
 
 
-def test_checkpoints_have_no_prefix(pair: list[dict[str, Any]]):
+def test_a_wrapped_module_has_its_names_attributes_and_buffers_and_rollouts_bypass_the_reducer(
+    pair: list[dict[str, Any]],
+):
     for rank in pair:
         assert sorted(rank["data_parallel"]["keys"]) == ["linear.weight", "seen"]
         assert sorted(rank["data_parallel"]["actor_keys"]) == ["linear.weight", "seen"]
-
-
-def test_attributes_are_the_wrapped_modules(pair: list[dict[str, Any]]):
     assert pair[1]["data_parallel"]["nickname"] == ("net", "net")
-
-
-def test_rollouts_bypass_the_reducer(pair: list[dict[str, Any]]):
     assert [rank["data_parallel"]["calls_without_gradients"] for rank in pair] == [0, 0]
-
-
-def test_buffers_are_not_overwritten_by_rank_0(pair: list[dict[str, Any]]):
     assert [rank["data_parallel"]["buffer"] for rank in pair] == [5.0, 6.0]
 
 

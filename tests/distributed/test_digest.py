@@ -22,17 +22,15 @@ def sums(tensor: torch.Tensor) -> list[int]:
     return checksum(tensor).tolist()
 
 
-@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
-def test_both_ways_distinguish_bits(other: torch.Tensor):
-    assert digest(ONE) != digest(other)
-    assert all(first != second for first, second in zip(sums(ONE), sums(other), strict=True))
+def test_both_ways_distinguish_bits():
+    for other in OTHERS.values():
+        assert digest(ONE) != digest(other)
+        assert all(first != second for first, second in zip(sums(ONE), sums(other), strict=True))
 
 
-@pytest.mark.parametrize(
-    "other", [ONE.reshape(1, 2), ONE.double(), torch.cat((ONE, torch.zeros(1)))]
-)
-def test_shape_and_dtype_are_distinguished(other: torch.Tensor):
-    assert digest(ONE) != digest(other)
+def test_shape_and_dtype_are_distinguished():
+    for other in [ONE.reshape(1, 2), ONE.double(), torch.cat((ONE, torch.zeros(1)))]:
+        assert digest(ONE) != digest(other)
 
 
 def test_the_same_nan_is_equal_and_another_is_not():
@@ -58,15 +56,15 @@ def test_other_values_than_tensors_are_distinguished_by_type_and_value():
     assert digest(float("nan")) == digest(float("nan"))
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-def test_a_checksum_notices_each_element_of_every_type(dtype: torch.dtype):
-    values = torch.arange(12).to(dtype)
-    found = {str(sums(values))}
-    for index in range(len(values)):
-        changed = values.clone()
-        changed[index] = 0 if values[index] else 1
-        found.add(str(sums(changed)))
-    assert len(found) == 1 + len(values)
+def test_a_checksum_notices_each_element_of_every_type():
+    for dtype in TYPES:
+        values = torch.arange(12).to(dtype)
+        found = {str(sums(values))}
+        for index in range(len(values)):
+            changed = values.clone()
+            changed[index] = 0 if values[index] else 1
+            found.add(str(sums(changed)))
+        assert len(found) == 1 + len(values)
 
 
 def test_a_checksum_notices_blocks_that_changed_places(monkeypatch: pytest.MonkeyPatch):

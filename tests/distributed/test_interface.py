@@ -28,11 +28,8 @@ SEVERAL = [
 ]
 
 
-def test_the_kernel_names_the_loopback_first():
+def test_the_kernel_names_the_loopback_first_and_it_is_the_way_to_this_node():
     assert interfaces()[0] == ("lo", "127.0.0.1")
-
-
-def test_the_way_to_this_node_is_the_loopback():
     assert address_towards("localhost") == "127.0.0.1"
     assert interface_of("127.0.0.1") == interface_of("127.0.1.1") == ("lo", "127.0.0.1")
 

@@ -21,11 +21,9 @@ SKRL = {
 def test_ranks_are_those_of_skrls_launcher():
     ranks = {"rank": 5, "local_rank": 1, "world_size": 8, "local_world_size": 4}
     assert read_ranks(True, SKRL) == ranks
-
-
-def test_all_ranks_are_on_one_node_where_nobody_says_otherwise():
     variables = {name: value for name, value in SKRL.items() if name != "LOCAL_WORLD_SIZE"}
     assert read_ranks(True, variables)["local_world_size"] == 8
+    assert read_ranks(False, SKRL | {"JAX_WORLD_SIZE": "1"})["world_size"] == 1
 
 
 def test_ranks_meet_at_the_coordinators_address():
@@ -35,31 +33,20 @@ def test_ranks_meet_at_the_coordinators_address():
     assert "--coordinator_address" in point.cure
 
 
-def test_skrls_launcher_without_distributed_is_refused_by_its_name():
+def test_variables_that_are_missing_too_many_or_no_numbers_are_refused():
     with pytest.raises(LaunchError, match=r"^skrl\.utils\.distributed\.jax .*8 .*--distributed"):
         read_ranks(False, SKRL)
-
-
-def test_one_process_of_skrls_launcher_needs_no_flag():
-    assert read_ranks(False, SKRL | {"JAX_WORLD_SIZE": "1"})["world_size"] == 1
-
-
-@pytest.mark.parametrize("is_distributed", [True, False])
-def test_two_launchers_are_one_too_many(is_distributed: bool):
-    with pytest.raises(LaunchError, match=r"Both RANK.* and JAX_RANK.*Use one launcher"):
-        read_ranks(is_distributed, TORCHRUN | SKRL)
-
-
-def test_a_missing_variable_is_named():
+    for is_distributed in [True, False]:
+        with pytest.raises(LaunchError, match=r"Both RANK.* and JAX_RANK.*Use one launcher"):
+            read_ranks(is_distributed, TORCHRUN | SKRL)
     variables = {name: value for name, value in SKRL.items() if name != "JAX_LOCAL_RANK"}
     with pytest.raises(LaunchError, match="but JAX_LOCAL_RANK is not set"):
         read_ranks(True, variables)
-
-
-@pytest.mark.parametrize("name", ["JAX_RANK", "JAX_WORLD_SIZE"])
-def test_a_variable_that_is_no_number_is_one_sentence(name: str):
-    with pytest.raises(LaunchError, match=f"{name} is 'many', but a launcher sets it to a number"):
-        read_ranks(True, SKRL | {name: "many"})
+    for name in ["JAX_RANK", "JAX_WORLD_SIZE"]:
+        with pytest.raises(
+            LaunchError, match=f"{name} is 'many', but a launcher sets it to a number"
+        ):
+            read_ranks(True, SKRL | {name: "many"})
 
 
 def test_the_rank_is_known_before_torch_is_loaded(monkeypatch: pytest.MonkeyPatch):

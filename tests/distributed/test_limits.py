@@ -20,67 +20,62 @@ from envlab.distributed.limits import (
 )
 
 
-@pytest.mark.parametrize(
-    ("files", "cores"),
-    [
-        ({"cpu.max": "150000 100000\n"}, 1.5),
-        ({"cpu.max": "max 100000\n"}, None),
-        ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2.0),
-        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
-        ({}, None),
-    ],
-)
-def test_the_cores_of_a_control_group_are_read(tmp_path: Path, files, cores):
-    write(tmp_path, files)
-    assert cpu_quota(tmp_path) == cores
+def test_the_cores_of_a_control_group_are_read(tmp_path: Path):
+    for number, (files, cores) in enumerate(
+        [
+            ({"cpu.max": "150000 100000\n"}, 1.5),
+            ({"cpu.max": "max 100000\n"}, None),
+            ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2.0),
+            ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+            ({}, None),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write(folder, files)
+        assert cpu_quota(folder) == cores
 
 
-@pytest.mark.parametrize(
-    ("quota", "cores"),
-    [("200000", 2), ("150000", 2), ("10000", 1), ("max", 8), ("6400000", 8)],
-)
-def test_cores_beyond_the_quota_are_not_used(tmp_path: Path, monkeypatch, quota: str, cores: int):
+def test_cores_beyond_the_quota_are_not_used(tmp_path: Path, monkeypatch):
     """``docker --cpus=2`` on a machine with many cores, 8 of which the process may use."""
     monkeypatch.setattr(limits.os, "sched_getaffinity", lambda pid: set(range(8)))
-    write(tmp_path, {"cpu.max": f"{quota} 100000\n"})
-    assert usable_cores(tmp_path) == cores
+    for number, (quota, cores) in enumerate(
+        [("200000", 2), ("150000", 2), ("10000", 1), ("max", 8), ("6400000", 8)]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write(folder, {"cpu.max": f"{quota} 100000\n"})
+        assert usable_cores(folder) == cores
 
 
-@pytest.mark.parametrize(
-    ("asked", "processes", "threads"),
-    [
+def test_the_users_number_of_threads_counts(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(limits.os, "sched_getaffinity", lambda pid: set(range(8)))
+    for asked, processes, threads in [
         *(("", 1, 8), ("3", 1, 3), ("1", 1, 1), ("64", 1, 8), ("many", 1, 8), ("0", 1, 8)),
         *(("1", 2, 4), ("", 2, 4), ("3", 2, 3), ("", 16, 1)),  # 1 is the launcher's own
-    ],
-)
-def test_the_users_number_of_threads_counts(
-    tmp_path: Path, monkeypatch, asked: str, processes: int, threads: int
-):
-    monkeypatch.setattr(limits.os, "sched_getaffinity", lambda pid: set(range(8)))
-    monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    assert usable_threads(processes, tmp_path) == threads
+    ]:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+        assert usable_threads(processes, tmp_path) == threads, (asked, processes)
 
 
-@pytest.mark.parametrize(
-    ("files", "limit"),
-    [
-        ({"memory.max": "1073741824\n"}, 1 << 30),
-        ({"memory.max": "max\n"}, None),
-        ({"memory/memory.limit_in_bytes": "1073741824\n"}, 1 << 30),
-        ({"memory/memory.limit_in_bytes": f"{2**63 - 4096}\n"}, None),
-    ],
-)
-def test_the_memory_of_a_control_group_is_read(tmp_path: Path, files, limit):
-    write(tmp_path, files)
-    assert memory_limit(tmp_path) == limit
-
-
-def test_some_memory_is_free():
-    total, free = memory_sizes()
-    assert 0 < free < total
+def test_the_memory_of_a_control_group_is_read(tmp_path: Path):
+    for number, (files, limit) in enumerate(
+        [
+            ({"memory.max": "1073741824\n"}, 1 << 30),
+            ({"memory.max": "max\n"}, None),
+            ({"memory/memory.limit_in_bytes": "1073741824\n"}, 1 << 30),
+            ({"memory/memory.limit_in_bytes": f"{2**63 - 4096}\n"}, None),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write(folder, files)
+        assert memory_limit(folder) == limit
 
 
 def test_sizes_are_printed_in_the_unit_that_fits():
+    total, free = memory_sizes()
+    assert 0 < free < total
     sizes = [describe_size(count) for count in (12, 2048, 3 << 20, 5 << 30, 7 << 40)]
     assert sizes == ["12 B", "2.0 KiB", "3.0 MiB", "5.0 GiB", "7.0 TiB"]
 

@@ -31,29 +31,17 @@ TORCHRUN = {
 def test_ranks_are_those_of_the_launcher():
     ranks = {"rank": 5, "local_rank": 1, "world_size": 8, "local_world_size": 4}
     assert read_ranks(True, TORCHRUN) == ranks
-
-
-def test_without_a_launcher_there_is_one_rank():
     ranks = {"rank": 0, "local_rank": 0, "world_size": 1, "local_world_size": 1}
     assert read_ranks(False, {}) == ranks
-
-
-def test_a_launch_of_one_process_needs_no_flag():
     assert read_ranks(False, TORCHRUN | {"WORLD_SIZE": "1"})["world_size"] == 1
 
 
-def test_distributed_without_torchrun_names_the_command():
+def test_a_launch_and_its_flag_belong_together():
     with pytest.raises(LaunchError, match=r"RANK.*torch\.distributed\.run.*--distributed"):
         read_ranks(True, {})
-
-
-def test_distributed_with_a_missing_variable_names_it():
     variables = {name: value for name, value in TORCHRUN.items() if name != "MASTER_PORT"}
     with pytest.raises(LaunchError, match="but MASTER_PORT is not set"):
         read_ranks(True, variables)
-
-
-def test_torchrun_without_distributed_is_refused():
     with pytest.raises(LaunchError, match=r"8 .*--distributed"):
         read_ranks(False, TORCHRUN)
 
@@ -78,9 +66,8 @@ AGENT = ["python", "-m", "torch.distributed.run", "--nnodes=2", "--rdzv_backend=
 KEPT = TORCHRUN | {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": "id"}
 
 
-@pytest.mark.parametrize(
-    ("words", "variables", "place"),
-    [
+def test_ranks_of_several_nodes_meet_where_their_agents_have_met(monkeypatch: pytest.MonkeyPatch):
+    for words, variables, place in [
         (["--rdzv_endpoint=node0:5555", "train.py"], KEPT, "node0:5555"),
         (["--rdzv-endpoint", "10.0.0.1:5555", "train.py"], KEPT, "10.0.0.1:5555"),
         (["--rdzv_endpoint=node0", "train.py"], KEPT, "node0:29400"),
@@ -90,13 +77,9 @@ KEPT = TORCHRUN | {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID"
         (["--rdzv_endpoint=localhost:0", "train.py"], KEPT, "127.0.0.1:1"),
         (["--rdzv_endpoint=node0:5555"], KEPT | {"LOCAL_WORLD_SIZE": "8"}, "127.0.0.1:1"),
         (["--rdzv_endpoint=node0:5555"], TORCHRUN, "127.0.0.1:1"),
-    ],
-)
-def test_ranks_of_several_nodes_meet_where_their_agents_have_met(
-    monkeypatch: pytest.MonkeyPatch, words: list[str], variables: dict[str, str], place: str
-):
-    started_by(monkeypatch, ["sh"], [*AGENT, *words])
-    assert str(meeting_point(variables)) == place
+    ]:
+        started_by(monkeypatch, ["sh"], [*AGENT, *words])
+        assert str(meeting_point(variables)) == place
 
 
 def test_a_launch_is_known_through_its_restarts_and_from_others_of_the_same_name():

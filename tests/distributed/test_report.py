@@ -7,8 +7,6 @@ import sys
 import threading
 from pathlib import Path
 
-import pytest
-
 from envlab.distributed.diagnosis import Diagnosis
 from envlab.distributed.report import HeartbeatFile, compose_report
 from envlab.distributed.stacks import all_stacks, awaited, in_debugger, main_stack
@@ -90,16 +88,13 @@ def frame_in(file: str, function: str) -> object:
     return names[function]()  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(
-    ("file", "function", "expected"),
-    [
+def test_the_wait_of_a_thread_is_read_off_its_stack():
+    for file, function, expected in [
         ("/x/torch/distributed/distributed_c10d.py", "all_reduce", "all_reduce"),
         ("/x/torch/autograd/graph.py", "_engine_run_backward", "backward pass"),
         ("/x/rsl_rl/algorithms/ppo.py", "update", ""),
-    ],
-)
-def test_the_wait_of_a_thread_is_read_off_its_stack(file: str, function: str, expected: str):
-    assert awaited(frame_in(file, function)) == expected  # type: ignore[arg-type]
+    ]:
+        assert awaited(frame_in(file, function)) == expected  # type: ignore[arg-type]
 
 
 def test_a_debugger_is_no_stall():

@@ -60,17 +60,11 @@ def test_running_moments_do_not_cancel_far_from_zero():
     torch.testing.assert_close(moments.running_var, expected, rtol=1e-9, atol=0.0)
 
 
-def test_means_are_weighted_by_samples_of_all_ranks(pair: list[dict[str, Any]]):
+def test_means_are_weighted_by_samples_of_all_ranks_and_start_anew(pair: list[dict[str, Any]]):
     # Sums 3 + 1 of two samples and 10 + 1 of five; not the mean 2.1 of the ranks' means 2 and 2.2.
     expected = {"both": (15.0 / 7.0, 7.0), "only rank 1": (2.0, 3.0)}
     assert [rank["statistics"]["means"] for rank in pair] == [expected, expected]
-
-
-def test_means_start_anew_after_a_reduction(pair: list[dict[str, Any]]):
     assert [rank["statistics"]["again"] for rank in pair] == [{}, {}]
-
-
-def test_means_of_one_process():
     means = WeightedMeans()
     means.add("x", torch.tensor(4.0), torch.tensor(2))
     means.add("x", 1.0, 3.0)

@@ -48,15 +48,12 @@ def test_without_them_it_is_the_same_for_all():
     env.close()
 
 
-@pytest.mark.parametrize(
-    ("task_id", "words"),
-    [
+def test_where_actions_are_no_targets_of_joints_it_is_refused():
+    for task_id, words in [
         ("Isaac-Ant-v0", "the action 'joint_effort' is no target of joints"),
         ("Isaac-Cartpole-Direct-v0", "the task's actions are not those of a ManagerEnv"),
-    ],
-)
-def test_where_actions_are_no_targets_of_joints_it_is_refused(task_id: str, words: str):
-    env = env_of(task_id)
-    with pytest.raises(ConfigurationError, match=words):
-        action_range(env, CFG)
-    env.close()
+    ]:
+        env = env_of(task_id)
+        with pytest.raises(ConfigurationError, match=words):
+            action_range(env, CFG)
+        env.close()

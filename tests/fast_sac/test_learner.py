@@ -26,7 +26,7 @@ from tests.fast_sac.updates import (
     make_learner,
     observed,
 )
-from tests.launcher import run, torchrun
+from tests.launcher import torchrun
 from tests.learner_contract import LearnerContract
 from tests.rsl_rl.test_resume import digests
 from tests.run.test_directory import timeless
@@ -40,7 +40,50 @@ from tests.trained import (
 )
 
 ALONE = DistributedContext.single("cpu")
-TRAIN = Path("scripts/reinforcement_learning/fast_sac/train.py").absolute()
+
+
+def test_steps_are_followed_by_updates_and_the_policy_plays_and_is_exported(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+):
+    model = checkpoint_of(trained, 4)["model"]
+    assert model["num_updates"] == (4 * 8 - 3) * 2
+    steps = {name: model[f"{name}_optimizer"]["state"][0]["step"] for name in ("critic", "actor")}
+    assert steps == {"critic": (4 * 8 - 3) * 2, "actor": 4 * 8 - 3}
+    assert metrics_of(trained)[-1]["frames"] == 4 * 8 * 16
+    words = ["--task=Isaac-Cartpole-v0", f"--checkpoint={trained}/checkpoints/model_4.pt"]
+    assert play("fast_sac", [*words, "--device=cpu", "--num_episodes=4"]) == 0
+    output = capsys.readouterr().out
+    assert "Mean return" in output
+    assert (trained / "exported/policy.pt").is_file()
+
+
+def test_updates_and_batches_of_a_step_do_not_depend_on_the_number_of_ranks(
+    pair: Pair, single_update: dict[str, Any]
+):
+    _, alone = observed(ALONE)
+    assert pair.ends["sac"][0]["updates"] == alone.num_updates == 2 * 2
+    assert [end["batch"] for end in pair.ends["sac"]] == [[BATCH // 2] * 4] * 2
+    names = single_update["gradients"]
+    assert any(name.startswith("actor") for name in names)
+    assert "critics.log_temperature" in names
+
+
+def test_nothing_is_learned_before_a_batch_is_stored_and_one_that_cannot_be_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: False)
+    with pytest.raises(ConfigurationError, match=r"agent\.precision is 'bfloat16'"):
+        make_learner(ALONE, precision="bfloat16")
+    cfg = FastSacCfg()  # batches of 256, 10 steps to warm up
+    with pytest.raises(ConfigurationError, match=r"batch_size is 256, which 3 .* such as 258"):
+        cfg.batch_of(3)
+    small = merge(cfg, {"replay": {"size": 200}, "algorithm": {"batch_size": 512}}, "agent")
+    words = r"batch_size is 512, 256 of each process, .*size is 200.* to 256 or more"
+    with pytest.raises(ConfigurationError, match=words):
+        small.first_update(16, 2)
+    assert [cfg.first_update(num_envs, 1) for num_envs in (64, 16, 15)] == [11, 16, 18]
+
+
 WORDS = [
     *("--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=16"),
     *("agent.save_interval=2", "agent.keep_checkpoints=0", "agent.num_steps_per_env=8"),
@@ -61,7 +104,7 @@ def train_in(folder: Path, *words: str) -> int:
         return train("fast_sac", words)
 
 
-@pytest.fixture(scope="module", params=["sac", "td3"])
+@pytest.fixture(scope="module", params=["sac", pytest.param("td3", marks=pytest.mark.long)])
 def words(request: pytest.FixtureRequest) -> list[str]:
     return [*WORDS, f"agent.algorithm.name={request.param}"]
 
@@ -93,6 +136,7 @@ class TestFastSac(LearnerContract):
 
 
 def test_a_resumed_run_ends_bit_identical(words: list[str], trained: Path, tmp_path: Path):
+    """Of two ranks, so does that of ``tests/run/test_old_runs.py``."""
     more = ["--max_iterations=4", "--resume", f"--checkpoint={trained}/checkpoints/model_2.pt"]
     assert train_in(tmp_path, *words, *more) == 0
     resumed = only_run(tmp_path)
@@ -109,22 +153,6 @@ def test_without_its_replay_memory_a_checkpoint_is_small_and_a_resume_reports_it
     assert "replay" not in small["ranks"][0]["learner"]
     assert train_in(tmp_path, *words, "--max_iterations=3", "--resume") == 0
     assert "The checkpoint holds no replay memory" in capsys.readouterr().err
-
-
-def test_a_step_of_all_environments_is_followed_by_its_updates(trained: Path):
-    model = checkpoint_of(trained, 4)["model"]
-    assert model["num_updates"] == (4 * 8 - 3) * 2
-    steps = {name: model[f"{name}_optimizer"]["state"][0]["step"] for name in ("critic", "actor")}
-    assert steps == {"critic": (4 * 8 - 3) * 2, "actor": 4 * 8 - 3}
-    assert metrics_of(trained)[-1]["frames"] == 4 * 8 * 16
-
-
-def test_its_policy_plays_and_is_exported(trained: Path, capsys: pytest.CaptureFixture[str]):
-    words = ["--task=Isaac-Cartpole-v0", f"--checkpoint={trained}/checkpoints/model_4.pt"]
-    assert play("fast_sac", [*words, "--device=cpu", "--num_episodes=4"]) == 0
-    output = capsys.readouterr().out
-    assert "Mean return" in output
-    assert (trained / "exported/policy.pt").is_file()
 
 
 def test_the_last_observation_of_an_ended_episode_is_stored():
@@ -162,20 +190,9 @@ def test_target_critics_follow_by_tau():
         assert old.dim() == 0 or not torch.equal(target, old)
 
 
-def test_all_networks_have_gradients(single_update: dict[str, Any]):
-    names = single_update["gradients"]
-    assert any(name.startswith("actor") for name in names)
-    assert "critics.log_temperature" in names
-
-
 def test_updates_for_a_step_do_not_depend_on_the_number_of_ranks(pair: Pair):
     _, alone = observed(ALONE)
     assert pair.ends["sac"][0]["updates"] == alone.num_updates == 2 * 2
-
-
-def test_a_batch_is_shared_by_the_ranks(pair: Pair):
-    sizes = [end["batch"] for end in pair.ends["sac"]]
-    assert sizes == [[BATCH // 2] * 4] * 2
 
 
 @pytest.mark.parametrize(("name", "entropy"), [("sac", 1.0), ("td3", 0.0)])
@@ -231,22 +248,6 @@ def test_scalers_of_version_0_1_0_are_loaded():
         torch.testing.assert_close(theirs.state_dict(), mine.state_dict())
 
 
-def test_two_ranks_resume_bit_identically(tmp_path: Path):
-    whole, again = tmp_path / "whole", tmp_path / "again"
-    words = [*WORDS, "--distributed", "--max_iterations=4"]
-    for folder in (whole, again):
-        folder.mkdir()
-    code, output = run(torchrun(2, TRAIN, *words), whole)
-    assert code == 0, output
-    checkpoint = only_run(whole) / "checkpoints/model_2.pt"
-    code, output = run(torchrun(2, TRAIN, *words, "--resume", f"--checkpoint={checkpoint}"), again)
-    assert code == 0, output
-    assert "Resuming exactly" in output
-    ends = [digests(checkpoint_of(only_run(folder), 4)) for folder in (whole, again)]
-    assert ends[0] == ends[1]
-    assert timeless(only_run(again)) == timeless(only_run(whole))[2:]
-
-
 def test_hidden_layers_can_be_computed_in_bfloat16(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: True)
     wide = {"actor": {"hidden_dims": [64]}, "critic": {"hidden_dims": [64], "num_atoms": 11}}
@@ -266,46 +267,6 @@ def test_hidden_layers_can_be_computed_in_bfloat16(monkeypatch: pytest.MonkeyPat
     parameters = [*half.bare_actor.parameters(), *half.bare_critics.parameters()]
     assert {parameter.dtype for parameter in parameters} == {torch.float32}
     assert all(parameter.isfinite().all() for parameter in parameters)
-
-
-def test_bfloat16_is_refused_where_a_processor_has_none(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: False)
-    with pytest.raises(ConfigurationError, match=r"agent\.precision is 'bfloat16'"):
-        make_learner(ALONE, precision="bfloat16")
-
-
-def test_a_batch_that_ranks_cannot_share_is_refused():
-    cfg = FastSacCfg()
-    with pytest.raises(ConfigurationError, match=r"batch_size is 256, which 3 .* such as 258"):
-        cfg.batch_of(3)
-
-
-def test_a_batch_larger_than_the_memory_is_refused():
-    cfg = merge(FastSacCfg(), {"replay": {"size": 200}, "algorithm": {"batch_size": 512}}, "agent")
-    words = r"batch_size is 512, 256 of each process, .*size is 200.* to 256 or more"
-    with pytest.raises(ConfigurationError, match=words):
-        cfg.first_update(16, 2)
-
-
-@pytest.mark.parametrize(("num_envs", "first"), [(64, 11), (16, 16), (15, 18)])
-def test_nothing_is_learned_before_a_batch_is_stored(num_envs: int, first: int):
-    assert FastSacCfg().first_update(num_envs, 1) == first  # batches of 256, 10 steps to warm up
-
-
-@pytest.mark.parametrize(
-    ("task", "words"),
-    [
-        ("gym:CartPole-v1", "fast_sac knows real numbers only"),
-        ("Isaac-Cartpole-Depth-Camera-Direct-v0", "fast_sac sees vectors only"),
-    ],
-)
-def test_tasks_that_it_cannot_train_are_refused(
-    task: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    assert train_in(tmp_path, f"--task={task}", "--headless", "--num_envs=2") == 2
-    error = capsys.readouterr().err
-    assert words in error
-    assert "Traceback" not in error
 
 
 def test_a_resumed_critic_has_the_range_that_is_configured():

@@ -22,24 +22,19 @@ from envlab.fast_sac.objective import (
 ATOMS = torch.tensor([-1.0, 0.0, 1.0])
 
 
-@pytest.mark.parametrize(
-    ("weights", "reward", "discount", "expected"),
-    [
+def test_a_distribution_is_moved_and_shared_among_the_nearest_atoms():
+    for weights, reward, discount, expected in [
         ([0.0, 1.0, 0.0], 0.0, 0.5, [0.0, 1.0, 0.0]),
         ([0.0, 0.0, 1.0], 0.0, 0.5, [0.0, 0.5, 0.5]),  # 0.5 lies half way between two atoms
         ([0.5, 0.0, 0.5], 0.25, 1.0, [0.375, 0.125, 0.5]),  # -0.75, and 1.25 beyond the end
         ([0.2, 0.3, 0.5], 0.7, 0.0, [0.0, 0.3, 0.7]),  # the episode failed: the reward alone
         ([1.0, 0.0, 0.0], -9.0, 1.0, [1.0, 0.0, 0.0]),
         ([1.0, 0.0, 0.0], 2.0, 1.0, [0.0, 0.0, 1.0]),  # exactly on the last atom
-    ],
-)
-def test_a_distribution_is_moved_and_shared_among_the_nearest_atoms(
-    weights, reward, discount, expected
-):
-    projected = project(
-        torch.tensor([weights]), torch.tensor([reward]), torch.tensor([discount]), ATOMS
-    )
-    assert projected[0].tolist() == pytest.approx(expected, abs=1e-6)
+    ]:
+        projected = project(
+            torch.tensor([weights]), torch.tensor([reward]), torch.tensor([discount]), ATOMS
+        )
+        assert projected[0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
 def critics_saying(*logits: list[float]) -> Critics:

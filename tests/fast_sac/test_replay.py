@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -128,32 +130,29 @@ def test_a_restored_memory_continues_like_the_original():
     assert drawn(replay) == drawn(other)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"num_added": -5}, "num_added is -5, but must be from 0"),
-        ({"num_added": 10**18}, "num_added is 1000000000000000000, but"),
-        ({"num_added": "5"}, "num_added is '5'"),
-        ({"num_added": True}, "num_added is True"),
-        ({"num_added": 2}, r"obs has shape \(3, 1\), but \(2, 1\) fits 2 steps"),
-        (
-            {"obs": torch.zeros(3, 2)},
-            r"obs has shape \(3, 2\), but \(3, 1\) fits 5 steps and agent",
-        ),
-        ({"obs": torch.zeros(4, 1)}, r"obs has shape \(4, 1\)"),
-        ({"obs": torch.zeros(3, 1, dtype=torch.float64)}, "obs is no tensor of torch.float32"),
-        ({"outcomes": torch.full((3, 3), torch.nan)}, "outcomes is not finite"),
-        ({"actions": None}, "actions is no tensor"),
-    ],
-)
-def test_a_damaged_memory_is_one_sentence_and_changes_nothing(change, message: str):
-    replay, other = make(num_steps=3, n_step=2), make(num_steps=3, n_step=2)
-    for number in range(5):
-        add(replay, number)
-        add(other, number)
-    with pytest.raises(CheckpointError, match=f"replay memory of the checkpoint .*{message}"):
-        other.set_state(replay.state() | change)
-    assert drawn(replay) == drawn(other)
+DAMAGES: dict[str, dict[str, Any]] = {
+    "num_added is -5, but must be from 0": {"num_added": -5},
+    "num_added is 1000000000000000000, but": {"num_added": 10**18},
+    "num_added is '5'": {"num_added": "5"},
+    "num_added is True": {"num_added": True},
+    r"obs has shape \(3, 1\), but \(2, 1\) fits 2 steps": {"num_added": 2},
+    r"obs has shape \(3, 2\), but \(3, 1\) fits 5 steps and agent": {"obs": torch.zeros(3, 2)},
+    r"obs has shape \(4, 1\)": {"obs": torch.zeros(4, 1)},
+    "obs is no tensor of torch.float32": {"obs": torch.zeros(3, 1, dtype=torch.float64)},
+    "outcomes is not finite": {"outcomes": torch.full((3, 3), torch.nan)},
+    "actions is no tensor": {"actions": None},
+}
+
+
+def test_a_damaged_memory_is_one_sentence_and_changes_nothing():
+    for message, change in DAMAGES.items():
+        replay, other = make(num_steps=3, n_step=2), make(num_steps=3, n_step=2)
+        for number in range(5):
+            add(replay, number)
+            add(other, number)
+        with pytest.raises(CheckpointError, match=f"replay memory of the checkpoint .*{message}"):
+            other.set_state(replay.state() | change)
+        assert drawn(replay) == drawn(other), message
 
 
 def test_a_memory_of_another_size_is_not_taken_for_this_one():

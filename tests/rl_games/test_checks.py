@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,79 +10,49 @@ import torch
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, EnvlabError
+from envlab.libraries import get_library
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rl_games.checks import check_supported
 from envlab.rl_games.learner import RlGamesLearner
-from envlab.training.launch import train
 from tests.rl_games.first_update import agent_cfg
+from tests.trained import session_of
 
 TASK = "Isaac-Cartpole-v0"
 CONFIG = "agent.params.config"
 
 
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        ([f"{CONFIG}.minibatch_size=30"], f"Use {CONFIG}.minibatch_size=16."),
-        ([f"{CONFIG}.minibatch_size=0"], f"Use {CONFIG}.minibatch_size=1."),
-        ([f"{CONFIG}.seq_length=3"], "seq_length is 3, but must divide the 64 samples"),
-        ([f"{CONFIG}.mini_epochs=0"], "mini_epochs is 0, but must be greater than 0"),
-        ([f"{CONFIG}.horizon_length=0"], f"{CONFIG}.horizon_length is 0, but must be greater"),
-        ([f"{CONFIG}.max_epochs=0"], f"{CONFIG}.max_epochs is 0"),
-        ([f"{CONFIG}.max_frames=100"], "max_frames is 100, but only -1 is supported: use --max_f"),
-        ([f"{CONFIG}.normalize_rms_advantage=true"], "rl_games 1.6.5 fails with it"),
-        ([f"{CONFIG}.use_action_masks=true"], "have no action masks"),
-        ([f"{CONFIG}.self_play_config={{update_score: 1}}"], "self-play needs an environment"),
-        ([f"{CONFIG}.epochs_between_resets=2"], "set env.episode_length_s"),
-        ([f"{CONFIG}.population_based_training=true"], "population_based_training is True"),
-        (["agent.params.load_checkpoint=true"], "use --resume and --checkpoint"),
-        ([f"{CONFIG}.mini_epoch=2"], f"Did you mean {CONFIG}.mini_epochs?"),
-        (["agent.seed=7"], "Set agent.params.seed instead."),
-        (["agent.max_iterations=7"], f"Set {CONFIG}.max_epochs instead."),
-        (["agent.gamma=0.9"], f"Did you mean {CONFIG}.gamma?"),
-        ([f"{CONFIG}.lr_schedule=adaptiv"], "lr_schedule must be"),
-        ([f"+{CONFIG}.reward_shaper.scal=1.0"], "rl_games refuses"),
-        (["+agent.params.network.space.discrete={}"], "rl_games refuses"),
-        (["agent.params.algo.name=a2c_continous"], "Did you mean a2c_continuous?"),
-        (["agent.params.algo.name=a2c_discrete"], "the task's actions are Box"),
-        (["agent.params.model.name=continuous_a2c"], "Choose a2c_continuous or sac with the model"),
-        (["agent.params.env.clip_actions=inf"], "actions in [-1, 1] are scaled to that bound"),
-        (["agent.params.network.name=unet"], "rl_games refuses the agent's configuration"),
-        (["agent.params.network.mlp.activation=gelux"], "rl_games refuses"),
-        (["agent.params.env.obs_groups={obs: [camera]}"], "the task observes policy"),
-        (["+agent.params.config.central_value_config={mini_epochs: 1}"], "obs_groups.states is"),
-    ],
-)
-def test_bad_input_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], overrides: list[str], message: str
-):
-    if "minibatch_size" not in str(overrides):
-        overrides = [f"{CONFIG}.minibatch_size=64", *overrides]
-    error = error_of(tmp_path, capsys, *overrides)
-    assert message in error
-
-
-def test_the_error_names_a_size_of_minibatch_that_works(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    """Isaac Lab's number fits its number of environments, and few others."""
-    error = error_of(tmp_path, capsys)
-    assert "minibatch_size is 8192, but must divide the 64 samples per process" in error
-    assert error.endswith(f"Use {CONFIG}.minibatch_size=64.\n")
-
-
-def error_of(folder: Path, capsys: pytest.CaptureFixture[str], *overrides: str) -> str:
-    """Return the one line that train.py prints, and check that it has written nothing."""
-    with contextlib.chdir(folder):
-        flags = [f"--task={TASK}", "--device=cpu", "--num_envs=4"]
-        assert train("rl_games", [*flags, *overrides]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
-    assert list(folder.iterdir()) == []
-    return error
+REFUSED = {
+    f"{CONFIG}.minibatch_size=30": f"Use {CONFIG}.minibatch_size=16.",
+    f"{CONFIG}.minibatch_size=0": f"Use {CONFIG}.minibatch_size=1.",
+    f"{CONFIG}.seq_length=3": "seq_length is 3, but must divide the 64 samples",
+    f"{CONFIG}.mini_epochs=0": "mini_epochs is 0, but must be greater than 0",
+    f"{CONFIG}.horizon_length=0": f"{CONFIG}.horizon_length is 0, but must be greater",
+    f"{CONFIG}.max_epochs=0": f"{CONFIG}.max_epochs is 0",
+    f"{CONFIG}.max_frames=100": "max_frames is 100, but only -1 is supported: use --max_f",
+    f"{CONFIG}.normalize_rms_advantage=true": "rl_games 1.6.5 fails with it",
+    f"{CONFIG}.use_action_masks=true": "have no action masks",
+    f"{CONFIG}.self_play_config={{update_score: 1}}": "self-play needs an environment",
+    f"{CONFIG}.epochs_between_resets=2": "set env.episode_length_s",
+    f"{CONFIG}.population_based_training=true": "population_based_training is True",
+    "agent.params.load_checkpoint=true": "use --resume and --checkpoint",
+    f"{CONFIG}.mini_epoch=2": f"Did you mean {CONFIG}.mini_epochs?",
+    "agent.seed=7": "Set agent.params.seed instead.",
+    "agent.max_iterations=7": f"Set {CONFIG}.max_epochs instead.",
+    "agent.gamma=0.9": f"Did you mean {CONFIG}.gamma?",
+    f"{CONFIG}.lr_schedule=adaptiv": "lr_schedule must be",
+    f"+{CONFIG}.reward_shaper.scal=1.0": "rl_games refuses",
+    "+agent.params.network.space.discrete={}": "rl_games refuses",
+    "agent.params.algo.name=a2c_continous": "Did you mean a2c_continuous?",
+    "agent.params.algo.name=a2c_discrete": "the task's actions are Box",
+    "agent.params.model.name=continuous_a2c": "Choose a2c_continuous or sac with the model",
+    "agent.params.env.clip_actions=inf": "actions in [-1, 1] are scaled to that bound",
+    "agent.params.network.name=unet": "rl_games refuses the agent's configuration",
+    "agent.params.network.mlp.activation=gelux": "rl_games refuses",
+    "agent.params.env.obs_groups={obs: [camera]}": "the task observes policy",
+    "+agent.params.config.central_value_config={mini_epochs: 1}": "obs_groups.states is",
+}
 
 
 @pytest.fixture(scope="module")
@@ -93,28 +61,42 @@ def env() -> VectorEnv:
     return get_task(TASK).make(cfg, context=DistributedContext.single("cpu"))
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (
-            {"algo": {"name": "sac"}, "model": {"name": "soft_actor_critic"}},
-            "which rl_games trains on one process only: 2 processes",
-        ),
-        ({"config": {"torch_compile": True}}, "on one process only"),
-        ({"network": {"normalization": "batch_norm"}}, "Use layer_norm"),
-        (
-            {"config": {"central_value_config": {"network": {"normalization": "batch_norm"}}}},
-            "central_value_config.network.normalization",
-        ),
-    ],
-)
-def test_what_differs_between_ranks_is_refused(env: VectorEnv, values: dict, message: str):
+def build_from(env: VectorEnv, words: list[str]) -> RlGamesLearner:
+    """Return the learner of a command line."""
+    session = session_of("rl_games", [f"--task={TASK}", "--device=cpu", "--num_envs=4", *words])
+    learner: RlGamesLearner = get_library("rl_games").load("build")(
+        session, env, DistributedContext.single("cpu")
+    )
+    return learner
+
+
+def test_what_it_cannot_train_is_one_sentence(env: VectorEnv):
+    for override, message in REFUSED.items():
+        given = [] if "minibatch_size" in override else [f"{CONFIG}.minibatch_size=64"]
+        with pytest.raises(EnvlabError) as caught:
+            pytest.fail(f"{override}: {build_from(env, [*given, override])}")
+        assert message in str(caught.value), override
+        assert "\n" not in str(caught.value), override
+
+
+def test_what_differs_between_ranks_is_refused(env: VectorEnv):
     ranks = DistributedContext(rank=0, world_size=2)
-    cfg = merge(RlGamesCfg(), {"params": {"env": {"clip_actions": 1.0}}}, "agent")
-    cfg = merge(cfg, {"params": values}, "agent", given_keys=True)
-    check_supported(merge(RlGamesCfg(), {"params": {"env": {"clip_actions": 1.0}}}), env, ranks)
-    with pytest.raises(ConfigurationError, match=message):
-        check_supported(cfg, env, ranks)
+    plain = merge(RlGamesCfg(), {"params": {"env": {"clip_actions": 1.0}}}, "agent")
+    check_supported(plain, env, ranks)
+    central = {"central_value_config": {"network": {"normalization": "batch_norm"}}}
+    refused = {
+        "which rl_games trains on one process only: 2 processes": {
+            "algo": {"name": "sac"},
+            "model": {"name": "soft_actor_critic"},
+        },
+        "on one process only": {"config": {"torch_compile": True}},
+        "Use layer_norm": {"network": {"normalization": "batch_norm"}},
+        "central_value_config.network.normalization": {"config": central},
+    }
+    for message, values in refused.items():
+        cfg = merge(plain, {"params": values}, "agent", given_keys=True)
+        with pytest.raises(ConfigurationError, match=message):
+            check_supported(cfg, env, ranks)
 
 
 def test_settings_of_the_process_are_left_alone(env: VectorEnv):
@@ -190,13 +172,11 @@ def test_keys_of_isaac_labs_files_are_known():
     assert "env_config" not in library  # rl_games would unpack null
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"seed": 3}, "agent.seed is derived .* Set agent.params.seed instead"),
-        ({"gamma": 0.9}, "no 'agent.gamma'. Did you mean agent.params.config.gamma"),
-    ],
-)
-def test_a_key_at_the_wrong_depth_of_a_file_is_answered_with_the_right_one(values, said: str):
-    with pytest.raises(ConfigurationError, match=said):
-        RlGamesCfg().with_task_values(values)
+def test_a_key_at_the_wrong_depth_of_a_file_is_answered_with_the_right_one():
+    mistakes = {
+        "agent.seed is derived .* Set agent.params.seed instead": {"seed": 3},
+        "no 'agent.gamma'. Did you mean agent.params.config.gamma": {"gamma": 0.9},
+    }
+    for said, values in mistakes.items():
+        with pytest.raises(ConfigurationError, match=said):
+            RlGamesCfg().with_task_values(values)

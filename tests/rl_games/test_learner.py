@@ -7,16 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from rl_games.common.schedulers import LinearScheduler
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from envlab.config import merge
-from envlab.distributed.context import DistributedContext
-from envlab.registry import get_task, load_env_cfg
-from envlab.rl_games.learner import RlGamesLearner
 from tests.launcher import torchrun
 from tests.learner_contract import OnPolicyContract
-from tests.rl_games.first_update import TASK, agent_cfg, first_update
+from tests.rl_games.first_update import first_update
 from tests.rl_games.worker import JOBS
 from tests.trained import Pair, launch_pair, metrics_of, on_one_thread
 
@@ -40,7 +35,7 @@ def single_update() -> dict[str, Any]:
 
 class TestRlGames(OnPolicyContract):
     LIBRARY = "rl_games"
-    STATE = {name: [] for name in JOBS if not name.startswith("stock")} | {
+    STATE = {name: [] for name in JOBS} | {
         "discrete": [
             "networks.a2c_network.actor_mlp",
             "networks.running_mean_std.count",
@@ -74,17 +69,6 @@ def test_normalisers_are_those_of_all_ranks_data(pair: Pair):
     torch.testing.assert_close(state["running_mean_std.running_var"], variance)
 
 
-def test_unpooled_normalisers_would_stop_the_run(pair: Pair):
-    for end in pair.ends["stock_normalisers"]:
-        assert "networks.running_mean_std.running_mean on rank 1 differs from" in end["error"]
-
-
-def test_the_librarys_schedule_would_stop_the_run(pair: Pair):
-    """Ranks without a schedule put the rate that they began with back after each minibatch."""
-    for end in pair.ends["stock_schedule"]:
-        assert "networks.a2c_network.sigma on rank 1 differs from rank 0" in end["error"]
-
-
 def test_frames_are_counted_on_every_rank(pair: Pair):
     for end in pair.ends["ddp"]:
         assert end["frames"] == [0, 1024, 2048, 3072]  # passed to curricula
@@ -112,41 +96,3 @@ def test_curves_bear_the_librarys_own_tags(pair: Pair):
     }
     assert [event.step for event in events.Scalars("losses/a_loss")] == [1024, 2048]
     assert [event.step for event in events.Scalars("rewards/iter")] == [1, 2]
-
-
-@pytest.mark.parametrize("keeps_the_librarys", [False, True])
-def test_time_outs_bootstrap_from_the_final_observation(keeps_the_librarys: bool):
-    """The library's own way is to add the value of the state before."""
-    task, context = get_task(TASK), DistributedContext.single("cpu")
-    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 4}, "seed": 1}, "env")
-    env = task.make(env_cfg, context=context)
-    config = {"horizon_length": 1, "minibatch_size": 4, "reward_shaper": {"scale_value": 0.5}}
-    cfg = merge(agent_cfg(4), {"params": {"config": config}}, "agent")
-    learner = RlGamesLearner(env, cfg, context, grad_sync="ddp")
-    agent = learner.agent
-    if keeps_the_librarys:
-        agent.bootstraps_final_obs, agent.value_bootstrap = False, True
-    seen: dict[str, Any] = {}
-    learner.env.on_step = lambda rewards, ended, info: seen.update(rewards=rewards, info=info)
-    limit = env.max_episode_length
-    env.episode_length_buf = torch.tensor([0, limit - 1, 5, limit - 1])
-    learner.start(1)
-    with torch.no_grad():
-        agent.play_steps()
-        values = agent.get_values({"obs": seen["info"]["final_obs"]["policy"]})[:, 0]
-    time_outs = torch.tensor([0.0, 1.0, 0.0, 1.0])
-    expected = 0.5 * seen["rewards"] + 0.99 * values * time_outs
-    found = agent.experience_buffer.tensor_dict["rewards"][0, :, 0]
-    if keeps_the_librarys:
-        before = agent.experience_buffer.tensor_dict["values"][0, :, 0]
-        expected_there = 0.5 * seen["rewards"] + 0.99 * before * time_outs
-        torch.testing.assert_close(found, expected_there)
-        assert not torch.allclose(found, expected, atol=1e-4)
-    else:
-        torch.testing.assert_close(found, expected)
-    env.close()
-
-
-def test_the_librarys_linear_schedule_over_frames_would_never_move():
-    schedule = LinearScheduler(1e-3, max_steps=1000, use_epochs=False)
-    assert schedule.update(1e-3, 0.0, 5, 0, 0.0)[0] == 1e-3  # its agents say 0 frames, always

@@ -17,18 +17,18 @@ def batches(*shape: int) -> list[torch.Tensor]:
     return [5.0 + 3.0 * torch.randn(64, *shape, generator=generator) for _ in range(3)]
 
 
-@pytest.mark.parametrize("shape", [(3,), (4, 4, 2)])
-def test_one_process_gets_the_librarys_own_values(shape: tuple[int, ...]):
-    stock, pooled = RunningMeanStd(shape), PooledRunningMeanStd(shape, DistributedContext())
-    for batch in batches(*shape):
+def test_one_process_gets_the_librarys_own_values():
+    for shape in [(3,), (4, 4, 2)]:
+        stock, pooled = RunningMeanStd(shape), PooledRunningMeanStd(shape, DistributedContext())
+        for batch in batches(*shape):
+            torch.testing.assert_close(pooled(batch), stock(batch))
+        assert pooled.training
+        for values in (stock, pooled):
+            values.eval()
+        batch = batches(*shape)[0] + 1.0
         torch.testing.assert_close(pooled(batch), stock(batch))
-    assert pooled.training
-    for values in (stock, pooled):
-        values.eval()
-    batch = batches(*shape)[0] + 1.0
-    torch.testing.assert_close(pooled(batch), stock(batch))
-    torch.testing.assert_close(pooled(batch, denorm=True), stock(batch, denorm=True))
-    torch.testing.assert_close(pooled.state_dict(), stock.state_dict())
+        torch.testing.assert_close(pooled(batch, denorm=True), stock(batch, denorm=True))
+        torch.testing.assert_close(pooled.state_dict(), stock.state_dict())
 
 
 def test_evaluation_changes_nothing():

@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import torch
-from rl_games.common.a2c_common import A2CBase
-from rl_games.common.schedulers import IdentityScheduler
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
-from envlab.errors import RankDivergenceError
 from envlab.rl_games import learner, ppo
 from envlab.rl_games.env import RlGamesVecEnv
-from envlab.rl_games.learner import RlGamesLearner
 from envlab.rl_games.ppo import DistributedAgent
 from envlab.training.launch import train_session
 from envlab.training.loop import Training
@@ -62,8 +57,6 @@ JOBS: dict[str, list[str]] = {
     "discrete": [*DISCRETE, "--max_iterations=2"],
     "discrete_library": [*DISCRETE, "--max_iterations=2", "--grad_sync=library"],
     "images": [*SEER, *SHORT, "--max_iterations=2"],
-    "stock_normalisers": [*CARTPOLE, "--max_iterations=2"],
-    "stock_schedule": [*CARTPOLE, "--max_iterations=2"],
 }
 """Trainings by name; ``discrete`` has a central value network too."""
 
@@ -76,29 +69,6 @@ def local_moments(values: torch.Tensor, _: object) -> tuple[torch.Tensor, torch.
 def stock_normalisers() -> AbstractContextManager[Any]:
     """Leave rl_games' own normalisers in place."""
     return mock.patch.object(learner, "pool_normalisers")
-
-
-@contextmanager
-def stock_schedule() -> Iterator[None]:
-    """Let rank 0 alone have a schedule, and send its rate to the others, as rl_games does."""
-    start = RlGamesLearner.start
-
-    def start_without_schedule(found: RlGamesLearner, total: int) -> None:
-        start(found, total)
-        if found.agent.global_rank > 0:
-            found.agent.scheduler = IdentityScheduler()
-
-    with (
-        mock.patch.object(RlGamesLearner, "start", start_without_schedule),
-        mock.patch.object(DistributedAgent, "update_lr", A2CBase.update_lr),
-    ):
-        yield
-
-
-CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "stock_normalisers": stock_normalisers,
-    "stock_schedule": stock_schedule,
-}
 
 
 def train(context: DistributedContext, arguments: list[str]) -> Any:
@@ -144,12 +114,7 @@ def main() -> None:
         (folder / name).mkdir(exist_ok=True)
         context.gather(None)  # the folder exists
         os.chdir(folder / name)
-        with CHANGES.get(name, nullcontext)():
-            try:
-                values = train(context, arguments)
-            except RankDivergenceError as error:
-                values = {"error": str(error)}
-        torch.save(values, folder / f"{name}_rank{context.rank}.pt")
+        torch.save(train(context, arguments), folder / f"{name}_rank{context.rank}.pt")
     context.close()
 
 

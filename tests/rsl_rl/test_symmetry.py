@@ -81,11 +81,3 @@ def test_a_users_own_mirror_is_taken():
     learner = learner_with(data_augmentation_func=f"{__name__}:turned_over", use_mirror_loss=True)
     assert learner.alg.symmetry.data_augmentation_func is turned_over
     learner.env.close()
-
-
-def test_without_the_setting_there_is_no_symmetry():
-    task = get_task("Isaac-Cartpole-v0")
-    context = DistributedContext.single("cpu")
-    env = task.make(load_env_cfg(task), context=context, num_envs=2, seed=1)
-    assert RslRlLearner(env, RslRlCfg(), context).alg.symmetry is None
-    env.close()

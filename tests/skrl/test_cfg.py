@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import pytest
 
@@ -20,32 +19,29 @@ def overridden(cfg: SkrlCfg, *overrides: str) -> SkrlCfg:
     return composed
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_every_algorithm_has_a_whole_configuration_that_survives_a_file(algorithm: str):
-    cfg = SkrlCfg.of(algorithm).with_task_values({})
-    values = to_dict(cfg, "agent")
-    assert merge(SkrlCfg(), values, "agent", given_keys=True) == cfg
-    assert cfg.origin == {"algorithm": algorithm, "ml_framework": "torch"}
-    assert cfg.is_multi_agent == (algorithm in ("ippo", "mappo"))
-    assert cfg.resolved().num_steps_per_env > 0
+def test_every_algorithm_has_a_whole_configuration_that_survives_a_file():
+    for algorithm in ALGORITHMS:
+        cfg = SkrlCfg.of(algorithm).with_task_values({})
+        values = to_dict(cfg, "agent")
+        assert merge(SkrlCfg(), values, "agent", given_keys=True) == cfg, algorithm
+        assert cfg.origin == {"algorithm": algorithm, "ml_framework": "torch"}
+        assert cfg.is_multi_agent == (algorithm in ("ippo", "mappo"))
+        assert cfg.resolved().num_steps_per_env > 0
 
 
-@pytest.mark.parametrize(
-    ("key", "task", "algorithm"),
-    [
-        ("skrl", "Isaac-Cartpole-v0", "ppo"),
-        ("skrl", "Isaac-Cartpole-Direct-v0", "ppo"),
-        ("skrl_dqn", "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", "dqn"),
-        ("skrl_ippo", "Isaac-Cart-Double-Pendulum-Direct-v0", "ippo"),
-        ("skrl_mappo", "Isaac-Cart-Double-Pendulum-Direct-v0", "mappo"),
-    ],
-)
-def test_agent_files_name_their_own_algorithm(key: str, task: str, algorithm: str):
-    values = load_agent_values(get_task(task), key)
-    assert values is not None
-    cfg = SkrlCfg().with_task_values(values)
-    assert (cfg.algorithm, cfg.registry_key) == (algorithm, key)
-    assert cfg.resolved().run_name == f"{algorithm}_torch"
+def test_agent_files_name_their_own_algorithm():
+    files = {
+        "skrl": ("Isaac-Cartpole-Direct-v0", "ppo"),
+        "skrl_dqn": ("Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", "dqn"),
+        "skrl_ippo": ("Isaac-Cart-Double-Pendulum-Direct-v0", "ippo"),
+        "skrl_mappo": ("Isaac-Cart-Double-Pendulum-Direct-v0", "mappo"),
+    }
+    for key, (task, algorithm) in files.items():
+        values = load_agent_values(get_task(task), key)
+        assert values is not None
+        cfg = SkrlCfg().with_task_values(values)
+        assert (cfg.algorithm, cfg.registry_key) == (algorithm, key)
+        assert cfg.resolved().run_name == f"{algorithm}_torch"
 
 
 def test_a_task_keeps_skrls_defaults_for_values_it_does_not_set():
@@ -99,13 +95,11 @@ def test_iterations_follow_timesteps_until_they_are_set():
     assert overridden(cfg, "agent.max_iterations=7").resolved().max_iterations == 7
 
 
-@pytest.mark.parametrize(
-    ("interval", "save_interval"), [("auto", 30), ("320", 20), ("0", 300), ("1", 1)]
-)
-def test_checkpoints_follow_skrls_interval_in_timesteps(interval: str, save_interval: int):
-    cfg = overridden(SkrlCfg(), f"agent.agent.experiment.checkpoint_interval={interval}")
-    assert cfg.resolved().save_interval == save_interval
-    assert overridden(cfg, "agent.save_interval=4").resolved().save_interval == 4
+def test_checkpoints_follow_skrls_interval_in_timesteps():
+    for interval, save_interval in {"auto": 30, "320": 20, "0": 300, "1": 1}.items():
+        cfg = overridden(SkrlCfg(), f"agent.agent.experiment.checkpoint_interval={interval}")
+        assert cfg.resolved().save_interval == save_interval, interval
+        assert overridden(cfg, "agent.save_interval=4").resolved().save_interval == 4
 
 
 def test_experiment_and_run_name_are_isaac_labs():
@@ -114,36 +108,32 @@ def test_experiment_and_run_name_are_isaac_labs():
     assert (cfg.experiment_name, cfg.run_name) == ("mine", "ppo_torch_a")
 
 
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("agent.agent.learning_rat=1", "agent.agent.learning_rate"),
-        ("agent.agent.rollouts=many", "agent.agent.rollouts"),
-        ("agent.directory=a", "Did you mean agent.agent.experiment.directory"),
-        ("agent.experiment_name=a", r"Set agent\.agent\.experiment\.directory instead"),
-        ("agent.models.policy.initial_log_sd=0", "agent.models.policy.initial_log_std"),
-        ("agent.trainer.timestep=1", "agent.trainer.timesteps"),
-    ],
-)
-def test_an_unknown_setting_is_an_error_with_the_nearest(override: str, message: str):
-    with pytest.raises(ConfigurationError, match=message):
-        overridden(SkrlCfg(), override)
+UNKNOWN = {
+    "agent.agent.learning_rat=1": "agent.agent.learning_rate",
+    "agent.agent.rollouts=many": "agent.agent.rollouts",
+    "agent.directory=a": "Did you mean agent.agent.experiment.directory",
+    "agent.experiment_name=a": r"Set agent\.agent\.experiment\.directory instead",
+    "agent.models.policy.initial_log_sd=0": "agent.models.policy.initial_log_std",
+    "agent.trainer.timestep=1": "agent.trainer.timesteps",
+}
+WITHOUT_EFFECT = {
+    "agent.num_steps_per_env=8": "learns after agent.agent.rollouts = 16 steps",
+    "agent.agent.class=SAC": "Choose it by --algorithm sac",
+    "agent.agent.class=PPOO": "'PPOO', but must be one of .* Did you mean ppo",
+    "agent.agent.experiment.wandb=true": "add --logger wandb",
+    "agent.agent.experiment.store_separately=true": "a checkpoint is one file",
+    "agent.trainer.class=ParallelTrainer": "only 'SequentialTrainer' is supported",
+}
 
 
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("agent.num_steps_per_env=8", "learns after agent.agent.rollouts = 16 steps"),
-        ("agent.agent.class=SAC", "Choose it by --algorithm sac"),
-        ("agent.agent.class=PPOO", "'PPOO', but must be one of .* Did you mean ppo"),
-        ("agent.agent.experiment.wandb=true", "add --logger wandb"),
-        ("agent.agent.experiment.store_separately=true", "a checkpoint is one file"),
-        ("agent.trainer.class=ParallelTrainer", "only 'SequentialTrainer' is supported"),
-    ],
-)
-def test_settings_that_contradict_or_have_no_effect_are_refused(override: str, message: str):
-    with pytest.raises(ConfigurationError, match=message):
-        overridden(SkrlCfg(), override).resolved()
+def test_settings_that_are_unknown_contradict_or_have_no_effect_are_refused():
+    for override, message in UNKNOWN.items():
+        with pytest.raises(ConfigurationError, match=message):
+            overridden(SkrlCfg(), override)
+    for override, message in WITHOUT_EFFECT.items():
+        cfg = overridden(SkrlCfg(), override)
+        with pytest.raises(ConfigurationError, match=message):
+            cfg.resolved()
 
 
 def test_mixed_precision_is_refused_on_jax():
@@ -153,19 +143,20 @@ def test_mixed_precision_is_refused_on_jax():
         overridden(cfg, "agent.agent.mixed_precision=true").resolved()
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"agent": {"gamma": 0.9}}, "agent.agent has no .*gamma|gamma"),
-        ({"agent": {"class": "PPPO"}}, "Did you mean ppo"),
-        ({"models": {"policy": {"class": "GausianMixin"}}}, "Did you mean GaussianMixin"),
-        ({"agent": {"learning_rate_scheduler": "KLAdaptive"}}, "Did you mean KLAdaptiveLR"),
-        ({"modles": {}}, "models"),
-    ],
-)
-def test_a_mistake_in_an_agent_file_is_one_sentence(values: dict[str, Any], message: str):
-    with pytest.raises(ConfigurationError, match=message):
-        SkrlCfg().with_task_values(values)
+def test_a_mistake_in_an_agent_file_is_one_sentence():
+    mistakes = {
+        "agent.agent has no .*gamma|gamma": {"agent": {"gamma": 0.9}},
+        "Did you mean ppo": {"agent": {"class": "PPPO"}},
+        "Did you mean GaussianMixin": {"models": {"policy": {"class": "GausianMixin"}}},
+        "Did you mean KLAdaptiveLR": {"agent": {"learning_rate_scheduler": "KLAdaptive"}},
+        "models": {"modles": {}},
+    }
+    for message, values in mistakes.items():
+        with pytest.raises(ConfigurationError, match=message):
+            SkrlCfg().with_task_values(values)
+    agent = {"class": "PPO", "rewards_shaper": "math:sqrt", "rewards_shaper_scale": 0.5}
+    with pytest.raises(ConfigurationError, match="are both set"):
+        library_settings(agent, component)
 
 
 def test_names_become_classes_and_formulas_functions_without_evaluation():
@@ -188,13 +179,11 @@ def test_names_become_classes_and_formulas_functions_without_evaluation():
     assert "class" not in settings
 
 
-@pytest.mark.parametrize(
-    "formula",
-    ["__import__('os')", "timestep +", "steps", "[1]", "max(x=1)", "'a'", "timestep.real", "1; 2"],
-)
-def test_a_formula_can_only_calculate(formula: str):
-    with pytest.raises(ConfigurationError, match="must be a formula in timestep and timesteps"):
-        schedule(formula, "agent.agent.exploration_scheduler")
+def test_a_formula_can_only_calculate():
+    name = "agent.agent.exploration_scheduler"
+    for formula in ("__import__('os')", "timestep +", "steps", "max(x=1)", "'a'", "timestep.real"):
+        with pytest.raises(ConfigurationError, match="must be a formula in timestep and timesteps"):
+            pytest.fail(f"{formula}: {schedule(formula, name)}")
 
 
 def test_arguments_of_a_replaced_component_are_dropped_and_missing_ones_named():
@@ -208,15 +197,9 @@ def test_arguments_of_a_replaced_component_are_dropped_and_missing_ones_named():
         component_arguments("StepLR", {"kl_threshold": 0.5, "step_size": 3}, path)
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
-def test_every_component_that_can_be_named_exists(name: str):
-    assert component(name, "agent").__name__ == name
-
-
-def test_both_ways_of_shaping_rewards_are_refused():
-    agent = {"class": "PPO", "rewards_shaper": "math:sqrt", "rewards_shaper_scale": 0.5}
-    with pytest.raises(ConfigurationError, match="are both set"):
-        library_settings(agent, component)
+def test_every_component_that_can_be_named_exists():
+    for name in COMPONENTS:
+        assert component(name, "agent").__name__ == name
 
 
 def test_the_defaults_are_typed():
@@ -226,21 +209,23 @@ def test_the_defaults_are_typed():
     assert from_dict(SkrlCfg, {"seed": 3}, "agent").seed == 3
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "value"), [("PPO", "OBSERVATIONS"), ("IPPO", "OBSERVATIONS"), ("MAPPO", "STATES")]
-)
-def test_networks_of_skrl_1_read_observations(algorithm: str, value: str):
+def test_networks_of_skrl_1_read_observations():
     network = [{"name": "net", "input": "STATES", "layers": [8], "activations": "elu"}]
     models = {
         "separate": True,
         "policy": {"class": "GaussianMixin", "network": network, "output": "ACTIONS"},
         "value": {"class": "DeterministicMixin", "network": network, "output": "ONE"},
     }
-    values = {"models": models, "agent": {"class": algorithm, "lambda": 0.9}}
-    cfg = SkrlCfg().with_task_values(values)
-    assert cfg.models["policy"]["network"][0]["input"] == "OBSERVATIONS"
-    assert cfg.models["value"]["network"][0]["input"] == value
-    assert network[0]["input"] == "STATES"  # the file's values stay as they are
+    for algorithm, value in {
+        "PPO": "OBSERVATIONS",
+        "IPPO": "OBSERVATIONS",
+        "MAPPO": "STATES",
+    }.items():
+        values = {"models": models, "agent": {"class": algorithm, "lambda": 0.9}}
+        cfg = SkrlCfg().with_task_values(values)
+        assert cfg.models["policy"]["network"][0]["input"] == "OBSERVATIONS"
+        assert cfg.models["value"]["network"][0]["input"] == value, algorithm
+        assert network[0]["input"] == "STATES"  # the file's values stay as they are
 
 
 def test_amp_says_that_it_bootstraps_at_time_limits_whatever_the_setting(

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
 pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
-from tests.launcher import Launch, run
+from tests.launcher import Launch
 from tests.skrl.jax.runs import PPO, TRAIN, skrl_launch, youngest
 from tests.trained import manifest_of, only_run
 
@@ -32,13 +32,3 @@ def test_a_killed_rank_fails_the_launch_and_the_run(tmp_path: Path):
     manifest = manifest_of(only_run(tmp_path))
     assert manifest["status"] == "failed", (manifest, launch.output)
     assert re.match(r"Rank 1 \(.+\) died .+ last seen", manifest["error"]), manifest
-
-
-def test_bad_input_on_all_ranks_is_reported_once(tmp_path: Path):
-    words = [*PPO, "--distributed", "agent.agent.kl_threshold=0.1"]
-    code, output = run(skrl_launch(2, TRAIN, *words), tmp_path)
-    assert code == -signal.SIGTERM
-    errors = [line for line in output.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1, output
-    assert "agent.agent.kl_threshold is 0.1, but on 2 processes" in errors[0]
-    assert "Traceback" not in output

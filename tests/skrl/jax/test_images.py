@@ -18,8 +18,8 @@ from envlab.skrl.jax.play import JaxPlayer, torch_parameters
 TASK = "Isaac-Cartpole-Depth-Camera-Direct-v0"
 
 
-@pytest.mark.parametrize("read", ["OBSERVATIONS", "OBSERVATIONS['depth'] / 10"])
-def test_networks_written_for_pytorch_keep_their_channels_last(read: str):
+def test_networks_written_for_pytorch_keep_their_channels_last():
+    read = "OBSERVATIONS['depth'] / 10"
     convolution = {"out_channels": 4, "kernel_size": 8, "stride": 4, "padding": 0}
     layers = [{"conv2d": convolution}, {"conv2d": [4, 3, 1]}, "flatten", 16]
     source = f"permute( {read}, (0, 3, 1, 2))"
@@ -50,6 +50,7 @@ def test_a_dense_layer_after_convolutions_is_reordered():
     assert found["net_container.0.weight"].tolist() == [[5.0]]
 
 
+@pytest.mark.long  # the layout of each layer is by hand, above
 def test_a_policy_on_images_acts_alike_on_both_frameworks():
     """The export is its twin on PyTorch."""
     task = get_task(TASK)

@@ -56,13 +56,6 @@ def test_twin_critics_start_apart_and_as_the_seed_says():
     assert not np.array_equal(first, parameters(pairs[2][0][1]))
 
 
-def test_twin_critics_of_the_library_alone_are_equal():
-    models = [critic(), critic()]
-    for model in models:
-        model.init_state_dict(role="critic_1")
-    assert np.array_equal(parameters(models[0]), parameters(models[1]))
-
-
 def test_agents_and_ranks_draw_different_noise_and_a_timestep_the_same():
     models = [policy(), policy()]
     initialise([("policy", model) for model in models], 1)
@@ -95,13 +88,6 @@ def test_keys_differ_by_rank_and_source_at_any_time_and_reading_them_draws_nothi
         assert [model._g_i for model in models] == counts
     assert found[0] == found[1]  # reported by an audit
     assert len({*found[0], *found[2]}) == 4
-
-
-def test_agents_of_the_library_alone_share_their_noise():
-    models = [policy(), policy()]
-    for model in models:
-        model.init_state_dict(role="policy")
-    assert np.array_equal(draw(models[0]), draw(models[1]))
 
 
 def test_random_actions_follow_the_seeded_generator():

@@ -40,16 +40,13 @@ def played(quick: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_returns_are_printed_and_policies_written(played: Path):
+def test_returns_are_printed_and_exported_policies_act_as_the_checkpoint_says(played: Path):
+    """By hand: the normaliser, a dense layer with elu, and another without."""
     text = (played / "out.txt").read_text()
     assert re.search(r"^Mean return -?\d+\.\d+ \(std \d+\.\d+\) over 4 episodes$", text, re.M)
     assert "Not exported" not in text
     names = sorted(path.name for path in (only_run(played) / "exported").glob("policy.*"))
     assert names == ["policy.onnx", "policy.pt"]
-
-
-def test_exported_policies_act_as_the_checkpoint_says(played: Path):
-    """By hand: the normaliser, a dense layer with elu, and another without."""
     arrays = checkpoint_of(only_run(played), 2)["model"]["arrays"]
     scaler = arrays["agent.observation_preprocessor"]
     assert float((scaler["running_variance"] - 1.0).abs().max()) > 0.1
@@ -79,6 +76,7 @@ sys.exit(play("skrl", sys.argv[1:]))
 """
 
 
+@pytest.mark.long
 def test_policies_of_another_device_than_the_observations_are_exported(played: Path):
     """Exports are compared on the CPU; this computes on JAX's second one, in place of a GPU."""
     environment = os.environ | {

@@ -17,8 +17,6 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.program import guarded
 from envlab.distributed.skrl_launcher import run_supervised
-from envlab.errors import RankDivergenceError
-from envlab.skrl.jax import learner as jax_learner
 from envlab.skrl.jax import ranks
 from envlab.skrl.jax.arrays import tree_state, view_in_torch
 from envlab.skrl.learner import SkrlLearner
@@ -53,16 +51,6 @@ def train(folder: Path, context: DistributedContext, arguments: list[str]) -> di
     return found | {"entropy_gradients": gradients}
 
 
-def train_unaveraged(folder: Path, context: DistributedContext, name: str) -> str:
-    """Return the audit's error when a part of the adapter does nothing."""
-    with mock.patch.object(jax_learner, name, return_value=None):
-        try:
-            train(folder, context, [*PPO, "--max_iterations=1"])
-        except RankDivergenceError as error:
-            return str(error)
-    return ""
-
-
 def learning_rates(context: DistributedContext) -> dict[str, float]:
     """Return the learning rate after a divergence that is large on rank 1 alone."""
     from skrl.resources.schedulers.jax import KLAdaptiveLR
@@ -92,7 +80,6 @@ def main() -> int:
         "sac": train(folder / "sac", context, [*SAC, "--max_iterations=2"]),
         "others": others,
     }
-    others["unaveraged"] = train_unaveraged(folder / "unaveraged", context, "_average_over_ranks")
     others["local_world_size"] = context.local_world_size
     for name, values in found.items():
         torch.save(values, folder / f"{name}_rank{context.rank}.pt")

@@ -19,7 +19,6 @@ from envlab.skrl.env import Spaces, final_values
 from envlab.skrl.torch.learner import TorchLearner, make_learner
 from envlab.skrl.torch.ranks import PooledScaler, RunningStandardScaler
 from tests.skrl.jobs import step_to_a_time_limit
-from tests.skrl.torch.amp import train_amp
 
 CARTPOLE = "Isaac-Cartpole-v0"
 DISCRETE = "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0"
@@ -39,25 +38,6 @@ def learner_of(algorithm: str = "ppo", task_id: str = CARTPOLE, **agent: Any) ->
     cfg = merge(cfg, {"agent": agent}, "agent").resolved()
     torch.manual_seed(0)
     return make_learner(task.make(env_cfg, context=context), cfg, context)
-
-
-def test_time_outs_bootstrap_from_the_final_observation_and_not_from_the_reset_one():
-    learner = learner_of(time_limit_bootstrap=True)
-    step, _ = step_to_a_time_limit(learner)
-    final, reset = step.final_observations, step.observations
-    assert step.truncated.squeeze(1).tolist() == [False, True, False, True]
-    same = (final == reset).all(dim=1).tolist()
-    assert same == [True, False, True, False]
-    agent, mask = learner.agent, step.truncated.float()
-
-    def bootstrapped(observations: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            values, _ = agent.value.act({"observations": observations}, role="value")
-        return step.returns.unsqueeze(1) + 0.99 * values * mask
-
-    recorded = agent.memory.get_tensor_by_name("rewards")[0]
-    torch.testing.assert_close(recorded, bootstrapped(final))
-    assert not torch.allclose(recorded, bootstrapped(reset))  # skrl's own
 
 
 def test_the_return_of_an_episode_holds_no_bootstrap():
@@ -129,12 +109,12 @@ def test_several_agents_need_no_scheduler():
     assert learner.learning_rate() == 1e-3
 
 
-@pytest.mark.parametrize("shape", [(64, 3), (8, 8, 3)])
-def test_a_scaler_alone_is_skrls(shape: tuple[int, ...]):
-    values = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    ours = PooledScaler.of(DistributedContext.single("cpu"))(3)
-    stock = RunningStandardScaler(3)
-    torch.testing.assert_close(ours(values, train=True), stock(values, train=True))
+def test_a_scaler_alone_is_skrls():
+    for shape in [(64, 3), (8, 8, 3)]:
+        values = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+        ours = PooledScaler.of(DistributedContext.single("cpu"))(3)
+        stock = RunningStandardScaler(3)
+        torch.testing.assert_close(ours(values, train=True), stock(values, train=True))
 
 
 def test_a_scaler_of_two_ranks_is_skrls_on_the_samples_of_both():
@@ -180,18 +160,8 @@ def test_rpo_perturbs_its_mean_actions_which_skrls_networks_alone_do_not():
     assert len(means_of("ppo").unique()) == 1
 
 
-def test_amp_learns_from_motions_and_saves_its_memories():
-    learner, losses = train_amp(DistributedContext.single("cpu"))
-    assert "Loss / Discriminator loss" in losses
-    memories = learner.rank_state()["memories"]
-    assert set(memories) == {"motion_dataset", "reply_buffer"}
-    modules = learner.model_state()["modules"]["agent"]
-    assert {"discriminator", "amp_observation_preprocessor"} <= set(modules)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "task", "values", "message"),
-    [
+def test_settings_that_cannot_train_are_one_sentence():
+    for algorithm, task, values, message in [
         ("ppo", CARTPOLE, {"agent": {"mini_batches": 65}}, "only 64 samples"),
         ("ppo", CARTPOLE, {"memory": {"memory_size": 8}}, "agent.agent.rollouts = 16"),
         ("ppo", CARTPOLE, {"memory": {"class": "SharedMemory"}}, "only 'RandomMemory'"),
@@ -223,23 +193,19 @@ def test_amp_learns_from_motions_and_saves_its_memories():
             {"models": {"policy": {"network": [{"name": "net", "input": "OBS", "layers": [8]}]}}},
             "input is 'OBS', but may only hold OBSERVATIONS",
         ),
-    ],
-)
-def test_settings_that_cannot_train_are_one_sentence(
-    algorithm: str, task: str, values: dict[str, Any], message: str
-):
-    found = get_task(task)
-    env_cfg = merge(load_env_cfg(found), {"scene": {"num_envs": 4}, "seed": 1}, "env")
-    context = DistributedContext.single("cpu")
-    cfg = merge(SkrlCfg.of(algorithm).with_task_values({}), values, "agent").resolved()
-    env = found.make(env_cfg, context=context)
-    with pytest.raises(ConfigurationError, match=message):
-        make_learner(env, cfg, context)
-    env.close()
+    ]:
+        found = get_task(task)
+        env_cfg = merge(load_env_cfg(found), {"scene": {"num_envs": 4}, "seed": 1}, "env")
+        context = DistributedContext.single("cpu")
+        cfg = merge(SkrlCfg.of(algorithm).with_task_values({}), values, "agent").resolved()
+        env = found.make(env_cfg, context=context)
+        with pytest.raises(ConfigurationError, match=message):
+            make_learner(env, cfg, context)
+        env.close()
 
 
-@pytest.mark.parametrize("high", [1.0, float("inf")])
-def test_actions_are_clipped_where_there_is_a_bound(high: float):
-    cfg = merge(SkrlCfg(), {"models": {"policy": {"clip_actions": True}}}, "agent")
-    spaces = Spaces(Box(-1.0, 1.0, (3,)), None, Box(-1.0, high, (2,)))
-    check_clipping(cfg, SimpleNamespace(spaces={"agent": spaces}))  # type: ignore[arg-type]
+def test_actions_are_clipped_where_there_is_a_bound():
+    for high in [1.0, float("inf")]:
+        cfg = merge(SkrlCfg(), {"models": {"policy": {"clip_actions": True}}}, "agent")
+        spaces = Spaces(Box(-1.0, 1.0, (3,)), None, Box(-1.0, high, (2,)))
+        check_clipping(cfg, SimpleNamespace(spaces={"agent": spaces}))  # type: ignore[arg-type]
