@@ -59,7 +59,7 @@ class TestSkrlOnJax(OnPolicyContract):
         ],
     }
     FIRST_RATE = 3e-4
-    UNPOOLED = ["local_advantages", "local_scalers"]
+    UNPOOLED = ["local_scalers"]
     NUM_TRAININGS = 2
     CHATTER = ["Broadcasting"]
 

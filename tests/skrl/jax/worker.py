@@ -66,8 +66,6 @@ def main() -> int:
     context = DistributedContext.create(distributed=True, device="cpu")
     configure_logging(context.rank, context.world_size)
     updates = {"pooled": first_update(context)}
-    with mock.patch.object(ranks, "pooled_moments", jobs.local_moments):
-        updates["local_advantages"] = first_update(context)
     with mock.patch.object(ranks, "_column_moments", local_columns):
         updates["local_scalers"] = first_update(context)
     others: dict[str, Any] = {"learning_rates": learning_rates(context)}

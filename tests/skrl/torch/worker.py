@@ -36,7 +36,6 @@ REPLAY = ["agent.num_steps_per_env=8", "agent.agent.learning_starts=4"]
 SAC = [*CARTPOLE, "--algorithm=sac", *REPLAY, "agent.agent.batch_size=64"]
 PENDULUM = ["--task=Isaac-Cart-Double-Pendulum-Direct-v0", *SMALL]
 MAPPO = [*PENDULUM, "--algorithm=mappo", "agent.agent.mini_batches=2"]
-IPPO = [*PENDULUM, "--algorithm=ippo", "agent.agent.mini_batches=2"]
 DQN = ["--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", *SMALL, *REPLAY]
 
 NET = "{name:net,input:OBSERVATIONS,layers:[32],activations:relu}"
@@ -55,10 +54,8 @@ JOBS: dict[str, list[str]] = {
     "sac_library": [*SAC, "--max_iterations=2", LIBRARY],
     "mappo": [*MAPPO, "--max_iterations=4"],
     "mappo_library": [*MAPPO, "--max_iterations=4", LIBRARY],
-    "ippo": [*IPPO, "--max_iterations=2"],
     "dqn": [*DQN, "--algorithm=dqn", "--max_iterations=2"],
     "td3": [*CARTPOLE, "--algorithm=td3", *REPLAY, "--max_iterations=2"],
-    "ddpg": [*CARTPOLE, "--algorithm=ddpg", *REPLAY, "--max_iterations=2"],
     "a2c": [*CARTPOLE, "--algorithm=a2c", "--max_iterations=2"],
     "amp_task": AMP,
     "amp_resumed": [*AMP, "--resume"],  # from iteration 2 of the one before
