@@ -255,8 +255,8 @@ run_all_checks() {
     others=$!
     # shellcheck disable=SC2064 # as they are now
     trap "kill $others 2>/dev/null || :; rm -rf -- '$scratch'" EXIT
-    # Three workers keep two cores busy, as tests wait for processes.
-    run_checks "$scratch/failed_tests" "python -m pytest -n 3 --dist loadfile \
+    # Four workers keep two cores busy, as tests wait for processes.
+    run_checks "$scratch/failed_tests" "python -m pytest -n 4 --dist loadfile \
 --no-loadscope-reorder --max-worker-restart=0 --durations=10${1:+ $1}"
     wait "$others"
     cat -- "$scratch/output"

@@ -136,7 +136,7 @@ class TestFastSac(LearnerContract):
 
 
 def test_a_resumed_run_ends_bit_identical(words: list[str], trained: Path, tmp_path: Path):
-    """Of two ranks, so does that of ``tests/run/test_old_runs.py``."""
+    """Of two ranks, so does that of ``tests/golden/test_old_runs.py``."""
     more = ["--max_iterations=4", "--resume", f"--checkpoint={trained}/checkpoints/model_2.pt"]
     assert train_in(tmp_path, *words, *more) == 0
     resumed = only_run(tmp_path)

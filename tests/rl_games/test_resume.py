@@ -44,7 +44,7 @@ KINDS = {
     "recurrent": [*CARTPOLE, LSTM, CENTRAL[0], CENTRAL_LSTM],
     "sac": [*CARTPOLE, *SAC],
 }
-"""Those of one process; an adaptive rate on two ranks is in ``tests/run/test_old_runs.py``."""
+"""Those of one process; an adaptive rate on two ranks is in ``tests/golden/test_old_runs.py``."""
 
 
 def train_in(folder: Path, *arguments: str) -> int:
