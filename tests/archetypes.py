@@ -92,9 +92,13 @@ def features(task: Task) -> set[str]:
 def own_code(task: Task) -> set[str]:
     """Return what a task uses of its package: its class, and functions of its terms."""
     names = {name for name in _named(registry.load_env_cfg(task)) if ":" in name}
-    own = {name for name in names if name.startswith("envlab_")}
+    own = {name for name in names if name.startswith("envlab_") and not _is_asset(name)}
     entry_point = str(gymnasium.spec(task.id).entry_point)
     return {name for name in own if not name.endswith("Cfg")} | {entry_point}
+
+
+def _is_asset(name: str) -> bool:
+    return name.startswith("envlab_assets")
 
 
 def _named(value: Any) -> Iterator[str]:

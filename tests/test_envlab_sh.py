@@ -310,7 +310,7 @@ def test_the_test_command_runs_every_check_and_says_which_failed(checkout: Path)
         stub.chmod(0o755)
     everything = run(checkout, "test")
     assert everything.stdout.splitlines() == [
-        "pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=10",
+        "pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=10",
         *("envlab: ruff check .", "ruff check ."),
         *("envlab: ruff format --check .", "ruff format --check ."),
         *("envlab: mypy", "mypy"),
