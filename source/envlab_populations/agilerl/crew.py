@@ -23,6 +23,8 @@ class MADDPG(DDPG):
     """MADDPG, whose actions are those that the environment takes."""
 
     algorithm = "maddpg"
+    discrete_actions = False
+    """Agents act by numbers."""
 
     def __init__(
         self,
@@ -59,10 +61,16 @@ class MADDPG(DDPG):
         return list(self.crew.observed)
 
     def get_action(  # type: ignore[override]
-        self, obs: Mapping[str, Any], infos: Any = None, *_: Any, **__: Any
+        self, obs: Any = None, infos: Any = None, *_: Any, states: Any = None, **__: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return actions by agent, ``(num_envs, dim)``, with noise in training; the same twice."""
-        actions = self._apart(super().get_action(self._row({}, obs)))
+        """Return actions by agent, ``(num_envs, dim)``, with noise in training; the same twice.
+
+        Args:
+            obs: Observations by agent.
+            infos: Has no effect.
+            states: Their name until AgileRL 2.2.
+        """
+        actions = self._apart(super().get_action(self._row({}, states if obs is None else obs)))
         return actions, dict(actions)
 
     def getAction(self, obs: Mapping[str, Any], epsilon: float = 0.0) -> dict[str, Any]:  # type: ignore[override]

@@ -42,7 +42,10 @@ _TRAINING = dict.fromkeys(_LOOPS, "training")
 _TRAINING |= dict.fromkeys(
     ("Population", "init_loggers", "run_selection_and_mutation"), "generations"
 )
-_PARALLEL = ("AsyncPettingZooVecEnv", "PettingZooVecEnv", "make_multi_agent_vect_envs")
+_PARALLEL = (
+    *("AsyncPettingZooVecEnv", "PettingZooVecEnv", "make_multi_agent_vect_envs"),
+    "PettingZooVectorizationParallelWrapper",
+)
 _TRAINING |= {"collect_rollouts": "rollouts"}
 _NETWORKS = dict.fromkeys(("MakeEvolvable", "DummyEvolvable"), "networks")
 NAMES = _AGENTS | _MEMORY | _HP | _SELECTION | _UTILS | _TRAINING | _NETWORKS
@@ -65,6 +68,7 @@ MODULES = (
     *("components.multi_agent_replay_buffer", "training.train_multi_agent_off_policy"),
     *("population", "vector", "vector.pz_async_vec_env", "vector.pz_vec_env"),
     *("utils.algo_utils", "wrappers", "wrappers.agent", "wrappers.learning"),
+    "wrappers.pettingzoo_wrappers",
     *("wrappers.make_evolvable", "modules", "modules.dummy", "typing"),
     *(f"algorithms.{name.lower()}" for name in _AGENTS),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -98,6 +99,17 @@ class AsyncPettingZooVecEnv:
 
 
 PettingZooVecEnv = AsyncPettingZooVecEnv
+
+
+class PettingZooVectorizationParallelWrapper(AsyncPettingZooVecEnv):
+    """Copies of an environment, as AgileRL 1 makes them; its spaces are those of one."""
+
+    def __init__(self, env: Any, n_envs: int) -> None:
+        """Copy an environment."""
+        super().__init__([lambda: env, *[lambda: copy.deepcopy(env)] * (n_envs - 1)])
+
+    observation_space = AsyncPettingZooVecEnv.single_observation_space
+    action_space = AsyncPettingZooVecEnv.single_action_space
 
 
 def make_multi_agent_vect_envs(

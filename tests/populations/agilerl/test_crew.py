@@ -13,7 +13,10 @@ from gymnasium import spaces
 from envlab_populations.agilerl.crew import MADDPG, MATD3
 from envlab_populations.agilerl.generations import Population, run_selection_and_mutation
 from envlab_populations.agilerl.memory import ReplayBuffer, Transition
-from envlab_populations.agilerl.parallel import AsyncPettingZooVecEnv
+from envlab_populations.agilerl.parallel import (
+    AsyncPettingZooVecEnv,
+    PettingZooVectorizationParallelWrapper,
+)
 from envlab_populations.agilerl.selection import Mutations, TournamentSelection, create_population
 from envlab_populations.agilerl.training import train_multi_agent_off_policy
 from tests.populations.evolution.meeting import Choosing, Meeting
@@ -61,6 +64,17 @@ def test_actions_are_by_agent_for_several_environments_and_for_one():
         "right": (1,),
     }
     assert agent.agent_ids == ["left", "right"]
+
+
+def test_copies_of_an_environment_and_names_are_those_of_versions_1_and_2_2():
+    env, agent = PettingZooVectorizationParallelWrapper(Meeting(), n_envs=3), crew()
+    assert [env.observation_space(name).shape for name in env.agents] == [(1,), (2,)]
+    states, _ = env.reset(seed=1)
+    assert len(np.unique(states["left"])) == 3  # each has a place of its own
+    actions, discrete = agent.get_action(states=states, training=True, infos={})
+    assert not agent.discrete_actions
+    assert env.step(actions)[1]["left"].shape == (3,)
+    assert discrete.keys() == actions.keys()
 
 
 def test_a_memory_gives_back_each_agents_own():
