@@ -245,7 +245,7 @@ def write_table(new: Path, old: Path | None) -> None:
     for one in results:
         if not one["caught_by"]:
             was = before.get(_key(one))
-            earlier = "" if was is None else (was["caught_by"] or f"no test ({was['note']})")
+            earlier = "not tried" if was is None else was["caught_by"] or "none"
             cells = [f"{one['path']}:{one['line']}", one["kind"]]
             cells += [
                 f"`{one[key].strip()[:60]}`".replace("|", "\\|") for key in ("before", "after")
