@@ -23,7 +23,7 @@ _COLLECTIVES = {
     "max": "[{}]",
     **dict.fromkeys(("broadcast", "sum", "all_reduce", "scatter_from_main"), "{}"),
 }
-"""What one process would have in place of a collective's result; ``{}`` is its argument."""
+"""Replacements of collectives: their result with one process; ``{}`` is the argument."""
 _SAVES = re.compile(r"(^|_)(state|state_dict|checkpoint|resume|save)($|_)")
 _RANKS = {"rank": "0", "local_rank": "0", "world_size": "1"}
 
@@ -48,7 +48,7 @@ class Mutation:
         """Return the text of a checkout's file with the replacement.
 
         Raises:
-            ValueError: If the file has other text there.
+            ValueError: If the checkout's file lacks the text.
         """
         lines = (root / self.path).read_text().splitlines(keepends=True)
         first = self.place(root) - 1
@@ -59,7 +59,7 @@ class Mutation:
         """Return the line of a checkout where the text is, the nearest one if there are several.
 
         Raises:
-            ValueError: If the file has other text.
+            ValueError: If the file lacks the text.
         """
         file, old = root / self.path, self.before.splitlines(keepends=True)
         lines = file.read_text().splitlines(keepends=True) if file.exists() else []
@@ -84,7 +84,7 @@ def mutations(root: Path) -> Iterator[Mutation]:
 
 
 def choose(root: Path, seed: int, count: int) -> list[Mutation]:
-    """Return mutations of a checkout: one of each room and kind in turn, at most one in a line."""
+    """Return mutations of a checkout, evenly over rooms and kinds, and at most one in a line."""
     draw = random.Random(seed)
     groups: dict[tuple[str, str], list[Mutation]] = defaultdict(list)
     for one in mutations(root):

@@ -7,7 +7,7 @@
 
 ``measure`` runs the suite, and writes which files of tests execute each line of the packages.
 ``try`` applies one mutation after the other to copies of the checkout, and runs the files that
-execute its line until a test fails; it goes on where it was interrupted. ``--checkout`` names the
+execute its line until a test fails; an interrupted one continues. ``--checkout`` names the
 checkout of another suite, such as that of an earlier commit, to which the same mutations are
 applied. ``table`` writes ``tests/mutations.md``.
 """

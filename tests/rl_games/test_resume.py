@@ -133,4 +133,7 @@ def test_sac_remembers_the_states_in_which_time_limits_ended_episodes():
     assert torch.equal(memory.next_obses[1:4:2], final[1::2])
     assert not torch.isclose(final[1::2], after[1::2]).all()
     assert not memory.dones.any()  # values bootstrap
+    explored = memory.actions[:4]  # uniformly between the bounds, as it is the first iteration
+    assert len(explored.unique()) == 4
+    assert explored.abs().max() < 1.0
     env.close()

@@ -65,7 +65,8 @@ class QuickMemory(RandomMemory):
         """
         rows = self.memory_size * self.num_envs
         if name not in self._bytes:
-            taken = 4 * rows * (compute_space_size(size, occupied_size=True) if size else 0)
+            row_size = 0 if size is None else compute_space_size(size, occupied_size=True)
+            taken = 4 * rows * row_size
             if self.device.type == "cpu" and name not in self.tensors and taken > free_memory():
                 raise _too_large(rows, name, taken)
             return bool(super().create_tensor(name, size=size, dtype=dtype, **values))

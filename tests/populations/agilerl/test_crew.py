@@ -70,10 +70,11 @@ def test_copies_of_an_environment_and_names_are_those_of_versions_1_and_2_2():
     env, agent = PettingZooVectorizationParallelWrapper(Meeting(), n_envs=3), crew()
     assert [env.observation_space(name).shape for name in env.agents] == [(1,), (2,)]
     states, _ = env.reset(seed=1)
-    assert len(np.unique(states["left"])) == 3  # each has a place of its own
     actions, discrete = agent.get_action(states=states, training=True, infos={})
     assert not agent.discrete_actions
-    assert env.step(actions)[1]["left"].shape == (3,)
+    rewards = env.step(actions)[1]["left"]  # by the place that each copy has shown
+    expected = -((actions["left"][:, 0] - states["left"][:, 0]) ** 2)
+    np.testing.assert_allclose(rewards, expected, rtol=1e-5)
     assert discrete.keys() == actions.keys()
 
 

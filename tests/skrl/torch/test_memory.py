@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
+from envlab.errors import ConfigurationError
 from envlab.skrl.torch.memory import QuickMemory, RandomMemory
 
 
@@ -26,6 +28,13 @@ def test_samples_are_those_of_skrl_with_replacement():
     assert torch.equal(batches[0][0], batches[1][0])
     assert batches[0][1] is None
     assert batches[0][0].unique().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_a_memory_that_the_machine_does_not_have_is_refused_before_it_is_filled():
+    memory = QuickMemory(memory_size=10**8, num_envs=2, device="cpu")
+    assert memory.create_tensor("states", size=None) is False
+    with pytest.raises(ConfigurationError, match=r"200,000,000 actions takes 8,000 GB"):
+        memory.create_tensor("actions", size=10_000, dtype=torch.float32)
 
 
 def test_mini_batches_are_parts_of_the_batch_as_of_skrls():
