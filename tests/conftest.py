@@ -1,13 +1,20 @@
 """Setup that must run before any test module is imported, and fixtures of every test."""
 
+import gc
 import importlib.util
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# The four workers already keep all cores busy. With a second thread for OpenMP, an operation on a
+# few hundred numbers waits milliseconds for that thread to get a core. Workers inherit this.
+if "--all" not in sys.argv and "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["OMP_NUM_THREADS"] = "1"
 
 # First, before torch: it sets OMP_WAIT_POLICY, which OpenMP reads when torch loads it.
 import envlab.cli  # noqa: F401
@@ -61,6 +68,15 @@ def warp_compiles_in_a_hurry(pytestconfig: pytest.Config) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _environment_is_kept() -> Iterator[None]:
+    """Undo what a module's code sets, such as MUJOCO_GL: launches after it are as a user's."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all",
@@ -96,6 +112,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if limit and item.get_closest_marker("long"):
             slow[item.path] += limit.args[0] / 60
     items.sort(key=lambda item: -slow[item.path])
+
+
+def pytest_collection_finish() -> None:
+    """Leave what has been imported out of garbage collections, which look at it for a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

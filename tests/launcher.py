@@ -22,7 +22,8 @@ from tests.marked import marked, still_marked
 ROOT = Path(__file__).parents[1]
 TRAIN = ROOT / "scripts/reinforcement_learning/rsl_rl/train.py"
 PLAY = ROOT / "scripts/reinforcement_learning/rsl_rl/play.py"
-DEADLINE_S = 90.0
+DEADLINE_S = 240.0
+"""Only a hang may reach it: CI's machine is at times ten times slower than ours."""
 
 _TOKEN = "ENVLAB_TEST_LAUNCH"
 _FORK_SERVER = ForkServer()

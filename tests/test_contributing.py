@@ -156,6 +156,7 @@ main([])
     assert "a policy gradient on one linear layer" in printed
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_library_trains_on_two_ranks_that_stay_equal(site, tmp_path):
     launcher = torchrun(2, "-m", "envlab", "train", "--rl_library=my_library")[1:]

@@ -99,6 +99,7 @@ def test_the_core_names_no_guest():
     assert not found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_core_trains_plays_and_compares_without_its_guests(alone: Path, tmp_path: Path):
     output = run_alone(alone, ["-c", TRAIN, *SMALL], tmp_path, 240.0)

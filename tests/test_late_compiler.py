@@ -61,6 +61,7 @@ print(torch._dynamo.utils.__name__, type(torch._dynamo).__name__, torch._dynamo.
 """
 
 
+@pytest.mark.long
 def test_without_the_delay_any_optimizer_imports_it_and_after_it_all_is_as_torch_has_it():
     """Including tensordict's functions, which are marked during its import."""
     now, *stock = run(f"{STEP}print({IS_LOADED}){LOOK}").splitlines()

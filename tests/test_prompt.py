@@ -164,6 +164,7 @@ def test_environments_of_make_render_by_default() -> None:
     env.close()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_processes_train_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -8,6 +8,7 @@ import alone takes most of a mistake's time limit, and more than all the rest.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import os
@@ -67,6 +68,8 @@ if __name__ == "__main__":
         with contextlib.redirect_stdout(io.StringIO()):
             for library in ("rsl_rl", "rl_games", "skrl"):
                 envlab.cli.main(["config", library, "--task=Isaac-Cartpole-v0"])
+    gc.collect()
+    gc.freeze()  # else each fork looks at all objects of the libraries, and copies their pages
     for line in sys.stdin:
         print(json.dumps(run(**json.loads(line))), flush=True)
     os._exit(0)  # the libraries' clean-up takes seconds

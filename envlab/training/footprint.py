@@ -92,13 +92,16 @@ _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 def living() -> list[Any]:
     """Return all tensors, JAX's arrays, and optimizers."""
+    objects = gc.get_objects()  # millions, so each kind is looked at once
     # By type(), because proxies compute their __class__, and asking would initialise them.
-    found = [
-        each
-        for each in gc.get_objects()
-        if (type(each) in _TENSORS and each.layout == torch.strided) or _is_optimizer(each)
-    ]
+    kinds = {kind for kind in set(map(type, objects)) if _is_counted(kind)}
+    some = [each for each in objects if type(each) in kinds]
+    found = [each for each in some if _is_optimizer(each) or each.layout == torch.strided]
     return found + (sys.modules["jax"].live_arrays() if "jax" in sys.modules else [])
+
+
+def _is_counted(kind: type) -> bool:
+    return kind in _TENSORS or issubclass(kind, torch.optim.Optimizer)
 
 
 def _is_optimizer(value: Any) -> bool:

@@ -19,6 +19,7 @@ FLAGS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_libraries_train_on_two_agents(tmp_path: Path):
     endpoint = f"localhost:{free_port()}"

@@ -66,6 +66,7 @@ def curve_of(record: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (record / METRICS).open()]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_experiment_is_run_once(folder: Path, capsys: pytest.CaptureFixture[str]):
     record = run_many(folder)

@@ -117,6 +117,7 @@ def test_a_resume_is_reported_and_the_run_left_alone(dry_run, trained):
     assert listing(folder) == before
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_other_libraries_are_reported_alike(dry_run, tmp_path):
     for library, arguments, parameters in (

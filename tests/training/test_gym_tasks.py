@@ -115,6 +115,7 @@ def test_workers_end_with_a_run_that_cannot_begin(tmp_path, monkeypatch):
     assert not [words for words in left if "envlab.host.worker:main" in words]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_ranks_train_one_policy_and_a_killed_rank_leaves_no_worker(tmp_path: Path):
     flags = [CARTPOLE, "--device=cpu", "--num_envs=16", *SHORT["rl_games"], "env.num_workers=1"]

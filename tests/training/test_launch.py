@@ -78,7 +78,7 @@ LAUNCHES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", LAUNCHES)
+@pytest.mark.parametrize("how", ["one process", pytest.param("--nproc", marks=pytest.mark.long)])
 def test_ctrl_c_saves_and_prints_how_to_play_and_to_resume(tmp_path: Path, how: str):
     launch = Launch(LAUNCHES[how], tmp_path)
     try:

@@ -35,6 +35,7 @@ def _fresh_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     accelerate.state.AcceleratorState._reset_state(reset_partial_state=True)
 
 
+@pytest.mark.long
 def test_accelerate_forgets_the_models_of_earlier_generations():
     """``prepare`` keeps each model and optimizer until ``free_memory``."""
     evolve = runpy.run_path(str(SCRIPTS / "demo_online_distributed.py"))["evolve"]

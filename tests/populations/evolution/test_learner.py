@@ -207,6 +207,7 @@ def test_training_ends_when_a_member_is_fit_enough(tmp_path: Path):
     assert checkpoint["iteration"] == 2
 
 
+@pytest.mark.long
 def test_each_member_makes_as_many_updates_as_one_agent_with_its_environments(tmp_path: Path):
     """Each of four makes four in a step of eight environments, one agent one in a step of two."""
     steady = [DISCRETE, "--algorithm=dqn", "agent.mutations.rl_hp=0"]

@@ -158,6 +158,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return only_run(folder)
 
 
+@pytest.mark.long
 def test_a_population_of_crews_learns(run: Path):
     """An episode's best return is 0; two that stay at 0 get -3.3 on average, chance -16.7."""
     members = checkpoint_of(run, 4)["model"]["generations"][-1]["members"]

@@ -31,10 +31,10 @@ def test_samples_are_those_of_skrl_with_replacement():
 
 
 def test_a_memory_that_the_machine_does_not_have_is_refused_before_it_is_filled():
-    memory = QuickMemory(memory_size=10**8, num_envs=2, device="cpu")
+    memory = QuickMemory(memory_size=10**5, num_envs=2, device="cpu")
     assert memory.create_tensor("states", size=None) is False
-    with pytest.raises(ConfigurationError, match=r"200,000,000 actions takes 8,000 GB"):
-        memory.create_tensor("actions", size=10_000, dtype=torch.float32)
+    with pytest.raises(ConfigurationError, match=r"200,000 actions takes 8,000 GB"):
+        memory.create_tensor("actions", size=10**7, dtype=torch.float32)
 
 
 def test_mini_batches_are_parts_of_the_batch_as_of_skrls():

@@ -205,6 +205,7 @@ def test_members_that_ranks_cannot_share_are_refused():
         MemberEnvs(3, context, lambda _: None)
 
 
+@pytest.mark.long
 def test_a_dry_run_counts_all_members(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert train_in(tmp_path, *POPULATION, "--max_iterations=5", "--dry_run") == 0
     plan = capsys.readouterr().out

@@ -120,9 +120,9 @@ def test_a_message_that_cannot_be_read_leaves_the_terminal_alone(served, capfd, 
         with opened(served, headers) as connection:
             connection.send(message)
             time.sleep(0.2)
-        gc.collect()  # asyncio tells of a failed task when it is collected
-        time.sleep(0.1)
-        assert capfd.readouterr().err == ""
-        assert not [record for record in caplog.records if record.levelno > logging.DEBUG]
         assert ask(served.url)[0] == 200
         assert shake_hands(served, **headers) == 101
+    gc.collect()  # asyncio tells of a failed task when it is collected
+    time.sleep(0.1)
+    assert capfd.readouterr().err == ""
+    assert not [record for record in caplog.records if record.levelno > logging.DEBUG]
