@@ -60,6 +60,7 @@ def test_tests_that_pages_name_exist(tests: set[str]):
         ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_site_builds_and_its_links_lead_somewhere(tmp_path):
     pytest.importorskip("mkdocs", reason="needs mkdocs: pip install -e '.[docs]'")

@@ -172,6 +172,7 @@ def test_setup_installs_all_that_commands_may_need_where_it_is_asked_to(checkout
     assert_refused(run(checkout, "setup", "--al"), "'--al'", "only --all")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("given", "installed"), [("", "envlab"), ("web", "envlab[web]")])
 def test_extras_that_are_given_are_the_ones_installed(
     checkout: Path, given: str, installed: str
@@ -195,6 +196,7 @@ def test_commands_without_a_new_extra_run_without_a_network(checkout: Path) -> N
     assert "installing envlab[video] and" in run(checkout, "true", "--video").stderr
 
 
+@pytest.mark.long
 def test_an_extra_is_installed_without_a_stamp_until_it_is_complete(checkout: Path) -> None:
     (checkout / ".venv" / "envlab-stamp.txt").unlink()
     assert run(checkout, "true").returncode == 0
@@ -239,6 +241,7 @@ def test_a_damaged_environment_is_not_installed_into(checkout: Path, missing: st
     assert run(checkout, "true").stderr == ""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_broken_environment_is_made_again_once_by_two_that_need_it(checkout: Path) -> None:
     python = checkout / ".venv" / "bin" / "python"

@@ -2,7 +2,8 @@
 
 Each line of standard input is a request, ``{"folder": where, "words": [...]}``, and is answered by
 a line. With the argument ``late`` torch, the libraries and a task are imported first, because their
-import alone takes most of a mistake's time limit, and more than all the rest.
+import alone takes most of a mistake's time limit, and more than all the rest; with ``early``, what
+is imported without torch.
 """
 
 from __future__ import annotations
@@ -68,6 +69,10 @@ if __name__ == "__main__":
         with contextlib.redirect_stdout(io.StringIO()):
             for library in ("rsl_rl", "rl_games", "skrl"):
                 envlab.cli.main(["config", library, "--task=Isaac-Cartpole-v0"])
+    else:  # what every command line imports
+        with contextlib.redirect_stderr(io.StringIO()):
+            for words in (["train", "skrl", "--task=Nope"], ["play", "rsl_rl", "--task=Nope"]):
+                envlab.cli.main(words)
     gc.collect()
     gc.freeze()  # else each fork looks at all objects of the libraries, and copies their pages
     for line in sys.stdin:

@@ -119,6 +119,7 @@ def test_odd_words_arrive_as_they_were_given(capsys, folder: Path):
     assert train[-1].startswith("--run_id=isaac-cartpole-v0-")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_pods_train_are_preempted_and_resume_the_same_run(capsys, folder: Path):
     (job,) = documents(capsys, "--nodes=2", words=[*SMALL, "--max_iterations=100000"])

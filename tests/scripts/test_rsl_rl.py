@@ -17,7 +17,7 @@ from tests.trained import manifest_of, only_run
     "size",
     [
         pytest.param([], id="as it is written", marks=pytest.mark.long),
-        pytest.param(["--num_envs=256", "--max_iterations=60"], id="small"),
+        pytest.param(["--num_envs=128", "--max_iterations=60"], id="small"),
     ],
 )
 def test_the_readme_command_trains_a_policy_that_balances(tmp_path: Path, size: list[str]):

@@ -150,6 +150,7 @@ def full_disk(tmp_path_factory: pytest.TempPathFactory) -> FullDisk:
     return FullDisk(left, code, output, runs["recovered"], runs["lost"])
 
 
+@pytest.mark.long
 def test_a_run_continues_while_the_disk_is_full_and_reports_it_each_time(full_disk: FullDisk):
     for iteration in range(FULL_FROM, FULL_TO):
         name = f"{full_disk.recovered.name}/checkpoints/model_{iteration}.pt"

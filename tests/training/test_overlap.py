@@ -223,7 +223,13 @@ def test_advantages_are_normalised_over_all_ranks_and_by_the_learners_thread():
     assert called == [(True, 24)]
 
 
-@pytest.fixture(scope="module", params=JOBS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        *("sac", "ppo"),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("td3", "lstm")),
+    ],
+)
 def job(request: pytest.FixtureRequest) -> tuple[str, list[str]]:
     return JOBS[request.param]
 

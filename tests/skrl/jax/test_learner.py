@@ -1,4 +1,8 @@
-"""skrl on JAX on two real ranks: they agree, and compute the same as one process would."""
+"""skrl on JAX on two real ranks: they agree, and compute the same as one process would.
+
+Its short form is ``tests/golden/test_old_runs.py``: two ranks go on from an earlier run to the bits
+that it had.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,10 @@ pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 from envlab.distributed.context import DistributedContext
 from tests.learner_contract import OnPolicyContract
 from tests.skrl.jax.first_update import first_update
-from tests.skrl.jax.runs import PPO, skrl_launch, train_in
+from tests.skrl.jax.runs import skrl_launch
 from tests.trained import Pair, launch_pair, manifest_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
@@ -111,23 +115,3 @@ def test_unpooled_normalisers_differ(pair: Pair):
 def test_the_manifest_names_the_framework_and_ranks_know_their_node(pair: Pair, others):
     assert manifest_of(pair.run("ppo"))["ml_framework"] == "jax"
     assert [rank["local_world_size"] for rank in others] == [2, 2]
-
-
-REFUSED = {
-    "--grad_sync is library, but skrl's own way": "--grad_sync=library",
-    "TRPO was asked for on JAX, but only PPO, A2C": "--algorithm=trpo",
-    "agent.agent.mini_batches is 1000, but there are only": "agent.agent.mini_batches=1000",
-    "clip_actions is true, but the task's actions": "agent.models.policy.clip_actions=true",
-    "'StepLR', but on JAX it must be null": "agent.agent.learning_rate_scheduler=StepLR",
-    "which skrl has on PyTorch only": "agent.models.policy={class:MultivariateGaussianMixin}",
-}
-
-
-def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    for message, word in REFUSED.items():
-        arguments = PPO[:4] if word == "--algorithm=trpo" else PPO
-        assert train_in(tmp_path, *arguments, "--max_iterations=1", word) == 2
-        errors = [line for line in capsys.readouterr().err.splitlines() if "error: " in line]
-        assert len(errors) == 1, word
-        assert message in errors[0]
-    assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Resuming skrl on JAX on one rank: bit for bit, with replay memory and noise."""
+"""skrl on JAX on one rank: it resumes bit for bit, with replay memory and noise, and refuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
 pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
 from tests.rsl_rl.test_resume import digests
-from tests.skrl.jax.runs import FRAMEWORK, SAC, TASK, train_in
+from tests.skrl.jax.runs import FRAMEWORK, PPO, SAC, TASK, train_in
 from tests.trained import checkpoint_of, only_run
 
 pytestmark = pytest.mark.slow
@@ -54,3 +54,23 @@ def test_a_resumed_run_ends_bit_identical_and_other_networks_are_refused(
     error = capsys.readouterr().err
     assert "does not fit the configured agent.policy" in error
     assert "(4, 32) instead of (4, 7)" in error or "in one of them only" in error
+
+
+REFUSED = {
+    "--grad_sync is library, but skrl's own way": "--grad_sync=library",
+    "TRPO was asked for on JAX, but only PPO, A2C": "--algorithm=trpo",
+    "agent.agent.mini_batches is 1000, but there are only": "agent.agent.mini_batches=1000",
+    "clip_actions is true, but the task's actions": "agent.models.policy.clip_actions=true",
+    "'StepLR', but on JAX it must be null": "agent.agent.learning_rate_scheduler=StepLR",
+    "which skrl has on PyTorch only": "agent.models.policy={class:MultivariateGaussianMixin}",
+}
+
+
+def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for message, word in REFUSED.items():
+        arguments = PPO[:4] if word == "--algorithm=trpo" else PPO
+        assert train_in(tmp_path, *arguments, "--max_iterations=1", word) == 2
+        errors = [line for line in capsys.readouterr().err.splitlines() if "error: " in line]
+        assert len(errors) == 1, word
+        assert message in errors[0]
+    assert list(tmp_path.iterdir()) == []
