@@ -22,7 +22,13 @@ from tests.fork_server import REAL_LAUNCHES
 from tests.hung_workers import watch_workers
 from tests.left_behind import mark, none_left_behind
 
-pytest_plugins = ["pytester", "tests.skips", "tests.system_tools", "tests.trained"]
+pytest_plugins = [
+    "pytester",
+    "tests.rewriting",
+    "tests.skips",
+    "tests.system_tools",
+    "tests.trained",
+]
 
 mark()
 # In the background or under nohup these signals are ignored, also in processes that tests start.
