@@ -52,10 +52,7 @@ _FIND_GYM_TASK = "envlab.host.tasks:find_gym_task"
 
 def list_tasks(keyword: str | None = None) -> list[Task]:
     """Return the registered tasks by id, those whose id or description contains ``keyword``."""
-    discover()
-    tasks = [
-        _task(spec) for spec in gymnasium.registry.values() if "env_cfg_entry_point" in spec.kwargs
-    ]
+    tasks = [_task(spec) for spec in _specs().values()]
     if keyword:
         wanted = keyword.lower()
         tasks = [task for task in tasks if wanted in f"{task.id} {task.description}".lower()]
@@ -108,20 +105,20 @@ def get_task(task_id: str) -> Task:
     module, _, name = task_id.rpartition(":")
     if module:
         import_named(module, task_id)
-    tasks = {task.id: task for task in list_tasks()}
+    specs = _specs()
     older = name
     for newer_part, older_part in _ISAAC_LAB_3.items():
         older = older.replace(newer_part, older_part)
     for candidate in (name, f"{name}-v0", older, f"{older}-v0"):
-        if candidate in tasks:
-            return tasks[candidate]
-    if not tasks:
+        if candidate in specs:
+            return _task(specs[candidate])
+    if not specs:
         raise UnknownTaskError(
             f"There is no task {task_id!r}, nor any other. envlab's come with its installation, "
             "which is missing or older than the code. Run 'pip install --no-deps -e .' again."
         )
     raise UnknownTaskError(
-        f"There is no task {task_id!r}.{did_you_mean(name, tasks)} 'envlab list' shows all."
+        f"There is no task {task_id!r}.{did_you_mean(name, specs)} 'envlab list' shows all."
     )
 
 
@@ -157,6 +154,12 @@ def load_agent_values(task: Task, key: str) -> dict[str, Any] | None:
             ) from error
         return load_yaml(folder / relative)
     return to_dict(load_entry_point(entry_point)())
+
+
+def _specs() -> dict[str, EnvSpec]:
+    discover()
+    found = gymnasium.registry.items()
+    return {name: spec for name, spec in found if "env_cfg_entry_point" in spec.kwargs}
 
 
 def _task(spec: EnvSpec) -> Task:

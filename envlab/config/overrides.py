@@ -1,18 +1,21 @@
 """Hydra's override grammar (``env.scene.num_envs=64``) over dataclass configs.
 
-Hydra parses and OmegaConf resolves; the rest of Hydra is not used: no output folder, no change of
-logging, no global state, and exceptions of the user's program pass unchanged. Keys are checked here
-before, and types afterwards, so that each mistake is reported in one sentence.
+Hydra parses, and OmegaConf resolves ``${...}`` where there is any; nothing else of Hydra is used:
+no output folder, no change of logging, no global state, and exceptions of the user's program pass
+unchanged. Overrides become plain values of the fields that they change, and of no others, which
+:func:`envlab.config.merge` lays over the configs. Keys are checked here before, and types there, so
+that each mistake is reported in one sentence.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING
 from typing import TYPE_CHECKING, Any
 
-from envlab.config.decoding import merge
-from envlab.config.encoding import to_dict
+from envlab.config.decoding import ABSENT, merge
+from envlab.config.encoding import encode, to_dict
 from envlab.config.messages import unknown_key
 from envlab.config.tree import children, is_group, leaves, paths
 from envlab.errors import ConfigurationError
@@ -55,22 +58,15 @@ def compose(roots: Mapping[str, object], overrides: Iterable[str | Override]) ->
         ConfigurationError: An override is malformed, names what does not exist, sweeps over several
             values, or gives a value of the wrong type.
     """
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
-    tree = OmegaConf.create({name: to_dict(cfg, name) for name, cfg in roots.items()})
-    try:
-        for override in parse_overrides(overrides):
-            _check(override, roots)
-            _apply(override, tree, roots)
-        composed: Any = OmegaConf.to_container(tree, resolve=True)
-    except OmegaConfBaseException as error:
-        where = f" at {error.full_key}" if error.full_key else ""
-        raise ConfigurationError(
-            f"The overrides cannot be applied{where}: {_first_line(error)}. "
-            "Correct or leave out the one that this names."
-        ) from None
-    return {name: merge(cfg, composed[name], name, given_keys=True) for name, cfg in roots.items()}
+    changes: dict[str, Any] = {}
+    for override in parse_overrides(overrides):
+        _check(override, roots)
+        _apply(override, changes, roots)
+    if _refers(changes) or _refers(roots):
+        changes = _resolved(changes, roots)
+    for name, cfg in roots.items():
+        changes.setdefault(name, {} if is_group(cfg) else to_dict(cfg, name))
+    return {name: merge(cfg, changes[name], name, given_keys=True) for name, cfg in roots.items()}
 
 
 def expand_sweep(overrides: Sequence[Override]) -> list[list[Override]]:
@@ -211,20 +207,116 @@ def _unknown(override: Override, key: str, roots: Mapping[str, object]) -> Confi
     )
 
 
-def _apply(override: Override, tree: Any, roots: Mapping[str, object]) -> None:
-    """Apply an override to plain data; a removed term of a dataclass becomes null."""
-    from omegaconf import DictConfig, OmegaConf
+def _apply(override: Override, changes: dict[str, Any], roots: Mapping[str, object]) -> None:
+    """Add an override to plain values; a removed term of a dataclass becomes null.
 
-    key, value = override.key_or_group, override.value()
+    Of a dataclass, ``changes`` has only what overrides change; dictionaries and lists are whole.
+    """
+    key = override.key_or_group
+    first, *names = key.split(".")
+    holder, node, name = changes, roots[first], first
+    for below in names:
+        inside = _content(holder, name, override)
+        if not isinstance(inside, dict | list):
+            inside = _start(node, key)
+            inside = {} if inside is ABSENT else inside
+            _put(holder, name, inside)
+        holder, node, name = inside, _field(node, below), below
     if not override.is_delete():
-        merges = isinstance(value, dict) and isinstance(OmegaConf.select(tree, key), DictConfig)
-        OmegaConf.update(tree, key, value, merge=merges, force_add=True)
-        return
-    path, _, name = key.rpartition(".")
-    if path and isinstance(_find(roots, path)[1], Mapping):
-        OmegaConf.select(tree, path).pop(name, None)
+        present = _content(holder, name, override)
+        _put(holder, name, _merged(node, present, override.value(), key))
+    elif names and isinstance(_find(roots, key.rpartition(".")[0])[1], Mapping):
+        holder.pop(name, None)
     else:
-        OmegaConf.update(tree, key, None)
+        _put(holder, name, None)
+
+
+def _field(node: object, name: str) -> object:
+    """Return a dataclass's field; ABSENT of others, which ``changes`` has whole."""
+    return getattr(node, name, ABSENT) if is_group(node) else ABSENT
+
+
+def _start(node: object, path: str) -> Any:
+    """Return what ``changes`` has of a node before it is changed; ABSENT if that is nothing."""
+    if is_group(node):
+        return {}
+    return encode(node, path) if isinstance(node, Mapping | list | tuple) else ABSENT
+
+
+def _content(holder: Any, name: str, override: Override) -> Any:
+    if isinstance(holder, dict):
+        return holder.get(name, ABSENT)
+    try:
+        return holder[int(name)]
+    except (IndexError, ValueError):  # an earlier override has made the list shorter
+        raise ConfigurationError(
+            f"Override '{override.input_line}' cannot be applied, because an earlier one leaves "
+            f"the list {len(holder)} elements. Correct or leave out one of them."
+        ) from None
+
+
+def _put(holder: Any, name: str, value: Any) -> None:
+    holder[name if isinstance(holder, dict) else int(name)] = value
+
+
+def _merged(node: object, present: Any, value: Any, path: str) -> Any:
+    """Return a value, or if both are dictionaries, the present one with the value's keys."""
+    present = _start(node, path) if present is ABSENT else present
+    if not (isinstance(value, dict) and isinstance(present, dict)):
+        return value
+    inner = {
+        key: _merged(_field(node, str(key)), present.get(key, ABSENT), one, f"{path}.{key}")
+        for key, one in value.items()
+    }
+    return {**present, **inner}
+
+
+def _refers(node: object) -> bool:
+    """Return whether a text below a node contains ``${``."""
+    containers = [node]
+    while containers:
+        for value in children(containers.pop()).values():
+            if isinstance(value, str):
+                if "${" in value:
+                    return True
+            elif not isinstance(value, bool | int | float | None):
+                containers.append(value)
+    return False
+
+
+def _resolved(changes: Mapping[str, Any], roots: Mapping[str, object]) -> dict[str, Any]:
+    """Return the whole configs with changes as plain values without references.
+
+    Raises:
+        ConfigurationError: A reference leads nowhere, or in a circle.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    whole = {name: _laid(cfg, changes.get(name, ABSENT), name) for name, cfg in roots.items()}
+    try:
+        resolved: Any = OmegaConf.to_container(OmegaConf.create(whole), resolve=True)
+    except OmegaConfBaseException as error:
+        where = f" at {error.full_key}" if error.full_key else ""
+        raise ConfigurationError(
+            f"The overrides cannot be applied{where}: {_first_line(error)}. "
+            "Correct or leave out the one that this names."
+        ) from None
+    return dict(resolved)
+
+
+def _laid(node: object, change: Any, path: str) -> Any:
+    """Return a node as plain values, with the changes of its fields."""
+    if change is ABSENT:
+        return encode(node, path)
+    if not (is_group(node) and isinstance(change, dict)):
+        return change
+    below = {name: child for name, child in children(node).items() if child is not MISSING}
+    laid = {
+        name: _laid(child, change.get(name, ABSENT), f"{path}.{name}")
+        for name, child in below.items()
+    }
+    return {**change, **laid}
 
 
 def _find(roots: Mapping[str, object], key: str) -> tuple[str, object]:

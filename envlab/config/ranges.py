@@ -90,8 +90,9 @@ def check_ranges(cfg: object, path: str = "") -> None:
         ConfigurationError: Naming the key, its value, and the range or the choices.
     """
     cls: Any = type(cfg)
-    declared = _ranges_of_fields(cls) if is_group(cfg) else {}
-    choices = _choices_of_fields(cls) if is_group(cfg) else {}
+    is_typed = is_group(cfg)
+    declared = _ranges_of_fields(cls) if is_typed else {}
+    choices = _choices_of_fields(cls) if is_typed else {}
     for name, child in children(cfg).items():
         below = f"{path}.{name}".removeprefix(".")
         if name in choices and not any(same(child, choice) for choice in choices[name]):
@@ -101,8 +102,9 @@ def check_ranges(cfg: object, path: str = "") -> None:
             )
         for allowed in declared.get(name, ()):
             _check(child, allowed, below)
-        check_ranges(child, below)
-    if is_group(cfg):
+        if not isinstance(child, str | bool | int | float | None):
+            check_ranges(child, below)
+    if is_typed:
         for key, allowed in getattr(cfg, "RANGES", {}).items():
             value = functools.reduce(_child, key.split("."), cfg)
             _check(value, allowed, f"{path}.{key}")
@@ -139,7 +141,8 @@ def _ranges_of_fields(cls: type) -> dict[str, tuple[Range, ...]]:
         except (NameError, TypeError):
             # A class made by dataclasses.make_dataclass declares no ranges.
             hints = {}
-        ranges = {name: tuple(_ranges_in(hint)) for name, hint in hints.items()}
+        annotated = {name: hint for name, hint in hints.items() if typing.get_args(hint)}
+        ranges = {name: tuple(_ranges_in(hint)) for name, hint in annotated.items()}
         found |= {name: declared for name, declared in ranges.items() if declared}
     return found
 
@@ -151,7 +154,7 @@ def _choices_of_fields(cls: type) -> dict[str, tuple[Any, ...]]:
         hints = typing.get_type_hints(cls)
     except (NameError, TypeError):
         return {}
-    found = {name: tuple(_choices_in(hint)) for name, hint in hints.items()}
+    found = {name: _choices_in(hint) for name, hint in hints.items() if typing.get_args(hint)}
     return {name: choices for name, choices in found.items() if choices}
 
 
@@ -170,5 +173,5 @@ def _choices_in(hint: Any) -> tuple[Any, ...]:
 def _ranges_in(hint: Any) -> Iterator[Range]:
     """Yield the ranges in an annotation, including a union's members and a list's elements."""
     yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Range))
-    for argument in typing.get_args(hint):
+    for argument in filter(typing.get_args, typing.get_args(hint)):
         yield from _ranges_in(argument)

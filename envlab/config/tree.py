@@ -16,7 +16,8 @@ def is_group(node: object) -> TypeGuard[Any]:
     return dataclasses.is_dataclass(node) and not isinstance(node, type)
 
 
-def settable_fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
+@functools.cache
+def settable_fields(cls: type) -> Mapping[str, dataclasses.Field[Any]]:
     """Return the fields of a dataclass that its constructor takes, by name, in their order."""
     return {field.name: field for field in dataclasses.fields(cls) if field.init}
 
@@ -39,8 +40,9 @@ def field_types(cls: type) -> dict[str, Any]:
 
 def children(node: object) -> dict[str, object]:
     """Return the children of ``node``: its fields, keys, or list positions, by name."""
-    if is_group(node):
-        return {name: getattr(node, name) for name in settable_fields(type(node))}
+    cls: Any = type(node)
+    if hasattr(cls, "__dataclass_fields__"):  # is_group(node), which is asked thousands of times
+        return {name: getattr(node, name) for name in settable_fields(cls)}
     if isinstance(node, Mapping):
         return {str(key): value for key, value in node.items()}
     if isinstance(node, list | tuple):

@@ -111,10 +111,10 @@ def compose_session(
     """
     task = get_task(flags.task)
     env_cfg, agent_cfg = load_env_cfg(task), library.default_cfg(flags)
-    trust = trust_of(flags.trust, texts_of(overrides))
     if isinstance(task, GymTask):
         task = task.suited(compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
     if params is not None:
+        trust = trust_of(flags.trust, texts_of(overrides))
         is_shipped = flags.command != "train" and flags.checkpoint == SELECTOR
         env_cfg, agent_cfg = _lay_given(
             *(params, task, library.name, env_cfg, agent_cfg, trust),
