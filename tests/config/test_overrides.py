@@ -104,6 +104,17 @@ def test_plus_adds_to_a_free_dict_and_tilde_removes_from_it(roots):
     assert f"There is no '{key}.limt'" in refusal(roots, f"~{key}.limt")
 
 
+def test_an_element_that_an_earlier_override_has_taken_away_is_named(roots):
+    message = refusal(roots, "agent.hidden_dims=[32]", "agent.hidden_dims.1=64")
+    assert "'agent.hidden_dims.1=64' cannot be applied, because an earlier one" in message
+    assert "the list 1 elements" in message
+
+
+def test_of_several_mistakes_the_first_is_named(roots):
+    message = refusal(roots, "env.sim.dt=fast", "agent.max_iterations=many")
+    assert "env.sim.dt must be" in message
+
+
 def test_removing_a_null_value_is_no_error(roots):
     roots = compose(roots, ["~env.rewards.alive"])
     assert compose(roots, ["~env.rewards.alive", "~env.seed"]) == roots
