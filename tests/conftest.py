@@ -24,7 +24,7 @@ from tests.left_behind import mark, none_left_behind
 
 pytest_plugins = [
     "pytester",
-    "tests.rewriting",
+    "tests.compiling",
     "tests.skips",
     "tests.system_tools",
     "tests.trained",
@@ -76,7 +76,7 @@ def warp_compiles_in_a_hurry(pytestconfig: pytest.Config) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _environment_is_kept() -> Iterator[None]:
-    """Undo what a module's code sets, such as MUJOCO_GL: launches after it are as a user's."""
+    """Undo what a module's code sets, such as MUJOCO_GL, which later launches would inherit."""
     before = dict(os.environ)
     yield
     os.environ.clear()

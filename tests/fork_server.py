@@ -317,9 +317,9 @@ def _run_below(words: Sequence[str], environment: Mapping[str, str]) -> None:
 
 
 def run_to_the_end(words: Sequence[str], prepare: Callable[[], None]) -> NoReturn:
-    """Run a command, and end the process as Python does, except that its objects are left alone.
+    """Run a command, and end the process like Python, but without freeing its objects.
 
-    Freeing them would touch, and so copy, all memory that a fork shares: half a second of CPU.
+    To free them is to write to, and so copy, all memory that a fork shares: half a second of CPU.
     """
     code: object = 0
     try:

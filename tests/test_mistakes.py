@@ -2,8 +2,8 @@
 
 The rows are in ``mistakes/``: a command line and words that the sentence contains. Those under
 ``early`` are answered before torch is imported. "At once" is 1.5 s of processor time, which other
-programs on the machine do not add to, except where they take the memory's bandwidth: ten times as
-much was seen for the same work, so that a slow row is compared with one that is known.
+programs on the machine do not add to, except where they take the memory's bandwidth: the same work
+has then cost ten times as much, so a slow row is compared with a row whose cost is known.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Hydra parses, and OmegaConf resolves ``${...}`` where there is any; nothing else of Hydra is used:
 no output folder, no change of logging, no global state, and exceptions of the user's program pass
 unchanged. Overrides become plain values of the fields that they change, and of no others, which
-:func:`envlab.config.merge` lays over the configs. Keys are checked here before, and types there, so
+:func:`envlab.config.merge` lays over the configs. Keys are checked first, and types by ``merge``, so
 that each mistake is reported in one sentence.
 """
 
@@ -66,7 +66,9 @@ def compose(roots: Mapping[str, object], overrides: Iterable[str | Override]) ->
         changes = _resolved(changes, roots)
     for name, cfg in roots.items():
         changes.setdefault(name, {} if is_group(cfg) else to_dict(cfg, name))
-    return {name: merge(cfg, changes[name], name, given_keys=True) for name, cfg in roots.items()}
+    # In the order of the overrides, so that of several mistakes the first is named.
+    new = {name: merge(roots[name], one, name, given_keys=True) for name, one in changes.items()}
+    return {name: new[name] for name in roots}
 
 
 def expand_sweep(overrides: Sequence[Override]) -> list[list[Override]]:

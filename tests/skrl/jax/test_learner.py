@@ -1,7 +1,7 @@
 """skrl on JAX on two real ranks: they agree, and compute the same as one process would.
 
-Its short form is ``tests/golden/test_old_runs.py``: two ranks go on from an earlier run to the bits
-that it had.
+Its short form is ``tests/golden/test_old_runs.py``: two ranks resume an earlier version's run, and
+end with the bits that it had.
 """
 
 from __future__ import annotations
