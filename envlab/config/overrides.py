@@ -3,7 +3,7 @@
 Hydra parses, and OmegaConf resolves ``${...}`` where there is any; nothing else of Hydra is used:
 no output folder, no change of logging, no global state, and exceptions of the user's program pass
 unchanged. Overrides become plain values of the fields that they change, and of no others, which
-:func:`envlab.config.merge` lays over the configs. Keys are checked first, and types by ``merge``, so
+:func:`envlab.config.merge` lays over the configs. Keys are checked first and types by ``merge``, so
 that each mistake is reported in one sentence.
 """
 
