@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from envlab.config import NonNegativeFloat, NonNegativeInt, PositiveInt, merge
+from envlab.config import Excludes, NonNegativeFloat, NonNegativeInt, PositiveInt, merge
 from envlab.errors import ConfigurationError
 
 SAVED_RATES = (
@@ -54,10 +54,20 @@ class AgentCfg:
     """Number of the newest checkpoints to keep, in addition to the best one; 0 keeps all."""
     audit_interval: PositiveInt = 50
     """Iterations between two audits; the first update and every checkpoint are audited too."""
-    overlap: bool = False
+    overlap: Annotated[
+        bool,
+        Excludes("population.size", "the members of a process take turns"),
+        Excludes("--video --viz", "the steps to be shown are taken in a thread of their own"),
+    ] = False
     """Whether the next rollout is collected while learning from one, with a policy that is one
     update older (:mod:`envlab.training.overlap`)."""
-    lr_scaling: Literal["none", "linear", "sqrt"] = "none"
+    lr_scaling: Annotated[
+        Literal["none", "linear", "sqrt"],
+        Excludes(
+            "--global_num_envs agent.batch_sizes=all",
+            "that leaves the batch of an update as it is on one process",
+        ),
+    ] = "none"
     """Factor of the learning rates: 1, the number of processes, or its square root."""
     logger: str = "tensorboard"
     """``tensorboard``, ``wandb``, ``mlflow`` or ``trackio``."""

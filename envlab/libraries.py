@@ -28,9 +28,10 @@ class Library:
     cfg: str
     """``(flags) -> AgentCfg``: the default configuration; see :mod:`envlab.agent_cfg`."""
     build: str
-    """``(session, env, context) -> Learner``; see :class:`envlab.learner.Learner`."""
+    """``(plan, env, context) -> Learner``: see :class:`envlab.training.plan.RunPlan` and
+    :class:`envlab.learner.Learner`."""
     player: str
-    """``(session, env, context, values) -> Player``, where values are a checkpoint's."""
+    """``(plan, env, context, values) -> Player``, where values are a checkpoint's."""
     description: str
     """A line for ``envlab --help``."""
     bound: str | None = None
@@ -46,7 +47,7 @@ class Library:
     :mod:`envlab.training.population`."""
     takes_policies: bool = False
     """Whether ``--checkpoint`` without ``--resume`` gives a new run a policy to begin with, such as
-    a teacher: :attr:`envlab.training.session.Session.given_policy`."""
+    a teacher: :attr:`envlab.training.plan.Start.policy`."""
     prepare: str | None = None
     """``(command, words, num_nodes=None) -> words``: the flags and overrides for the words after
     ``train``, ``play`` or ``config LIBRARY``, if a file describes the training."""
@@ -63,9 +64,18 @@ class Library:
         """Return the function behind ``build``, ``player``, ``bound`` or ``prepare``.
 
         Raises:
-            ConfigurationError: If there is no such module or name.
+            ConfigurationError: If there is no such module or name, or it is for envlab 0.1.
         """
-        function: Callable[..., Any] = load_entry_point(getattr(self, part))
+        try:
+            function: Callable[..., Any] = load_entry_point(getattr(self, part))
+        except ModuleNotFoundError as error:
+            if error.name != "envlab.training.session":
+                raise
+            raise ConfigurationError(
+                f"The library {self.name} was written for envlab 0.1: its {part}, "
+                f"{getattr(self, part)}, imports {error.name}. Have it take an "
+                "envlab.training.plan.RunPlan instead of a Session, as CONTRIBUTING.md shows."
+            ) from None
         return function
 
     def with_file_flag(self, words: Sequence[str]) -> list[str]:

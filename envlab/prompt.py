@@ -172,13 +172,13 @@ class LoadedPolicy:
         from envlab.training.play_watched import play_watched
         from envlab.training.viewing import check_viewing, start_viewing
 
-        flags = dataclasses.replace(self._opened.session.flags, viz="web", viz_port=port)
+        flags = dataclasses.replace(self._opened.plan.flags, viz="web", viz_port=port)
         check_viewing(flags, self._opened.env)
         viewer = start_viewing(
             flags, self._opened.env, title=f"{self.task}, played", is_played=True
         )
         assert viewer is not None, "this process has no other ranks"
-        viewer.told = self._opened.told
+        viewer.label = self._opened.label
         num_steps = math.inf if seconds is None else math.ceil(seconds / self.env.step_dt)
         try:
             _show_below(viewer)
@@ -235,7 +235,7 @@ def load_policy(
     opened = open_policy(library, flags_read, read, 1, renders=True)
     return LoadedPolicy(
         env=opened.team(),
-        task=opened.session.task.id,
+        task=opened.plan.task.id,
         checkpoint=opened.checkpoint,
         _opened=opened,
         _open_more=None if num_envs else functools.partial(open_policy, library, flags_read, read),

@@ -18,6 +18,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import importlib
 import json
@@ -53,6 +54,9 @@ _NOT_INHERITED = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD),
     *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM),
 )
+
+STACKS = signal.SIGRTMIN + 2
+"""Has a fork write the stacks of its threads to its output."""
 
 
 # ---- the client ----------------------------------------------------------------------------------
@@ -223,6 +227,7 @@ def become(
     _show_in_proc(words, environment)
     if report is not None:
         os.write(report, f"{os.getpid()}\n".encode())
+    faulthandler.register(STACKS, sys.stderr)
     os.closerange(3, 4096)
     sys.stdout.reconfigure(write_through="-u" in words)  # type: ignore[union-attr]
     sys.orig_argv[:] = words

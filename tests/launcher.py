@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.fork_server import ForkedProcess, ForkServer
+from tests.fork_server import STACKS, ForkedProcess, ForkServer
 from tests.marked import marked, still_marked
 
 ROOT = Path(__file__).parents[1]
@@ -102,7 +102,18 @@ class Launch:
         try:
             return self.process.wait(deadline_s)
         except subprocess.TimeoutExpired:
+            self._ask_for_stacks()
             raise AssertionError(f"ran for more than {deadline_s} s:\n{self.output}") from None
+
+    def _ask_for_stacks(self) -> None:
+        """Have those processes that can write their threads' stacks to the output do so."""
+        bit = 1 << (STACKS - 1)
+        for pid in self.living():
+            status = Path(f"/proc/{pid}/status").read_text()
+            caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+            if caught & bit:
+                os.kill(pid, STACKS)
+                time.sleep(0.5)
 
     def close(self) -> None:
         """Kill its remaining processes."""

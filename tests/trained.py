@@ -24,8 +24,8 @@ from envlab.libraries import get_library
 from envlab.training.arguments import train_parser
 from envlab.training.launch import train
 from envlab.training.metrics import RunMetrics
+from envlab.training.plan import RunPlan, plan_run
 from envlab.training.preparation import make_env
-from envlab.training.session import Session, compose_session
 from tests.launcher import TRAIN, Launch, run, torchrun
 
 HERE = Path(__file__).parent
@@ -123,11 +123,11 @@ def signalled(number: signal.Signals, *, iteration: int = 2) -> Iterator[None]:
             signal.signal(one, handler)
 
 
-def session_of(name: str, arguments: Sequence[str]) -> Session:
-    """Return the session that a library's train.py composes from its arguments."""
+def session_of(name: str, arguments: Sequence[str]) -> RunPlan:
+    """Return the plan that a library's train.py makes of its arguments."""
     library = get_library(name)
     flags, overrides = train_parser(library).parse_with_overrides(arguments)
-    return compose_session(flags, overrides, library)
+    return plan_run(flags, overrides, library)
 
 
 def bound_of(library: str, *words: str) -> ActionBound | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envlab.config.conditions import Excludes, Requires
 from envlab.config.decoding import from_dict, merge
 from envlab.config.encoding import to_dict
 from envlab.config.files import load_yaml, read_yaml, write_yaml, yaml_text
@@ -28,6 +29,7 @@ from envlab.config.references import Trust, reference_of, resolve
 from envlab.config.tree import leaves, paths
 
 __all__ = [
+    "Excludes",
     "LayerSize",
     "NonNegativeFloat",
     "NonNegativeInt",
@@ -35,6 +37,7 @@ __all__ = [
     "PositiveFloat",
     "PositiveInt",
     "Range",
+    "Requires",
     "Trust",
     "UnitInterval",
     "check_ranges",

@@ -91,7 +91,6 @@ def check_ranges(cfg: object, path: str = "") -> None:
     """
     cls: Any = type(cfg)
     is_typed = is_group(cfg)
-    declared = _ranges_of_fields(cls) if is_typed else {}
     choices = _choices_of_fields(cls) if is_typed else {}
     for name, child in children(cfg).items():
         below = f"{path}.{name}".removeprefix(".")
@@ -100,8 +99,8 @@ def check_ranges(cfg: object, path: str = "") -> None:
                 f"{below} is {child!r}, but must be one of {', '.join(map(repr, choices[name]))}. "
                 f"Correct {below}."
             )
-        for allowed in declared.get(name, ()):
-            _check(child, allowed, below)
+        if is_typed:
+            check_range(cls, name, child, below)
         if not isinstance(child, str | bool | int | float | None):
             check_ranges(child, below)
     if is_typed:
@@ -110,6 +109,16 @@ def check_ranges(cfg: object, path: str = "") -> None:
             _check(value, allowed, f"{path}.{key}")
         if hasattr(cfg, "check_values"):
             cfg.check_values(path)
+
+
+def check_range(cls: type, name: str, value: object, path: str) -> None:
+    """Refuse a value outside of the range that a class declares for a field.
+
+    Raises:
+        ConfigurationError: Naming the value by ``path``, and the range.
+    """
+    for allowed in declared(cls, Range).get(name, ()):
+        _check(value, allowed, path)
 
 
 def _child(node: object, name: str) -> object:
@@ -132,18 +141,21 @@ def _numbers(value: object, path: str) -> Iterator[tuple[str, float]]:
 
 
 @functools.cache
-def _ranges_of_fields(cls: type) -> dict[str, tuple[Range, ...]]:
-    """Return ranges by field; a field that a subclass redeclares without one keeps its range."""
-    found: dict[str, tuple[Range, ...]] = {}
+def declared(cls: type, kind: Any) -> dict[str, tuple[Any, ...]]:
+    """Return the declarations of a kind in a class's annotations, by field.
+
+    A field that a subclass redeclares without any keeps those that it had.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
     for base in reversed(cls.__mro__):
         try:
             hints = typing.get_type_hints(base, include_extras=True)
         except (NameError, TypeError):
-            # A class made by dataclasses.make_dataclass declares no ranges.
+            # A class made by dataclasses.make_dataclass declares none.
             hints = {}
-        annotated = {name: hint for name, hint in hints.items() if typing.get_args(hint)}
-        ranges = {name: tuple(_ranges_in(hint)) for name, hint in annotated.items()}
-        found |= {name: declared for name, declared in ranges.items() if declared}
+        for name in vars(base).get("__annotations__", ()):
+            if inside := tuple(_declared_in(hints.get(name), kind)):
+                found[name] = inside
     return found
 
 
@@ -170,8 +182,8 @@ def _choices_in(hint: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _ranges_in(hint: Any) -> Iterator[Range]:
-    """Yield the ranges in an annotation, including a union's members and a list's elements."""
-    yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Range))
+def _declared_in(hint: Any, kind: Any) -> Iterator[Any]:
+    """Yield the declarations in an annotation, including a union's members and list elements'."""
+    yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, kind))
     for argument in filter(typing.get_args, typing.get_args(hint)):
-        yield from _ranges_in(argument)
+        yield from _declared_in(argument, kind)

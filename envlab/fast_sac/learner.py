@@ -35,7 +35,7 @@ from envlab.fast_sac.scaling import ObsScaler, RewardScaler
 from envlab.learner import Iteration, Learner, OnStep
 from envlab.precision import compute_in, settle_precision
 from envlab.training.overlap import Overlap, StepLog, check_overlap, restore_ahead
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan
 
 logger = logging.getLogger(__name__)
 
@@ -371,9 +371,9 @@ def _scaler_state(saved: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return state
 
 
-def build(session: Session, env: BatchedEnv, context: DistributedContext) -> FastSacLearner:
-    """Return the learner of a settled session."""
-    cfg: FastSacCfg = session.agent_cfg
+def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> FastSacLearner:
+    """Return the learner of a settled plan."""
+    cfg: FastSacCfg = plan.agent_cfg
     learner = FastSacLearner(env, cfg, context)
     if cfg.init_at_random_ep_len and env.max_episode_length:
         stream = env.random.stream("initial_episode_length")

@@ -15,16 +15,16 @@ from envlab.fast_sac.cfg import ReplayCfg
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.networks import Actor
 from envlab.training.export import export_policy
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan
 
 
 class FastSacPlayer:
     """See :class:`envlab.learner.Player`."""
 
     def __init__(
-        self, session: Session, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
+        self, plan: RunPlan, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
-        cfg = session.agent_cfg
+        cfg = plan.agent_cfg
         least = max(cfg.algorithm.n_step, -(-cfg.algorithm.batch_size // env.num_envs))
         short = ReplayCfg(size=least * env.num_envs)  # nothing is learned
         cfg = dataclasses.replace(cfg, replay=short, overlap=False, precision="float32")

@@ -26,18 +26,18 @@ from envlab.rl_games.env import RlGamesVecEnv, make_agent
 from envlab.rl_games.normalisers import pool_normalisers
 from envlab.rl_games.ppo import ContinuousAgent, DiscreteAgent
 from envlab.rl_games.sac import SacLearner
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan
 
 logger = logging.getLogger(__name__)
 
 
-def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Learner:
-    """Return the learner of a settled session."""
-    cfg: RlGamesCfg = session.agent_cfg
+def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> Learner:
+    """Return the learner of a settled plan."""
+    cfg: RlGamesCfg = plan.agent_cfg
     check_supported(cfg, env, context)
     if cfg.is_sac:
         return SacLearner(env, cfg, context)
-    return RlGamesLearner(env, cfg, context, grad_sync=session.flags.grad_sync)
+    return RlGamesLearner(env, cfg, context, grad_sync=plan.flags.grad_sync)
 
 
 class RlGamesLearner(Learner):

@@ -17,7 +17,7 @@ from envlab.rl_games.checks import check_model, fitting_checkpoint, supported_co
 from envlab.rl_games.env import RlGamesVecEnv
 from envlab.rl_games.normalisers import normalise_groups, pool_normalisers
 from envlab.training.export import export_policy
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan
 
 
 class RlGamesPolicy(nn.Module):
@@ -80,9 +80,9 @@ class RlGamesPlayer:
     """See :class:`envlab.learner.Player`."""
 
     def __init__(
-        self, session: Session, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
+        self, plan: RunPlan, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
-        cfg: RlGamesCfg = session.agent_cfg
+        cfg: RlGamesCfg = plan.agent_cfg
         self._env, self._device = env, context.device
         self._forgets = cfg.params.config.zero_rnn_on_done
         self._samples = not (cfg.params.config.player or {}).get("deterministic", True)

@@ -24,7 +24,7 @@ from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.rsl_rl.teacher import open_teacher
 from envlab.rsl_rl.teachers import check_teachers
 from envlab.training.overlap import restore_ahead
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan
 
 
 class RslRlLearner(Learner):
@@ -162,25 +162,25 @@ class RslRlLearner(Learner):
         return getattr(self.alg, "rnd", None)
 
 
-def build(session: Session, env: BatchedEnv, context: DistributedContext) -> RslRlLearner:
-    """Return the learner of a settled session."""
-    cfg: RunnerCfg = session.agent_cfg
-    given = session.given_policy
-    if isinstance(cfg, DistillationCfg) and given is None and session.resumed is None:
+def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> RslRlLearner:
+    """Return the learner of a settled plan."""
+    cfg: RunnerCfg = plan.agent_cfg
+    given = plan.start.policy
+    if isinstance(cfg, DistillationCfg) and given is None and plan.start.saved is None:
         raise ConfigurationError(
             "There is no teacher to distil. Give --checkpoint=<its run's folder, or a file of it>, "
             "or continue a distillation by --resume."
         )
     if isinstance(cfg, DistillationCfg) and cfg.teachers:
         check_teachers(cfg.teachers, env)
-    learner = RslRlLearner(env, cfg, context, grad_sync=session.flags.grad_sync)
-    if session.resumed is not None:
-        given = session.resumed["model"].get(TEACHER)
-    if given is not None and given["library"] != session.library.name:
+    learner = RslRlLearner(env, cfg, context, grad_sync=plan.flags.grad_sync)
+    if plan.start.saved is not None:
+        given = plan.start.saved["model"].get(TEACHER)
+    if given is not None and given["library"] != plan.library.name:
         assert isinstance(learner.alg, DistributedDistillation)  # PPO never gets one
         groups = cfg.obs_groups["teacher"]
         obs, num_actions = learner.env.get_observations(), learner.env.num_actions
-        trust = session.flags.trust
+        trust = plan.flags.trust
         learner.alg.imitate(open_teacher(given, obs, num_actions, groups, context, trust))
     elif given is not None:
         learner.alg.begin_with(given, given["path"])

@@ -15,23 +15,23 @@ from envlab.envs.wrappers.rsl_rl import pack
 from envlab.errors import ConfigurationError
 from envlab.rsl_rl.learner import RslRlLearner
 from envlab.training.export import ChannelsFirst, export_policy, export_steps
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan
 
 
 class RslRlPlayer:
     """See :class:`envlab.learner.Player`."""
 
     def __init__(
-        self, session: Session, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
+        self, plan: RunPlan, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
         # Played and exported in float32, whatever the precision of training.
-        cfg = dataclasses.replace(session.agent_cfg, precision="float32")
+        cfg = dataclasses.replace(plan.agent_cfg, precision="float32")
         learner = RslRlLearner(env, cfg, context)
         learner.load_models(values)
         learner.alg.eval_mode()
         self._model = learner.alg.get_policy()
         self._env, self._device = env, context.device
-        self._clip = session.agent_cfg.clip_actions
+        self._clip = plan.agent_cfg.clip_actions
 
     def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
         if self._model.is_recurrent:  # no memory of another episode

@@ -17,15 +17,14 @@ import torch
 from tensordict import TensorDict
 from torch import nn
 
-from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs.wrappers.rsl_rl import unpack
 from envlab.errors import CheckpointError
 from envlab.learner import Player
 from envlab.libraries import get_library
 from envlab.training.arguments import play_parser
+from envlab.training.plan import plan_run
 from envlab.training.preparation import make_env
-from envlab.training.session import compose_session
 from envlab.training.trust import check_task, trust_of
 
 NUM_ENVS = 2
@@ -47,7 +46,7 @@ class PlayedTeacher(nn.Module):
         """Wrap a player.
 
         Args:
-            given: The policy, see :func:`envlab.training.session.open_policy_of`.
+            given: The policy, see :func:`envlab.training.opening.open_policy_of`.
             player: Its player.
             groups: The observation groups of the student's task that it observes, in this order.
         """
@@ -79,7 +78,7 @@ def open_teacher(
     """Open a policy of another library as a teacher.
 
     Args:
-        given: The policy, see :func:`envlab.training.session.open_policy_of`.
+        given: The policy, see :func:`envlab.training.opening.open_policy_of`.
         obs: Observations of the student's task by group.
         num_actions: Number of actions of the student's task.
         groups: Groups that the teacher observes as its ``policy``.
@@ -100,10 +99,9 @@ def open_teacher(
         for name, text in given["files"].items():
             (Path(folder) / name).parent.mkdir(exist_ok=True)
             (Path(folder) / name).write_text(text)
-        session = compose_session(flags, overrides, library, params=Path(folder))
-    changes = {"scene": {"num_envs": NUM_ENVS}, "seed": 0}
-    session.env_cfg = merge(session.env_cfg, changes, "env")
-    env = make_env(session, context)
+        plan = plan_run(flags, overrides, library, Path(folder))
+    plan = plan.in_env(NUM_ENVS, 0)
+    env = make_env(plan, context)
     try:
         path = given["path"]
         seen = sum(obs[group][0].numel() for group in groups)
@@ -120,7 +118,7 @@ def open_teacher(
                 f"{num_actions}. Choose one of a task with the same actions."
             )
         env.episode_length_buf = torch.ones_like(env.episode_length_buf)
-        player = library.load("player")(session, env, context, dict(given))
+        player = library.load("player")(plan, env, context, dict(given))
         with torch.inference_mode():
             first, second = (player.act(env.obs_buf).clone() for _ in range(2))
         if not torch.equal(first, second):

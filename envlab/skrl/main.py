@@ -18,7 +18,7 @@ from envlab.training.flags import Flags
 if TYPE_CHECKING:
     from envlab.distributed.context import DistributedContext
     from envlab.learner import Learner, Player
-    from envlab.training.session import Session
+    from envlab.training.plan import RunPlan
 
 _JAX_PACKAGES = ("jax", "flax", "optax")
 
@@ -28,21 +28,21 @@ def default_cfg(flags: Flags) -> SkrlCfg:
     return SkrlCfg.of(flags.algorithm or "ppo", flags.ml_framework or "torch")
 
 
-def build(session: Session, env: Any, context: DistributedContext) -> Learner:
-    """Return the learner of a settled session.
+def build(plan: RunPlan, env: Any, context: DistributedContext) -> Learner:
+    """Return the learner of a settled plan.
 
     Raises:
         ConfigurationError: If the configuration cannot train, or JAX is needed but missing.
     """
-    cfg = _checked_cfg(session)
+    cfg = _checked_cfg(plan)
     learner: Learner = adapter_of(cfg, "learner").make_learner(
-        env, cfg, context, grad_sync=session.flags.grad_sync
+        env, cfg, context, grad_sync=plan.flags.grad_sync
     )
     return learner
 
 
 def make_player(
-    session: Session, env: Any, context: DistributedContext, values: dict[str, Any]
+    plan: RunPlan, env: Any, context: DistributedContext, values: dict[str, Any]
 ) -> Player:
     """Return the trained policy of a checkpoint.
 
@@ -50,19 +50,19 @@ def make_player(
         EnvlabError: If it does not fit the configuration, or JAX is needed but missing.
     """
     # Played and exported in float32, whatever the precision of training.
-    cfg = dataclasses.replace(_checked_cfg(session), precision="float32")
+    cfg = dataclasses.replace(_checked_cfg(plan), precision="float32")
     learner = adapter_of(cfg, "learner").make_learner(env, cfg, context)
     learner.load_models(values)
     player: Player = adapter_of(cfg, "play").make_player(learner)
     return player
 
 
-def _checked_cfg(session: Session) -> SkrlCfg:
-    """Return a session's configuration, resolved, if it has the requested algorithm."""
-    cfg: SkrlCfg = session.agent_cfg
-    if session.flags.algorithm not in (None, cfg.algorithm):
+def _checked_cfg(plan: RunPlan) -> SkrlCfg:
+    """Return a plan's configuration, resolved, if it has the requested algorithm."""
+    cfg: SkrlCfg = plan.agent_cfg
+    if plan.flags.algorithm not in (None, cfg.algorithm):
         raise ConfigurationError(
-            f"--algorithm is {session.flags.algorithm}, but the agent's configuration is of "
+            f"--algorithm is {plan.flags.algorithm}, but the agent's configuration is of "
             f"{cfg.algorithm}. Leave one of them out."
         )
     return cfg.resolved()

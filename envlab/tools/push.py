@@ -19,7 +19,7 @@ from envlab.foreign import check_file, parse_json, printable, read_text
 from envlab.registry import get_task, list_tasks
 from envlab.run.commands import library_words
 from envlab.run.packing import EXPORTED_FROM, pack
-from envlab.training.task_changes import task_changes, told
+from envlab.training.task_changes import listing, task_changes
 
 _MOST_ONNX_BYTES = 2**31  # the limit of the format
 _NAMED = {"task": True, "library": True, "algorithm": False, "ml_framework": False}
@@ -87,7 +87,7 @@ def _changes(folder: Path, manifest: Mapping[str, Any]) -> str:
     if manifest["task"] not in {task.id for task in list_tasks()}:
         return ""
     env = load_yaml(folder / "params" / "env.yaml")
-    return told(task_changes(env, get_task(manifest["task"])))
+    return listing(task_changes(env, get_task(manifest["task"])))
 
 
 def card(manifest: Mapping[str, Any], name: str, *, changes: str, has_onnx: bool) -> str:

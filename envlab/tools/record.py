@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
                 f"--num_envs={opened.env.num_envs}, but episodes are recorded one after another. "
                 "Leave it out."
             )
-        task = opened.session.task
+        task = opened.plan.task
         env = LeRobotVectorEnvWrapper(
             opened.env,
             task=task.id,

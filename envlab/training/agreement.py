@@ -21,7 +21,7 @@ from envlab.distributed.agreement import require_agreement
 from envlab.distributed.context import DistributedContext
 from envlab.libraries import packages_alike
 from envlab.registry import AGENT_SUFFIX, packages_of
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan
 
 _FLAGS = (
     *("num_envs", "global_num_envs", "max_frames", "grad_sync", "multirun", "dry_run", "resume"),
@@ -40,11 +40,11 @@ _PER_NODE = (
 """Settings that change how fast a node is, but not its results."""
 
 
-def check_agreement(sessions: Sequence[Session], context: DistributedContext) -> None:
+def check_agreement(plans: Sequence[RunPlan], context: DistributedContext) -> None:
     """Refuse to train if ranks differ in their work. Every rank must call this.
 
     Args:
-        sessions: The runs that this rank was asked to do, as the command line makes them.
+        plans: The runs that this rank was asked to do, as the command line makes them.
         context: The process's context.
 
     Raises:
@@ -52,10 +52,10 @@ def check_agreement(sessions: Sequence[Session], context: DistributedContext) ->
     """
     if not context.is_distributed:
         return
-    first = sessions[0]
+    first = plans[0]
     who = {"The library": first.library.name, "The task": first.task.id}
     require_agreement(context, who, _ANOTHER)
-    require_agreement(context, configuration_of(sessions), _CONFIGURATION)
+    require_agreement(context, settings_of(plans), _CONFIGURATION)
     if not first.flags.allow_different_code:
         require_agreement(context, _code_and_versions(first), _CODE)
 
@@ -72,26 +72,29 @@ _CODE = (
 )
 
 
-def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
+def settings_of(plans: Sequence[RunPlan]) -> dict[str, str]:
     """Return the settings that decide a rank's results, by name: configurations and some flags.
 
     Settings of a node are left out, and files count by their content, not by their location.
     """
-    values = {f"--{name}": str(getattr(sessions[0].flags, name)) for name in _FLAGS}
-    for name, value in sessions[0].library.file_values(sessions[0].flags).items():
+    values = {f"--{name}": str(getattr(plans[0].flags, name)) for name in _FLAGS}
+    for name, value in plans[0].library.file_values(plans[0].flags).items():
         values[f"--{name}"] = of_any_node(value)
-    values["the number of runs"] = str(len(sessions))
-    for number, session in enumerate(sessions, 1):
-        run = f"run {number}'s " if len(sessions) > 1 else ""
-        for root, cfg in (
-            ("env", session.env_cfg),
-            ("agent", session.agent_cfg),
-            ("population", session.population_cfg),
-        ):
+    values["the number of runs"] = str(len(plans))
+    for number, plan in enumerate(plans, 1):
+        run = f"run {number}'s " if len(plans) > 1 else ""
+        for root, cfg in plan.configs.items():
             for name, value in leaves(to_dict(cfg, root), root):
                 if name not in _PER_NODE:
                     values[f"{run}{name}"] = of_any_node(value)
     return values
+
+
+def digest_of(plan: RunPlan) -> str:
+    """Return a digest of :func:`settings_of` a plan, by which equal runs are found."""
+    who = {"library": plan.library.name, "task": plan.task.id}
+    text = "\n".join(f"{name}={value}" for name, value in (who | settings_of([plan])).items())
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def of_any_node(value: Any) -> str:
@@ -115,19 +118,19 @@ def _parts(path: Path) -> list[Path]:
     return [part for part in parts if part.is_file()]
 
 
-def _code_and_versions(session: Session) -> dict[str, str]:
+def _code_and_versions(plan: RunPlan) -> dict[str, str]:
     values = {"python": platform.python_version()}
     for package in packages_alike():
         try:
             values[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             values[package] = "absent"
-    digests = code_digests(own_packages(session))
+    digests = code_digests(own_packages(plan))
     return values | {f"{name}'s code": digest for name, digest in digests.items()}
 
 
-def own_packages(session: Session) -> set[str]:
-    """Return the packages other than envlab's that a session's task and library come from."""
-    task, library = session.task.kwargs, session.library
+def own_packages(plan: RunPlan) -> set[str]:
+    """Return the packages other than envlab's that a plan's task and library come from."""
+    task, library = plan.task.kwargs, plan.library
     of_task = [value for key, value in task.items() if key.endswith(AGENT_SUFFIX)]
     return packages_of([*of_task, library.cfg, library.build, library.player])

@@ -16,16 +16,15 @@ from envlab.registry import get_task, load_entry_point
 from envlab.run.pretrained import SELECTOR
 from envlab.run.remote import fetch, is_remote
 from envlab.training import isaac_lab
-from envlab.training.flag_checks import (
+from envlab.training.flags import Flags, add_flags, check_flags
+from envlab.training.inputs import (
     check_any_run,
     check_beginning,
-    check_counts,
-    check_flags,
     checkpoint_file,
     given_config,
     run_and_name,
 )
-from envlab.training.flags import Flags, add_flags
+from envlab.training.viewing import choose_viewer
 
 if TYPE_CHECKING:
     from envlab.config import Override
@@ -79,10 +78,10 @@ class TrainingParser(ArgumentParser):
                     f"{word!r} is neither a flag nor an override; an override is key=value, "
                     "as in agent.max_iterations=20."
                 )
-        check_counts(vars(flags))
         if isinstance(flags, Flags):
             if flags.checkpoint is not None and is_remote(flags.checkpoint):
                 flags.checkpoint = str(fetch(flags.checkpoint))
+            choose_viewer(flags)
             check_flags(flags)
         from envlab.config import parse_overrides  # loads YAML, which --help does not need
 

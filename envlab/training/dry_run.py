@@ -24,15 +24,15 @@ from envlab.errors import RunDirectoryError
 from envlab.run.manifest import LOG_ROOT
 from envlab.training.flags import Flags
 from envlab.training.footprint import Footprint, Scale, saved_bytes
+from envlab.training.plan import RunPlan
 from envlab.training.preparation import Prepared, prepare
-from envlab.training.session import Session
 
 CHOOSING = ("command", "task", "agent", "algorithm", "ml_framework")
 """Flags that choose the defaults; all others change them."""
 
 
 @dataclass(kw_only=True)
-class ProcessPlan:
+class ProcessNeeds:
     """Where one rank would run, and the resources that it would need there."""
 
     node: str
@@ -54,12 +54,12 @@ class ProcessPlan:
 
 
 @dataclass(kw_only=True)
-class Plan:
-    """The plan of a run; :mod:`envlab.training.dry_run_text` writes its text."""
+class DryRun:
+    """What a run would do; :mod:`envlab.training.dry_run_text` writes its text."""
 
-    session: Session
-    """The session, settled with its seed and number of environments."""
-    defaults: Session
+    plan: RunPlan
+    """The plan, settled with its seed and number of environments."""
+    defaults: RunPlan
     scaled: dict[str, Any]
     """Learning rates and batch sizes that the number of processes changes, by path."""
     cfg: AgentCfg
@@ -67,7 +67,7 @@ class Plan:
     directory: str
     """The run directory that would be made, or continued in."""
     backend: str | None
-    processes: list[ProcessPlan]
+    processes: list[ProcessNeeds]
     """The processes, by rank."""
     iterations_done: int
     frames_done: int
@@ -81,8 +81,8 @@ class Plan:
     @property
     def num_envs(self) -> int:
         """Environments per process, summed over its members with a population."""
-        members = (self.session.population_cfg.size or len(self.processes)) // len(self.processes)
-        return int(self.session.env_cfg.scene.num_envs) * members
+        members = (self.plan.population_cfg.size or len(self.processes)) // len(self.processes)
+        return int(self.plan.env_cfg.scene.num_envs) * members
 
     @property
     def frames_per_iteration(self) -> int:
@@ -101,11 +101,11 @@ def default_flags(flags: Flags) -> Flags:
     return type(flags)(**{name: getattr(flags, name) for name in CHOOSING})
 
 
-def dry_run(session: Session, context: DistributedContext, *, defaults: Session) -> Plan:
-    """Return the plan of a run. Every rank must call this.
+def dry_run(plan: RunPlan, context: DistributedContext, *, defaults: RunPlan) -> DryRun:
+    """Return what a run would do. Every rank must call this.
 
     Args:
-        session: The session that would be trained.
+        plan: What would be trained.
         context: The process's context.
         defaults: The same task without flags and overrides, to show what they change.
 
@@ -114,25 +114,26 @@ def dry_run(session: Session, context: DistributedContext, *, defaults: Session)
     """
     scales: list[Scale] = []
 
-    def build_on_scale(settled: Session, env: Any, at: DistributedContext) -> Any:
+    def build_on_scale(settled: RunPlan, env: Any, at: DistributedContext) -> Any:
         scales.append(Scale())
-        return session.library.load("build")(settled, env, at)
+        return plan.library.load("build")(settled, env, at)
 
-    prepared = prepare(session, context, build_on_scale)
+    prepared = prepare(plan, context, build_on_scale)
     try:
         footprint = scales[0].weigh(prepared.learner)
-        return _plan(prepared, context, footprint, defaults)
+        return _found(prepared, context, footprint, defaults)
     finally:
         prepared.learner.close()
         prepared.env.close()
 
 
-def _plan(
-    prepared: Prepared, context: DistributedContext, footprint: Footprint, defaults: Session
-) -> Plan:
-    session, learner = prepared.session, prepared.learner
-    directory = _directory(session, context)
-    resumed: Mapping[str, Any] = session.resumed or {"iteration": 0, "frames": 0}
+def _found(
+    prepared: Prepared, context: DistributedContext, footprint: Footprint, defaults: RunPlan
+) -> DryRun:
+    plan, learner = prepared.plan, prepared.learner
+    assert plan.scaling is not None
+    directory = _directory(plan, context)
+    saved: Mapping[str, Any] = plan.start.saved or {"iteration": 0, "frames": 0}
     own_state = learner.rank_state()
     state = {
         "env": prepared.env.state(),
@@ -141,7 +142,7 @@ def _plan(
         "learner": own_state,
     }
     replay_bytes = footprint.rollouts if _has_replay_memory(own_state) else 0
-    mine = ProcessPlan(
+    mine = ProcessNeeds(
         node=context.node,
         device=str(context.device),
         num_threads=context.num_threads,
@@ -151,18 +152,18 @@ def _plan(
         local_rank=context.local_rank,
         gpu_bytes=_gpu_memory(context),
     )
-    processes: list[ProcessPlan] = context.gather(mine)
+    processes: list[ProcessNeeds] = context.gather(mine)
     model_bytes = saved_bytes(learner.model_state()) + footprint.moments_saved
-    return Plan(
-        session=session,
+    return DryRun(
+        plan=plan,
         defaults=defaults,
         cfg=prepared.cfg,
-        scaled=prepared.scaling.learning_rates | prepared.scaling.batch_sizes,
+        scaled=plan.scaling.learning_rates | plan.scaling.batch_sizes,
         directory=os.path.relpath(directory),
         backend=context.backend,
         processes=processes,
-        iterations_done=int(resumed["iteration"]),
-        frames_done=int(resumed["frames"]),
+        iterations_done=int(saved["iteration"]),
+        frames_done=int(saved["frames"]),
         total_iterations=prepared.total_iterations,
         has_replay_memory=replay_bytes > 0,
         checkpoint_bytes=model_bytes + sum(process.state_bytes for process in processes),
@@ -182,16 +183,16 @@ def _has_replay_memory(rank_state: Mapping[str, Any]) -> bool:
     return any(name.split(".")[-1] in ("filled", "full") for name in flatten(rank_state))
 
 
-def _directory(session: Session, context: DistributedContext) -> Path:
+def _directory(plan: RunPlan, context: DistributedContext) -> Path:
     """Return the run directory that would be made.
 
     Raises:
         RunDirectoryError: On every rank, if it could not be made.
     """
-    if session.directory is not None:
-        return session.directory
-    cfg = session.agent_cfg
-    parent = Path(LOG_ROOT).absolute() / session.library.name / cfg.experiment_name
+    if plan.start.directory is not None:
+        return plan.start.directory
+    cfg = plan.agent_cfg
+    parent = Path(LOG_ROOT).absolute() / plan.library.name / cfg.experiment_name
     found = _existing(parent)
     problem = None
     if not found.is_dir():
@@ -204,7 +205,7 @@ def _directory(session: Session, context: DistributedContext) -> Path:
             f"The run directory under {parent} cannot be made ({problem}). Run from a folder "
             "that you may write to, and where there is room."
         )
-    return parent / "_".join(filter(None, ("<date>_<time>", session.run_name)))
+    return parent / "_".join(filter(None, ("<date>_<time>", plan.run_name)))
 
 
 def _existing(path: Path) -> Path:

@@ -7,29 +7,29 @@ from typing import Any
 
 from envlab.config import to_dict, yaml_text
 from envlab.distributed.limits import describe_size
-from envlab.training.dry_run import Plan, ProcessPlan
+from envlab.training.dry_run import DryRun, ProcessNeeds
 
 _NAME_WIDTH = 15
 _ABSENT = "absent"
 
 
-def dry_run_text(plan: Plan) -> str:
+def dry_run_text(run: DryRun) -> str:
     """Return the output of the dry run."""
-    session = plan.session
+    plan = run.plan
     parts = [
-        "# params/env.yaml\n" + yaml_text(session.env_cfg, "env"),
-        "# params/agent.yaml\n" + yaml_text(session.agent_cfg, "agent"),
+        "# params/env.yaml\n" + yaml_text(plan.env_cfg, "env"),
+        "# params/agent.yaml\n" + yaml_text(plan.agent_cfg, "agent"),
         *(
-            ["# params/population.yaml\n" + yaml_text(session.population_cfg, "population")]
-            if session.population_cfg.size
+            ["# params/population.yaml\n" + yaml_text(plan.population_cfg, "population")]
+            if plan.population_cfg.size
             else []
         ),
-        _section("Changed from the task's defaults", _changes(plan)),
-        _section("Run", _run(plan)),
-        _section("World", _world(plan)),
-        _section("Budget", _budget(plan)),
-        _section("Memory of a process, about", _memory(plan)),
-        _section("Disk, about", _disk(plan)),
+        _section("Changed from the task's defaults", _changes(run)),
+        _section("Run", _run(run)),
+        _section("World", _world(run)),
+        _section("Budget", _budget(run)),
+        _section("Memory of a process, about", _memory(run)),
+        _section("Disk, about", _disk(run)),
         "Nothing was simulated or written. Leave out --dry_run to start.",
     ]
     return "\n".join(parts)
@@ -67,11 +67,11 @@ def _leaves(values: Any, path: str) -> dict[str, Any]:
     return leaves
 
 
-def _changes(plan: Plan) -> dict[str, str]:
+def _changes(run: DryRun) -> dict[str, str]:
     found = {
-        **changes(plan.defaults.env_cfg, plan.session.env_cfg, "env"),
-        **changes(plan.defaults.agent_cfg, plan.session.agent_cfg, "agent"),
-        **changes(plan.defaults.population_cfg, plan.session.population_cfg, "population"),
+        **changes(run.defaults.env_cfg, run.plan.env_cfg, "env"),
+        **changes(run.defaults.agent_cfg, run.plan.agent_cfg, "agent"),
+        **changes(run.defaults.population_cfg, run.plan.population_cfg, "population"),
     }
     return {path: f"{_plain(then)} -> {_plain(now)}" for path, (then, now) in found.items()}
 
@@ -80,31 +80,31 @@ def _plain(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-def _run(plan: Plan) -> dict[str, str]:
-    session = plan.session
-    lines = {"task": session.task.id, "library": session.library.name}
-    lines |= session.agent_cfg.origin
-    size = session.population_cfg.size
+def _run(run: DryRun) -> dict[str, str]:
+    plan = run.plan
+    lines = {"task": plan.task.id, "library": plan.library.name}
+    lines |= plan.agent_cfg.origin
+    size = plan.population_cfg.size
     if size:
-        share = size // len(plan.processes)
+        share = size // len(run.processes)
         lines["members"] = f"{size}, of which each process trains {share} in turn"
-    verb = "would be continued in" if session.directory is not None else "would be made"
-    lines["run directory"] = f"{plan.directory} ({verb})"
-    if session.checkpoint is not None:
-        lines["resume"] = f"{session.checkpoint}, {_resume(plan)}"
-    seed = session.agent_cfg.seed
-    lines["seed"] = f"{seed} for networks, {session.env_cfg.seed} for environments, " + (
-        f"{seed} + rank for actions" if len(plan.processes) > 1 else f"{seed} for actions"
+    verb = "would be continued in" if plan.start.directory is not None else "would be made"
+    lines["run directory"] = f"{run.directory} ({verb})"
+    if plan.start.checkpoint is not None:
+        lines["resume"] = f"{plan.start.checkpoint}, {_resume(run)}"
+    seed = plan.agent_cfg.seed
+    lines["seed"] = f"{seed} for networks, {plan.env_cfg.seed} for environments, " + (
+        f"{seed} + rank for actions" if len(run.processes) > 1 else f"{seed} for actions"
     )
     return lines
 
 
-def _resume(plan: Plan) -> str:
+def _resume(run: DryRun) -> str:
     """Return how much of a checkpoint would be restored; see ``Saver.restore``."""
-    values = plan.session.resumed
+    values = run.plan.start.saved
     assert values is not None
     then = (values["world_size"], values["num_envs"], values["seed"])
-    now = (len(plan.processes), plan.num_envs, plan.session.agent_cfg.seed)
+    now = (len(run.processes), run.num_envs, run.plan.agent_cfg.seed)
     at = f"iteration {values['iteration']}"
     if then == now:
         return f"{at}; everything continues"
@@ -115,11 +115,11 @@ def _resume(plan: Plan) -> str:
     )
 
 
-def _world(plan: Plan) -> dict[str, str]:
-    count = len(plan.processes)
-    lines = {"processes": f"{count} over {plan.backend}" if count > 1 else "1"}
-    for rank, process in enumerate(plan.processes):
-        first, last = rank * plan.num_envs, (rank + 1) * plan.num_envs - 1
+def _world(run: DryRun) -> dict[str, str]:
+    count = len(run.processes)
+    lines = {"processes": f"{count} over {run.backend}" if count > 1 else "1"}
+    for rank, process in enumerate(run.processes):
+        first, last = rank * run.num_envs, (rank + 1) * run.num_envs - 1
         threads = f"{process.num_threads} CPU thread{'' if process.num_threads == 1 else 's'}"
         lines[f"rank {rank}"] = (
             f"{process.node}, {process.device}, {threads}, environments {first} to {last}"
@@ -127,40 +127,40 @@ def _world(plan: Plan) -> dict[str, str]:
     return lines
 
 
-def _budget(plan: Plan) -> dict[str, str]:
-    count, cfg = len(plan.processes), plan.cfg
-    done = f", of which {plan.iterations_done:,} are done" if plan.iterations_done else ""
-    each = f"{plan.num_envs:,} per process, {plan.num_envs * count:,} in all"
+def _budget(run: DryRun) -> dict[str, str]:
+    count, cfg = len(run.processes), run.cfg
+    done = f", of which {run.iterations_done:,} are done" if run.iterations_done else ""
+    each = f"{run.num_envs:,} per process, {run.num_envs * count:,} in all"
     saves = f"every {cfg.save_interval:,} iterations"
     if cfg.save_interval_minutes > 0:
         saves += f" and every {cfg.save_interval_minutes:g} minutes"
     kept = f"the last {cfg.keep_checkpoints} and the best are" if cfg.keep_checkpoints else "all"
-    scaled = {f"agent.{path}": f"{value} per process" for path, value in plan.scaled.items()}
+    scaled = {f"agent.{path}": f"{value} per process" for path, value in run.scaled.items()}
     return {
-        "environments": each if count > 1 else f"{plan.num_envs:,}",
+        "environments": each if count > 1 else f"{run.num_envs:,}",
         "iteration": f"{cfg.num_steps_per_env} steps of each environment, "
-        f"{plan.frames_per_iteration:,} frames",
-        "iterations": f"{plan.total_iterations:,}{done}",
-        "frames": f"{plan.total_frames:,}",
+        f"{run.frames_per_iteration:,} frames",
+        "iterations": f"{run.total_iterations:,}{done}",
+        "frames": f"{run.total_frames:,}",
         "checkpoints": f"{saves}, and at the end; {kept} kept",
         "audit": f"every {cfg.audit_interval:,} iterations" if count > 1 else "one process: none",
     } | scaled
 
 
-def _memory(plan: Plan) -> dict[str, str]:
-    largest = max((process.footprint for process in plan.processes), key=lambda each: each.total)
+def _memory(run: DryRun) -> dict[str, str]:
+    largest = max((process.footprint for process in run.processes), key=lambda each: each.total)
     lines = {
         "built so far": f"{describe_size(largest.built)}, measured: libraries, environments, "
         f"networks of {largest.num_parameters:,} parameters",
         "replay memory"
-        if plan.has_replay_memory
+        if run.has_replay_memory
         else "rollouts": f"{describe_size(largest.rollouts)}",
         "gradients": f"{describe_size(largest.gradients)}",
         "optimizer": f"{describe_size(largest.moments)}",
         "in all": f"{describe_size(largest.total)}, and briefly what an update needs"
         + (", and JAX's compiler (100 MiB or more)" if largest.compiles else ""),
     }
-    for node, processes in _nodes(plan):
+    for node, processes in _nodes(run):
         needed = sum(process.host_bytes for process in processes)
         built = sum(process.footprint.built for process in processes)
         free = processes[0].free_bytes + built
@@ -169,7 +169,7 @@ def _memory(plan: Plan) -> dict[str, str]:
         lines[node] = (
             f"{describe_size(needed)} for {count}, of {describe_size(free)} for them{verdict}"
         )
-    for rank, process in enumerate(plan.processes):
+    for rank, process in enumerate(run.processes):
         if process.gpu_bytes is not None:
             used, total = (describe_size(count) for count in process.gpu_bytes)
             more = describe_size(process.footprint.gradients + process.footprint.moments)
@@ -179,27 +179,27 @@ def _memory(plan: Plan) -> dict[str, str]:
     return lines
 
 
-def _nodes(plan: Plan) -> list[tuple[str, list[ProcessPlan]]]:
+def _nodes(run: DryRun) -> list[tuple[str, list[ProcessNeeds]]]:
     """Return the ranks of each node; launchers number those of a node consecutively."""
-    nodes: list[tuple[str, list[ProcessPlan]]] = []
-    for process in plan.processes:
+    nodes: list[tuple[str, list[ProcessNeeds]]] = []
+    for process in run.processes:
         if process.local_rank == 0 or not nodes:
             nodes.append((f"node {len(nodes)}", []))
         nodes[-1][1].append(process)
     return nodes
 
 
-def _disk(plan: Plan) -> dict[str, str]:
-    one = plan.checkpoint_bytes
-    grows = ", once the replay memory is full" if plan.has_replay_memory else ""
-    left = plan.total_iterations - plan.iterations_done
-    count = -(-left // plan.cfg.save_interval)
-    if plan.cfg.keep_checkpoints:
-        count = min(count, plan.cfg.keep_checkpoints)
+def _disk(run: DryRun) -> dict[str, str]:
+    one = run.checkpoint_bytes
+    grows = ", once the replay memory is full" if run.has_replay_memory else ""
+    left = run.total_iterations - run.iterations_done
+    count = -(-left // run.cfg.save_interval)
+    if run.cfg.keep_checkpoints:
+        count = min(count, run.cfg.keep_checkpoints)
     needed = (count + 1) * one
-    verdict = "" if needed < plan.free_disk_bytes else ": TOO MUCH, make room or keep fewer"
+    verdict = "" if needed < run.free_disk_bytes else ": TOO MUCH, make room or keep fewer"
     return {
         "a checkpoint": f"{describe_size(one)}{grows}",
         "the run": f"{describe_size(needed)} for {count} and the best, of "
-        f"{describe_size(plan.free_disk_bytes)} free{verdict}",
+        f"{describe_size(run.free_disk_bytes)} free{verdict}",
     }

@@ -1,4 +1,8 @@
-"""The table of flags: the name, type, default and help of each, with Isaac Lab's names.
+"""The table of flags, with Isaac Lab's names: all that is to be said of a flag stands at its field.
+
+Its annotation has its type, its range, and what it excludes or requires (:mod:`envlab.config`);
+:func:`flag` its help and its commands. The parser, ``--help``, completion, the checks and the table
+in ``docs/train.md`` follow from this.
 
 Anything else is a Hydra override: ``env.scene.num_envs=64 agent.max_iterations=20``. A flag wins
 over an override of the same value. A library with its own flags names a subclass in
@@ -9,17 +13,22 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from envlab.config.conditions import Excludes, Requires, check_conditions
+from envlab.config.ranges import PositiveInt, Range, check_range
 from envlab.distributed.ranks import NUM_PROCESSES
-from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
+from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S, LEAST_TIMEOUT_S
+from envlab.errors import ConfigurationError
 
 PORT = 8088
 """The first port that ``--viz web`` tries."""
+PRETRAINED = "--checkpoint=pretrained"
 _ALL = "train play export agent"
 _OF_A_LIBRARY = "train play export"
 
@@ -33,7 +42,7 @@ def flag(
     names: Sequence[str] = (),
     choices: Collection[str] | None = None,
     convert: Callable[[str], Any] | None = None,
-    rivals: str = "",
+    exclusive_group: str = "",
     is_required: bool = False,
     **texts: str,
 ) -> Any:
@@ -47,7 +56,7 @@ def flag(
         names: All its spellings, if not just ``--<name of the field>``.
         choices: The values that it may have.
         convert: Converts the text to the value, if the field's type does not.
-        rivals: A command line may have only one of the flags that share this word.
+        exclusive_group: A command line may have only one of the flags of a group.
         is_required: Whether it must be given.
         texts: Further commands that have it, each with its own help.
     """
@@ -56,7 +65,7 @@ def flag(
         "names": names,
         "choices": choices,
         "convert": convert,
-        "rivals": rivals,
+        "exclusive_group": exclusive_group,
         "required": is_required,
         "helps": dict.fromkeys(of.split(), text) | texts,
     }
@@ -108,30 +117,28 @@ class Flags:
         "MODULE",
         of=_OF_A_LIBRARY,
     )
-    num_envs: int | None = flag(
+    num_envs: Annotated[
+        PositiveInt | None,
+        Excludes("--global_num_envs", "the first counts per process, the second in all"),
+    ] = flag(
         "environments per process (default: the task's; on CPU, what suits the machine)",
         "N",
         play="environments (default: 64)",
         agent="environments (default: 64)",
     )
-    num_episodes: int | None = flag(
+    num_episodes: PositiveInt | None = flag(
         "episodes to run (default: one per environment)", "N", of="play"
     )
-    num_steps: int | None = flag("steps (default: 300)", "N", of="agent")
-    global_num_envs: int | None = flag("environments of all processes together", "N")
+    num_steps: PositiveInt | None = flag("steps (default: 300)", "N", of="agent")
+    global_num_envs: PositiveInt | None = flag("environments of all processes together", "N")
     lr_scaling: str | None = flag(
         "multiply learning rates by the number of processes or its root (default: none)",
         choices=("none", "linear", "sqrt"),
     )
-    max_iterations: int | None = flag(
-        "iterations in all, resumed ones included", "N", rivals="budget"
-    )
-    max_frames: int | None = flag(
-        "environment steps of all processes, instead of iterations",
-        "N",
-        rivals="budget",
-        convert=whole_number,
-    )
+    max_iterations: PositiveInt | None = flag("iterations in all, resumed ones included", "N")
+    max_frames: Annotated[
+        PositiveInt | None, Excludes("--max_iterations", "each says when training ends")
+    ] = flag("environment steps of all processes, instead of iterations", "N", convert=whole_number)
     population_size: int | None = flag(
         "train so many members with hyper-parameters of their own, which the least fit copy from "
         "the fittest (population.*)",
@@ -150,17 +157,21 @@ class Flags:
     allow_different_code: bool = switch(
         "train although ranks have different files or versions of what they train with"
     )
-    timeout_s: float = flag(
+    timeout_s: Annotated[float, Range(at_least=LEAST_TIMEOUT_S, below=math.inf)] = flag(
         "end the job when a rank makes no progress for this long (default: %(default)g)",
         "SECONDS",
         default=DEFAULT_TIMEOUT_S,
     )
-    resume: bool = switch("continue the newest run of the experiment")
-    load_run: str | None = flag(
-        "the run's folder, a name or a pattern (default: the newest)",
-        "RUN",
-        of="play export",
-        train="where the checkpoint is: the run's folder, a name or a pattern",
+    resume: Annotated[
+        bool, Excludes(PRETRAINED, "it holds no optimizer, so no training can go on from it")
+    ] = switch("continue the newest run of the experiment")
+    load_run: Annotated[str | None, Excludes(PRETRAINED, "that policy is of no run in logs/")] = (
+        flag(
+            "the run's folder, a name or a pattern (default: the newest)",
+            "RUN",
+            of="play export",
+            train="where the checkpoint is: the run's folder, a name or a pattern",
+        )
     )
     checkpoint: str | None = flag(
         "latest (default), best, a file name, the path of a file or a run, pretrained: one that "
@@ -169,7 +180,7 @@ class Flags:
         of="play export",
         train="with --resume: latest (default), best, a file name, or the path of a file or a run; "
         "without, by rsl_rl: the teacher, or the policy to fine-tune, also pretrained",
-        rivals="checkpoint",
+        exclusive_group="checkpoint",
     )
     joint_order: Literal["envlab", "isaaclab"] = flag(
         "whose order the joints in observations and actions have (default: envlab)",
@@ -216,7 +227,7 @@ class Flags:
         "validate' does"
     )
     real_time: bool = switch("run in real time", of="play", names=("--real-time", "--real_time"))
-    as_trained: bool = switch(
+    as_trained: Annotated[bool, Requires(PRETRAINED)] = switch(
         "with --checkpoint pretrained: take the environment that the policy was trained in, also "
         "where it differs from the task's",
         of="play export",
@@ -224,15 +235,21 @@ class Flags:
     no_export: bool = switch("do not write exported/", of="play")
     json: Path | None = flag("write the summary there, too", "FILE", of="play")
     video: bool = switch("record environment 0 to videos/", of="train play")
-    video_length: int | None = flag("steps of a video (default: 200)", "N", of="train play")
-    video_interval: int | None = flag("steps between the starts of two videos (default: 2000)", "N")
+    video_length: Annotated[PositiveInt | None, Requires("--video")] = flag(
+        "steps of a video (default: 200)", "N", of="train play"
+    )
+    video_interval: Annotated[PositiveInt | None, Requires("--video")] = flag(
+        "steps between the starts of two videos (default: 2000)", "N"
+    )
     viz: str | None = flag(
         "watch live: web, in a browser, or native, in MuJoCo's window",
         "VIEWER",
         of="train play agent",
         names=("--viz", "--visualizer"),
     )
-    viz_port: int | None = flag(
+    viz_port: Annotated[
+        Annotated[int, Range(at_least=1, at_most=65535)] | None, Requires("--viz=web")
+    ] = flag(
         f"with --viz web: the port, or the next free one (default: {PORT})",
         "N",
         of="train play agent",
@@ -253,6 +270,46 @@ class Flags:
         return {name: value for name, value in vars(self).items() if value != defaults[name]}
 
 
+def check_flags(flags: Flags) -> None:
+    """Refuse flags out of their range, or that exclude or lack each other.
+
+    Raises:
+        ConfigurationError: Naming the first of them.
+    """
+    for name, value in vars(flags).items():
+        check_range(type(flags), name, value, f"--{name}")
+    check_conditions({"--": flags}, lambda setting: given_flag(flags, setting))
+    if flags.run_id == "":  # as from an unset variable
+        raise ConfigurationError(
+            "--run_id is empty, so unrelated runs would share a name. "
+            "Give a name, or leave the flag out."
+        )
+    if flags.multirun and flags.resume and flags.checkpoint is None and flags.load_run is None:
+        raise ConfigurationError(
+            "--resume takes the newest run, which with -m would be the run before. Name the one "
+            "that all begin with by --load_run or --checkpoint; or give a sweep that may be ended "
+            "a --run_id from its start, with which the same command continues it."
+        )
+
+
+def given_flag(flags: Flags, setting: str) -> str | None:
+    """Return a flag as it was given; None if it was not.
+
+    Args:
+        flags: All flags.
+        setting: ``--name``, or ``--name=value`` if only this value counts; then it is returned with
+            its value, too.
+    """
+    name, _, wanted = setting.removeprefix("--").partition("=")
+    field = type(flags).__dataclass_fields__.get(name)
+    if field is None or not setting.startswith("--"):
+        return None
+    value = getattr(flags, name)
+    if value == field.default or wanted not in ("", str(value)):
+        return None
+    return f"--{name} {wanted}".rstrip()
+
+
 def add_flags(parser: argparse.ArgumentParser, flags: type[Flags], *commands: str) -> None:
     """Add the flags of a class that one of the commands has."""
     groups: dict[str, argparse._MutuallyExclusiveGroup] = {}
@@ -271,14 +328,15 @@ def add_flags(parser: argparse.ArgumentParser, flags: type[Flags], *commands: st
             options["type"] = about["convert"] or kind
         if kind == list[str]:
             options |= {"action": "append", "type": str}
-        if about["rivals"] and about["rivals"] not in groups:
-            groups[about["rivals"]] = parser.add_mutually_exclusive_group()
-        holder = groups.get(about["rivals"], parser)
+        group = about["exclusive_group"]
+        if group and group not in groups:
+            groups[group] = parser.add_mutually_exclusive_group()
+        holder = groups.get(group, parser)
         holder.add_argument(*about["names"] or [f"--{field.name}"], dest=field.name, **options)
 
 
 def _without_none(kind: Any) -> Any:
     """Return ``int`` for ``int | None``."""
-    if isinstance(kind, types.UnionType):
+    if typing.get_origin(kind) in (types.UnionType, typing.Union):
         return next(one for one in typing.get_args(kind) if one is not types.NoneType)
     return kind

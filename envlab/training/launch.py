@@ -1,4 +1,4 @@
-"""A training from its script to the loop: words, sessions, the other ranks, ``Training.run``.
+"""A training from its script to the loop: words, plans, the other ranks, ``Training.run``.
 
 Errors in the words alone are reported before torch and the library take seconds to load, so the
 functions here import the modules that need them.
@@ -6,6 +6,7 @@ functions here import the modules that need them.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ from envlab.distributed.ranks import NUM_PROCESSES, check_num_processes, launche
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library, get_library
 from envlab.training.arguments import read_words
-from envlab.training.flag_checks import given_config
 from envlab.training.flags import Flags
+from envlab.training.inputs import given_config
 from envlab.training.requeue import check_requeue
 from envlab.training.sweep import sweep_table, swept_values
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from envlab.config import Override
     from envlab.distributed.context import DistributedContext
     from envlab.run.directory import Run
+    from envlab.training.plan import RunPlan
     from envlab.training.preparation import Prepared
-    from envlab.training.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +42,8 @@ CLOSE_S = 600.0
 def train(library: str, arguments: Sequence[str] | None = None) -> int:
     """Run a library's ``train.py``; return the exit code.
 
-    The path to the loop: :func:`train_with` reads the words; :func:`run_training` composes sessions
-    and joins the other ranks; :func:`train_session` builds the environment and learner of one, and
+    The path to the loop: :func:`train_with` reads the words; :func:`run_training` makes plans and
+    joins the other ranks; :func:`train_plan` builds the environment and learner of one, and
     :func:`train_prepared` runs :meth:`envlab.training.loop.Training.run`.
     """
     return run_script(lambda words: train_with(get_library(library), words), arguments)
@@ -91,46 +92,47 @@ def run_training(
     """
     from envlab.config import expand_sweep
     from envlab.training.agreement import check_agreement
+    from envlab.training.plan import plan_run
     from envlab.training.rank import Rank
-    from envlab.training.resume import continue_session
-    from envlab.training.session import compose_session
+    from envlab.training.start import decide_start
 
     configure_logging(launched_rank(), verbose=flags.verbose)  # composing may log already
     jobs = expand_sweep(overrides) if flags.multirun else [overrides]
     check_requeue(flags)
-    sessions = [compose_session(flags, job, library, given_config(flags)) for job in jobs]
-    for session, swept in zip(sessions, swept_values(jobs), strict=True):
-        session.swept = swept
-    _check_sweep(sessions)
+    plans = [
+        dataclasses.replace(plan_run(flags, job, library, given_config(flags)), swept=swept)
+        for job, swept in zip(jobs, swept_values(jobs), strict=True)
+    ]
+    _check_sweep(plans)
     directories = [] if directories is None else directories
 
     try:
         with interruptible() as flag, Rank(flags, flag) as rank:
             context = rank.join()
             with context.progress.naming_lost_peers():
-                check_agreement(sessions, context)
-                for job, session in enumerate(sessions, 1):
+                check_agreement(plans, context)
+                for job, plan in enumerate(plans, 1):
                     if flags.multirun:
-                        words = " ".join(str(override.input_line) for override in session.overrides)
-                        logger.info("Run %d of %d: %s", job, len(sessions), words)
-                    continued = continue_session(session, context, number=rank.number(job))
-                    if continued is None:
+                        words = " ".join(str(override.input_line) for override in plan.overrides)
+                        logger.info("Run %d of %d: %s", job, len(plans), words)
+                    started = decide_start(plan, context, number=rank.number(job))
+                    if started is None:
                         directories.append(None)
                     elif flags.dry_run:
-                        _print_dry_run(continued, context)
+                        _print_dry_run(started, context)
                     else:
-                        directories.append(train_session(continued, context, flag))
+                        directories.append(train_plan(started, context, flag))
         return rank.exit_code
     finally:
-        if len(sessions) > 1 and directories and launched_rank() == 0:
-            print(f"\n{sweep_table([session.swept for session in sessions], directories)}")
+        if len(plans) > 1 and directories and launched_rank() == 0:
+            print(f"\n{sweep_table([plan.swept for plan in plans], directories)}")
 
 
-def train_session(session: Session, context: DistributedContext, flag: InterruptFlag) -> Path:
-    """Train one session to the end of its budget; return its run directory.
+def train_plan(plan: RunPlan, context: DistributedContext, flag: InterruptFlag) -> Path:
+    """Train to the end of the budget; return the run directory.
 
     Args:
-        session: The session to train.
+        plan: What to train.
         context: The process's context.
         flag: Has the signal that ended the run, if any.
 
@@ -139,16 +141,16 @@ def train_session(session: Session, context: DistributedContext, flag: Interrupt
     """
     from envlab.training.preparation import prepare, print_resume, print_summary
 
-    prepared = prepare(session, context, session.library.load("build"))
+    prepared = prepare(plan, context, plan.library.load("build"))
     try:
         run, checkpoint = train_prepared(prepared, context, flag)
     except Preempted as end:
         if context.is_main and end.checkpoint is not None:
-            print_summary(prepared.session, end.checkpoint.parents[1], end.checkpoint)
+            print_summary(prepared.plan, end.checkpoint.parents[1], end.checkpoint)
             print_resume(end.checkpoint)
         raise
     if context.is_main:
-        print_summary(prepared.session, run.directory, checkpoint)
+        print_summary(prepared.plan, run.directory, checkpoint)
     return run.directory
 
 
@@ -162,10 +164,11 @@ def train_prepared(
     from envlab.training.video import start_recording
     from envlab.training.viewing import start_viewing
 
-    session, cfg, scaling = prepared.session, prepared.cfg, prepared.scaling
+    plan, cfg, scaling = prepared.plan, prepared.cfg, prepared.plan.scaling
     env, learner, total = prepared.env, prepared.learner, prepared.total_iterations
-    flags, resumed = session.flags, session.resumed
-    progress, opened = context.progress, open_run(session, context, flag, scaling.facts)
+    flags, start, progress = plan.flags, plan.start, context.progress
+    assert scaling is not None
+    opened = open_run(plan, context, flag, scaling.facts)
     with opened as run:
         progress.directory = run.directory
         env.log_dir = run.directory
@@ -177,26 +180,25 @@ def train_prepared(
             run,
             cfg=cfg,
             origin={
-                "library": session.library.name,
-                "task": session.task.id,
+                "library": plan.library.name,
+                "task": plan.task.id,
                 "learning_rate_factor": scaling.factor,
                 **cfg.origin,
             },
             total_iterations=total,
             curves=open_curves_of(run, cfg) if context.is_main else None,
             recorder=start_recording(flags, env, run.directory / "videos" / "train"),
-            viewer=start_viewing(flags, env, title=f"{session.task.id} in training"),
+            viewer=start_viewing(flags, env, title=f"{plan.task.id} in training"),
             stop_signal=lambda: flag.signal_number,
         )
-        validator = start_validator(session, run.directory, context)
+        validator = start_validator(plan, run.directory, context)
         try:
             with progress.naming_lost_peers():
-                if resumed is not None:
-                    training.saver.restore(
-                        resumed, str(session.checkpoint), session.changed, session.other_code
-                    )
+                if start.saved is not None:
+                    at = str(start.checkpoint)
+                    training.saver.restore(start.saved, at, start.changed, start.other_code)
                 with flag.deferred():
-                    training.run(done=0 if resumed is None else int(resumed["iteration"]))
+                    training.run(done=0 if start.saved is None else int(start.saved["iteration"]))
             if validator is not None:
                 with progress.waiting(2.0 * validator.child.timeout_s):
                     validator.finish()
@@ -215,22 +217,22 @@ def train_prepared(
     return run, training.saver.last_checkpoint
 
 
-def _print_dry_run(session: Session, context: DistributedContext) -> None:
+def _print_dry_run(plan: RunPlan, context: DistributedContext) -> None:
     """Print the plan of a run; every rank must call this."""
     from envlab.training.dry_run import default_flags, dry_run
     from envlab.training.dry_run_text import dry_run_text
-    from envlab.training.session import compose_session
+    from envlab.training.plan import plan_run
 
-    defaults = compose_session(default_flags(session.flags), [], session.library)
-    plan = dry_run(session, context, defaults=defaults)
+    defaults = plan_run(default_flags(plan.flags), [], plan.library)
+    found = dry_run(plan, context, defaults=defaults)
     if context.is_main:
-        print(dry_run_text(plan), flush=True)
+        print(dry_run_text(found), flush=True)
 
 
-def _check_sweep(sessions: Sequence[Session]) -> None:
+def _check_sweep(plans: Sequence[RunPlan]) -> None:
     """Refuse a flag that would override a swept value."""
-    for name, key in sessions[0].agent_cfg.FLAGS.items():
-        if len({repr(session.undone.get(name)) for session in sessions}) > 1:
+    for name, key in plans[0].agent_cfg.FLAGS.items():
+        if len({repr(plan.overridden_by_flag.get(name)) for plan in plans}) > 1:
             raise ConfigurationError(
                 f"--{name} sets agent.{key} in every run, but it is swept. Leave one of them out."
             )

@@ -181,10 +181,11 @@ class Training:
         if signal_number is not None:
             heard = SIGNALS.index(signal.Signals(signal_number)) + 1
         # Clocks and signals differ between ranks, so any one rank decides for all.
-        heard, is_old = self.context.max(heard, int(self.saver.is_old(time.monotonic())))
+        is_due = int(self.saver.is_checkpoint_due(time.monotonic()))
+        heard, is_due = self.context.max(heard, is_due)
         if heard and not is_last:
             self._preemption = Preempted(SIGNALS[heard - 1])
-        return is_last or bool(heard or is_old) or number % self._cfg.save_interval == 0
+        return is_last or bool(heard or is_due) or number % self._cfg.save_interval == 0
 
     def _save(self, record: IterationRecord) -> None:
         """Write a checkpoint; if the run is preempted, no rank leaves before it is written."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from envlab.config import Override, merge, to_dict
+from envlab.config import Override, to_dict
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import evaluation_seed, seed_everything
@@ -28,19 +28,14 @@ from envlab.run.packing import EXPORTED_FROM
 from envlab.run.pretrained import SELECTOR
 from envlab.training.deployment import NotDeployable, write_deployment
 from envlab.training.evaluation import evaluate, write_json
-from envlab.training.flag_checks import run_and_name
 from envlab.training.flags import Flags
-from envlab.training.play_watched import NewerPolicies, play_watched, told_of
+from envlab.training.inputs import run_and_name
+from envlab.training.opening import check_origin, open_checkpoint
+from envlab.training.plan import RunPlan, agree_on_seed, plan_run
+from envlab.training.play_watched import NewerPolicies, label_of, play_watched
 from envlab.training.population.checkpoint import of_leader
 from envlab.training.preparation import make_env
-from envlab.training.session import (
-    Session,
-    agree_on_seed,
-    check_origin,
-    compose_session,
-    open_checkpoint,
-)
-from envlab.training.task_changes import Changes, task_changes, told
+from envlab.training.task_changes import Changes, listing, task_changes
 from envlab.training.video import start_recording
 from envlab.training.viewing import NUM_WATCHED, Pace, Viewer, start_viewing
 
@@ -64,12 +59,12 @@ def run_playing(library: Library, flags: Flags, overrides: Sequence[Override]) -
     num_envs = NUM_ENVS if flags.viz is None else NUM_WATCHED
     opened = open_policy(library, flags, overrides, num_envs)
     folder = os.path.relpath(opened.checkpoint.parent)
-    print(f"Playing {printable(os.path.join(folder, opened.told))}")
-    num_envs = opened.session.env_cfg.scene.num_envs
+    print(f"Playing {printable(os.path.join(folder, opened.label))}")
+    num_envs = opened.plan.env_cfg.scene.num_envs
     episodes_per_env = math.ceil((flags.num_episodes or num_envs) / num_envs)
     viewer: Viewer | None = None
     try:
-        title = f"{opened.session.task.id}, played"
+        title = f"{opened.plan.task.id}, played"
         viewer = start_viewing(flags, opened.env, title=title, is_played=True)
         if viewer is not None and flags.num_episodes is None:
             _play_watched(opened, viewer)
@@ -109,21 +104,21 @@ def run_export(library: Library, flags: Flags, overrides: Sequence[Override]) ->
 class OpenedPolicy:
     """A policy in its environment."""
 
-    session: Session
+    plan: RunPlan
     env: Any
     player: Player
     directory: Path
     """The run's directory, to write to."""
     checkpoint: Path
     """The policy's file."""
-    told: str
+    label: str
     """The viewer's words on it."""
     iteration: int
     """The iteration of training that it is of."""
 
     def team(self) -> Any:
         """Return the environment for one policy that sees all agents, with the team's returns."""
-        is_team = self.session.agent_cfg.is_multi_agent
+        is_team = self.plan.agent_cfg.is_multi_agent
         return multi_agent_to_single_agent(self.env) if is_team else self.env
 
 
@@ -139,36 +134,35 @@ def open_policy(
 
     With ``renders``, ``env.render()`` makes pictures, regardless of the flags.
     """
-    session = compose_session(flags, overrides, library)
+    plan = plan_run(flags, overrides, library)
     path, values, run_directory = open_checkpoint(
-        session,
-        functools.partial(_check_playable, session),
-        tasks={session.task.id, session.task.trained_id},
+        plan,
+        functools.partial(_check_playable, plan),
+        tasks={plan.task.id, plan.task.trained_id},
     )
     if (run_directory / "params" / "env.yaml").is_file():
-        session = compose_session(flags, overrides, library, params=run_directory)
-        _tell_changes(session, run_directory)
+        plan = plan_run(flags, overrides, library, run_directory)
+        _tell_changes(plan, run_directory)
     values = of_leader(values)
     if flags.checkpoint == SELECTOR:  # in a package, where nothing may be written
-        experiment = session.agent_cfg.experiment_name
+        experiment = plan.agent_cfg.experiment_name
         run_directory = Path(LOG_ROOT, library.name, experiment, SELECTOR)
     elif (run_directory / "run.json").is_file():
         refuse_links(run_directory)  # policies and videos are written there
     num_envs = flags.num_envs or min(num_envs, flags.num_episodes or num_envs)
     context = DistributedContext.single(flags.device)
-    seed = evaluation_seed(agree_on_seed(session.agent_cfg.seed, context))
-    changes = {"scene": {"num_envs": num_envs}, "seed": seed}
-    session.env_cfg = merge(session.env_cfg, changes, "env")
+    seed = evaluation_seed(agree_on_seed(plan.agent_cfg.seed, context))
+    plan = plan.in_env(num_envs, seed)
     seed_everything(seed)
-    env = make_env(session, context, renders=renders)
-    player = library.load("player")(session, env, context, values)
+    env = make_env(plan, context, renders=renders)
+    player = library.load("player")(plan, env, context, values)
     return OpenedPolicy(
-        session=session,
+        plan=plan,
         env=env,
         player=player,
         directory=run_directory,
         checkpoint=path,
-        told=told_of(path, values),
+        label=label_of(path, values),
         iteration=int(values["iteration"]),
     )
 
@@ -179,8 +173,8 @@ def export_opened(opened: OpenedPolicy, directory: Path, order: Convention = "en
     Raises:
         NotDeployable: If another order of joints is asked for, but its joints are not known.
     """
-    task, run = opened.session.task, os.path.relpath(opened.directory)
-    facts = {"task": task.id, "library": opened.session.library.name, "run": run}
+    task, run = opened.plan.task, os.path.relpath(opened.directory)
+    facts = {"task": task.id, "library": opened.plan.library.name, "run": run}
     written = opened.player.export(directory)
     try:
         if directory / "policy.onnx" in written:
@@ -204,23 +198,23 @@ def export_opened(opened: OpenedPolicy, directory: Path, order: Convention = "en
             print(f"Exported {os.path.relpath(path)}")
 
 
-def _tell_changes(session: Session, run: Path) -> None:
+def _tell_changes(plan: RunPlan, run: Path) -> None:
     """Say where the environment is not the task's, or where the policy's training was not."""
-    if changes := task_changes(to_dict(session.env_cfg, "env"), session.task):
+    if changes := task_changes(to_dict(plan.env_cfg, "env"), plan.task):
         logger.info(
             "This environment is not %s as it is, so returns are not the task's either. It has, "
             "with the task's values in brackets: %s.",
-            *(session.task.id, told(changes)),
+            *(plan.task.id, listing(changes)),
         )
         return
-    is_own_task = session.task.id == session.task.trained_id  # and not its variant to play
-    if session.flags.checkpoint != SELECTOR or not is_own_task:
+    is_own_task = plan.task.id == plan.task.trained_id  # and not its variant to play
+    if plan.flags.checkpoint != SELECTOR or not is_own_task:
         return
-    if changes := changes_in_training(session.library, session.flags, run):
+    if changes := changes_in_training(plan.library, plan.flags, run):
         logger.info(
             "The policy plays %s as it is, and was trained in an environment with other settings: "
             "%s. --as_trained plays there.",
-            *(session.task.id, told(changes)),
+            *(plan.task.id, listing(changes)),
         )
 
 
@@ -233,30 +227,30 @@ def changes_in_training(library: Library, flags: Flags, policy: Path) -> Changes
         policy: Its folder.
     """
     trained = dataclasses.replace(flags, as_trained=True)
-    session = compose_session(trained, (), library, params=policy)
-    return task_changes(to_dict(session.env_cfg, "env"), session.task)
+    plan = plan_run(trained, (), library, policy)
+    return task_changes(to_dict(plan.env_cfg, "env"), plan.task)
 
 
-def _check_playable(session: Session, values: Mapping[str, Any], path: Path) -> None:
+def _check_playable(plan: RunPlan, values: Mapping[str, Any], path: Path) -> None:
     """Refuse a checkpoint of another task, except the one that this is the play variant of."""
-    trained = session.task.trained_id
-    played = trained if values.get("task") == trained else session.task.id
-    check_origin(values, path, session=session, task_id=played)
+    trained = plan.task.trained_id
+    played = trained if values.get("task") == trained else plan.task.id
+    check_origin(values, path, plan=plan, task_id=played)
 
 
 def _play_watched(opened: OpenedPolicy, viewer: Viewer) -> None:
     """Play until the visitor ends it, moving on to newer checkpoints of ``latest`` or ``best``."""
-    session, env = opened.session, opened.env
-    viewer.told, selector = opened.told, run_and_name(session.flags)[1]
+    plan, env = opened.plan, opened.env
+    viewer.label, selector = opened.label, run_and_name(plan.flags)[1]
 
     def make(values: dict[str, Any]) -> Player:
         values = of_leader(values)
-        player: Player = session.library.load("player")(session, env, env.context, values)
+        player: Player = plan.library.load("player")(plan, env, env.context, values)
         return player
 
     newer = None
     if selector in ("latest", "best"):
-        accept = functools.partial(_check_playable, session)
+        accept = functools.partial(_check_playable, plan)
         newer = NewerPolicies(opened.checkpoint.parent, selector, accept, make, viewer)
     with torch.inference_mode():
         play_watched(opened.team(), opened.player, viewer, newer)
@@ -264,13 +258,13 @@ def _play_watched(opened: OpenedPolicy, viewer: Viewer) -> None:
 
 def _play(opened: OpenedPolicy, episodes_per_env: int, viewer: Viewer | None) -> None:
     """Run the episodes, show and record them if asked, and print the returns."""
-    session, run_directory, player = opened.session, opened.directory, opened.player
+    plan, run_directory, player = opened.plan, opened.directory, opened.player
     env = opened.team()
-    recorder = start_recording(session.flags, env, run_directory / "videos" / "play")
+    recorder = start_recording(plan.flags, env, run_directory / "videos" / "play")
     after_step: list[Callable[[], None]] = [] if recorder is None else [recorder.after_step]
     if viewer is not None:
         after_step.append(viewer.after_step)
-    elif session.flags.real_time:
+    elif plan.flags.real_time:
         after_step.append(Pace(env.step_dt))
     try:
         with torch.inference_mode():
@@ -280,8 +274,8 @@ def _play(opened: OpenedPolicy, episodes_per_env: int, viewer: Viewer | None) ->
             recorder.close()
     for line in evaluation.lines(env.max_episode_length):
         print(line)
-    if session.flags.json is not None:
-        played = {"task": session.task.id, "run": os.path.relpath(run_directory)}
-        write_json(session.flags.json, played | evaluation.as_dict())
+    if plan.flags.json is not None:
+        played = {"task": plan.task.id, "run": os.path.relpath(run_directory)}
+        write_json(plan.flags.json, played | evaluation.as_dict())
     for video in [] if recorder is None else recorder.paths:
         print(f"Video {os.path.relpath(video)}")

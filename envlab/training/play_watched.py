@@ -20,7 +20,7 @@ LOOK_S = 2.0
 """Time between two checks for a newer checkpoint."""
 
 
-def told_of(path: Path, values: Mapping[str, Any]) -> str:
+def label_of(path: Path, values: Mapping[str, Any]) -> str:
     """Return the viewer's words on the policy that plays."""
     return f"{path.name}: iteration {values['iteration']}, {values['frames']:,} frames"
 
@@ -94,7 +94,7 @@ class NewerPolicies:
         except EnvlabError as error:
             logger.warning("A newer checkpoint cannot be played; the old one stays: %s", error)
             return None
-        self._viewer.told = told_of(path, values)
+        self._viewer.label = label_of(path, values)
         logger.info("Playing %s (iteration %d).", path, values["iteration"])
         return player
 

@@ -1,4 +1,4 @@
-"""Preparation of a session's loop, and the summary after it, for any library."""
+"""Preparation of a plan's loop, and the summary after it, for any library."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from envlab.agent_cfg import AgentCfg, set_value
+from envlab.agent_cfg import AgentCfg
 from envlab.commit import code_digests
-from envlab.config import merge
-from envlab.distributed.agreement import name_ranks
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import on_each_node
@@ -28,25 +26,23 @@ from envlab.learner import Learner
 from envlab.run.commands import resume_words, typed
 from envlab.run.directory import Run
 from envlab.run.manifest import read_manifest
-from envlab.training.agreement import own_packages
+from envlab.training.agreement import digest_of, own_packages
 from envlab.training.curves import Curves, check_logger, open_curves
+from envlab.training.plan import RunPlan, settle
 from envlab.training.population.environments import MemberEnvs
 from envlab.training.population.learner import PopulationLearner
-from envlab.training.scaling import Scaling, scale, settle_batches
-from envlab.training.session import Session, agree_on_seed, choose_num_envs
 from envlab.training.video import check_recording, render_mode
 from envlab.training.viewing import check_viewing
 
 logger = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A session with everything that it needs to start; nothing is written yet."""
+    """A plan with everything that it needs to start; nothing is written yet."""
 
-    session: Session
-    """The session, settled by :func:`settle`."""
-    scaling: Scaling
+    plan: RunPlan
+    """The plan, settled by :func:`envlab.training.plan.settle`."""
     cfg: AgentCfg
     """The agent's configuration, resolved."""
     env: Any
@@ -56,83 +52,74 @@ class Prepared:
 
 
 def prepare(
-    session: Session,
+    plan: RunPlan,
     context: DistributedContext,
-    build: Callable[[Session, Any, DistributedContext], Learner],
+    build: Callable[[RunPlan, Any, DistributedContext], Learner],
 ) -> Prepared:
-    """Build environments and networks, and load the checkpoint to resume.
+    """Build environments and networks, and load the checkpoint to go on from.
 
     Raises:
         EnvlabError: For bad input.
     """
     context.progress.begin()
-    session = settle(session, context)
-    flags, resumed = session.flags, session.resumed
-    cfg: AgentCfg = session.agent_cfg.resolved()
+    plan = settle(plan, context)
+    saved, cfg = plan.start.saved, plan.agent_cfg.resolved()
     check_logger(cfg.logger)
-    scaling = scale(session, context)
     seed_everything(cfg.seed)
     context.progress.mark("reset")
     with contextlib.ExitStack() as undone:
-        if session.population_cfg.size:
-            env, learner = make_population(scaling.session, context, build)
+        if plan.population_cfg.size:
+            env, learner = make_population(plan.for_learner, context, build)
             undone.callback(env.close)
         else:
-            env = make_env(session, context)
+            env = make_env(plan, context)
             undone.callback(env.close)  # or its workers would live until the error is freed
-            learner = build(scaling.session, env, context)
+            learner = build(plan.for_learner, env, context)
             undone.callback(learner.close)
         seed_everything(cfg.seed + context.rank)
-        if resumed is not None:
-            if "population" in resumed["model"] and not session.population_cfg.size:
+        if saved is not None:
+            if "population" in saved["model"] and not plan.population_cfg.size:
                 raise CheckpointError(
-                    "The checkpoint is of a population of "
-                    f"{resumed['model']['population']['size']}. Resume it with --population_size, "
-                    "or choose a checkpoint of a single learner."
+                    f"The checkpoint is of a population of {saved['model']['population']['size']}. "
+                    "Resume it with --population_size, or choose a checkpoint of a single learner."
                 )
-            learner.load_models(scaling.fit(resumed))
+            assert plan.scaling is not None
+            learner.load_models(plan.scaling.fit(saved, plan.start.changed))
         frames_per_iteration = cfg.num_steps_per_env * env.num_envs * context.world_size
         if learner.frame_budget is not None:  # an iteration has a step of all environments or more
             frames_per_iteration = env.num_envs * context.world_size
-        prepared = Prepared(
-            session=session,
-            scaling=scaling,
-            cfg=cfg,
-            env=env,
-            learner=learner,
-            total_iterations=total_iterations(
-                cfg.max_iterations,
-                flags.max_frames,
-                frames_per_iteration,
-                resumed,
-                may_be_done=session.directory is not None,
-            ),
+        total = total_iterations(
+            cfg.max_iterations,
+            plan.flags.max_frames,
+            frames_per_iteration,
+            saved,
+            may_be_done=plan.start.kind == "continue",
         )
         undone.pop_all()
-    return prepared
+    return Prepared(plan=plan, cfg=cfg, env=env, learner=learner, total_iterations=total)
 
 
 def make_population(
-    session: Session,
+    plan: RunPlan,
     context: DistributedContext,
-    build: Callable[[Session, Any, DistributedContext], Learner],
+    build: Callable[[RunPlan, Any, DistributedContext], Learner],
 ) -> tuple[MemberEnvs, Learner]:
     """Build this process's members, and the environments of each.
 
     Raises:
         EnvlabError: For bad input.
     """
-    cfg, agent_cfg = session.population_cfg, session.agent_cfg
-    envs = MemberEnvs(cfg.size, context, functools.partial(make_env, session))
+    cfg, agent_cfg = plan.population_cfg, plan.agent_cfg
+    envs = MemberEnvs(cfg.size, context, functools.partial(make_env, plan))
 
     def build_member(agent_cfg: Any, env: Any) -> Learner:
-        return build(dataclasses.replace(session, agent_cfg=agent_cfg), env, context.alone())
+        return build(dataclasses.replace(plan, agent_cfg=agent_cfg), env, context.alone())
 
     facts = {
-        "library": session.library.name,
-        "task": session.task.id,
+        "library": plan.library.name,
+        "task": plan.task.id,
         **agent_cfg.origin,
-        "num_envs": session.env_cfg.scene.num_envs,
+        "num_envs": plan.env_cfg.scene.num_envs,
     }
     return envs, PopulationLearner(cfg, agent_cfg, envs, build_member, context, facts)
 
@@ -175,113 +162,82 @@ def total_iterations(
     return total
 
 
-def settle(session: Session, context: DistributedContext) -> Session:
-    """Return the session with the seed and number of environments that it runs with.
-
-    Raises:
-        ConfigurationError: If the number of environments makes no sense, or differs.
-    """
-    seed = agree_on_seed(session.agent_cfg.seed, context)
-    env_seed = seed if session.env_cfg.seed is None else session.env_cfg.seed
-    num_envs = choose_num_envs(session, context)
-    everyone = context.gather(num_envs)
-    if len(set(everyone)) > 1:  # a number may suit the cores of one node and not those of another
-        raise ConfigurationError(
-            f"The number of environments per process would be {name_ranks(everyone)}, but must be "
-            "the same. Give it by --num_envs."
-        )
-    session = settle_batches(session)
-    return dataclasses.replace(
-        session,
-        env_cfg=merge(session.env_cfg, {"scene": {"num_envs": num_envs}, "seed": env_seed}, "env"),
-        agent_cfg=set_value(session.agent_cfg, session.agent_cfg.FLAGS["seed"], seed),
-    )
-
-
-def make_env(session: Session, context: DistributedContext, *, renders: bool = False) -> Any:
+def make_env(plan: RunPlan, context: DistributedContext, *, renders: bool = False) -> Any:
     """Build the environments of this process, and check that they can be recorded if asked.
 
     A multi-agent task becomes a single-agent one for an algorithm that supports only one agent.
 
     Args:
-        session: The session whose environments to make.
+        plan: The plan whose environments to make.
         context: The process's context.
         renders: Whether ``env.render()`` makes pictures, even if no flag asks for them.
 
     Raises:
         EnvlabError: If the configuration makes no environment, or cannot be recorded.
     """
-    mode = "rgb_array" if renders else render_mode(session.flags)
-    env = session.task.make(session.env_cfg, context=context, render_mode=mode)
+    mode = "rgb_array" if renders else render_mode(plan.flags)
+    env = plan.task.make(plan.env_cfg, context=context, render_mode=mode)
     stepped = env
     has_agents = isinstance(env, DirectMarlEnv)
-    if session.agent_cfg.is_multi_agent and not has_agents:
+    if plan.agent_cfg.is_multi_agent and not has_agents:
         raise ConfigurationError(
-            f"The algorithm trains several agents, but the task {session.task.id} has one. Choose "
+            f"The algorithm trains several agents, but the task {plan.task.id} has one. Choose "
             "a single-agent algorithm, or a multi-agent task."
         )
-    if has_agents and not session.agent_cfg.is_multi_agent:
+    if has_agents and not plan.agent_cfg.is_multi_agent:
         env = multi_agent_to_single_agent(env)
-    check_recording(session.flags, env)
-    check_viewing(session.flags, env)
-    if context.is_main and session.library.bound and stepped.actions.is_floating_point():
-        bound = session.library.load("bound")(session.agent_cfg, env)
+    check_recording(plan.flags, env)
+    check_viewing(plan.flags, env)
+    if context.is_main and plan.library.bound and stepped.actions.is_floating_point():
+        bound = plan.library.load("bound")(plan.agent_cfg, env)
         if bound is not None:
             env.action_use = stepped.action_use = ActionUse.of(stepped, bound)
     return env
 
 
 def open_run(
-    session: Session,
+    plan: RunPlan,
     context: DistributedContext,
     flag: InterruptFlag,
     scaling: Mapping[str, Any],
 ) -> Run:
-    """Make the run directory of a settled session, the first write of all."""
-    flags, num_envs = session.flags, session.env_cfg.scene.num_envs
+    """Make the run directory of a settled plan, or continue in one: the first write of all."""
+    start, num_envs = plan.start, plan.env_cfg.scene.num_envs
+    saved = start.saved or {"iteration": 0, "frames": 0}
     facts = {
-        "task": session.task.id,
-        **session.agent_cfg.origin,
-        "seed": session.agent_cfg.seed,
+        "task": plan.task.id,
+        **plan.agent_cfg.origin,
+        "seed": plan.agent_cfg.seed,
         "num_envs": num_envs,
-        "global_num_envs": num_envs * (session.population_cfg.size or context.world_size),
-        "grad_sync": flags.grad_sync if context.is_distributed else None,
+        "global_num_envs": num_envs * (plan.population_cfg.size or context.world_size),
+        "grad_sync": plan.flags.grad_sync if context.is_distributed else None,
         "scaling": dict(scaling),
-        "overrides": [override.input_line for override in session.overrides],
-        "swept": session.swept,
-        "flags": flags.given(),
-        "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
-        "policy_from": None if session.given_policy is None else session.given_policy["path"],
-        "services": (session.resumed or {}).get(
-            "services", {}
-        ),  # of sessions, their trial has none
-        "launch": session.launch,
-        "code": code_digests(own_packages(session)),
+        "plan": digest_of(plan),
+        "overrides": [override.input_line for override in plan.overrides],
+        "swept": dict(plan.swept),
+        "flags": plan.flags.given(),
+        "resumed_from": None if start.checkpoint is None else str(start.checkpoint),
+        "policy_from": None if start.policy is None else start.policy["path"],
+        "services": saved.get("services", {}),  # of sessions, their trial has none
+        "launch": dict(plan.launch),
+        "code": code_digests(own_packages(plan)),
     }
-    if session.directory is not None:
-        resumed = session.resumed or {"iteration": 0, "frames": 0}
-        done = {name: int(resumed[name]) for name in ("iteration", "frames")}
-        run = Run.reopen(
-            context, session.directory, library=session.library.name, facts=facts, **done
+    if start.directory is None:
+        run = Run.create(
+            context,
+            library=plan.library.name,
+            experiment=plan.agent_cfg.experiment_name,
+            run_name=plan.run_name,
+            facts=facts,
+            configs=plan.configs,
+            directory=plan.destination,
         )
-        run.interrupt_signal = lambda: flag.signal_number
+        logger.info("Writing to %s", run.directory)
+    else:
+        done = {name: int(saved[name]) for name in ("iteration", "frames")}
+        run = Run.reopen(context, start.directory, library=plan.library.name, facts=facts, **done)
         logger.info("Continuing in %s from iteration %d.", run.directory, done["iteration"])
-        _say_on_other_nodes(run, context)
-        return run
-    configs = {"env": session.env_cfg, "agent": session.agent_cfg}
-    if session.population_cfg.size:
-        configs["population"] = session.population_cfg
-    run = Run.create(
-        context,
-        library=session.library.name,
-        experiment=session.agent_cfg.experiment_name,
-        run_name=session.run_name,
-        facts=facts,
-        configs=configs,
-        directory=session.destination,
-    )
     run.interrupt_signal = lambda: flag.signal_number
-    logger.info("Writing to %s", run.directory)
     _say_on_other_nodes(run, context)
     return run
 
@@ -321,18 +277,16 @@ def open_curves_of(run: Run, cfg: AgentCfg) -> Curves:
     return curves
 
 
-def print_summary(session: Session, directory: Path, checkpoint: Path | None) -> None:
+def print_summary(plan: RunPlan, directory: Path, checkpoint: Path | None) -> None:
     """Print where the run is, and a command to type here that plays it."""
     print(f"Run directory: {os.path.relpath(directory)}")
     if checkpoint is None:
         return
     path = os.path.relpath(checkpoint)
     script = Path(sys.argv[0]).with_name("play.py")
-    words = (
-        ["python", str(script)] if script.is_file() else ["envlab", "play", session.library.name]
-    )
+    words = ["python", str(script)] if script.is_file() else ["envlab", "play", plan.library.name]
     print(f"Last checkpoint: {path}")
-    print("Play it:", typed([*words, *_what_was_trained(session), f"--checkpoint={path}"]))
+    print("Play it:", typed([*words, *_what_was_trained(plan), f"--checkpoint={path}"]))
 
 
 def print_resume(checkpoint: Path) -> None:
@@ -341,10 +295,10 @@ def print_resume(checkpoint: Path) -> None:
     print("Resume it:", typed(words) if words else "the same command with --resume.")
 
 
-def _what_was_trained(session: Session) -> list[str]:
-    """Return the flags that name the task or experiment that a session trained."""
-    words = session.library.file_words(session.flags)
+def _what_was_trained(plan: RunPlan) -> list[str]:
+    """Return the flags that name the task or experiment that a plan trains."""
+    words = plan.library.file_words(plan.flags)
     if words:
         return words
-    origin = [f"--{name}={value}" for name, value in session.agent_cfg.origin.items()]
-    return [f"--task={session.task.id}", *origin]
+    origin = [f"--{name}={value}" for name, value in plan.agent_cfg.origin.items()]
+    return [f"--task={plan.task.id}", *origin]

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from envlab.agent_cfg import AgentCfg
@@ -58,8 +57,8 @@ class Saver:
         self.good_checkpoint: str | None = None
         self.is_result_lost = False
 
-    def is_old(self, now: float) -> bool:
-        """Return whether the last checkpoint is too old by rank 0's clock, ``time.monotonic()``."""
+    def is_checkpoint_due(self, now: float) -> bool:
+        """Return whether a checkpoint is due by rank 0's clock, ``time.monotonic()``."""
         return self._context.is_main and 0 < self._interval_s <= now - self._saved_at
 
     def save(self, record: IterationRecord) -> None:
@@ -115,10 +114,10 @@ class Saver:
         self,
         values: Mapping[str, Any],
         path: str,
-        changed: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
-        other_code: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
+        changed: Mapping[str, tuple[Any, Any]],
+        other_code: Mapping[str, tuple[Any, Any]],
     ) -> None:
-        """Continue from a checkpoint: exactly, with as many ranks and environments, and its code.
+        """Go on from a checkpoint: exactly, with as many ranks and environments, and its code.
 
         Args:
             values: Contents of the checkpoint.

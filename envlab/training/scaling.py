@@ -15,7 +15,6 @@ processes; its manifest holds the resulting ones.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
 from collections.abc import Mapping
@@ -23,9 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envlab.agent_cfg import SAVED_RATES, set_value, value_at
-from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.training.session import Session
+from envlab.training.flags import Flags
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +35,8 @@ RULES = {"none": lambda size: 1.0, "linear": float, "sqrt": math.sqrt}
 class Scaling:
     """The effect of the number of processes on an agent's configuration."""
 
-    session: Session
-    """The session as the library's adapter gets it."""
+    agent_cfg: Any
+    """The configuration as the library's adapter gets it."""
     rule: str
     """``none``, ``linear`` or ``sqrt``."""
     factor: float
@@ -58,15 +56,22 @@ class Scaling:
             "batch_sizes_per_process": self.batch_sizes,
         }
 
-    def fit(self, checkpoint: Mapping[str, Any]) -> Mapping[str, Any]:
+    def fit(
+        self, checkpoint: Mapping[str, Any], changed: Mapping[str, tuple[Any, Any]]
+    ) -> Mapping[str, Any]:
         """Return a checkpoint with the learning rates for this run's settings and process count.
 
         With the same number of processes, rule and rates it is returned unchanged.
 
+        Args:
+            checkpoint: Its contents.
+            changed: Settings that differ from its run's, as in :class:`envlab.training.plan.Start`.
+
         Raises:
             ConfigurationError: If some learning rates have changed by another factor than others.
         """
-        ratio, change = self.factor / checkpoint["learning_rate_factor"], _change(self.session)
+        ratio = self.factor / checkpoint["learning_rate_factor"]
+        change = _change(self.agent_cfg, changed)
         if ratio != 1.0:
             logger.info(
                 "The checkpoint's learning rates are multiplied by %g: it was saved with a factor "
@@ -86,31 +91,20 @@ class Scaling:
         return {**checkpoint, "model": _scaled_rates(checkpoint["model"], ratio * change)}
 
 
-def settle_batches(session: Session) -> Session:
-    """Return the session with its flags' effect on batch sizes, to be kept with the run.
-
-    Raises:
-        ConfigurationError: If a rule for learning rates has no effect.
-    """
-    flags, cfg = session.flags, session.agent_cfg
+def settle_batches(cfg: Any, flags: Flags) -> Any:
+    """Return an agent's configuration with the flags' effect on batch sizes, kept with the run."""
     is_divided = flags.global_num_envs is not None
     if hasattr(cfg, "batch_sizes") and (is_divided or flags.num_envs is not None):
-        cfg = set_value(cfg, "batch_sizes", "all" if is_divided else "process")
-    if cfg.lr_scaling != "none" and (is_divided or getattr(cfg, "batch_sizes", "") == "all"):
-        raise ConfigurationError(
-            f"--lr_scaling is {cfg.lr_scaling}, but has no effect with --global_num_envs, which "
-            "leaves the batch of an update as it is on one process. Leave one of them out."
-        )
-    return dataclasses.replace(session, agent_cfg=cfg)
+        return set_value(cfg, "batch_sizes", "all" if is_divided else "process")
+    return cfg
 
 
-def scale(session: Session, context: DistributedContext) -> Scaling:
-    """Return the scaling of a settled session to this number of processes, and log it.
+def scale(cfg: Any, size: int) -> Scaling:
+    """Return the scaling of an agent's configuration to a number of processes, and log it.
 
     Raises:
         ConfigurationError: If a batch size cannot be divided, or a learning rate is not known.
     """
-    cfg, size = session.agent_cfg, context.world_size
     factor = RULES[cfg.lr_scaling](size)
     rates: dict[str, Any] = {}
     batches: dict[str, int] = {}
@@ -145,7 +139,7 @@ def scale(session: Session, context: DistributedContext) -> Scaling:
     for path, value in {**(rates if factor != 1.0 else {}), **batches}.items():
         cfg = set_value(cfg, path, value)
     return Scaling(
-        session=dataclasses.replace(session, agent_cfg=cfg),
+        agent_cfg=cfg,
         rule=cfg.lr_scaling,
         factor=factor,
         learning_rates=rates,
@@ -153,14 +147,14 @@ def scale(session: Session, context: DistributedContext) -> Scaling:
     )
 
 
-def _change(session: Session) -> float:
+def _change(cfg: Any, settings: Mapping[str, tuple[Any, Any]]) -> float:
     """Return the factor by which a resumed run's learning rates have changed."""
-    paths = [f"agent.{path}" for path in session.agent_cfg.LEARNING_RATES]
-    changed = {path: session.changed[path] for path in paths if path in session.changed}
+    paths = [f"agent.{path}" for path in cfg.LEARNING_RATES]
+    changed = {path: settings[path] for path in paths if path in settings}
     ratios = {now / then for then, now in changed.values() if then and now}
     if not changed:
         return 1.0
-    alike = len(changed) == len(_present(session.agent_cfg.LEARNING_RATES, session.agent_cfg))
+    alike = len(changed) == len(_present(cfg.LEARNING_RATES, cfg))
     if len(ratios) != 1 or not alike:
         raise ConfigurationError(
             f"A resumed run multiplies the learning rates that it has come to by one factor, but "

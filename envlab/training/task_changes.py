@@ -46,7 +46,7 @@ def task_changes(env: Mapping[str, Any], task: Task) -> Changes:
     return {path: values for path, values in found.items() if path not in OF_ANY_RUN}
 
 
-def told(changes: Changes) -> str:
+def listing(changes: Changes) -> str:
     """Return changes in words: ``env.rewards.alive.weight=4.0 (2.0)``, the task's in brackets."""
     texts = [
         f"{path}={_short(own)} ({_short(usual)})"

@@ -15,7 +15,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from envlab.arguments import ArgumentParser
+from envlab.arguments import ArgumentParser, positive
 from envlab.errors import CheckpointError, ConfigurationError, EnvlabError
 from envlab.foreign import printable
 from envlab.libraries import get_library
@@ -86,15 +86,16 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         metavar="N",
         help="leave out checkpoints that are fewer frames than this after the last one judged",
     )
-    for name, default in (("num_episodes", NUM_EPISODES), ("num_envs", NUM_ENVS), ("seed", 0)):
+    for name, default, kind in (
+        ("num_episodes", NUM_EPISODES, positive),
+        ("num_envs", NUM_ENVS, positive),
+        ("seed", 0, int),
+    ):
         parser.add_argument(
-            f"--{name}", type=int, default=default, metavar="N", help=f"default: {default}"
+            f"--{name}", type=kind, default=default, metavar="N", help=f"default: {default}"
         )
     parser.add_argument("--task", metavar="ID", help="default: the run's, or that for playing")
     flags, words = parser.parse_known_args(list(arguments))
-    for name in ("num_episodes", "num_envs"):
-        if getattr(flags, name) < 1:
-            raise ConfigurationError(f"--{name} is {getattr(flags, name)}, but must be at least 1.")
     if flags.watch and flags.approx_ckpt_step_interval:
         raise ConfigurationError(
             "--approx_ckpt_step_interval has no effect with --watch, which judges the newest "
@@ -136,21 +137,21 @@ class Validator:
         self._mode = "test" if flags.eval else "valid"
         manifest = read_manifest(directory)
         self._library = get_library(manifest["library"])
-        self._session = self._compose(manifest, words)
-        configure_logging(verbose=self._session.flags.verbose)
-        self._context = DistributedContext.single(self._session.flags.device)
+        self._plan = self._compose(manifest, words)
+        configure_logging(verbose=self._plan.flags.verbose)
+        self._context = DistributedContext.single(self._plan.flags.device)
         seed_everything(self._seed)
-        self._env = make_env(self._session, self._context)
-        if self._session.agent_cfg.is_multi_agent:
+        self._env = make_env(self._plan, self._context)
+        if self._plan.agent_cfg.is_multi_agent:
             self._env = multi_agent_to_single_agent(self._env)
         self._checkpoints = Checkpoints(directory / "checkpoints")
         self._path = directory / FILES[self._mode]
         judged = Records(self._path)
         self._how = {
-            "task": self._session.task.id,
+            "task": self._plan.task.id,
             "num_episodes": flags.num_episodes,
             "seed": flags.seed,
-            "overrides": [override.input_line for override in self._session.overrides],
+            "overrides": [override.input_line for override in self._plan.overrides],
         }
         self._records = {record["iteration"]: record for record in judged.read()}
         for record in self._records.values():
@@ -227,8 +228,7 @@ class Validator:
         return printable(f"{lines}\nBest by {shown[0].replace('_', ' ')}: {os.path.relpath(file)}")
 
     def _compose(self, manifest: Mapping[str, Any], words: Sequence[str]) -> Any:
-        from envlab.config import merge
-        from envlab.training.session import compose_session
+        from envlab.training.plan import plan_run
         from envlab.training.trust import check_task, trust_of
 
         given = [*words, f"--num_envs={self._flags.num_envs}"]
@@ -242,13 +242,10 @@ class Validator:
         flags, overrides = play_parser(self._library).parse_with_overrides(given)
         if is_named_by_run:
             check_task(flags.task, trust_of(flags.trust))
-        session = compose_session(flags, overrides, self._library, params=self._directory)
+        plan = plan_run(flags, overrides, self._library, self._directory)
         num_envs = min(flags.num_envs, self._flags.num_episodes)
-        changes: dict[str, Any] = {"scene": {"num_envs": num_envs}, "seed": self._seed}
-        if self._mode == "test":
-            changes |= getattr(session.env_cfg, "TEST_SPLIT", {})
-        session.env_cfg = merge(session.env_cfg, changes, "env")
-        return session
+        split = getattr(plan.env_cfg, "TEST_SPLIT", {}) if self._mode == "test" else {}
+        return plan.in_env(num_envs, self._seed, **split)
 
     def _load(self, iteration: int) -> dict[str, Any] | None:
         """Return a checkpoint's contents; None if it cannot be read, or is gone."""
@@ -274,7 +271,7 @@ class Validator:
 
         self._env.reset(seed=self._seed)  # the same episodes for every checkpoint
         player = self._library.load("player")(
-            self._session, self._env, self._context, of_leader(values)
+            self._plan, self._env, self._context, of_leader(values)
         )
         episodes_per_env = math.ceil(self._flags.num_episodes / self._env.num_envs)
         with torch.inference_mode():
@@ -337,7 +334,7 @@ def judged_in(directory: Path, trained: str) -> str:
     Settings of the run alone, such as the actions' scale, are not in that variant.
     """
     from envlab.config import load_yaml
-    from envlab.training.task_changes import task_changes, told
+    from envlab.training.task_changes import listing, task_changes
 
     variants = [task.id for task in list_tasks() if task.trained_id == trained != task.id]
     if not variants:
@@ -348,6 +345,6 @@ def judged_in(directory: Path, trained: str) -> str:
         return variants[0]
     logger.info(
         "The policies are judged in %s, as they were trained, and not in %s: the run has %s.",
-        *(trained, variants[0], told(changes)),
+        *(trained, variants[0], listing(changes)),
     )
     return trained

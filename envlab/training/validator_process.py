@@ -15,7 +15,7 @@ from envlab.training.trust import module_of
 
 if TYPE_CHECKING:  # which load torch
     from envlab.distributed.context import DistributedContext
-    from envlab.training.session import Session
+    from envlab.training.plan import RunPlan
 
 logger = logging.getLogger(__name__)
 
@@ -24,15 +24,15 @@ LAST_S = 600.0
 
 
 def start_validator(
-    session: Session, directory: Path, context: DistributedContext
+    plan: RunPlan, directory: Path, context: DistributedContext
 ) -> ValidatorProcess | None:
     """Start validating a run on rank 0, if asked for; otherwise do nothing."""
-    flags = session.flags
+    flags = plan.flags
     if not (flags.validate and context.is_main):
         return None
     # Only the user's own words, as code in a run's files is not run unasked.
-    words = session.library.file_words(flags)
-    trusted = [*(flags.trust or ()), module_of(session.task.id)]  # which --task has named
+    words = plan.library.file_words(flags)
+    trusted = [*(flags.trust or ()), module_of(plan.task.id)]  # which --task has named
     words += [f"--trust={one}" for one in trusted if one]
     return ValidatorProcess(directory, [*words, f"--device={context.device}"])
 

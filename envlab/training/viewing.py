@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, did_you_mean
 from envlab.plugins import named_plugins
 from envlab.registry import load_entry_point
+from envlab.training import isaac_lab
 from envlab.training.flags import PORT, Flags
 
 if TYPE_CHECKING:  # loads torch, but flags are read before that
@@ -27,7 +28,7 @@ NUM_WATCHED = 4
 class Viewer(Protocol):
     """Shows environments while they are stepped."""
 
-    told: str
+    label: str
     """The name of the policy that plays; it may be set."""
 
     @staticmethod
@@ -61,6 +62,31 @@ class Pace:
         now = time.monotonic()
         self._end = max(self._end + self._step_dt / speed, now)
         time.sleep(self._end - now)
+
+
+def choose_viewer(flags: Flags) -> None:
+    """Check ``--viz``, and replace Isaac Lab's word by ours.
+
+    Raises:
+        ConfigurationError: If there is no such viewer, or it leaves another flag without effect.
+    """
+    word = flags.viz
+    if word in isaac_lab.VIEWERS:
+        flags.viz = isaac_lab.VIEWERS[word]
+        if flags.viz is None and word != "none":
+            flags.without_effect.append(f"--viz {word}")
+    elif word is not None and word not in (viewers := named_plugins(ENTRY_POINT_GROUP)):
+        known = " or ".join(viewers) or "left out, as no viewer is installed"
+        raise ConfigurationError(
+            f"--viz is {word!r}, but must be {known}.{did_you_mean(word, viewers)}"
+        )
+    if flags.command == "play" and flags.viz is not None and flags.num_episodes is None:
+        for name in ("json", "video"):
+            if getattr(flags, name):
+                raise ConfigurationError(
+                    f"--{name} has no effect on --viz without --num_episodes, which plays until "
+                    "you end it. Add --num_episodes, or leave one of them out."
+                )
 
 
 def check_viewing(flags: Flags, env: BatchedEnv) -> None:

@@ -35,7 +35,7 @@ from envlab.rl_games.env import Packed, RlGamesVecEnv
 from envlab.skrl.env import final_values
 from envlab.training.arguments import train_parser
 from envlab.training.launch import train as train_library
-from envlab.training.session import compose_session
+from envlab.training.plan import plan_run
 from envlab_populations.evolution.population import make_population
 from envlab_populations.evolution.replay import ReplayMemory
 from scripts.benchmarks.compare_peers_others import (
@@ -200,7 +200,7 @@ def _take_turns(library: str, words: list[str], num_envs: int) -> Any:
     """Have every step of environments wait for its turn; return the agent's configuration."""
     named = get_library(library)
     flags, overrides = train_parser(named).parse_with_overrides(words)
-    cfg = compose_session(flags, overrides, named).agent_cfg.resolved()
+    cfg = plan_run(flags, overrides, named).agent_cfg.resolved()
     turns = Turns(num_envs, whole=cfg.num_steps_per_env)
     step_all = BatchedEnv.step
 

@@ -35,12 +35,13 @@ from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.run.records import Records
 from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.env import Spaces
-from envlab.training.preparation import make_env, settle
+from envlab.training.plan import settle
+from envlab.training.preparation import make_env
 from envlab_populations.hogwild.agents import make_session_agent
 from envlab_populations.hogwild.cfg import HogwildCfg
 from envlab_populations.hogwild.networks import make_networks
 from envlab_populations.hogwild.preparation import Options
-from envlab_populations.hogwild.session import compose_session
+from envlab_populations.hogwild.session import plan_session
 from envlab_populations.hogwild.sharing import Shared
 from envlab_populations.hogwild.spec import make_spec
 from envlab_populations.hogwild.translation import Plan, make_plan
@@ -94,7 +95,7 @@ def measure_steps(env_id: str, rounds: int, steps: int) -> None:
     """Print CPU milliseconds of a gradient step, and ratios to the bare passes."""
     plan = plan_of(env_id, False, 1, 8000)
     context = replace(DistributedContext.single("cpu"), num_threads=1)
-    env = make_env(settle(compose_session(plan, device="cpu"), context), context)
+    env = make_env(settle(plan_session(plan, device="cpu"), context), context)
     bfloat16 = replace(plan.agent, precision="auto")
     cases = {
         "bare forward and backward": bare_step(env, plan.agent, context),

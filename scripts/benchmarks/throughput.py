@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from mujoco import batch
 
+from envlab.arguments import positive
 from envlab.config import compose, merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.program import guarded
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = TrainingParser(prog="throughput", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--task", default="Isaac-Cartpole-v0", metavar="ID", help="task id")
     parser.add_argument(
-        "--num_envs", type=int, nargs="+", default=[64, 1024, 4096], metavar="N", help="sizes"
+        "--num_envs", type=positive, nargs="+", default=[64, 1024, 4096], metavar="N", help="sizes"
     )
     parser.add_argument("--device", metavar="DEVICE", help="cuda if there is one, else cpu")
     parser.add_argument("--blocks", type=int, default=15, metavar="N", help="timed blocks of each")

@@ -23,8 +23,8 @@ from websockets.sync.client import connect
 from envlab.distributed.context import DistributedContext
 from envlab.libraries import get_library
 from envlab.training.arguments import train_parser
+from envlab.training.plan import plan_run
 from envlab.training.preparation import make_env
-from envlab.training.session import compose_session
 from envlab_web.viewer.web import WebViewer
 
 
@@ -37,10 +37,10 @@ def main() -> None:
     flags = parser.parse_args()
     library = get_library("rsl_rl")
     words = [f"--task={flags.task}", f"env.scene.num_envs={flags.num_envs}", "--device=cpu"]
-    session = compose_session(*train_parser(library).parse_with_overrides(words), library)
+    plan = plan_run(*train_parser(library).parse_with_overrides(words), library)
     context = DistributedContext.single("cpu")
-    env = make_env(session, context)
-    learner = library.load("build")(session, env, context)
+    env = make_env(plan, context)
+    learner = library.load("build")(plan, env, context)
     learner.start(2 * flags.turns + 1)
     viewer = Counted(env, title=flags.task, port=0, is_played=False)
     visitor = multiprocessing.get_context("spawn").Process(

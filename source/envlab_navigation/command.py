@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
+from envlab.arguments import positive
 from envlab.config import compose, merge
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
 from envlab.registry import get_task, load_env_cfg
@@ -47,7 +48,7 @@ def show_houses(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--split", default="val", metavar="NAME", help="train, val (default), test")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="first house (default 0)")
-    parser.add_argument("--num", type=int, default=8, metavar="N", help="houses (default 8)")
+    parser.add_argument("--num", type=positive, default=8, metavar="N", help="houses (default 8)")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw each house there")
     parser.add_argument(
         "--file",
@@ -57,7 +58,6 @@ def show_houses(arguments: Sequence[str]) -> int:
         help="check and show these house files, or folders of them, in place of a split",
     )
     flags = parser.parse_args(list(arguments))
-    _check_positive("--num", flags.num)
     try:
         from envlab_navigation.house_cache import HouseCache
         from envlab_navigation.pictures import beside, draw_map, draw_views, trimmed
@@ -122,15 +122,15 @@ def evaluate(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--task", required=True, metavar="ID", help="task id (Nav-...)")
     parser.add_argument("--policy", choices=("expert", "random"), default="expert")
-    parser.add_argument("--num_episodes", type=int, default=200, metavar="N", help="default 200")
-    parser.add_argument("--num_envs", type=int, default=50, metavar="N", help="default 50")
+    parser.add_argument(
+        "--num_episodes", type=positive, default=200, metavar="N", help="default 200"
+    )
+    parser.add_argument("--num_envs", type=positive, default=50, metavar="N", help="default 50")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     parser.add_argument("--device", metavar="DEVICE", help="cuda if there is one, else cpu")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measures there, too")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw each episode there")
     flags, overrides = parser.parse_with_overrides(arguments)
-    _check_positive("--num_episodes", flags.num_episodes)
-    _check_positive("--num_envs", flags.num_envs)
     task = get_task(flags.task)
     if task.kind != "NavEnv":
         raise ConfigurationError(
@@ -173,11 +173,6 @@ def evaluate(arguments: Sequence[str]) -> int:
     if flags.json is not None:
         write_json(flags.json, {"task": task.id, "policy": flags.policy} | evaluation.as_dict())
     return 0
-
-
-def _check_positive(flag: str, value: int) -> None:
-    if value < 1:
-        raise ConfigurationError(f"{flag} is {value}, but must be at least 1.")
 
 
 def _policy(env: Any, name: str) -> Callable[[], torch.Tensor]:

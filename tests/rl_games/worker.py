@@ -21,7 +21,7 @@ from envlab.distributed.log import configure_logging
 from envlab.rl_games import learner, ppo
 from envlab.rl_games.env import RlGamesVecEnv
 from envlab.rl_games.ppo import DistributedAgent
-from envlab.training.launch import train_session
+from envlab.training.launch import train_plan
 from envlab.training.loop import Training
 from tests.rl_games.first_update import first_update
 from tests.trained import SEER, session_of
@@ -96,7 +96,7 @@ def train(context: DistributedContext, arguments: list[str]) -> Any:
         mock.patch.object(RlGamesVecEnv, "set_train_info", watched_info),
         mock.patch.object(Training, "run", watched_run),
     ):
-        train_session(session_of("rl_games", arguments), context, InterruptFlag())
+        train_plan(session_of("rl_games", arguments), context, InterruptFlag())
     return found
 
 

@@ -28,8 +28,9 @@ from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg
 from envlab.rsl_rl.play import RslRlPlayer
 from envlab.rsl_rl.teacher import open_teacher
 from envlab.training.arguments import play_parser, train_parser
+from envlab.training.opening import open_policy_of
+from envlab.training.plan import RunPlan, plan_run
 from envlab.training.play import open_policy
-from envlab.training.session import Session, compose_session, open_policy_of
 from tests.launcher import torchrun
 from tests.learner_contract import LearnerContract, digests, timeless_digests
 from tests.rsl_rl.worker_distillation import Lesson, first_update, make_learner
@@ -230,7 +231,7 @@ def anymal_distillation() -> Any:
     return configclass(values)
 
 
-def student_session(teacher: Path) -> Session:
+def student_plan(teacher: Path) -> RunPlan:
     words = [word for word in DISTILLATION if not word.startswith("--checkpoint")]
     return session_of("rsl_rl", [*words, f"--checkpoint={teacher}"])
 
@@ -276,11 +277,11 @@ def player_of(run: Path) -> tuple[RslRlPlayer, ManagerEnv]:
     words = [f"--config={run}", TASK, "--device=cpu", "--num_envs=2"]
     library = get_library("rsl_rl")
     flags, overrides = train_parser(library).parse_with_overrides(words)
-    session = compose_session(flags, overrides, library, params=run)
+    plan = plan_run(flags, overrides, library, run)
     context = DistributedContext.single("cpu")
-    env = session.task.make(session.env_cfg, context=context, num_envs=2, seed=4)
+    env = plan.task.make(plan.env_cfg, context=context, num_envs=2, seed=4)
     env.episode_length_buf = torch.ones(2, dtype=torch.long)
-    return RslRlPlayer(session, env, context, checkpoint_of(run, 4)), env
+    return RslRlPlayer(plan, env, context, checkpoint_of(run, 4)), env
 
 
 def test_a_student_is_fine_tuned_with_a_critic_that_learns_first(recurrent: Path, tmp_path: Path):
@@ -372,8 +373,8 @@ def test_a_teacher_of_another_library_acts_as_its_player_does(foreign: Path):
         [TASK, "--device=cpu", f"--checkpoint={foreign}/checkpoints/latest.pt"]
     )
     opened = open_policy(library, flags, overrides, 2)
-    session = student_session(foreign)
-    given = open_policy_of(session)
+    plan = student_plan(foreign)
+    given = open_policy_of(plan)
     env = opened.env
     obs = pack({"policy": torch.rand(8, 3), "critic": torch.rand(8, 1) - 3.0})
     teacher = open_teacher(given, obs, 1, ["policy", "critic"], env.context)
@@ -410,7 +411,7 @@ def test_a_distillation_resumes_with_a_teacher_whose_run_is_gone(foreign: Path, 
 
 
 def test_a_teacher_with_a_memory_of_another_library_is_refused(foreign: Path):
-    given = open_policy_of(student_session(foreign))
+    given = open_policy_of(student_plan(foreign))
     library = get_library(given["library"])
     actions = iter(range(10))
     player = SimpleNamespace(act=lambda obs: torch.full((2, 1), float(next(actions))))

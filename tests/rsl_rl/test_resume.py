@@ -15,7 +15,7 @@ from envlab.distributed.audit import flatten
 from envlab.distributed.digest import digest
 from envlab.errors import ConfigurationError
 from envlab.training.preparation import total_iterations
-from envlab.training.resume import other_code
+from envlab.training.start import other_code
 from tests.run.test_directory import timeless
 from tests.trained import (
     SMALL,

@@ -19,9 +19,9 @@ from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.rsl_rl import ppo
 from envlab.rsl_rl.ppo import DistributedPPO
-from envlab.training.launch import train_session
+from envlab.training.launch import train_plan
 from envlab.training.loop import Training
-from envlab.training.session import open_policies_of, open_policy_of
+from envlab.training.start import start_of
 from tests.rsl_rl.first_update import first_update
 from tests.rsl_rl.minibatches import KINDS, REWARDS, paid_update
 from tests.trained import session_of
@@ -52,15 +52,13 @@ def train(
         trained = algorithm.actor if kind is DistributedPPO else algorithm.student
         found["wraps"] = type(trained).__name__
 
-    session = session_of("rsl_rl", arguments)
-    if session.flags.checkpoint is not None or session.agent_cfg.policies():
-        named = session.agent_cfg.policies()
-        session.given_policy = (open_policies_of if named else open_policy_of)(session)
+    plan = start_of(session_of("rsl_rl", arguments), [None])
+    assert plan is not None
     with (
         mock.patch.object(kind, "update", watched_update),
         mock.patch.object(Training, "run", watched_run),
     ):
-        train_session(session, context, InterruptFlag())
+        train_plan(plan, context, InterruptFlag())
     return found
 
 

@@ -15,7 +15,7 @@ from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.run.directory import Run
 from envlab.run.find import find_run
 from envlab.skrl.cfg import SkrlCfg
-from envlab.training.session import check_origin
+from envlab.training.opening import check_origin
 
 TASK = "Isaac-Cartpole-v0"
 PPO = {"algorithm": "ppo", "ml_framework": "torch"}
@@ -97,7 +97,7 @@ def test_a_damaged_run_elsewhere_does_not_hide_the_others(tmp_path: Path):
 
 
 def asked(library: str, agent_cfg: Any) -> Any:
-    """Return a session with which a checkpoint's origin is compared."""
+    """Return a plan with which a checkpoint's origin is compared."""
     names = SimpleNamespace(name=library)
     return SimpleNamespace(task=get_task(TASK), library=names, agent_cfg=agent_cfg)
 
@@ -113,7 +113,7 @@ def test_a_checkpoint_with_a_damaged_header_is_refused():
         for name in HEADER:
             values = {"library": "skrl", "task": TASK, **PPO, **HEADER, name: value}
             with pytest.raises(CheckpointError, match=rf"model_1\.pt is damaged.*: .*\b{name}\b"):
-                check_origin(values, Path("model_1.pt"), session=asked("skrl", SkrlCfg()))
+                check_origin(values, Path("model_1.pt"), plan=asked("skrl", SkrlCfg()))
 
 
 def test_a_checkpoint_of_something_else_is_refused_with_the_flags_it_needs():
@@ -125,7 +125,7 @@ def test_a_checkpoint_of_something_else_is_refused_with_the_flags_it_needs():
     ]:
         own = {"library": "skrl", "task": TASK, **PPO, **HEADER}
         path = Path("model_1.pt")
-        check_origin(own, path, session=asked("skrl", SkrlCfg()))
+        check_origin(own, path, plan=asked("skrl", SkrlCfg()))
         with pytest.raises(CheckpointError, match=advice):
-            check_origin(own | values, path, session=asked("skrl", SkrlCfg()))
-        check_origin(own | {"library": "rsl_rl"}, path, session=asked("rsl_rl", RslRlCfg()))
+            check_origin(own | values, path, plan=asked("skrl", SkrlCfg()))
+        check_origin(own | {"library": "rsl_rl"}, path, plan=asked("rsl_rl", RslRlCfg()))

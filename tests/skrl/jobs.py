@@ -19,7 +19,7 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.env import Transition
 from envlab.skrl.learner import SkrlLearner
-from envlab.training.launch import train_session
+from envlab.training.launch import train_plan
 from tests.trained import session_of
 
 NUM_STEPS = 16
@@ -68,7 +68,7 @@ def train(
         return iteration
 
     with mock.patch.object(SkrlLearner, "iterate", watched):
-        train_session(session_of("skrl", [*arguments, "--distributed"]), context, InterruptFlag())
+        train_plan(session_of("skrl", [*arguments, "--distributed"]), context, InterruptFlag())
     learner = learners[-1]
     models = learner.agent.models
     first = next(iter((models["cart"] if learner.cfg.is_multi_agent else models).values()))

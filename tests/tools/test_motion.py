@@ -17,7 +17,7 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.tools import motion as motion_tool
 from envlab.tools.deploy import Player
 from envlab.tools.motion import follow
-from envlab.training import flag_checks
+from envlab.training import viewing
 from tests.launcher import ROOT
 
 TASK = "Mjlab-Tracking-Flat-Unitree-G1"
@@ -159,7 +159,7 @@ def test_view_shows_frame_after_frame(monkeypatch):
         def close(self) -> None:
             """Nothing is open."""
 
-    monkeypatch.setattr(flag_checks, "named_plugins", lambda group: {"web": "of_a_guest:Viewer"})
+    monkeypatch.setattr(viewing, "named_plugins", lambda group: {"web": "of_a_guest:Viewer"})
     monkeypatch.setattr(motion_tool, "start_viewing", lambda flags, env, **_: Visitor(env))
     monkeypatch.setattr(motion_tool, "check_viewing", lambda *_: None)
     assert main(["motion", "view", SQUAT]) == 0

@@ -20,8 +20,8 @@ from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.training.arguments import play_parser
 from envlab.training.deployment import NotDeployable
 from envlab.training.flags import Flags
+from envlab.training.plan import plan_run
 from envlab.training.play import export_opened, open_policy
-from envlab.training.session import compose_session
 
 TRAINED, PLAYED = "Isaac-Velocity-Flat-H1-v0", "Isaac-Velocity-Flat-H1-Play-v0"
 
@@ -39,27 +39,27 @@ def run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def session_of(task: str, run: Path):
+def plan_of(task: str, run: Path):
     flags = Flags(task=task)
-    return compose_session(flags, [], get_library("rsl_rl"), run)
+    return plan_run(flags, [], get_library("rsl_rl"), run)
 
 
 def test_the_task_itself_takes_all_of_a_run(run):
-    session = session_of(TRAINED, run)
-    assert session.agent_cfg.num_steps_per_env == 7
-    assert (session.env_cfg.episode_length_s, session.env_cfg.scene.num_envs) == (3.0, 4096)
+    plan = plan_of(TRAINED, run)
+    assert plan.agent_cfg.num_steps_per_env == 7
+    assert (plan.env_cfg.episode_length_s, plan.env_cfg.scene.num_envs) == (3.0, 4096)
 
 
 def test_its_play_task_takes_the_agent_alone(run):
-    session = session_of(PLAYED, run)
-    assert session.agent_cfg.num_steps_per_env == 7
-    assert (session.env_cfg.episode_length_s, session.env_cfg.scene.num_envs) == (20.0, 50)
-    assert session.env_cfg.observations.policy.enable_corruption is False
+    plan = plan_of(PLAYED, run)
+    assert plan.agent_cfg.num_steps_per_env == 7
+    assert (plan.env_cfg.episode_length_s, plan.env_cfg.scene.num_envs) == (20.0, 50)
+    assert plan.env_cfg.observations.policy.enable_corruption is False
 
 
 def test_another_task_takes_nothing(run):
     with pytest.raises(ConfigurationError, match=f"is of the task '{TRAINED}'"):
-        session_of("Isaac-Velocity-Flat-Unitree-Go2-Play-v0", run)
+        plan_of("Isaac-Velocity-Flat-Unitree-Go2-Play-v0", run)
 
 
 def test_a_shipped_policy_plays_the_task_as_it_is_unless_it_is_to_play_as_trained(run):
@@ -69,9 +69,9 @@ def test_a_shipped_policy_plays_the_task_as_it_is_unless_it_is_to_play_as_traine
         flags, _ = play_parser(library).parse_with_overrides(
             [f"--task={TRAINED}", *f"--checkpoint={words}".split()]
         )
-        session = compose_session(flags, [], library, run)
-        assert session.agent_cfg.num_steps_per_env == 7
-        lengths[words] = session.env_cfg.episode_length_s
+        plan = plan_run(flags, [], library, run)
+        assert plan.agent_cfg.num_steps_per_env == 7
+        lengths[words] = plan.env_cfg.episode_length_s
     assert lengths == {"pretrained": 20.0, "pretrained --as_trained": 3.0, "latest": 3.0}
 
 
@@ -86,7 +86,7 @@ def test_play_says_where_a_policy_was_trained_in_a_changed_task(caplog):
         with caplog.at_level("INFO", logger="envlab"):
             opened = open_policy(library, flags, overrides, 1)
         opened.env.close()
-        assert opened.session.env_cfg.rewards.track_linear_velocity.weight == weight
+        assert opened.plan.env_cfg.rewards.track_linear_velocity.weight == weight
         (told,) = [one.getMessage() for one in caplog.records if sentence in one.getMessage()]
         assert "env.rewards.track_linear_velocity.weight=4.0 (2.0)" in told
 
@@ -103,7 +103,7 @@ def test_an_export_that_cannot_reorder_joints_is_not_left_in_our_order(tmp_path:
             return [directory / name for name in names]
 
         opened: Any = SimpleNamespace(
-            session=SimpleNamespace(task=get_task(TRAINED), library=get_library("rsl_rl")),
+            plan=SimpleNamespace(task=get_task(TRAINED), library=get_library("rsl_rl")),
             env=None,
             player=SimpleNamespace(export=export),
             directory=tmp_path,
@@ -122,7 +122,7 @@ def test_no_episode_that_is_played_was_trained_in():
     for seed in ([], ["--seed=42"], ["--seed=7"]):
         flags, overrides = play_parser(library).parse_with_overrides([*words, *seed])
         opened = open_policy(library, flags, overrides, 64)
-        assert opened.session.agent_cfg.seed == (7 if "--seed=7" in seed else 42)
+        assert opened.plan.agent_cfg.seed == (7 if "--seed=7" in seed else 42)
         states.append(opened.env.reset()[0]["policy"].clone())
         opened.env.close()
     trained_in = get_task(task).make(load_env_cfg(get_task(task)), num_envs=64, seed=42)

@@ -35,7 +35,7 @@ def test_each_newer_checkpoint_is_taken_over_once(tmp_path: Path, caplog, monkey
     assert newer() is None  # the one that plays
     save(2)
     now[0] += LOOK_S
-    assert (newer(), viewer.told) == (2, "model_2.pt: iteration 2, 20 frames")
+    assert (newer(), viewer.label) == (2, "model_2.pt: iteration 2, 20 frames")
     now[0] += LOOK_S
     assert newer() is None
     (tmp_path / "model_2.pt").unlink()

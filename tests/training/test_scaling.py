@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
-from types import SimpleNamespace
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from envlab.config import merge
-from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.libraries import get_library
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.skrl.cfg import SkrlCfg
 from envlab.training.flags import Flags
 from envlab.training.scaling import Scaling, scale, settle_batches
-from envlab.training.session import Session
 
 CENTRAL = {"minibatch_size": 64, "learning_rate": 4e-4}
 
 
-def session(cfg: Any, **flags: Any) -> Session:
-    task: Any = SimpleNamespace(id="Some-Task-v0")
-    return Session(
-        library=get_library("rsl_rl"),
-        task=task,
-        env_cfg=None,
-        agent_cfg=cfg,
-        overrides=[],
-        flags=Flags(**flags),
-    )
-
-
 def scaled(cfg: Any, world_size: int, **flags: Any) -> Scaling:
-    settled = settle_batches(session(cfg, **flags))
-    return scale(settled, DistributedContext(world_size=world_size))
+    return scale(settle_batches(cfg, Flags(**flags)), world_size)
 
 
 def rsl_rl(rule: str) -> RslRlCfg:
@@ -57,11 +40,11 @@ def skrl(rule: str = "none", algorithm: str = "sac", **agent: Any) -> SkrlCfg:
 @pytest.mark.parametrize(("rule", "factor"), [("none", 1.0), ("linear", 4.0), ("sqrt", 2.0)])
 def test_each_rule_multiplies_every_librarys_learning_rates(rule: str, factor: float):
     found = scaled(rsl_rl(rule), 4)
-    assert found.session.agent_cfg.algorithm.learning_rate == 1e-3 * factor
-    config = scaled(rl_games(rule, central_value_config=CENTRAL), 4).session.agent_cfg.params.config
+    assert found.agent_cfg.algorithm.learning_rate == 1e-3 * factor
+    config = scaled(rl_games(rule, central_value_config=CENTRAL), 4).agent_cfg.params.config
     assert config.learning_rate == 1e-3 * factor
     assert config.central_value_config.learning_rate == 4e-4 * factor
-    agent = scaled(skrl(rule, learning_rate=1e-3), 4).session.agent_cfg.agent
+    agent = scaled(skrl(rule, learning_rate=1e-3), 4).agent_cfg.agent
     assert agent["learning_rate"] == 1e-3 * factor
     assert (found.rule, found.factor) == (rule, factor)
 
@@ -69,9 +52,9 @@ def test_each_rule_multiplies_every_librarys_learning_rates(rule: str, factor: f
 def test_learning_rates_of_several_networks_are_all_multiplied():
     rates = {"agent": {"class": "SAC", "learning_rate": [1e-3, 5e-4, 1e-4]}}
     found = scaled(skrl("linear").with_task_values({"lr_scaling": "linear"} | rates), 2)
-    assert found.session.agent_cfg.agent["learning_rate"] == [2e-3, 1e-3, 2e-4]
+    assert found.agent_cfg.agent["learning_rate"] == [2e-3, 1e-3, 2e-4]
     cfg = merge(rsl_rl("linear"), {"algorithm": {"rnd_cfg": {"learning_rate": 1e-2}}}, "agent")
-    assert scaled(cfg, 2).session.agent_cfg.algorithm.rnd_cfg["learning_rate"] == 2e-2
+    assert scaled(cfg, 2).agent_cfg.algorithm.rnd_cfg["learning_rate"] == 2e-2
 
 
 def test_a_learning_rate_that_is_not_given_is_asked_for():
@@ -81,10 +64,10 @@ def test_a_learning_rate_that_is_not_given_is_asked_for():
 
 
 def test_the_requested_scaling_stays_in_the_configuration_of_a_run():
-    settled = settle_batches(session(rl_games("none"), global_num_envs=64))
-    found = scale(settled, DistributedContext(world_size=2))
-    assert settled.agent_cfg.params.config.minibatch_size == 512
-    assert found.session.agent_cfg.params.config.minibatch_size == 256
+    settled = settle_batches(rl_games("none"), Flags(global_num_envs=64))
+    found = scale(settled, 2)
+    assert settled.params.config.minibatch_size == 512
+    assert found.agent_cfg.params.config.minibatch_size == 256
     assert found.facts == {
         "rule": "none",
         "factor": 1.0,
@@ -95,9 +78,9 @@ def test_the_requested_scaling_stays_in_the_configuration_of_a_run():
 
 def test_a_total_of_environments_divides_batches_that_count_samples():
     found = scaled(rl_games(central_value_config=CENTRAL), 4, global_num_envs=64)
-    config = found.session.agent_cfg.params.config
+    config = found.agent_cfg.params.config
     assert (config.minibatch_size, config.central_value_config.minibatch_size) == (128, 16)
-    agent = scaled(skrl(batch_size=4096), 4, global_num_envs=64).session.agent_cfg.agent
+    agent = scaled(skrl(batch_size=4096), 4, global_num_envs=64).agent_cfg.agent
     assert agent["batch_size"] == 1024
     # Settings that count minibatches, or rows of each environment, need no division.
     assert scaled(rl_games(minibatch_size=None), 4, global_num_envs=64).batch_sizes == {}
@@ -120,17 +103,11 @@ def test_a_batch_that_cannot_be_divided_is_refused():
         scaled(rl_games(), 3, global_num_envs=63)
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_a_rule_without_effect_is_refused(size: int):
-    with pytest.raises(ConfigurationError, match="linear, but has no effect with --global_num"):
-        scaled(rsl_rl("linear"), size, global_num_envs=64)
-
-
 def test_one_process_keeps_its_learning_rates_and_says_so(caplog: pytest.LogCaptureFixture):
     logging.getLogger("envlab").propagate = True
     with caplog.at_level(logging.INFO, logger="envlab"):
         found = scaled(rsl_rl("sqrt"), 1)
-    assert found.session.agent_cfg == rsl_rl("sqrt")
+    assert found.agent_cfg == rsl_rl("sqrt")
     assert "on 1 process the learning rates are multiplied by 1" in caplog.text
 
 
@@ -143,7 +120,9 @@ MODEL = {
 
 
 def test_a_checkpoint_of_another_number_of_processes_gets_this_ones_rates():
-    found = scaled(rsl_rl("linear"), 4).fit({"learning_rate_factor": 2.0, "model": MODEL})["model"]
+    found = scaled(rsl_rl("linear"), 4).fit({"learning_rate_factor": 2.0, "model": MODEL}, {})[
+        "model"
+    ]
     (group,) = found["optimizer"]["param_groups"]
     assert group == {"lr": 0.2, "initial_lr": 0.4, "betas": [0.9, 0.999]}
     assert found["schedulers"]["scheduler"] == {
@@ -156,25 +135,25 @@ def test_a_checkpoint_of_another_number_of_processes_gets_this_ones_rates():
 
 def test_a_checkpoint_of_the_same_number_of_processes_is_not_touched():
     checkpoint = {"learning_rate_factor": 4.0, "model": MODEL}
-    assert scaled(rsl_rl("linear"), 4).fit(checkpoint) is checkpoint
+    assert scaled(rsl_rl("linear"), 4).fit(checkpoint, {}) is checkpoint
 
 
-def resumed(**changed: tuple[float, float]) -> Scaling:
-    paths = {f"agent.algorithm.{name}": values for name, values in changed.items()}
-    return scale(replace(session(rsl_rl("none")), changed=paths), DistributedContext())
+def resumed(checkpoint: dict[str, Any], **changed: tuple[float, float]) -> Mapping[str, Any]:
+    """Return the checkpoint of a run some of whose settings have changed."""
+    settings = {f"agent.algorithm.{name}": values for name, values in changed.items()}
+    return scale(rsl_rl("none"), 1).fit(checkpoint, settings)
 
 
 def test_a_resume_with_another_learning_rate_has_it_in_the_same_proportion():
-    found = resumed(learning_rate=(1e-3, 5e-4)).fit({"learning_rate_factor": 1.0, "model": MODEL})
+    checkpoint = {"learning_rate_factor": 1.0, "model": MODEL}
+    found = resumed(checkpoint, learning_rate=(1e-3, 5e-4))
     (group,) = found["model"]["optimizer"]["param_groups"]
     assert (group["lr"], found["model"]["learning_rate"]) == (0.05, 0.05)
-    checkpoint = {"learning_rate_factor": 1.0, "model": MODEL}
-    assert resumed(gamma=(0.99, 0.9)).fit(checkpoint) is checkpoint
+    assert resumed(checkpoint, gamma=(0.99, 0.9)) is checkpoint
 
 
 def test_learning_rates_that_change_apart_are_refused():
-    cfg = rl_games(central_value_config=CENTRAL)
+    scaling = scale(rl_games(central_value_config=CENTRAL), 1)
     changed = {"agent.params.config.learning_rate": (1e-3, 5e-4)}
-    scaling = scale(replace(session(cfg), changed=changed), DistributedContext())
     with pytest.raises(ConfigurationError, match="Change all of them alike, or none"):
-        scaling.fit({"learning_rate_factor": 1.0, "model": MODEL})
+        scaling.fit({"learning_rate_factor": 1.0, "model": MODEL}, changed)

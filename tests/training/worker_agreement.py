@@ -17,29 +17,28 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.training import agreement
 from envlab.training.agreement import check_agreement
-from envlab.training.preparation import settle
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan, settle
 from tests.trained import session_of
 
 BASE = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--distributed"]
 MODEL = Path("models/of_any_place.xml")
 
 
-def rsl_rl(*words: str) -> Callable[[], list[Session]]:
+def rsl_rl(*words: str) -> Callable[[], list[RunPlan]]:
     return lambda: [session_of("rsl_rl", [*BASE, *words]) if words else alike()]
 
 
 @functools.cache
-def alike() -> Session:
+def alike() -> RunPlan:
     return session_of("rsl_rl", BASE)
 
 
-def sweep() -> list[Session]:
+def sweep() -> list[RunPlan]:
     return [alike(), alike()]
 
 
-def with_model(folder: str, text: str, inner: str = "") -> Callable[[], list[Session]]:
-    """Return a session whose model lies in this rank's own folder, next to an inner one."""
+def with_model(folder: str, text: str, inner: str = "") -> Callable[[], list[RunPlan]]:
+    """Return a plan whose model lies in this rank's own folder, next to an inner one."""
     path = Path(folder, MODEL)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -47,8 +46,8 @@ def with_model(folder: str, text: str, inner: str = "") -> Callable[[], list[Ses
     return rsl_rl(f"env.scene.model={path}")
 
 
-def cases(folder: Path) -> dict[str, tuple[Callable[[], list[Session]], ...]]:
-    """Return the sessions of rank 0 and rank 1, by case."""
+def cases(folder: Path) -> dict[str, tuple[Callable[[], list[RunPlan]], ...]]:
+    """Return the plans of rank 0 and rank 1, by case."""
     same = rsl_rl()
     return {
         "alike": (same, same),
@@ -79,9 +78,9 @@ def cases(folder: Path) -> dict[str, tuple[Callable[[], list[Session]], ...]]:
 MANY = ("gamma", "lam", "clip_param", "entropy_coef", "desired_kl", "value_loss_coef")
 
 
-def message(sessions: list[Session], context: DistributedContext) -> str | None:
+def message(plans: list[RunPlan], context: DistributedContext) -> str | None:
     try:
-        check_agreement(sessions, context)
+        check_agreement(plans, context)
     except ConfigurationError as error:
         return str(error)
     return None

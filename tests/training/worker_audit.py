@@ -22,7 +22,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.errors import RankDivergenceError
-from envlab.training.launch import train_session
+from envlab.training.launch import train_plan
 from envlab.training.loop import Training
 from tests.rl_games.worker import CARTPOLE
 from tests.skrl.torch.worker import PPO
@@ -164,7 +164,7 @@ def messages(library: str, context: DistributedContext) -> dict[str, Any]:
 
     words = [*FLAGS[library], "--seed=42", "--max_iterations=1", "--distributed"]
     with mock.patch.object(Training, "audit", planted):
-        train_session(session_of(library, words), context, InterruptFlag())
+        train_plan(session_of(library, words), context, InterruptFlag())
     return found
 
 

@@ -31,7 +31,7 @@ from envlab.libraries import get_library
 from envlab.training.arguments import train_parser
 from envlab.training.launch import run_training, train
 from envlab.training.loop import Training
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan
 from tests.agents import free_port
 
 FATAL_AFTER_S = 2.5
@@ -84,8 +84,8 @@ def plant(how: str) -> None:
 class Plain(Learner):
     """A learner that makes one update of a linear policy per iteration."""
 
-    def __init__(self, session: Session, env: Any, context: DistributedContext) -> None:
-        self._env, self._num_steps = env, session.agent_cfg.num_steps_per_env
+    def __init__(self, plan: RunPlan, env: Any, context: DistributedContext) -> None:
+        self._env, self._num_steps = env, plan.agent_cfg.num_steps_per_env
         observations = env.single_observation_space["policy"].shape[0]
         self._model = torch.nn.Linear(observations, env.single_action_space.shape[0])
         if context.is_distributed:

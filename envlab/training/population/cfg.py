@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from envlab.agent_cfg import AgentCfg, set_value, value_at
 from envlab.config import (
+    Excludes,
     NonNegativeInt,
     Override,
     PositiveFloat,
@@ -34,7 +35,13 @@ _OF_THE_RUN = ("num_steps_per_env", "seed", "max_iterations", "save_interval")
 class PopulationCfg:
     """A population of learners."""
 
-    size: NonNegativeInt = 0
+    size: Annotated[
+        NonNegativeInt,
+        Excludes(
+            "--global_num_envs agent.lr_scaling --grad_sync --video",
+            "each member is trained by one process, in --num_envs environments of its own",
+        ),
+    ] = 0
     """Number of members; 0: one learner, and no population."""
     interval: PositiveInt = 10
     """Iterations between two meetings, at which the least fit copy the fittest."""

@@ -13,7 +13,7 @@ from envlab.distributed.preemption import Preemption
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.precision import settle_precision
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan
 from envlab_navigation.ddppo.auxiliary import AuxiliaryLoss, InverseDynamics
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.checks import check_pipeline, check_supported
@@ -65,37 +65,37 @@ def model_of(cfg: DdppoCfg, env: BatchedEnv, context: DistributedContext) -> Rec
     return RecurrentActorCritic(env, dtype=dtype, **asdict(cfg.model))
 
 
-def make_model(session: Session, env: BatchedEnv, context: DistributedContext) -> Any:
+def make_model(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> Any:
     """Return the experiment's network, or the configured one; every rank must call this.
 
     Raises:
         ConfigurationError: If the experiment fails to make one.
     """
-    flags = cast(DdppoFlags, session.flags)
+    flags = cast(DdppoFlags, plan.flags)
     experiment = experiment_of(flags)
     if experiment is not None:
         file = flags.experiment_file
         made = calling(file, "in create_model", lambda: experiment.create_model(env))
         if made is not None:
             return made
-    return model_of(session.agent_cfg, env, context)
+    return model_of(plan.agent_cfg, env, context)
 
 
-def make_pipeline(session: Session, env: BatchedEnv, model: Any) -> TrainingPipeline:
+def make_pipeline(plan: RunPlan, env: BatchedEnv, model: Any) -> TrainingPipeline:
     """Return the experiment's pipeline, or the configured one, after checks that it fits.
 
     Raises:
         ConfigurationError: If it does not fit.
     """
-    flags = cast(DdppoFlags, session.flags)
+    flags = cast(DdppoFlags, plan.flags)
     experiment = experiment_of(flags)
     if experiment is None:
-        return pipeline_of(session.agent_cfg)
+        return pipeline_of(plan.agent_cfg)
     pipeline = pipeline_of_experiment(experiment, flags.experiment_file)
     check_pipeline(pipeline, env)
     for loss in pipeline.losses:
         if isinstance(loss, AuxiliaryLoss):
-            tells_action = session.agent_cfg.model.sees_last_action and not model.images
+            tells_action = plan.agent_cfg.model.sees_last_action and not model.images
             if isinstance(loss, InverseDynamics) and tells_action:
                 raise ConfigurationError(
                     "InverseDynamics would learn to copy: without images, the features reveal the "
@@ -105,21 +105,21 @@ def make_pipeline(session: Session, env: BatchedEnv, model: Any) -> TrainingPipe
     return pipeline
 
 
-def build(session: Session, env: BatchedEnv, context: DistributedContext) -> DdppoLearner:
-    """Return the learner of a settled session.
+def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> DdppoLearner:
+    """Return the learner of a settled plan.
 
     Raises:
         ConfigurationError: If the configuration cannot train on these environments.
     """
-    cfg: DdppoCfg = session.agent_cfg
-    flags = cast(DdppoFlags, session.flags)
+    cfg: DdppoCfg = plan.agent_cfg
+    flags = cast(DdppoFlags, plan.flags)
     if experiment_of(flags) is not None:  # its pipeline decides these
         cfg = set_value(cfg, "algorithm.schedule", "fixed")
         cfg = set_value(cfg, "algorithm.num_mini_batches", 1)
     check_supported(cfg, env, flags)
     replayed = read_rank_steps(flags.replay_rollouts, context)
-    model = make_model(session, env, context)
-    pipeline = make_pipeline(session, env, model)
+    model = make_model(plan, env, context)
+    pipeline = make_pipeline(plan, env, model)
     asks = any(stage.needs_expert for stage in pipeline.pipeline_stages)
     learner = DdppoLearner(
         env,
@@ -128,7 +128,7 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Ddp
         model=model,
         pipeline=pipeline,
         preemption=Preemption(context, cfg.preemption_threshold, replayed=replayed),
-        teacher=make_teacher(session.task, env) if asks else None,
+        teacher=make_teacher(plan.task, env) if asks else None,
     )
     learner.frame_budget = flags.max_frames
     return learner

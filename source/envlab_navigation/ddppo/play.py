@@ -13,7 +13,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError
 from envlab.training.export import export_steps
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan
 from envlab_navigation.ddppo.build import make_model
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.distributions import Choices
@@ -25,10 +25,10 @@ class DdppoPlayer:
     """See :class:`envlab.learner.Player`."""
 
     def __init__(
-        self, session: Session, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
+        self, plan: RunPlan, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
-        self._cfg, self._env, self._device = session.agent_cfg, env, context.device
-        model = make_model(session, env, context)
+        self._cfg, self._env, self._device = plan.agent_cfg, env, context.device
+        model = make_model(plan, env, context)
         try:
             model.load_state_dict(values["model"]["model"])
         except RuntimeError as error:

@@ -20,8 +20,8 @@ from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.skrl.learner import UNEQUAL, summaries
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.torch.ranks import join_ranks
+from envlab.training.plan import RunPlan
 from envlab.training.population import lineage
-from envlab.training.session import Session
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.models import seen_by
@@ -303,22 +303,22 @@ class EvolutionLearner(Learner):
             self.nursery.memory.set_state(state["replay"])
 
 
-def build(session: Session, env: Any, context: DistributedContext) -> EvolutionLearner:
-    """Return the learner of a settled session.
+def build(plan: RunPlan, env: Any, context: DistributedContext) -> EvolutionLearner:
+    """Return the learner of a settled plan.
 
     Raises:
         ConfigurationError: If the configuration cannot evolve.
     """
-    cfg: EvolutionCfg = session.agent_cfg.resolved()
-    if session.flags.grad_sync != "ddp":
+    cfg: EvolutionCfg = plan.agent_cfg.resolved()
+    if plan.flags.grad_sync != "ddp":
         raise ConfigurationError(
-            f"--grad_sync is {session.flags.grad_sync}, which has no effect on members: their "
+            f"--grad_sync is {plan.flags.grad_sync}, which has no effect on members: their "
             "gradients are averaged before each step of an optimizer. Leave it out."
         )
     is_shared = cfg.population.parallel == "members"
     changes = {"scene": {"num_envs": cfg.population.eval_episodes}}
-    eval_env = session.task.make(
-        merge(session.env_cfg, changes, "env"), context=context.alone() if is_shared else context
+    eval_env = plan.task.make(
+        merge(plan.env_cfg, changes, "env"), context=context.alone() if is_shared else context
     )
     return EvolutionLearner(env, eval_env, cfg, context)
 

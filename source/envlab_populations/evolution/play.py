@@ -8,7 +8,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.play import SkrlPlayer
 from envlab.skrl.torch.ranks import join_ranks
-from envlab.training.session import Session
+from envlab.training.plan import RunPlan
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.models import seen_by
@@ -19,9 +19,9 @@ class EvolutionPlayer(SkrlPlayer):
     """See :class:`envlab.learner.Player`."""
 
     def __init__(
-        self, session: Session, env: Any, context: DistributedContext, values: dict[str, Any]
+        self, plan: RunPlan, env: Any, context: DistributedContext, values: dict[str, Any]
     ) -> None:
-        cfg: EvolutionCfg = session.agent_cfg.resolved()
+        cfg: EvolutionCfg = plan.agent_cfg.resolved()
         join_ranks(context)
         wrapper = seen_by(cfg.algorithm, env)
         memory = None

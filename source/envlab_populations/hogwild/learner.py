@@ -23,7 +23,7 @@ from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 
 if TYPE_CHECKING:
     from envlab.learner import Player
-    from envlab.training.session import Session
+    from envlab.training.plan import RunPlan
 
 GRADIENT_STEPS = "gradient_steps"
 """A record's detail: a session's gradient steps so far, which efficiency is relative to."""
@@ -183,20 +183,20 @@ def make_learner(
     return HogwildLearner(agent, wrapper, skrl_cfg, cfg, shared)
 
 
-def build(session: Session, env: Any, context: DistributedContext) -> HogwildLearner:
+def build(plan: RunPlan, env: Any, context: DistributedContext) -> HogwildLearner:
     """Return the learner of a session on its own; see :mod:`envlab.libraries`."""
-    return make_learner(env, session.agent_cfg.resolved(), context)
+    return make_learner(env, plan.agent_cfg.resolved(), context)
 
 
 def make_player(
-    session: Session, env: Any, context: DistributedContext, values: dict[str, Any]
+    plan: RunPlan, env: Any, context: DistributedContext, values: dict[str, Any]
 ) -> Player:
     """Return the trained policy of a checkpoint.
 
     Raises:
         EnvlabError: If it does not fit the configuration.
     """
-    cfg = replace(session.agent_cfg.resolved(), precision="float32")
+    cfg = replace(plan.agent_cfg.resolved(), precision="float32")
     if cfg.algorithm == RANDOM:
         raise ConfigurationError(
             "The run took random actions and has no policy to play. Play one that has learned."

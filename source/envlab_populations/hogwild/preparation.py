@@ -14,6 +14,7 @@ from envlab.distributed.limits import usable_cores
 from envlab.distributed.seeding import seed_everything
 from envlab.errors import ConfigurationError
 from envlab.run.checkpoints import Checkpoints
+from envlab.training.plan import RunPlan
 from envlab.training.preparation import make_env
 from envlab_populations.hogwild.baseline import random_baseline
 from envlab_populations.hogwild.learner import make_learner
@@ -75,7 +76,7 @@ def check_cores(plan: Plan) -> None:
 
 
 def prepare_trial(
-    plan: Plan, session: Any, context: DistributedContext, options: Options
+    plan: Plan, run_plan: RunPlan, context: DistributedContext, options: Options
 ) -> tuple[Shared | None, float]:
     """Build one agent, to check that the spec can be trained.
 
@@ -85,7 +86,7 @@ def prepare_trial(
     cfg = plan.agent.resolved()
     small = replace(cfg, replay=replace(cfg.replay, size=1))
     seed_everything(cfg.seed)
-    env = make_env(session, context)
+    env = make_env(run_plan, context)
     try:
         learner = make_learner(env, small, context)
         shared = None if cfg.distributed == "false" else Shared.of(learner.agent, cfg.optimizer)

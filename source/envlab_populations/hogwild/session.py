@@ -23,9 +23,9 @@ from envlab.run.checkpoints import Checkpoints
 from envlab.run.manifest import read_manifest, record_end
 from envlab.training.flags import Flags
 from envlab.training.launch import train_prepared
+from envlab.training.plan import RunPlan, Start
 from envlab.training.preparation import prepare
-from envlab.training.resume import other_code
-from envlab.training.session import Session
+from envlab.training.start import other_code
 from envlab_populations.hogwild.learner import HogwildLearner, make_learner
 from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 from envlab_populations.hogwild.translation import Plan
@@ -55,22 +55,21 @@ class SessionOrder:
     verbose: bool
 
 
-def compose_session(plan: Plan, *, device: str, number: int = 0, trial: int = 0) -> Session:
-    """Return a session of a plan, for the training loop."""
+def plan_session(plan: Plan, *, device: str, number: int = 0, trial: int = 0) -> RunPlan:
+    """Return the run that a session of a plan is, for the training loop."""
     task, library = get_task(plan.task), get_library("hogwild")
     values = dict(plan.env)
     if plan.task.startswith("gym:"):
         values["num_workers"] = 0  # the cores are the sessions'
     seed = plan.agent.seed + TRIAL_SEEDS * trial + SESSION_SEEDS * number
     flags = Flags(command="train", task=task.id, device=device)
-    return Session(
+    return RunPlan(
         library=library,
         task=task,
         env_cfg=merge(load_env_cfg(task), values, "env"),
         agent_cfg=replace(plan.agent, seed=seed),
-        overrides=[],
         flags=flags,
-        sets_num_envs=True,
+        is_num_envs_given=True,
     )
 
 
@@ -114,18 +113,23 @@ def run_session(order: SessionOrder) -> None:
 
 
 def _train(order: SessionOrder, context: DistributedContext, flag: InterruptFlag) -> None:
-    session = compose_session(order.plan, device=order.device, number=order.number)
+    plan = plan_session(order.plan, device=order.device, number=order.number)
     if order.resumes:
-        session.directory = order.directory
-        session.checkpoint, session.resumed = Checkpoints(order.directory / "checkpoints").find(
-            "latest", lambda *_: None
+        checkpoints = Checkpoints(order.directory / "checkpoints")
+        checkpoint, saved = checkpoints.find("latest", lambda *_: None)
+        start = Start(
+            kind="continue",
+            directory=order.directory,
+            checkpoint=checkpoint,
+            saved=saved,
+            other_code=other_code(read_manifest(order.directory), plan),
         )
-        session.other_code = other_code(read_manifest(order.directory), session)
+        plan = replace(plan, start=start)
     else:
-        session.destination = order.directory
+        plan = replace(plan, destination=order.directory)
 
-    def build(session: Session, env: Any, context: DistributedContext) -> HogwildLearner:
-        learner = make_learner(env, session.agent_cfg.resolved(), context, order.shared)
+    def build(plan: RunPlan, env: Any, context: DistributedContext) -> HogwildLearner:
+        learner = make_learner(env, plan.agent_cfg.resolved(), context, order.shared)
         learner.leaves_shared = order.resumes  # the trial has loaded the shared state
         learner.count = count
         return learner
@@ -133,7 +137,7 @@ def _train(order: SessionOrder, context: DistributedContext, flag: InterruptFlag
     def count(num_frames: int) -> None:
         order.frames[order.number] += num_frames
 
-    prepared = prepare(session, context, build)
+    prepared = prepare(plan, context, build)
     before = trained_values(prepared.learner)
     train_prepared(prepared, context, flag)
     if order.plan.is_dev:

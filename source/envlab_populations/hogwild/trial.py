@@ -31,7 +31,8 @@ from envlab.learner import IterationRecord
 from envlab.run.directory import Run
 from envlab.run.records import cut_metrics, read_standing
 from envlab.training.metrics import ProgressLine
-from envlab.training.preparation import open_run, settle
+from envlab.training.plan import Start, settle
+from envlab.training.preparation import open_run
 from envlab_populations.hogwild.graphs import draw_trial
 from envlab_populations.hogwild.preparation import (
     Options,
@@ -42,7 +43,7 @@ from envlab_populations.hogwild.preparation import (
     prepare_trial,
 )
 from envlab_populations.hogwild.records import Running, mean_record, newest_iteration
-from envlab_populations.hogwild.session import SessionOrder, compose_session, output_of, run_session
+from envlab_populations.hogwild.session import SessionOrder, output_of, plan_session, run_session
 from envlab_populations.hogwild.sharing import Shared
 from envlab_populations.hogwild.translation import Plan
 
@@ -75,16 +76,17 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
     """
     device = choose_device(plan, options)
     context = replace(DistributedContext.single(device), num_threads=1)
-    session = settle(compose_session(plan, device=device, trial=options.trial), context)
-    plan = replace(plan, agent=replace(plan.agent, seed=session.agent_cfg.seed))
+    run_plan = settle(plan_session(plan, device=device, trial=options.trial), context)
+    plan = replace(plan, agent=replace(plan.agent, seed=run_plan.agent_cfg.seed))
     check_cores(plan)
-    session.destination = options.destination
+    start = Start()
     if options.resumes is not None:
-        session.directory = options.resumes
-        session.resumed = find_progress(plan, options.resumes)
-    shared, baseline = prepare_trial(plan, session, context, options)
+        saved = find_progress(plan, options.resumes)
+        start = Start(kind="continue", directory=options.resumes, saved=saved)
+    run_plan = replace(run_plan, destination=options.destination, start=start)
+    shared, baseline = prepare_trial(plan, run_plan, context, options)
     facts = {"distributed": plan.agent.distributed, "num_sessions": plan.agent.num_sessions}
-    with open_run(session, context, flag, facts) as run:
+    with open_run(run_plan, context, flag, facts) as run:
         sessions = run.directory / "sessions"
         if options.resumes is None:
             write_yaml(run.directory / "params" / "spec.yaml", plan.spec.values())
@@ -98,7 +100,7 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
             log_frequency=plan.log_frequency,
             reproducible=is_exact,
             random_baseline=baseline,
-            global_num_envs=plan.agent.num_sessions * session.env_cfg.scene.num_envs,
+            global_num_envs=plan.agent.num_sessions * run_plan.env_cfg.scene.num_envs,
         )
         # If the trial was killed, sessions may have saved iterations of which it has no record.
         done = read_standing(run.directory).iteration or 0

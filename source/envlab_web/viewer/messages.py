@@ -99,5 +99,5 @@ class Frame:
     """Rewards of the followed environment in its last step, per second, by term."""
     time_s: float
     """Simulated time since the environments were made."""
-    told: str
+    label: str
     """Progress of the run."""

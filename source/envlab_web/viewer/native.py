@@ -37,7 +37,7 @@ class NativeViewer:
         self._model, self._data = self._sim.model_of(0), self._sim.data_of(0)
         self._is_paused, self._num_steps = False, 0
         self._next = 0.0
-        self.told = ""
+        self.label = ""
         try:
             self._window = open_window(self._model, self._data, key_callback=self._on_key)
         except DeployError as error:

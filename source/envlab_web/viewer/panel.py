@@ -106,7 +106,7 @@ class Panel:
             self._history.append((time_s, *frame.rewards.values()))
         if self._num_frames % CURVE_EVERY == 0:
             held = " · paused" if self._is_paused else ""
-            told = f"{frame.told} · " if frame.told else ""
+            told = f"{frame.label} · " if frame.label else ""
             self._tell(f"{told}{frame.time_s:.1f} s{held}")
             if self._plot is not None:
                 self._plot.data = tuple(np.array(self._history, dtype=np.float64).T.copy())

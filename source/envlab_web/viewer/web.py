@@ -30,7 +30,7 @@ class WebViewer:
 
     Attributes:
         address: The URL to open in a browser.
-        told: The policy in play, for the page; training shows its iteration.
+        label: The policy in play, for the page; training shows its iteration.
         is_open: Whether the visitor has not ended it.
     """
 
@@ -55,7 +55,7 @@ class WebViewer:
         self.next_frame_at = self._next_markers = 0.0
         self._pace = Pace(env.step_dt)
         self._is_lost = False
-        self.is_open, self.told = True, ""
+        self.is_open, self.label = True, ""
         stage = Stage(
             title=title,
             model=env.sim.model,  # type: ignore[attr-defined]
@@ -166,5 +166,5 @@ class WebViewer:
             markers=self._marked() if rows.start == 0 else None,
             rewards=rewards_of(env, rows.start + self._wishes.followed),
             time_s=env.common_step_counter * env.step_dt,
-            told=self.told if self._is_played else f"Iteration {env.context.progress.iteration}",
+            label=self.label if self._is_played else f"Iteration {env.context.progress.iteration}",
         )

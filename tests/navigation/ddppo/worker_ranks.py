@@ -24,10 +24,10 @@ from envlab.distributed.log import configure_logging
 from envlab.distributed.preemption import Preemption
 from envlab.libraries import get_library
 from envlab.training.arguments import train_parser
-from envlab.training.launch import train_session
+from envlab.training.launch import train_plan
 from envlab.training.loop import Training
-from envlab.training.resume import continue_session
-from envlab.training.session import compose_session
+from envlab.training.plan import plan_run
+from envlab.training.start import decide_start
 from envlab_navigation.ddppo.experiment_words import prepare
 from envlab_navigation.ddppo.objective import Gradients
 from tests.navigation.ddppo.unequal import batch_of, make_objective, share_of, terms
@@ -64,7 +64,7 @@ def train(context: DistributedContext, folder: Path, arguments: list[str], numbe
     os.chdir(folder)
     library = get_library("ddppo")
     flags, overrides = train_parser(library).parse_with_overrides(prepare("train", arguments))
-    session = compose_session(flags, overrides, library)
+    plan = plan_run(flags, overrides, library)
     found: list[Any] = []
     run = Training.run
 
@@ -74,9 +74,9 @@ def train(context: DistributedContext, folder: Path, arguments: list[str], numbe
         found.append(training.learner.model_state())
 
     with mock.patch.object(Training, "run", watched_run):
-        continued = continue_session(session, context, number=number)
-        assert continued is not None
-        train_session(continued, context, InterruptFlag())
+        started = decide_start(plan, context, number=number)
+        assert started is not None
+        train_plan(started, context, InterruptFlag())
     return found[0]
 
 

@@ -21,7 +21,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.training.preparation import prepare
 from envlab_populations.hogwild.learner import HogwildLearner, build
 from envlab_populations.hogwild.rewards import RewardNormaliser
-from envlab_populations.hogwild.session import check_learned, compose_session, trained_values
+from envlab_populations.hogwild.session import check_learned, plan_session, trained_values
 from envlab_populations.hogwild.sharing import Shared
 from envlab_populations.hogwild.spec import make_spec
 from envlab_populations.hogwild.translation import Plan, make_plan
@@ -72,10 +72,10 @@ def plan_of(spec: dict[str, Any]) -> Plan:
 
 
 def learner_of(spec: dict[str, Any]) -> HogwildLearner:
-    session = compose_session(plan_of(spec), device="cpu")
+    plan = plan_session(plan_of(spec), device="cpu")
     context = DistributedContext(device=torch.device("cpu"))
-    learner = prepare(session, context, build).learner
-    learner.start(session.agent_cfg.max_iterations)
+    learner = prepare(plan, context, build).learner
+    learner.start(plan.agent_cfg.max_iterations)
     return learner
 
 

@@ -1,7 +1,8 @@
-"""Bad input to the real script gives one sentence and exit code 2, and writes nothing."""
+"""Plans, and what is refused before anything is written: one sentence, and exit code 2."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,9 @@ import torch
 from envlab.cli import main
 from envlab.distributed.checkpoint import FORMAT_VERSION, save_checkpoint
 from envlab.errors import ConfigurationError
-from envlab.training.session import choose_num_envs
+from envlab.libraries import Library
+from envlab.training.agreement import digest_of
+from envlab.training.plan import choose_num_envs
 from tests.distributed.test_checkpoint import Bomb
 from tests.trained import SMALL, session_of, train_in
 
@@ -117,9 +120,9 @@ def test_a_checkpoint_that_cannot_be_resumed_is_named(message_of, tmp_path: Path
 
 def num_envs_of(library: str, *words: str, num_threads: int = 1) -> int:
     """Return the number of environments of a run on a CPU."""
-    session = session_of(library, words)
+    plan = session_of(library, words)
     context = SimpleNamespace(device=torch.device("cpu"), num_threads=num_threads, world_size=2)
-    return choose_num_envs(session, context)  # type: ignore[arg-type]
+    return choose_num_envs(plan, context)  # type: ignore[arg-type]
 
 
 def test_a_number_of_environments_set_by_hand_holds_on_a_cpu():
@@ -156,3 +159,25 @@ def test_ranks_that_cannot_share_the_environments_are_told_a_number_that_they_ca
     with pytest.raises(ConfigurationError, match=sentence):
         num_envs_of("rsl_rl", *words)
     assert num_envs_of("rsl_rl", *words[:2], "--global_num_envs=8") == 4
+
+
+def test_a_plan_does_not_change_and_equal_ones_have_one_digest():
+    plan = session_of("rsl_rl", CARTPOLE)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        plan.env_cfg = None  # type: ignore[misc]
+    other = plan.in_env(8, seed=3)
+    assert (plan.env_cfg.seed, other.env_cfg.seed, other.env_cfg.scene.num_envs) == (None, 3, 8)
+    same, changed = (
+        session_of("rsl_rl", CARTPOLE),
+        session_of("rsl_rl", [*CARTPOLE, "agent.seed=3"]),
+    )
+    assert digest_of(plan) == digest_of(same) != digest_of(changed)
+
+
+def test_a_way_to_train_that_was_written_for_0_1_is_told_what_to_take(tmp_path: Path, monkeypatch):
+    (tmp_path / "of_0_1.py").write_text("from envlab.training.session import Session\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    library = Library(name="mine", cfg="", build="of_0_1:build", player="", description="")
+    sentence = "The library mine was written for envlab 0.1: its build, of_0_1:build, imports"
+    with pytest.raises(ConfigurationError, match=sentence):
+        library.load("build")

@@ -1,4 +1,4 @@
-"""Which run directory a restarted launch continues in, and how much of it is kept."""
+"""Where a run starts: in which directory a restarted launch continues, and what it keeps."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError, RunDirectoryError
 from envlab.libraries import get_library
 from envlab.run.directory import EVENTS_TAG, Run
-from envlab.training import resume as continuation
+from envlab.training import start
 from envlab.training.arguments import train_parser
 from envlab.training.curves import open_curves
-from envlab.training.flags import Flags
 from envlab.training.launch import train
-from envlab.training.resume import find_launched, resumed_session
-from envlab.training.session import Session, compose_session
+from envlab.training.plan import RunPlan, plan_run
+from envlab.training.start import changed_settings, find_launched, start_of
 from tests.trained import SMALL, TASK
 
 LAUNCH: dict[str, Any] = {"agents": ["a:1:9"], "slurm": None, "name": None, "session": 1}
@@ -81,7 +80,7 @@ def test_a_damaged_run_next_to_it_is_skipped():
 
 def test_a_process_that_trains_twice_numbers_its_sessions(monkeypatch: pytest.MonkeyPatch):
     """A start under torchrun only continues an earlier start's run of the same number."""
-    monkeypatch.setattr(continuation, "restartable_launch", lambda _: "a:1:9")
+    monkeypatch.setattr(start, "restartable_launch", lambda _: "a:1:9")
     for name in ("first", "second"):
         flags = [*SMALL, "--max_iterations=1", f"--run_name={name}"]
         assert train("rsl_rl", flags) == 0
@@ -90,17 +89,10 @@ def test_a_process_that_trains_twice_numbers_its_sessions(monkeypatch: pytest.Mo
 
 
 def test_a_run_on_another_node_is_not_begun_anew():
-    session = Session(
-        library=None,  # type: ignore[arg-type]
-        task=None,  # type: ignore[arg-type]
-        env_cfg=None,
-        agent_cfg=None,
-        overrides=[],
-        flags=Flags(),
-    )
+    plan = plan_of()
     with pytest.raises(RunDirectoryError, match="is /logs/run on h2, but rank 0 now runs on"):
-        resumed_session(session, [None, ("h2", "/logs/run")])
-    assert resumed_session(session, [None, None]) is session
+        start_of(plan, [None, ("h2", "/logs/run")])
+    assert start_of(plan, [None, None]) is plan
 
 
 def test_a_reopened_run_keeps_its_beginning_and_records_the_restart():
@@ -151,19 +143,19 @@ def broken_off(trained: Path) -> Path:
     return run
 
 
-def session_of(*others: str) -> Session:
+def plan_of(*others: str) -> RunPlan:
     parsed = train_parser(get_library("rsl_rl")).parse_with_overrides([*SMALL, *others])
-    return compose_session(*parsed, get_library("rsl_rl"))
+    return plan_run(*parsed, get_library("rsl_rl"))
 
 
 def test_a_restart_resumes_from_the_last_good_checkpoint(
     broken_off: Path, caplog: pytest.LogCaptureFixture
 ):
-    session = resumed_session(session_of(), [("here", str(broken_off))])
-    assert session is not None
-    assert session.resumed is not None
-    assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
-    assert session.resumed["iteration"] == 2
+    plan = start_of(plan_of(), [("here", str(broken_off))])
+    assert plan is not None
+    assert plan.start.saved is not None
+    assert plan.start.checkpoint == broken_off / "checkpoints/model_2.pt"
+    assert plan.start.saved["iteration"] == 2
     assert "model_4.pt cannot be read" in caplog.text
 
 
@@ -172,19 +164,19 @@ def test_the_name_of_another_tasks_run_is_refused_even_if_that_run_is_finished(b
     manifest = json.loads(path.read_text()) | {"status": "finished"}
     path.write_text(json.dumps(manifest))
     here = [("here", str(broken_off))]
-    assert resumed_session(session_of(), here) is None
+    assert start_of(plan_of(), here) is None
     path.write_text(json.dumps(manifest | {"task": "Isaac-Ant-v0"}))
     with pytest.raises(ConfigurationError, match="is of the task 'Isaac-Ant-v0'"):
-        resumed_session(session_of(), here)
+        start_of(plan_of(), here)
 
 
 def test_a_restart_without_the_runs_configuration_takes_the_command_lines(
     broken_off: Path, caplog: pytest.LogCaptureFixture
 ):
     shutil.rmtree(broken_off / "params")
-    session = resumed_session(session_of(), [("here", str(broken_off))])
-    assert session is not None
-    assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
+    plan = start_of(plan_of(), [("here", str(broken_off))])
+    assert plan is not None
+    assert plan.start.checkpoint == broken_off / "checkpoints/model_2.pt"
     assert "taking the command line's" in caplog.text
 
 
@@ -193,8 +185,7 @@ def test_settings_that_differ_from_the_run_are_named(broken_off: Path):
 
     def changed(*others: str) -> dict[str, tuple[Any, Any]]:
         parsed = train_parser(get_library("rsl_rl")).parse_with_overrides([*SMALL, *others])
-        session = compose_session(*parsed, get_library("rsl_rl"), params=broken_off)
-        return continuation.changed_settings(session, params)
+        return changed_settings(plan_run(*parsed, get_library("rsl_rl"), broken_off), params)
 
     assert changed() == {}
     assert changed("--max_iterations=9", "--run_name=again") == {}
@@ -207,9 +198,9 @@ def test_settings_that_differ_from_the_run_are_named(broken_off: Path):
 
 def test_a_given_seed_counts_and_a_drawn_one_stays(broken_off: Path):
     for given, taken in [("7", 7), ("-1", 42)]:
-        session = resumed_session(session_of(f"--seed={given}"), [("here", str(broken_off))])
-        assert session is not None
-        assert session.agent_cfg.seed == taken
+        plan = start_of(plan_of(f"--seed={given}"), [("here", str(broken_off))])
+        assert plan is not None
+        assert plan.agent_cfg.seed == taken
 
 
 def test_a_restart_without_a_good_checkpoint_begins_again_and_reports_it(
@@ -217,9 +208,9 @@ def test_a_restart_without_a_good_checkpoint_begins_again_and_reports_it(
 ):
     for path in (broken_off / "checkpoints").iterdir():
         path.write_bytes(b"")
-    session = resumed_session(session_of(), [("here", str(broken_off))])
-    assert session is not None
-    assert (session.checkpoint, session.resumed) == (None, None)
+    plan = start_of(plan_of(), [("here", str(broken_off))])
+    assert plan is not None
+    assert (plan.start.checkpoint, plan.start.saved) == (None, None)
     assert "The run starts again from where it began" in caplog.text
 
 
