@@ -68,12 +68,12 @@ class Library:
         """
         try:
             function: Callable[..., Any] = load_entry_point(getattr(self, part))
-        except ModuleNotFoundError as error:
-            if error.name != "envlab.training.session":
+        except ConfigurationError as error:
+            if getattr(error.__cause__, "name", "") != "envlab.training.session":
                 raise
             raise ConfigurationError(
                 f"The library {self.name} was written for envlab 0.1: its {part}, "
-                f"{getattr(self, part)}, imports {error.name}. Have it take an "
+                f"{getattr(self, part)}, imports envlab.training.session. Have it take an "
                 "envlab.training.plan.RunPlan instead of a Session, as CONTRIBUTING.md shows."
             ) from None
         return function
