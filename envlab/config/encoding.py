@@ -12,6 +12,9 @@ from envlab.config.tree import children, is_group
 from envlab.errors import ConfigurationError
 
 
+_PLAIN = (bool, int, float, str, type(None))
+
+
 def to_dict(cfg: object, path: str = "env") -> dict[str, Any]:
     """Return a config as plain data for YAML; ``path`` is its name in errors.
 
@@ -52,14 +55,14 @@ def encode(value: object, path: str) -> Any:
                     f"{path} has the key {key!r} ({type(key).__name__}), but the keys of a "
                     "configuration are text. Write it as a string."
                 )
-    if is_group(value) or isinstance(value, Mapping):
-        return {
-            name: encode(child, f"{path}.{name}")
-            for name, child in children(value).items()
-            if child is not dataclasses.MISSING  # Isaac Lab's mark of a field without a value
-        }
-    if isinstance(value, list | tuple):
-        return [encode(child, f"{path}.{position}") for position, child in enumerate(value)]
+    if is_group(value) or isinstance(value, Mapping | list | tuple):
+        encoded = {}
+        for name, child in children(value).items():
+            if type(child) in _PLAIN:
+                encoded[name] = child
+            elif child is not dataclasses.MISSING:  # Isaac Lab's mark of a field without a value
+                encoded[name] = encode(child, f"{path}.{name}")
+        return list(encoded.values()) if isinstance(value, list | tuple) else encoded
     if callable(value):
         try:
             return reference_of(value)

@@ -93,13 +93,7 @@ _Reader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 
 
 class _Writer(yaml.SafeDumper):
-    """Block style, with lists of scalars on one line and without anchors."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
+    """Block style, with lists of scalars on one line."""
 
 
 def _represent_list(writer: yaml.SafeDumper, values: list[Any]) -> yaml.Node:

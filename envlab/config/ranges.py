@@ -24,7 +24,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union
 
-from envlab.config.encoding import same
 from envlab.config.tree import children, is_group
 from envlab.errors import ConfigurationError
 
@@ -91,16 +90,17 @@ def check_ranges(cfg: object, path: str = "") -> None:
     """
     cls: Any = type(cfg)
     is_typed = is_group(cfg)
+    ranges = declared(cls, Range) if is_typed else {}
     choices = _choices_of_fields(cls) if is_typed else {}
     for name, child in children(cfg).items():
         below = f"{path}.{name}".removeprefix(".")
-        if name in choices and not any(same(child, choice) for choice in choices[name]):
+        if name in choices and (type(child), child) not in choices[name]:
+            texts = ", ".join(repr(choice) for _, choice in choices[name])
             raise ConfigurationError(
-                f"{below} is {child!r}, but must be one of {', '.join(map(repr, choices[name]))}. "
-                f"Correct {below}."
+                f"{below} is {child!r}, but must be one of {texts}. Correct {below}."
             )
-        if is_typed:
-            check_range(cls, name, child, below)
+        for allowed in ranges.get(name, ()):
+            _check(child, allowed, below)
         if not isinstance(child, str | bool | int | float | None):
             check_ranges(child, below)
     if is_typed:
@@ -154,20 +154,28 @@ def declared(cls: type, kind: Any) -> dict[str, tuple[Any, ...]]:
             # A class made by dataclasses.make_dataclass declares none.
             hints = {}
         for name in vars(base).get("__annotations__", ()):
-            if inside := tuple(_declared_in(hints.get(name), kind)):
+            hint = hints.get(name)
+            if typing.get_args(hint) and (inside := tuple(_declared_in(hint, kind))):
                 found[name] = inside
     return found
 
 
 @functools.cache
-def _choices_of_fields(cls: type) -> dict[str, tuple[Any, ...]]:
-    """Return the choices by field, where an annotation is a ``Literal``, or one with None."""
+def _choices_of_fields(cls: type) -> dict[str, list[tuple[type, Any]]]:
+    """Return the choices by field, after their types (1, 1.0 and True differ).
+
+    There are some where an annotation is a ``Literal``, or one with None.
+    """
     try:
         hints = typing.get_type_hints(cls)
     except (NameError, TypeError):
         return {}
     found = {name: _choices_in(hint) for name, hint in hints.items() if typing.get_args(hint)}
-    return {name: choices for name, choices in found.items() if choices}
+    return {
+        name: [(type(choice), choice) for choice in choices]
+        for name, choices in found.items()
+        if choices
+    }
 
 
 def _choices_in(hint: Any) -> tuple[Any, ...]:
@@ -184,6 +192,8 @@ def _choices_in(hint: Any) -> tuple[Any, ...]:
 
 def _declared_in(hint: Any, kind: Any) -> Iterator[Any]:
     """Yield the declarations in an annotation, including a union's members and list elements'."""
-    yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, kind))
+    for one in getattr(hint, "__metadata__", ()):
+        if isinstance(one, kind):
+            yield one
     for argument in filter(typing.get_args, typing.get_args(hint)):
         yield from _declared_in(argument, kind)

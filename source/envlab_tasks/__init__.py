@@ -1,6 +1,6 @@
 """The tasks: one folder a family, one folder a task. Importing this package registers them all.
 
-A task's ``__init__`` holds nothing but its registration, so that this costs milliseconds.
+A family's ``__init__`` holds nothing but the table of its tasks, so that this costs milliseconds.
 
 Differs from Isaac Lab 2.3.2:
 
@@ -18,6 +18,6 @@ Differs from Isaac Lab 2.3.2:
 import importlib
 import pkgutil
 
-for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
+for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
     if _module.ispkg:
         importlib.import_module(_module.name)

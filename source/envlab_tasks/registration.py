@@ -23,7 +23,7 @@ def register(
     """Register a task by strings alone, so that listing tasks imports neither torch nor MuJoCo.
 
     Args:
-        package: The task's package, ``__name__`` of its ``__init__``.
+        package: The task's package, ``envlab_tasks.<family>.<task>``.
         task_id: The task's id.
         cfg: Its configuration in the package, ``module:Class``.
         description: Its description in the list of tasks.

@@ -1,1 +1,113 @@
-"""Tasks in which an arm reaches, grasps and moves."""
+"""Tasks in which an arm reaches, grasps and moves; the table of their tasks."""
+
+from envlab_tasks.registration import register
+
+FRANKA_CABINET = f"{__name__}.franka_cabinet"
+register(
+    FRANKA_CABINET,
+    "Isaac-Franka-Cabinet-Direct-v0",
+    "franka_cabinet_env:FrankaCabinetEnvCfg",
+    "Pull the top drawer of a cabinet out with a Panda, all joints moved alike.",
+    env=".franka_cabinet_env:FrankaCabinetEnv",
+)
+
+LIFT = f"{__name__}.lift"
+register(
+    LIFT,
+    "Isaac-Lift-Cube-Franka-v0",
+    "lift_env_cfg:FrankaCubeLiftEnvCfg",
+    "Lift a cube with a Panda, controlled by joint positions.",
+)
+register(
+    LIFT,
+    "Isaac-Lift-Cube-Franka-Play-v0",
+    "lift_env_cfg:FrankaCubeLiftPlayEnvCfg",
+    "Isaac-Lift-Cube-Franka-v0 with few environments, for playing.",
+)
+register(
+    LIFT,
+    "Isaac-Lift-Cube-Franka-IK-Abs-v0",
+    "lift_env_cfg:FrankaCubeLiftIkAbsEnvCfg",
+    "Lift a cube with a Panda, controlled by poses of its hand.",
+)
+register(
+    LIFT,
+    "Isaac-Lift-Cube-Franka-IK-Rel-v0",
+    "lift_env_cfg:FrankaCubeLiftIkRelEnvCfg",
+    "Lift a cube with a Panda, controlled by displacements of its hand.",
+)
+
+OPEN_DRAWER = f"{__name__}.open_drawer"
+register(
+    OPEN_DRAWER,
+    "Isaac-Open-Drawer-Franka-v0",
+    "open_drawer_env_cfg:FrankaCabinetEnvCfg",
+    "Open a cabinet's drawer with a Panda, controlled by joint positions.",
+)
+register(
+    OPEN_DRAWER,
+    "Isaac-Open-Drawer-Franka-Play-v0",
+    "open_drawer_env_cfg:FrankaCabinetPlayEnvCfg",
+    "Isaac-Open-Drawer-Franka-v0 with few environments, for playing.",
+)
+
+REACH = f"{__name__}.reach"
+register(
+    REACH,
+    "Isaac-Reach-Franka-v0",
+    "reach_env_cfg:FrankaReachEnvCfg",
+    "Move a Panda's hand to a pose, controlled by joint positions.",
+)
+register(
+    REACH,
+    "Isaac-Reach-Franka-Play-v0",
+    "reach_env_cfg:FrankaReachPlayEnvCfg",
+    "Isaac-Reach-Franka-v0 without noise, for playing.",
+)
+register(
+    REACH,
+    "Isaac-Reach-Franka-IK-Abs-v0",
+    "reach_env_cfg:FrankaReachIkAbsEnvCfg",
+    "Move a Panda's hand to a pose, controlled by poses of the hand.",
+)
+register(
+    REACH,
+    "Isaac-Reach-Franka-IK-Abs-Play-v0",
+    "reach_env_cfg:FrankaReachIkAbsPlayEnvCfg",
+    "Isaac-Reach-Franka-IK-Abs-v0 without noise, for playing.",
+)
+register(
+    REACH,
+    "Isaac-Reach-Franka-IK-Rel-v0",
+    "reach_env_cfg:FrankaReachIkRelEnvCfg",
+    "Move a Panda's hand to a pose, controlled by displacements of the hand.",
+)
+register(
+    REACH,
+    "Isaac-Reach-Franka-IK-Rel-Play-v0",
+    "reach_env_cfg:FrankaReachIkRelPlayEnvCfg",
+    "Isaac-Reach-Franka-IK-Rel-v0 without noise, for playing.",
+)
+register(
+    REACH,
+    "Isaac-Reach-UR10-v0",
+    "ur10_env_cfg:UR10ReachEnvCfg",
+    "Move the end of a UR10 to a pose, controlled by joint positions.",
+    agents="ur10_{}_ppo_cfg",
+)
+register(
+    REACH,
+    "Isaac-Reach-UR10-Play-v0",
+    "ur10_env_cfg:UR10ReachPlayEnvCfg",
+    "Isaac-Reach-UR10-v0 without noise, for playing.",
+    agents="ur10_{}_ppo_cfg",
+)
+
+STACK = f"{__name__}.stack"
+register(
+    STACK,
+    "Isaac-Stack-Cube-Franka-v0",
+    "stack_env_cfg:FrankaCubeStackEnvCfg",
+    "Stack three cubes with a Panda, controlled by joint positions.",
+    libraries=["rsl_rl"],
+)
