@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 
@@ -27,6 +28,8 @@ class Task:
     description: str
     kwargs: dict[str, Any] = field(repr=False)
     """The registration's keywords."""
+    shares_agents: ClassVar[bool] = False
+    """Whether its agents' files are those of other tasks, too, so that they name no experiment."""
 
     @property
     def trained_id(self) -> str:
@@ -37,6 +40,14 @@ class Task:
     def experiment_name(self) -> str:
         """Folder of the runs if no agent configuration names one; spelled in the same way."""
         return self.id.lower().removesuffix("-v0").replace("-", "_")
+
+    def suited(self, make_cfg: Callable[[], Any]) -> Task:
+        """Return this task, for the environment's configuration that ``make_cfg`` returns."""
+        return self
+
+    def modules_of(self, cfg: Any) -> list[str]:
+        """Return the modules that a configuration has the environment import by their names."""
+        return []
 
     def make(self, cfg: Any, **kwargs: Any) -> Any:
         """Build the environment with a configuration, as ``gymnasium.make(id, cfg=cfg)`` does."""

@@ -61,16 +61,16 @@ ALONE = {
     "envlab.envs.mdp.contacts:illegal_collision": "tests/envs/mdp/test_contacts.py",
     "envlab.envs.mdp.contacts:undesired_contacts": "tests/envs/mdp/test_contacts.py",
     "envlab.envs.mdp.motion:reset_to_motion_frame": "tests/envs/mdp/test_motion.py",
-    "envlab.envs.mdp.randomization_bodies:randomize_geom_friction": (
+    "envlab.envs.mdp.randomization:randomize_geom_friction": (
         "tests/envs/mdp/test_randomization_bodies.py"
     ),
     "envlab.envs.mdp.root:base_pos_z": "tests/tasks/test_ant.py",
     **dict.fromkeys(
         (
-            "envlab.envs.mdp.pose_command:orientation_command_error",
-            "envlab.envs.mdp.pose_command:position_command_error",
-            "envlab.envs.mdp.pose_command:position_command_error_tanh",
-            "envlab.envs.mdp.pose_command:position_is_reached",
+            "envlab.envs.mdp.commands:orientation_command_error",
+            "envlab.envs.mdp.commands:position_command_error",
+            "envlab.envs.mdp.commands:position_command_error_tanh",
+            "envlab.envs.mdp.commands:position_is_reached",
         ),
         "tests/envs/mdp/test_pose_command.py",
     ),

@@ -171,10 +171,9 @@ def _decode_group(slot: Slot, cls: type, values: Mapping[str, Any]) -> Any:
             )
     else:
         before = children(current)
-    given = {
-        name: decode(slot.below(name, hints[name], before[name]), value)
-        for name, value in values.items()
-    }
+    given = {}
+    for name, value in values.items():
+        given[name] = decode(slot.below(name, hints[name], before[name]), value)
     if current is None:
         return _checked(lambda: cls(**given), given, slot.path)
     changed = {name: value for name, value in given.items() if value is not before[name]}
@@ -186,7 +185,9 @@ def _decode_group(slot: Slot, cls: type, values: Mapping[str, Any]) -> Any:
 def _checked(make: Callable[[], Any], given: Mapping[str, Any], path: str) -> Any:
     """Return the result of ``make``, after checking that its ``__post_init__`` keeps ``given``."""
     # Encoded first, because a __post_init__ may change the given objects themselves.
-    wanted = {name: encode(value, f"{path}.{name}") for name, value in given.items()}
+    wanted = {}
+    for name, value in given.items():
+        wanted[name] = encode(value, f"{path}.{name}")
     group = make()
     for name, value in wanted.items():
         actual = encode(getattr(group, name), f"{path}.{name}")

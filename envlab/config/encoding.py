@@ -11,7 +11,6 @@ from envlab.config.references import reference_of
 from envlab.config.tree import children, is_group
 from envlab.errors import ConfigurationError
 
-
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -77,7 +76,8 @@ def encode(value: object, path: str) -> Any:
 def same(left: object, right: object) -> bool:
     """Return whether two plain values are equal in value and type (1, 1.0 and True all differ)."""
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+        is_alike = left.keys() == right.keys()
+        return is_alike and all(map(same, left.values(), map(right.get, left)))
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return len(left) == len(right) and all(map(same, left, right))
     return type(left) is type(right) and (left == right or (left != left and right != right))

@@ -67,8 +67,10 @@ def compose(roots: Mapping[str, object], overrides: Iterable[str | Override]) ->
     for name, cfg in roots.items():
         changes.setdefault(name, {} if is_group(cfg) else to_dict(cfg, name))
     # In the order of the overrides, so that of several mistakes the first is named.
-    new = {name: merge(roots[name], one, name, given_keys=True) for name, one in changes.items()}
-    return {name: new[name] for name in roots}
+    new = dict.fromkeys(roots)
+    for name, one in changes.items():
+        new[name] = merge(roots[name], one, name, given_keys=True)
+    return new
 
 
 def expand_sweep(overrides: Sequence[Override]) -> list[list[Override]]:

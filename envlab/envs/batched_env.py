@@ -10,7 +10,7 @@ import secrets
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -32,12 +32,15 @@ from envlab.envs.checks import (
     unbounded,
 )
 from envlab.envs.discrete import DiscreteCfg
-from envlab.envs.failures import FailureCounter
 from envlab.envs.masks import clear
 from envlab.envs.measures import EpisodeMeasures
+from envlab.envs.nan_guard import FailureCounter
 from envlab.envs.random import EnvRandom
 from envlab.errors import ConfigurationError
 from envlab.sim.host import on_host
+
+if TYPE_CHECKING:
+    from envlab.envs.measures import EpisodeMeasures
 
 Observations = dict[str, torch.Tensor]
 """By group: vectors ``(num_envs, dim)``, or images ``(num_envs, height, width, channels)``."""

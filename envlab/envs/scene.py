@@ -11,10 +11,15 @@ import mujoco
 
 from envlab.config import PositiveInt
 from envlab.envs.actuators import AnyActuatorCfg, apply_actuators
-from envlab.envs.gravity import disable_gravity
 from envlab.envs.initial_state import InitialStateCfg, place_root, set_home
 from envlab.envs.model_files import compile_spec, find_model, read_spec, urdf_moves_freely
-from envlab.envs.surroundings import add_sky, add_surroundings, set_floating_base, stands_in_nothing
+from envlab.envs.surroundings import (
+    add_sky,
+    add_surroundings,
+    disable_gravity,
+    set_floating_base,
+    stands_in_nothing,
+)
 from envlab.envs.terrain.cfg import TerrainCfg
 from envlab.envs.terrain.ground import add_terrain
 

@@ -1,15 +1,16 @@
-"""Additions to a file with only a robot: a base that moves, a floor, a light, a camera, a sky."""
+"""Changes to a robot's file: a base that moves, a floor, a light, a sky; bodies without weight."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import mujoco
 import numpy as np
 
 from envlab.envs.initial_state import robot_body
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, did_you_mean
 
 _FREE = mujoco.mjtJoint.mjJNT_FREE
 _SLIDE = mujoco.mjtJoint.mjJNT_SLIDE
@@ -155,3 +156,25 @@ def _add_camera(body: mujoco.MjsBody, body_id: int, model: mujoco.MjModel) -> No
         pos=eye,
         xyaxes=[*(rotation @ right), *(rotation @ up)],
     )
+
+
+def disable_gravity(spec: mujoco.MjSpec, patterns: Sequence[str]) -> None:
+    """Remove gravity from some bodies of a model, by MuJoCo's gravity compensation.
+
+    Args:
+        spec: The model; it is changed.
+        patterns: The bodies, by regular expressions that match in full.
+
+    Raises:
+        ConfigurationError: For a pattern that matches none.
+    """
+    names = [body.name for body in spec.bodies if body.name != "world"]
+    for pattern in patterns:
+        found = [name for name in names if re.fullmatch(pattern, name)]
+        if not found:
+            raise ConfigurationError(
+                f"env.scene.disable_gravity: no body of the model matches {pattern!r}; it has "
+                f"{', '.join(filter(None, names)) or 'none'}.{did_you_mean(pattern, names)}"
+            )
+        for name in found:
+            spec.body(name).gravcomp = 1.0

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import torch
 
-from envlab.envs.actuator_delays import ActuatorDelays, simulation_with_delays
+from envlab.envs.actuators import ActuatorDelays, simulation_with_delays
 from envlab.envs.batched_env import BatchedEnv, Log, Observations, Step
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.checks import check_memory
@@ -20,12 +20,11 @@ from envlab.envs.scene import build_model
 from envlab.envs.terrain import Terrain
 from envlab.envs.wrenches import StagedWrenches
 from envlab.sim.compiled import CompiledGraph, check_compiler_cache
-from envlab.sim.host import as_on_a_gpu
+from envlab.sim.host import SMALL_BATCH, OneThread, as_on_a_gpu
 from envlab.sim.opengl import provide_opengl
 from envlab.sim.recordable import Undo
 from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
-from envlab.sim.threads import SMALL_BATCH, OneThread
 
 BYTES = {False: (500, 60), True: (200, 35)}
 """Bytes of an environment, and of each number in its state, actions and sensors, at least: with

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,7 @@ class GymTask(Task):
 
     spec: EnvSpec = field(repr=False)
     """Gymnasium's registration."""
+    shares_agents = True
 
     @property
     def experiment_name(self) -> str:
@@ -55,13 +57,16 @@ class GymTask(Task):
             if module and module.partition(".")[0] not in keywords[name]
         ]
 
-    def suited(self, cfg: Any) -> GymTask:
-        """Return this task with agent configurations for the kind of actions that ``cfg`` gives.
+    def suited(self, make_cfg: Callable[[], Any]) -> GymTask:
+        """Return this task with agent configurations for the kind of its actions.
+
+        Args:
+            make_cfg: Returns the environment's configuration, which may decide on it.
 
         Raises:
             ConfigurationError: If the environment cannot be made.
         """
-        kind = load_entry_point("envlab.envs.gym_bridge:action_kind")(self.spec, cfg)
+        kind = load_entry_point("envlab.envs.gym_bridge:action_kind")(self.spec, make_cfg())
         files = _AGENT_FILES[kind]
         agents = {f"{name}_cfg_entry_point": f"{_AGENTS}:{file}" for name, file in files.items()}
         return dataclasses.replace(self, libraries=list(files), kwargs={**self.kwargs, **agents})

@@ -24,9 +24,8 @@ from envlab.sim.analytic_model import control_bounds, find_links, kinds_of
 from envlab.sim.analytic_planar import PlanarChain
 from envlab.sim.analytic_poses import BodyPoses
 from envlab.sim.analytic_terms import Value, dot, shared
-from envlab.sim.host import on_host
+from envlab.sim.host import SMALL_BATCH, OneThread, on_host
 from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_fields, copy_model
-from envlab.sim.threads import SMALL_BATCH, OneThread
 
 DATA_FIELDS = ("qpos", "qvel", "time", "xpos", "xquat")
 """MjData fields that this backend computes."""

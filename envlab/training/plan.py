@@ -38,7 +38,6 @@ from envlab.config import (
 from envlab.config.files import NO_TRUST
 from envlab.distributed.agreement import name_ranks
 from envlab.errors import ConfigurationError
-from envlab.host.tasks import GymTask
 from envlab.libraries import Library
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
 from envlab.run.manifest import read_manifest
@@ -156,12 +155,11 @@ def plan_run(
     """
     task, agent_cfg = get_task(flags.task), library.default_cfg(flags)
     env_cfg, population_cfg = load_env_cfg(task), PopulationCfg()
-    if isinstance(task, GymTask):
-        task = task.suited(compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
-    trust = trust_of(flags.trust, texts_of(overrides))
+    task = task.suited(lambda: compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
     if base is None:
         agent_cfg = _lay_task_values(task, library.name, flags.agent, agent_cfg)
     else:
+        trust = trust_of(flags.trust, texts_of(overrides))
         given = _Given.read(base, task, library.name)
         # A shipped policy is judged in the task as it is.
         if flags.command == "train" or flags.as_trained or flags.checkpoint != SELECTOR:
@@ -211,7 +209,7 @@ def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) 
     if values is None:
         logger.info("The task %s has no %s configuration; using the defaults.", task.id, name)
     agent_cfg = agent_cfg.suited(values or {}).with_task_values(values or {})
-    if values is not None and not isinstance(task, GymTask):
+    if values is not None and not task.shares_agents:
         return agent_cfg
     return set_value(agent_cfg, agent_cfg.FLAGS["experiment_name"], task.experiment_name)
 
@@ -248,9 +246,8 @@ class _Given:
         if self.facts.get("task") != task.id:  # it plays in another one than it was trained in
             return default
         cfg = self._laid(default, "env", trust)
-        if isinstance(task, GymTask):
-            for module in task.modules_of(cfg):
-                trust.admit(module, module)
+        for module in task.modules_of(cfg):
+            trust.admit(module, module)
         return cfg
 
     def agent_cfg(self, default: Any, trust: Trust) -> Any:

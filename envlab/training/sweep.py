@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envlab.run.records import Standing, read_standing
-
 if TYPE_CHECKING:
     from envlab.config import Override
 
@@ -62,6 +60,8 @@ def sweep_table(swept: Sequence[Mapping[str, str]], directories: Sequence[Path |
         directories: The run directories so far; None if an earlier start finished the run.
     """
     from tabulate import tabulate  # takes 10 ms, which no --help should wait for
+
+    from envlab.run.records import Standing, read_standing
 
     keys = list(swept[0]) if swept else []
     rows = []

@@ -15,7 +15,7 @@ from envlab.envs.checks import unbounded
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.masks import assign, masked_means
 from envlab.envs.measures import EpisodeMeasures
-from envlab.sim.threads import OneThread
+from envlab.sim.host import OneThread
 from envlab_navigation import metrics, missing_extra
 from envlab_navigation.furniture import CLASSES, FIRST_TARGET, TARGETS
 from envlab_navigation.house import CELL, NUM_GOALS, POINT_RADIUS

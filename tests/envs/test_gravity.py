@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import pytest
 
-from envlab.envs.gravity import disable_gravity
+from envlab.envs.surroundings import disable_gravity
 from envlab.errors import ConfigurationError
 
 TWO = """

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from envlab.envs.failures import FailureCounter
-from envlab.envs.nan_guard import NanGuard
+from envlab.envs.nan_guard import FailureCounter, NanGuard
 from envlab.sim import host
 
 NONE = torch.zeros(3, dtype=torch.bool)

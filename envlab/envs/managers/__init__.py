@@ -12,9 +12,13 @@ from envlab.envs.managers.observation import (
 )
 from envlab.envs.managers.reward import RewardManager, RewardTermCfg
 from envlab.envs.managers.sensor import SensorManager, SensorTerm, SensorTermCfg
-from envlab.envs.managers.success import SuccessManager, SuccessTermCfg
 from envlab.envs.managers.term import TermCfg
-from envlab.envs.managers.termination import TerminationManager, TerminationTermCfg
+from envlab.envs.managers.termination import (
+    SuccessManager,
+    SuccessTermCfg,
+    TerminationManager,
+    TerminationTermCfg,
+)
 
 __all__ = [
     "ActionManager",

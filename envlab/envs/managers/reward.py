@@ -9,12 +9,7 @@ from typing import Any
 
 import torch
 
-from envlab.envs.managers.function_term import (
-    FunctionTermCfg,
-    bind,
-    check_names,
-    check_shapes,
-)
+from envlab.envs.managers.function_term import FunctionTermCfg, bind, check_names, check_shapes
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import clear

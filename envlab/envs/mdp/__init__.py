@@ -1,12 +1,22 @@
 """Terms that tasks share, with Isaac Lab's names: short, pure functions over the batch."""
 
 from envlab.envs.mdp.actions import (
+    BinaryJointPositionActionCfg,
+    EMAJointPositionToLimitsActionCfg,
     JointEffortActionCfg,
     JointPositionActionCfg,
     JointVelocityActionCfg,
+    RelativeJointPositionActionCfg,
 )
-from envlab.envs.mdp.binary_action import BinaryJointPositionActionCfg
-from envlab.envs.mdp.commands import UniformCommandCfg
+from envlab.envs.mdp.commands import (
+    PoseRangesCfg,
+    UniformCommandCfg,
+    UniformPoseCommandCfg,
+    orientation_command_error,
+    position_command_error,
+    position_command_error_tanh,
+    position_is_reached,
+)
 from envlab.envs.mdp.contacts import (
     feet_air_time,
     feet_air_time_positive_biped,
@@ -23,7 +33,6 @@ from envlab.envs.mdp.curriculums import (
     reward_curriculum,
 )
 from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsActionCfg, OffsetCfg
-from envlab.envs.mdp.ema_action import EMAJointPositionToLimitsActionCfg
 from envlab.envs.mdp.events import (
     randomize_rigid_body_mass,
     reset_joints_by_offset,
@@ -31,7 +40,6 @@ from envlab.envs.mdp.events import (
     reset_root_state_uniform,
 )
 from envlab.envs.mdp.falls import reset_to_fallen_state
-from envlab.envs.mdp.frames import base_pose, body_poses, site_orientations, site_positions
 from envlab.envs.mdp.gait import (
     FootSensorCfg,
     angular_momentum_penalty,
@@ -50,8 +58,13 @@ from envlab.envs.mdp.gait import (
     upright,
     variable_posture,
 )
-from envlab.envs.mdp.height_scan import GridPatternCfg, RayCasterCfg, ground_normal, height_scan
-from envlab.envs.mdp.images import image
+from envlab.envs.mdp.height_scan import (
+    GridPatternCfg,
+    RayCasterCfg,
+    ground_normal,
+    height_scan,
+    image,
+)
 from envlab.envs.mdp.in_hand import (
     InHandReOrientationCommandCfg,
     goal_quat_diff,
@@ -105,23 +118,15 @@ from envlab.envs.mdp.observations import (
     last_action,
     sensor,
 )
-from envlab.envs.mdp.pose_command import (
-    PoseRangesCfg,
-    UniformPoseCommandCfg,
-    orientation_command_error,
-    position_command_error,
-    position_command_error_tanh,
-    position_is_reached,
-)
 from envlab.envs.mdp.pushes import apply_external_force_torque, push_by_setting_velocity
-from envlab.envs.mdp.randomization import randomize_actuator_gains, randomize_joint_parameters
-from envlab.envs.mdp.randomization_bodies import (
+from envlab.envs.mdp.randomization import (
+    randomize_actuator_gains,
     randomize_encoder_bias,
     randomize_geom_friction,
+    randomize_joint_parameters,
     randomize_rigid_body_com,
     randomize_rigid_body_material,
 )
-from envlab.envs.mdp.relative_action import RelativeJointPositionActionCfg
 from envlab.envs.mdp.rewards import (
     action_l2,
     action_rate_l2,
@@ -135,11 +140,15 @@ from envlab.envs.mdp.root import (
     base_ang_vel,
     base_lin_vel,
     base_pos_z,
+    base_pose,
+    body_poses,
     projected_gravity,
     root_ang_vel_w,
     root_lin_vel_w,
     root_pos_w,
     root_quat_w,
+    site_orientations,
+    site_positions,
 )
 from envlab.envs.mdp.terminations import (
     joint_pos_out_of_manual_limit,

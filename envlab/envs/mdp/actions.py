@@ -1,7 +1,8 @@
-"""Action terms that write the actuators of named joints."""
+"""Action terms on joints: efforts, positions, velocities; relative, binary and smoothed ones."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ from envlab.envs.entities import (
     resolve_entity,
 )
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
+from envlab.envs.masks import assign
+from envlab.envs.mdp.events import joint_limits
+from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
@@ -119,3 +123,147 @@ def _scale(
     if not isinstance(scale, dict):
         return scale
     return torch.tensor(joint_values(scale, names), device=env.device)
+
+
+@dataclass(kw_only=True)
+class BinaryJointPositionActionCfg(ActionTermCfg):
+    """One action for all joints: below 0 they close, else they open. For position actuators."""
+
+    joint_names: str | list[str]
+    """Joints; regular expressions."""
+    open_command_expr: dict[str, float]
+    """Target positions when open, in m or rad, by regular expressions of joint names."""
+    close_command_expr: dict[str, float]
+    """Target positions when closed."""
+
+    def build(self, env: VectorEnv) -> BinaryJointPositionAction:
+        return BinaryJointPositionAction(self, env)
+
+
+class BinaryJointPositionAction(ActionTerm):
+    """The term of a :class:`BinaryJointPositionActionCfg`."""
+
+    dim = 1
+
+    def __init__(self, cfg: BinaryJointPositionActionCfg, env: VectorEnv) -> None:
+        model = env.sim.model
+        actuators = joint_actuators(model, cfg.joint_names)
+        names = [model.joint(model.actuator_trnid[i, 0]).name for i in actuators]
+        self._ctrl, self._clip = env.sim.ctrl, cfg.clip
+        self._ids = torch.tensor(actuators, device=env.device)
+        self._open = torch.tensor([joint_values(cfg.open_command_expr, names)], device=env.device)
+        self._closed = torch.tensor(
+            [joint_values(cfg.close_command_expr, names)], device=env.device
+        )
+
+    def apply(self, actions: torch.Tensor) -> None:
+        targets = torch.where(actions < 0.0, self._closed, self._open)
+        if self._clip is not None:
+            targets = targets.clamp(*self._clip)
+        self._ctrl.index_copy_(1, self._ids, targets)
+
+
+@dataclass(kw_only=True)
+class RelativeJointPositionActionCfg(ActionTermCfg):
+    """``target = position + scale * action`` for the named joints. For position actuators.
+
+    The position is that at the beginning of the control step, as in MuJoCo Playground; Isaac Lab
+    adds the action to the position anew in each physics step.
+    """
+
+    joint_names: str | list[str]
+    """Joints; regular expressions."""
+    scale: float = 1.0
+    """Change of the target per unit of action, in m or rad."""
+
+    def build(self, env: VectorEnv) -> RelativeJointPositionAction:
+        return RelativeJointPositionAction(self, env)
+
+
+class RelativeJointPositionAction(ActionTerm):
+    """The term of a :class:`RelativeJointPositionActionCfg`."""
+
+    def __init__(self, cfg: RelativeJointPositionActionCfg, env: VectorEnv) -> None:
+        names = SceneEntityCfg(cfg.asset_name, joint_names=cfg.joint_names)
+        entity = resolve_entity(names, env.sim.model, env.device)
+        actuators = joint_actuators(env.sim.model, entity.joint_names)
+        self.dim = len(actuators)
+        self._cfg, self._sim, self._qpos_ids = cfg, env.sim, entity.qpos_ids
+        self._ids = torch.tensor(actuators, device=env.device)
+        self._joint_names = list(entity.joint_names)
+
+    def describe(self) -> dict[str, Any]:
+        scale, offset = [self._cfg.scale] * self.dim, [0.0] * self.dim
+        return {"joint_names": self._joint_names, "scale": scale, "offset": offset}
+
+    def apply(self, actions: torch.Tensor) -> None:
+        targets = columns(self._sim.data.qpos, self._qpos_ids) + actions * self._cfg.scale
+        if self._cfg.clip is not None:
+            targets.clamp_(*self._cfg.clip)
+        self._sim.ctrl.index_copy_(1, self._ids, targets)
+
+
+@dataclass(kw_only=True)
+class EMAJointPositionToLimitsActionCfg(ActionTermCfg):
+    """Position targets within the joints' limits, as an exponential moving average.
+
+    ``target = alpha * position + (1 - alpha) * last target``; before the first step of an episode
+    the last target is the joints' positions.
+    """
+
+    joint_names: str | list[str]
+    """Joints with position actuators; regular expressions."""
+    scale: float = 1.0
+    """Factor on the action."""
+    rescale_to_limits: bool = True
+    """Whether actions from -1 to 1, to which they are clipped, mean the lower to the upper limit;
+    else they are positions in rad or m."""
+    alpha: float = 1.0
+    """Weight of the new position, 0 to 1."""
+
+    def build(self, env: VectorEnv) -> EMAJointPositionToLimitsAction:
+        if not 0.0 <= self.alpha <= 1.0:
+            raise ConfigurationError(
+                f"An action term has alpha {self.alpha}, which must be between 0 and 1."
+            )
+        return EMAJointPositionToLimitsAction(self, env)
+
+
+class EMAJointPositionToLimitsAction(ActionTerm):
+    """The term of an :class:`EMAJointPositionToLimitsActionCfg`."""
+
+    def __init__(self, cfg: EMAJointPositionToLimitsActionCfg, env: VectorEnv) -> None:
+        names = SceneEntityCfg(cfg.asset_name, joint_names=cfg.joint_names)
+        entity = resolve_entity(names, env.sim.model, env.device)
+        actuators = joint_actuators(env.sim.model, entity.joint_names)
+        self.dim = len(actuators)
+        self._cfg, self._env, self._entity = cfg, env, entity
+        self._ids = torch.tensor(actuators, device=env.device)
+        self._low, self._high = joint_limits(env, entity)
+        if cfg.rescale_to_limits and not torch.isfinite(self._high - self._low).all():
+            raise ConfigurationError(
+                "An action is rescaled to the limits of joints, but some have none. Give the "
+                "joints a range in the model, or set rescale_to_limits to false."
+            )
+        self._target = torch.zeros(env.num_envs, self.dim, device=env.device)
+
+    def apply(self, actions: torch.Tensor) -> None:
+        positions = actions * self._cfg.scale
+        if self._cfg.rescale_to_limits:
+            share = 0.5 * (positions.clamp(-1.0, 1.0) + 1.0)
+            positions = self._low + share * (self._high - self._low)
+        self._target.lerp_(positions, self._cfg.alpha)
+        self._target.clamp_(self._low, self._high)
+        if self._cfg.clip is not None:
+            self._target.clamp_(*self._cfg.clip)
+        self._env.sim.ctrl.index_copy_(1, self._ids, self._target)
+
+    def reset(self, mask: torch.Tensor) -> None:
+        # The positions that the reset is about to write.
+        assign(self._target, mask, columns(self._env.reset_qpos, self._entity.qpos_ids))
+
+    def state(self) -> dict[str, torch.Tensor]:
+        return {"target": self._target.cpu().clone()}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        self._target.copy_(state["target"])

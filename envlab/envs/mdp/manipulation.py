@@ -12,7 +12,7 @@ import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
 from envlab.envs.math import combine_frame_transforms, quat_apply_inverse
-from envlab.envs.mdp.frames import base_pose, site_positions
+from envlab.envs.mdp.root import base_pose, site_positions
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from envlab.errors import ConfigurationError
-from envlab.motion import MotionClip
+
+if TYPE_CHECKING:
+    from envlab.motion import MotionClip
 
 
 class MotionBins:

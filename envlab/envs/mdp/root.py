@@ -1,7 +1,9 @@
-"""Observations of an entity's root: the topmost body, which has a free joint.
+"""Poses and velocities of the root, of bodies and of sites.
 
 Positions are those of the body's origin, linear velocities those of its centre of mass, as in Isaac
 Lab's ``root_pos_w`` and ``root_lin_vel_w``. MuJoCo's ``qvel`` is the origin's velocity.
+
+They need ``xpos`` and ``xquat`` in ``env.sim.data_fields``, those of sites ``site_xpos`` too.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
-from envlab.envs.entities import SceneEntity, SceneEntityCfg
-from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse
+from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
+from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse, quat_mul
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -135,3 +138,48 @@ def _centre_of_mass(env: VectorEnv, asset_cfg: SceneEntity) -> torch.Tensor | No
     if not env.sim.model.body_ipos[body].any():
         return None
     return env.nominal("body_ipos")[body].unsqueeze(0)
+
+
+def base_pose(env: VectorEnv, entity: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the pose of an entity's topmost body in the world.
+
+    Returns:
+        Position in m, ``(num_envs, 3)``, and orientation as (w, x, y, z), ``(num_envs, 4)``.
+    """
+    data = env.sim.data
+    return data.xpos[:, entity.root_body], data.xquat[:, entity.root_body]
+
+
+def body_poses(env: VectorEnv, entity: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the poses of an entity's bodies in the world.
+
+    Returns:
+        Positions in m, ``(num_envs, num_bodies, 3)``, and orientations as (w, x, y, z),
+        ``(num_envs, num_bodies, 4)``.
+    """
+    data = env.sim.data
+    return columns(data.xpos, entity.body_ids), columns(data.xquat, entity.body_ids)
+
+
+def site_positions(env: VectorEnv, entity: SceneEntity) -> torch.Tensor:
+    """Return an entity's site positions in the world, in m, ``(num_envs, num_sites, 3)``."""
+    return columns(env.sim.data.site_xpos, entity.site_ids)
+
+
+def site_orientations(env: VectorEnv, entity: SceneEntity) -> torch.Tensor:
+    """Return the orientations of an entity's sites in the world, ``(num_envs, num_sites, 4)``.
+
+    They are (w, x, y, z).
+    """
+    if "site_body" not in env.constants:
+        model = env.sim.model
+        env.constants["site_body"] = torch.as_tensor(
+            np.asarray(model.site_bodyid), dtype=torch.int64, device=env.device
+        )
+        env.constants["site_quat"] = torch.as_tensor(
+            np.asarray(model.site_quat), dtype=torch.float32, device=env.device
+        )
+    bodies = env.constants["site_body"][entity.site_ids]
+    local = env.constants["site_quat"][entity.site_ids]
+    quats = env.sim.data.xquat[:, bodies]
+    return quat_mul(quats, local.expand_as(quats))

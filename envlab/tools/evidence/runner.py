@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab.host.tasks import GymTask
 from envlab.registry import get_task
 from envlab.run.compare.results import RunResult, find_results, join_resumed, with_values
 from envlab.run.manifest import write_json
@@ -216,7 +215,7 @@ def physics(task: str, manifest: Mapping[str, Any]) -> str:
         task: Id of the task.
         manifest: The run's.
     """
-    if isinstance(get_task(task), GymTask):
+    if get_task(task).kind == "gymnasium":
         return "Gymnasium"
     if get_task(task).kind == "NavEnv":
         return "houses"

@@ -13,7 +13,7 @@ import torch
 from envlab.envs import SceneEntityCfg
 from envlab.envs.entities import SceneEntity, columns
 from envlab.envs.math import matrix_from_quat
-from envlab.envs.mdp.frames import site_orientations, site_positions
+from envlab.envs.mdp.root import site_orientations, site_positions
 
 if TYPE_CHECKING:
     from envlab.envs import ManagerEnv

@@ -19,7 +19,7 @@ from envlab.envs import SceneEntityCfg
 from envlab.envs.entities import SceneEntity, columns
 from envlab.envs.math import quat_from_euler_xyz
 from envlab.envs.mdp.events import joint_limits, six_ranges
-from envlab.envs.mdp.frames import site_orientations, site_positions
+from envlab.envs.mdp.root import site_orientations, site_positions
 from envlab.envs.random import RandomStream
 
 if TYPE_CHECKING:
