@@ -307,10 +307,9 @@ def _decode_list(slot: Slot, value: Any) -> Any:
     hints = arguments if fixed else [arguments[0] if arguments else Any] * len(value)
     before = list(slot.current) if isinstance(slot.current, list | tuple) else []
     before += [ABSENT] * (len(value) - len(before))
-    elements = [
-        decode(slot.below(position, hint, old), element)
-        for position, (hint, old, element) in enumerate(zip(hints, before, value, strict=False))
-    ]
+    elements = []
+    for position, (hint, old, element) in enumerate(zip(hints, before, value, strict=False)):
+        elements.append(decode(slot.below(position, hint, old), element))
     as_tuple = origin is tuple or (origin is not list and not isinstance(slot.current, list))
     return tuple(elements) if as_tuple else elements
 

@@ -185,7 +185,7 @@ def _choices_in(hint: Any) -> tuple[Any, ...]:
     if typing.get_origin(hint) is Literal:
         return typing.get_args(hint)
     if typing.get_origin(hint) in (Union, types.UnionType):
-        members = [_choices_in(member) for member in typing.get_args(hint)]
+        members = list(map(_choices_in, typing.get_args(hint)))
         return tuple(itertools.chain(*members)) if all(members) else ()
     return ()
 

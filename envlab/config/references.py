@@ -93,13 +93,15 @@ def reference_of(obj: object) -> str:
             f"{obj!r} cannot be written in a configuration, because no module:name leads to it "
             "(a lambda, a local function, a partial). Define it at the top level of a module."
         )
-    reference = f"{module}:{name}"
-    if resolve(reference) != obj:
+    held: object = sys.modules.get(module)
+    for part in name.split("."):
+        held = getattr(held, part, None)
+    if held != obj:
         raise ConfigurationError(
-            f"{obj!r} cannot be written in a configuration: {reference} leads to another object. "
-            "Give it the name under which its module holds it."
+            f"{obj!r} cannot be written in a configuration: {module}:{name} leads to another "
+            "object. Give it the name under which its module holds it."
         )
-    return reference
+    return f"{module}:{name}"
 
 
 def resolve(reference: str) -> object:

@@ -21,7 +21,6 @@ from gymnasium.vector.utils import batch_space
 
 from envlab.config import check_ranges
 from envlab.distributed.context import DistributedContext
-from envlab.envs.action_use import ActionUse
 from envlab.envs.checks import (
     LEAST_BYTES,
     base_seed,
@@ -31,7 +30,6 @@ from envlab.envs.checks import (
     registered_cfg,
     unbounded,
 )
-from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.masks import clear
 from envlab.envs.measures import EpisodeMeasures
 from envlab.envs.nan_guard import FailureCounter
@@ -40,6 +38,8 @@ from envlab.errors import ConfigurationError
 from envlab.sim.host import on_host
 
 if TYPE_CHECKING:
+    from envlab.envs.action_use import ActionUse
+    from envlab.envs.discrete import DiscreteCfg
     from envlab.envs.measures import EpisodeMeasures
 
 Observations = dict[str, torch.Tensor]

@@ -1,8 +1,7 @@
 """Motion clips: a robot's motion, frame by frame, for policies that should follow it."""
 
-from envlab.motion.clip import MotionClip, fit_clip, resample_clip
+from envlab.motion.clip import MotionClip, clip_of_states, fit_clip, resample_clip
 from envlab.motion.files import read_clip, read_csv, write_clip
-from envlab.motion.kinematics import clip_of_states
 
 __all__ = [
     "MotionClip",

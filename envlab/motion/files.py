@@ -27,8 +27,7 @@ import numpy as np
 from envlab.archives import read_arrays
 from envlab.errors import ConfigurationError
 from envlab.foreign import read_text
-from envlab.motion.clip import MotionClip
-from envlab.motion.kinematics import clip_of_states
+from envlab.motion.clip import MotionClip, clip_of_states
 
 _BODIES = ("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w")
 _MJLAB = ("fps", "joint_pos", "joint_vel", *_BODIES)

@@ -8,8 +8,7 @@ import math
 import pytest
 import torch
 
-from envlab.envs.random import EnvRandom, RandomStream
-from envlab.envs.splitmix import mix
+from envlab.envs.random import EnvRandom, RandomStream, mix
 from envlab.sim import host
 from tests.operations import Operations
 
