@@ -23,13 +23,13 @@ import importlib
 import importlib.resources
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
-
-import gymnasium
-from gymnasium.envs.registration import EnvSpec
+from typing import TYPE_CHECKING, Any
 
 from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
 from envlab.task import Task, discover, import_named, load_entry_point
+
+if TYPE_CHECKING:  # takes 0.1 s, which --help does not need
+    from gymnasium.envs.registration import EnvSpec
 
 TERMS = "envlab.envs.mdp"
 """Package of envlab's objects that environment configurations name."""
@@ -157,6 +157,8 @@ def load_agent_values(task: Task, key: str) -> dict[str, Any] | None:
 
 
 def _specs() -> dict[str, EnvSpec]:
+    import gymnasium  # see above
+
     discover()
     found = gymnasium.registry.items()
     return {name: spec for name, spec in found if "env_cfg_entry_point" in spec.kwargs}

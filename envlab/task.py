@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import gymnasium
-
 from envlab.errors import ConfigurationError, UnknownTaskError
 from envlab.plugins import load_plugins
 
@@ -51,6 +49,8 @@ class Task:
 
     def make(self, cfg: Any, **kwargs: Any) -> Any:
         """Build the environment with a configuration, as ``gymnasium.make(id, cfg=cfg)`` does."""
+        import gymnasium  # takes 0.1 s, which --help does not need
+
         return gymnasium.make(self.id, cfg=cfg, **kwargs).unwrapped
 
 

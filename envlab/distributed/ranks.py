@@ -21,8 +21,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 from envlab.errors import EnvlabError, LaunchError
 from envlab.foreign import printable
 
@@ -148,6 +146,8 @@ def _rendezvous_endpoint(environ: Mapping[str, str]) -> tuple[str, int] | None:
     if "TORCHELASTIC_RUN_ID" not in environ:
         return None
     words: list[str] = []
+    import psutil  # takes 20 ms, which --help does not need
+
     with contextlib.suppress(psutil.Error):
         lines = (process.cmdline() for process in psutil.Process().parents()[:3])
         words = next(filter(_is_torchrun, lines), [])
@@ -169,6 +169,8 @@ _SKRL = "skrl.utils.distributed.jax"
 
 def launcher_words() -> list[str] | None:
     """Return the command line of the launcher that started this process, if there is one."""
+    import psutil  # takes 20 ms, which --help does not need
+
     with contextlib.suppress(psutil.Error):
         for process in psutil.Process().parents()[:3]:
             words = process.cmdline()
