@@ -57,7 +57,7 @@ class Child(contextlib.AbstractContextManager["Child"]):
         fds: Sequence[int] = (),
         stdout: int | IO[bytes] | None = None,
         stderr: int | IO[bytes] | None = None,
-        farewell: signal.Signals = signal.SIGKILL,
+        kill_signal: signal.Signals = signal.SIGKILL,
     ) -> None:
         """Start it.
 
@@ -70,13 +70,13 @@ class Child(contextlib.AbstractContextManager["Child"]):
             fds: File descriptors that it inherits, under the same numbers.
             stdout: As in ``subprocess.Popen``.
             stderr: As in ``subprocess.Popen``.
-            farewell: The signal for it and its process group when this process has ended.
+            kill_signal: The signal for it and its process group when this process has ended.
         """
         self.timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
         self.connection: Connection
         self.connection, theirs = multiprocessing.Pipe()
-        words = [function, theirs.fileno(), os.getpid(), int(farewell)]
+        words = [function, theirs.fileno(), os.getpid(), int(kill_signal)]
         variables = {**os.environ, **(environ or {})}
         with theirs:
             self.process = subprocess.Popen(
@@ -192,9 +192,9 @@ def _end_with_parent(parent: int, number: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main(function: str, descriptor: str, parent: str, farewell: str) -> None:
+def main(function: str, descriptor: str, parent: str, kill_signal: str) -> None:
     """Call a function in the child; see :class:`Child`."""
-    _end_with_parent(int(parent), int(farewell))
+    _end_with_parent(int(parent), int(kill_signal))
     connection = Connection(int(descriptor))
     module, _, name = function.partition(":")
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent's end

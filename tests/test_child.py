@@ -130,16 +130,16 @@ import signal, sys, time
 sys.path.insert(0, {root!r})
 from pathlib import Path
 from tests.test_child import child, sleep
-running = child(sleep, Path(sys.argv[1]), farewell=signal.{farewell})
+running = child(sleep, Path(sys.argv[1]), kill_signal=signal.{kill_signal})
 print(*running.receive(), flush=True)
 time.sleep(600)
 """
 
 
 def test_it_ends_with_its_parent_however_that_ends(tmp_path: Path):
-    for farewell in ["SIGKILL", "SIGTERM"]:
+    for kill_signal in ["SIGKILL", "SIGTERM"]:
         file = tmp_path / "file"
-        script = PARENT.format(root=str(ROOT), farewell=farewell)
+        script = PARENT.format(root=str(ROOT), kill_signal=kill_signal)
         with subprocess.Popen(
             [sys.executable, "-c", script, file], stdout=subprocess.PIPE
         ) as parent:
@@ -148,7 +148,7 @@ def test_it_ends_with_its_parent_however_that_ends(tmp_path: Path):
             parent.kill()
         assert len(pids) == 2
         await_end(pids[1:])  # all of the group get the signal
-        if farewell == "SIGKILL":
+        if kill_signal == "SIGKILL":
             await_end(pids)
         else:
             deadline = time.monotonic() + 10.0
@@ -156,7 +156,7 @@ def test_it_ends_with_its_parent_however_that_ends(tmp_path: Path):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             os.kill(pids[0], signal.SIGKILL)
-        assert file.exists() == (farewell == "SIGTERM")
+        assert file.exists() == (kill_signal == "SIGTERM")
 
 
 def test_it_outlives_the_thread_that_started_it():

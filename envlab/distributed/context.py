@@ -271,7 +271,7 @@ def _join(
     except dist.DistError as problem:
         reason = str(problem).splitlines()[0]
         raise LaunchError(
-            f"Rank {rank} cannot meet the other ranks at {point} ({reason}). {point.cure}",
+            f"Rank {rank} cannot meet the other ranks at {point} ({reason}). {point.hint}",
             same_on_all_ranks=False,
         ) from problem
     return store

@@ -39,7 +39,7 @@ SYNC_BYTES = 2**28
 
 
 @contextlib.contextmanager
-def surviving_disk_errors(path: Path, what: str = "", so: str = "") -> Iterator[None]:
+def surviving_disk_errors(path: Path, what: str = "", consequence: str = "") -> Iterator[None]:
     """Leave the block if the disk is full or refuses (see above), and log an error.
 
     Any other error is raised.
@@ -47,7 +47,7 @@ def surviving_disk_errors(path: Path, what: str = "", so: str = "") -> Iterator[
     Args:
         path: The file being written, or its folder.
         what: The clause on what could not be written. Empty: nothing is logged.
-        so: The sentence on the consequences.
+        consequence: A sentence on what follows from it.
     """
     try:
         yield
@@ -55,7 +55,7 @@ def surviving_disk_errors(path: Path, what: str = "", so: str = "") -> Iterator[
         if not is_disk_error(error):
             raise
         if what:
-            logger.error("%s (%s). %s %s", what, describe(path, error), so, cure(error))
+            logger.error("%s (%s). %s %s", what, describe(path, error), consequence, hint(error))
 
 
 def is_disk_error(error: OSError) -> bool:
@@ -76,7 +76,7 @@ def full_disk(error: Exception) -> RunDirectoryError | None:
     )
 
 
-def cure(error: OSError) -> str:
+def hint(error: OSError) -> str:
     """Return the sentence on how to fix such an error."""
     return "Make room there." if error.errno in NO_ROOM else "See that it can be written to again."
 
@@ -289,7 +289,7 @@ class RecordFile:
                 self.path,
                 describe(self.path, error),
                 len(self._waiting),
-                cure(error),
+                hint(error),
             )
 
 

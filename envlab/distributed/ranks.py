@@ -99,7 +99,7 @@ class MeetingPoint(NamedTuple):
     """Whether the launcher hosts the store there; else rank 0 does."""
     name: str
     """Name of the launch, because launches may share a store."""
-    cure: str
+    hint: str
     """Advice if the address does not work."""
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""How the ranks of one start find each other, and no rank of an earlier start.
+"""A rendezvous of the ranks of one start that ignores stale ranks of an earlier one.
 
 torch 2.13 shares the launcher's store between all starts of its workers. After a restart
 (``--max_restarts``, or nodes that come and go) gloo then finds dead ranks' addresses under live
@@ -96,7 +96,7 @@ def open_store(
             reason = "that port is already in use by another program"
         raise LaunchError(
             f"Rank {rank} on {socket.gethostname()} cannot meet the other ranks at {point} "
-            f"({reason}). {point.cure}",
+            f"({reason}). {point.hint}",
             same_on_all_ranks=False,
         ) from problem
     store.set_timeout(timeout)
@@ -156,7 +156,7 @@ def _listen(point: MeetingPoint) -> socket.socket | None:
             return None  # perhaps by this process's own store, which torch then shares
         raise LaunchError(
             f"Rank 0 on {socket.gethostname()} is to keep the rendezvous at {point}, but this "
-            f"node does not have that address ({problem.strerror}). {point.cure}",
+            f"node does not have that address ({problem.strerror}). {point.hint}",
             same_on_all_ranks=False,
         ) from problem
 
@@ -177,7 +177,7 @@ def _await_answer(point: MeetingPoint, rank: int, timeout: timedelta) -> None:
     if problem is not None:
         raise LaunchError(
             f"Rank {rank} on {socket.gethostname()} cannot reach the rendezvous at {point} "
-            f"(tried for {time.monotonic() - began:.0f} s: {problem}). {point.cure}",
+            f"(tried for {time.monotonic() - began:.0f} s: {problem}). {point.hint}",
             same_on_all_ranks=False,
         )
 

@@ -30,7 +30,7 @@ from envlab.distributed.interface import listen
 from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE
 from envlab.distributed.watchdog import HUNG_EXIT_CODE
 
-SAID = (HUNG_EXIT_CODE, PREEMPTED_EXIT_CODE, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+ALREADY_REPORTED = (HUNG_EXIT_CODE, PREEMPTED_EXIT_CODE, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 """Exit codes of ranks that have reported, once for all, why they end."""
 
 
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str], *, repeats: bool = True) -> int:
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         codes = [one.exitcode for one in error.failures.values()]
-        said = next((code for code in SAID if code in codes), None)
+        said = next((code for code in ALREADY_REPORTED if code in codes), None)
         if said is not None:
             # The other ranks have reported on one that was killed.
             return failure.exitcode if failure.exitcode > 0 else said

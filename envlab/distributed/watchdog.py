@@ -90,7 +90,7 @@ class Watchdog:
         self._stopping, self._ending = threading.Event(), threading.Event()
         self._is_leaving = False
         self._ticked_at = self._warm_at = monotonic()
-        self._doomed_at: float | None = None
+        self._fatal_since: float | None = None
         self._written_at = 0.0
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
         self.progress.lost_peer = self.lost_peer
@@ -103,10 +103,10 @@ class Watchdog:
 
     def close(self) -> None:
         """Stop watching; never returns if the end has begun."""
-        self._yield_to_the_end()
+        self._block_if_shutting_down()
         self._stopping.set()
         self._thread.join(STACKS_WAIT_S)  # else it might arm the last resort again
-        self._yield_to_the_end()
+        self._block_if_shutting_down()
         self._hook.remove()
         if self.exchange is not None:
             self.exchange.stop()
@@ -119,12 +119,12 @@ class Watchdog:
 
         It may take up to 3 s if ``may_wait``, because the news may arrive after the error.
         """
-        self._yield_to_the_end()
+        self._block_if_shutting_down()
         if self.exchange is None or not is_broken_collective(error):
             return None
         deadline = monotonic() + (EXPLAIN_S if may_wait else 0.0)
         while True:
-            self._yield_to_the_end()
+            self._block_if_shutting_down()
             self.exchange.flush()
             sightings = self.exchange.sightings()
             verdict = self._judge(sightings)
@@ -137,7 +137,7 @@ class Watchdog:
                 return self._left_peers(sightings) if may_wait else None
             sleep(0.1)
 
-    def _yield_to_the_end(self) -> None:
+    def _block_if_shutting_down(self) -> None:
         """Do not return if the end has begun, here or elsewhere, and includes this process."""
         text = "" if self.exchange is None else self.exchange.verdict
         if self._ending.is_set() or (text and not self._leaves_before(Diagnosis.from_json(text))):
@@ -149,8 +149,8 @@ class Watchdog:
         With an error of its own, it first closes what is open, such as an upload, and reports it.
         """
         has_failed = bool(self.progress.failure)
-        if has_failed and self._doomed_at is not None:
-            has_failed = monotonic() - self._doomed_at <= self._timeout_s
+        if has_failed and self._fatal_since is not None:
+            has_failed = monotonic() - self._fatal_since <= self._timeout_s
         return verdict.breaks_collectives and (self._is_leaving or has_failed)
 
     def _left_peers(self, sightings: Mapping[int, Sighting]) -> str | None:
@@ -235,10 +235,10 @@ class Watchdog:
             self._end(Diagnosis.from_json(self.exchange.verdict), sightings)
         verdict = self._judge(sightings)
         if verdict is None:
-            self._doomed_at = None
+            self._fatal_since = None
             return
-        self._doomed_at = self._doomed_at or monotonic()
-        if not verdict.breaks_collectives or monotonic() - self._doomed_at > GRACE_S:
+        self._fatal_since = self._fatal_since or monotonic()
+        if not verdict.breaks_collectives or monotonic() - self._fatal_since > GRACE_S:
             self._end(verdict, sightings)
 
     def _arm_fallback(self) -> None:

@@ -163,7 +163,7 @@ def findings_of_measures(facts: dict[str, Any], hosts: Sequence[str]) -> list[Fi
         facts: Its results.
         hosts: The host of each rank.
     """
-    cure = (
+    hint = (
         "let the nodes talk by a faster network (see the interface of each node)"
         if len(set(hosts)) > 1
         else "this machine is busy, or has fewer cores than ranks; start fewer"
@@ -174,7 +174,7 @@ def findings_of_measures(facts: dict[str, Any], hosts: Sequence[str]) -> list[Fi
             latency <= SLOW_LATENCY_S,
             "all-reduce",
             f"{latency * 1e3:.2f} ms for 8 bytes",
-            f"every update waits for several of these: {cure}",
+            f"every update waits for several of these: {hint}",
         )
     ]
     if "latency_gloo_s" in facts:

@@ -60,22 +60,22 @@ def finding_of_host(
         addresses: The interfaces' addresses.
         problem: Why resolving took too long.
     """
-    cure = f"add a line '<address of this node> {host}' to /etc/hosts on every node"
+    hint = f"add a line '<address of this node> {host}' to /etc/hosts on every node"
     if not resolved:
         reason = f"resolving: {problem}" if resolved is None else "does not resolve"
-        return Finding("host name", f"{host} {reason}", "warning", cure)
+        return Finding("host name", f"{host} {reason}", "warning", hint)
     text = f"{host}, which resolves to {', '.join(resolved)}"
     own = {address for each in addresses.values() for address in each}
     if all(ipaddress.ip_address(address.split("%")[0]).is_loopback for address in resolved):
         text += "; good for one node, not for several"
         advice = (
             "For several nodes, give --rdzv_endpoint as an address that the others reach (or "
-            f"{cure}); envlab finds the interface by itself."
+            f"{hint}); envlab finds the interface by itself."
         )
         return Finding("host name", text, "note", advice)
     if not own.intersection(resolved):
         return Finding(
-            "host name", f"{text}, but no interface here has that address", "warning", cure
+            "host name", f"{text}, but no interface here has that address", "warning", hint
         )
     return Finding("host name", text)
 

@@ -341,7 +341,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         raise NotImplementedError
 
     def _explain_failures(self) -> str:
-        """Save the states of too many failed environments; return where, and what to do."""
+        """Save the states of too many failed environments; return a hint with their path."""
         raise NotImplementedError
 
     def _name_failing_terms(self) -> str:

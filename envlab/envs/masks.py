@@ -18,7 +18,7 @@ from envlab.sim.host import on_host
 
 @contextlib.contextmanager
 def kept_rows(mask: torch.Tensor) -> Iterator[None]:
-    """Let :func:`rows_of` evaluate ``mask`` only once, while nobody changes it.
+    """Cache ``rows_of(mask)`` within this block, in which the mask must not change.
 
     A reset hands one mask to all terms, which ask a dozen times; each evaluation takes 3 us. The
     result is an attribute of the mask itself.

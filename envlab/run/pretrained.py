@@ -86,10 +86,10 @@ def find_policy(library: str, origin: Mapping[str, str], tasks: Collection[str])
             return one
     if of_task:
         others = ", ".join(" ".join(library_words(one.manifest)) for one in of_task)
-        cure = f"There is one by {others}: name that library."
+        hint = f"There is one by {others}: name that library."
     else:
         known = sorted({str(policy.manifest["task"]) for policy in policies()})
-        cure = f"There are some of {', '.join(known) or 'no task'}; train this one first."
+        hint = f"There are some of {', '.join(known) or 'no task'}; train this one first."
     raise CheckpointError(
-        f"No policy of {min(tasks, key=len)} by {library} comes with envlab. {cure}"
+        f"No policy of {min(tasks, key=len)} by {library} comes with envlab. {hint}"
     )

@@ -15,7 +15,7 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from envlab.distributed.disk import cure, describe, whole_file
+from envlab.distributed.disk import describe, hint, whole_file
 from envlab.errors import EnvlabError, RunDirectoryError
 
 logger = logging.getLogger(__name__)
@@ -224,5 +224,5 @@ def exporting(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise RunDirectoryError(
             f"The policy cannot be exported to {directory} ({describe(directory, error)}). "
-            f"{cure(error)} With --no_export, the policy plays and nothing is written."
+            f"{hint(error)} With --no_export, the policy plays and nothing is written."
         ) from error

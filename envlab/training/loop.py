@@ -30,7 +30,7 @@ OWN_SCALARS = ("mean_return", "mean_episode_length", "learning_rate", "fps", "wa
 
 
 class Training:
-    """A run from its first iteration to its last. Every rank has one, and they run in step.
+    """A run from its first iteration to its last: one per rank, in lockstep.
 
     Attributes:
         learner: The library's algorithm.
@@ -57,7 +57,7 @@ class Training:
         viewer: Viewer | None = None,
         stop_signal: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Write nothing yet.
+        """Create no files yet.
 
         Args:
             learner: The library's algorithm.

@@ -131,7 +131,7 @@ class RslRl1Runner:
         flat = [parameter.detach().flatten() for group in groups for parameter in group["params"]]
         return {"weights": torch.cat(flat)}
 
-    def _refuse_nan(self, values: Mapping[str, torch.Tensor], cure: str) -> None:
+    def _refuse_nan(self, values: Mapping[str, torch.Tensor], hint: str) -> None:
         mine = [name for name, tensor in values.items() if not bool(tensor.isfinite().all())]
         found = {rank: names for rank, names in enumerate(context().gather(mine)) if names}
         if found:
@@ -139,7 +139,7 @@ class RslRl1Runner:
             ranks = f" on {rank_list(list(found))}" if context().is_distributed else ""
             raise SimulationError(
                 f"In iteration {self._iteration} {' and '.join(names)} were not finite{ranks}. "
-                f"{cure}.",
+                f"{hint}.",
                 same_on_all_ranks=True,
             )
 

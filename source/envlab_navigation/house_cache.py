@@ -17,7 +17,7 @@ from types import ModuleType
 
 import numpy as np
 
-from envlab.distributed.disk import cure, describe, temporary_name
+from envlab.distributed.disk import describe, hint, temporary_name
 from envlab_navigation import (
     floor_plan,
     furnishing,
@@ -115,7 +115,7 @@ class HouseCache:
             logger.warning(
                 "Houses cannot be kept in %s (%s), and this process makes them anew each time. %s "
                 "Or set env.houses.cache_dir to another folder.",
-                *(path.parent, describe(path.parent, error), cure(error)),
+                *(path.parent, describe(path.parent, error), hint(error)),
             )
             try:
                 temporary.unlink(missing_ok=True)

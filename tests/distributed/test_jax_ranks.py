@@ -30,7 +30,7 @@ def test_ranks_meet_at_the_coordinators_address():
     point = meeting_point(SKRL)
     assert str(point) == "10.0.0.1:5000"
     assert not point.is_kept  # rank 0 keeps the store
-    assert "--coordinator_address" in point.cure
+    assert "--coordinator_address" in point.hint
 
 
 def test_variables_that_are_missing_too_many_or_no_numbers_are_refused():

@@ -131,7 +131,7 @@ class Experiment:
         one.process = Child(
             "envlab_populations.hogwild.experiment:run_trial_alone",
             *(plan, options, self._cores(slot)),
-            farewell=signal.SIGTERM,  # so that it saves
+            kill_signal=signal.SIGTERM,  # so that it saves
         )
         self._running.append(one)
         how = "starts" if resumes is None else "resumes"

@@ -1,4 +1,4 @@
-"""``--viz web``, in the process of the run: answers the page and fulfils its visitor's wishes."""
+"""``--viz web``, in the process of the run: answers the page and applies its visitor's input."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from envlab_web.viewer.steering import Steering, marker_geoms, rewards_of, shown
 logger = logging.getLogger(f"envlab.{__name__}")
 
 START_S = 180.0
-"""Longest start of the page."""
+"""Timeout of the page's start, in seconds."""
 MARKERS_S = 0.2
 """Largest age of markers in training."""
 CLOSE_S = 5.0
-"""Longest end of the page."""
+"""Timeout of the page's end, in seconds."""
 
 
 class WebViewer:

@@ -146,7 +146,7 @@ def stand_in(plan: Plan, options: Options, cores: Sequence[int]) -> None:
 class ForkedTrial:
     """An experiment's child process; forked, as importing torch in each takes seconds."""
 
-    def __init__(self, function: str, *arguments: Any, farewell: signal.Signals) -> None:
+    def __init__(self, function: str, *arguments: Any, kill_signal: signal.Signals) -> None:
         fork = multiprocessing.get_context("fork")
         self.process = fork.Process(target=stand_in, args=arguments)
         self.process.start()
