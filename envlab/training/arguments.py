@@ -12,11 +12,11 @@ from envlab.arguments import ArgumentParser
 from envlab.distributed.ranks import check_num_processes, launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.libraries import Library
-from envlab.registry import get_task, load_entry_point
+from envlab.registry import get_task
 from envlab.run.pretrained import SELECTOR
 from envlab.run.remote import fetch, is_remote
 from envlab.training import isaac_lab
-from envlab.training.flags import Flags, add_flags, check_flags
+from envlab.training.flags import Flags, add_flags, check_flags, flags_of
 from envlab.training.inputs import (
     check_any_run,
     check_beginning,
@@ -91,10 +91,10 @@ class TrainingParser(ArgumentParser):
 class FlagsParser(TrainingParser):
     """A parser of :class:`Flags`, or of a library's subclass."""
 
-    def __init__(self, flags: type[Flags], *commands: str, **kwargs: Any) -> None:
+    def __init__(self, flags: type[Flags], command: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._flags, self._command = flags, commands[0]
-        add_flags(self, flags, *commands)
+        self._flags, self._command = flags, command
+        add_flags(self, flags, command)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Flags | None = None
@@ -105,8 +105,7 @@ class FlagsParser(TrainingParser):
 
 def train_parser(library: Library) -> FlagsParser:
     """Return the parser of ``scripts/reinforcement_learning/<library>/train.py``."""
-    commands = ("train", "members") if library.has_members else ("train",)
-    parser = _parser(library, *commands, description=f"Train a task with {library.name}.")
+    parser = _parser(library, "train", description=f"Train a task with {library.name}.")
     parser.add_argument(  # Isaac Lab's script for rl_games
         "--track", action="store_const", const="wandb", dest="logger", help="--logger wandb"
     )
@@ -140,12 +139,11 @@ def agent_parser(kind: str) -> FlagsParser:
     return FlagsParser(Flags, "agent", prog=f"{kind}_agent", description=description)
 
 
-def _parser(library: Library, *commands: str, description: str) -> FlagsParser:
-    flags = Flags if library.flags is None else load_entry_point(library.flags)
+def _parser(library: Library, command: str, description: str) -> FlagsParser:
     parser = FlagsParser(
-        flags,
-        *commands,
-        prog=f"{library.name} {commands[0]}",
+        flags_of(library, with_guests=command == "train"),
+        command,
+        prog=f"{library.name} {command}",
         description=description,
         epilog="All else is a Hydra override: env.decimation=4 env.scene.num_envs=64",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,10 @@ def check_exclusions(
         value, default = value_at(cfg, name), getattr(type(cfg), name, None)
         if value == default or wanted not in ("", str(value)):
             return None
-        flag = "population_size" if path == "population.size" else name
-        if getattr(flags, flag, None) is not None:
-            return f"--{flag}" if flag != name else f"--{flag} {value}"
+        for field in dataclasses.fields(flags):
+            sets = field.metadata.get("sets") or f"agent.{field.name}"
+            if sets == path and getattr(flags, field.name) is not None:
+                return f"--{field.name} {value}"
         text = f"{path}={str(value).lower() if isinstance(value, bool) else value}"
         return text if sets_value(overrides, path) else f"{text}{_place(base, path)}"
 

@@ -25,10 +25,14 @@ from envlab.config.ranges import PositiveInt, Range, check_range
 from envlab.distributed.ranks import NUM_PROCESSES
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S, LEAST_TIMEOUT_S
 from envlab.errors import ConfigurationError
+from envlab.libraries import Library
+from envlab.plugins import load_plugins
+from envlab.task import load_entry_point
 
 PORT = 8088
 """The first port that ``--viz web`` tries."""
 PRETRAINED = "--checkpoint=pretrained"
+ENTRY_POINT_GROUP = "envlab.flags"
 _ALL = "train play export agent"
 _OF_A_LIBRARY = "train play export"
 
@@ -43,6 +47,7 @@ def flag(
     choices: Collection[str] | None = None,
     convert: Callable[[str], Any] | None = None,
     exclusive_group: str = "",
+    sets: str = "",
     is_required: bool = False,
     **texts: str,
 ) -> Any:
@@ -56,6 +61,7 @@ def flag(
         names: All its spellings, if not just ``--<name of the field>``.
         choices: The values that it may have.
         convert: Converts the text to the value, if the field's type does not.
+        sets: The path of the configuration's value that it sets, such as ``population.size``.
         exclusive_group: A command line may have only one of the flags of a group.
         is_required: Whether it must be given.
         texts: Further commands that have it, each with its own help.
@@ -66,6 +72,7 @@ def flag(
         "choices": choices,
         "convert": convert,
         "exclusive_group": exclusive_group,
+        "sets": sets,
         "required": is_required,
         "helps": dict.fromkeys(of.split(), text) | texts,
     }
@@ -139,12 +146,6 @@ class Flags:
     max_frames: Annotated[
         PositiveInt | None, Excludes("--max_iterations", "each says when training ends")
     ] = flag("environment steps of all processes, instead of iterations", "N", convert=whole_number)
-    population_size: int | None = flag(
-        "train so many members with hyper-parameters of their own, which the least fit copy from "
-        "the fittest (population.*)",
-        "N",
-        of="members",
-    )
     nproc: int | None = flag(
         "start N processes on this machine, which train together", "N", names=NUM_PROCESSES
     )
@@ -270,6 +271,34 @@ class Flags:
         return {name: value for name, value in vars(self).items() if value != defaults[name]}
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GuestFlags:
+    """Flags of ``train`` that a guest adds, by an entry point of the group ``envlab.flags``."""
+
+    flags: str
+    """``module:Class``: a dataclass whose fields are flags, as those of :class:`Flags`."""
+    plan: str
+    """``module:function``, ``(RunPlan) -> RunPlan``: their effect, if one of them was given."""
+    only: str = ""
+    """An attribute that must be true of a library that is to have them."""
+
+
+def guest_flags(library: Library) -> list[GuestFlags]:
+    """Return the flags that installed packages add to a library's."""
+    found = load_plugins(ENTRY_POINT_GROUP, GuestFlags).found.values()
+    return [guest for guest in found if not guest.only or getattr(library, guest.only)]
+
+
+def flags_of(library: Library, *, with_guests: bool) -> type[Flags]:
+    """Return the class of a library's flags, with those that guests add, if wanted."""
+    own: type[Flags] = Flags if library.flags is None else load_entry_point(library.flags)
+    guests = [load_entry_point(guest.flags) for guest in guest_flags(library) if with_guests]
+    if not guests:
+        return own
+    options: dict[str, Any] = {"kw_only": True, "eq": False, "repr": False}
+    return dataclasses.make_dataclass(own.__name__, (), bases=(*guests, own), **options)
+
+
 def check_flags(flags: Flags) -> None:
     """Refuse flags out of their range, or that exclude or lack each other.
 
@@ -292,6 +321,12 @@ def check_flags(flags: Flags) -> None:
         )
 
 
+def is_given(flags: Flags, some: type) -> bool:
+    """Return whether one of the flags of a guest's class was given."""
+    fields = dataclasses.fields(some)
+    return any(getattr(flags, field.name, field.default) != field.default for field in fields)
+
+
 def given_flag(flags: Flags, setting: str) -> str | None:
     """Return a flag as it was given; None if it was not.
 
@@ -310,14 +345,13 @@ def given_flag(flags: Flags, setting: str) -> str | None:
     return f"--{name} {wanted}".rstrip()
 
 
-def add_flags(parser: argparse.ArgumentParser, flags: type[Flags], *commands: str) -> None:
-    """Add the flags of a class that one of the commands has."""
+def add_flags(parser: argparse.ArgumentParser, flags: type[Flags], command: str) -> None:
+    """Add the flags of a class that a command has."""
     groups: dict[str, argparse._MutuallyExclusiveGroup] = {}
     types_of = typing.get_type_hints(flags)
     for field in dataclasses.fields(flags):
         about = field.metadata
-        command = next((one for one in commands if one in about.get("helps", {})), None)
-        if command is None:
+        if command not in about.get("helps", {}):
             continue
         options: dict[str, Any] = {"help": about["helps"][command], "default": field.default}
         kind = _without_none(types_of[field.name])

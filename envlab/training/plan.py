@@ -39,12 +39,12 @@ from envlab.config.files import NO_TRUST
 from envlab.distributed.agreement import name_ranks
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library
-from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
+from envlab.registry import Task, get_task, load_agent_values, load_entry_point, load_env_cfg
 from envlab.run.manifest import read_manifest
 from envlab.run.pretrained import SELECTOR
 from envlab.training.exclusions import check_exclusions
-from envlab.training.flags import Flags
-from envlab.training.population.cfg import PopulationCfg, spans_of, with_ranges, with_size
+from envlab.training.flags import Flags, guest_flags, is_given
+from envlab.training.population.cfg import PopulationCfg, spans_of, with_ranges
 from envlab.training.scaling import Scaling, scale, settle_batches
 from envlab.training.sweep import folder_label
 from envlab.training.trust import trust_of
@@ -178,21 +178,21 @@ def plan_run(
         if getattr(flags, name) is not None
         and value_at(composed["agent"], key) != value_at(agent_cfg, key)
     }
-    population_cfg = composed.get("population", population_cfg)
-    if library.has_members:  # else the flag is the library's own
-        population_cfg = with_size(population_cfg, flags.population_size)
     plan = RunPlan(
         task=task,
         library=library,
         env_cfg=composed["env"],
         agent_cfg=_with_flags(composed["agent"], flags),
-        population_cfg=population_cfg,
+        population_cfg=composed.get("population", population_cfg),
         flags=flags,
         overrides=tuple(overrides),
         base=base,
         is_num_envs_given=base is not None or sets_value(overrides, "env.scene.num_envs"),
         overridden_by_flag=before,
     )
+    for guest in guest_flags(library):
+        if is_given(flags, load_entry_point(guest.flags)):
+            plan = load_entry_point(guest.plan)(plan)
     _check(plan)
     return plan
 

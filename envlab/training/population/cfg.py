@@ -21,7 +21,6 @@ from envlab.config import (
     Range,
     check_ranges,
     leaves,
-    merge,
 )
 from envlab.errors import ConfigurationError, did_you_mean
 
@@ -98,8 +97,8 @@ def spans_of(cfg: PopulationCfg, agent_cfg: AgentCfg) -> list[Span]:
         return []
     if cfg.size == 1:
         raise ConfigurationError(
-            "--population_size is 1, but a population needs two members or more to compare. Give "
-            "2 or more, or leave it out."
+            "population.size is 1, but a population needs two members or more to compare. Give 2 "
+            "or more, or leave it out."
         )
     spans = [_span(path, value, agent_cfg) for path, value in _flat(cfg.ranges, "")]
     if not spans:
@@ -219,12 +218,3 @@ def _numbers(values: Any, at: str, given: Any) -> list[float]:
     ):
         raise ConfigurationError(f"{at} is {given!r}, but must hold finite numbers only.")
     return [float(value) for value in values]
-
-
-def with_size(cfg: PopulationCfg, size: int | None) -> PopulationCfg:
-    """Return the configuration with the size from ``--population_size``."""
-    if size is None:
-        return cfg
-    if size < 1:
-        raise ConfigurationError(f"--population_size is {size}, but must be 2 or more.")
-    return merge(cfg, {"size": size}, "population")
