@@ -21,8 +21,10 @@ from envlab.config import (
     Range,
     check_ranges,
     leaves,
+    merge,
 )
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab.training.flags import GuestFlags, flag
 
 _DECADE = 10.0
 """A range of positive numbers whose ends differ by this factor or more is logarithmic."""
@@ -52,6 +54,30 @@ class PopulationCfg:
     """Whether copied numbers are multiplied by one of ``factors``, or drawn again."""
     factors: list[PositiveFloat] = field(default_factory=lambda: [0.8, 1.2])
     """Factors for numbers; 0.8 and 1.2 are the paper's (Jaderberg et al. 2017)."""
+
+
+POPULATION = GuestFlags(
+    flags=f"{__name__}:PopulationFlags", plan=f"{__name__}:with_size", only="has_members"
+)
+
+
+@dataclass(kw_only=True)
+class PopulationFlags:
+    """The number of members; the rest of a population is in ``population.*``."""
+
+    population_size: Annotated[int, Range(at_least=2)] | None = flag(
+        "train so many members with hyper-parameters of their own, which the least fit copy from "
+        "the fittest (population.*)",
+        "N",
+        sets="population.size",
+    )
+
+
+def with_size(plan: Any) -> Any:
+    """Return a ``RunPlan`` with a population of as many members as its flag says."""
+    size = {"size": vars(plan.flags)["population_size"]}
+    population_cfg = merge(plan.population_cfg, size, "population")
+    return replace(plan, population_cfg=population_cfg)
 
 
 @dataclass(frozen=True, kw_only=True)
