@@ -79,3 +79,10 @@ def place(env: ManagerEnv, positions: list[list[float]], velocities: list[list[f
 def push(env: ManagerEnv, *forces: float) -> Any:
     """Step with one force per environment."""
     return env.step(torch.tensor(forces).unsqueeze(1))
+
+
+def assert_spans(values: torch.Tensor, low: float, high: float, *, margin: float = 0.05) -> None:
+    """Check that draws are within a range, and come as close as ``margin`` of it to both ends."""
+    least, greatest, room = float(values.min()), float(values.max()), margin * (high - low)
+    assert low - 1e-6 <= least < low + room
+    assert high - room < greatest <= high + 1e-6

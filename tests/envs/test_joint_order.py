@@ -15,15 +15,9 @@ from envlab.envs.joint_order import JointOrder, joint_names
 from envlab.envs.scene import load_model
 from tests.envs.refusals import assert_refused
 
-ROBOTS = {
-    "go2": "name",
-    "h1": "name",
-    "g1": "name",
-    "allegro_cube": "name",
-    "franka": "name",
-    "ant": "file",
-    "humanoid": "file",
-}
+ROBOTS = dict.fromkeys(("go2", "h1", "g1", "allegro_cube", "franka"), "name") | dict.fromkeys(
+    ("ant", "humanoid"), "file"
+)
 # Printed by Isaac Lab for its G1 (three public repositories agree).
 ISAACLAB_G1 = """
 left_hip_pitch_joint right_hip_pitch_joint torso_joint left_hip_roll_joint right_hip_roll_joint
@@ -49,9 +43,6 @@ def names(robot: str, convention: str) -> list[str]:
 
 def to_envlab(robot: str, convention: str = "isaaclab") -> JointOrder:
     return JointOrder(names(robot, convention), names(robot, "envlab"))
-
-
-# The orders ---------------------------------------------------------------------------------------
 
 
 def test_isaac_labs_order_of_g1_and_humanoid_is_the_printed_one():
@@ -107,9 +98,6 @@ def test_only_the_robots_joints_are_ordered_in_a_scene_with_others():
     assert joint_names(model, "isaacgym", asset_cfg=hand) == names("franka", "envlab")[-2:]
 
 
-# Policies -----------------------------------------------------------------------------------------
-
-
 class Policy(nn.Module):
     """A normaliser, two layers, a spread, and a critic, as the libraries keep them."""
 
@@ -156,10 +144,9 @@ def test_a_moved_policy_drives_the_robot_as_the_original_does(go2):
             actions = moved(obs)
             expected = order.actions(original(theirs))
             assert torch.allclose(actions, expected, atol=1e-5)
-            assert torch.allclose(
-                moved.value(moved.normalised(obs)), original.value(original.normalised(theirs)),
-                atol=1e-5,
-            )  # fmt: skip
+            values = moved.value(moved.normalised(obs))
+            their_values = original.value(original.normalised(theirs))
+            assert torch.allclose(values, their_values, atol=1e-5)
             obs = env.step(actions)[0]["policy"]
     assert moved.log_std.tolist() == [0.0, 4.0, 8.0, 1.0, 5.0, 9.0, 2.0, 6.0, 10.0, 3.0, 7.0, 11.0]
 
@@ -177,9 +164,6 @@ def test_an_optimizers_averages_move_with_its_parameters():
     back = order.inverse().policy(moved, 48, [12])
     assert torch.equal(back["actor"]["first"], first)
     assert torch.equal(back["actor"]["last"], weight)
-
-
-# Mistakes -----------------------------------------------------------------------------------------
 
 
 def test_mistakes_are_reported_in_one_sentence():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
 
 from envlab.distributed.context import DistributedContext
@@ -163,16 +162,6 @@ def test_a_saved_state_does_not_change_with_the_environment():
     rollout(env, actions_for(6))
     assert all(torch.equal(values, state["sim"][name]) for name, values in copy.items())
     assert torch.equal(state["task"]["commands"]["goal"]["command"], command)
-
-
-def test_curricula_see_the_steps_made_before_a_resume():
-    env = make(seed=1)
-    rollout(env, actions_for(6, steps=30))
-    assert env.reward_manager.get_weight("smooth") == pytest.approx(-0.2)
-    other = make(seed=2)
-    other.set_state(env.state())
-    assert other.reward_manager.get_weight("smooth") == pytest.approx(-0.2)
-    assert other.common_step_counter == 30
 
 
 def test_a_step_runs_in_isaac_labs_order():

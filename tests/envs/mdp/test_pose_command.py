@@ -11,6 +11,7 @@ import torch
 from envlab.envs import mdp
 from envlab.errors import ConfigurationError
 from tests.envs.arms import make_arm, pose, select, terms
+from tests.envs.sliders import assert_spans
 
 NEVER = (1e6, 1e6)
 
@@ -30,10 +31,8 @@ def test_poses_are_drawn_from_their_ranges():
     )
     env = make_arm(500, commands=terms(goal=goal(ranges=ranges)))
     command = env.command_manager.get_command("goal")
-    for column, (low, high) in enumerate([(0.2, 0.4), (-1.0, 1.0)]):
-        values, margin = command[:, column], 0.02 * (high - low)
-        assert low <= values.min() < low + margin
-        assert high - margin < values.max() <= high
+    assert_spans(command[:, 0], 0.2, 0.4)
+    assert_spans(command[:, 1], -1.0, 1.0)
     assert (command[:, 2] == 3.0).all()
     # Half a turn about y, then yaw about the fixed z: (0, -sin(yaw / 2), cos(yaw / 2), 0).
     assert command[:, [3, 6]].abs().max() < 1e-6

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from envlab.envs import SceneEntityCfg, mdp
-from envlab.envs.managers import EventTermCfg, RewardTermCfg, TerminationTermCfg
+from envlab.envs.managers import RewardTermCfg, TerminationTermCfg
+from envlab.envs.terms import at_startup
 from tests.envs.hopper import LEFT, LEVEL, ROLLED, make_env, place, step
-from tests.envs.sliders import terms
+from tests.envs.sliders import assert_spans, terms
 
 
 def command(**fields) -> mdp.UniformVelocityCommandCfg:
@@ -77,9 +78,6 @@ def test_bad_orientation_ends_a_tilt_beyond_the_limit():
         assert env._get_dones()[0].tolist() == [fails], angle
 
 
-# The command --------------------------------------------------------------------------------------
-
-
 def test_commands_come_from_their_ranges_and_some_stand():
     ranges = mdp.VelocityRangesCfg(lin_vel_x=(-1.0, 2.0), lin_vel_y=(0.5, 0.5))
     env = make_env(2000, commands=terms(go=command(rel_standing_envs=0.2, ranges=ranges)))
@@ -88,10 +86,8 @@ def test_commands_come_from_their_ranges_and_some_stand():
     stands = (values == 0.0).all(dim=1)
     assert stands.float().mean().item() == pytest.approx(0.2, abs=0.03)
     assert (values[~stands, 1] == 0.5).all()
-    for column, (low, high) in ((0, (-1.0, 2.0)), (2, (-1.0, 1.0))):
-        moving = values[~stands, column]
-        assert low <= moving.min() < low + 0.02
-        assert high - 0.02 < moving.max() <= high
+    assert_spans(values[~stands, 0], -1.0, 2.0)
+    assert_spans(values[~stands, 2], -1.0, 1.0)
 
 
 def test_a_heading_command_turns_towards_its_direction():
@@ -121,15 +117,11 @@ def test_errors_are_logged_over_the_time_between_two_draws():
 
 def test_the_error_is_of_the_centre_of_mass_as_the_reward_is():
     """The centre of mass lies 0.1 m before the origin, so that turning moves it to the left."""
-    shift = {
-        "asset_cfg": SceneEntityCfg("robot", body_names="block"),
-        "com_range": {"x": (0.1, 0.1)},
-    }
+    block = SceneEntityCfg("robot", body_names="block")
+    shift = at_startup(mdp.randomize_rigid_body_com, asset_cfg=block, com_range={"x": (0.1, 0.1)})
     env = make_env(
         sim={"model_fields": ("body_ipos",)},
-        events=terms(
-            com=EventTermCfg(func=mdp.randomize_rigid_body_com, mode="startup", params=shift)
-        ),
+        events=terms(com=shift),
         commands=terms(go=command(ranges=mdp.VelocityRangesCfg(lin_vel_y=(0.3, 0.3)))),
         rewards=terms(term=RewardTermCfg(func=mdp.track_lin_vel_xy_exp, weight=1.0, params=FOLLOW)),
     )
