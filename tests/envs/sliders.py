@@ -10,7 +10,8 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv, ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
-from envlab.envs.managers import ObservationGroupCfg, ObservationTermCfg, TerminationTermCfg
+from envlab.envs.managers import ObservationGroupCfg
+from envlab.envs.terms import observation, termination
 
 MODEL = str(Path(__file__).parent / "sliders.xml")
 DT = 0.1
@@ -48,12 +49,12 @@ def make_cfg(num_envs: int = 4, sim: dict[str, Any] | None = None, **fields: Any
         "episode_length_s": EPISODE_LENGTH_S,
         "observations": terms(
             policy=group(
-                pos=ObservationTermCfg(func=mdp.joint_pos),
-                vel=ObservationTermCfg(func=mdp.joint_vel),
+                pos=observation(mdp.joint_pos),
+                vel=observation(mdp.joint_vel),
             )
         ),
         "actions": terms(force=mdp.JointEffortActionCfg(joint_names="push")),
-        "terminations": terms(time_out=TerminationTermCfg(func=mdp.time_out, time_out=True)),
+        "terminations": terms(time_out=termination(mdp.time_out, time_out=True)),
     }
     return ManagerEnvCfg(
         sim=SimulationCfg(**{"dt": DT, **(sim or {})}),

@@ -10,7 +10,7 @@ import torch
 
 from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.camera import CameraOffsetCfg, DepthCameraSensorCfg, PinholeCameraPatternCfg
-from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.terms import observation
 from envlab.errors import ConfigurationError
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import group, terms
@@ -35,8 +35,8 @@ def make(num_envs: int = 2, *, plane: bool = True, params: dict[str, Any] | None
         "geom_groups": None if plane else [1],
     }
     params = {"sensor_cfg": SceneEntityCfg("camera"), "normalize": False} | (params or {})
-    observed = group(pos=ObservationTermCfg(func=mdp.joint_pos))
-    seen = group(image=ObservationTermCfg(func=mdp.image, params=params))
+    observed = group(pos=observation(mdp.joint_pos))
+    seen = group(image=observation(mdp.image, **params))
     return make_env(
         num_envs,
         plane=plane,

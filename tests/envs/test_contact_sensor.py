@@ -7,7 +7,7 @@ import torch
 
 from envlab.envs import mdp
 from envlab.envs.contact_sensor import ContactSensor, ContactSensorCfg
-from envlab.envs.managers import RewardTermCfg
+from envlab.envs.terms import reward
 from envlab.errors import ConfigurationError
 from tests.envs import sliders
 from tests.envs.hopper import DT, bodies, make_env, place, step
@@ -73,11 +73,7 @@ def test_a_resume_lets_a_sensor_begin_that_the_run_did_not_have():
 
 
 def test_a_body_without_a_sensor_is_refused_with_those_that_have_one():
-    term = RewardTermCfg(
-        func=mdp.undesired_contacts,
-        weight=1.0,
-        params={"sensor_cfg": bodies("blok"), "threshold": 1.0},
-    )
+    term = reward(mdp.undesired_contacts, 1.0, sensor_cfg=bodies("blok"), threshold=1.0)
     with pytest.raises(ConfigurationError, match=r"matches 'blok'; those that have one are block"):
         make_env(rewards=terms(touch=term))
 

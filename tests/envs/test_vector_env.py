@@ -17,7 +17,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from envlab import registry
 from envlab.envs import VectorEnv
-from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.terms import observation
 from envlab.errors import ConfigurationError, SimulationError
 from tests.envs.sliders import group, make_env, push, rank, terms
 
@@ -266,7 +266,7 @@ def make_fragile() -> VectorEnv:
         broken = (env.episode_length_buf == 3) & (env.env_ids == 1)
         return torch.where(broken, torch.inf, 5.0).unsqueeze(1)
 
-    return make_env(3, observations=terms(policy=group(value=ObservationTermCfg(func=fragile))))
+    return make_env(3, observations=terms(policy=group(value=observation(fragile))))
 
 
 def test_an_observation_that_is_not_finite_is_zero_and_ends_the_episode_a_step_later():

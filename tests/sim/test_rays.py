@@ -14,7 +14,7 @@ import torch
 from envlab.sim.height_field import HeightField
 from envlab.sim.simulation import Simulation
 from tests.envs.refusals import assert_refused
-from tests.sim.models import DT, NUM_ENVS, compile_model, make, only
+from tests.sim.models import ALL, DT, NUM_ENVS, compile_model, make, only
 
 BODIES = ("box", "sphere", "capsule", "cylinder", "ellipsoid")
 NUM_RAYS = 900
@@ -81,7 +81,7 @@ def test_backends_agree_on_all_primitives(cpu, warp, options):
     for seed in range(2):
         origins, directions = random_rays(seed)
         for simulation in (cpu, warp):
-            simulation.reset(torch.ones(NUM_ENVS, dtype=torch.bool), poses(seed))
+            simulation.reset(ALL, poses(seed))
         expected, expected_geom = cpu.rays(origins, directions, **options)
         distance, geom = warp.rays(origins, directions, **options)
         assert torch.equal(geom, expected_geom)
@@ -95,7 +95,7 @@ def test_backends_agree_on_all_primitives(cpu, warp, options):
 
 
 def test_rays_that_all_share_equal_copies_of_them(cpu):
-    cpu.reset(torch.ones(NUM_ENVS, dtype=torch.bool), poses(3))
+    cpu.reset(ALL, poses(3))
     origins, directions = (rays[:1].expand(NUM_ENVS, -1, -1) for rays in random_rays(3))
     for shared, whole in zip(
         cpu.rays(origins, directions),
@@ -106,7 +106,7 @@ def test_rays_that_all_share_equal_copies_of_them(cpu):
 
 
 def test_only_masked_environments_are_cast(cpu):
-    cpu.reset(torch.ones(NUM_ENVS, dtype=torch.bool), poses(4))
+    cpu.reset(ALL, poses(4))
     origins, directions = random_rays(4)
     for masked in ((), (2,), (0, 3)):
         for rays in ((origins, directions), (origins, directions[:1].expand(NUM_ENVS, -1, -1))):
@@ -122,7 +122,7 @@ def test_only_masked_environments_are_cast(cpu):
 @pytest.mark.parametrize("backend", ["cpu", "warp"])
 def test_rays_see_the_state_after_a_step_without_declared_fields(backend, request):
     simulation: Simulation = request.getfixturevalue(backend)
-    simulation.reset(torch.ones(NUM_ENVS, dtype=torch.bool))
+    simulation.reset(ALL)
     above = torch.tensor([-1.0, 0, 9]).expand(NUM_ENVS, 1, 3)  # the sphere of 0.35 m, at 1.2 m
     down = torch.tensor([0.0, 0, -1]).expand(NUM_ENVS, 1, 3)
     assert simulation.rays(above, down)[0].flatten().tolist() == pytest.approx([7.45] * NUM_ENVS)
@@ -133,11 +133,8 @@ def test_rays_see_the_state_after_a_step_without_declared_fields(backend, reques
     assert distance.flatten().tolist() == pytest.approx([7.45 + fallen] * NUM_ENVS, abs=1e-5)
 
 
-# Heights ------------------------------------------------------------------------------------------
-
-
 def test_looked_up_heights_are_those_that_rays_measure(cpu):
-    cpu.reset(torch.ones(NUM_ENVS, dtype=torch.bool))
+    cpu.reset(ALL)
     field = HeightField(cpu.model, "hills", cpu.device)
     generator = torch.Generator().manual_seed(5)
     x = 2.01 + 3.98 * torch.rand(NUM_ENVS, NUM_RAYS, generator=generator)

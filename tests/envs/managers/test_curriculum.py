@@ -7,6 +7,7 @@ import torch
 
 from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import CurriculumTermCfg, RewardTermCfg
+from envlab.envs.terms import reward
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import make_env, push, terms
 
@@ -73,7 +74,7 @@ def staged(stages=STAGES, **sim) -> ManagerEnv:
     return make_env(
         1,
         sim=sim,
-        rewards=terms(scaled=RewardTermCfg(func=scaled, weight=1.0, params={"factor": 1.0})),
+        rewards=terms(scaled=reward(scaled, 1.0, factor=1.0)),
         curriculum=terms(harder=CurriculumTermCfg(func=mdp.reward_curriculum, params=params)),
     )
 
@@ -99,7 +100,7 @@ def test_a_stage_outlives_a_resume():
 
 
 def test_changes_that_do_not_fit_are_refused():
-    env = make_env(1, rewards=terms(alive=RewardTermCfg(func=mdp.is_alive, weight=1.0)))
+    env = make_env(1, rewards=terms(alive=reward(mdp.is_alive, 1.0)))
     mask = torch.ones(1, dtype=torch.bool)
     stages = {
         "reward has the key 'wait'; it has step and any of weight": [{"step": 1, "wait": 2.0}],

@@ -10,6 +10,7 @@ import torch
 
 from envlab.envs import ManagerEnv
 from envlab.envs.managers import EventTermCfg
+from envlab.envs.terms import at_reset, at_startup
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import make_env, rank, terms
 
@@ -38,14 +39,14 @@ def run(env, steps: int) -> None:
 
 
 def test_startup_events_happen_once_to_everyone(recorder):
-    env = make_env(3, events=terms(once=EventTermCfg(func=recorder, mode="startup")))
+    env = make_env(3, events=terms(once=at_startup(recorder)))
     run(env, 12)
     env.reset(seed=1)
     assert recorder.calls == [(0, [0, 1, 2])]
 
 
 def test_reset_events_happen_to_the_environments_that_are_reset(recorder):
-    env = make_env(3, events=terms(fresh=EventTermCfg(func=recorder, mode="reset")))
+    env = make_env(3, events=terms(fresh=at_reset(recorder)))
     env.episode_length_buf[:] = torch.tensor([8, 0, 7])
     run(env, 4)
     env.reset(options={"reset_mask": torch.tensor([False, True, False])})

@@ -11,6 +11,7 @@ import torch
 from envlab.distributed.program import guarded
 from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import RewardTermCfg
+from envlab.envs.terms import reward
 from envlab.errors import SimulationError
 from envlab.sim import host
 from tests.envs.refusals import assert_refused
@@ -21,12 +22,12 @@ SPEEDS = [1.0, 3.0]  # constant, as there is no friction
 
 
 def alive(weight: float = ALIVE) -> RewardTermCfg:
-    return RewardTermCfg(func=mdp.is_alive, weight=weight)
+    return reward(mdp.is_alive, weight)
 
 
 def rewards(**added: RewardTermCfg) -> object:
     params = {"asset_cfg": joint("push")}
-    speed = RewardTermCfg(func=mdp.joint_vel_l1, weight=SPEED, params=params)
+    speed = reward(mdp.joint_vel_l1, SPEED, **params)
     return terms(alive=alive(), speed=speed, **added)
 
 
@@ -55,7 +56,7 @@ def broken(env, num_broken: int) -> torch.Tensor:
 
 
 def test_a_term_that_is_not_finite_is_named():
-    up = RewardTermCfg(func=broken, weight=1.0, params={"num_broken": 3})
+    up = reward(broken, 1.0, num_broken=3)
     env = make_env(4, rewards=rewards(up=up))
     words = "reward term 'up' is not finite in 3 of 4 environments. Their states"
     with pytest.raises(SimulationError, match=words) as error:
@@ -64,7 +65,7 @@ def test_a_term_that_is_not_finite_is_named():
 
 
 def test_a_term_that_is_not_finite_in_a_few_environments_is_named_in_the_log(caplog):
-    up = RewardTermCfg(func=broken, weight=1.0, params={"num_broken": 1})
+    up = reward(broken, 1.0, num_broken=1)
     env = make_env(4, rewards=rewards(up=up))
     push(env, *[0.0] * 4)
     env.check_health()
@@ -76,7 +77,7 @@ def misspelt(env) -> torch.Tensor:
 
 
 def test_an_exception_of_a_term_names_the_term_and_line_and_keeps_its_type(capsys):
-    env = make_env(1, rewards=rewards(up=RewardTermCfg(func=misspelt, weight=1.0)))
+    env = make_env(1, rewards=rewards(up=reward(misspelt, 1.0)))
     with pytest.raises(AttributeError) as caught:
         push(env, 0.0)
     (note,) = caught.value.__notes__
@@ -113,7 +114,7 @@ def test_a_log_has_the_last_episodes_sums_per_second_of_the_time_limit(monkeypat
 
 
 def test_unknown_terms_and_other_shapes_are_named(env):
-    wide = RewardTermCfg(func=lambda env: torch.zeros(env.num_envs, 1), weight=1.0)
+    wide = reward(lambda env: torch.zeros(env.num_envs, 1), 1.0)
     wider = make_env(2, rewards=terms(wide=wide))
     assert_refused(
         {

@@ -54,22 +54,6 @@ def test_stages_bound_how_fast_robots_turn_to_their_heading():
     assert turning.abs().tolist() == pytest.approx([0.7] * 64)
 
 
-def test_a_stage_of_the_same_ranges_draws_the_same_as_none():
-    ranges = mdp.VelocityRangesCfg(lin_vel_x=(-1.3, 0.7), ang_vel_z=(-0.3, 0.9))
-    fields = {"lin_vel_x": ranges.lin_vel_x, "ang_vel_z": ranges.ang_vel_z}
-    envs = [
-        staged(stages, ranges=ranges, heading_command=False)
-        for stages in ([], [{"step": 0, **fields}])
-    ]
-    plain = make_env(64, commands=terms(go=envs[0].cfg.commands.go), curriculum=None)
-    for env in (*envs, plain):
-        step(env)
-        step(env)
-    commands = [env.command_manager.get_command("go") for env in (*envs, plain)]
-    assert torch.equal(commands[0], commands[2])
-    assert torch.equal(commands[1], commands[2])
-
-
 def test_steps_recorded_as_graphs_change_their_stage(monkeypatch):
     """They are recorded in the sixth step; the second stage comes in the twelfth."""
     stages = [STAGES[0], STAGES[1] | {"step": 12}]

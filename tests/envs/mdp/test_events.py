@@ -7,6 +7,7 @@ import torch
 
 from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.managers import EventTermCfg
+from envlab.envs.terms import at_reset
 from envlab.errors import ConfigurationError
 from tests.envs.sliders import (
     DT,
@@ -35,7 +36,7 @@ def mass(operation: str, bounds: tuple[float, float], mode: str = "startup") -> 
 def test_offsets_are_added_to_the_default_state_of_the_named_joints():
     params = {"position_range": (0.2, 0.4), "velocity_range": (-2.0, -1.0)}
     params["asset_cfg"] = joint("servo", "loose")
-    event = EventTermCfg(func=mdp.reset_joints_by_offset, mode="reset", params=params)
+    event = at_reset(mdp.reset_joints_by_offset, **params)
     env = make_env(400, events=terms(offset=event))
     offset = env.sim.data.qpos - torch.tensor(HOME)
     moved = offset[:, [SERVO, LOOSE]]

@@ -9,7 +9,7 @@ import torch
 
 from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.entities import resolve_entity
-from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.terms import observation
 from envlab.envs.terrain import HfPyramidSlopedTerrainCfg, TerrainCfg, TerrainGeneratorCfg
 from envlab.errors import ConfigurationError
 from tests.envs.sliders import group, terms
@@ -21,7 +21,7 @@ ROW = mdp.GridPatternCfg(resolution=0.5, size=(3.0, 0.0))
 
 def make_scan(num_envs: int, plane: bool = False, **sensor):
     cfg = mdp.RayCasterCfg(**sensor)
-    scan = ObservationTermCfg(func=mdp.height_scan, params={"sensor_cfg": cfg})
+    scan = observation(mdp.height_scan, sensor_cfg=cfg)
     return make_env(num_envs, plane=plane, observations=terms(policy=group(scan=scan)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envlab.envs import SceneEntityCfg, mdp
-from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.terms import observation
 from tests.envs.sliders import HOME, group, joint, make_env, place, terms
 
 
@@ -12,7 +12,7 @@ def observe(func, **params) -> list[float]:
     env = make_env(
         1,
         sim={"data_fields": ("sensordata",)},
-        observations=terms(policy=group(term=ObservationTermCfg(func=func, params=params))),
+        observations=terms(policy=group(term=observation(func, **params))),
     )
     place(env, [[1.0, 2.0, 3.0, 4.0]], [[5.0, 6.0, 7.0, 8.0]])
     return env._get_observations()["policy"][0].tolist()

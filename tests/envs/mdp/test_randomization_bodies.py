@@ -8,6 +8,7 @@ import torch
 from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.entities import resolve_entity
 from envlab.envs.managers import EventTermCfg
+from envlab.envs.terms import at_startup
 from envlab.errors import ConfigurationError
 from tests.envs.hopper import make_env
 from tests.envs.sliders import CTRL_SERVO, assert_spans, terms
@@ -19,7 +20,7 @@ def started(func, fields, num_envs=200, **params):
     return make_env(
         num_envs,
         sim={"model_fields": fields},
-        events=terms(event=EventTermCfg(func=func, mode="startup", params=params)),
+        events=terms(event=at_startup(func, **params)),
     )
 
 

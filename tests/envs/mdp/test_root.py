@@ -8,7 +8,7 @@ import torch
 
 from envlab.envs import ManagerEnv, mdp
 from envlab.envs.entities import SceneEntityCfg, resolve_entity
-from envlab.envs.managers import EventTermCfg
+from envlab.envs.terms import at_reset
 from tests.envs.hopper import make_env
 from tests.envs.sliders import terms
 
@@ -76,7 +76,7 @@ def test_terms_share_a_quantity_until_the_state_changes():
 def test_a_reset_sets_the_velocity_of_the_centre_of_mass():
     given = {axis: (0.1 * i, 0.1 * i) for i, axis in enumerate(AXES, start=1)}
     params = {"pose_range": {"z": (1.0, 1.0), "yaw": (0.5, 0.5)}, "velocity_range": given}
-    reset = EventTermCfg(func=mdp.reset_root_state_uniform, mode="reset", params=params)
+    reset = at_reset(mdp.reset_root_state_uniform, **params)
     env = lopsided(events=terms(reset=reset))
     env.reset()
     expected = torch.tensor([0.4, 0.5, 0.6, 0.1, 0.2, 0.3]).expand(3, 6)
