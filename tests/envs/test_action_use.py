@@ -19,9 +19,8 @@ NAMES = ["hip", "knee", "ankle"]
 
 
 def use_of(half_width: float | np.ndarray = 2.0, middle: float = 0.0) -> ActionUse:
-    bound = ActionBound(
-        half_width=half_width, middle=middle, setting="agent.limit=2", frees="agent.limit=4"
-    )
+    settings = {"setting": "agent.limit=2", "frees": "agent.limit=4"}
+    bound = ActionBound(half_width=half_width, middle=middle, **settings)
     return ActionUse(bound, np.isfinite(np.broadcast_to(half_width, 3)), NAMES, torch.device("cpu"))
 
 
@@ -33,9 +32,7 @@ def step(use: ActionUse, actions: list[float], windows: int = 1) -> None:
         use.check()
 
 
-def test_a_policy_at_its_bound_is_told_once_and_the_joints_are_named(
-    caplog: pytest.LogCaptureFixture,
-):
+def test_a_policy_at_its_bound_is_told_once_and_the_joints_are_named(caplog):
     use = use_of()
     step(use, [0.0, -1.95, 1.0], windows=2 * WINDOWS)
     step(use, [0.0, 0.0, 0.0])

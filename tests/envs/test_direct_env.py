@@ -21,7 +21,7 @@ from envlab.envs import (
     UniformNoiseCfg,
 )
 from envlab.errors import ConfigurationError
-from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, PUSH_MASS, rank
+from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, rank
 
 
 @dataclass(kw_only=True)
@@ -102,11 +102,6 @@ def test_a_step_calls_each_method_once_in_order():
         *("observations", "reset", "observations"),  # the final ones, and those of the new episode
     ]
     assert info["log"]["ended"] == 1.0
-
-
-def test_rewards_are_not_scaled_by_the_step():
-    _, reward, *_ = make(gain=3.0).step(torch.tensor([[1.0], [2.0]]))
-    assert reward.tolist() == pytest.approx([3.0 / PUSH_MASS * DT, 6.0 / PUSH_MASS * DT])
 
 
 def test_action_noise_comes_before_the_task():

@@ -9,7 +9,6 @@ from envlab.envs import (
     ConstantNoiseCfg,
     GaussianNoiseCfg,
     NoiseModelWithAdditiveBiasCfg,
-    UniformNoiseCfg,
     mdp,
 )
 from envlab.envs.managers import ObservationTermCfg
@@ -41,12 +40,6 @@ def test_operations(stream):
         noisy = ConstantNoiseCfg(operation=operation, bias=0.5).apply(values, stream)
         assert torch.equal(noisy, torch.tensor(expected)), operation
         assert torch.equal(values, VALUES)  # which are left alone
-
-
-def test_uniform_noise_is_its_stream_within_its_bounds(stream, twin):
-    added = UniformNoiseCfg(n_min=-0.5, n_max=1.5).apply(torch.zeros(2, 3), stream)
-    assert torch.equal(added, twin.uniform(-0.5, 1.5, 3))
-    assert added.unique().numel() == 6
 
 
 def test_gaussian_noise_is_its_stream(stream, twin):

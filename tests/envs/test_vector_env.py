@@ -156,7 +156,7 @@ def num_threads() -> int:
 
 def test_only_ended_environments_are_reset(task_id):
     env, endless = make(task_id), make(task_id, steps=10**6)
-    env.episode_length_buf = torch.tensor([0, EPISODE_STEPS - 1, 0, EPISODE_STEPS - 1])
+    env.episode_length_buf = torch.tensor([0, EPISODE_STEPS - 1] * 2)
     action = next(drive())
     obs, _, _, truncated, info = env.step(action)
     expected, *_ = endless.step(action)
@@ -302,15 +302,13 @@ def test_too_many_at_once_stop_the_run_and_leave_the_states(env, tmp_path):
     saved = torch.load(path, weights_only=True)
     assert torch.equal(saved["actions"], action)
     assert saved["bad"].tolist() == [False, True, False, True]
-    assert torch.isfinite(saved["qpos"][[0, 2]]).all()
-    assert saved["qpos"][[1, 3]].isnan().all()
+    assert saved["qpos"].isnan().tolist() == [[False] * 2, [True] * 2] * 2
     assert saved["step"] == 3
 
 
 def test_states_do_not_follow_a_link_that_waits_in_the_temporary_folder(env, tmp_path, monkeypatch):
-    victim = tmp_path / "victim"
+    victim, shared = tmp_path / "victim", tmp_path / "tmp"
     victim.write_text("precious")
-    shared = tmp_path / "tmp"
     shared.mkdir()
     (shared / "nan_state_rank0_step1.pt").symlink_to(victim)  # the name it had, which is no secret
     monkeypatch.setattr("tempfile.tempdir", str(shared))

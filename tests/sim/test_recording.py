@@ -60,38 +60,6 @@ def test_functions_between_graphs_run_in_python_in_every_step():
     assert seen == list(range(1, 11))
 
 
-def reads_a_value() -> torch.Tensor:
-    values = torch.ones(3)
-    return values * float(values.sum())
-
-
-def picks_by_a_mask() -> torch.Tensor:
-    values = torch.ones(3)
-    return values[values > 0.0]
-
-
-def asks_numpy() -> torch.Tensor:
-    values = torch.ones(3)
-    values.numpy()[0] = 2.0
-    return values
-
-
-def has_numpy_ask() -> torch.Tensor:
-    return torch.ones(3) * float(np.sum(np.asarray(torch.ones(3))))
-
-
-def makes_a_list() -> torch.Tensor:
-    return torch.ones(3) * torch.ones(3).tolist()[0]
-
-
-def makes_a_tensor_of_numbers() -> torch.Tensor:
-    return torch.tensor([1.0, 2.0])
-
-
-def copies_to_another_device() -> torch.Tensor:
-    return torch.ones(3).to("meta")
-
-
 class Remembers:
     last = torch.zeros(3)
 
@@ -106,6 +74,20 @@ class Remembers:
     @between_graphs
     def replace(self) -> None:
         self.last = torch.ones(3)
+
+
+ONES = torch.ones(3)
+UNRECORDABLE = [
+    (lambda: ONES * float(ONES.sum()), "reads a tensor's values (aten::_local_scalar_dense)"),
+    (lambda: ONES[ONES > 0.0], "reads a tensor's values (aten::index)"),
+    (lambda: torch.as_tensor(ONES.numpy()), "reads a tensor's values (numpy)"),
+    (lambda: ONES * float(np.sum(np.asarray(ONES))), "reads a tensor's values (__array__)"),
+    (lambda: ONES * ONES.tolist()[0], "reads a tensor's values (tolist)"),
+    (lambda: torch.tensor([1.0, 2.0]), "copies from or to the host (aten::lift_fresh)"),
+    (lambda: ONES.to("meta"), "copies from or to the host (aten::_to_copy)"),
+    (Remembers().by_another_name, "must be written in place"),
+    (Remembers().what_a_curriculum_made, "must be written in place"),
+]
 
 
 def test_an_unrecordable_operation_is_named_with_its_place(caplog):
@@ -124,19 +106,6 @@ def test_an_unrecordable_operation_is_named_with_its_place(caplog):
             required.run()
         with pytest.raises(SimulationError, match=r"env\.graph=on, but .* set env\.graph=off"):
             run_twice(required)
-
-
-UNRECORDABLE = [
-    (reads_a_value, "reads a tensor's values (aten::_local_scalar_dense)"),
-    (picks_by_a_mask, "reads a tensor's values (aten::index)"),
-    (asks_numpy, "reads a tensor's values (numpy)"),
-    (has_numpy_ask, "reads a tensor's values (__array__)"),
-    (makes_a_list, "reads a tensor's values (tolist)"),
-    (makes_a_tensor_of_numbers, "copies from or to the host (aten::lift_fresh)"),
-    (copies_to_another_device, "copies from or to the host (aten::_to_copy)"),
-    (Remembers().by_another_name, "must be written in place"),
-    (Remembers().what_a_curriculum_made, "must be written in place"),
-]
 
 
 def make(name: str, **fields) -> VectorEnv:

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from envlab.distributed.context import DistributedContext
 from envlab.envs import SceneEntityCfg
 from envlab.envs.entities import resolve_entity
-from envlab.registry import get_task, load_env_cfg
 from envlab_tasks.locomotion.getup import terms
 from envlab_tasks.locomotion.playground_env import PlaygroundEnv
+from tests.tasks import making
+from tests.tasks.making import put
 
-GO1 = "Playground-Go1Getup-v0"
+FEW_FALLS = "+env.events.reset_base.params.num_states=8"
+make = partial(making.make, "Playground-Go1Getup-v0", FEW_FALLS)
 IMU_Z = -0.00617
 """Height of the IMU in the trunk's frame, in m."""
-
-
-def make(**fields: object) -> PlaygroundEnv:
-    task = get_task(GO1)
-    cfg = load_env_cfg(task)
-    cfg.events.reset_base.params["num_states"] = 8
-    context = DistributedContext(num_threads=1)
-    return task.make(cfg, context=context, num_envs=3, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +34,7 @@ def env() -> PlaygroundEnv:
     qpos[0, 7] += 0.4
     qvel = torch.zeros(3, 18)
     qvel[0, 6], qvel[0, 7] = 2.0 * math.pi + 1.0, -2.0 * math.pi - 2.0
-    made.sim.reset(torch.ones(3, dtype=torch.bool), qpos, qvel)
+    put(made, qpos, qvel)
     return made
 
 

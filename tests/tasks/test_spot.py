@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from envlab.distributed.context import DistributedContext
 from envlab.envs import SceneEntityCfg, VectorEnv
 from envlab.envs.entities import resolve_entity
 from envlab.errors import ConfigurationError
-from envlab.registry import get_task, load_env_cfg
 from envlab_tasks.locomotion.velocity.spot import rewards
+from tests.tasks.making import about_x, make, put
 
 FEET = ["fl_foot", "fr_foot", "hl_foot", "hr_foot"]
 TROT = [["fl_foot", "hr_foot"], ["fr_foot", "hl_foot"]]
@@ -23,13 +22,11 @@ GAIT = {"std": 0.1, "max_err": 0.2, "velocity_threshold": 0.5, "synced_feet_pair
 @pytest.fixture(scope="module")
 def env() -> VectorEnv:
     """Return three robots in the air: one should move, one stands, one moves regardless."""
-    cfg = load_env_cfg(get_task("Isaac-Velocity-Flat-Spot-v0"))
-    cfg.events.physics_material = cfg.events.add_base_mass = None
-    task = get_task("Isaac-Velocity-Flat-Spot-v0")
-    made = task.make(cfg, context=DistributedContext(num_threads=1), num_envs=3, seed=0)
+    calm = ("env.events.physics_material=null", "env.events.add_base_mass=null")
+    made = make("Isaac-Velocity-Flat-Spot-v0", *calm)
     qpos, qvel = made.default_qpos.repeat(3, 1), torch.zeros(3, 18)
     qpos[:, 2], qvel[2, 0] = 3.0, 0.6
-    made.sim.reset(torch.ones(3, dtype=torch.bool), qpos, qvel)
+    put(made, qpos, qvel)
     term = made.command_manager.get_term("base_velocity")
     term.command.copy_(torch.tensor([[1.8, -2.4, 0.5], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
     return made
@@ -76,10 +73,9 @@ def test_a_trot_is_diagonal_feet_together_and_the_pairs_in_turn(env):
 
 
 def test_a_gait_of_other_feet_is_refused(env):
+    other = GAIT | {"synced_feet_pair_names": [["fl_foot", "tail"]]}
     with pytest.raises(ConfigurationError, match="two pairs of these feet: fl_foot, fr_foot"):
-        rewards.gait_reward(
-            env, **GAIT | {"synced_feet_pair_names": [["fl_foot", "tail"]]}, sensor_cfg=feet([], [])
-        )
+        rewards.gait_reward(env, **other, sensor_cfg=feet([], []))
 
 
 def test_clearance_and_slip_are_of_feet_that_move(env):
@@ -105,8 +101,8 @@ def test_penalties_are_lengths(env):
     qpos, qvel = env.default_qpos.repeat(3, 1), torch.zeros(3, 18)
     qpos[:, 2], qpos[:, 7], qpos[:, 9] = 3.0, 0.1 + 0.3, -1.5 - 0.4
     qvel[:, 2], qvel[:, 3], qvel[:, 4], qvel[:, 6] = 0.5, 0.2, -0.3, 2.0
-    qpos[0, 3:7] = torch.tensor([math.cos(0.1), math.sin(0.1), 0.0, 0.0])  # rolled by 0.2 rad
-    env.sim.reset(torch.ones(3, dtype=torch.bool), qpos, qvel)
+    qpos[0, 3:7] = torch.tensor(about_x(0.2))
+    put(env, qpos, qvel)
     whole = robot(env)
     # The middle one is to stand, as is the last: none is faster than 0.5 m/s along the ground.
     position = rewards.joint_position_penalty(env, 5.0, 0.5, whole)

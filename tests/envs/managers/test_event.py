@@ -38,19 +38,14 @@ def run(env, steps: int) -> None:
         env.step(torch.zeros(env.num_envs, 1))
 
 
-def test_startup_events_happen_once_to_everyone(recorder):
-    env = make_env(3, events=terms(once=at_startup(recorder)))
-    run(env, 12)
-    env.reset(seed=1)
-    assert recorder.calls == [(0, [0, 1, 2])]
-
-
-def test_reset_events_happen_to_the_environments_that_are_reset(recorder):
-    env = make_env(3, events=terms(fresh=at_reset(recorder)))
+def test_startup_events_happen_once_and_reset_events_to_what_is_reset():
+    once, recorder = Recorder(), Recorder()
+    env = make_env(3, events=terms(once=at_startup(once), fresh=at_reset(recorder)))
     env.episode_length_buf[:] = torch.tensor([8, 0, 7])
     run(env, 4)
     env.reset(options={"reset_mask": torch.tensor([False, True, False])})
     assert recorder.calls == [(0, [0, 1, 2]), (2, [0]), (3, [2]), (4, [1])]
+    assert once.calls == [(0, [0, 1, 2])]
 
 
 def kicked(

@@ -43,10 +43,17 @@ def env() -> ManagerEnv:
     return sliding()
 
 
-def test_reward_is_the_weighted_sum_times_the_step(env):
+def test_reward_is_the_weighted_sum_times_the_step_and_a_changed_weight_counts(env):
     _, reward, *_ = push(env, 0.0, 0.0)
     # (2 - 0.5 * 1) * 0.1 and (2 - 0.5 * 3) * 0.1
     assert reward.tolist() == pytest.approx([0.15, 0.05])
+    env.reward_manager.set_weight("alive", 0.5)
+    assert env.reward_manager.get_weight("alive") == 0.5
+    _, reward, *_ = push(env, 0.0, 0.0)
+    assert reward.tolist() == pytest.approx([0.0, -0.1])
+    whole = make_env(1, rewards=terms(alive=alive(1)))
+    whole.reward_manager.set_weight("alive", 0.5)
+    assert whole.reward_manager.get_weight("alive") == 0.5
 
 
 def broken(env, num_broken: int) -> torch.Tensor:
@@ -133,16 +140,6 @@ def test_a_logger_that_writes_into_the_log_changes_no_later_one(env):
 def test_without_terms_the_reward_is_zero():
     _, reward, *_ = push(make_env(2), 0.0, 0.0)
     assert reward.tolist() == [0.0, 0.0]
-
-
-def test_a_changed_weight_counts_from_the_next_step(env):
-    env.reward_manager.set_weight("alive", 0.5)
-    assert env.reward_manager.get_weight("alive") == 0.5
-    _, reward, *_ = push(env, 0.0, 0.0)
-    assert reward.tolist() == pytest.approx([0.0, -0.1])
-    whole = make_env(1, rewards=terms(alive=alive(1)))
-    whole.reward_manager.set_weight("alive", 0.5)
-    assert whole.reward_manager.get_weight("alive") == 0.5
 
 
 def test_a_resume_keeps_a_curriculums_weights_and_takes_others_from_the_configuration():

@@ -54,8 +54,9 @@ def test_errors_are_measured_from_the_robots_base():
     assert error.tolist() == pytest.approx([distance] * 2, abs=1e-6)
     fine = mdp.position_command_error_tanh(env, 0.1, "goal", thumb)
     assert fine.tolist() == pytest.approx([1.0 - math.tanh(10.0 * distance)] * 2, abs=1e-5)
-    assert mdp.position_is_reached(env, distance + 1e-4, "goal", thumb).all()
-    assert not mdp.position_is_reached(env, distance - 1e-4, "goal", thumb).any()
+    for room, is_reached in ((1e-4, True), (-1e-4, False)):
+        reached = mdp.position_is_reached(env, distance + room, "goal", thumb)
+        assert reached.tolist() == [is_reached] * 2
     turned = mdp.orientation_command_error(env, "goal", thumb)
     assert turned.tolist() == pytest.approx([0.0] * 2, abs=1e-3)
 

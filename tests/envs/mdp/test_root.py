@@ -61,11 +61,9 @@ def test_terms_share_a_quantity_until_the_state_changes():
     robot = resolve_entity(SceneEntityCfg("block"), env.sim.model, env.device)
     everyone, state = torch.ones(3, dtype=torch.bool), env.sim.state()
     for change in (
-        env.sim.step,
-        lambda: env.sim.set_velocity(everyone, env.sim.data.qvel + 1.0),
+        *(env.sim.step, lambda: env.sim.set_velocity(everyone, env.sim.data.qvel + 1.0)),
         lambda: (env.sim.params.body_ipos.add_(0.1), env.sim.apply_params(everyone)),
-        lambda: env.sim.set_state(state),
-        lambda: env.sim.reset(everyone),
+        *(lambda: env.sim.set_state(state), lambda: env.sim.reset(everyone)),
     ):
         kept = mdp.base_lin_vel(env, robot)
         assert mdp.base_lin_vel(env, robot) is kept

@@ -31,9 +31,8 @@ def make_walkers(num_envs: int, **fields):
 def walk(env, *distances: float) -> None:
     """Put the robots so many metres from their origins."""
     qpos = env.sim.data.qpos.clone()
-    qpos[:, :2] = env.env_origins[:, :2] + torch.tensor(distances).unsqueeze(1) * torch.tensor(
-        [0.6, 0.8]
-    )
+    way = torch.tensor(distances).unsqueeze(1) * torch.tensor([0.6, 0.8])
+    qpos[:, :2] = env.env_origins[:, :2] + way
     env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos)
 
 
