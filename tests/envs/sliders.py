@@ -10,6 +10,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv, ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
+from envlab.envs.entities import SceneEntity, resolve_entity
 from envlab.envs.managers import ObservationGroupCfg
 from envlab.envs.terms import observation, termination
 
@@ -36,6 +37,11 @@ def group(*, enable_corruption: bool = False, **named: Any) -> Any:
 def joint(*names: str) -> SceneEntityCfg:
     """Select joints."""
     return SceneEntityCfg(joint_names=list(names))
+
+
+def select(env: ManagerEnv, name: str = "robot", **names: Any) -> SceneEntity:
+    """Look up parts of an environment's scene."""
+    return resolve_entity(SceneEntityCfg(name, **names), env.sim.model, env.device)
 
 
 def rank(index: int, world_size: int) -> DistributedContext:

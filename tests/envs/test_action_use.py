@@ -9,11 +9,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from envlab.config import merge
-from envlab.distributed.context import DistributedContext
 from envlab.envs.action_use import STRIDE, WINDOW, WINDOWS, ActionBound, ActionUse, clip_bound
-from envlab.registry import get_task, load_env_cfg
 from tests.scripted import ScriptedEnv
+from tests.tasks.making import make
 
 NAMES = ["hip", "knee", "ankle"]
 
@@ -95,9 +93,7 @@ def test_actions_are_named_by_their_joints_where_the_task_knows_them():
         "Isaac-Cartpole-Direct-v0": ["action 0"],
         "Isaac-Open-Drawer-Franka-v0": [*panda, "gripper"],
     }.items():
-        found = get_task(task)
-        cfg = merge(load_env_cfg(found), {"scene": {"num_envs": 1}, "seed": 1}, "env")
-        env = found.make(cfg, context=DistributedContext.single("cpu"))
+        env = make(task, num_envs=1)
         assert [name.removesuffix("_action") for name in env.action_names()] == names
         assert len(names) == env.actions.shape[1]
         env.close()

@@ -116,8 +116,7 @@ def test_delays_are_drawn_for_each_environment_and_episode():
 
     def delays() -> torch.Tensor:
         """Return after how many images each environment sees that its robot was lifted."""
-        start = look(env, *[at(1.0)] * 64)[:, 2, 2, 0]
-        for _ in range(3):
+        for _ in range(4):
             start = look(env, *[at(1.0)] * 64)[:, 2, 2, 0]
         seen = torch.stack([look(env, *[at(2.0)] * 64)[:, 2, 2, 0] > start for _ in range(4)])
         return 4 - seen.sum(dim=0)

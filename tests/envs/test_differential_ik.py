@@ -85,7 +85,7 @@ def test_what_makes_no_sense_is_refused(model):
         {
             "'lambda_val', but 'pinv' has only k_val": cfg.params,
             f"'{finger}', which does not move": lambda: jacobian(model, "panda_hand", finger),
-            "'object', which is neither a hinge": lambda: jacobian(lift, "object", "object"),
+            "is neither a hinge nor a slide": lambda: jacobian(lift, "object", "object"),
         }
     )
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from envlab import registry
-from envlab.config import compose
-from envlab.distributed.context import DistributedContext
 from envlab.envs import SceneEntityCfg
 from envlab.envs.joint_order import JointOrder, joint_names
 from envlab.envs.scene import load_model
 from tests.envs.refusals import assert_refused
+from tests.tasks.making import make
 
 ROBOTS = dict.fromkeys(("go2", "h1", "g1", "allegro_cube", "franka"), "name") | dict.fromkeys(
     ("ant", "humanoid"), "file"
@@ -36,6 +36,7 @@ left_thigh:1 left_thigh:2 right_shin left_shin right_foot:0 right_foot:1 left_fo
 """.split()
 
 
+@functools.cache
 def names(robot: str, convention: str) -> list[str]:
     model = load_model(f"envlab_assets:robots/{robot}.xml")
     return joint_names(model, convention, siblings=ROBOTS[robot])
@@ -121,10 +122,8 @@ class Policy(nn.Module):
 @pytest.fixture(scope="module")
 def go2():
     """A Go2 without noise, and the first columns of its joints in the observations."""
-    task = registry.get_task("Isaac-Velocity-Flat-Unitree-Go2-v0")
-    overrides = ["env.observations.policy.enable_corruption=false"]
-    cfg = compose({"env": registry.load_env_cfg(task)}, overrides)["env"]
-    env = task.make(cfg, context=DistributedContext(num_threads=1), num_envs=2, seed=0)
+    clean = "env.observations.policy.enable_corruption=false"
+    env = make("Isaac-Velocity-Flat-Unitree-Go2-v0", clean, num_envs=2)
     columns = env.observation_manager.columns("policy")
     assert columns["projected_gravity"] == slice(6, 9)
     return env, [columns[name].start for name in ("joint_pos", "joint_vel", "actions")]
@@ -153,9 +152,8 @@ def test_a_moved_policy_drives_the_robot_as_the_original_does(go2):
 
 def test_an_optimizers_averages_move_with_its_parameters():
     order = to_envlab("go2")
-    weight = torch.rand(12, 16)
+    weight, first = torch.rand(12, 16), torch.rand(16, 48)
     adam = {"state": {0: {"step": torch.tensor(3.0), "exp_avg": 2 * weight}}, "param_groups": [7]}
-    first = torch.rand(16, 48)
     model = {"actor": {"first": first, "last": weight}, "optimizer": adam}
     moved = order.policy(model, 48, [12])
     assert torch.equal(moved["actor"]["last"], weight[order.indices])

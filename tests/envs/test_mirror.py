@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,12 +9,12 @@ import mujoco
 import pytest
 import torch
 
-from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv
 from envlab.envs.mirror import Mirror, Reflection
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
 from tests.envs.refusals import assert_refused
+from tests.tasks import making
 
 VELOCITY = (
     *("Flat-Unitree-Go2", "Flat-H1", "Flat-G1", "Rough-Unitree-Go2", "Rough-G1"),
@@ -51,9 +50,7 @@ def some(cases: Iterable[Any], *words: str) -> list[Any]:
 
 
 def make(task_id: str, **fields: Any) -> ManagerEnv:
-    cfg = dataclasses.replace(load_env_cfg(get_task(task_id)), **fields)
-    context = DistributedContext.single("cpu")
-    return get_task(task_id).make(cfg, context=context, num_envs=2, seed=3)
+    return making.make(task_id, num_envs=2, seed=3, **fields)
 
 
 @pytest.mark.parametrize("task_id", some(TASKS, "Rough-G1", "Flat-Spot", "T1", "A1", "Ant"))

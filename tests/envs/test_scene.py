@@ -16,6 +16,7 @@ from envlab.envs.scene import build_model, load_model
 from envlab.errors import ConfigurationError, SimulationError
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import MODEL
+from tests.refusals import check_refusals
 
 MIXED = """
 <mujoco>
@@ -54,6 +55,7 @@ def test_what_is_not_there_is_named(sliders, mixed, tmp_path):
     driven = toe.replace("</worldbody>", '</worldbody><actuator><motor joint="elbow"/></actuator>')
     model = mujoco.MjModel.from_xml_string(driven)
     assert joint_actuators(model, "elbow") == [0]
+    late, misspelt = {"kind": "delayed_pd", "min_delay": 1}, {"joint_names": "pus"}
 
     def read(**values: object) -> SceneCfg:
         write_yaml(tmp_path / "scene.yaml", {"actuators": {"hip": values}})
@@ -76,16 +78,17 @@ def test_what_is_not_there_is_named(sliders, mixed, tmp_path):
             "of length 1.414, but must be a quat": lambda: start(rot=(1.0, 1.0, 0.0, 0.0)),
             r"actuators\.hip\.stifness'\. Did you mean": lambda: read(stifness=1.0),
             r"hip\.velocity_limit is missing: DCMotorCfg": lambda: read(saturation_effort=1.0),
-            r"hip\.max_delay is missing: Delay": lambda: read(kind="delayed_pd", min_delay=1),
-            r"No joint of the model matches 'pus'.*push": lambda: select(
-                sliders, joint_names="pus"
-            ),
-            "'ball', which has 0 .* with one are none: name": lambda: joint_actuators(
-                mixed, "ball"
-            ),
-            "'hinge', which has 2 actuators": lambda: joint_actuators(mixed, "hinge"),
-            r"'toe', which has 0.*Those with one are elbow:": lambda: joint_actuators(model, ".*"),
+            r"hip\.max_delay is missing: DelayedPDActuatorCfg": lambda: read(**late),
+            r"No joint of the model matches 'pus'.*push": lambda: select(sliders, **misspelt),
         }
+    )
+    check_refusals(
+        joint_actuators,
+        [
+            (mixed, "ball", "'ball', which has 0 actuators.*Those with one are none: name them"),
+            (mixed, "hinge", "'hinge', which has 2 actuators"),
+            (model, ".*", "'toe', which has 0.*Those with one are elbow:"),
+        ],
     )
 
 

@@ -169,14 +169,14 @@ def test_files_that_cannot_be_used(model, arrays, clip, tmp_path):
     none = changed(changed(arrays, "joint_pos", "columns", 0), "joint_vel", "columns", 0)
     joints = {name: arrays[name][:, [0, 1, 0]] for name in ("joint_pos", "joint_vel")}
     more = arrays | joints | {"joint_names": np.array(["shoulder", "wrist", "tail"])}
-    other = ["shoulder", "ankle"]
+    other, short = ["shoulder", "ankle"], changed(arrays, "joint_vel", "cut", 30)
     table = {
         "lacks joint_pos": changed(arrays, "joint_pos", "without"),
         "joint_pos is not finite in frame 20": changed(arrays, "joint_pos", "set", np.nan),
         "the quaternion of body 1 in frame 20": changed(arrays, "body_quat_w", "set", 0.9),
         "there is a gap": changed(arrays, "body_pos_w", "set", 9.0),
         "is a gap": changed(arrays, "joint_pos", "set", 5.0),
-        r"joint_vel has shape \(30, 2\), and must": changed(arrays, "joint_vel", "cut", 30),
+        r"joint_vel has shape \(30, 2\), and must have \(41, 2\)": short,
         "fps is 0, and must be from 1 to 10000": changed(arrays, "fps", "as", [0.0]),
         "fps is 1e-06, and must be from 1 to 10000": changed(arrays, "fps", "as", [1e-6]),
         "fps is nan, and must be from 1 to 10000": changed(arrays, "fps", "as", [np.nan]),

@@ -9,12 +9,11 @@ import pytest
 import torch
 
 from envlab import registry
-from envlab.distributed.context import DistributedContext
-from envlab.envs import VectorEnv
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim import host
 from envlab.sim.recording import Recording, between_graphs
 from tests.graphs import RepeatedOperations, record_steps
+from tests.tasks.making import make
 
 STEPS = 10
 """More than precede a recording."""
@@ -108,18 +107,10 @@ def test_an_unrecordable_operation_is_named_with_its_place(caplog):
             run_twice(required)
 
 
-def make(name: str, **fields) -> VectorEnv:
-    task = registry.get_task(name)
-    cfg = registry.load_env_cfg(task)
-    for field, value in fields.items():
-        setattr(cfg, field, value)
-    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=4, seed=1)
-
-
 def test_resets_and_restored_states_between_recorded_steps(monkeypatch):
     """The result equals that of unrecorded steps."""
     monkeypatch.setattr(host, "HOST", set())
-    plain, recorded = make("Isaac-Cartpole-v0"), make("Isaac-Cartpole-v0")
+    plain, recorded = (make("Isaac-Cartpole-v0", num_envs=4) for _ in range(2))
     recording = record_steps(recorded)
     actions = torch.rand(STEPS, *plain.actions.shape)
     mask = torch.tensor([True, False, False, True])

@@ -9,10 +9,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from envlab.envs import SceneEntityCfg
-from envlab.envs.entities import resolve_entity
 from envlab_tasks.locomotion.getup import terms
 from envlab_tasks.locomotion.playground_env import PlaygroundEnv
+from tests.envs.sliders import select
 from tests.tasks import making
 from tests.tasks.making import put
 
@@ -38,12 +37,8 @@ def env() -> PlaygroundEnv:
     return made
 
 
-def robot(env: PlaygroundEnv, **names: str):
-    return resolve_entity(SceneEntityCfg("robot", **names), env.sim.model, env.device)
-
-
 def test_rewards_of_a_robot_that_stands_lies_or_leans(env):
-    whole, imu = robot(env), robot(env, site_names="imu")
+    whole, imu = select(env), select(env, site_names="imu")
     lean = 2.0 - 2.0 * math.cos(math.radians(6.0))  # the squared distance of two unit vectors
     upright = terms.orientation(env, whole)
     assert upright.tolist() == pytest.approx([1.0, math.exp(-8.0), math.exp(-2.0 * lean)], rel=1e-4)
@@ -61,10 +56,10 @@ def test_rewards_of_a_robot_that_stands_lies_or_leans(env):
 
 
 def test_penalties_are_of_speed_torques_and_the_last_three_actions(env):
-    assert terms.joint_speed(env, robot(env)).tolist() == pytest.approx([5.0, 0.0, 0.0], rel=1e-4)
+    assert terms.joint_speed(env, select(env)).tolist() == pytest.approx([5.0, 0.0, 0.0], rel=1e-4)
     force = torch.tensor([[3.0, -4.0] + [0.0] * 10])
     pressed = SimpleNamespace(sim=SimpleNamespace(data=SimpleNamespace(actuator_force=force)))
-    assert terms.torques(pressed, robot(env)).tolist() == [5.0 + 7.0]
+    assert terms.torques(pressed, select(env)).tolist() == [5.0 + 7.0]
     manager = env.action_manager
     for values, number in ((manager.action, 1.0), (manager.prev_action, 0.5)):
         values.zero_()[:, 0] = number

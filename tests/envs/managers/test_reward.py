@@ -122,10 +122,10 @@ def test_a_log_has_the_last_episodes_sums_per_second_of_the_time_limit(monkeypat
 
 def test_unknown_terms_and_other_shapes_are_named(env):
     wide = reward(lambda env: torch.zeros(env.num_envs, 1), 1.0)
-    wider = make_env(2, rewards=terms(wide=wide))
+    wider, manager = make_env(2, rewards=terms(wide=wide)), env.reward_manager
     assert_refused(
         {
-            r"no .* 'alife'.* mean alive": lambda: env.reward_manager.get_weight("alife"),
+            "no reward term 'alife'.*Did you mean alive": lambda: manager.get_weight("alife"),
             r"'wide' returned shape \(2, 1\)": lambda: push(wider, 0.0, 0.0),
         }
     )

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 from envlab.envs import mdp
-from envlab.envs.making import make
 from envlab.envs.managers import SuccessTermCfg
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
 from envlab.training.evaluation import evaluate
+from tests.tasks.making import make
 
 REACH = "Isaac-Reach-Franka-v0"
 STEPS = 4
 
 
 def reach(num_envs: int = 3, **fields):
-    cfg = replace(load_env_cfg(get_task(REACH)), **fields)
-    cfg.episode_length_s = STEPS * cfg.step_dt
-    return get_task(REACH).make(cfg, num_envs=num_envs, device="cpu", seed=1)
+    length_s = STEPS * load_env_cfg(get_task(REACH)).step_dt
+    return make(REACH, num_envs=num_envs, seed=1, episode_length_s=length_s, **fields)
 
 
 def put_goals(env, *at_hand: bool) -> None:
@@ -61,7 +58,7 @@ def test_an_evaluation_reports_its_mean():
 
 
 def test_a_task_without_a_goal_has_none():
-    env = make("Isaac-Cartpole-v0", num_envs=2, device="cpu")
+    env = make("Isaac-Cartpole-v0", num_envs=2)
     env.reset()
     *_, info = env.step(torch.zeros(2, 1))
     assert env.success is None
@@ -80,7 +77,7 @@ def test_thresholds_are_isaac_lab_3s():
 
 
 def test_a_cube_is_at_its_goal_when_it_is_lifted_there():
-    env = make("Isaac-Lift-Cube-Franka-v0", num_envs=4, device="cpu", seed=1)
+    env = make("Isaac-Lift-Cube-Franka-v0", num_envs=4, seed=1)
     env.reset()
     goal = env.command_manager.get_command("object_pose")
     goal[:, :3] = torch.tensor([0.5, 0.0, 0.3])

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from envlab.envs import mdp
-from tests.envs.arms import LEFT, RIGHT, make_arm, terms
+from tests.envs.arms import LEFT, RIGHT, make_arm
+from tests.envs.sliders import terms
 
 CTRL_HINGE, CTRL_RIGHT, CTRL_LEFT = range(3)
 

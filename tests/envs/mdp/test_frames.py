@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from envlab.envs import mdp
-from tests.envs.arms import QUARTER, make_arm, pose, select
+from tests.envs.arms import QUARTER, make_arm, pose
+from tests.envs.sliders import select
 
 
 def test_base_and_bodies():

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from envlab.envs import ManagerEnv, SceneEntityCfg, mdp
-from envlab.envs.entities import resolve_entity
+from envlab.envs import ManagerEnv, mdp
 from envlab.envs.math import quat_from_euler_xyz
 from envlab.envs.mdp import gait
-from envlab_tasks.locomotion.velocity.g1_29.flat_env_cfg import G1FlatEnvCfg
-from envlab_tasks.locomotion.velocity.go1.mjlab_rough_env_cfg import Go1RoughEnvCfg
+from tests.envs.sliders import select
+from tests.tasks.making import make
 
+FLAT_G1 = "Mjlab-Velocity-Flat-Unitree-G1"
 MOVING, STANDING, TURNING = [0.3, -0.4, 0.1], [0.0, 0.03, 0.01], [0.0, 0.03, -0.04]
 """Commands: 0.6, 0.04 and 0.07 in all."""
 ON = {"command_name": "twist", "command_threshold": 0.05}
@@ -52,14 +52,14 @@ def test_uprightness_is_of_the_named_body():
 
 
 def test_uprightness_is_against_the_grounds_slope_where_it_is_seen(monkeypatch):
-    env = ManagerEnv(Go1RoughEnvCfg(), num_envs=2, seed=0)
+    env = make("Mjlab-Velocity-Rough-Unitree-Go1", num_envs=2)
     angle = torch.tensor([0.3, 0.3])
     qpos = env.sim.data.qpos.clone()
     qpos[:, 3:7] = quat_from_euler_xyz(0.0 * angle, angle, 0.0 * angle)  # pitched down
     env.sim.reset(torch.ones(2, dtype=torch.bool), qpos)
     normals = torch.tensor([[math.sin(0.3), 0.0, math.cos(0.3)], [0.0, 0.0, 1.0]])  # downhill, flat
     monkeypatch.setattr(gait, "ground_normal", lambda env, cfg, asset: normals)
-    trunk = resolve_entity(SceneEntityCfg(body_names="trunk"), env.sim.model, env.device)
+    trunk = select(env, body_names="trunk")
     reward = mdp.upright(env, math.sqrt(0.2), trunk, sensor_cfg=mdp.RayCasterCfg())
     assert reward.tolist() == pytest.approx([1.0, math.exp(-(math.sin(0.3) ** 2) / 0.2)])
 
@@ -126,9 +126,8 @@ def test_a_foot_counts_while_it_has_been_in_the_air_within_bounds():
 
 @pytest.fixture
 def env() -> ManagerEnv:
-    cfg = G1FlatEnvCfg()
-    cfg.events.push_robot = cfg.events.reset_base = None
-    return ManagerEnv(cfg, num_envs=2, seed=0)
+    still = ("env.events.push_robot=null", "env.events.reset_base=null")
+    return make(FLAT_G1, *still, num_envs=2)
 
 
 def lift(env: ManagerEnv, height: float, speed: float = 0.0, turning: float = 0.0) -> None:
@@ -182,9 +181,8 @@ def test_the_highest_point_of_a_swing_is_known_when_it_ends(env):
 
 
 def test_commands_ahead_go_straight_at_a_least_speed():
-    cfg = G1FlatEnvCfg()
-    cfg.commands.twist.rel_standing_envs = cfg.commands.twist.rel_heading_envs = 0.0
-    env = ManagerEnv(cfg, num_envs=600, seed=0)
+    shares = (f"env.commands.twist.rel_{kind}_envs=0.0" for kind in ("standing", "heading"))
+    env = make(FLAT_G1, *shares, num_envs=600)
     command = env.command_manager.get_command("twist")
     ahead = (command[:, 1] == 0.0) & (command[:, 2] == 0.0)
     assert ahead.float().mean().item() == pytest.approx(0.2, abs=0.06)

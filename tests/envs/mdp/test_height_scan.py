@@ -7,12 +7,11 @@ import math
 import pytest
 import torch
 
-from envlab.envs import SceneEntityCfg, mdp
-from envlab.envs.entities import resolve_entity
+from envlab.envs import mdp
 from envlab.envs.terms import observation
 from envlab.envs.terrain import HfPyramidSlopedTerrainCfg, TerrainCfg, TerrainGeneratorCfg
 from envlab.errors import ConfigurationError
-from tests.envs.sliders import group, terms
+from tests.envs.sliders import group, select, terms
 from tests.envs.terrain.hills import make_env
 
 ROW = mdp.GridPatternCfg(resolution=0.5, size=(3.0, 0.0))
@@ -106,7 +105,7 @@ def test_the_normal_is_that_of_a_slope_whichever_way_the_robot_faces():
     turned = [math.cos(0.5 * yaw), 0.0, 0.0, math.sin(0.5 * yaw)]
     scan(env, [*at, 1.0, 0.0, 0.0, 0.0], [*at, *turned])
     cfg = mdp.RayCasterCfg(pattern_cfg=mdp.GridPatternCfg(resolution=0.2, size=(1.0, 0.6)))
-    robot = resolve_entity(SceneEntityCfg("robot"), env.sim.model, env.device)
+    robot = select(env)
     normals = mdp.ground_normal(env, cfg, robot)
     points = cfg.pattern_cfg.points()
     for normal, angle in zip(normals, (0.0, yaw), strict=True):

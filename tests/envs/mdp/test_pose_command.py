@@ -10,8 +10,8 @@ import torch
 
 from envlab.envs import mdp
 from envlab.errors import ConfigurationError
-from tests.envs.arms import make_arm, pose, select, terms
-from tests.envs.sliders import assert_spans
+from tests.envs.arms import make_arm, pose
+from tests.envs.sliders import assert_spans, select, terms
 
 NEVER = (1e6, 1e6)
 

@@ -68,7 +68,7 @@ def test_draws_that_cannot_be_made_are_refused():
     log = {"bounds": (0.0, 1.0), "distribution": "log_uniform"}
     assert_refused(
         {
-            "uniform, log_uniform or gaussian": lambda: made("servo", distribution="poisson"),
+            "be uniform, log_uniform or gaussian": lambda: made("servo", distribution="poisson"),
             "must be greater than 0": lambda: made("servo", **log),
             "must be add, scale or abs": lambda: made("servo", operation="times"),
             "has none": lambda: made("push"),

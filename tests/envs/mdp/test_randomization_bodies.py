@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from envlab.envs import SceneEntityCfg, mdp
-from envlab.envs.entities import resolve_entity
 from envlab.envs.terms import at_reset, at_startup
 from envlab.errors import ConfigurationError
 from tests.envs.hopper import make_env
-from tests.envs.sliders import CTRL_SERVO, assert_spans, terms
+from tests.envs.sliders import CTRL_SERVO, assert_spans, select, terms
 from tests.envs.sliders import make_env as make_sliders
 
 
@@ -69,7 +68,7 @@ def test_encoders_that_are_wrong_show_and_miss_by_the_same():
 
     for at in (at_startup, at_reset):
         env = make((-0.1, 0.1), at)
-        servo = resolve_entity(SceneEntityCfg(joint_names="servo"), env.sim.model, env.device)
+        servo = select(env, joint_names="servo")
         bias = mdp.joint_pos_rel(env, servo, biased=True) - mdp.joint_pos_rel(env, servo)
         assert_spans(bias, -0.1, 0.1, margin=0.1)
         env.step(torch.zeros(50, 1))

@@ -7,10 +7,9 @@ import numpy as np
 import torch
 
 from envlab.envs import ManagerEnv, mdp
-from envlab.envs.entities import SceneEntityCfg, resolve_entity
 from envlab.envs.terms import at_reset
 from tests.envs.hopper import make_env
-from tests.envs.sliders import terms
+from tests.envs.sliders import select, terms
 
 AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 BODY = mujoco.mjtObj.mjOBJ_BODY  # for it, MuJoCo gives the centre of mass's velocity
@@ -45,7 +44,7 @@ def tumble(env: ManagerEnv) -> None:
 def test_linear_velocity_is_that_of_the_centre_of_mass():
     env = lopsided()
     tumble(env)
-    robot = resolve_entity(SceneEntityCfg("block"), env.sim.model, env.device)
+    robot = select(env, "block")
     world, own = velocities(env, local=False), velocities(env, local=True)
     assert torch.allclose(mdp.root_lin_vel_w(env, robot), world[:, 3:], atol=1e-5)
     assert torch.allclose(mdp.root_ang_vel_w(env, robot), world[:, :3], atol=1e-5)
@@ -58,7 +57,7 @@ def test_linear_velocity_is_that_of_the_centre_of_mass():
 def test_terms_share_a_quantity_until_the_state_changes():
     env = lopsided()
     tumble(env)
-    robot = resolve_entity(SceneEntityCfg("block"), env.sim.model, env.device)
+    robot = select(env, "block")
     everyone, state = torch.ones(3, dtype=torch.bool), env.sim.state()
     for change in (
         *(env.sim.step, lambda: env.sim.set_velocity(everyone, env.sim.data.qvel + 1.0)),
