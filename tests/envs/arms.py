@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
-from envlab.envs.entities import SceneEntity, resolve_entity
+from envlab.envs import ManagerEnv, SceneCfg, mdp
 from tests.envs.sliders import make_cfg, rank, terms
 
 MODEL = str(Path(__file__).parent / "arm.xml")
@@ -33,8 +32,3 @@ def pose(env: ManagerEnv, hinge: float = 0.0, ball: tuple[float, ...] = (1.0, 2.
     qpos = env.default_qpos.repeat(env.num_envs, 1)
     qpos[:, HINGE], qpos[:, BALL] = hinge, torch.tensor(ball)
     env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos)
-
-
-def select(env: ManagerEnv, name: str = "robot", **names: Any) -> SceneEntity:
-    """Look up parts of the scene."""
-    return resolve_entity(SceneEntityCfg(name, **names), env.sim.model, env.device)

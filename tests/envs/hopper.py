@@ -9,7 +9,7 @@ import torch
 
 from envlab.envs import ManagerEnv, ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
 from envlab.envs.contact_sensor import ContactSensorCfg
-from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.terms import observation
 from tests.envs.sliders import group, rank, terms
 
 MODEL = str(Path(__file__).parent / "hopper.xml")
@@ -26,27 +26,19 @@ def bodies(*names: str) -> SceneEntityCfg:
 
 
 def make_env(
-    num_envs: int = 1,
-    *,
-    seed: int = 0,
-    index: int = 0,
-    world_size: int = 1,
-    sim: dict[str, Any] | None = None,
-    **fields: Any,
+    num_envs: int = 1, *, seed: int = 0, sim: dict[str, Any] | None = None, **fields: Any
 ) -> ManagerEnv:
     """Return an environment; ``fields`` are those of its configuration, ``sim`` of the physics."""
     defaults: dict[str, Any] = {
         "episode_length_s": 100.0,
-        "observations": terms(policy=group(pos=ObservationTermCfg(func=mdp.joint_pos))),
+        "observations": terms(policy=group(pos=observation(mdp.joint_pos))),
         "actions": terms(arm=mdp.JointPositionActionCfg(joint_names="arm")),
         "sensors": terms(contact_forces=ContactSensorCfg()),
         "scene": SceneCfg(num_envs=num_envs, model=MODEL),
     }
-    cfg = ManagerEnvCfg(
-        sim=SimulationCfg(**{"dt": DT, "data_fields": ("sensordata",), **(sim or {})}),
-        **(defaults | fields),
-    )
-    return ManagerEnv(cfg, context=rank(index, world_size), seed=seed)
+    sim_cfg = SimulationCfg(**{"dt": DT, "data_fields": ("sensordata",), **(sim or {})})
+    cfg = ManagerEnvCfg(sim=sim_cfg, **(defaults | fields))
+    return ManagerEnv(cfg, context=rank(0, 1), seed=seed)
 
 
 def place(
@@ -55,14 +47,14 @@ def place(
     height: float = 1.0,
     quat: list[float] = LEVEL,
     arm: float = 0.0,
-    lin_vel: tuple[float, float, float] = (0.0, 0.0, 0.0),
-    ang_vel: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    lin_vel: tuple[float, ...] = (0.0, 0.0, 0.0),
+    ang_vel: tuple[float, ...] = (0.0, 0.0, 0.0),
     arm_vel: float = 0.0,
 ) -> None:
     """Put all environments into one state; ``ang_vel`` is in the body's frame."""
-    qpos = torch.tensor([[0.0, 0.0, height, *quat, arm]]).repeat(env.num_envs, 1)
-    qvel = torch.tensor([[*lin_vel, *ang_vel, arm_vel]]).repeat(env.num_envs, 1)
-    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+    qpos, qvel = [0.0, 0.0, height, *quat, arm], [*lin_vel, *ang_vel, arm_vel]
+    rows = (torch.tensor([values]).repeat(env.num_envs, 1) for values in (qpos, qvel))
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), *rows)
 
 
 def step(env: ManagerEnv, steps: int = 1) -> Any:

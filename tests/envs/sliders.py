@@ -10,7 +10,9 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv, ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
-from envlab.envs.managers import ObservationGroupCfg, ObservationTermCfg, TerminationTermCfg
+from envlab.envs.entities import SceneEntity, resolve_entity
+from envlab.envs.managers import ObservationGroupCfg
+from envlab.envs.terms import observation, termination
 
 MODEL = str(Path(__file__).parent / "sliders.xml")
 DT = 0.1
@@ -37,6 +39,11 @@ def joint(*names: str) -> SceneEntityCfg:
     return SceneEntityCfg(joint_names=list(names))
 
 
+def select(env: ManagerEnv, name: str = "robot", **names: Any) -> SceneEntity:
+    """Look up parts of an environment's scene."""
+    return resolve_entity(SceneEntityCfg(name, **names), env.sim.model, env.device)
+
+
 def rank(index: int, world_size: int) -> DistributedContext:
     """Return the context of one of several ranks, without a process group."""
     return DistributedContext(rank=index, world_size=world_size, num_threads=1)
@@ -48,12 +55,12 @@ def make_cfg(num_envs: int = 4, sim: dict[str, Any] | None = None, **fields: Any
         "episode_length_s": EPISODE_LENGTH_S,
         "observations": terms(
             policy=group(
-                pos=ObservationTermCfg(func=mdp.joint_pos),
-                vel=ObservationTermCfg(func=mdp.joint_vel),
+                pos=observation(mdp.joint_pos),
+                vel=observation(mdp.joint_vel),
             )
         ),
         "actions": terms(force=mdp.JointEffortActionCfg(joint_names="push")),
-        "terminations": terms(time_out=TerminationTermCfg(func=mdp.time_out, time_out=True)),
+        "terminations": terms(time_out=termination(mdp.time_out, time_out=True)),
     }
     return ManagerEnvCfg(
         sim=SimulationCfg(**{"dt": DT, **(sim or {})}),
@@ -79,3 +86,10 @@ def place(env: ManagerEnv, positions: list[list[float]], velocities: list[list[f
 def push(env: ManagerEnv, *forces: float) -> Any:
     """Step with one force per environment."""
     return env.step(torch.tensor(forces).unsqueeze(1))
+
+
+def assert_spans(values: torch.Tensor, low: float, high: float, *, margin: float = 0.05) -> None:
+    """Check that draws are within a range, and come as close as ``margin`` of it to both ends."""
+    least, greatest, room = float(values.min()), float(values.max()), margin * (high - low)
+    assert low - 1e-6 <= least < low + room
+    assert high - room < greatest <= high + 1e-6

@@ -9,19 +9,16 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from envlab.config import merge
-from envlab.distributed.context import DistributedContext
 from envlab.envs.action_use import STRIDE, WINDOW, WINDOWS, ActionBound, ActionUse, clip_bound
-from envlab.registry import get_task, load_env_cfg
 from tests.scripted import ScriptedEnv
+from tests.tasks.making import make
 
 NAMES = ["hip", "knee", "ankle"]
 
 
 def use_of(half_width: float | np.ndarray = 2.0, middle: float = 0.0) -> ActionUse:
-    bound = ActionBound(
-        half_width=half_width, middle=middle, setting="agent.limit=2", frees="agent.limit=4"
-    )
+    settings = {"setting": "agent.limit=2", "frees": "agent.limit=4"}
+    bound = ActionBound(half_width=half_width, middle=middle, **settings)
     return ActionUse(bound, np.isfinite(np.broadcast_to(half_width, 3)), NAMES, torch.device("cpu"))
 
 
@@ -33,9 +30,7 @@ def step(use: ActionUse, actions: list[float], windows: int = 1) -> None:
         use.check()
 
 
-def test_a_policy_at_its_bound_is_told_once_and_the_joints_are_named(
-    caplog: pytest.LogCaptureFixture,
-):
+def test_a_policy_at_its_bound_is_told_once_and_the_joints_are_named(caplog):
     use = use_of()
     step(use, [0.0, -1.95, 1.0], windows=2 * WINDOWS)
     step(use, [0.0, 0.0, 0.0])
@@ -98,9 +93,7 @@ def test_actions_are_named_by_their_joints_where_the_task_knows_them():
         "Isaac-Cartpole-Direct-v0": ["action 0"],
         "Isaac-Open-Drawer-Franka-v0": [*panda, "gripper"],
     }.items():
-        found = get_task(task)
-        cfg = merge(load_env_cfg(found), {"scene": {"num_envs": 1}, "seed": 1}, "env")
-        env = found.make(cfg, context=DistributedContext.single("cpu"))
+        env = make(task, num_envs=1)
         assert [name.removesuffix("_action") for name in env.action_names()] == names
         assert len(names) == env.actions.shape[1]
         env.close()

@@ -35,10 +35,8 @@ ROTOR = """
 """
 """A rotor so heavy that its velocity hardly changes, with a motor that is to be replaced."""
 
-BACKENDS = ["mujoco", "mujoco_warp"]
 
-
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=["mujoco", "mujoco_warp"])
 def backend(request) -> str:
     if request.param == "mujoco_warp":
         pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
@@ -69,9 +67,6 @@ def torques(simulation: Simulation, target: float, velocities: list[float]) -> l
     return simulation.data.actuator_force[:, 0].tolist()
 
 
-# Torques ------------------------------------------------------------------------------------------
-
-
 def test_pd_control_up_to_the_effort_limit(backend, tmp_path):
     for cls in (ImplicitActuatorCfg, IdealPDActuatorCfg):
         actuator = cls(stiffness=100.0, damping=2.0, effort_limit=12.0)
@@ -83,21 +78,16 @@ def test_pd_control_up_to_the_effort_limit(backend, tmp_path):
 
 def test_a_motor_loses_torque_as_it_turns(backend, tmp_path):
     """The lines 20 (1 - v / 10) and 20 (-1 - v / 10), and the limits +-12."""
-    actuator = DCMotorCfg(
-        stiffness=100.0,
-        damping=2.0,
-        effort_limit=12.0,
-        saturation_effort=20.0,
-        velocity_limit=10.0,
-    )
+    limits = {"effort_limit": 12.0, "saturation_effort": 20.0, "velocity_limit": 10.0}
+    actuator = DCMotorCfg(stiffness=100.0, damping=2.0, **limits)
     velocities = [0.0, 3.0, 5.0, 8.0, 10.0, 12.0, 16.0, -5.0]
     simulation = make(tmp_path, backend, actuator, len(velocities))
-    forward = [12.0, 12.0, 10.0, 4.0, 0.0, -4.0, -12.0, 12.0]
-    assert torques(simulation, 1.0, velocities) == pytest.approx(forward, abs=1e-4)
-    backward = [-12.0] * 7 + [-10.0]
-    assert torques(simulation, -1.0, velocities) == pytest.approx(backward, abs=1e-4)
-    inside = [5.0, -1.0, -5.0, -11.0, -12.0, -12.0, -12.0, 12.0]  # 5 - 2 v
-    assert torques(simulation, 0.05, velocities) == pytest.approx(inside, abs=1e-4)
+    for target, expected in (
+        (1.0, [12.0, 12.0, 10.0, 4.0, 0.0, -4.0, -12.0, 12.0]),
+        (-1.0, [-12.0] * 7 + [-10.0]),
+        (0.05, [5.0, -1.0, -5.0, -11.0, -12.0, -12.0, -12.0, 12.0]),  # inside: 5 - 2 v
+    ):
+        assert torques(simulation, target, velocities) == pytest.approx(expected, abs=1e-4)
 
 
 def test_without_stiffness_controls_are_velocities_or_efforts(backend, tmp_path):
@@ -117,9 +107,6 @@ def test_armature_and_friction_are_set_on_the_joints_of_the_group(tmp_path):
     model = build_model(scene(tmp_path, actuator))
     assert model.dof_armature.tolist() == [0.3, 0.0]
     assert model.dof_frictionloss.tolist() == [0.2, 0.0]
-
-
-# Delays -------------------------------------------------------------------------------------------
 
 
 def rising(simulation: Simulation, steps: int) -> torch.Tensor:
@@ -165,19 +152,13 @@ def test_until_the_first_target_arrives_the_home_pose_is_held(backend, tmp_path)
     assert rising(simulation, 4)[:, 0].tolist() == pytest.approx([0.0, 0.0, 6.0, 16.0], abs=2e-3)
 
 
-def make_env(folder: Path, backend: str = "mujoco", num_envs: int = 64, **kwargs) -> ManagerEnv:
-    actuator = DelayedPDActuatorCfg(stiffness=10.0, min_delay=0, max_delay=3)
-    cfg = make_cfg(
-        actions=mdp_actions(),
-        sim={"dt": DT, "backend": backend, "data_fields": ("actuator_force",)},
-    )
-    cfg.scene = scene(folder, actuator)
+def make_env(folder: Path, backend: str = "mujoco", num_envs: int = 64) -> ManagerEnv:
+    actions = terms(target=mdp.JointPositionActionCfg(joint_names="rotor"))
+    sim = {"dt": DT, "backend": backend, "data_fields": ("actuator_force",)}
+    cfg = make_cfg(sim=sim, actions=actions)
+    cfg.scene = scene(folder, DelayedPDActuatorCfg(stiffness=10.0, min_delay=0, max_delay=3))
     cfg.scene.num_envs = num_envs
-    return ManagerEnv(cfg, context=kwargs.pop("context", rank(0, 1)), seed=3, **kwargs)
-
-
-def mdp_actions():
-    return terms(target=mdp.JointPositionActionCfg(joint_names="rotor"))
+    return ManagerEnv(cfg, context=rank(0, 1), seed=3)
 
 
 def delays_of(env: ManagerEnv) -> torch.Tensor:
@@ -189,13 +170,10 @@ def test_each_environment_has_its_own_delay_from_reset_to_reset(backend, tmp_pat
     env = make_env(tmp_path, backend)
     delays = delays_of(env)
     assert sorted(set(delays.tolist())) == [0.0, 1.0, 2.0, 3.0]
-    rows = []
     for step in range(5):
         env.step(torch.full((env.num_envs, 1), float(step + 1)))
-        rows.append(env.sim.data.actuator_force[:, 0].clone())
-    for step, row in enumerate(rows):
         late = (step + 1 - delays).clamp(min=0.0)
-        assert torch.allclose(row, 10.0 * late, atol=2e-3)
+        assert torch.allclose(env.sim.data.actuator_force[:, 0], 10.0 * late, atol=2e-3)
     mask = torch.arange(env.num_envs) < 32
     env.reset(options={"reset_mask": mask})
     assert (delays_of(env)[32:] == delays[32:]).all()
@@ -213,9 +191,6 @@ def test_a_restored_state_has_the_same_delays_and_targets_under_way(tmp_path):
     other.set_state(state)
     for action, obs in zip(actions, expected, strict=True):
         assert torch.equal(other.step(action)[0]["policy"], obs)
-
-
-# Mistakes -----------------------------------------------------------------------------------------
 
 
 def test_impossible_actuators_are_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Depth cameras on bodies: distances by hand, delay, history, noise, resume, bad values."""
+"""Depth cameras on bodies: distances by hand, delay, history, bad values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.camera import CameraOffsetCfg, DepthCameraSensorCfg, PinholeCameraPatternCfg
-from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.terms import observation
 from envlab.errors import ConfigurationError
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import group, terms
@@ -27,8 +27,6 @@ SQUARE = {"width": 5, "height": 5, "focal_length": 1.0, "horizontal_aperture": 2
 
 
 def make(num_envs: int = 2, *, plane: bool = True, params: dict[str, Any] | None = None, **cfg):
-    noise = cfg.pop("noise", None)
-    fields = {key: cfg.pop(key) for key in ("seed", "index", "world_size") if key in cfg}
     defaults = {
         "body_name": "block",
         "offset": CameraOffsetCfg(rot=DOWN),
@@ -36,20 +34,15 @@ def make(num_envs: int = 2, *, plane: bool = True, params: dict[str, Any] | None
         "clipping_range": (0.1, FAR),
         "geom_groups": None if plane else [1],
     }
-    camera = DepthCameraSensorCfg(**(defaults | cfg))
-    term = ObservationTermCfg(
-        func=mdp.image,
-        params={"sensor_cfg": SceneEntityCfg("camera"), "normalize": False} | (params or {}),
-        noise=noise,
-    )
-    observed = group(pos=ObservationTermCfg(func=mdp.joint_pos))
-    seen = group(image=term, enable_corruption=noise is not None)
+    params = {"sensor_cfg": SceneEntityCfg("camera"), "normalize": False} | (params or {})
+    observed = group(pos=observation(mdp.joint_pos))
+    seen = group(image=observation(mdp.image, **params))
     return make_env(
         num_envs,
         plane=plane,
         observations=terms(policy=observed, depth=seen),
-        sensors=terms(camera=camera),
-        **({"episode_length_s": 100.0} | fields),
+        sensors=terms(camera=DepthCameraSensorCfg(**(defaults | cfg))),
+        episode_length_s=100.0,
     )
 
 
@@ -97,8 +90,7 @@ def test_a_step_is_seen_at_its_place_and_height():
 
 def test_the_camera_turns_with_its_body_by_its_convention():
     for convention, rot in (
-        ("world", (1.0, 0.0, 0.0, 0.0)),
-        ("ros", (0.5, -0.5, 0.5, -0.5)),
+        *(("world", (1.0, 0.0, 0.0, 0.0)), ("ros", (0.5, -0.5, 0.5, -0.5))),
         ("opengl", (0.5, 0.5, -0.5, -0.5)),
     ):
         env = make(offset=CameraOffsetCfg(rot=rot, convention=convention))
@@ -124,8 +116,7 @@ def test_delays_are_drawn_for_each_environment_and_episode():
 
     def delays() -> torch.Tensor:
         """Return after how many images each environment sees that its robot was lifted."""
-        start = look(env, *[at(1.0)] * 64)[:, 2, 2, 0]
-        for _ in range(3):
+        for _ in range(4):
             start = look(env, *[at(1.0)] * 64)[:, 2, 2, 0]
         seen = torch.stack([look(env, *[at(2.0)] * 64)[:, 2, 2, 0] > start for _ in range(4)])
         return 4 - seen.sum(dim=0)

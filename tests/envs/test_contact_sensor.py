@@ -7,10 +7,10 @@ import torch
 
 from envlab.envs import mdp
 from envlab.envs.contact_sensor import ContactSensor, ContactSensorCfg
-from envlab.envs.managers import RewardTermCfg
-from envlab.errors import ConfigurationError
+from envlab.envs.terms import reward
 from tests.envs import sliders
 from tests.envs.hopper import DT, bodies, make_env, place, step
+from tests.envs.refusals import assert_refused
 from tests.envs.sliders import terms
 
 
@@ -67,27 +67,20 @@ def test_a_resume_lets_a_sensor_begin_that_the_run_did_not_have():
     step(env, 4)
     other.set_state(env.state())
     step(other, 3)
-    assert other.sensor_manager.get_term("new").current_air_time[0, 0].item() == pytest.approx(
-        3 * DT
+    new = other.sensor_manager.get_term("new")
+    assert new.current_air_time[0, 0].item() == pytest.approx(3 * DT)
+
+
+def test_bodies_and_models_without_contact_sensors_are_refused():
+    term = reward(mdp.undesired_contacts, 1.0, sensor_cfg=bodies("blok"), threshold=1.0)
+    sensors, sim = make_env().cfg.sensors, {"data_fields": ("sensordata",)}
+    assert_refused(
+        {
+            "'blok'; those that have one are block": lambda: make_env(rewards=terms(touch=term)),
+            "Add <contact body2=": lambda: sliders.make_env(sim=sim, sensors=sensors),
+            "data_fields does not declare it": lambda: sliders.make_env(sensors=sensors),
+        }
     )
-
-
-def test_a_body_without_a_sensor_is_refused_with_those_that_have_one():
-    term = RewardTermCfg(
-        func=mdp.undesired_contacts,
-        weight=1.0,
-        params={"sensor_cfg": bodies("blok"), "threshold": 1.0},
-    )
-    with pytest.raises(ConfigurationError, match=r"matches 'blok'; those that have one are block"):
-        make_env(rewards=terms(touch=term))
-
-
-def test_a_model_without_contact_sensors_is_refused():
-    cfg = {"sensors": make_env().cfg.sensors}
-    with pytest.raises(ConfigurationError, match="Add <contact body2="):
-        sliders.make_env(sim={"data_fields": ("sensordata",)}, **cfg)
-    with pytest.raises(ConfigurationError, match="data_fields does not declare it"):
-        sliders.make_env(**cfg)
 
 
 def test_physics_steps_count_within_a_control_step_as_they_do_alone():

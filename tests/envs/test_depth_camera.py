@@ -10,7 +10,7 @@ import torch
 from envlab.envs.depth_camera import DepthCamera, DepthCameraCfg, pixel_rays
 from envlab.sim.simulation import Simulation, UndeclaredFieldError
 from tests.envs.refusals import assert_refused
-from tests.sim.models import NUM_ENVS, make, only
+from tests.sim.models import ALL, NUM_ENVS, make, only
 from tests.sim.test_rays import SCENE, poses
 
 WALL = """
@@ -33,7 +33,6 @@ WALL = """
 """
 """A wall at y = 4, before it at y = 1.5 a post, and an eye of 0.2 m around a camera."""
 
-ALL = torch.ones(NUM_ENVS, dtype=torch.bool)
 FRONT_M, POST_M = 4.0, 1.5
 CAMERA_FIELDS = ("cam_xpos", "cam_xmat")
 

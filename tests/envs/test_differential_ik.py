@@ -33,23 +33,22 @@ def model() -> mujoco.MjModel:
 def test_jacobian_is_mujocos(model, site, joints):
     """The fingertip's includes that of a slide joint."""
     data = mujoco.MjData(model)
-    rng = np.random.default_rng(0)
-    rows: dict[str, list[np.ndarray]] = {"anchor": [], "axis": [], "point": [], "jacobian": []}
+    rng, rows = np.random.default_rng(0), []
     columns = [model.joint(name).dofadr[0] for name in joints]
     for _ in range(5):
         data.qpos[:] = rng.uniform(*model.jnt_range.T)
         mujoco.mj_forward(model, data)
-        linear, angular = np.zeros((3, model.nv)), np.zeros((3, model.nv))
+        linear, angular = np.zeros((2, 3, model.nv))
         mujoco.mj_jacSite(model, data, linear, angular, model.site(site).id)
-        rows["anchor"].append(data.xanchor.copy())
-        rows["axis"].append(data.xaxis.copy())
-        rows["point"].append(data.site(site).xpos.copy())
-        rows["jacobian"].append(np.concatenate((linear, angular))[:, columns])
-    batch = {name: torch.tensor(np.stack(values)).float() for name, values in rows.items()}
+        expected = np.concatenate((linear, angular))[:, columns]
+        point = data.site(site).xpos
+        rows.append([values.copy() for values in (data.xanchor, data.xaxis, point, expected)])
+    *places, expected = (
+        torch.tensor(np.stack(values)).float() for values in zip(*rows, strict=True)
+    )
     body = int(model.site_bodyid[model.site(site).id])
     jacobian = GeometricJacobian(model, joints, body, CPU)
-    computed = jacobian(batch["anchor"], batch["axis"], batch["point"])
-    assert torch.allclose(computed, batch["jacobian"], atol=1e-6)
+    assert torch.allclose(jacobian(*places), expected, atol=1e-6)
 
 
 def displace(method: str, **params: float) -> list[float]:
@@ -76,18 +75,17 @@ def test_displacements_of_each_method():
 
 def test_what_makes_no_sense_is_refused(model):
     cfg = DifferentialIKControllerCfg(ik_method="pinv", ik_params={"lambda_val": 0.1})
-    hand, finger = model.body("panda_hand").id, "panda_finger_joint1"
     lift = load_model("envlab_assets:robots/franka_lift.xml")
-    cube = lift.body("object").id
+
+    def jacobian(model: mujoco.MjModel, body: str, *joints: str) -> object:
+        return GeometricJacobian(model, joints, model.body(body).id, CPU)
+
+    finger = "panda_finger_joint1"
     assert_refused(
         {
             "'lambda_val', but 'pinv' has only k_val": cfg.params,
-            "'panda_finger_joint1', which does not move": (
-                lambda: GeometricJacobian(model, [*ARM, finger], hand, CPU)
-            ),
-            "'object', which is neither a hinge nor a slide": (
-                lambda: GeometricJacobian(lift, ["object"], cube, CPU)
-            ),
+            f"'{finger}', which does not move": lambda: jacobian(model, "panda_hand", finger),
+            "is neither a hinge nor a slide": lambda: jacobian(lift, "object", "object"),
         }
     )
 

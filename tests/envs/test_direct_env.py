@@ -21,7 +21,8 @@ from envlab.envs import (
     UniformNoiseCfg,
 )
 from envlab.errors import ConfigurationError
-from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, PUSH_MASS, rank
+from tests.envs.refusals import assert_refused
+from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, rank
 
 
 @dataclass(kw_only=True)
@@ -67,14 +68,26 @@ class PushEnv(DirectEnv):
         return {"ended": mask.sum() / count}
 
 
-def make(num_envs: int = 2, seed: int = 0, **fields) -> PushEnv:
-    cfg = PushCfg(
-        episode_length_s=1.0,
-        sim=SimulationCfg(dt=DT),
-        scene=SceneCfg(num_envs=num_envs, model=MODEL),
-        **fields,
-    )
-    return PushEnv(cfg, context=rank(0, 1), seed=seed)
+class PictureEnv(PushEnv):
+    """The same, observing its slider as an image of 2 x 3 pixels of one colour."""
+
+    def _get_observations(self) -> dict[str, torch.Tensor]:
+        value = self.sim.data.qvel[:, PUSH].view(-1, 1, 1, 1)
+        return {"policy": value.expand(-1, 2, 3, 1)}
+
+
+def make(num_envs: int = 2, cls: type[PushEnv] = PushEnv, **fields) -> PushEnv:
+    scene = SceneCfg(num_envs=num_envs, model=MODEL)
+    cfg = PushCfg(episode_length_s=1.0, sim=SimulationCfg(dt=DT), scene=scene, **fields)
+    return cls(cfg, context=rank(0, 1), seed=0)
+
+
+def choose(num_options: int | list[int], **fields) -> PushEnv:
+    return make(action_space=DiscreteCfg(num_options=num_options), **fields)
+
+
+def picture(**fields) -> PushEnv:
+    return make(cls=PictureEnv, **fields)
 
 
 def test_a_step_calls_each_method_once_in_order():
@@ -90,11 +103,6 @@ def test_a_step_calls_each_method_once_in_order():
         *("observations", "reset", "observations"),  # the final ones, and those of the new episode
     ]
     assert info["log"]["ended"] == 1.0
-
-
-def test_rewards_are_not_scaled_by_the_step():
-    _, reward, *_ = make(gain=3.0).step(torch.tensor([[1.0], [2.0]]))
-    assert reward.tolist() == pytest.approx([3.0 / PUSH_MASS * DT, 6.0 / PUSH_MASS * DT])
 
 
 def test_action_noise_comes_before_the_task():
@@ -132,26 +140,17 @@ def test_a_bias_is_an_episodes_own():
 
 
 def test_what_makes_no_sense_is_refused():
-    def choices(*rows: tuple[int, int]) -> torch.Tensor:
-        return torch.tensor(rows)
-
-    steps = {
-        r"actions have shape .* must be \(2, 1\)": (3, torch.zeros(3, dtype=torch.int64)),
-        r"must be \(2, 2\)": ([3, 2], torch.zeros(2, dtype=torch.int64)),
-        r"actions are torch.float32.* as torch.int64": (3, torch.zeros(2, 1)),
-        "actions are torch.bool": (3, torch.zeros(2, 1).bool()),
-        "Environment 1 is given option 2 of choice 1, which has 2": (
-            [3, 2],
-            choices((0, 0), (0, 2)),
-        ),
-        "Environment 1 is given option -1 of choice 0, which has 3": (
-            [3, 2],
-            choices((0, 0), (-1, 0)),
-        ),
-    }
-    for words, (num_options, actions) in steps.items():
+    steps = [
+        (3, [0, 0, 0], r"actions have shape .* must be \(2, 1\)"),
+        ([3, 2], [0, 0], r"must be \(2, 2\)"),
+        (3, [[0.0], [0.0]], r"actions are torch.float32.* as torch.int64"),
+        (3, [[False], [False]], "actions are torch.bool"),
+        ([3, 2], [[0, 0], [0, 2]], "Environment 1 is given option 2 of choice 1, which has 2"),
+        ([3, 2], [[0, 0], [-1, 0]], "Environment 1 is given option -1 of choice 0, which has 3"),
+    ]
+    for num_options, actions, words in steps:
         with pytest.raises((ConfigurationError, ValueError), match=words):
-            choose(num_options).step(actions)
+            choose(num_options).step(torch.tensor(actions))
     noisy = {"action_space": DiscreteCfg(), "action_noise_model": ConstantNoiseCfg()}
     configurations = {
         r"action_space is \{3\}.* write DiscreteCfg\(num_options=3\)": {"action_space": {3}},
@@ -161,9 +160,7 @@ def test_what_makes_no_sense_is_refused():
         r"observes 'policy' of shape \(1,\).*\s*declares 5": {"observation_space": 5},
         r"'critic' of shape \(1,\).*\s*declares 2": {"state_space": 2},
     }
-    for words, fields in configurations.items():
-        with pytest.raises(ConfigurationError, match=words):
-            make(**fields)
+    assert_refused({words: lambda one=one: make(**one) for words, one in configurations.items()})
     for space in (6, [3, 2, 1]):
         with pytest.raises(ConfigurationError, match=r"shape \(2, 3, 1\), but its config"):
             picture(observation_space=space)
@@ -176,20 +173,12 @@ def test_spaces_travel_through_files_and_command_lines(tmp_path):
         assert read_yaml(tmp_path / "env.yaml", PushCfg) == cfg
         wider = compose({"env": cfg}, ["env.action_space.num_options=[5,4]"])["env"]
         assert wider.action_space == DiscreteCfg(num_options=[5, 4])
-    continuous = compose({"env": cfg}, ["env.action_space=2"])["env"]
-    assert continuous.action_space == 2
+    assert compose({"env": cfg}, ["env.action_space=2"])["env"].action_space == 2
     for text, space in (("[2,3,1]", [2, 3, 1]), ("null", None)):
         cfg = compose({"env": PushCfg()}, [f"env.observation_space={text}"])["env"]
         assert cfg.observation_space == space
         write_yaml(tmp_path / "env.yaml", cfg)
         assert read_yaml(tmp_path / "env.yaml", PushCfg) == cfg
-
-
-# Actions that are choices -------------------------------------------------------------------------
-
-
-def choose(num_options: int | list[int], **fields) -> PushEnv:
-    return make(action_space=DiscreteCfg(num_options=num_options), **fields)
 
 
 def test_choices_have_gymnasiums_own_spaces():
@@ -199,11 +188,9 @@ def test_choices_have_gymnasiums_own_spaces():
     assert two.single_action_space == spaces.MultiDiscrete([3, 2])
     assert two.action_space.shape == (4, 2)
     for env, num in ((one, 1), (two, 2)):
-        assert env.actions.shape == (4, num)
-        assert env.actions.dtype == torch.int64
-        env.step(env.action_space.sample())
-        assert env.actions.shape == (4, num)
-        assert env.actions.dtype == torch.int64
+        for _ in range(2):
+            assert (env.actions.shape, env.actions.dtype) == ((4, num), torch.int64)
+            env.step(env.action_space.sample())
 
 
 def test_one_choice_comes_with_or_without_its_column():
@@ -215,37 +202,11 @@ def test_one_choice_comes_with_or_without_its_column():
         assert env.force.tolist() == [[2.0], [1.0]]
 
 
-# Images -------------------------------------------------------------------------------------------
-
-
-class PictureEnv(PushEnv):
-    """The same, observing its slider as an image of 2 x 3 pixels of one colour."""
-
-    def _get_observations(self) -> dict[str, torch.Tensor]:
-        value = self.sim.data.qvel[:, PUSH].view(-1, 1, 1, 1)
-        return {"policy": value.expand(-1, 2, 3, 1)}
-
-
-def picture(**fields) -> PictureEnv:
-    cfg = PushCfg(
-        episode_length_s=1.0,
-        sim=SimulationCfg(dt=DT),
-        scene=SceneCfg(num_envs=2, model=MODEL),
-        **fields,
-    )
-    return PictureEnv(cfg, context=rank(0, 1), seed=0)
-
-
-@pytest.mark.parametrize("space", [[2, 3, 1], None])
-def test_an_image_is_declared_by_its_shape_or_not_at_all(space):
-    env = picture(observation_space=space)
-    assert env.single_observation_space["policy"].shape == (2, 3, 1)
-    obs, *_ = env.step(torch.ones(2, 1))
-    assert obs["policy"].shape == (2, 2, 3, 1)
-
-
-def test_noise_on_an_image_differs_by_pixel():
+def test_an_image_is_declared_by_its_shape_or_not_at_all_and_its_noise_differs_by_pixel():
     noise = UniformNoiseCfg(n_min=0.5, n_max=1.5)
-    obs, *_ = picture(observation_space=None, observation_noise_model=noise).step(torch.zeros(2, 1))
-    assert obs["policy"].shape == (2, 2, 3, 1)
-    assert obs["policy"].unique().numel() == 12
+    for space in ([2, 3, 1], None):
+        env = picture(observation_space=space, observation_noise_model=noise)
+        assert env.single_observation_space["policy"].shape == (2, 3, 1)
+        obs, *_ = env.step(torch.zeros(2, 1))
+        assert obs["policy"].shape == (2, 2, 3, 1)
+        assert obs["policy"].unique().numel() == 12

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from envlab import registry
-from envlab.config import compose
-from envlab.distributed.context import DistributedContext
 from envlab.envs import SceneEntityCfg
 from envlab.envs.joint_order import JointOrder, joint_names
 from envlab.envs.scene import load_model
 from tests.envs.refusals import assert_refused
+from tests.tasks.making import make
 
-ROBOTS = {
-    "go2": "name",
-    "h1": "name",
-    "g1": "name",
-    "allegro_cube": "name",
-    "franka": "name",
-    "ant": "file",
-    "humanoid": "file",
-}
+ROBOTS = dict.fromkeys(("go2", "h1", "g1", "allegro_cube", "franka"), "name") | dict.fromkeys(
+    ("ant", "humanoid"), "file"
+)
 # Printed by Isaac Lab for its G1 (three public repositories agree).
 ISAACLAB_G1 = """
 left_hip_pitch_joint right_hip_pitch_joint torso_joint left_hip_roll_joint right_hip_roll_joint
@@ -42,6 +36,7 @@ left_thigh:1 left_thigh:2 right_shin left_shin right_foot:0 right_foot:1 left_fo
 """.split()
 
 
+@functools.cache
 def names(robot: str, convention: str) -> list[str]:
     model = load_model(f"envlab_assets:robots/{robot}.xml")
     return joint_names(model, convention, siblings=ROBOTS[robot])
@@ -49,9 +44,6 @@ def names(robot: str, convention: str) -> list[str]:
 
 def to_envlab(robot: str, convention: str = "isaaclab") -> JointOrder:
     return JointOrder(names(robot, convention), names(robot, "envlab"))
-
-
-# The orders ---------------------------------------------------------------------------------------
 
 
 def test_isaac_labs_order_of_g1_and_humanoid_is_the_printed_one():
@@ -107,9 +99,6 @@ def test_only_the_robots_joints_are_ordered_in_a_scene_with_others():
     assert joint_names(model, "isaacgym", asset_cfg=hand) == names("franka", "envlab")[-2:]
 
 
-# Policies -----------------------------------------------------------------------------------------
-
-
 class Policy(nn.Module):
     """A normaliser, two layers, a spread, and a critic, as the libraries keep them."""
 
@@ -133,10 +122,8 @@ class Policy(nn.Module):
 @pytest.fixture(scope="module")
 def go2():
     """A Go2 without noise, and the first columns of its joints in the observations."""
-    task = registry.get_task("Isaac-Velocity-Flat-Unitree-Go2-v0")
-    overrides = ["env.observations.policy.enable_corruption=false"]
-    cfg = compose({"env": registry.load_env_cfg(task)}, overrides)["env"]
-    env = task.make(cfg, context=DistributedContext(num_threads=1), num_envs=2, seed=0)
+    clean = "env.observations.policy.enable_corruption=false"
+    env = make("Isaac-Velocity-Flat-Unitree-Go2-v0", clean, num_envs=2)
     columns = env.observation_manager.columns("policy")
     assert columns["projected_gravity"] == slice(6, 9)
     return env, [columns[name].start for name in ("joint_pos", "joint_vel", "actions")]
@@ -156,19 +143,17 @@ def test_a_moved_policy_drives_the_robot_as_the_original_does(go2):
             actions = moved(obs)
             expected = order.actions(original(theirs))
             assert torch.allclose(actions, expected, atol=1e-5)
-            assert torch.allclose(
-                moved.value(moved.normalised(obs)), original.value(original.normalised(theirs)),
-                atol=1e-5,
-            )  # fmt: skip
+            values = moved.value(moved.normalised(obs))
+            their_values = original.value(original.normalised(theirs))
+            assert torch.allclose(values, their_values, atol=1e-5)
             obs = env.step(actions)[0]["policy"]
     assert moved.log_std.tolist() == [0.0, 4.0, 8.0, 1.0, 5.0, 9.0, 2.0, 6.0, 10.0, 3.0, 7.0, 11.0]
 
 
 def test_an_optimizers_averages_move_with_its_parameters():
     order = to_envlab("go2")
-    weight = torch.rand(12, 16)
+    weight, first = torch.rand(12, 16), torch.rand(16, 48)
     adam = {"state": {0: {"step": torch.tensor(3.0), "exp_avg": 2 * weight}}, "param_groups": [7]}
-    first = torch.rand(16, 48)
     model = {"actor": {"first": first, "last": weight}, "optimizer": adam}
     moved = order.policy(model, 48, [12])
     assert torch.equal(moved["actor"]["last"], weight[order.indices])
@@ -177,9 +162,6 @@ def test_an_optimizers_averages_move_with_its_parameters():
     back = order.inverse().policy(moved, 48, [12])
     assert torch.equal(back["actor"]["first"], first)
     assert torch.equal(back["actor"]["last"], weight)
-
-
-# Mistakes -----------------------------------------------------------------------------------------
 
 
 def test_mistakes_are_reported_in_one_sentence():

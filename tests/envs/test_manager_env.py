@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
-import pytest
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.envs import (
-    GaussianNoiseCfg,
-    ManagerEnv,
-    ManagerEnvCfg,
-    SceneEntityCfg,
-    UniformNoiseCfg,
-    mdp,
-)
-from envlab.envs.managers import (
-    CurriculumTermCfg,
-    EventTermCfg,
-    ObservationTermCfg,
-    RewardTermCfg,
-    TerminationTermCfg,
-)
+from envlab.envs import GaussianNoiseCfg, ManagerEnv, SceneEntityCfg, UniformNoiseCfg, mdp
+from envlab.envs.manager_env import ManagerEnvCfg
+from envlab.envs.managers import CurriculumTermCfg, EventTermCfg, ObservationTermCfg
+from envlab.envs.terms import at_intervals, at_reset, observation, reward, termination
 from tests.envs.sliders import group, joint, make_cfg, make_env, rank, terms
 
 OFFSETS = {"position_range": (-1.0, 1.0), "velocity_range": (-1.0, 1.0)}
 
 
 def heavier(mode: str, body: str, **kwargs: Any) -> EventTermCfg:
-    params = {
-        "mass_distribution_params": (0.5, 2.0),
-        "operation": "scale",
-        "asset_cfg": SceneEntityCfg(body_names=body),
-    }
+    params = {"mass_distribution_params": (0.5, 2.0), "operation": "scale"}
+    params["asset_cfg"] = SceneEntityCfg(body_names=body)
     return EventTermCfg(func=mdp.randomize_rigid_body_mass, mode=mode, params=params, **kwargs)
 
 
@@ -42,47 +28,33 @@ def noisy_cfg(num_envs: int) -> ManagerEnvCfg:
 
     Episodes end by a limit on the position, so that environments are reset at different times.
     """
+    seen = group(
+        enable_corruption=True,
+        pos=ObservationTermCfg(func=mdp.joint_pos, noise=UniformNoiseCfg()),
+        vel=ObservationTermCfg(func=mdp.joint_vel, noise=GaussianNoiseCfg(std=0.1)),
+        goal=observation(mdp.generated_commands, command_name="goal"),
+    )
+    force = mdp.JointEffortActionCfg(joint_names="push", noise=UniformNoiseCfg(), scale=9.0)
+    goal = mdp.UniformCommandCfg(resampling_time_range=(0.1, 0.4), ranges=[(-1.0, 1.0)])
+    later = {"term_name": "smooth", "weight": -0.2, "num_steps": 12}
+    beyond = {"asset_cfg": joint("push"), "bounds": (-1.2, 1.2)}
     return make_cfg(
         num_envs,
         sim={"model_fields": ("body_mass", "body_inertia"), "num_threads": 1},
-        observations=terms(
-            policy=group(
-                enable_corruption=True,
-                pos=ObservationTermCfg(func=mdp.joint_pos, noise=UniformNoiseCfg()),
-                vel=ObservationTermCfg(func=mdp.joint_vel, noise=GaussianNoiseCfg(std=0.1)),
-                goal=ObservationTermCfg(
-                    func=mdp.generated_commands, params={"command_name": "goal"}
-                ),
-            )
-        ),
-        actions=terms(
-            force=mdp.JointEffortActionCfg(joint_names="push", noise=UniformNoiseCfg(), scale=9.0)
-        ),
-        commands=terms(
-            goal=mdp.UniformCommandCfg(resampling_time_range=(0.1, 0.4), ranges=[(-1.0, 1.0)])
-        ),
+        observations=terms(policy=seen),
+        actions=terms(force=force),
+        commands=terms(goal=goal),
         events=terms(
             built=heavier("startup", "push"),
-            offset=EventTermCfg(func=mdp.reset_joints_by_offset, mode="reset", params=OFFSETS),
+            offset=at_reset(mdp.reset_joints_by_offset, **OFFSETS),
             fresh=heavier("reset", "servo"),
             worn=heavier("interval", "drive", interval_range_s=(0.1, 0.4)),
         ),
-        rewards=terms(
-            alive=RewardTermCfg(func=mdp.is_alive, weight=1.0),
-            smooth=RewardTermCfg(func=mdp.action_rate_l2, weight=-0.1),
-        ),
-        curriculum=terms(
-            harder=CurriculumTermCfg(
-                func=mdp.modify_reward_weight,
-                params={"term_name": "smooth", "weight": -0.2, "num_steps": 12},
-            )
-        ),
+        rewards=terms(alive=reward(mdp.is_alive, 1.0), smooth=reward(mdp.action_rate_l2, -0.1)),
+        curriculum=terms(harder=CurriculumTermCfg(func=mdp.modify_reward_weight, params=later)),
         terminations=terms(
-            time_out=TerminationTermCfg(func=mdp.time_out, time_out=True),
-            out=TerminationTermCfg(
-                func=mdp.joint_pos_out_of_manual_limit,
-                params={"asset_cfg": joint("push"), "bounds": (-1.2, 1.2)},
-            ),
+            time_out=termination(mdp.time_out, time_out=True),
+            out=termination(mdp.joint_pos_out_of_manual_limit, **beyond),
         ),
     )
 
@@ -95,15 +67,9 @@ def rollout(env: ManagerEnv, actions: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return the results of ``actions``, ``(steps, num_envs, 1)``, per step and environment."""
     rows: dict[str, list[torch.Tensor]] = {}
     for action in actions:
-        obs, reward, terminated, truncated, _ = env.step(action)
-        seen = {
-            "obs": obs["policy"],
-            "qpos": env.sim.data.qpos,
-            "mass": env.sim.params.body_mass,
-            "reward": reward,
-            "terminated": terminated,
-            "truncated": truncated,
-        }
+        obs, *results, _ = env.step(action)
+        seen = dict(zip(("reward", "terminated", "truncated"), results, strict=True))
+        seen |= {"obs": obs["policy"], "qpos": env.sim.data.qpos, "mass": env.sim.params.body_mass}
         for name, values in seen.items():
             rows.setdefault(name, []).append(values.clone())
     return {name: torch.stack(values) for name, values in rows.items()}
@@ -125,10 +91,8 @@ def test_two_ranks_see_the_same_as_one_process():
     expected = rollout(whole, actions)
     some, everyone = expected["terminated"].any(dim=1), expected["terminated"].all(dim=1)
     assert (some & ~everyone).sum() > 3  # resets are spread out, or this test shows little
-    parts = []
-    for index in range(3):
-        part = make(2, context=rank(index, 3))
-        parts.append(rollout(part, actions[:, 2 * index : 2 * index + 2]))
+    envs = [make(2, context=rank(index, 3)) for index in range(3)]
+    parts = [rollout(env, actions[:, 2 * i : 2 * i + 2]) for i, env in enumerate(envs)]
     joined = {name: torch.cat([part[name] for part in parts], dim=1) for name in expected}
     # torch sums a reward's terms in an order that depends on the batch, so its last bit may differ.
     assert torch.allclose(joined.pop("reward"), expected.pop("reward"), rtol=1e-5, atol=1e-7)
@@ -158,21 +122,11 @@ def test_a_log_after_a_resume_speaks_of_the_whole_episode():
 def test_a_saved_state_does_not_change_with_the_environment():
     env = make()
     state = env.state()
-    copy = {name: values.clone() for name, values in state["sim"].items()}
-    command = state["task"]["commands"]["goal"]["command"].clone()
+    copy = deepcopy(state)
     rollout(env, actions_for(6))
-    assert all(torch.equal(values, state["sim"][name]) for name, values in copy.items())
-    assert torch.equal(state["task"]["commands"]["goal"]["command"], command)
-
-
-def test_curricula_see_the_steps_made_before_a_resume():
-    env = make(seed=1)
-    rollout(env, actions_for(6, steps=30))
-    assert env.reward_manager.get_weight("smooth") == pytest.approx(-0.2)
-    other = make(seed=2)
-    other.set_state(env.state())
-    assert other.reward_manager.get_weight("smooth") == pytest.approx(-0.2)
-    assert other.common_step_counter == 30
+    assert_equal(copy["sim"], state["sim"])
+    goals = (each["task"]["commands"]["goal"]["command"] for each in (copy, state))
+    assert torch.equal(*goals)
 
 
 def test_a_step_runs_in_isaac_labs_order():
@@ -188,18 +142,14 @@ def test_a_step_runs_in_isaac_labs_order():
     def zeros(env):
         return torch.zeros(env.num_envs)
 
+    seen = group(o=observation(note("observe", lambda e: zeros(e)[:, None])))
     env = make_env(
         2,
-        observations=terms(
-            policy=group(o=ObservationTermCfg(func=note("observe", lambda e: zeros(e)[:, None])))
-        ),
-        terminations=terms(t=TerminationTermCfg(func=note("terminate", lambda e: zeros(e) == 0))),
-        rewards=terms(r=RewardTermCfg(func=note("reward", zeros), weight=1.0)),
+        observations=terms(policy=seen),
+        terminations=terms(t=termination(note("terminate", lambda e: zeros(e) == 0))),
+        rewards=terms(r=reward(note("reward", zeros), 1.0)),
         events=terms(
-            e=EventTermCfg(func=note("reset", zeros), mode="reset"),
-            i=EventTermCfg(
-                func=note("interval", zeros), mode="interval", interval_range_s=(0.1, 0.1)
-            ),
+            e=at_reset(note("reset", zeros)), i=at_intervals((0.1, 0.1), note("interval", zeros))
         ),
         curriculum=terms(c=CurriculumTermCfg(func=note("curriculum", lambda e: None))),
     )

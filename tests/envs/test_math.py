@@ -34,15 +34,12 @@ def test_random_orientations_are_unit_and_spread():
     assert_close(QUATS.norm(dim=1), torch.ones(64))
     many = rotations.random_orientation(torch.rand(20000, 3))
     assert many.mean(dim=0).abs().max() < 0.02
-    close_to_uniform = (many.square().mean(dim=0) - 0.25).abs().max()
-    assert close_to_uniform < 0.01
+    assert (many.square().mean(dim=0) - 0.25).abs().max() < 0.01  # close to uniform
 
 
 def test_products_and_rotated_vectors_are_mujocos():
-    assert_close(
-        rotations.quat_mul(QUATS, QUATS.flip(0)),
-        each(mujoco.mju_mulQuat, 4, QUATS, QUATS.flip(0)),
-    )
+    product = each(mujoco.mju_mulQuat, 4, QUATS, QUATS.flip(0))
+    assert_close(rotations.quat_mul(QUATS, QUATS.flip(0)), product)
     expected = each(mujoco.mju_rotVecQuat, 3, VECTORS, QUATS)
     assert_close(rotations.quat_apply(QUATS, VECTORS), expected)
     assert_close(rotations.quat_apply_inverse(QUATS, expected), VECTORS)
@@ -91,9 +88,7 @@ def test_quaternions_are_reordered_for_others_and_back():
     quat = torch.tensor([[[1.0, 2.0, 3.0, 4.0]]])
     assert rotations.convert_quat(quat).tolist() == [[[2.0, 3.0, 4.0, 1.0]]]
     assert rotations.convert_quat(rotations.convert_quat(quat, to="xyzw"), to="wxyz").equal(quat)
-    for to, values, message in (
-        ("xzyw", quat, "'xyzw' or 'wxyz'"),
-        ("wxyz", quat[..., :3], "of 4"),
-    ):
+    wrong = ("xzyw", quat, "'xyzw' or 'wxyz'"), ("wxyz", quat[..., :3], "of 4")
+    for to, values, message in wrong:
         with pytest.raises(ConfigurationError, match=message):
             rotations.convert_quat(values, to=to)  # type: ignore[arg-type]

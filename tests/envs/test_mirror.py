@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,12 +9,12 @@ import mujoco
 import pytest
 import torch
 
-from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv
 from envlab.envs.mirror import Mirror, Reflection
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
 from tests.envs.refusals import assert_refused
+from tests.tasks import making
 
 VELOCITY = (
     *("Flat-Unitree-Go2", "Flat-H1", "Flat-G1", "Rough-Unitree-Go2", "Rough-G1"),
@@ -50,12 +49,8 @@ def some(cases: Iterable[Any], *words: str) -> list[Any]:
     return [pytest.param(*row, marks=mark) for row, mark in zip(rows, marks, strict=True)]
 
 
-def make(task_id: str, num_envs: int = 2, **fields: Any) -> ManagerEnv:
-    cfg = load_env_cfg(get_task(task_id))
-    cfg = dataclasses.replace(cfg, **fields)
-    return get_task(task_id).make(
-        cfg, context=DistributedContext.single("cpu"), num_envs=num_envs, seed=3
-    )
+def make(task_id: str, **fields: Any) -> ManagerEnv:
+    return making.make(task_id, num_envs=2, seed=3, **fields)
 
 
 @pytest.mark.parametrize("task_id", some(TASKS, "Rough-G1", "Flat-Spot", "T1", "A1", "Ant"))
@@ -77,8 +72,8 @@ def reflected_state(
     """Return the mirror image of a state of the simulation, one row, root joint first."""
     model = env.sim.model
     vector, turn = torch.tensor([1.0, -1.0, 1.0]), torch.tensor([-1.0, 1.0, -1.0])
-    joints = [model.joint(j).name for j in range(model.njnt) if model.jnt_type[j] != 0]
     assert model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE
+    joints = [model.joint(j).name for j in range(1, model.njnt)]
     quat = qpos[3:7] * torch.tensor([1.0, -1.0, 1.0, -1.0])
     of_joints = mirror.joints(joints)
     return (

@@ -11,7 +11,6 @@ from envlab.envs.model_files import find_model, is_urdf, read_spec
 from envlab.envs.scene import load_model
 from envlab.errors import SimulationError
 
-WORLD = "<mujoco>\n<worldbody>\n{world}\n</worldbody>\n{rest}</mujoco>\n"
 BODY = '<body name="b"><joint name="j"/><geom size="0.1"/></body>'
 INERTIA = '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
 LINK = f'<link name="{{name}}"><inertial><mass value="1"/>{INERTIA}</inertial></link>\n'
@@ -25,6 +24,10 @@ URDF = (
     '<joint name="mount" type="fixed"><parent link="arm"/><child link="tool"/></joint>\n'
     "</robot>\n"
 )
+
+
+def world(inside: str, rest: str = "") -> str:
+    return f"<mujoco>\n<worldbody>\n{inside}\n</worldbody>\n{rest}</mujoco>\n"
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -41,22 +44,13 @@ def failure(path: Path | str) -> str:
     return str(caught.value)
 
 
-# Where models are ---------------------------------------------------------------------------------
-
-
-def test_mjcf_and_urdf_are_loaded_from_a_path(tmp_path):
-    assert load_model(str(write(tmp_path, robot__xml=WORLD.format(world=BODY, rest="")))).nbody == 2
-    path = write(tmp_path, robot__urdf=URDF)
-    assert load_model(str(path)).joint("elbow").range.tolist() == [-1.0, 2.0]
-    assert is_urdf(path)
-
-
 def test_urdf_is_recognised_by_its_content_and_keeps_links_that_are_fixed_to_others(tmp_path):
-    path = write(tmp_path, robot__xml=URDF)
-    assert is_urdf(path)
-    assert read_spec(path).body("arm") is not None
-    model = load_model(str(write(tmp_path, robot__urdf=URDF)))
-    assert [model.body(i).name for i in range(model.nbody)] == ["world", "base", "arm", "tool"]
+    for path in (write(tmp_path, robot__xml=URDF), write(tmp_path, robot__urdf=URDF)):
+        assert is_urdf(path)
+        assert read_spec(path).body("arm") is not None
+        model = load_model(str(path))
+        assert model.joint("elbow").range.tolist() == [-1.0, 2.0]
+        assert [model.body(i).name for i in range(model.nbody)] == ["world", "base", "arm", "tool"]
 
 
 def test_what_is_no_model_says_what_is_expected(tmp_path):
@@ -77,97 +71,80 @@ def test_what_is_no_model_says_what_is_expected(tmp_path):
 INCLUDING = (
     '<mujoco>\n<!-- <include file="x"/> -->\n<include\nfile="part.xml"></include>\n</mujoco>'
 )
-
-
-MESH = '<mesh filename="package://robot/hull.stl"/></geometry></collision></link></robot>'
-
-
+MESH = (
+    '<collision><geometry><mesh filename="package://robot/hull.stl"/></geometry></collision>'
+    "</link></robot>"
+)
+HULL = '<asset>\n<mesh name="m" file="hull.stl"/></asset>'
+AFTER = '<mujoco>\n<include file="part.xml"/>\n<worldbody>\n<bogus/></worldbody></mujoco>'
 PARENT = '<parent link="a"/><child link="b"/>'
+JOINT = f'<joint name="j" type="fixed">{PARENT}</joint>'
 
 
 WRONG = [
-    (WORLD.format(world="\n<bogus/>", rest=""), 4, "unrecognized element (<bogus>)"),
+    ("unrecognized element (<bogus>)", 4, world("\n<bogus/>")),
+    ("unrecognized attribute: 'colour' (<geom>)", 4, world('<geom size="1"/>\n<geom colour="1"/>')),
+    ("bad format in attribute 'size'", 3, world('<geom size="a"/>')),
+    ("mismatched tag", 4, world('<body>\n<geom size="1"></body>')),
+    ("no well-formed XML", 1, "just text"),
     (
-        WORLD.format(world='<body>\n<geom size="1" colour="1"/></body>', rest=""),
-        4,
-        "unrecognized attribute: 'colour' (<geom>)",
-    ),
-    (WORLD.format(world='<geom size="a"/>', rest=""), 3, "bad format in attribute 'size'"),
-    (WORLD.format(world='<body>\n<geom size="1"></body>', rest=""), 4, "mismatched tag"),
-    ("just text", 1, "no well-formed XML"),
-    (
-        WORLD.format(world=BODY, rest='<actuator>\n<motor joint="x"/></actuator>'),
-        6,
         "unknown transmission target 'x'",
+        6,
+        world(BODY, '<actuator>\n<motor joint="x"/></actuator>'),
     ),
-    (WORLD.format(world="<body>\n<joint/></body>", rest=""), 3, "mass and inertia"),
+    ("mass and inertia", 3, world("<body>\n<joint/></body>")),
     (
-        '<robot name="r">\n<link name="a"/>\n<joint name="j" type="fixed">'
-        f"{PARENT}</joint></robot>",
-        3,
         "URDF joint parent or child missing",
-    ),
-    ('<robot name="r">\n<link name="a">\n</robot>', 3, "mismatched tag"),
-    # Meshes and included files that are not there.
-    (
-        WORLD.format(
-            world='<geom type="mesh" mesh="m"/>',
-            rest='<asset>\n<mesh name="m" file="hull.stl"/></asset>',
-        ),
-        6,
-        "hull.stl' does not exist",
-    ),
-    (
-        f'<robot name="r">\n\n\n\n\n<link name="a"><collision><geometry>{MESH}',
-        6,
-        "hull.stl' does not exist",
-    ),
-    (
-        '<mujoco>\n\n<include file="legs.xml"/></mujoco>',
         3,
+        f'<robot name="r">\n<link name="a"/>\n{JOINT}</robot>',
+    ),
+    ("mismatched tag", 3, '<robot name="r">\n<link name="a">\n</robot>'),
+    # Meshes and included files that are not there.
+    ("hull.stl' does not exist", 6, world('<geom type="mesh" mesh="m"/>', HULL)),
+    ("hull.stl' does not exist", 6, f'<robot name="r">\n\n\n\n\n<link name="a">{MESH}'),
+    (
         "includes 'legs.xml', which is not a fi",
+        3,
+        '<mujoco>\n\n<include file="legs.xml"/></mujoco>',
     ),
     # After an included file, lines are those of the file that includes it.
-    (
-        '<mujoco>\n<include file="part.xml"/>\n<worldbody>\n<bogus/></worldbody></mujoco>',
-        4,
-        "unrecognized element (<bogus>)",
-    ),
+    ("unrecognized element (<bogus>)", 4, AFTER),
 ]
-"""Files, the line at which they are wrong, and what is wrong."""
+"""What is wrong, the line at which it is, and the file."""
 
 
 def test_a_file_called_mjcf_is_read_with_its_includes(tmp_path):
-    part = WORLD.format(world=BODY, rest="")
-    path = write(tmp_path, a__mjcf='<mujoco><include file="b.xml"/></mujoco>', b__xml=part)
+    including = '<mujoco><include file="b.xml"/></mujoco>'
+    path = write(tmp_path, a__mjcf=including, b__xml=world(BODY))
     assert load_model(str(path)).joint(0).name == "j"
 
 
-def test_a_robot_of_the_menagerie_comes_from_its_root(tmp_path, monkeypatch):
-    pytest.importorskip(
-        "mujoco_menagerie", reason="needs mujoco-menagerie: pip install -e '.[menagerie]'"
-    )
-    folder = tmp_path / "unitree_go2"
-    folder.mkdir()
-    write(folder, go2__xml=WORLD.format(world=BODY, rest=""), scene__xml="<mujoco/>")
+@pytest.fixture
+def menagerie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of the robots, which is empty."""
+    reason = "needs mujoco-menagerie: pip install -e '.[menagerie]'"
+    pytest.importorskip("mujoco_menagerie", reason=reason)
     monkeypatch.setenv("MENAGERIE_ROOT", str(tmp_path))
+    return tmp_path
+
+
+def test_a_robot_of_the_menagerie_comes_from_its_root(menagerie):
+    folder = menagerie / "unitree_go2"
+    folder.mkdir()
+    write(folder, go2__xml=world(BODY), scene__xml="<mujoco/>")
     assert find_model("menagerie:unitree_go2") == folder / "go2.xml"
     assert find_model("menagerie:unitree_go2/scene") == folder / "scene.xml"
     assert load_model("menagerie:unitree_go2").nbody == 2
 
 
-def test_a_robot_that_the_menagerie_cannot_give_is_an_error(tmp_path, monkeypatch):
-    pytest.importorskip(
-        "mujoco_menagerie", reason="needs mujoco-menagerie: pip install -e '.[menagerie]'"
-    )
-    monkeypatch.setenv("MENAGERIE_ROOT", str(tmp_path))
+def test_a_robot_that_the_menagerie_cannot_give_is_an_error(menagerie, monkeypatch):
     for robot, message in (
         ("unitree_go3", "Unknown robot 'unitree_go3'. Did you mean 'unitree_go2'"),
         ("unitree_go2", "'unitree_go2' not found under MENAGERIE_ROOT"),
         ("unitree_go2/roof", "'unitree_go2' has no entry point 'roof'"),
     ):
         if "/" in robot:
-            (tmp_path / "unitree_go2").mkdir()
+            (menagerie / "unitree_go2").mkdir()
         error = failure(f"menagerie:{robot}")
         assert message in error
         assert "set MENAGERIE_ROOT" in error
@@ -175,16 +152,13 @@ def test_a_robot_that_the_menagerie_cannot_give_is_an_error(tmp_path, monkeypatc
     assert "pip install -c constraints.txt -e '.[menagerie]'" in failure("menagerie:unitree_go2")
 
 
-# Errors in files ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("text", "line", "message"), WRONG)
-def test_errors_name_file_and_line(text, line, message, tmp_path):
+def test_errors_name_file_and_line(tmp_path):
     part = "<mujoco>\n<!-- a\nlong\none -->\n<worldbody/></mujoco>"
-    path = write(tmp_path, robot__xml=text, part__xml=part)
-    error = failure(path)
-    assert f"{path}, line {line}" in error
-    assert message in error
+    for message, line, text in WRONG:
+        path = write(tmp_path, robot__xml=text, part__xml=part)
+        error = failure(path)
+        assert f"{path}, line {line}" in error
+        assert message in error
 
 
 def test_errors_in_included_files_name_these(tmp_path):
@@ -206,7 +180,7 @@ def test_errors_in_included_files_name_these(tmp_path):
 
 def test_files_that_mujoco_takes_are_never_refused(tmp_path):
     """Files are only searched for errors after MuJoCo has refused them."""
-    text = WORLD.format(world=BODY, rest="").replace("<mujoco>", '<mujoco model="a > b">')
+    text = world(BODY).replace("<mujoco>", '<mujoco model="a > b">')
     assert load_model(str(write(tmp_path, robot__xml=text))).njnt == 1
 
 

@@ -35,13 +35,8 @@ def test_the_state_may_be_the_observation():
         assert torch.equal(obs["policy"], inner.states())
     assert info["final_obs"]["policy"].shape == (2, 2)
 
-
-def test_a_state_that_joins_observations_is_the_observation_anyway():
-    env = multi_agent_to_single_agent(make(state_space=-1), state_as_observation=True)
-    assert torch.equal(env.obs_buf["policy"], env.env.states())
-
-
-def test_without_a_state_it_cannot_be_the_observation():
+    joining = multi_agent_to_single_agent(make(state_space=-1), state_as_observation=True)
+    assert torch.equal(joining.obs_buf["policy"], joining.env.states())
     with pytest.raises(ConfigurationError, match="state_space is 0"):
         multi_agent_to_single_agent(make(), state_as_observation=True)
 
@@ -65,14 +60,10 @@ def test_attributes_used_by_libraries_are_the_inner_environments(tmp_path):
 
 
 def test_its_state_is_the_inner_environments_and_restores_exactly():
-    env = multi_agent_to_single_agent(make(seed=1))
+    env, other = (multi_agent_to_single_agent(make(seed=seed)) for seed in (1, 2))
     for actions in draw(3):
         env.step(joined(actions))
-    state = env.state()
-    obs = env.env.obs_buf["driver"].clone()
-    future = [env.step(joined(actions))[0]["policy"] for actions in draw(15)]
-    other = multi_agent_to_single_agent(make(seed=2))
-    other.set_state(state)
-    assert torch.equal(other.obs_buf["policy"][:, 2:], obs)
-    again = [other.step(joined(actions))[0]["policy"] for actions in draw(15)]
-    assert all(torch.equal(*pair) for pair in zip(future, again, strict=True))
+    other.set_state(env.state())
+    assert torch.equal(other.obs_buf["policy"][:, 2:], env.env.obs_buf["driver"])
+    for actions in draw(15):
+        assert torch.equal(*(each.step(joined(actions))[0]["policy"] for each in (env, other)))

@@ -26,12 +26,8 @@ class Counting(gymnasium.Env[Any, Any]):
     def __init__(
         self, ends_at: int = 3, breaks_at: int = 0, how: str = "", render_mode: str | None = None
     ) -> None:
-        self.ends_at, self.breaks_at, self.how, self.render_mode = (
-            ends_at,
-            breaks_at,
-            how,
-            render_mode,
-        )
+        self.ends_at, self.breaks_at, self.how = ends_at, breaks_at, how
+        self.render_mode = render_mode
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
@@ -100,7 +96,5 @@ def _register(name: str, **kwargs: Any) -> None:
 
 
 _register("Counting", max_episode_steps=10)
-_register("Choosing")
-_register("ChoosingTwice")
-_register("Strange")
-_register("Picture")
+for _name in ("Choosing", "ChoosingTwice", "Strange", "Picture"):
+    _register(_name)

@@ -11,9 +11,7 @@ from envlab.errors import ConfigurationError, UnknownTaskError
 from envlab.registry import get_task, load_env_cfg
 
 
-def test_wrong_ids_name_the_nearest():
-    with pytest.raises(UnknownTaskError, match=r"no environment 'CartPol-v1'.* Did you mean Cart"):
-        get_task("gym:CartPol-v1")
+def test_ids_that_lead_elsewhere_are_refused():
     with pytest.raises(UnknownTaskError, match=r"own task. Write --task=Isaac-Cartpole-v0"):
         get_task("gym:Isaac-Cartpole-v0")
     with pytest.raises(UnknownTaskError, match="module 'nowhere', which cannot be imported"):

@@ -47,20 +47,24 @@ def model() -> mujoco.MjModel:
     return mujoco.MjModel.from_xml_string(MODEL)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def qpos(model: mujoco.MjModel) -> np.ndarray:
     """The trunk goes along y at 1 m/s, and the shoulder turns at 0.5 rad/s."""
     time = np.arange(41) / FPS
     states = np.repeat(model.qpos0[None], len(time), axis=0)
-    states[:, 1] = time
-    states[:, 7] = 0.5 * time
+    states[:, 1], states[:, 7] = time, 0.5 * time
     return states
 
 
+@pytest.fixture(scope="module")
+def clip(model: mujoco.MjModel, qpos: np.ndarray) -> MotionClip:
+    return clip_of_states("x", model, qpos, FPS)
+
+
 @pytest.fixture
-def arrays(model: mujoco.MjModel, qpos: np.ndarray, tmp_path: Path) -> dict[str, Any]:
+def arrays(clip: MotionClip, tmp_path: Path) -> dict[str, Any]:
     """The contents of a file of mjlab: no names."""
-    write_clip(clip_of_states("x", model, qpos, FPS), tmp_path / "x.npz")
+    write_clip(clip, tmp_path / "x.npz")
     with np.load(tmp_path / "x.npz") as file:
         return {name: file[name] for name in file.files if not name.endswith("names")}
 
@@ -70,8 +74,7 @@ def save(path: Path, arrays: dict[str, Any]) -> Path:
     return path
 
 
-def test_velocities_follow_from_positions(model, qpos):
-    clip = clip_of_states("x", model, qpos, FPS)
+def test_velocities_follow_from_positions(clip):
     assert clip.body_names == ("trunk", "arm", "hand")
     assert clip.joint_names == ("shoulder", "wrist")
     assert clip.joint_vel[:, 0] == pytest.approx(np.full(41, 0.5))
@@ -86,10 +89,8 @@ def test_velocities_follow_from_positions(model, qpos):
 def test_mjlabs_layout_needs_as_many_bodies_as_the_robot_has(model, arrays, tmp_path):
     clip = fit_clip(read_clip(save(tmp_path / "mjlab.npz", arrays)), model)
     assert clip.joint_names == ("shoulder", "wrist")
-    arrays["body_pos_w"] = arrays["body_pos_w"][:, :2]
-    for name in ("body_quat_w", "body_lin_vel_w", "body_ang_vel_w"):
-        arrays[name] = arrays[name][:, :2]
-    clip = read_clip(save(tmp_path / "fewer.npz", arrays))
+    fewer = {n: v[:, :2] if n.startswith("body") else v for n, v in arrays.items()}
+    clip = read_clip(save(tmp_path / "fewer.npz", fewer))
     with pytest.raises(ConfigurationError, match="has 2 bodies without names, but the robot has 3"):
         fit_clip(clip, model)
 
@@ -100,9 +101,9 @@ def test_holosomas_layout_has_a_root_and_a_world(model, arrays, tmp_path):
     # Joints and bodies in another order, with a body that this robot lacks.
     arrays["joint_pos"] = np.hstack([np.zeros((num, 7)), arrays["joint_pos"][:, ::-1]])
     arrays["joint_vel"] = np.hstack([np.zeros((num, 6)), arrays["joint_vel"][:, ::-1]])
-    for name in ("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w"):
-        body = arrays[name]
-        arrays[name] = np.concatenate([body[:, :1], body[:, :1], body[:, ::-1]], axis=1)
+    for name, body in expected.items():
+        if name.startswith("body"):
+            arrays[name] = np.concatenate([body[:, :1], body[:, :1], body[:, ::-1]], axis=1)
     arrays["joint_names"] = np.array(["wrist", "shoulder"])
     arrays["body_names"] = np.array(["world", "lidar", "hand", "arm", "trunk"])
     clip = fit_clip(read_clip(save(tmp_path / "holosoma.npz", arrays)), model)
@@ -112,46 +113,43 @@ def test_holosomas_layout_has_a_root_and_a_world(model, arrays, tmp_path):
 
 
 def test_isaac_labs_layout_is_renamed(model, arrays, tmp_path):
-    renamed = {
-        "fps": arrays["fps"],
-        "dof_names": np.array(["shoulder", "wrist"]),
-        "body_names": np.array(["trunk", "arm", "hand"]),
-        "dof_positions": arrays["joint_pos"],
-        "dof_velocities": arrays["joint_vel"],
-        "body_positions": arrays["body_pos_w"],
-        "body_rotations": arrays["body_quat_w"],
-        "body_linear_velocities": arrays["body_lin_vel_w"],
-        "body_angular_velocities": arrays["body_ang_vel_w"],
+    theirs = {
+        **{"fps": "fps", "joint_pos": "dof_positions", "joint_vel": "dof_velocities"},
+        **{"body_pos_w": "body_positions", "body_quat_w": "body_rotations"},
+        **{"body_lin_vel_w": "body_linear_velocities", "body_ang_vel_w": "body_angular_velocities"},
     }
+    renamed = {theirs[name]: values for name, values in arrays.items()}
+    renamed["dof_names"] = np.array(["shoulder", "wrist"])
+    renamed["body_names"] = np.array(["trunk", "arm", "hand"])
     clip = fit_clip(read_clip(save(tmp_path / "amp.npz", renamed)), model)
-    assert clip.joint_pos == pytest.approx(arrays["joint_pos"])
+    for name in arrays.keys() - {"fps"}:
+        assert getattr(clip, name) == pytest.approx(arrays[name]), name
 
 
 def test_a_csv_is_of_states(model, qpos, tmp_path):
-    robot = mujoco.MjModel.from_xml_string(
-        MODEL.split('<body name="ball"')[0] + "</worldbody></mujoco>"
-    )
+    alone = MODEL.split('<body name="ball"')[0] + "</worldbody></mujoco>"
+    robot, path = mujoco.MjModel.from_xml_string(alone), tmp_path / "clip.csv"
     table = qpos[:, :9].copy()
     table[:, 3:7] = table[:, [4, 5, 6, 3]]  # (x, y, z, w)
-    np.savetxt(tmp_path / "clip.csv", table, delimiter=",")
-    clip = read_csv(tmp_path / "clip.csv", robot, FPS, (11, 31))
+    np.savetxt(path, table, delimiter=",")
+    clip = read_csv(path, robot, FPS, (11, 31))
     assert clip.num_frames == 21
     assert clip.body_pos_w[0, 0, 1] == pytest.approx(10 / FPS)
     assert clip.body_lin_vel_w[5, 0] == pytest.approx([0.0, 1.0, 0.0], abs=1e-9)
     assert clip.body_quat_w[5, 0] == pytest.approx([1.0, 0.0, 0.0, 0.0])
-    with pytest.raises(ConfigurationError, match="has frames 1 to 41"):
-        read_csv(tmp_path / "clip.csv", robot, FPS, (31, 60))
-    with pytest.raises(ConfigurationError, match="has 9 columns, but this robot needs 16"):
-        read_csv(tmp_path / "clip.csv", model, FPS)
-    with pytest.raises(ConfigurationError, match="envlab motion convert"):
-        read_clip(tmp_path / "clip.csv")
-    (tmp_path / "text.csv").write_text("a,b\n")
-    with pytest.raises(ConfigurationError, match="no table of numbers"):
-        read_csv(tmp_path / "text.csv", robot, FPS)
+    text = tmp_path / "text.csv"
+    text.write_text("a,b\n")
+    assert_refused(
+        {
+            "has frames 1 to 41": lambda: read_csv(path, robot, FPS, (31, 60)),
+            "has 9 columns, but this robot needs 16": lambda: read_csv(path, model, FPS),
+            "envlab motion convert": lambda: read_clip(path),
+            "no table of numbers": lambda: read_csv(text, robot, FPS),
+        }
+    )
 
 
-def test_other_rates_are_interpolated(model, qpos):
-    clip = clip_of_states("x", model, qpos, FPS)
+def test_other_rates_are_interpolated(clip):
     slow = resample_clip(clip, 20.0)
     assert slow.num_frames == 17  # 0.8 s
     assert slow.joint_pos[3, 0] == pytest.approx(0.5 * 3 / 20.0)
@@ -167,21 +165,18 @@ def test_slerp_goes_the_shorter_way_at_an_even_speed():
     assert np.abs(middle) == pytest.approx([np.cos(0.125), np.sin(0.125), 0.0, 0.0])
 
 
-def test_files_that_cannot_be_used(model, arrays, qpos, tmp_path):
+def test_files_that_cannot_be_used(model, arrays, clip, tmp_path):
     none = changed(changed(arrays, "joint_pos", "columns", 0), "joint_vel", "columns", 0)
-    more = {
-        name: np.hstack([arrays[name], arrays[name][:, :1]]) for name in ("joint_pos", "joint_vel")
-    }
-    more = arrays | more | {"joint_names": np.array(["shoulder", "wrist", "tail"])}
+    joints = {name: arrays[name][:, [0, 1, 0]] for name in ("joint_pos", "joint_vel")}
+    more = arrays | joints | {"joint_names": np.array(["shoulder", "wrist", "tail"])}
+    other, short = ["shoulder", "ankle"], changed(arrays, "joint_vel", "cut", 30)
     table = {
         "lacks joint_pos": changed(arrays, "joint_pos", "without"),
         "joint_pos is not finite in frame 20": changed(arrays, "joint_pos", "set", np.nan),
         "the quaternion of body 1 in frame 20": changed(arrays, "body_quat_w", "set", 0.9),
         "there is a gap": changed(arrays, "body_pos_w", "set", 9.0),
         "is a gap": changed(arrays, "joint_pos", "set", 5.0),
-        r"joint_vel has shape \(30, 2\), and must have \(41, 2\)": changed(
-            arrays, "joint_vel", "cut", 30
-        ),
+        r"joint_vel has shape \(30, 2\), and must have \(41, 2\)": short,
         "fps is 0, and must be from 1 to 10000": changed(arrays, "fps", "as", [0.0]),
         "fps is 1e-06, and must be from 1 to 10000": changed(arrays, "fps", "as", [1e-6]),
         "fps is nan, and must be from 1 to 10000": changed(arrays, "fps", "as", [np.nan]),
@@ -189,9 +184,7 @@ def test_files_that_cannot_be_used(model, arrays, qpos, tmp_path):
         "has 2 values of fps": changed(arrays, "fps", "as", [30.0, 50.0]),
         "but must be numbers in 3 dimensions": changed(arrays, "body_pos_w", "as", [[1.0, 2.0]]),
         "has 1 joint names for 2 columns": changed(arrays, "joint_names", "as", ["shoulder"]),
-        "lacks joints of the robot: wrist": changed(
-            arrays, "joint_names", "as", ["shoulder", "ankle"]
-        ),
+        "lacks joints of the robot: wrist": changed(arrays, "joint_names", "as", other),
         "has 2 body names for 3 columns": changed(arrays, "body_names", "as", ["trunk", "arm"]),
         "joints that the robot lacks: tail": more,
     }
@@ -200,7 +193,7 @@ def test_files_that_cannot_be_used(model, arrays, qpos, tmp_path):
     text.write_text("no archive")
     with sparse.open("wb") as file:
         file.truncate(6 * 10**9)  # takes no room on the disk
-    long = replace(clip_of_states("x", model, qpos, FPS), fps=1.0)
+    long = replace(clip, fps=1.0)
     assert_refused(
         {
             words: lambda one=one: fit_clip(read_clip(save(tmp_path / "bad.npz", one)), model)
@@ -231,8 +224,7 @@ def changed(arrays: dict[str, Any], name: str, how: str, value: Any = None) -> d
     return found
 
 
-def test_half_a_file_is_never_left(model, qpos, tmp_path):
-    clip = clip_of_states("x", model, qpos, FPS)
+def test_half_a_file_is_never_left(clip, tmp_path):
     with pytest.raises(ConfigurationError, match="cannot be written"):
         write_clip(clip, tmp_path / "nowhere" / "x.npz")
     write_clip(clip, tmp_path / "x.npz")

@@ -9,6 +9,7 @@ from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 
 DT = 0.005
 NUM_ENVS = 4
+ALL = torch.ones(NUM_ENVS, dtype=torch.bool)
 
 CARTPOLE = """
 <mujoco>

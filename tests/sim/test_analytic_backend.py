@@ -17,9 +17,9 @@ from envlab.envs.scene import load_model
 from envlab.errors import SimulationError
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from tests.envs.refusals import assert_refused
-from tests.sim.models import CARTPOLE, NUM_ENVS, TARGETS, WALKER, assert_equal, fields, only
+from tests.sim.contract import check_recovery, check_reset, check_resume
+from tests.sim.models import ALL, CARTPOLE, NUM_ENVS, TARGETS, WALKER, only, walk
 
-ALL = torch.ones(NUM_ENVS, dtype=torch.bool)
 FIELDS = ("time", "xpos", "xquat")
 RANDOMISED = ("body_mass", "body_inertia", "dof_damping", "dof_armature")
 
@@ -86,6 +86,9 @@ ODD_DRONE = """
 """A drone whose centre of mass, axes and motors are off the origin, with a second body."""
 
 
+HINGE = '<joint name="hinge" type="hinge" axis="0 1 0"'
+
+
 def odd_chain(integrator: str = "implicitfast") -> str:
     model = mujoco.MjModel.from_xml_string(ODD_CART.format(integrator=integrator, more=""))
     # The upper hinge must be parallel to the lower one, whatever the frames between them.
@@ -119,20 +122,13 @@ CHAOTIC = ("double_pendulum", "odd_chain")
 TOLERANCES = {"qpos": 1e-4, "qvel": 1e-3, "xpos": 1e-4, "xquat": 1e-4, "time": 1e-5}
 
 
-def build(source: str, backend: str = "analytic", *, num_envs: int = NUM_ENVS, **cfg) -> Simulation:
-    is_file = source.endswith(".xml")
-    model = (
-        load_model(f"envlab_assets:robots/{source}")
-        if is_file
-        else mujoco.MjModel.from_xml_string(source)
-    )
-    return create_simulation(
-        SimulationCfg(dt=0.01, backend=backend, **cfg),
-        model,
-        num_envs,
-        decimation=2,
-        device=torch.device("cpu"),
-    )
+def build(source: str, backend: str = "analytic", **cfg) -> Simulation:
+    if source.endswith(".xml"):
+        model = load_model(f"envlab_assets:robots/{source}")
+    else:
+        model = mujoco.MjModel.from_xml_string(source)
+    sim_cfg, cpu = SimulationCfg(dt=0.01, backend=backend, **cfg), torch.device("cpu")
+    return create_simulation(sim_cfg, model, NUM_ENVS, decimation=2, device=cpu)
 
 
 def starts(model: mujoco.MjModel, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
@@ -148,9 +144,6 @@ def assert_agree(ours: Simulation, theirs: Simulation) -> None:
     for name, tensor in ours.data.items():
         difference = (tensor - theirs.data[name]).abs().max().item()
         assert difference <= TOLERANCES[name], f"{name} differs by {difference:.1e}"
-
-
-# Agreement ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -245,78 +238,28 @@ def test_what_it_does_not_compute_is_refused():
         cartpole().rays(torch.zeros(NUM_ENVS, 1, 3), torch.ones(NUM_ENVS, 1, 3))
 
 
-# The contract -------------------------------------------------------------------------------------
-
-
-def drive(simulation: Simulation, steps: int, seed: int = 0, rows: slice = slice(None)) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(steps):
-        controls = torch.rand(64, simulation.model.nu, generator=generator) - 0.5
-        simulation.ctrl.copy_(controls[rows][: simulation.num_envs])
-        simulation.step()
-
-
-def test_reset_is_masked_and_clears_inputs():
-    simulation = build(MODELS["odd_cart"], data_fields=FIELDS)
-    simulation.apply_wrench([1], torch.ones(NUM_ENVS, 1, 3), torch.ones(NUM_ENVS, 1, 3))
-    drive(simulation, 5)
-    before, ctrl = fields(simulation), simulation.ctrl.clone()
-    simulation.reset(only(2))
-    for name, values in fields(simulation).items():
-        assert torch.equal(values[[0, 1, 3]], before[name][[0, 1, 3]]), name
-    assert simulation.data.qpos[2].tolist() == pytest.approx(simulation.model.qpos0.tolist())
-    assert (simulation.data.qvel[2] == 0.0).all()
-    assert simulation.data.time[2] == 0.0
-    assert (simulation.ctrl[2] == 0.0).all()
-    assert (simulation.xfrc_applied[2] == 0.0).all()
-    assert torch.equal(simulation.ctrl[[0, 1, 3]], ctrl[[0, 1, 3]])
-    assert (simulation.xfrc_applied[[0, 1, 3], 1] == 1.0).all()
+def test_a_reset_leads_to_the_models_pose_and_minds_its_mask():
+    check_reset(build(MODELS["odd_cart"], data_fields=FIELDS))
 
 
 def test_state_resumes_bit_for_bit():
     cfg = {"data_fields": FIELDS, "model_fields": RANDOMISED}
     for name in ("odd_chain", "odd_drone"):
-        simulation = build(MODELS[name], **cfg)
-        simulation.params.body_mass.mul_(1.2)
-        simulation.apply_params()
-        simulation.apply_wrench([1], torch.ones(NUM_ENVS, 1, 3), torch.zeros(NUM_ENVS, 1, 3))
-        drive(simulation, 10)
-        state, saved = simulation.state(), fields(simulation)
-        drive(simulation, 10, seed=1)
-        expected = fields(simulation)
-        for resumed in (simulation, build(MODELS[name], **cfg)):
-            resumed.set_state(state)
-            assert_equal(fields(resumed), saved)
-            drive(resumed, 10, seed=1)
-            assert_equal(fields(resumed), expected)
+        check_resume(*(build(MODELS[name], **cfg) for _ in range(2)))
 
 
 def test_a_broken_state_is_reported_and_a_reset_recovers():
-    simulation = build(MODELS["quadcopter"])
-    assert not simulation.bad().any()
-    for value in (math.nan, math.inf, 1e11):
-        simulation.reset(only(1), qpos=torch.full((NUM_ENVS, 7), value))
-        simulation.step()
-        assert simulation.bad().tolist() == [False, True, False, False]
-        simulation.reset(only(1))
-        simulation.step()
-        assert not simulation.bad().any()
-        assert not simulation.overflow().any()
+    check_recovery(build(MODELS["quadcopter"]), math.nan, math.inf, 1e11)
 
 
 def test_model_and_data_of_an_environment_are_mujocos():
     simulation = build(MODELS["odd_chain"], data_fields=FIELDS, model_fields=RANDOMISED)
     simulation.params.body_mass[2] *= 3.0
     simulation.apply_params(only(2))
-    drive(simulation, 5)
+    walk(simulation, 5)
     nominal = simulation.model.body_subtreemass[0]
     assert simulation.model_of(2).body_subtreemass[0] == pytest.approx(3.0 * nominal)
     assert simulation.model_of(1).body_subtreemass[0] == pytest.approx(nominal)
     data = simulation.data_of(2)
     assert torch.allclose(torch.as_tensor(data.xpos).float(), simulation.data.xpos[2], atol=1e-5)
     assert data.time == pytest.approx(0.1)
-
-
-# Refusals -----------------------------------------------------------------------------------------
-
-HINGE = '<joint name="hinge" type="hinge" axis="0 1 0"'

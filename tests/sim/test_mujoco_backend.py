@@ -12,9 +12,17 @@ import torch
 
 from envlab.sim import mujoco_backend
 from tests.envs.refusals import assert_refused
+from tests.sim.contract import (
+    GRAVITY,
+    check_force_and_mass,
+    check_recovery,
+    check_reset,
+    check_resume,
+    check_tensors,
+)
 from tests.sim.models import (
+    ALL,
     CARTPOLE,
-    DT,
     NUM_ENVS,
     PILE,
     TARGETS,
@@ -26,7 +34,6 @@ from tests.sim.models import (
     walk,
 )
 
-GRAVITY = 9.81
 SPARSE = "<mujoco><option jacobian='sparse'{}/><worldbody><body><freejoint/>" + (
     "<geom size='1'/></body></worldbody></mujoco>"
 )
@@ -36,7 +43,7 @@ BALL = 1  # body index in TARGETS
 def test_derived_fields_belong_to_their_own_environment():
     simulation = make(TARGETS, data_fields=("xpos",), decimation=3)
     heights = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
-    simulation.reset(torch.ones(NUM_ENVS, dtype=torch.bool), qpos=heights)
+    simulation.reset(ALL, qpos=heights)
     assert torch.allclose(simulation.data.xpos[:, BALL, 2:], 1.0 + heights)
     simulation.step()
     assert torch.allclose(simulation.data.xpos[:, BALL, 2:], 1.0 + simulation.data.qpos)
@@ -59,8 +66,9 @@ def test_acceleration_sensors_are_the_same_with_and_without_a_refresh():
     """A step skips the refresh if only such sensors are read, and adds it for poses."""
     model = CARTPOLE.replace('<framepos objtype="site" objname="tip"/>', "")
     model = model.replace('<jointvel joint="hinge"/>', "")
-    bare = make(model, data_fields=("sensordata",), decimation=2)
-    refreshed = make(model, data_fields=("sensordata", "xpos"), decimation=2)
+    bare, refreshed = (
+        make(model, data_fields=("sensordata", *more), decimation=2) for more in ((), ("xpos",))
+    )
     for simulation in (bare, refreshed):
         walk(simulation, 10)
     assert bare.data.sensordata.abs().max() > GRAVITY
@@ -79,8 +87,8 @@ def test_kept_physics_steps_are_those_that_single_steps_show(fields):
     single = make(WALKER, data_fields=("sensordata",))
     late = torch.from_numpy(kept.model.sensor_needstage.repeat(kept.model.sensor_dim) == 3)
     for step in range(20):
-        walk(kept, 1, seed=step)
-        walk(plain, 1, seed=step)
+        for simulation in (kept, plain):
+            walk(simulation, 1, seed=step)
         single.ctrl.copy_(kept.ctrl)
         for substep in range(3):
             single.step()
@@ -114,47 +122,18 @@ def test_unknown_and_undeclared_fields_are_refused_with_advice():
         _ = make(CARTPOLE).data.xpos
 
 
-def test_tensors_are_float32_mirrors_at_fixed_addresses():
+def test_tensors_are_float32_at_fixed_addresses():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        simulation = make(WALKER, data_fields=("xpos", "sensordata"), model_fields=("body_mass",))
-        tensors = [*simulation.data.items(), *simulation.params.items()]
-        tensors += [("ctrl", simulation.ctrl), ("xfrc_applied", simulation.xfrc_applied)]
-        addresses = [tensor.data_ptr() for _, tensor in tensors]
-        walk(simulation, 3)
-        simulation.reset(only(0))
-    assert [tensor.data_ptr() for _, tensor in tensors] == addresses
-    assert all(tensor.dtype == torch.float32 for _, tensor in tensors)
+        check_tensors(make(WALKER, data_fields=("xpos", "sensordata"), model_fields=("body_mass",)))
 
 
-def test_reset_defaults_to_the_model_pose_at_rest_and_clears_inputs():
-    simulation = make(CARTPOLE, data_fields=("time",))
-    simulation.apply_wrench([1], torch.ones(NUM_ENVS, 1, 3), torch.zeros(NUM_ENVS, 1, 3))
-    walk(simulation, 5)
-    ctrl = simulation.ctrl.clone()
-    simulation.reset(only(2))
-    for name in ("qpos", "qvel", "time"):
-        assert (simulation.data[name][2] == 0).all(), name
-        assert (simulation.data[name][[0, 1, 3]] != 0).all(), name
-    assert (simulation.ctrl[2] == 0).all()
-    assert (simulation.xfrc_applied[2] == 0).all()
-    assert torch.equal(simulation.ctrl[[0, 1, 3]], ctrl[[0, 1, 3]])
-    assert (simulation.xfrc_applied[[0, 1, 3], 1, :3] == 1).all()
+def test_a_reset_leads_to_the_models_pose_and_minds_its_mask():
+    check_reset(make(CARTPOLE, data_fields=("time",)))
 
 
-def test_nan_state_is_reported_and_a_reset_recovers():
-    simulation = make(CARTPOLE, data_fields=("sensordata",))
-    assert not simulation.bad().any()
-    simulation.reset(only(1), qpos=torch.full((NUM_ENVS, 2), math.nan))
-    simulation.step()
-    assert simulation.bad().tolist() == [False, True, False, False]
-    simulation.step()
-    assert simulation.bad().tolist() == [False, True, False, False]
-    simulation.reset(only(1))
-    assert not simulation.bad().any()
-    simulation.step()
-    assert not simulation.bad().any()
-    assert all(torch.isfinite(tensor).all() for _, tensor in simulation.data.items())
+def test_a_broken_state_is_reported_and_a_reset_recovers():
+    check_recovery(make(CARTPOLE, data_fields=("sensordata",)), math.nan, math.inf)
 
 
 def test_full_arena_is_reported_once_with_the_setting_to_raise():
@@ -168,19 +147,7 @@ def test_full_arena_is_reported_once_with_the_setting_to_raise():
 
 def test_state_resumes_bit_for_bit():
     cfg = {"data_fields": ("sensordata", "xpos"), "model_fields": ("body_mass",)}
-    simulation = make(WALKER, decimation=2, **cfg)
-    simulation.params.body_mass.mul_(1.2)
-    simulation.apply_params()
-    walk(simulation, 15)
-    state = simulation.state()
-    saved = fields(simulation)
-    walk(simulation, 15, seed=1)
-    expected = fields(simulation)
-    for resumed in (simulation, make(WALKER, decimation=2, **cfg)):
-        resumed.set_state(state)
-        assert_equal(fields(resumed), saved)
-        walk(resumed, 15, seed=1)
-        assert_equal(fields(resumed), expected)
+    check_resume(*(make(WALKER, decimation=2, **cfg) for _ in range(2)))
 
 
 def test_parameters_that_were_never_written_resume_as_the_model_has_them():
@@ -196,20 +163,8 @@ def test_parameters_that_were_never_written_resume_as_the_model_has_them():
     assert torch.equal(resumed.state()["rows"], simulation.state()["rows"])
 
 
-def test_wrench_and_mass_act_on_the_masked_environments():
-    simulation = make(TARGETS, model_fields=("body_mass",))
-    force = torch.tensor([0.0, 0.0, 14.81]).expand(NUM_ENVS, 1, 3)
-    simulation.apply_wrench([BALL], force, torch.zeros(NUM_ENVS, 1, 3))
-    simulation.params.body_mass[only(1, 2), BALL] = 2.0
-    simulation.apply_params(only(1, 2))
-    simulation.step()
-    # Semi-implicit Euler: v = (F / m - g) dt.
-    light, heavy = (14.81 - GRAVITY) * DT, (14.81 / 2 - GRAVITY) * DT
-    assert simulation.data.qvel[:, 0].tolist() == pytest.approx([light, heavy, heavy, light])
-    assert simulation.model_of(1).body_subtreemass[BALL] == pytest.approx(2.0)
-    assert simulation.model_of(1).dof_invweight0[0] == pytest.approx(0.5)
-    assert simulation.model_of(0).dof_invweight0[0] == pytest.approx(1.0)
-    assert simulation.model.body_mass[BALL] == pytest.approx(1.0)
+def test_a_force_accelerates_by_force_over_mass():
+    check_force_and_mass(make(TARGETS, model_fields=("body_mass",)))
 
 
 def test_ray_distances_are_those_of_the_scene():
@@ -251,15 +206,12 @@ def test_thread_count_does_not_change_a_bit():
     assert_equal(*results)
 
 
-# MuJoCo's own defects -----------------------------------------------------------------------------
-
-
 def test_the_faulty_sparse_solver_is_reported_once(caplog, monkeypatch):
     """google-deepmind/mujoco#3767: MuJoCo 4.0.0 alone, Newton's solver, sparse Jacobians."""
     dense = mujoco.MjModel.from_xml_string(SPARSE.format("").replace("sparse", "dense"))
+    others = [(version, "", False) for version in ("3.17.0", "4.0.1", "4.1.0")]
     for version, options, warns in (
-        *(("4.0.0", "", True), ("4.0.0", " solver='CG'", False), ("4.0.1", "", False)),
-        *(("3.17.0", "", False), ("4.1.0", "", False)),
+        *(("4.0.0", "", True), ("4.0.0", " solver='CG'", False), *others),
     ):
         caplog.clear()
         mujoco_backend.warn_of_sparse_newton.cache_clear()

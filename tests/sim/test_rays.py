@@ -14,19 +14,15 @@ import torch
 from envlab.sim.height_field import HeightField
 from envlab.sim.simulation import Simulation
 from tests.envs.refusals import assert_refused
-from tests.sim.models import DT, NUM_ENVS, compile_model, make, only
+from tests.sim.models import ALL, DT, NUM_ENVS, compile_model, make, only
 
-BODIES = ("box", "sphere", "capsule", "cylinder", "ellipsoid")
 NUM_RAYS = 900
 TOLERANCE = 2e-4
 GROUND, HILLS = 0, 1
 
-_SHAPES = {
-    "box": 'size="0.3 0.2 0.4"',
-    "sphere": 'size="0.35"',
-    "capsule": 'size="0.15 0.4"',
-    "cylinder": 'size="0.2 0.3"',
-    "ellipsoid": 'size="0.3 0.2 0.15"',
+SIZES = {
+    **{"box": "0.3 0.2 0.4", "sphere": "0.35", "capsule": "0.15 0.4"},
+    **{"cylinder": "0.2 0.3", "ellipsoid": "0.3 0.2 0.15"},
 }
 _HEIGHTS = np.random.default_rng(0).random((7, 9)).astype(np.float32)
 _ELEVATION = " ".join(f"{value:.6f}" for value in _HEIGHTS.ravel())
@@ -38,8 +34,8 @@ SCENE = (  # without collisions, whose kernels would take minutes to compile
     '<geom name="hills" type="hfield" hfield="hills" pos="4 1 0.5"/>'
     + "".join(
         f'<body name="{name}" pos="{x} 0 1.2"><freejoint/>'
-        f'<geom name="{name}" type="{name}" {_SHAPES[name]} group="{x % 3}"/></body>'
-        for x, name in enumerate(BODIES, start=-2)
+        f'<geom name="{name}" type="{name}" size="{size}" group="{x % 3}"/></body>'
+        for x, (name, size) in enumerate(SIZES.items(), start=-2)
     )
     + '<body name="drone" pos="0 0 4"><freejoint/><geom size="0.3"/>'
     '<camera name="down" pos="0 0 -0.1" fovy="60"/></body>'
@@ -81,32 +77,27 @@ def test_backends_agree_on_all_primitives(cpu, warp, options):
     for seed in range(2):
         origins, directions = random_rays(seed)
         for simulation in (cpu, warp):
-            simulation.reset(torch.ones(NUM_ENVS, dtype=torch.bool), poses(seed))
+            simulation.reset(ALL, poses(seed))
         expected, expected_geom = cpu.rays(origins, directions, **options)
         distance, geom = warp.rays(origins, directions, **options)
         assert torch.equal(geom, expected_geom)
         assert torch.allclose(distance, expected, rtol=0.0, atol=TOLERANCE)
-        hit = set(geom.unique().tolist())
-        groups = {-1: None} | dict(enumerate(cpu.model.geom_group.tolist()))
-        allowed = options.get("geom_groups", range(6))
-        excluded = set(np.flatnonzero(cpu.model.geom_bodyid == options.get("exclude_body", -1)))
-        seen = {i for i, group in groups.items() if group is None or group in allowed}
-        assert hit == seen - excluded  # every primitive, and misses
+        allowed = np.isin(cpu.model.geom_group, options.get("geom_groups", range(6)))
+        allowed &= cpu.model.geom_bodyid != options.get("exclude_body", -1)
+        # Every primitive, and misses.
+        assert geom.unique().tolist() == [-1, *np.flatnonzero(allowed).tolist()]
 
 
 def test_rays_that_all_share_equal_copies_of_them(cpu):
-    cpu.reset(torch.ones(NUM_ENVS, dtype=torch.bool), poses(3))
+    cpu.reset(ALL, poses(3))
     origins, directions = (rays[:1].expand(NUM_ENVS, -1, -1) for rays in random_rays(3))
-    for shared, whole in zip(
-        cpu.rays(origins, directions),
-        cpu.rays(origins.contiguous(), directions.contiguous()),
-        strict=True,
-    ):
-        assert torch.equal(shared, whole)
+    whole = cpu.rays(origins.contiguous(), directions.contiguous())
+    for shared, expected in zip(cpu.rays(origins, directions), whole, strict=True):
+        assert torch.equal(shared, expected)
 
 
 def test_only_masked_environments_are_cast(cpu):
-    cpu.reset(torch.ones(NUM_ENVS, dtype=torch.bool), poses(4))
+    cpu.reset(ALL, poses(4))
     origins, directions = random_rays(4)
     for masked in ((), (2,), (0, 3)):
         for rays in ((origins, directions), (origins, directions[:1].expand(NUM_ENVS, -1, -1))):
@@ -122,7 +113,7 @@ def test_only_masked_environments_are_cast(cpu):
 @pytest.mark.parametrize("backend", ["cpu", "warp"])
 def test_rays_see_the_state_after_a_step_without_declared_fields(backend, request):
     simulation: Simulation = request.getfixturevalue(backend)
-    simulation.reset(torch.ones(NUM_ENVS, dtype=torch.bool))
+    simulation.reset(ALL)
     above = torch.tensor([-1.0, 0, 9]).expand(NUM_ENVS, 1, 3)  # the sphere of 0.35 m, at 1.2 m
     down = torch.tensor([0.0, 0, -1]).expand(NUM_ENVS, 1, 3)
     assert simulation.rays(above, down)[0].flatten().tolist() == pytest.approx([7.45] * NUM_ENVS)
@@ -133,11 +124,8 @@ def test_rays_see_the_state_after_a_step_without_declared_fields(backend, reques
     assert distance.flatten().tolist() == pytest.approx([7.45 + fallen] * NUM_ENVS, abs=1e-5)
 
 
-# Heights ------------------------------------------------------------------------------------------
-
-
 def test_looked_up_heights_are_those_that_rays_measure(cpu):
-    cpu.reset(torch.ones(NUM_ENVS, dtype=torch.bool))
+    cpu.reset(ALL)
     field = HeightField(cpu.model, "hills", cpu.device)
     generator = torch.Generator().manual_seed(5)
     x = 2.01 + 3.98 * torch.rand(NUM_ENVS, NUM_RAYS, generator=generator)
@@ -164,14 +152,14 @@ def test_heights_at_corners_are_the_data_and_end_at_the_border():
 
 def test_a_height_field_that_cannot_be_looked_up_is_refused():
     turned = SCENE.replace('pos="4 1 0.5"', 'pos="4 1 0.5" euler="0 0 9"')
-    cpu = torch.device("cpu")
+
+    def look_up(geom: str, xml: str = SCENE) -> HeightField:
+        return HeightField(compile_model(xml), geom, torch.device("cpu"))
+
     assert_refused(
         {
-            f"{message}": lambda geom=geom, xml=xml: HeightField(compile_model(xml), geom, cpu)
-            for geom, xml, message in (
-                ("ground", SCENE, "'ground' is not a geom of type hfield"),
-                ("valley", SCENE, "'valley' is not a geom of type hfield"),
-                ("hills", turned, "is rotated"),
-            )
+            "'ground' is not a geom of type hfield": lambda: look_up("ground"),
+            "'valley' is not a geom of type hfield": lambda: look_up("valley"),
+            "is rotated": lambda: look_up("hills", turned),
         }
     )

@@ -9,12 +9,11 @@ import pytest
 import torch
 
 from envlab import registry
-from envlab.distributed.context import DistributedContext
-from envlab.envs import VectorEnv
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim import host
 from envlab.sim.recording import Recording, between_graphs
 from tests.graphs import RepeatedOperations, record_steps
+from tests.tasks.making import make
 
 STEPS = 10
 """More than precede a recording."""
@@ -60,38 +59,6 @@ def test_functions_between_graphs_run_in_python_in_every_step():
     assert seen == list(range(1, 11))
 
 
-def reads_a_value() -> torch.Tensor:
-    values = torch.ones(3)
-    return values * float(values.sum())
-
-
-def picks_by_a_mask() -> torch.Tensor:
-    values = torch.ones(3)
-    return values[values > 0.0]
-
-
-def asks_numpy() -> torch.Tensor:
-    values = torch.ones(3)
-    values.numpy()[0] = 2.0
-    return values
-
-
-def has_numpy_ask() -> torch.Tensor:
-    return torch.ones(3) * float(np.sum(np.asarray(torch.ones(3))))
-
-
-def makes_a_list() -> torch.Tensor:
-    return torch.ones(3) * torch.ones(3).tolist()[0]
-
-
-def makes_a_tensor_of_numbers() -> torch.Tensor:
-    return torch.tensor([1.0, 2.0])
-
-
-def copies_to_another_device() -> torch.Tensor:
-    return torch.ones(3).to("meta")
-
-
 class Remembers:
     last = torch.zeros(3)
 
@@ -106,6 +73,20 @@ class Remembers:
     @between_graphs
     def replace(self) -> None:
         self.last = torch.ones(3)
+
+
+ONES = torch.ones(3)
+UNRECORDABLE = [
+    (lambda: ONES * float(ONES.sum()), "reads a tensor's values (aten::_local_scalar_dense)"),
+    (lambda: ONES[ONES > 0.0], "reads a tensor's values (aten::index)"),
+    (lambda: torch.as_tensor(ONES.numpy()), "reads a tensor's values (numpy)"),
+    (lambda: ONES * float(np.sum(np.asarray(ONES))), "reads a tensor's values (__array__)"),
+    (lambda: ONES * ONES.tolist()[0], "reads a tensor's values (tolist)"),
+    (lambda: torch.tensor([1.0, 2.0]), "copies from or to the host (aten::lift_fresh)"),
+    (lambda: ONES.to("meta"), "copies from or to the host (aten::_to_copy)"),
+    (Remembers().by_another_name, "must be written in place"),
+    (Remembers().what_a_curriculum_made, "must be written in place"),
+]
 
 
 def test_an_unrecordable_operation_is_named_with_its_place(caplog):
@@ -126,31 +107,10 @@ def test_an_unrecordable_operation_is_named_with_its_place(caplog):
             run_twice(required)
 
 
-UNRECORDABLE = [
-    (reads_a_value, "reads a tensor's values (aten::_local_scalar_dense)"),
-    (picks_by_a_mask, "reads a tensor's values (aten::index)"),
-    (asks_numpy, "reads a tensor's values (numpy)"),
-    (has_numpy_ask, "reads a tensor's values (__array__)"),
-    (makes_a_list, "reads a tensor's values (tolist)"),
-    (makes_a_tensor_of_numbers, "copies from or to the host (aten::lift_fresh)"),
-    (copies_to_another_device, "copies from or to the host (aten::_to_copy)"),
-    (Remembers().by_another_name, "must be written in place"),
-    (Remembers().what_a_curriculum_made, "must be written in place"),
-]
-
-
-def make(name: str, **fields) -> VectorEnv:
-    task = registry.get_task(name)
-    cfg = registry.load_env_cfg(task)
-    for field, value in fields.items():
-        setattr(cfg, field, value)
-    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=4, seed=1)
-
-
 def test_resets_and_restored_states_between_recorded_steps(monkeypatch):
     """The result equals that of unrecorded steps."""
     monkeypatch.setattr(host, "HOST", set())
-    plain, recorded = make("Isaac-Cartpole-v0"), make("Isaac-Cartpole-v0")
+    plain, recorded = (make("Isaac-Cartpole-v0", num_envs=4) for _ in range(2))
     recording = record_steps(recorded)
     actions = torch.rand(STEPS, *plain.actions.shape)
     mask = torch.tensor([True, False, False, True])

@@ -29,7 +29,14 @@ from envlab.sim.simulation import Simulation, SimulationCfg
 from envlab.sim.warp_backend import WarpSimulation
 from envlab.sim.warp_fields import has_ordered_rows, put
 from envlab.tools import warm
+from tests.sim.contract import (
+    check_force_and_mass,
+    check_recovery,
+    check_resume,
+    check_tensors,
+)
 from tests.sim.models import (
+    ALL,
     CARTPOLE,
     NUM_ENVS,
     TARGETS,
@@ -57,8 +64,6 @@ TOLERANCES = {
     "walker": {"qpos": 1e-4, "qvel": 1e-3, "cvel": 1e-3, "sensordata": 5e-2, "nefc": 0.0},
 }
 DEFAULT_TOLERANCE = 1e-4
-ALL = torch.ones(NUM_ENVS, dtype=torch.bool)
-
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 
 
@@ -107,39 +112,15 @@ def shared_walker() -> Simulation:
     return make(WALKER, "mujoco_warp", **WALKER_CFG)
 
 
-@pytest.fixture(scope="module")
-def shared_cartpole() -> Simulation:
-    return make(CARTPOLE, "mujoco_warp", **CARTPOLE_CFG)
-
-
-@pytest.fixture(scope="module")
-def shared_targets() -> Simulation:
-    return make(TARGETS, "mujoco_warp", model_fields=("body_mass",))
-
-
 @pytest.fixture
 def walker(shared_walker: Simulation) -> Simulation:
-    return renew(shared_walker)
-
-
-@pytest.fixture
-def cartpole(shared_cartpole: Simulation) -> Simulation:
-    return renew(shared_cartpole)
-
-
-@pytest.fixture
-def targets(shared_targets: Simulation) -> Simulation:
-    return renew(shared_targets)
-
-
-def renew(simulation: Simulation) -> Simulation:
-    """Return a simulation as it was built: capturing it anew would take seconds per test."""
-    mass = torch.as_tensor(simulation.model.body_mass, dtype=torch.float32)
-    simulation.params.body_mass.copy_(mass)
-    simulation.apply_params()
-    simulation.reset(ALL.to(simulation.device))
-    simulation.overflow()
-    return simulation
+    """Return the walker as it was built: capturing it anew would take seconds per test."""
+    mass = torch.as_tensor(shared_walker.model.body_mass, dtype=torch.float32)
+    shared_walker.params.body_mass.copy_(mass)
+    shared_walker.apply_params()
+    shared_walker.reset(ALL)
+    shared_walker.overflow()
+    return shared_walker
 
 
 def standing(walker: Simulation) -> torch.Tensor:
@@ -158,7 +139,6 @@ def test_kept_physics_steps_agree_and_end_with_the_current_data(walker):
         for simulation in (walker, other):
             walk(simulation, 1, seed=step)
         left, right = walker.substeps.sensordata, other.substeps.sensordata
-        assert left.shape == right.shape == (NUM_ENVS, 2, walker.model.nsensordata)
         bound = TOLERANCES["walker"]["sensordata"]
         assert torch.allclose(left[:, :, late], right[:, :, late], rtol=0.0, atol=bound)
         assert torch.equal(left[:, 1, late], walker.data.sensordata[:, late])
@@ -178,26 +158,25 @@ def compare_trajectories(left: Simulation, right: Simulation, tolerances: dict) 
     model = left.model
     qpos = torch.as_tensor(model.qpos0, dtype=torch.float32).repeat(NUM_ENVS, 1)
 
-    def both(function) -> None:
-        for simulation in (left, right):
-            function(simulation)
-
     def reset(mask: torch.Tensor) -> None:
         qvel = 0.1 * torch.randn(NUM_ENVS, model.nv, generator=generator)
-        both(lambda s: s.reset(mask.to(s.device), qpos.to(s.device), qvel.to(s.device)))
+        for one in (left, right):
+            one.reset(mask.to(one.device), qpos.to(one.device), qvel.to(one.device))
         assert_agree(left, right, tolerances)
 
     def randomise(mask: torch.Tensor) -> None:
         scale = torch.where(mask, 0.7 + 0.6 * torch.rand(NUM_ENVS, generator=generator), 1.0)
-        both(lambda s: s.params.body_mass.mul_(scale[:, None].to(s.device)))
-        both(lambda s: s.apply_params(mask.to(s.device)))
+        for one in (left, right):
+            one.params.body_mass.mul_(scale[:, None].to(one.device))
+            one.apply_params(mask.to(one.device))
 
     randomise(ALL)
     reset(ALL)
     for step in range(80):
         ctrl = 2 * torch.rand(NUM_ENVS, model.nu, generator=generator) - 1
-        both(lambda s, ctrl=ctrl: s.ctrl.copy_(ctrl))
-        both(lambda s: s.step())
+        for one in (left, right):
+            one.ctrl.copy_(ctrl)
+            one.step()
         assert_agree(left, right, tolerances)
         mask = torch.rand(NUM_ENVS, generator=generator) < 0.5
         if step % 20 in (5, 16):
@@ -208,8 +187,9 @@ def compare_trajectories(left: Simulation, right: Simulation, tolerances: dict) 
     assert not right.bad().any()
 
 
-def test_cartpole_follows_the_cpu_backend(cartpole):
-    compare_trajectories(make(CARTPOLE, **CARTPOLE_CFG), cartpole, TOLERANCES["cartpole"])
+def test_cartpole_follows_the_cpu_backend():
+    pair = [make(CARTPOLE, backend, **CARTPOLE_CFG) for backend in ("mujoco", "mujoco_warp")]
+    compare_trajectories(*pair, TOLERANCES["cartpole"])
 
 
 def test_walker_with_contacts_follows_the_cpu_backend(walker):
@@ -217,14 +197,8 @@ def test_walker_with_contacts_follows_the_cpu_backend(walker):
     assert not walker.overflow().any()
 
 
-def test_tensors_keep_their_addresses(walker):
-    tensors = [tensor for _, tensor in walker.data.items() + walker.params.items()]
-    tensors += [walker.ctrl, walker.xfrc_applied]
-    addresses = [tensor.data_ptr() for tensor in tensors]
-    walk(walker, 2)
-    walker.reset(only(0))
-    walker.apply_params()
-    assert [tensor.data_ptr() for tensor in tensors] == addresses
+def test_tensors_are_float32_at_fixed_addresses(walker):
+    check_tensors(walker)
 
 
 def test_graph_and_eager_agree_to_the_bit(walker):
@@ -239,30 +213,14 @@ def test_graph_and_eager_agree_to_the_bit(walker):
     assert_equal(fields(walker), fields(eager))
 
 
-def test_derived_constants_are_per_environment(targets):
-    targets.params.body_mass[:, 1] = torch.tensor([1.0, 2.0, 4.0, 8.0])
-    targets.apply_params()
+def test_a_force_accelerates_by_force_over_mass_and_derived_constants_follow():
+    targets = make(TARGETS, "mujoco_warp", model_fields=("body_mass",))
+    check_force_and_mass(targets)
     constants = targets.state()
     mass = constants["constants.body_subtreemass"][:, 1]
     weight = constants["constants.dof_invweight0"][:, 0]
-    assert mass.tolist() == pytest.approx([1.0, 2.0, 4.0, 8.0])
-    assert weight.tolist() == pytest.approx([1.0, 0.5, 0.25, 0.125])
-    assert targets.model_of(3).dof_invweight0[0] == pytest.approx(0.125)
-    assert targets.model.body_mass[1] == pytest.approx(1.0)
-
-
-def test_wrench_accelerates_by_force_over_mass(targets):
-    targets.params.body_mass[1, 1] = 2.0
-    targets.apply_params(only(1))
-    force = torch.tensor([0.0, 0.0, 14.81]).expand(NUM_ENVS, 1, 3)
-    targets.apply_wrench([1], force, torch.zeros(NUM_ENVS, 1, 3))
-    targets.step()
-    # Semi-implicit Euler: v = (F / m - g) dt.
-    light, heavy = (14.81 - 9.81) * 0.005, (14.81 / 2 - 9.81) * 0.005
-    assert targets.data.qvel[:, 0].tolist() == pytest.approx([light, heavy, light, light])
-    targets.reset(only(0))
-    assert (targets.xfrc_applied[0] == 0).all()
-    assert targets.xfrc_applied[1, 1, 2] == pytest.approx(14.81)
+    assert mass.tolist() == pytest.approx([1.0, 2.0, 2.0, 1.0])
+    assert weight.tolist() == pytest.approx([1.0, 0.5, 0.5, 1.0])
 
 
 @pytest.mark.parametrize(
@@ -293,65 +251,22 @@ def test_contacts_of_the_pose_in_which_recording_began_are_not_reported():
     assert simulation.overflow_advice() == "No contact or constraint buffer has been full."
 
 
-def test_rays_give_the_numbers_of_the_cpu_backend(targets):
-    reference = make(TARGETS)
-    generator = torch.Generator().manual_seed(0)
-    origins = torch.tensor([0.0, 0, 2]) + 0.3 * torch.randn(NUM_ENVS, 40, 3, generator=generator)
-    directions = torch.randn(NUM_ENVS, 40, 3, generator=generator)
-    heights = torch.tensor([[0.0], [0.5], [-0.3], [0.2]])
-    for simulation in (reference, targets):
-        simulation.reset(ALL, heights)
-    for options in ({}, {"geom_groups": [0]}, {"exclude_body": 1}):
-        expected, expected_geom = reference.rays(origins, directions, **options)
-        distance, geom = targets.rays(origins, directions, **options)
-        assert torch.allclose(distance, expected, atol=1e-4)
-        assert torch.equal(geom, expected_geom)
-        assert geom.dtype == torch.int64
-        assert distance.dtype == torch.float32
-        assert (distance == -1.0).any()
-
-
-def test_nan_environments_are_reported_and_recover_entirely(walker):
-    walk(walker, 5)
-    walker.reset(only(1), torch.full((NUM_ENVS, walker.model.nq), math.nan))
-    assert walker.bad().tolist() == [False, True, False, False]
-    walk(walker, 5)
-    assert walker.bad().tolist() == [False, True, False, False]
-    walker.reset(ALL)
-    assert not walker.bad().any()
-    walk(walker, 20)
-    recovered = fields(walker)
-    walker.reset(ALL)
-    walk(walker, 20)
-    assert_equal(fields(walker), recovered)
+def test_a_broken_state_is_reported_and_a_reset_recovers(walker):
+    check_recovery(walker, math.nan, math.inf, 1e11)
 
 
 def test_state_resumes_bit_for_bit(walker):
-    walker.params.body_mass[:, 1] = torch.tensor([1.5, 2.0, 2.5, 3.0])
-    walker.apply_params()
-    walker.reset(ALL)
-    walk(walker, 15)
-    walker.apply_wrench([1], torch.ones(NUM_ENVS, 1, 3), torch.ones(NUM_ENVS, 1, 3))
-    state = walker.state()
-    saved = fields(walker)
-    walk(walker, 15, seed=1)
-    expected = fields(walker)
-    walk(renew(walker), 7, seed=2)
-    walker.set_state(state)
-    assert_equal(fields(walker), saved)
-    walk(walker, 15, seed=1)
-    assert_equal(fields(walker), expected)
+    check_resume(walker, walker)
 
 
 def test_runge_kutta_is_not_replaced_by_euler():
     xml = CARTPOLE.replace("implicitfast", "RK4")
     cfg = {"data_fields": ("xpos",), "decimation": 5}
-    warp, reference = make(xml, "mujoco_warp", **cfg), make(xml, **cfg)
-    start = torch.tensor([[0.0, 2.0]]).expand(NUM_ENVS, 2)
-    for simulation in (warp, reference):
-        simulation.reset(ALL, start)
+    pair = [make(xml, backend, **cfg) for backend in ("mujoco", "mujoco_warp")]
+    for simulation in pair:
+        simulation.reset(ALL, torch.tensor([[0.0, 2.0]]).expand(NUM_ENVS, 2))
         walk(simulation, 20)
-    assert_agree(reference, warp, TOLERANCES["cartpole"])
+    assert_agree(*pair, TOLERANCES["cartpole"])
 
 
 def test_dropped_simulation_is_freed_without_a_garbage_collection():

@@ -19,10 +19,10 @@ from tests.sim.models import CARTPOLE, NUM_ENVS, STATIC, TARGETS, compile_model,
 
 
 def test_model_that_warp_cannot_simulate_is_one_sentence():
-    with pytest.raises(
-        SimulationError, match=r"mjSOL_PGS is unsupported.*env\.sim\.backend=mujoco"
-    ):
-        make(CARTPOLE.replace("<option ", '<option solver="PGS" '), "mujoco_warp")
+    model = CARTPOLE.replace("<option ", '<option solver="PGS" ')
+    words = r"mjSOL_PGS is unsupported.*env\.sim\.backend=mujoco"
+    with pytest.raises(SimulationError, match=words):
+        make(model, "mujoco_warp")
 
 
 def test_fields_that_warp_lacks_or_cannot_draw_are_refused():
@@ -35,13 +35,10 @@ def test_fields_that_warp_lacks_or_cannot_draw_are_refused():
             "'ncon'": lambda: made(data_fields=("ncon",)),
             "Did you mean body_mass": lambda: made(model_fields=("body_mas",)),
         }
-        | {
-            rf"{field}.*2 of 2.*env\.sim\.backend=mujoco": (
-                lambda field=field: made(fixed, model_fields=(field,))
-            )
-            for field in ("geom_pos", "geom_quat", "body_pos", "body_quat")
-        }
     )
+    for field in ("geom_pos", "geom_quat", "body_pos", "body_quat"):
+        words = rf"{field}.*2 of 2.*env\.sim\.backend=mujoco"
+        assert_refused({words: lambda field=field: made(fixed, model_fields=(field,))})
 
 
 def test_randomising_some_geoms_fixed_to_the_world_is_a_warning(caplog):

@@ -11,8 +11,6 @@ from envlab.envs import VectorEnv
 from tests.tasks import making
 
 STEP_S = 2.0 / 120.0
-
-
 make = partial(making.make, num_envs=2)
 
 
@@ -28,14 +26,8 @@ def place(
 ) -> None:
     """Put all environments into one state, in m, rad, and their rates.
 
-    Args:
-        env: The environment.
-        position: Of the torso.
-        yaw: Of the torso.
-        before: Where the torso was a step earlier.
-        joints: Joint positions; those not named are in the middle of their ranges.
-        velocity: Linear (world) and angular (body) velocity of the torso.
-        joint_velocity: Of all joints.
+    ``before`` is where the torso was a step earlier, and ``velocity`` its linear (world) and
+    angular (body) velocity. Joints that are not named are in the middle of their ranges.
     """
     model = env.sim.model
     qpos = torch.zeros(env.num_envs, model.nq)
@@ -44,9 +36,7 @@ def place(
     qpos[:, 7:] = torch.as_tensor(model.jnt_range[1:].mean(axis=1), dtype=torch.float32)
     for name, value in (joints or {}).items():
         qpos[:, model.joint(name).qposadr[0]] = value
-    qvel = torch.full((env.num_envs, model.nv), joint_velocity)
-    qvel[:, :6] = torch.tensor(velocity or [0.0] * 6)
-    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+    making.put(env, qpos, [*(velocity or [0.0] * 6), *[joint_velocity] * (model.nv - 6)])
     env.last_qpos.copy_(qpos)
     env.last_qpos[:, :2] = torch.tensor(before or position[:2])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import mujoco
@@ -11,23 +10,18 @@ import torch
 
 from envlab.envs import VectorEnv, mdp
 from tests.tasks import making
+from tests.tasks.making import about_x, put
 
-TASK = "Isaac-Repose-Cube-Allegro-v0"
+make = partial(making.make, "Isaac-Repose-Cube-Allegro-v0")
 STEP_S = 4.0 / 120.0
 NUM_JOINTS = 16
 POS, QUAT = slice(16, 19), slice(19, 23)  # of the cube, columns of qpos
 STARTUP = (
-    "robot_physics_material",
-    "robot_scale_mass",
-    "robot_joint_stiffness_and_damping",
-    "object_physics_material",
-    "object_scale_mass",
+    *("robot_physics_material", "robot_scale_mass", "robot_joint_stiffness_and_damping"),
+    *("object_physics_material", "object_scale_mass"),
 )
 ALIKE = [f"env.events.{name}=null" for name in STARTUP]
 """Overrides that make all environments alike."""
-
-
-make = partial(making.make, TASK)
 
 
 def goal(env: VectorEnv):
@@ -38,20 +32,11 @@ def place(env: VectorEnv, pos=(0.0, -0.19, 0.56), quat=(1.0, 0.0, 0.0, 0.0), joi
     """Put the cubes of all environments somewhere, at rest, above a hand in its default pose."""
     qpos = env.default_qpos.repeat(env.num_envs, 1)
     qpos[:, POS], qpos[:, QUAT] = torch.tensor(pos), torch.tensor(quat)
-    qvel = torch.zeros_like(env.sim.data.qvel)
-    qvel[:, :NUM_JOINTS] = joint_vel
-    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
-
-
-def about_x(angle: float) -> tuple[float, float, float, float]:
-    return (math.cos(angle / 2.0), math.sin(angle / 2.0), 0.0, 0.0)
+    put(env, qpos, [joint_vel] * NUM_JOINTS + [0.0] * 6)
 
 
 def set_goal(env: VectorEnv, quat) -> None:
     goal(env).command[:, 3:] = torch.tensor(quat)
-
-
-# The reference table ------------------------------------------------------------------------------
 
 
 def test_a_lost_cube_and_fifty_goals_end_an_episode():
@@ -81,26 +66,6 @@ def test_figures_of_the_model():
     tip, knuckle = data.geom("middle_tip"), data.body("middle_link_0")
     reach = float(((tip.xpos - knuckle.xpos) ** 2).sum() ** 0.5) + 0.01 + 0.012
     assert reach == pytest.approx(finger, abs=1e-6)
-
-
-# Actions ------------------------------------------------------------------------------------------
-
-
-def test_targets_are_a_moving_average_within_the_limits():
-    env = make(*ALIKE)
-    low, high = (
-        torch.tensor(env.sim.model.jnt_range[:NUM_JOINTS, i], dtype=torch.float32) for i in (0, 1)
-    )
-    start = env.sim.data.qpos[:, :NUM_JOINTS].clone()
-    env.step(torch.full((3, NUM_JOINTS), 7.0))  # cut at 1: the upper limit
-    first = 0.95 * high + 0.05 * start
-    assert torch.allclose(env.sim.ctrl, first, atol=1e-6)
-    env.step(torch.full((3, NUM_JOINTS), -0.5))  # a quarter of the way
-    second = 0.95 * (low + 0.25 * (high - low)) + 0.05 * first
-    assert torch.allclose(env.sim.ctrl, second, atol=1e-6)
-
-
-# The goal -----------------------------------------------------------------------------------------
 
 
 def test_rewards_of_a_state():

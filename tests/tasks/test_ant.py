@@ -8,17 +8,9 @@ import pytest
 import torch
 
 from envlab import registry
-from envlab.envs.managers import RewardTermCfg
 from envlab.errors import ConfigurationError
 from envlab_tasks.classic.locomotion.geometry import heading, progress, to_target, uprightness
-from tests.tasks.running import (
-    STEP_S,
-    act,
-    make,
-    observed,
-    place,
-    reward,
-)
+from tests.tasks.running import STEP_S, act, make, observed, place, reward
 
 MANAGER, DIRECT = "Isaac-Ant-v0", "Isaac-Ant-Direct-v0"
 UPRIGHT = (0.0, 0.0, 0.5)
@@ -29,18 +21,12 @@ def task_id(request) -> str:
     return request.param
 
 
-# The body -----------------------------------------------------------------------------------------
-
-
 def test_a_unit_of_action_is_7_5_newton_metres_and_motors_end_at_15(task_id):
     env = make(task_id)
     act(env, 1.0)
     assert env.sim.ctrl.unique().tolist() == [7.5]
     assert env.sim.model.actuator_ctrlrange.tolist() == [[-15.0, 15.0]] * 8
     assert env.sim.model.body_mass.sum() == pytest.approx(0.911, abs=1e-3)
-
-
-# Observations -------------------------------------------------------------------------------------
 
 
 def test_observation_of_a_state(task_id):
@@ -76,28 +62,19 @@ def test_feet_are_scaled_by_a_tenth():
     assert max(map(abs, sensors)) > 0.01
 
 
-# Rewards ------------------------------------------------------------------------------------------
-
-
 def test_reward_of_a_step():
     """0.1 m nearer in a step of 1/60 s are 6 m/s."""
-    state = {
-        "before": (-0.1, 0.0),
-        "joints": {"front_left_leg": math.radians(40.0)},  # at its limit
-        "joint_velocity": 2.0,
-    }
-    env = make(MANAGER)
-    place(env, UPRIGHT, **state)
-    act(env, 0.5)
+    at_limit = {"front_left_leg": math.radians(40.0)}
+    state = {"before": (-0.1, 0.0), "joints": at_limit, "joint_velocity": 2.0}
     energy, action = 0.05 * 8 * 0.5 * 2.0, 0.005 * 8 * 0.25
-    expected = 6.0 + 0.5 + 0.1 + 0.5 - energy - action - 0.1
-    assert reward(env) == pytest.approx(expected * STEP_S, abs=1e-5)
-    env = make(DIRECT)
-    place(env, UPRIGHT, **state)
-    act(env, 0.5)
+    by_manager = 6.0 + 0.5 + 0.1 + 0.5 - energy - action - 0.1
     # Isaac Lab's direct tasks divide by the physics step, 1/120 s, so that progress counts double.
-    expected = 12.0 + 0.5 + 0.1 + 0.5 - 0.2 * energy - action - 1.0
-    assert reward(env) == pytest.approx(expected, abs=1e-4)
+    direct = 12.0 + 0.5 + 0.1 + 0.5 - 0.2 * energy - action - 1.0
+    for task_id, expected in ((MANAGER, by_manager * STEP_S), (DIRECT, direct)):
+        env = make(task_id)
+        place(env, UPRIGHT, **state)
+        act(env, 0.5)
+        assert reward(env) == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
 def test_a_joint_beyond_its_limit_costs_no_more_than_one_at_it():
@@ -119,10 +96,9 @@ def test_facing_the_target_earns_up_to_a_half(task_id, scale):
 
 def test_a_fall_ends_the_episode(task_id):
     env = make(task_id)
-    place(env, (0.0, 0.0, 0.32))
-    assert not env._get_dones()[0].any()
-    place(env, (0.0, 0.0, 0.30))
-    assert env._get_dones()[0].all()
+    for height, has_fallen in ((0.32, False), (0.30, True)):
+        place(env, (0.0, 0.0, height))
+        assert env._get_dones()[0].tolist() == [has_fallen] * 2
     expected = 0.6 * STEP_S if task_id == MANAGER else -2.0  # all but the reward for living
     assert reward(env) == pytest.approx(expected, abs=1e-5)
 
@@ -152,16 +128,10 @@ def test_gears_must_name_every_joint_once():
         ({".*": 15.0, ".*_foot": 1.0}, "'front_left_foot' matches 2 of the patterns"),
         ({".*": 15.0, "tail": 1.0}, "'tail' matches none of the joints front_left_leg"),
     ):
-        task = registry.get_task(MANAGER)
-        cfg = registry.load_env_cfg(task)
-        energy: RewardTermCfg = cfg.rewards.energy
-        energy.params["gear_ratio"] = gears
-        env = task.make(cfg, num_envs=1, device="cpu", seed=0)
+        rewards = registry.load_env_cfg(registry.get_task(MANAGER)).rewards
+        rewards.energy.params["gear_ratio"] = gears
         with pytest.raises(ConfigurationError, match=message):
-            env.step(torch.zeros(1, 8))
-
-
-# Resets, repeatability, backends ------------------------------------------------------------------
+            make(MANAGER, rewards=rewards).step(torch.zeros(2, 8))
 
 
 def test_episodes_start_within_the_joints_limits(task_id):
@@ -172,9 +142,9 @@ def test_episodes_start_within_the_joints_limits(task_id):
     }
     env = make(task_id, wide[task_id], num_envs=64)
     positions = env.sim.data.qpos[:, 7:]
-    limits = torch.as_tensor(env.sim.model.jnt_range[1:], dtype=torch.float32)
-    assert ((positions >= limits[:, 0]) & (positions <= limits[:, 1])).all()
-    assert (positions == limits[:, 1]).any()
+    low, high = torch.as_tensor(env.sim.model.jnt_range[1:], dtype=torch.float32).T
+    assert ((positions >= low) & (positions <= high)).all()
+    assert (positions == high).any()
 
 
 def test_a_direct_episode_begins_with_the_last_action_of_the_one_before():

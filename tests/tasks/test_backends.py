@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -26,20 +25,19 @@ BOUNDS = {
 were measured."""
 
 
-def _params() -> list[Any]:
-    first, *rest = BOUNDS
-    return [first, *(pytest.param(name, marks=pytest.mark.long) for name in rest)]
+FIRST, *OTHERS = BOUNDS
 
 
-@pytest.mark.parametrize("name", _params())
+@pytest.mark.parametrize(
+    "name", [FIRST, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
+)
 def test_warp_follows_mujoco_for_50_steps(name: str):
     task, (of_positions, of_observations) = get_task(name), BOUNDS[name]
     cfg = load_env_cfg(task).sim
     pair = [make(task, sim=replace(cfg, backend=name)) for name in ("mujoco", "mujoco_warp")]
     for action in draw_actions(pair[0], 50):
-        action *= (
-            0.0 if "Allegro" in name else 0.3
-        )  # a hand that moves at random amplifies rounding
+        # A hand that moves at random amplifies rounding.
+        action *= 0.0 if "Allegro" in name else 0.3
         steps = [env.step(action) for env in pair]
         assert torch.equal(steps[0][2], steps[1][2])
         positions = [env.sim.data.qpos for env in pair]

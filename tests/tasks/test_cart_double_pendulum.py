@@ -10,13 +10,11 @@ import torch
 
 from envlab.envs import DirectMarlEnv
 from tests.tasks import making
+from tests.tasks.making import put
 
-TASK = "Isaac-Cart-Double-Pendulum-Direct-v0"
 NUM_ENVS = 3
 AGENTS = ["cart", "pendulum"]
-
-
-make = partial(making.make, TASK)
+make = partial(making.make, "Isaac-Cart-Double-Pendulum-Direct-v0")
 
 
 @pytest.fixture
@@ -24,42 +22,25 @@ def env() -> DirectMarlEnv:
     return make()
 
 
-def place(env: DirectMarlEnv, qpos: list[float], qvel: list[float] | None = None) -> None:
-    """Put all environments into one state: cart, pole, pendulum."""
-    rows = torch.tensor([qpos, qvel or [0.0] * 3]).unsqueeze(1).repeat(1, env.num_envs, 1)
-    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), rows[0], rows[1])
-
-
 def act(cart: float, pendulum: float) -> dict[str, torch.Tensor]:
-    return {
-        "cart": torch.full((NUM_ENVS, 1), cart),
-        "pendulum": torch.full((NUM_ENVS, 1), pendulum),
-    }
+    values = zip(AGENTS, (cart, pendulum), strict=True)
+    return {agent: torch.full((NUM_ENVS, 1), value) for agent, value in values}
 
 
 def rewards_at(env: DirectMarlEnv, qpos: list[float], qvel: list[float]) -> list[float]:
     """Return both agents' rewards of a step that ends in a state."""
-    place(env, qpos, qvel)
+    put(env, qpos, qvel)
     env._get_dones()
     rewards = env._get_rewards()
     return [rewards[agent][0].item() for agent in AGENTS]
 
 
-# The reference table ------------------------------------------------------------------------------
-
-
-def test_observations_of_a_state(env):
-    place(env, [0.5, 0.2, -0.3], [-1.0, 3.0, 4.0])
-    observations = env._get_observations()
-    assert observations["cart"][0].tolist() == pytest.approx([0.5, -1.0, 0.2, 3.0])
-    assert observations["pendulum"][0].tolist() == pytest.approx([-0.1, -0.3, 4.0])
-
-
-def test_whole_turns_are_not_seen(env):
-    place(env, [0.0, 0.2 + 2.0 * math.pi, -0.3 - 4.0 * math.pi])
-    observations = env._get_observations()
-    assert observations["cart"][0, 2].item() == pytest.approx(0.2, abs=1e-5)
-    assert observations["pendulum"][0].tolist() == pytest.approx([-0.1, -0.3, 0.0], abs=1e-5)
+def test_observations_of_a_state_do_not_show_whole_turns(env):
+    for turns in (0.0, 2.0 * math.pi):
+        put(env, [0.5, 0.2 + turns, -0.3 - 2.0 * turns], [-1.0, 3.0, 4.0])
+        seen = env._get_observations()
+        assert seen["cart"][0].tolist() == pytest.approx([0.5, -1.0, 0.2, 3.0], abs=1e-5)
+        assert seen["pendulum"][0].tolist() == pytest.approx([-0.1, -0.3, 4.0], abs=1e-5)
 
 
 def test_units_of_action(env):
@@ -89,17 +70,15 @@ def test_where_episodes_end(env):
         *(([2.99, 1.57, 0.0], False), ([-3.01, 0.0, 0.0], True), ([0.0, 1.58, 0.0], True)),
         *(([0.0, -1.58, 0.0], True), ([0.0, 0.0, 3.1], False)),
     ):
-        place(env, qpos)
+        put(env, qpos)
         terminated, _ = env._get_dones()
-        assert {agent: values.tolist() for agent, values in terminated.items()} == dict.fromkeys(
-            AGENTS, [fails] * NUM_ENVS
-        ), qpos
+        assert [terminated[agent].tolist() for agent in AGENTS] == [[fails] * NUM_ENVS] * 2, qpos
 
 
 def test_how_long_episodes_last(env):
     """Isaac Lab's direct tasks count the step to come: their episodes are a step shorter."""
     env.episode_length_buf[:] = 297
-    place(env, [0.0, 0.0, 0.0])
+    put(env, [0.0, 0.0, 0.0])
     assert not env.step(act(0.0, 0.0))[3]["cart"].any()
     truncated = env.step(act(0.0, 0.0))[3]
     assert all(truncated[agent].all() for agent in AGENTS)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from envlab.envs import VectorEnv
-from tests.tasks.making import make
+from tests.tasks.making import make, put
 
 MANAGER, DIRECT = "Isaac-Cartpole-v0", "Isaac-Cartpole-Direct-v0"
 STEP_S = 2.0 / 120.0
@@ -17,25 +17,12 @@ NUM_ENVS = 3
 
 def place(env: VectorEnv, cart: float, pole: float, cart_vel: float = 0.0, pole_vel: float = 0.0):
     """Put all environments into one state."""
-    rows = (
-        torch.tensor([[cart, pole], [cart_vel, pole_vel]]).unsqueeze(1).repeat(1, env.num_envs, 1)
-    )
-    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), rows[0], rows[1])
-
-
-def reward_at(env: VectorEnv, **state: float) -> float:
-    """Return the reward of a step that ends in a state."""
-    place(env, **state)
-    env._get_dones()
-    return env._get_rewards()[0].item()
+    put(env, [cart, pole], [cart_vel, pole_vel])
 
 
 @pytest.fixture(params=[MANAGER, DIRECT])
 def task_id(request) -> str:
     return request.param
-
-
-# The MDP ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -60,25 +47,19 @@ def test_one_unit_of_action_is_100_newton(task_id):
 
 @pytest.mark.parametrize(("task_id", "scale"), [(MANAGER, STEP_S), (DIRECT, 1.0)])
 def test_reward_of_a_state(task_id, scale):
-    env = make(task_id)
-    # 1 - 0.3^2 - 0.01 * 2 - 0.005 * 4
-    going = reward_at(env, cart=0.5, pole=0.3, cart_vel=-2.0, pole_vel=4.0)
-    assert going == pytest.approx(0.87 * scale)
-    # -2 - 0.3^2 - 0.01 * 2 - 0.005 * 4
-    failed = reward_at(env, cart=3.5, pole=0.3, cart_vel=2.0, pole_vel=-4.0)
-    assert failed == pytest.approx(-2.13 * scale)
-
-
-def test_reward_of_a_whole_turn():
     """The manager task lets the pole turn, and wraps its angle; the direct one ends there."""
     turned = 2.0 * math.pi + 0.3
-    going = reward_at(make(MANAGER), cart=0.0, pole=turned)
-    assert going == pytest.approx((1.0 - 0.09) * STEP_S, rel=1e-4)
-    failed = reward_at(make(DIRECT), cart=0.0, pole=turned)
-    assert failed == pytest.approx(-2.0 - turned**2, rel=1e-5)
+    for state, expected in (
+        ((0.5, 0.3, -2.0, 4.0), 1.0 - 0.3**2 - 0.01 * 2 - 0.005 * 4),
+        ((3.5, 0.3, 2.0, -4.0), -2.0 - 0.3**2 - 0.01 * 2 - 0.005 * 4),
+        ((0.0, turned, 0.0, 0.0), 1.0 - 0.3**2 if task_id == MANAGER else -2.0 - turned**2),
+    ):
+        env = make(task_id)
+        place(env, *state)
+        env._get_dones()
+        assert env._get_rewards()[0].item() == pytest.approx(expected * scale, rel=1e-4), state
 
 
-@pytest.mark.parametrize("task_id", [MANAGER, DIRECT])
 def test_where_episodes_end(task_id):
     env = make(task_id)
     assert env.step_dt == pytest.approx(STEP_S)
@@ -99,9 +80,6 @@ def test_how_long_episodes_last(task_id, steps):
     place(env, cart=0.0, pole=0.0)
     assert not env.step(torch.zeros(NUM_ENVS, 1))[3].any()
     assert env.step(torch.zeros(NUM_ENVS, 1))[3].all()
-
-
-# Choices ------------------------------------------------------------------------------------------
 
 
 def test_forces_of_choices():

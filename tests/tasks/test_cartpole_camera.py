@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
 
-from envlab.config import compose
 from envlab.errors import ConfigurationError
-from envlab.registry import get_task, load_env_cfg
+from tests.tasks import making
 
-TASK = get_task("Isaac-Cartpole-Depth-Camera-Direct-v0")
+make = partial(making.make, "Isaac-Cartpole-Depth-Camera-Direct-v0")
 NUM_ENVS = 3
-ALL = torch.ones(NUM_ENVS, dtype=torch.bool)
 CART_FRONT_M, POLE_FRONT_M, RAIL_FRONT_M = 4.9, 4.97, 4.98
 PIXEL_M = 2 * 5.0 * math.tan(math.radians(11.96) / 2) / 24
 """Size of a pixel at 5 m."""
 
 
-def make(*overrides: str, num_envs: int = NUM_ENVS):
-    cfg = compose({"env": load_env_cfg(TASK)}, list(overrides))["env"]
-    return TASK.make(cfg, num_envs=num_envs, seed=0, device="cpu")
-
-
 def show(env, cart: float, pole: float) -> torch.Tensor:
     """Return the image, ``(height, width)``, of a cart (m) and a pole (rad)."""
-    env.sim.reset(ALL, torch.tensor([[cart, pole]]).repeat(NUM_ENVS, 1))
+    making.put(env, [cart, pole])
     return env._get_observations()["policy"][0, ..., -1]
 
 

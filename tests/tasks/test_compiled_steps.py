@@ -12,20 +12,13 @@ import torch
 from torch import _inductor  # private: torch's compiler is called so
 
 from envlab import registry
-from envlab.envs import (
-    DirectEnv,
-    DirectEnvCfg,
-    ManagerEnv,
-    SceneCfg,
-    SimulationCfg,
-    VectorEnv,
-    mdp,
-)
-from envlab.envs.managers import CurriculumTermCfg, RewardTermCfg
+from envlab.envs import DirectEnv, DirectEnvCfg, SceneCfg, SimulationCfg, VectorEnv, mdp
+from envlab.envs.managers import CurriculumTermCfg
+from envlab.envs.terms import reward
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim import host
 from tests.envs.managers import test_curriculum
-from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, make_cfg, rank, terms
+from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, make_env, rank, terms
 from tests.tasks.rollouts import assert_equal, draw_actions, make_brief, record
 
 SHORT = [
@@ -35,8 +28,7 @@ SHORT = [
     ("Isaac-Lift-Cube-Franka-v0", "mujoco"),
 ]
 LONG = [
-    ("Isaac-Quadcopter-Direct-v0", "analytic"),
-    ("Isaac-Ant-Direct-v0", "mujoco"),
+    *(("Isaac-Quadcopter-Direct-v0", "analytic"), ("Isaac-Ant-Direct-v0", "mujoco")),
     ("Isaac-Repose-Cube-Allegro-v0", "mujoco"),
     ("Isaac-Velocity-Rough-Unitree-Go2-v0", "mujoco"),
     ("Mjlab-Velocity-Flat-Unitree-G1", "mujoco"),
@@ -81,10 +73,9 @@ def test_a_compiled_step_equals_an_uncompiled_one(task, monkeypatch):
     env = compiled(task, monkeypatch, seed=5)
     assert_equal(record(env, actions), expected)
     assert made
-    plain.reset(seed=7)
-    env.reset(seed=7)
-    record(plain, actions[:3])
-    record(env, actions[:3])
+    for one in (plain, env):
+        one.reset(seed=7)
+        record(one, actions[:3])
     restored = compiled(task, monkeypatch, seed=1)
     restored.set_state(env.state())
     for action in actions:
@@ -93,11 +84,8 @@ def test_a_compiled_step_equals_an_uncompiled_one(task, monkeypatch):
             assert info["num_ended"] == expected_info["num_ended"]
             assert info.keys() == expected_info.keys()
             if info["num_ended"]:
-                log, expected_log = (
-                    {name: float(value) for name, value in one["log"].items()}
-                    for one in (info, expected_info)
-                )
-                assert log == pytest.approx(expected_log, rel=1e-4)
+                for name, value in expected_info["log"].items():
+                    assert float(info["log"][name]) == pytest.approx(float(value), rel=1e-4)
     assert_equal(record(restored, actions), record(env, actions))
 
 
@@ -132,9 +120,6 @@ def test_the_compilers_own_step_is_close(task, monkeypatch):
     found = record(compiled(task, monkeypatch, seed=5), actions)
     for name, values in expected.items():
         assert torch.allclose(found[name].float(), values.float(), atol=1e-4), name
-
-
-# Tasks of users -----------------------------------------------------------------------------------
 
 
 class Pushed(DirectEnv):
@@ -204,12 +189,9 @@ class ViewsBits(Pushed):
 
 
 def direct(task: type[Pushed], *, is_compiled: bool) -> Pushed:
-    cfg = DirectEnvCfg(
-        sim=SimulationCfg(dt=DT, compile=is_compiled),
-        scene=SceneCfg(num_envs=4, model=MODEL),
-        episode_length_s=5 * DT,
-    )
-    cfg.action_space, cfg.observation_space = 1, 1
+    sim, scene = SimulationCfg(dt=DT, compile=is_compiled), SceneCfg(num_envs=4, model=MODEL)
+    spaces = {"action_space": 1, "observation_space": 1}
+    cfg = DirectEnvCfg(sim=sim, scene=scene, episode_length_s=5 * DT, **spaces)
     return task(cfg, context=rank(0, 1), seed=3)
 
 
@@ -230,22 +212,16 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_trials_leave_no_trace(mode):
-    for kind in (Remembers, AppliesWrenches):
-        expected = rewards_of(direct(kind, is_compiled=False), mode)
-        assert expected.any()
-        env = direct(kind, is_compiled=True)
-        assert torch.equal(rewards_of(env, mode), expected)
-        env.reset(seed=3)
-        plain = direct(kind, is_compiled=False)
-        rewards_of(plain, mode)
-        plain.reset(seed=3)
-        assert torch.equal(rewards_of(env, mode), rewards_of(plain, mode))
-    drawn = []
-    for is_compiled in (False, True):
-        env = direct(Draws, is_compiled=is_compiled)
-        torch.manual_seed(0)
-        drawn.append(rewards_of(env, mode))
-    assert torch.equal(*drawn)
+    for kind in (Remembers, AppliesWrenches, Draws):
+        pair = [direct(kind, is_compiled=is_compiled) for is_compiled in (False, True)]
+        for _ in range(2):
+            found = []
+            for env in pair:
+                torch.manual_seed(0)
+                found.append(rewards_of(env, mode))
+                env.reset(seed=3)
+            assert found[0].any()
+            assert torch.equal(*found), kind
 
 
 @pytest.mark.usefixtures("uncompiled")
@@ -281,12 +257,11 @@ def test_curricula_find_the_rewards_of_their_step():
         def note(env, means=means, *, mask):
             means.append(float(env.reward_buf.mean()))
 
-        cfg = make_cfg(
+        env = make_env(
             sim={"compile": is_compiled},
             curriculum=terms(note=CurriculumTermCfg(func=note)),
-            rewards=terms(speed=RewardTermCfg(func=mdp.joint_vel_l1, weight=1.0)),
+            rewards=terms(speed=reward(mdp.joint_vel_l1, 1.0)),
         )
-        env = ManagerEnv(cfg, context=rank(0, 1), seed=0)
         for number in range(6):
             env.step(torch.full_like(env.actions, 1.0 + number))
     assert seen[True][-5:] == seen[False][-5:]

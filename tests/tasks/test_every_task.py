@@ -8,7 +8,6 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -21,14 +20,9 @@ from gymnasium.vector import AutoresetMode
 from envlab import registry
 from envlab.config import from_dict, read_yaml, to_dict, write_yaml
 from envlab.distributed.context import DistributedContext
-from envlab.envs import (
-    BatchedEnv,
-    DirectMarlEnv,
-    DiscreteCfg,
-    VectorEnv,
-    multi_agent_to_single_agent,
-)
+from envlab.envs import BatchedEnv, DirectMarlEnv, DiscreteCfg, VectorEnv
 from envlab.envs.scene import load_model
+from envlab.envs.single_agent import multi_agent_to_single_agent
 from envlab.registry import Task
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg
@@ -72,17 +66,10 @@ def task(request) -> Task:
 
 @pytest.fixture(scope="module")
 def played(task) -> tuple[BatchedEnv, list[Any], dict[str, torch.Tensor]]:
-    return play_briefly(task)
-
-
-def play_briefly(task: Task) -> tuple[BatchedEnv, list[Any], dict[str, torch.Tensor]]:
     """Return an environment of seed 5, 12 actions, and the record; only reset it."""
     env = make_brief(task, seed=5)
     actions = draw_actions(env, 12)
     return env, actions, record(env, actions)
-
-
-# Configurations -----------------------------------------------------------------------------------
 
 
 def test_what_tasks_use_is_had_by_an_archetype_or_tested_alone():
@@ -147,9 +134,6 @@ def test_model_compiles_and_moves_without_a_warning(task, caplog):
     assert sum(warning.number for warning in data.warning) == 0
 
 
-# Spaces and types ---------------------------------------------------------------------------------
-
-
 def test_observations_and_actions_are_in_their_spaces(task, played):
     env, *_ = played
     assert isinstance(env, gymnasium.vector.VectorEnv)
@@ -157,9 +141,9 @@ def test_observations_and_actions_are_in_their_spaces(task, played):
     obs, info = env.reset(seed=3)
     assert info == {}
     assert set(obs) == set(env.single_observation_space.spaces)
-    is_multi_agent = isinstance(env, DirectMarlEnv)
-    if is_multi_agent:
-        assert list(obs) == env.possible_agents
+    agents = env.possible_agents if isinstance(env, DirectMarlEnv) else [""]
+    if isinstance(env, DirectMarlEnv):
+        assert list(obs) == agents
     else:
         images = {"depth", "rgb", "labels", "goal_mask"} if is_navigation(task) else set()
         assert {"policy"} <= set(obs) <= {"policy", "critic", "depth", "subtask_terms"} | images
@@ -168,22 +152,21 @@ def test_observations_and_actions_are_in_their_spaces(task, played):
             obs, *results, _ = env.step(env.action_space.sample())
             dtypes = (torch.float32, torch.bool, torch.bool)
             for values, dtype in zip(map(by_agent, results), dtypes, strict=True):
-                assert list(values) == (env.possible_agents if is_multi_agent else [""])
+                assert list(values) == agents
                 for value in values.values():
-                    assert value.shape == (NUM_ENVS,)
-                    assert value.dtype == dtype
+                    assert (value.shape, value.dtype) == ((NUM_ENVS,), dtype)
                     assert torch.isfinite(value).all()
         for name, values in obs.items():
-            assert values.shape == (NUM_ENVS, *env.single_observation_space[name].shape)
-            is_bytes = env.single_observation_space[name].dtype == np.uint8
-            assert values.dtype == (torch.uint8 if is_bytes else torch.float32)
+            space = env.single_observation_space[name]
+            dtype = torch.uint8 if space.dtype == np.uint8 else torch.float32
+            assert (values.shape, values.dtype) == ((NUM_ENVS, *space.shape), dtype)
             assert values.device == env.device
             assert torch.isfinite(values).all()
-        assert env.observation_space.contains(
-            {name: values.numpy() for name, values in obs.items()}
-        )
+        arrays = {name: values.numpy() for name, values in obs.items()}
+        assert env.observation_space.contains(arrays)
 
 
+TRACKED = 58 + 9 + 14 * 9 + 6 + 87
 SIZES = {
     "Isaac-Cartpole-v0": (1, {"policy": 4}),
     "Isaac-Ant-v0": (8, {"policy": 60}),
@@ -209,13 +192,10 @@ SIZES = {
     "Mjlab-Velocity-Flat-Unitree-Go1": (12, {"policy": 9 + 36 + 3, "critic": 48 + 3 * 4 + 12}),
     "Mjlab-Velocity-Rough-Unitree-Go1": (12, {"policy": 48 + 187, "critic": 72 + 187}),
     # 58 of the command, 3 + 6 of the anchor, 3 + 3 of the pelvis, three times 29.
-    "Mjlab-Tracking-Flat-Unitree-G1": (
-        29,
-        {"policy": 58 + 9 + 6 + 87, "critic": 58 + 9 + 14 * 9 + 6 + 87},
-    ),
+    "Mjlab-Tracking-Flat-Unitree-G1": (29, {"policy": 58 + 9 + 6 + 87, "critic": TRACKED}),
     "Mjlab-Tracking-Flat-Unitree-G1-No-State-Estimation": (
         29,
-        {"policy": 58 + 6 + 3 + 87, "critic": 58 + 9 + 14 * 9 + 6 + 87},
+        {"policy": 58 + 6 + 3 + 87, "critic": TRACKED},
     ),
 }
 """Numbers of actions and of each group of observations that Isaac Lab's or mjlab's task has."""
@@ -229,9 +209,6 @@ def test_spaces_have_isaac_labs_and_mjlabs_sizes(task, played):
         assert found == groups
 
 
-# Autoreset ----------------------------------------------------------------------------------------
-
-
 def test_ended_episodes_hand_over_their_last_observation_and_start_anew(played, monkeypatch):
     env, *_ = played
     env.reset(seed=0)
@@ -240,20 +217,18 @@ def test_ended_episodes_hand_over_their_last_observation_and_start_anew(played, 
     reset_masked = env._reset_masked
 
     def watch(mask: torch.Tensor, count: int):
-        seen_at_reset.update(
-            {name: values.clone() for name, values in env._get_observations().items()}
-        )
+        for name, values in env._get_observations().items():
+            seen_at_reset[name] = values.clone()
         return reset_masked(mask, count)
 
     monkeypatch.setattr(env, "_reset_masked", watch)  # private: see above
     ended = torch.zeros(NUM_ENVS, dtype=torch.bool)
     for action in draw_actions(env, EPISODE_STEPS):
         obs, _, terminated, truncated, info = env.step(action)
+        late = by_agent(truncated)
         for agent, value in by_agent(terminated).items():
-            assert not (value & by_agent(truncated)[agent]).any()
-        done = of_all_agents(
-            {agent: v | by_agent(truncated)[agent] for agent, v in by_agent(terminated).items()}
-        )
+            assert not (value & late[agent]).any()
+        done = of_all_agents({agent: v | late[agent] for agent, v in by_agent(terminated).items()})
         ended |= done
         assert ("final_obs" in info) == bool(info["num_ended"]) == bool(done.any())
         if not info["num_ended"]:
@@ -289,9 +264,6 @@ def test_an_environment_that_is_not_finite_is_reset_alone(played):
     for name, values in row.items():
         assert torch.isfinite(values[1]).all(), name
         assert torch.equal(values[1, others], sane_row[name][1, others]), name
-
-
-# Randomness ---------------------------------------------------------------------------------------
 
 
 def test_a_seeded_reset_repeats_the_run_and_seeds_matter(played):
@@ -333,9 +305,7 @@ def test_two_ranks_simulate_the_same_as_one_process(task, monkeypatch):
         return record(env, part(actions, NUM_ENVS * rank, NUM_ENVS * (rank + 1)))
 
     # Ranks that count failures together wait for one another; others run one at a time.
-    counts = (
-        "motion" in getattr(whole, "command_manager", SimpleNamespace(active_terms=())).active_terms
-    )
+    counts = "motion" in getattr(getattr(whole, "command_manager", None), "active_terms", ())
     with ThreadPoolExecutor(2 if counts else 1) as threads:
         halves = list(threads.map(half_of, range(2)))
     joined = {name: torch.cat([half[name] for half in halves], dim=1) for name in expected}
@@ -382,9 +352,6 @@ def test_the_branches_of_a_gpu_equal_those_of_a_cpu(task, played, monkeypatch):
     env.reset(seed=5)
     assert_equal(record(env, actions), expected)
     assert recording.is_made
-
-
-# Several agents -----------------------------------------------------------------------------------
 
 
 def test_agents_joined_into_one_act_as_they_do_apart(task, played):

@@ -32,8 +32,7 @@ OWNERS = ("Isaac-", "Mjlab-Velocity-")
 OURS_ALONE = {"Isaac-Reach-Franka-IK-Abs-Play-v0", "Isaac-Reach-Franka-IK-Rel-Play-v0"}
 """Ids that Isaac Lab does not have."""
 AGENTS_ALONE = {
-    ("Isaac-Ant-v0", "fast_sac"),
-    ("Isaac-Cart-Double-Pendulum-Direct-v0", "rsl_rl"),
+    *(("Isaac-Ant-v0", "fast_sac"), ("Isaac-Cart-Double-Pendulum-Direct-v0", "rsl_rl")),
     ("Isaac-Cartpole-Depth-Camera-Direct-v0", "rsl_rl"),
     ("Isaac-Cartpole-v0", "rsl_rl_distillation"),
     ("Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", "rl_games"),

@@ -9,10 +9,9 @@ import torch
 
 from envlab_tasks.manipulation.franka_cabinet.franka_cabinet_env import FrankaCabinetEnv
 from tests.tasks import making
+from tests.tasks.making import put
 
 STEP_S = 1.0 / 60.0
-
-
 make = partial(making.make, "Isaac-Franka-Cabinet-Direct-v0")
 
 
@@ -20,8 +19,7 @@ def place(env: FrankaCabinetEnv, opening: float) -> None:
     """Put the arm into its default pose, and the drawer somewhere."""
     qpos = env.default_qpos.repeat(env.num_envs, 1)
     qpos[:, 9] = opening
-    everywhere = torch.ones(env.num_envs, dtype=torch.bool)
-    env.sim.reset(everywhere, qpos, torch.zeros_like(env.sim.data.qvel))
+    put(env, qpos)
 
 
 def test_where_hand_and_handle_are():

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from envlab.distributed.context import DistributedContext
-from envlab.envs import SceneEntityCfg
-from envlab.envs.entities import resolve_entity
-from envlab.registry import get_task, load_env_cfg
 from envlab_tasks.locomotion.getup import terms
 from envlab_tasks.locomotion.playground_env import PlaygroundEnv
+from tests.envs.sliders import select
+from tests.tasks import making
+from tests.tasks.making import put
 
-GO1 = "Playground-Go1Getup-v0"
+FEW_FALLS = "+env.events.reset_base.params.num_states=8"
+make = partial(making.make, "Playground-Go1Getup-v0", FEW_FALLS)
 IMU_Z = -0.00617
 """Height of the IMU in the trunk's frame, in m."""
-
-
-def make(**fields: object) -> PlaygroundEnv:
-    task = get_task(GO1)
-    cfg = load_env_cfg(task)
-    cfg.events.reset_base.params["num_states"] = 8
-    context = DistributedContext(num_threads=1)
-    return task.make(cfg, context=context, num_envs=3, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +33,12 @@ def env() -> PlaygroundEnv:
     qpos[0, 7] += 0.4
     qvel = torch.zeros(3, 18)
     qvel[0, 6], qvel[0, 7] = 2.0 * math.pi + 1.0, -2.0 * math.pi - 2.0
-    made.sim.reset(torch.ones(3, dtype=torch.bool), qpos, qvel)
+    put(made, qpos, qvel)
     return made
 
 
-def robot(env: PlaygroundEnv, **names: str):
-    return resolve_entity(SceneEntityCfg("robot", **names), env.sim.model, env.device)
-
-
 def test_rewards_of_a_robot_that_stands_lies_or_leans(env):
-    whole, imu = robot(env), robot(env, site_names="imu")
+    whole, imu = select(env), select(env, site_names="imu")
     lean = 2.0 - 2.0 * math.cos(math.radians(6.0))  # the squared distance of two unit vectors
     upright = terms.orientation(env, whole)
     assert upright.tolist() == pytest.approx([1.0, math.exp(-8.0), math.exp(-2.0 * lean)], rel=1e-4)
@@ -67,10 +56,10 @@ def test_rewards_of_a_robot_that_stands_lies_or_leans(env):
 
 
 def test_penalties_are_of_speed_torques_and_the_last_three_actions(env):
-    assert terms.joint_speed(env, robot(env)).tolist() == pytest.approx([5.0, 0.0, 0.0], rel=1e-4)
+    assert terms.joint_speed(env, select(env)).tolist() == pytest.approx([5.0, 0.0, 0.0], rel=1e-4)
     force = torch.tensor([[3.0, -4.0] + [0.0] * 10])
     pressed = SimpleNamespace(sim=SimpleNamespace(data=SimpleNamespace(actuator_force=force)))
-    assert terms.torques(pressed, robot(env)).tolist() == [5.0 + 7.0]
+    assert terms.torques(pressed, select(env)).tolist() == [5.0 + 7.0]
     manager = env.action_manager
     for values, number in ((manager.action, 1.0), (manager.prev_action, 0.5)):
         values.zero_()[:, 0] = number

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
-from envlab.distributed.context import DistributedContext
 from envlab.envs.scene import load_model
 from envlab.errors import ConfigurationError
 from envlab.motion import fit_clip, read_clip
-from envlab.registry import get_task, load_env_cfg
-from envlab_tasks.tracking.humanoid_amp.humanoid_amp_env import HumanoidAmpEnv, observation
+from envlab_tasks.tracking.humanoid_amp.humanoid_amp_env import observation
+from tests.tasks import making
+from tests.tasks.making import about_x, put
 
-WALK = "Isaac-Humanoid-AMP-Walk-Direct-v0"
-
-
-def make(task_id: str = WALK, num_envs: int = 4, **fields: Any) -> HumanoidAmpEnv:
-    task = get_task(task_id)
-    cfg = load_env_cfg(task)
-    for name, value in fields.items():
-        setattr(cfg, name, value)
-    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
+make = partial(making.make, "Isaac-Humanoid-AMP-Walk-Direct-v0", num_envs=4)
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +49,8 @@ def test_a_robot_that_starts_in_the_clip_observes_the_clip_15_cm_higher(clip):
     assert obs[:28].tolist() == pytest.approx(clip.joint_pos[0].tolist(), abs=1e-5)
     assert obs[28:56].tolist() == pytest.approx(clip.joint_vel[0].tolist(), abs=1e-4)
     assert float(obs[56]) == pytest.approx(clip.body_pos_w[0, torso, 2] + 0.15, abs=1e-5)
-    for columns, values in (
-        (slice(63, 66), clip.body_lin_vel_w),
-        (slice(66, 69), clip.body_ang_vel_w),
-    ):
-        assert obs[columns].tolist() == pytest.approx(values[0, torso].tolist(), abs=1e-3)
+    moving = [*clip.body_lin_vel_w[0, torso], *clip.body_ang_vel_w[0, torso]]
+    assert obs[63:69].tolist() == pytest.approx(moving, abs=1e-3)
     offset = clip.body_pos_w[0, feet] - clip.body_pos_w[0, torso]
     assert obs[78:].tolist() == pytest.approx(offset.tolist(), abs=1e-5)
 
@@ -107,41 +95,20 @@ def test_reference_motions_are_pairs_of_frames_a_frame_apart(clip):
     assert drawn.shape == (500, env.amp_observation_space.shape[0])
     torch.manual_seed(1)
     assert torch.equal(env.collect_reference_motions(500), drawn)
-    heights = drawn[:, 56]
-    assert float(heights.max() - heights.min()) == pytest.approx(
-        np.ptp(clip.body_pos_w[:, clip.body_names.index("torso"), 2]), rel=0.05
-    )
+    heights, torso = drawn[:, 56], clip.body_names.index("torso")
+    span = np.ptp(clip.body_pos_w[:, torso, 2])
+    assert float(heights.max() - heights.min()) == pytest.approx(span, rel=0.05)
 
 
 def test_a_fall_ends_an_episode_only_if_it_is_to():
     for ends in (True, False):
         env = make(early_termination=ends)
         qpos = env.default_qpos.repeat(4, 1)
-        qpos[:, 2], qpos[:, 3], qpos[:, 4] = 0.2, math.sqrt(0.5), math.sqrt(0.5)
-        env.sim.reset(torch.ones(4, dtype=torch.bool), qpos)
+        qpos[:, 2], qpos[:, 3:7] = 0.2, torch.tensor(about_x(0.5 * math.pi))
+        put(env, qpos)
         assert bool(env.step(torch.zeros(4, 28))[2].all()) == ends
 
 
-def test_isaac_labs_file_is_read_and_a_clip_of_another_robot_refused(clip, tmp_path: Path):
-    order = list(reversed(range(28)))
-    path = tmp_path / "humanoid_walk.npz"
-    np.savez(
-        path,
-        fps=np.array(60),
-        dof_names=np.array(clip.joint_names)[order],
-        body_names=np.array(clip.body_names),
-        dof_positions=clip.joint_pos[:, order],
-        dof_velocities=clip.joint_vel[:, order],
-        body_positions=clip.body_pos_w,
-        body_rotations=clip.body_quat_w,
-        body_linear_velocities=clip.body_lin_vel_w,
-        body_angular_velocities=clip.body_ang_vel_w,
-    )
-    times = torch.linspace(0.0, 3.0, 50)
-    assert torch.equal(
-        make(motion_file=str(path)).reference_history(times), make().reference_history(times)
-    )
+def test_a_clip_of_another_robot_is_refused():
     with pytest.raises(ConfigurationError, match="left_hip_pitch_joint"):
         make(motion_file="envlab_assets:motions/g1_squat.npz")
-    with pytest.raises(ConfigurationError, match="There is no motion 'nowhere"):
-        make(motion_file="nowhere.npz")

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from envlab_tasks.in_hand.repose_cube_direct.in_hand_env import InHandEnv
-from tests.tasks.making import make
+from tests.envs.sliders import assert_spans
+from tests.tasks.making import about_x, make, put
 
 ALLEGRO = "Isaac-Repose-Cube-Allegro-Direct-v0"
 SHADOW = "Isaac-Repose-Cube-Shadow-Direct-v0"
@@ -21,17 +22,12 @@ HANDS = {ALLEGRO: (16, 16, 4), SHADOW: (24, 20, 5), LEAP: (16, 16, 4)}
 STILL = 1.0, 0.0, 0.0, 0.0
 
 
-def about_x(angle: float) -> tuple[float, float, float, float]:
-    return (math.cos(angle / 2.0), math.sin(angle / 2.0), 0.0, 0.0)
-
-
 def place(env: InHandEnv, offset=(0.0, 0.0, 0.0), quat=STILL, turning=(0.0, 0.0, 0.0)) -> None:
     """Put the cubes of all environments somewhere, from where they start, over a default pose."""
-    qpos, qvel = env.default_qpos.repeat(env.num_envs, 1), torch.zeros_like(env.sim.data.qvel)
-    qpos[:, -7:-4] += torch.tensor(offset)
-    qpos[:, -4:] = torch.tensor(quat)
-    qvel[:, -3:] = torch.tensor(turning)
-    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+    qpos = env.default_qpos[0].clone()
+    qpos[-7:-4] += torch.tensor(offset)
+    qpos[-4:] = torch.tensor(quat)
+    put(env, qpos, [0.0] * (env.sim.model.nv - 3) + [*turning])
 
 
 def judge(env: InHandEnv) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -164,9 +160,6 @@ def test_targets_are_a_moving_average_within_the_limits():
     assert torch.allclose(env.sim.ctrl, 0.3 * (low + 0.25 * (high - low)) + 0.7 * first, atol=1e-6)
 
 
-# OpenAI's variants --------------------------------------------------------------------------------
-
-
 def test_the_critic_feels_the_load_on_a_fingertip():
     env = make(OPENAI, "env.events=null", *(f"env.{name}=null" for name in NOISES))
     place(env, offset=(0.033, -0.065, -0.076))  # pressed onto the first finger
@@ -182,11 +175,8 @@ def test_environments_differ_and_stay_as_they_are_for_720_steps():
     env = make(OPENAI, num_envs=64)
     model, params = env.sim.model, env.sim.params
     mass = params.body_mass[:, model.body("object").id] / 0.216
-    assert 0.5 <= mass.min() < 0.55
-    assert 1.45 < mass.max() <= 1.5
-    stiffness = params.actuator_gainprm[:, 5, 0]
-    assert 0.75 <= stiffness.min() < 0.85
-    assert 1.35 < stiffness.max() <= 1.5
+    assert_spans(mass, 0.5, 1.5)
+    assert_spans(params.actuator_gainprm[:, 5, 0], 0.75, 1.5, margin=0.15)
     away = params.jnt_range[:, :24] - torch.tensor(model.jnt_range[:24], dtype=torch.float32)
     assert away.std() == pytest.approx(0.01, rel=0.1)
     before = mass.clone()

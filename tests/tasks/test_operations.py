@@ -8,11 +8,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from envlab import registry
-from envlab.distributed.context import DistributedContext
 from envlab.envs import DirectMarlEnv
 from envlab.sim import host
 from tests.operations import Operations
+from tests.tasks.making import make
 
 MOST = {
     "Isaac-Cartpole-v0": 73,
@@ -36,9 +35,7 @@ SHORT = ("Isaac-Cartpole-v0", "Isaac-Velocity-Rough-Unitree-Go2-v0", "Isaac-Reac
 )
 def test_a_step_takes_no_more_operations_than_it_did(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(host, "HOST", set())
-    task = registry.get_task(name)
-    context = DistributedContext(num_threads=1)
-    env = task.make(registry.load_env_cfg(task), context=context, num_envs=4, seed=1)
+    env = make(name, num_envs=4, seed=1)
     actions = torch.zeros_like(env.actions)
     if isinstance(env, DirectMarlEnv):
         actions = env.split_actions(actions)

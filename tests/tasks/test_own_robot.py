@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from envlab import registry
-from envlab.config import compose
-from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.errors import ConfigurationError
+from tests.tasks import making
 
 INERTIAL = (
     '<inertial><origin xyz="0 0 {z}"/><mass value="{mass}"/><inertia ixx="0.01" iyy="0.01" '
@@ -34,11 +32,7 @@ CARTPOLE = f"""<?xml version="1.0"?>
 def make(folder, *overrides: str, slider: str = "slider_to_cart") -> VectorEnv:
     path = folder / "my_cartpole.urdf"
     path.write_text(CARTPOLE.format(slider=slider))
-    task = registry.get_task("Isaac-Cartpole-v0")
-    cfg = registry.load_env_cfg(task)
-    overrides = (f"env.scene.model={path}", *overrides)
-    cfg = compose({"env": cfg}, list(overrides))["env"]
-    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=4, seed=0)
+    return making.make("Isaac-Cartpole-v0", f"env.scene.model={path}", *overrides, num_envs=4)
 
 
 MOTOR = "env.scene.actuators={slider_to_cart:{effort_limit:150}}"
@@ -48,7 +42,7 @@ def test_a_urdf_cart_balances_under_the_task_of_another(tmp_path):
     env = make(tmp_path, MOTOR, "env.scene.init_state={joint_pos:{cart_to_pole:0.1}}")
     assert [env.sim.model.joint(i).name for i in range(2)] == ["slider_to_cart", "cart_to_pole"]
     assert env.default_qpos.tolist() == [[0.0, pytest.approx(0.1)]]
-    env.sim.reset(torch.ones(4, dtype=torch.bool), torch.zeros(4, 2), torch.zeros(4, 2))
+    making.put(env, [0.0, 0.0])
     env.step(torch.tensor([[1.0], [-1.0], [3.0], [0.0]]))  # 100 N per unit, at most 150 N
     velocity = env.sim.data.qvel[:, 0]
     # A heavy pole's centre is 0.5 m up: close to 2.1 kg in all, for one step of 1/60 s.

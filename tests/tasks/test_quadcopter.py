@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
 
-from envlab import registry
-from envlab.config import compose
-from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.errors import ConfigurationError
+from tests.tasks import making
+from tests.tasks.making import put
 
-TASK = "Isaac-Quadcopter-Direct-v0"
+make = partial(making.make, "Isaac-Quadcopter-Direct-v0")
+ANALYTIC = "env.sim.backend=analytic"
 STEP_S = 0.02
 NUM_ENVS = 3
 MASS = 0.028  # kg
@@ -24,18 +25,9 @@ LEVEL = (1.0, 0.0, 0.0, 0.0)
 HALF = math.sqrt(0.5)
 
 
-def make(*overrides: str, num_envs: int = NUM_ENVS, backend: str = "mujoco") -> VectorEnv:
-    task = registry.get_task(TASK)
-    values = [f"env.sim.backend={backend}", *overrides]
-    cfg = compose({"env": registry.load_env_cfg(task)}, values)["env"]
-    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
-
-
 def place(env, position=(0.0, 0.0, 1.0), turned=LEVEL, velocity=(0.0,) * 6, goal=None) -> None:
     """Put all environments into one state; velocities are linear (world), then angular (body)."""
-    qpos = torch.tensor([[*position, *turned]]).repeat(env.num_envs, 1)
-    qvel = torch.tensor([velocity]).repeat(env.num_envs, 1)
-    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+    put(env, [*position, *turned], velocity)
     if goal is not None:
         env.goal[:] = torch.tensor(goal)
 
@@ -47,11 +39,11 @@ def fly(env, *action: float, steps: int = 1) -> None:
 
 @pytest.fixture(params=["mujoco", "analytic"])
 def env(request) -> VectorEnv:
-    return make(backend=request.param)
+    return make(f"env.sim.backend={request.param}")
 
 
 def test_where_episodes_end_and_how_long_they_last():
-    env = make(backend="analytic")
+    env = make(ANALYTIC)
     for height, fails in ((0.09, True), (0.11, False), (1.99, False), (2.01, True)):
         place(env, (0.0, 0.0, height))
         assert env._get_dones()[0].tolist() == [fails] * NUM_ENVS, height
@@ -59,9 +51,6 @@ def test_where_episodes_end_and_how_long_they_last():
     place(env)
     assert not env.step(torch.tensor([[HOVER, 0, 0, 0]] * NUM_ENVS))[3].any()
     assert env.step(torch.tensor([[HOVER, 0, 0, 0]] * NUM_ENVS))[3].all()
-
-
-# The MDP ------------------------------------------------------------------------------------------
 
 
 def test_thrust_of_the_weight_hovers_and_the_strongest_climbs(env):
@@ -101,7 +90,7 @@ def test_thrust_turns_with_the_drone(env):
 
 
 def test_observation_is_in_the_frame_of_the_body():
-    env = make()
+    env = make(ANALYTIC)
     # A quarter turn to the left: the world's x axis points to the right (-y) of the body.
     place(env, (1.0, 0.0, 1.0), (HALF, 0.0, 0.0, HALF), (2.0, 0, 0.5, 1, 2, 3), (4.0, 0.0, 1.5))
     policy = env._get_observations()["policy"][0].tolist()
@@ -113,7 +102,7 @@ def test_observation_is_in_the_frame_of_the_body():
 
 
 def test_reward_of_a_state():
-    env = make()
+    env = make(ANALYTIC)
     place(env, velocity=(1.0, 2.0, 2.0, 0.0, 3.0, 4.0), goal=(0.0, 0.8, 1.0))
     env._get_dones()
     # 0.02 (-0.05 * 9 - 0.01 * 25 + 15 (1 - tanh 1))
@@ -124,7 +113,7 @@ def test_reward_of_a_state():
 
 
 def test_the_log_has_isaac_labs_names_and_the_final_distance():
-    env = make(backend="analytic")
+    env = make(ANALYTIC)
     place(env, position=(0.0, 0.0, 1.0), goal=(0.0, 3.0, 1.0))
     env.sim.reset(torch.tensor([True, False, False]), torch.tensor([[0, 0, 0.05, 1, 0, 0, 0]] * 3))
     env.goal[0] = torch.tensor([0.0, 0.0, 2.05])
@@ -141,4 +130,4 @@ def test_the_log_has_isaac_labs_names_and_the_final_distance():
 
 def test_a_model_without_its_motors_is_refused():
     with pytest.raises(ConfigurationError, match="thrust, roll, pitch, yaw"):
-        make("env.scene.model='envlab_assets:robots/cartpole.xml'")
+        make("env.sim.backend=mujoco", "env.scene.model='envlab_assets:robots/cartpole.xml'")

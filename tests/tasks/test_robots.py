@@ -79,6 +79,8 @@ def figures_of(model: mujoco.MjModel, name: str) -> dict[str, Any]:
 
 # Stiffness, damping, effort limit, effort at standstill and speed without effort of DC motors.
 DC_MOTORS = {
+    # Of Isaac Lab's UNITREE_GO2_CFG.
+    "go2": (25.0, 0.5, 23.5, 23.5, 30.0),
     # The gains of walk-these-ways, which GO1_ACTUATOR_CFG has its network from, and its limits.
     "go1": (20.0, 0.5, 23.7, 23.7, 30.0),
     # The gains of legged_gym's ANYmal C; the limits of ANYDRIVE_3_LSTM_ACTUATOR_CFG.
@@ -108,6 +110,7 @@ def test_a_dc_motor_is_pd_control_within_its_torque_speed_line(robot):
 # How high roots are when robots have stood for so long, in m and s. The gains of Spot and T1 do not
 # hold them for longer without a policy.
 HEIGHTS = {
+    "go2": (0.283, 4.0),
     "go1": (0.280, 4.0),
     "go1_mjlab": (0.253, 4.0),
     "anymal_d": (0.561, 4.0),

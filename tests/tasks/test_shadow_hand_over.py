@@ -10,25 +10,18 @@ import torch
 
 from envlab_tasks.in_hand.shadow_hand_over.shadow_hand_over_env import ShadowHandOverEnv
 from tests.tasks import making
+from tests.tasks.making import about_x, put
 
-TASK = "Isaac-Shadow-Hand-Over-Direct-v0"
 AGENTS = ["right_hand", "left_hand"]
 GOAL = torch.tensor([0.0, -0.64, 0.54])
-
-
-make = partial(making.make, TASK)
-
-
-def about_x(angle: float) -> tuple[float, float, float, float]:
-    return (math.cos(angle / 2.0), math.sin(angle / 2.0), 0.0, 0.0)
+make = partial(making.make, "Isaac-Shadow-Hand-Over-Direct-v0")
 
 
 def place(env: ShadowHandOverEnv, ball, quat=(1.0, 0.0, 0.0, 0.0), velocity=(0.0,) * 6) -> None:
     """Put the balls of all environments somewhere, over default poses."""
-    qpos, qvel = env.default_qpos.repeat(env.num_envs, 1), torch.zeros_like(env.sim.data.qvel)
-    qpos[:, -7:-4], qpos[:, -4:] = torch.as_tensor(ball), torch.tensor(quat)
-    qvel[:, -6:] = torch.tensor(velocity)
-    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+    qpos = env.default_qpos[0].clone()
+    qpos[-7:-4], qpos[-4:] = torch.as_tensor(ball), torch.tensor(quat)
+    put(env, qpos, [0.0] * (env.sim.model.nv - 6) + [*velocity])
 
 
 def act(env: ShadowHandOverEnv, right: float, left: float) -> dict[str, torch.Tensor]:
@@ -39,20 +32,16 @@ def act(env: ShadowHandOverEnv, right: float, left: float) -> dict[str, torch.Te
 def test_both_hands_earn_by_the_balls_distance_from_its_goal():
     env = make()
     place(env, GOAL + torch.tensor([0.0, 0.03, 0.04]))  # 5 cm
-    rewards = env._get_rewards()
-    for agent in AGENTS:
-        assert rewards[agent].tolist() == pytest.approx([2.0 * math.exp(-1.0)] * 3, rel=1e-4)
+    for rewards in env._get_rewards().values():
+        assert rewards.tolist() == pytest.approx([2.0 * math.exp(-1.0)] * 3, rel=1e-4)
 
 
 def test_a_ball_that_falls_ends_the_episode_of_both():
     env = make()
     for height, ends in ((0.241, False), (0.239, True)):
         place(env, (0.0, -0.5, height))
-        terminated, truncated = env._get_dones()
-        assert {agent: values.tolist() for agent, values in terminated.items()} == dict.fromkeys(
-            AGENTS, [ends] * 3
-        )
-        assert not any(values.any() for values in truncated.values())
+        for flags, expected in zip(env._get_dones(), (ends, False), strict=True):
+            assert [flags[agent].tolist() for agent in AGENTS] == [[expected] * 3] * 2
 
 
 def test_the_observations_of_the_hands_and_of_a_central_critic():
@@ -101,7 +90,7 @@ def test_ended_episodes_report_the_balls_distance_from_its_goal():
     place(env, GOAL + torch.tensor([0.0, 0.0, 0.1]))
     place_of = env.sim.data.qpos.clone()
     place_of[1:, -5] = 0.1  # two have fallen, to 44 cm below it
-    env.sim.reset(torch.ones(3, dtype=torch.bool), place_of, torch.zeros_like(env.sim.data.qvel))
+    put(env, place_of)
     ended = env._get_dones()[0]["left_hand"]
     assert ended.tolist() == [False, True, True]
     log = env._reset_envs(ended, 2)

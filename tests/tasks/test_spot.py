@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from envlab.distributed.context import DistributedContext
-from envlab.envs import SceneEntityCfg, VectorEnv
-from envlab.envs.entities import resolve_entity
+from envlab.envs import VectorEnv
 from envlab.errors import ConfigurationError
-from envlab.registry import get_task, load_env_cfg
 from envlab_tasks.locomotion.velocity.spot import rewards
+from tests.envs.sliders import select
+from tests.tasks.making import about_x, make, put
 
 FEET = ["fl_foot", "fr_foot", "hl_foot", "hr_foot"]
 TROT = [["fl_foot", "hr_foot"], ["fr_foot", "hl_foot"]]
@@ -23,20 +22,14 @@ GAIT = {"std": 0.1, "max_err": 0.2, "velocity_threshold": 0.5, "synced_feet_pair
 @pytest.fixture(scope="module")
 def env() -> VectorEnv:
     """Return three robots in the air: one should move, one stands, one moves regardless."""
-    cfg = load_env_cfg(get_task("Isaac-Velocity-Flat-Spot-v0"))
-    cfg.events.physics_material = cfg.events.add_base_mass = None
-    task = get_task("Isaac-Velocity-Flat-Spot-v0")
-    made = task.make(cfg, context=DistributedContext(num_threads=1), num_envs=3, seed=0)
+    calm = ("env.events.physics_material=null", "env.events.add_base_mass=null")
+    made = make("Isaac-Velocity-Flat-Spot-v0", *calm)
     qpos, qvel = made.default_qpos.repeat(3, 1), torch.zeros(3, 18)
     qpos[:, 2], qvel[2, 0] = 3.0, 0.6
-    made.sim.reset(torch.ones(3, dtype=torch.bool), qpos, qvel)
+    put(made, qpos, qvel)
     term = made.command_manager.get_term("base_velocity")
     term.command.copy_(torch.tensor([[1.8, -2.4, 0.5], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
     return made
-
-
-def robot(env: VectorEnv, **names: str):
-    return resolve_entity(SceneEntityCfg("robot", **names), env.sim.model, env.device)
 
 
 def feet(in_air: list[float], on_ground: list[float], **more: list[float]) -> SimpleNamespace:
@@ -48,42 +41,41 @@ def feet(in_air: list[float], on_ground: list[float], **more: list[float]) -> Si
 
 def test_steps_up_to_the_mode_are_paid_and_standing_is_where_nothing_is_commanded(env):
     stepping = feet([0.1, 0.0, 0.4, 0.0], [0.0, 0.2, 0.0, 0.5])
-    value = rewards.air_time_reward(env, 0.3, 0.5, stepping, robot(env))
+    value = rewards.air_time_reward(env, 0.3, 0.5, stepping, select(env))
     assert value.tolist() == pytest.approx([0.3, -0.1 + 0.2 - 0.3 + 0.3, 0.3])
 
 
 def test_tracking_is_an_exponential_of_the_error_and_more_at_speed(env):
-    value = rewards.base_linear_velocity_reward(env, 1.0, 1.0, 0.5, robot(env))
+    value = rewards.base_linear_velocity_reward(env, 1.0, 1.0, 0.5, select(env))
     # 3 m/s are commanded, 2 m/s beyond the ramp's start.
     assert value.tolist() == pytest.approx([math.exp(-3.0) * 2.0, 1.0, math.exp(-0.6)], rel=1e-4)
-    turning = rewards.base_angular_velocity_reward(env, 2.0, robot(env))
+    turning = rewards.base_angular_velocity_reward(env, 2.0, select(env))
     assert turning.tolist() == pytest.approx([math.exp(-0.25), 1.0, 1.0])
 
 
 def test_a_trot_is_diagonal_feet_together_and_the_pairs_in_turn(env):
     perfect = feet([0.15, 0.0, 0.0, 0.15], [0.0, 0.15, 0.15, 0.0])
-    value = rewards.gait_reward(env, **GAIT, sensor_cfg=perfect, asset_cfg=robot(env))
+    value = rewards.gait_reward(env, **GAIT, sensor_cfg=perfect, asset_cfg=select(env))
     assert value.tolist() == pytest.approx([1.0, 0.0, 1.0])
     # hr_foot lands 0.1 s too early: off by 0.15 s in the air and 0.1 s on the ground, from fl_foot
     # and, in turn, from fr_foot and hl_foot.
     early = feet([0.15, 0.0, 0.0, 0.0], [0.0, 0.15, 0.15, 0.1])
-    value = rewards.gait_reward(env, **GAIT, sensor_cfg=early, asset_cfg=robot(env))
+    value = rewards.gait_reward(env, **GAIT, sensor_cfg=early, asset_cfg=select(env))
     error = (0.15**2 + 0.1**2) + 2 * (0.15**2 + 0.1**2)
     assert value[0].item() == pytest.approx(math.exp(-error / 0.1))
     all_in_air = feet([9.0] * 4, [0.0] * 4)  # each difference counts 0.2 s at most
-    value = rewards.gait_reward(env, **GAIT, sensor_cfg=all_in_air, asset_cfg=robot(env))
+    value = rewards.gait_reward(env, **GAIT, sensor_cfg=all_in_air, asset_cfg=select(env))
     assert value[0].item() == pytest.approx(math.exp(-8 * 0.2**2 / 0.1))
 
 
 def test_a_gait_of_other_feet_is_refused(env):
+    other = GAIT | {"synced_feet_pair_names": [["fl_foot", "tail"]]}
     with pytest.raises(ConfigurationError, match="two pairs of these feet: fl_foot, fr_foot"):
-        rewards.gait_reward(
-            env, **GAIT | {"synced_feet_pair_names": [["fl_foot", "tail"]]}, sensor_cfg=feet([], [])
-        )
+        rewards.gait_reward(env, **other, sensor_cfg=feet([], []))
 
 
 def test_clearance_and_slip_are_of_feet_that_move(env):
-    selected = robot(env, body_names=".*_foot")
+    selected = select(env, body_names=".*_foot")
     heights = env.sim.data.xpos[2, selected.body_ids, 2]
     value = rewards.foot_clearance_reward(env, 0.05, 2.0, 2.5, selected)
     weight = math.tanh(2.0 * 0.6)
@@ -105,9 +97,9 @@ def test_penalties_are_lengths(env):
     qpos, qvel = env.default_qpos.repeat(3, 1), torch.zeros(3, 18)
     qpos[:, 2], qpos[:, 7], qpos[:, 9] = 3.0, 0.1 + 0.3, -1.5 - 0.4
     qvel[:, 2], qvel[:, 3], qvel[:, 4], qvel[:, 6] = 0.5, 0.2, -0.3, 2.0
-    qpos[0, 3:7] = torch.tensor([math.cos(0.1), math.sin(0.1), 0.0, 0.0])  # rolled by 0.2 rad
-    env.sim.reset(torch.ones(3, dtype=torch.bool), qpos, qvel)
-    whole = robot(env)
+    qpos[0, 3:7] = torch.tensor(about_x(0.2))
+    put(env, qpos, qvel)
+    whole = select(env)
     # The middle one is to stand, as is the last: none is faster than 0.5 m/s along the ground.
     position = rewards.joint_position_penalty(env, 5.0, 0.5, whole)
     assert position.tolist() == pytest.approx([0.5, 2.5, 2.5], rel=1e-4)

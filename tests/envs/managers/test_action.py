@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from envlab.envs import ConstantNoiseCfg, UniformNoiseCfg, mdp
-from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.terms import observation
 from tests.envs.sliders import CTRL_DRIVE, CTRL_PUSH, CTRL_SERVO, group, make_env, push, terms
 
 
@@ -48,7 +48,7 @@ def test_action_noise_is_the_environments_own_stream():
 
 
 def test_two_actions_are_remembered_and_forgotten_at_the_reset():
-    observations = terms(policy=group(last=ObservationTermCfg(func=mdp.last_action)))
+    observations = terms(policy=group(last=observation(mdp.last_action)))
     env = make_env(2, observations=observations)
     obs, *_ = push(env, 1.0, 2.0)
     assert obs["policy"].tolist() == [[1.0], [2.0]]

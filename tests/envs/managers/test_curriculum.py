@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, mdp
-from envlab.envs.managers import CurriculumTermCfg, RewardTermCfg
+from envlab.envs.managers import CurriculumTermCfg
+from envlab.envs.terms import reward
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import make_env, push, terms
 
@@ -18,39 +19,27 @@ def test_terms_get_the_mask_of_the_environments_that_are_about_to_be_reset():
         masks.append(mask.tolist())
         return mask.sum()
 
-    env = make_env(3, curriculum=terms(watch=CurriculumTermCfg(func=watch)))
+    def silent(env, mask) -> None:
+        """Return nothing, which is not logged."""
+
+    both = terms(watch=CurriculumTermCfg(func=watch), silent=CurriculumTermCfg(func=silent))
+    env = make_env(3, curriculum=both)
     push(env, 0.0, 0.0, 0.0)
     env.episode_length_buf[:] = torch.tensor([9, 0, 9])
     info = push(env, 0.0, 0.0, 0.0)[-1]
     assert masks == [[False, False, False], [True, False, True]]
-    assert float(info["log"]["Curriculum/watch"]) == 2.0
-
-
-def test_a_term_that_returns_none_is_not_logged():
-    def silent(env, mask) -> None:
-        return None
-
-    env = make_env(1, curriculum=terms(silent=CurriculumTermCfg(func=silent)))
-    env.episode_length_buf[:] = 9
-    assert push(env, 0.0)[-1]["log"] == {"Episode_Termination/time_out": torch.tensor(1.0)}
-
-
-def modify(term_name: str) -> object:
-    params = {"term_name": term_name, "weight": 3.0, "num_steps": 10}
-    return terms(harder=CurriculumTermCfg(func=mdp.modify_reward_weight, params=params))
+    assert info["log"] == {"Curriculum/watch": 2.0, "Episode_Termination/time_out": 1.0}
 
 
 def test_modify_reward_weight_waits_for_its_steps():
     """The change is made at the end of step 11, whether or not an episode ends there."""
-    env = make_env(
-        1,
-        rewards=terms(alive=RewardTermCfg(func=mdp.is_alive, weight=1.0)),
-        curriculum=modify("alive"),
-    )
+    params = {"term_name": "alive", "weight": 3.0, "num_steps": 10}
+    harder = CurriculumTermCfg(func=mdp.modify_reward_weight, params=params)
+    alive = terms(alive=reward(mdp.is_alive, 1.0))
+    env = make_env(1, rewards=alive, curriculum=terms(harder=harder))
     history = [push(env, 0.0) for _ in range(22)]
-    rewards = [reward.item() for _, reward, *_ in history]
-    assert rewards[:11] == pytest.approx([0.1] * 11)
-    assert rewards[11:] == pytest.approx([0.3] * 11)
+    earned = [float(values) for _, values, *_ in history]
+    assert earned == pytest.approx([0.1] * 11 + [0.3] * 11)
     logged = [float(info["log"]["Curriculum/harder"]) for *_, info in history if info["num_ended"]]
     assert logged == [1.0, 3.0]
 
@@ -70,12 +59,9 @@ def scaled(env, factor: float, kind: str = "plain") -> torch.Tensor:
 def staged(stages=STAGES, **sim) -> ManagerEnv:
     """Return an environment whose reward is 1 per second, and then as the stages say."""
     params = {"reward_name": "scaled", "stages": stages}
-    return make_env(
-        1,
-        sim=sim,
-        rewards=terms(scaled=RewardTermCfg(func=scaled, weight=1.0, params={"factor": 1.0})),
-        curriculum=terms(harder=CurriculumTermCfg(func=mdp.reward_curriculum, params=params)),
-    )
+    harder = CurriculumTermCfg(func=mdp.reward_curriculum, params=params)
+    rewards = terms(scaled=reward(scaled, 1.0, factor=1.0))
+    return make_env(1, sim=sim, rewards=rewards, curriculum=terms(harder=harder))
 
 
 def rewards_of(env: ManagerEnv, steps: int) -> list[float]:
@@ -92,14 +78,14 @@ def test_a_reward_changes_in_stages():
 
 def test_a_stage_outlives_a_resume():
     env, other = staged(), staged()
-    rewards_of(env, 3)
-    rewards_of(other, 7)
+    for one, steps in ((env, 3), (other, 7)):
+        rewards_of(one, steps)
     other.set_state(env.state())
     assert rewards_of(other, 4) == pytest.approx([3, 6, 6, 25])
 
 
 def test_changes_that_do_not_fit_are_refused():
-    env = make_env(1, rewards=terms(alive=RewardTermCfg(func=mdp.is_alive, weight=1.0)))
+    env = make_env(1, rewards=terms(alive=reward(mdp.is_alive, 1.0)))
     mask = torch.ones(1, dtype=torch.bool)
     stages = {
         "reward has the key 'wait'; it has step and any of weight": [{"step": 1, "wait": 2.0}],

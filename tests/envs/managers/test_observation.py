@@ -6,6 +6,7 @@ import torch
 
 from envlab.envs import ConstantNoiseCfg, UniformNoiseCfg, mdp
 from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.terms import observation
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import HOME, LOOSE, group, joint, make_env, place, push, terms
 
@@ -43,35 +44,21 @@ def test_groups_that_make_no_observation_are_refused():
         return make_env(2, observations=terms(**groups))
 
     seen = group(pos=position("push"))
-    flat = ObservationTermCfg(func=lambda env: torch.zeros(env.num_envs))
+    flat = observation(lambda env: torch.zeros(env.num_envs))
+    wrong, empty = group(flat=flat), group(gone=None)
     assert_refused(
         {
             "needs a group called 'policy'": lambda: made(critic=seen),
-            "'critic' has no terms": lambda: made(policy=seen, critic=group(gone=None)),
-            r"'flat' of group 'policy' returned shape \(2,\)": lambda: made(
-                policy=group(flat=flat)
-            ),
+            "'critic' has no terms": lambda: made(policy=seen, critic=empty),
+            r"'flat' of group 'policy' returned shape \(2,\)": lambda: made(policy=wrong),
         }
     )
 
 
-def test_the_group_or_the_caller_can_turn_corruption_off():
-    noisy = position("drive", noise=ConstantNoiseCfg(bias=0.25))
-    assert observed(corrupt=False, term=noisy) == [3.0]
-    env = make_env(1, observations=terms(policy=group(term=noisy)))
-    assert env.observation_manager.compute(corrupt=True)["policy"].item() == 0.0
-
-
 def test_the_policy_sees_noise_and_the_critic_does_not():
-    noise = UniformNoiseCfg(n_min=-0.1, n_max=0.1)
-    env = make_env(
-        4,
-        observations=terms(
-            policy=group(enable_corruption=True, pos=position("push", "servo", noise=noise)),
-            critic=group(pos=position("push", "servo", noise=noise)),
-        ),
-        seed=9,
-    )
+    noisy = position("push", "servo", noise=UniformNoiseCfg(n_min=-0.1, n_max=0.1))
+    groups = terms(policy=group(enable_corruption=True, pos=noisy), critic=group(pos=noisy))
+    env = make_env(4, observations=groups, seed=9)
     obs, *_ = push(env, 1.0, 1.0, 1.0, 1.0)
     error = obs["policy"] - obs["critic"]
     assert error.abs().max() <= 0.1

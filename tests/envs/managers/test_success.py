@@ -6,58 +6,50 @@ import pytest
 import torch
 
 from envlab.envs import mdp
-from envlab.envs.making import make
 from envlab.envs.managers import SuccessTermCfg
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
 from envlab.training.evaluation import evaluate
+from tests.tasks.making import make
 
 REACH = "Isaac-Reach-Franka-v0"
 STEPS = 4
 
 
-def reach(num_envs: int = 3, **kwargs):
-    cfg = load_env_cfg(get_task(REACH))
-    cfg.episode_length_s = STEPS * cfg.step_dt
-    return get_task(REACH).make(cfg, num_envs=num_envs, device="cpu", seed=1, **kwargs)
+def reach(num_envs: int = 3, **fields):
+    length_s = STEPS * load_env_cfg(get_task(REACH)).step_dt
+    return make(REACH, num_envs=num_envs, seed=1, episode_length_s=length_s, **fields)
 
 
-def put_goal(env, *, at_hand: torch.Tensor) -> None:
-    """Put the goals of ``at_hand`` at the hands, and all others elsewhere."""
-    hand = env.sim.model.body("panda_hand").id
-    base = env.sim.model.body("panda_link0").id
+def put_goals(env, *at_hand: bool) -> None:
+    """Put these environments' goals at the hands, and all others elsewhere."""
+    hand, base = (env.sim.model.body(f"panda_{name}").id for name in ("hand", "link0"))
     place = env.sim.data.xpos[:, hand] - env.sim.data.xpos[:, base]
-    env.command_manager.get_term("ee_pose").command[:, :3] = torch.where(
-        at_hand.unsqueeze(1), place, place + 0.2
-    )
+    goals = torch.where(torch.tensor(at_hand).unsqueeze(1), place, place + 0.2)
+    env.command_manager.get_term("ee_pose").command[:, :3] = goals
 
 
 def test_an_episode_that_was_once_at_its_goal_has_succeeded():
     env = reach()
     env.reset()
     still = torch.zeros(3, env.single_action_space.shape[0])
-    put_goal(env, at_hand=torch.tensor([True, False, False]))
-    _, _, _, _, info = env.step(still)
-    assert info["success"].tolist() == [1.0, 0.0, 0.0]
-    put_goal(env, at_hand=torch.tensor([False, True, False]))
-    *_, info = env.step(still)
-    assert info["success"].tolist() == [1.0, 1.0, 0.0]
-    put_goal(env, at_hand=torch.zeros(3, dtype=torch.bool))
-    env.step(still)
-    _, _, _, truncated, info = env.step(still)
-    assert truncated.all()
-    assert info["success"].tolist() == [1.0, 1.0, 0.0]
-    assert float(info["log"]["Metrics/success_rate"]) == pytest.approx(2 / 3)
-    put_goal(env, at_hand=torch.zeros(3, dtype=torch.bool))
-    *_, info = env.step(still)
-    assert info["success"].tolist() == [0.0, 0.0, 0.0]  # of the next episodes
+    succeeded = []
+    for at_hand in ((True, False, False), (False, True, False), *[(False,) * 3] * 3):
+        put_goals(env, *at_hand)
+        *_, truncated, info = env.step(still)
+        succeeded.append(info["success"].tolist())
+        if len(succeeded) == STEPS:
+            assert truncated.all()
+            assert float(info["log"]["Metrics/success_rate"]) == pytest.approx(2 / 3)
+    # The last row is of the next episodes.
+    assert succeeded == [[1.0, 0.0, 0.0], *[[1.0, 1.0, 0.0]] * 3, [0.0, 0.0, 0.0]]
 
 
 def test_an_evaluation_reports_its_mean():
     env = reach()
 
     def policy(obs):
-        put_goal(env, at_hand=torch.tensor([True, False, False]))
+        put_goals(env, True, False, False)
         return torch.zeros(3, env.single_action_space.shape[0])
 
     result = evaluate(env, policy, episodes_per_env=2)
@@ -66,7 +58,7 @@ def test_an_evaluation_reports_its_mean():
 
 
 def test_a_task_without_a_goal_has_none():
-    env = make("Isaac-Cartpole-v0", num_envs=2, device="cpu")
+    env = make("Isaac-Cartpole-v0", num_envs=2)
     env.reset()
     *_, info = env.step(torch.zeros(2, 1))
     assert env.success is None
@@ -85,7 +77,7 @@ def test_thresholds_are_isaac_lab_3s():
 
 
 def test_a_cube_is_at_its_goal_when_it_is_lifted_there():
-    env = make("Isaac-Lift-Cube-Franka-v0", num_envs=4, device="cpu", seed=1)
+    env = make("Isaac-Lift-Cube-Franka-v0", num_envs=4, seed=1)
     env.reset()
     goal = env.command_manager.get_command("object_pose")
     goal[:, :3] = torch.tensor([0.5, 0.0, 0.3])
@@ -101,8 +93,6 @@ def test_a_cube_is_at_its_goal_when_it_is_lifted_there():
 
 
 def test_a_term_that_returns_something_else_is_named():
-    cfg = load_env_cfg(get_task(REACH))
-    cfg.success = SuccessTermCfg(func=mdp.joint_pos_rel)
-    env = get_task(REACH).make(cfg, num_envs=2, device="cpu")
+    env = reach(2, success=SuccessTermCfg(func=mdp.joint_pos_rel))
     with pytest.raises(ConfigurationError, match=r"success term 'success'.*\(2, 9\)"):
         env.step(torch.zeros(2, env.single_action_space.shape[0]))

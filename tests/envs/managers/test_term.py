@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from envlab.envs import SceneEntity, mdp
-from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs.managers import RewardTermCfg
 from envlab.envs.managers.term import terms_of
+from envlab.envs.terms import at_reset, reward
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import joint, make_env, terms
 
@@ -14,16 +15,16 @@ LOOSE = joint("loose")
 
 
 def test_removed_terms_are_skipped_and_order_is_kept():
-    first, last = (RewardTermCfg(func=mdp.is_alive, weight=weight) for weight in (1.0, 2.0))
+    first, last = (reward(mdp.is_alive, weight) for weight in (1.0, 2.0))
     assert terms_of(terms(b=first, gone=None, a=last), RewardTermCfg) == {"b": first, "a": last}
     assert terms_of(None, RewardTermCfg) == {}
 
 
 def test_terms_that_do_not_fit_are_refused():
-    event = EventTermCfg(func=mdp.reset_joints_by_offset, mode="reset")
+    event = at_reset(mdp.reset_joints_by_offset)
 
     def speed(**params: object) -> object:
-        term = RewardTermCfg(func=mdp.joint_vel_l1, weight=1.0, params=params)
+        term = reward(mdp.joint_vel_l1, 1.0, **params)
         return make_env(1, rewards=terms(speed=term))
 
     assert_refused(
@@ -45,7 +46,7 @@ def test_entities_are_looked_up_once_wherever_they_stand():
         return torch.zeros(env.num_envs)
 
     params = {"first": joint("servo")}
-    env = make_env(1, rewards=terms(watch=RewardTermCfg(func=watch, weight=1.0, params=params)))
+    env = make_env(1, rewards=terms(watch=reward(watch, 1.0, **params)))
     for _ in range(2):
         env.step(torch.zeros(1, 1))
     assert [entity.joint_names for entity in seen] == [["servo"], ["loose"]] * 2

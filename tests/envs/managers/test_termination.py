@@ -6,27 +6,20 @@ import pytest
 
 from envlab.envs import mdp
 from envlab.envs.managers import TerminationTermCfg
+from envlab.envs.terms import termination
 from tests.envs.sliders import joint, make_env, place, push, terms
 
 
 def limit(name: str) -> TerminationTermCfg:
-    return TerminationTermCfg(
-        func=mdp.joint_pos_out_of_manual_limit,
-        params={"asset_cfg": joint(name), "bounds": (-1.0, 1.0)},
-    )
+    return termination(mdp.joint_pos_out_of_manual_limit, asset_cfg=joint(name), bounds=(-1.0, 1.0))
 
 
 @pytest.fixture
 def env():
     """Four environments: fine, push out, push and servo out, and all that with the time up."""
-    env = make_env(
-        4,
-        terminations=terms(
-            push_out=limit("push"),
-            time_out=TerminationTermCfg(func=mdp.time_out, time_out=True),
-            servo_out=limit("servo"),
-        ),
-    )
+    time_out = termination(mdp.time_out, time_out=True)
+    limits = terms(push_out=limit("push"), time_out=time_out, servo_out=limit("servo"))
+    env = make_env(4, terminations=limits)
     rows = [[0.0] * 4, [2.0, 0.0, 0.0, 0.0], [2.0, 2.0, 0.0, 0.0], [0.0] * 4]
     place(env, rows, [[0.0] * 4] * 4)
     env.episode_length_buf[2:] = 9
@@ -45,12 +38,3 @@ def test_log_is_the_share_of_ended_episodes_by_cause(env):
     log = push(env, 0.0, 0.0, 0.0, 0.0)[-1]["log"]
     shares = [log[f"Episode_Termination/{name}"] for name in ("push_out", "time_out", "servo_out")]
     assert shares == pytest.approx([2 / 3, 2 / 3, 1 / 3])
-
-
-def test_a_removed_limit_ends_nothing():
-    env = make_env(1, terminations=terms(push_out=None))
-    place(env, [[2.0, 0.0, 0.0, 0.0]], [[0.0] * 4])
-    for _ in range(12):
-        _, _, terminated, truncated, info = push(env, 0.0)
-        assert not (terminated | truncated).any()
-        assert info["num_ended"] == 0

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from envlab.envs import mdp
-from envlab.errors import ConfigurationError
 from tests.envs.sliders import (
     CTRL_DRIVE,
     CTRL_PUSH,
@@ -54,17 +53,3 @@ def test_position_action_counts_from_the_default_position_or_the_offset():
         env = make_env(1, actions=terms(pose=action))
         env.step(torch.tensor([[0.3]]))
         assert env.sim.ctrl[0, CTRL_SERVO].item() == pytest.approx(target)
-
-
-def test_all_joints_of_a_term_are_in_the_models_order():
-    env = make_env(
-        1, actions=terms(forces=mdp.JointEffortActionCfg(joint_names=["drive", "servo", "push"]))
-    )
-    env.step(torch.tensor([[1.0, 2.0, 3.0]]))
-    ctrl = env.sim.ctrl[0]
-    assert [ctrl[i].item() for i in (CTRL_PUSH, CTRL_SERVO, CTRL_DRIVE)] == [1.0, 2.0, 3.0]
-
-
-def test_a_joint_without_actuator_cannot_be_acted_on():
-    with pytest.raises(ConfigurationError, match="'loose', which has 0 actuators"):
-        make_env(1, actions=terms(force=mdp.JointEffortActionCfg(joint_names="loose")))

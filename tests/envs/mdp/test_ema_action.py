@@ -11,17 +11,14 @@ from envlab.envs import ManagerEnv, SceneCfg, mdp
 from envlab.errors import ConfigurationError
 from tests.envs.sliders import CTRL_SERVO, HOME, MODEL, SERVO, make_cfg, rank, terms
 
-LOW, HIGH = -1.0, 3.0
 START = HOME[SERVO]
 
 
 @pytest.fixture
 def limited(tmp_path) -> str:
     """Return the sliders' model, in which the servo's joint has limits."""
-    text = Path(MODEL).read_text()
-    limits = f'<joint name="servo" range="{LOW} {HIGH}" limited="true"/>'
-    path = tmp_path / "limited.xml"
-    path.write_text(text.replace('<joint name="servo"/>', limits))
+    path, limits = tmp_path / "limited.xml", '<joint name="servo" range="-1 3" limited="true"/>'
+    path.write_text(Path(MODEL).read_text().replace('<joint name="servo"/>', limits))
     return str(path)
 
 

@@ -43,11 +43,9 @@ def test_a_state_is_turned_about_the_vertical_with_its_velocity():
     env = make()
     states = states_of(env)
     joints = env.sim.data.qpos[:, None, 7:] - states[:, 7:19]
-    found = joints.abs().amax(dim=2).argmin(dim=1)
-    own = states[found]
-    assert torch.allclose(
-        gravity_in_body(env.sim.data.qpos[:, 3:7]), gravity_in_body(own[:, 3:7]), atol=1e-5
-    )
+    own = states[joints.abs().amax(dim=2).argmin(dim=1)]
+    gravity, own_gravity = map(gravity_in_body, (env.sim.data.qpos[:, 3:7], own[:, 3:7]))
+    assert torch.allclose(gravity, own_gravity, atol=1e-5)
     speed, own_speed = (values.norm(dim=1) for values in (env.sim.data.qvel[:, :2], own[:, 19:21]))
     assert torch.allclose(speed, own_speed, atol=1e-5)
     assert torch.allclose(env.sim.data.qvel[:, 2:], own[:, 21:], atol=1e-5)

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from envlab.envs import mdp
-from tests.envs.arms import QUARTER, make_arm, pose, select
+from tests.envs.arms import QUARTER, make_arm, pose
+from tests.envs.sliders import select
 
 
 def test_base_and_bodies():
@@ -28,12 +29,10 @@ def test_base_and_bodies():
 def test_sites_have_their_own_orientation():
     env = make_arm()
     pose(env, hinge=0.3)
-    site = select(env, site_names="ee")
-    data = env.sim.data_of(0)
+    site, found = select(env, site_names="ee"), env.sim.data_of(0).site("ee")
     expected = np.zeros(4)
-    mujoco.mju_mat2Quat(expected, data.site("ee").xmat)
-    assert torch.allclose(
-        mdp.site_positions(env, site)[0, 0], torch.tensor(data.site("ee").xpos).float(), atol=1e-6
-    )
+    mujoco.mju_mat2Quat(expected, found.xmat)
+    place = mdp.site_positions(env, site)[0, 0]
+    assert torch.allclose(place, torch.tensor(found.xpos).float(), atol=1e-6)
     quat = mdp.site_orientations(env, site)[0, 0]
     assert abs(float(quat @ torch.tensor(expected).float())) == pytest.approx(1.0, abs=1e-6)

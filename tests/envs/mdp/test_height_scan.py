@@ -7,41 +7,38 @@ import math
 import pytest
 import torch
 
-from envlab.envs import SceneEntityCfg, mdp
-from envlab.envs.entities import resolve_entity
-from envlab.envs.managers import ObservationTermCfg
+from envlab.envs import mdp
+from envlab.envs.terms import observation
 from envlab.envs.terrain import HfPyramidSlopedTerrainCfg, TerrainCfg, TerrainGeneratorCfg
 from envlab.errors import ConfigurationError
-from tests.envs.sliders import group, terms
+from tests.envs.sliders import group, select, terms
 from tests.envs.terrain.hills import make_env
 
 ROW = mdp.GridPatternCfg(resolution=0.5, size=(3.0, 0.0))
 """Seven points from 1.5 m behind to 1.5 m in front."""
+AT = [-10.8, -3.0, 2.0]
+"""On the first step of the first tile, 2 m up."""
 
 
 def make_scan(num_envs: int, plane: bool = False, **sensor):
     cfg = mdp.RayCasterCfg(**sensor)
-    scan = ObservationTermCfg(func=mdp.height_scan, params={"sensor_cfg": cfg})
+    scan = observation(mdp.height_scan, sensor_cfg=cfg)
     return make_env(num_envs, plane=plane, observations=terms(policy=group(scan=scan)))
 
 
 def scan(env, *poses: list[float]) -> torch.Tensor:
     """Return the scans of the robot at x, y, z and (w, x, y, z), one pose per environment."""
-    rows = torch.tensor(poses)
-    env.sim.reset(
-        torch.ones(env.num_envs, dtype=torch.bool),
-        torch.cat((rows, torch.zeros(len(rows), 1)), dim=1),
-    )
+    rows = torch.tensor([[*pose, 0.0] for pose in poses])
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), rows)
     return env._get_observations()["policy"]
 
 
 def test_grid_has_isaac_labs_187_points_with_x_fastest():
     points = mdp.GridPatternCfg().points()
     assert points.shape == (2, 187)
-    assert points[:, 0].tolist() == pytest.approx([-0.8, -0.5])
-    assert points[:, 1].tolist() == pytest.approx([-0.7, -0.5])
-    assert points[:, 17].tolist() == pytest.approx([-0.8, -0.4])
-    assert points[:, 186].tolist() == pytest.approx([0.8, 0.5])
+    places = {0: (-0.8, -0.5), 1: (-0.7, -0.5), 17: (-0.8, -0.4), 186: (0.8, 0.5)}
+    for index, place in places.items():
+        assert points[:, index].tolist() == pytest.approx(place)
 
 
 def test_scan_sees_the_stairs_of_the_tile_in_the_direction_it_faces():
@@ -52,8 +49,7 @@ def test_scan_sees_the_stairs_of_the_tile_in_the_direction_it_faces():
     assert 0.1 <= step <= 0.15  # level 0: up to a quarter of the way from 0.1 to 0.3 m
     half = math.sqrt(0.5)
     level, turned = [1.0, 0.0, 0.0, 0.0], [half, 0.0, 0.0, half]
-    at = [-10.8, -3.0, 2.0]
-    ahead, left = scan(env, [*at, *level], [*at, *turned])
+    ahead, left = scan(env, [*AT, *level], [*AT, *turned])
     # -12.3 m is in the border, -11.3 m on the flat; -10.3 m is on the second step and -9.8 m on
     # the platform, which is four steps high.
     steps = torch.tensor([0.0, 0.0, 0.0, 1.0, 2.0, 4.0, 4.0])
@@ -63,11 +59,8 @@ def test_scan_sees_the_stairs_of_the_tile_in_the_direction_it_faces():
 
 def test_roll_and_pitch_do_not_tilt_the_scan():
     env = make_scan(2, pattern_cfg=ROW)
-    level, pitched = scan(
-        env,
-        [-10.8, -3.0, 2.0, 1.0, 0.0, 0.0, 0.0],
-        [-10.8, -3.0, 2.0, math.cos(0.3), 0.0, math.sin(0.3), 0.0],
-    )
+    quats = [1.0, 0.0, 0.0, 0.0], [math.cos(0.3), 0.0, math.sin(0.3), 0.0]
+    level, pitched = scan(env, *([*AT, *quat] for quat in quats))
     assert torch.allclose(level, pitched, atol=1e-6)
 
 
@@ -88,10 +81,11 @@ def test_lookup_and_rays_measure_the_same():
 
 
 def test_offset_moves_the_points():
-    env = make_scan(1, pattern_cfg=ROW, offset=(0.5, 0.0, 20.0))
-    plain = make_scan(1, pattern_cfg=ROW)
-    pose = [-10.8, -3.0, 2.0, 1.0, 0.0, 0.0, 0.0]
-    assert torch.equal(scan(env, pose)[0, :6], scan(plain, pose)[0, 1:])
+    offset, plain = (
+        scan(make_scan(1, pattern_cfg=ROW, **sensor), [*AT, 1.0, 0.0, 0.0, 0.0])
+        for sensor in ({"offset": (0.5, 0.0, 20.0)}, {})
+    )
+    assert torch.equal(offset[0, :6], plain[0, 1:])
 
 
 def test_plane_is_at_height_zero():
@@ -104,15 +98,14 @@ def test_plane_is_at_height_zero():
 
 def test_the_normal_is_that_of_a_slope_whichever_way_the_robot_faces():
     slope = HfPyramidSlopedTerrainCfg(slope_range=(0.4, 0.4), platform_width=1.0)
-    generator = TerrainGeneratorCfg(
-        curriculum=True, size=(6.0, 6.0), num_rows=1, num_cols=1, sub_terrains={"hill": slope}
-    )
+    tiles = {"size": (6.0, 6.0), "num_rows": 1, "num_cols": 1, "sub_terrains": {"hill": slope}}
+    generator = TerrainGeneratorCfg(curriculum=True, **tiles)
     env = make_env(2, ground=TerrainCfg(max_init_terrain_level=None, terrain_generator=generator))
     at, yaw = [-1.6, -1.1, 2.0], 1.0
     turned = [math.cos(0.5 * yaw), 0.0, 0.0, math.sin(0.5 * yaw)]
     scan(env, [*at, 1.0, 0.0, 0.0, 0.0], [*at, *turned])
     cfg = mdp.RayCasterCfg(pattern_cfg=mdp.GridPatternCfg(resolution=0.2, size=(1.0, 0.6)))
-    robot = resolve_entity(SceneEntityCfg("robot"), env.sim.model, env.device)
+    robot = select(env)
     normals = mdp.ground_normal(env, cfg, robot)
     points = cfg.pattern_cfg.points()
     for normal, angle in zip(normals, (0.0, yaw), strict=True):

@@ -8,19 +8,19 @@ import mujoco
 import pytest
 
 from envlab.envs import SceneCfg, mdp
-from envlab.envs.managers import RewardTermCfg
+from envlab.envs.terms import reward
 from envlab.errors import ConfigurationError
 from tests.envs.hopper import DT, GRAVITY, MODEL, make_env, place, step
 from tests.envs.sliders import terms
 
 
-def env_with(func, decimation=2, scene=None, **params):
+def env_with(func, decimation=2, model=MODEL, **params):
     """Return an environment with one reward term of weight 1."""
     return make_env(
         sim={"data_fields": ("sensordata", "actuator_force"), "substep_fields": ("qvel",)},
-        rewards=terms(term=RewardTermCfg(func=func, weight=1.0, params=params)),
+        rewards=terms(term=reward(func, 1.0, **params)),
         decimation=decimation,
-        **({} if scene is None else {"scene": scene}),
+        scene=SceneCfg(num_envs=1, model=str(model)),
     )
 
 
@@ -46,26 +46,25 @@ def test_acceleration_penalty_is_that_of_the_joints_alone():
 
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast"])
 def test_an_acceleration_is_the_last_physics_steps_change_of_velocity(integrator, tmp_path):
-    text = Path(MODEL).read_text().replace("<option ", f'<option integrator="{integrator}" ')
-    (tmp_path / "hopper.xml").write_text(text)
-    env = env_with(mdp.joint_acc_l2, scene=SceneCfg(num_envs=1, model=str(tmp_path / "hopper.xml")))
+    text, path = Path(MODEL).read_text(), tmp_path / "hopper.xml"
+    path.write_text(text.replace("<option ", f'<option integrator="{integrator}" '))
+    env = env_with(mdp.joint_acc_l2, model=path)
     place(env, height=5.0, arm=0.05)
     model, data = env.sim.model, mujoco.MjData(env.sim.model)
     data.qpos[[2, 7]], data.qpos[3] = (5.0, 0.05), 1.0
-    velocities = []
-    for _ in range(2):
-        mujoco.mj_step(model, data)
-        velocities.append(data.qvel[6])
+    mujoco.mj_step(model, data)
+    before = data.qvel[6]
+    mujoco.mj_step(model, data)
     step(env)
-    expected = ((velocities[1] - velocities[0]) / DT) ** 2
+    expected = ((data.qvel[6] - before) / DT) ** 2
     assert value_of(env) == pytest.approx(expected, rel=1e-4)
     # The arm's damping acts within the step, so MuJoCo's qacc differs.
     assert data.qacc[6] ** 2 != pytest.approx(expected, rel=0.05) or integrator == "Euler"
 
 
 def test_soft_limits_leave_a_share_of_the_range_and_deviation_is_from_the_default_pose():
+    # The range is -1 to 3, its middle 1; 0.9 of it is -0.8 to 2.8.
     for arm, factor, beyond in (
-        # The range is -1 to 3, its middle 1; 0.9 of it is -0.8 to 2.8.
         *((0.0, 0.9, 0.0), (2.7, 0.9, 0.0), (2.95, 0.9, 0.15), (-0.9, 0.9, 0.1), (2.0, 0.25, 0.5)),
     ):
         env = env_with(mdp.joint_pos_limits, soft_limit_factor=factor)

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from envlab.envs import mdp
-from tests.envs.arms import make_arm, pose, select, terms
+from tests.envs.arms import make_arm, pose
+from tests.envs.sliders import select, terms
 
 GOAL = mdp.UniformPoseCommandCfg(
     body_name="thumb",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 
@@ -24,11 +25,15 @@ BODIES = ["base", "FL_foot", "FR_foot", "RL_foot", "RR_foot"]
 DT = 0.02
 
 
+@functools.cache
+def build() -> mujoco.MjModel:
+    return build_model(SceneCfg(model=MODEL), 0.005)
+
+
 def states(num_frames: int = 101) -> np.ndarray:
     """Return ``qpos`` of a Go2 that glides and turns at 0.5 m/s and rad/s and moves its legs."""
-    model = build_model(SceneCfg(model=MODEL), 0.005)
     time = np.arange(num_frames) * DT
-    qpos = np.repeat(model.key("home").qpos[None], num_frames, axis=0)
+    qpos = np.repeat(build().key("home").qpos[None], num_frames, axis=0)
     qpos[:, 0] = 0.5 * time
     qpos[:, 3], qpos[:, 6] = np.cos(0.25 * time), np.sin(0.25 * time)
     qpos[:, 7:] += 0.1 * np.sin(4.0 * time)[:, None]
@@ -37,7 +42,7 @@ def states(num_frames: int = 101) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def clip() -> MotionClip:
-    return clip_of_states("gliding", build_model(SceneCfg(model=MODEL), 0.005), states(), 1.0 / DT)
+    return clip_of_states("gliding", build(), states(), 1.0 / DT)
 
 
 @pytest.fixture(scope="module")
@@ -47,25 +52,22 @@ def file(clip: MotionClip, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def make(
-    file: str | list[str], num_envs: int = 4, context=None, episode_s: float = 1.0, **command
-) -> ManagerEnv:
-    values = {
-        "motion_file": file,
-        "anchor_body_name": "base",
-        "body_names": BODIES,
-        "joint_position_range": (0.0, 0.0),
-        "sampling_mode": "start",
-    }
-    cfg = make_cfg(
-        num_envs,
-        sim={"dt": 0.005, "data_fields": ("xpos", "xquat", "cvel", "subtree_com")},
-        actions=terms(joint_pos=mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)),
-        commands=terms(motion=mdp.MotionCommandCfg(**(values | command))),
-    )
+def robots(num_envs: int, context=None, episode_s: float = 1.0, **fields) -> ManagerEnv:
+    sim = {"dt": 0.005, "data_fields": ("xpos", "xquat", "cvel", "subtree_com")}
+    actions = terms(joint_pos=mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25))
+    cfg = make_cfg(num_envs, sim=sim, actions=actions, **fields)
     cfg.decimation, cfg.episode_length_s = 4, episode_s
     cfg.scene = SceneCfg(num_envs=num_envs, model=MODEL)
     return ManagerEnv(cfg, context=context or rank(0, 1), seed=0)
+
+
+def make(file: str | list[str], num_envs: int = 4, episode_s: float = 1.0, **command) -> ManagerEnv:
+    values = {
+        **{"motion_file": file, "anchor_body_name": "base", "body_names": BODIES},
+        **{"joint_position_range": (0.0, 0.0), "sampling_mode": "start"},
+    }
+    motion = mdp.MotionCommandCfg(**(values | command))
+    return robots(num_envs, episode_s=episode_s, commands=terms(motion=motion))
 
 
 def show(env: ManagerEnv, frame: int, x: float = 0.0, yaw: float = 0.0) -> mdp.MotionCommand:
@@ -83,44 +85,36 @@ def show(env: ManagerEnv, frame: int, x: float = 0.0, yaw: float = 0.0) -> mdp.M
     return motion
 
 
-GLOBAL = (
-    mdp.motion_global_anchor_position_error_exp,
-    mdp.motion_global_anchor_orientation_error_exp,
-    mdp.motion_global_body_linear_velocity_error_exp,
-    mdp.motion_global_body_angular_velocity_error_exp,
-)
-RELATIVE = (
-    mdp.motion_relative_body_position_error_exp,
-    mdp.motion_relative_body_orientation_error_exp,
-)
+TERMS = [
+    f"motion_{what}_error_exp"
+    for what in (
+        *("global_anchor_position", "global_anchor_orientation", "relative_body_position"),
+        *("relative_body_orientation", "global_body_linear_velocity"),
+        "global_body_angular_velocity",
+    )
+]
+
+
+def rewards(env: ManagerEnv) -> list[list[float]]:
+    return [getattr(mdp, name)(env, "motion", std=0.3).tolist() for name in TERMS]
 
 
 def test_playing_back_a_clip_earns_all_there_is(file):
     env = make(file)
     for frame in (1, 37, 99):
         show(env, frame)
-        for term in (*GLOBAL, *RELATIVE):
-            reward = term(env, "motion", std=0.3)
-            assert reward.tolist() == pytest.approx([1.0] * 4, abs=2e-5), term.__name__
+        assert rewards(env) == [pytest.approx([1.0] * 4, abs=2e-5)] * len(TERMS)
 
 
 def test_a_robot_elsewhere_loses_reward_by_its_distance(file):
     env = make(file)
     show(env, 50, x=0.1, yaw=0.2)
-    values = {
-        term.__name__: float(term(env, "motion", std=0.3)[0]) for term in (*GLOBAL, *RELATIVE)
-    }
-    assert values.pop("motion_global_anchor_position_error_exp") == pytest.approx(
-        math.exp(-(0.1**2) / 0.3**2), abs=1e-5
-    )
-    assert values.pop("motion_global_anchor_orientation_error_exp") == pytest.approx(
-        math.exp(-(0.2**2) / 0.3**2), abs=1e-4
-    )
+    *found, linear, _ = (values[0] for values in rewards(env))
     # Bodies are compared as seen from the anchor, which both have moved with.
-    for term in RELATIVE:
-        assert values.pop(term.__name__) == pytest.approx(1.0, abs=1e-4)
+    expected = [math.exp(-(0.1**2) / 0.3**2), math.exp(-(0.2**2) / 0.3**2), 1.0, 1.0]
+    assert found == pytest.approx(expected, abs=1e-4)
     # The feet's velocities are turned with the base: by less than 0.2 rad of some 0.5 m/s.
-    assert 0.7 < values["motion_global_body_linear_velocity_error_exp"] < 1.0
+    assert 0.7 < linear < 1.0
 
 
 def test_the_reference_stays_on_its_height_and_upright(file):
@@ -189,15 +183,11 @@ def test_after_a_clip_the_robot_is_put_into_another_frame(file):
 def test_offsets_are_drawn_and_limits_kept(file):
     ranges = {"z": (0.1, 0.1), "yaw": (0.5, 0.5)}
     env = make(
-        file,
-        pose_range=ranges,
-        velocity_range={"x": (1.0, 1.0)},
-        joint_position_range=(5.0, 5.0),
+        file, pose_range=ranges, velocity_range={"x": (1.0, 1.0)}, joint_position_range=(5.0, 5.0)
     )
     motion = env.command_manager.get_term("motion")
-    frame = states()[0]
-    assert env.sim.data.qpos[0, 2].item() == pytest.approx(frame[2] + 0.1, abs=1e-6)
-    assert env.sim.data.qpos[0, 3].item() == pytest.approx(math.cos(0.25), abs=1e-6)
+    placed = [states()[0, 2] + 0.1, math.cos(0.25)]
+    assert env.sim.data.qpos[0, 2:4].tolist() == pytest.approx(placed, abs=1e-6)
     assert env.sim.data.qvel[0, 0].item() == pytest.approx(0.5 + 1.0, abs=1e-2)
     assert torch.allclose(env.sim.data.qpos[0, 7:], motion.limits[1])
 
@@ -228,16 +218,8 @@ def test_the_kernel_reaches_back_from_a_failure(file):
     assert shares.tolist() == pytest.approx((raw / raw.sum()).tolist(), rel=1e-6)
 
 
-def test_clips_are_drawn_by_length_and_weight(clip, file, tmp_path):
-    half = replace(
-        clip,
-        **{
-            name: getattr(clip, name)[:51]
-            for name in clip.__dataclass_fields__
-            if isinstance(getattr(clip, name), np.ndarray)
-        },
-    )
-    write_clip(half, tmp_path / "half.npz")
+def test_clips_are_drawn_by_length_and_weight(file, tmp_path):
+    write_clip(clip_of_states("half", build(), states(51), 1.0 / DT), tmp_path / "half.npz")
     files = [file, str(tmp_path / "half.npz")]
     env = make(files, num_envs=6000, sampling_mode="uniform", motion_weights=[1.0, 4.0])
     motion = env.command_manager.get_term("motion")
@@ -272,8 +254,8 @@ def test_settings_that_make_no_command(file):
     assert_refused(
         {words: lambda one=one: make(**({"file": file} | one)) for words, one in table.items()}
         | {
-            "does not compare": lambda: mdp.bad_motion_body_pos(
-                env, "motion", 0.1, body_names=["FL_calf"]
+            "does not compare": (
+                lambda: mdp.bad_motion_body_pos(env, "motion", 0.1, body_names=["FL_calf"])
             ),
             r"a share of 1\.5, but it must be from 0 to 1": lambda: gliding(file, 1.5, 2),
         }
@@ -315,17 +297,8 @@ def test_the_reference_is_a_ghost_without_shapes_that_only_collide(file):
 
 def gliding(file: str, share: float, num_envs: int = 256, context=None) -> ManagerEnv:
     """Return robots without a motion command, of which a share begins in the clip."""
-    cfg = make_cfg(
-        num_envs,
-        sim={"dt": 0.005},
-        actions=terms(joint_pos=mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)),
-        events=terms(
-            start=at_reset(mdp.reset_to_motion_frame, motion_file=file, share=share),
-        ),
-    )
-    cfg.decimation = 4
-    cfg.scene = SceneCfg(num_envs=num_envs, model=MODEL)
-    env = ManagerEnv(cfg, context=context or rank(0, 1), seed=0)
+    start = at_reset(mdp.reset_to_motion_frame, motion_file=file, share=share)
+    env = robots(num_envs, context, events=terms(start=start))
     env.reset()
     return env
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-
 from envlab.envs import SceneEntityCfg, mdp
-from envlab.envs.managers import ObservationTermCfg
-from tests.envs.sliders import HOME, group, joint, make_env, place, push, terms
+from envlab.envs.terms import observation
+from tests.envs.sliders import HOME, group, joint, make_env, place, terms
 
 
 def observe(func, **params) -> list[float]:
@@ -14,7 +12,7 @@ def observe(func, **params) -> list[float]:
     env = make_env(
         1,
         sim={"data_fields": ("sensordata",)},
-        observations=terms(policy=group(term=ObservationTermCfg(func=func, params=params))),
+        observations=terms(policy=group(term=observation(func, **params))),
     )
     place(env, [[1.0, 2.0, 3.0, 4.0]], [[5.0, 6.0, 7.0, 8.0]])
     return env._get_observations()["policy"][0].tolist()
@@ -34,20 +32,3 @@ def test_relative_positions_count_from_the_home_keyframe():
 def test_sensors_by_name():
     assert observe(mdp.sensor, asset_cfg=SceneEntityCfg(sensor_names="push_vel")) == [5.0]
     assert observe(mdp.sensor, asset_cfg=SceneEntityCfg(sensor_names=".*")) == [4.0, 5.0]
-
-
-def test_generated_commands_are_the_commands():
-    command = mdp.UniformCommandCfg(resampling_time_range=(9.0, 9.0), ranges=[(2.0, 2.0)])
-    env = make_env(
-        2,
-        commands=terms(goal=command),
-        observations=terms(
-            policy=group(
-                goal=ObservationTermCfg(
-                    func=mdp.generated_commands, params={"command_name": "goal"}
-                )
-            )
-        ),
-    )
-    obs, *_ = push(env, 0.0, 0.0)
-    assert torch.equal(obs["policy"], torch.full((2, 1), 2.0))

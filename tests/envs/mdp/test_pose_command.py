@@ -10,7 +10,8 @@ import torch
 
 from envlab.envs import mdp
 from envlab.errors import ConfigurationError
-from tests.envs.arms import make_arm, pose, select, terms
+from tests.envs.arms import make_arm, pose
+from tests.envs.sliders import assert_spans, select, terms
 
 NEVER = (1e6, 1e6)
 
@@ -30,10 +31,8 @@ def test_poses_are_drawn_from_their_ranges():
     )
     env = make_arm(500, commands=terms(goal=goal(ranges=ranges)))
     command = env.command_manager.get_command("goal")
-    for column, (low, high) in enumerate([(0.2, 0.4), (-1.0, 1.0)]):
-        values, margin = command[:, column], 0.02 * (high - low)
-        assert low <= values.min() < low + margin
-        assert high - margin < values.max() <= high
+    assert_spans(command[:, 0], 0.2, 0.4)
+    assert_spans(command[:, 1], -1.0, 1.0)
     assert (command[:, 2] == 3.0).all()
     # Half a turn about y, then yaw about the fixed z: (0, -sin(yaw / 2), cos(yaw / 2), 0).
     assert command[:, [3, 6]].abs().max() < 1e-6
@@ -55,8 +54,9 @@ def test_errors_are_measured_from_the_robots_base():
     assert error.tolist() == pytest.approx([distance] * 2, abs=1e-6)
     fine = mdp.position_command_error_tanh(env, 0.1, "goal", thumb)
     assert fine.tolist() == pytest.approx([1.0 - math.tanh(10.0 * distance)] * 2, abs=1e-5)
-    assert mdp.position_is_reached(env, distance + 1e-4, "goal", thumb).all()
-    assert not mdp.position_is_reached(env, distance - 1e-4, "goal", thumb).any()
+    for room, is_reached in ((1e-4, True), (-1e-4, False)):
+        reached = mdp.position_is_reached(env, distance + room, "goal", thumb)
+        assert reached.tolist() == [is_reached] * 2
     turned = mdp.orientation_command_error(env, "goal", thumb)
     assert turned.tolist() == pytest.approx([0.0] * 2, abs=1e-3)
 

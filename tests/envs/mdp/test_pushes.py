@@ -6,57 +6,45 @@ import pytest
 import torch
 
 from envlab.envs import SceneEntityCfg, mdp
-from envlab.envs.managers import EventTermCfg
+from envlab.envs.terms import at_intervals, at_reset
 from envlab.errors import ConfigurationError
 from tests.envs.hopper import ARM_MASS, DT, GRAVITY, LEFT, MASS, make_env, place, step
 from tests.envs.sliders import terms
 
 
-def pushed(velocity_range, interval=(0.05, 0.05), num_envs=1, **kwargs):
+def pushed(**velocity_range: tuple[float, float]):
     """Return an environment that is pushed every 5 steps."""
-    push = EventTermCfg(
-        func=mdp.push_by_setting_velocity,
-        mode="interval",
-        interval_range_s=interval,
-        params={"velocity_range": velocity_range},
-    )
-    return make_env(num_envs, events=terms(push=push), **kwargs)
+    push = at_intervals((0.05,) * 2, mdp.push_by_setting_velocity, velocity_range=velocity_range)
+    return make_env(events=terms(push=push))
 
 
 def test_a_push_adds_to_the_velocity_of_the_root_and_to_nothing_else():
-    env = pushed({"x": (0.5, 0.5), "yaw": (0.25, 0.25)})
+    env = pushed(x=(0.5, 0.5), yaw=(0.25, 0.25))
     place(env, height=5.0, quat=LEFT, lin_vel=(1.0, 0.0, 0.0))
     step(env, 4)
     assert env.sim.data.qvel[0, :2].tolist() == pytest.approx([1.0, 0.0], abs=1e-4)
     step(env)
-    velocity = env.sim.data.qvel[0]
-    assert velocity[0].item() == pytest.approx(1.5, abs=1e-3)
-    assert velocity[2].item() == pytest.approx(-5 * DT * GRAVITY, abs=1e-3)
-    assert velocity[3:].tolist() == pytest.approx([0.0, 0.0, 0.25, 0.0], abs=1e-3)
+    expected = [1.5, 0.0, -5 * DT * GRAVITY, 0.0, 0.0, 0.25, 0.0]
+    assert env.sim.data.qvel[0].tolist() == pytest.approx(expected, abs=1e-3)
     assert env.sim.data.qpos[0, 0].item() == pytest.approx(5 * DT, abs=1e-4)
 
 
 def test_a_push_refuses_an_axis_that_is_none():
     with pytest.raises(ConfigurationError, match="velocity_range has the key 'forward'"):
-        step(pushed({"forward": (0.0, 1.0)}), 6)
+        step(pushed(forward=(0.0, 1.0)), 6)
 
 
-def wrench(force, torque=(0.0, 0.0), mode="reset", interval=None):
-    """Return an event that applies a force to the block."""
-    return EventTermCfg(
-        func=mdp.apply_external_force_torque,
-        mode=mode,
-        interval_range_s=interval,
-        params={
-            "asset_cfg": SceneEntityCfg(body_names="block"),
-            "force_range": force,
-            "torque_range": torque,
-        },
-    )
+WIND = mdp.apply_external_force_torque
+
+
+def on_block(force: float) -> dict[str, object]:
+    """Return parameters of a force on the block."""
+    block, bounds = SceneEntityCfg(body_names="block"), (force, force)
+    return {"asset_cfg": block, "force_range": bounds, "torque_range": (0.0, 0.0)}
 
 
 def test_a_lasting_force_begins_with_the_episode():
-    env = make_env(2, events=terms(wind=wrench((5.0, 5.0))))
+    env = make_env(2, events=terms(wind=at_reset(WIND, **on_block(5.0))))
     assert env.sim.xfrc_applied[:, 1].tolist() == [[5.0] * 3 + [0.0] * 3] * 2
     height = env.sim.data.qpos[0, 2].item()
     step(env, 1)
@@ -78,7 +66,7 @@ def test_staged_wrenches_are_applied_once():
 
 
 def test_a_force_accelerates_by_force_over_mass():
-    env = make_env(events=terms(wind=wrench((25.0, 25.0), mode="interval", interval=(0.01, 0.01))))
+    env = make_env(events=terms(wind=at_intervals((0.01, 0.01), WIND, **on_block(25.0))))
     place(env, height=5.0)
     step(env)  # the event comes after the physics of its step
     before = env.sim.data.qvel[0, :3].clone()
@@ -91,7 +79,7 @@ def test_a_force_accelerates_by_force_over_mass():
 
 
 def test_a_force_of_zero_costs_nothing_and_does_nothing(monkeypatch):
-    env = make_env(events=terms(wind=wrench((0.0, 0.0))))
+    env = make_env(events=terms(wind=at_reset(WIND, **on_block(0.0))))
     monkeypatch.setattr(env.sim, "apply_wrench", None)  # a call would fail
     env.reset()
     assert (env.sim.xfrc_applied == 0.0).all()

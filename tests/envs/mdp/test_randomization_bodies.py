@@ -6,43 +6,33 @@ import pytest
 import torch
 
 from envlab.envs import SceneEntityCfg, mdp
-from envlab.envs.entities import resolve_entity
-from envlab.envs.managers import EventTermCfg
+from envlab.envs.terms import at_reset, at_startup
 from envlab.errors import ConfigurationError
 from tests.envs.hopper import make_env
-from tests.envs.sliders import CTRL_SERVO, terms
+from tests.envs.sliders import CTRL_SERVO, assert_spans, select, terms
 from tests.envs.sliders import make_env as make_sliders
 
 
-def started(func, fields, num_envs=200, **params):
+def started(func, *fields: str, num_envs: int = 200, **params):
     """Return an environment with one startup event."""
-    return make_env(
-        num_envs,
-        sim={"model_fields": fields},
-        events=terms(event=EventTermCfg(func=func, mode="startup", params=params)),
-    )
+    events = terms(event=at_startup(func, **params))
+    return make_env(num_envs, sim={"model_fields": fields}, events=events)
 
 
 def test_friction_is_one_draw_for_all_geoms_of_an_environment():
-    env = started(mdp.randomize_rigid_body_material, ("geom_friction",), friction_range=(0.2, 0.4))
+    env = started(mdp.randomize_rigid_body_material, "geom_friction", friction_range=(0.2, 0.4))
     sliding = env.sim.params.geom_friction[:, :, 0]
     floor, block, arm = (env.sim.model.geom(name).id for name in ("floor", "block", "arm"))
     assert (sliding[:, floor] == 1.0).all()
     assert torch.equal(sliding[:, block], sliding[:, arm])
-    assert 0.2 <= sliding[:, block].min() < 0.21
-    assert 0.39 < sliding[:, block].max() <= 0.4
+    assert_spans(sliding[:, block], 0.2, 0.4)
     assert (env.sim.params.geom_friction[:, :, 1] == 0.005).all()
 
 
 def test_each_coefficient_of_friction_can_be_drawn_alone():
-    env = started(
-        mdp.randomize_geom_friction,
-        ("geom_friction",),
-        axis=2,
-        friction_range=(1e-5, 1e-3),
-        distribution="log_uniform",
-        asset_cfg=SceneEntityCfg(geom_names=["block", "arm"]),
-    )
+    params = {"axis": 2, "friction_range": (1e-5, 1e-3), "distribution": "log_uniform"}
+    params["asset_cfg"] = SceneEntityCfg(geom_names=["block", "arm"])
+    env = started(mdp.randomize_geom_friction, "geom_friction", **params)
     friction = env.sim.params.geom_friction
     floor, block, arm = (env.sim.model.geom(name).id for name in ("floor", "block", "arm"))
     rolling = friction[:, block, 2]
@@ -52,43 +42,35 @@ def test_each_coefficient_of_friction_can_be_drawn_alone():
     assert (friction[:, floor, 2] == friction[0, floor, 2]).all()
     assert (friction[:, block, :2] == friction[0, block, :2]).all()
     with pytest.raises(ConfigurationError, match="axis is 3, but must be 0"):
-        started(mdp.randomize_geom_friction, ("geom_friction",), axis=3, friction_range=(0.0, 1.0))
+        started(mdp.randomize_geom_friction, "geom_friction", axis=3, friction_range=(0.0, 1.0))
 
 
 def test_centres_of_mass_move_from_the_models_own():
-    env = started(
-        mdp.randomize_rigid_body_com,
-        ("body_ipos",),
-        asset_cfg=SceneEntityCfg(body_names="arm"),
-        com_range={"x": (-0.1, 0.1), "z": (0.05, 0.05)},
-    )
+    params = {"com_range": {"x": (-0.1, 0.1), "z": (0.05, 0.05)}}
+    arm = SceneEntityCfg(body_names="arm")
+    env = started(mdp.randomize_rigid_body_com, "body_ipos", asset_cfg=arm, **params)
     centres = env.sim.params.body_ipos
     arm, block = env.sim.model.body("arm").id, env.sim.model.body("block").id
-    assert 0.3 <= centres[:, arm, 0].min() < 0.31
-    assert 0.49 < centres[:, arm, 0].max() <= 0.5
+    assert_spans(centres[:, arm, 0], 0.3, 0.5)
     assert (centres[:, arm, 1] == 0.0).all()
     assert torch.allclose(centres[:, arm, 2], torch.tensor(0.05))
     assert (centres[:, block] == 0.0).all()
     with pytest.raises(ConfigurationError, match="com_range has the key 'roll'"):
-        started(mdp.randomize_rigid_body_com, ("body_ipos",), 1, com_range={"roll": (0.0, 0.1)})
+        started(mdp.randomize_rigid_body_com, "body_ipos", com_range={"roll": (0.0, 0.1)})
 
 
 def test_encoders_that_are_wrong_show_and_miss_by_the_same():
-    def make(bias, mode="reset"):
-        event = EventTermCfg(
-            func=mdp.randomize_encoder_bias,
-            mode=mode,
-            params={"bias_range": bias, "asset_cfg": SceneEntityCfg(joint_names="servo")},
-        )
+    def make(bias, at=at_reset):
+        servo = SceneEntityCfg(joint_names="servo")
+        event = at(mdp.randomize_encoder_bias, bias_range=bias, asset_cfg=servo)
         action = mdp.JointPositionActionCfg(joint_names="servo")
         return make_sliders(50, events=terms(bias=event), actions=terms(go=action))
 
-    for mode in ("startup", "reset"):
-        env = make((-0.1, 0.1), mode)
-        servo = resolve_entity(SceneEntityCfg(joint_names="servo"), env.sim.model, env.device)
+    for at in (at_startup, at_reset):
+        env = make((-0.1, 0.1), at)
+        servo = select(env, joint_names="servo")
         bias = mdp.joint_pos_rel(env, servo, biased=True) - mdp.joint_pos_rel(env, servo)
-        assert -0.1 <= bias.min() < -0.08
-        assert 0.08 < bias.max() <= 0.1
+        assert_spans(bias, -0.1, 0.1, margin=0.1)
         env.step(torch.zeros(50, 1))
         assert torch.allclose(env.sim.ctrl[:, CTRL_SERVO], 0.5 - bias[:, 0])
     other = make((0.0, 0.0))

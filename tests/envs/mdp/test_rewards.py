@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from envlab.envs import mdp
-from envlab.envs.managers import RewardTermCfg, TerminationTermCfg
+from envlab.envs.terms import reward, termination
 from tests.envs.sliders import joint, make_env, place, push, terms
 
 
 def reward_of(func, positions=(0.0,) * 4, velocities=(0.0,) * 4, **params) -> float:
     """Return the term's value, per second, with the sliders at ``positions``."""
-    env = make_env(1, rewards=terms(term=RewardTermCfg(func=func, weight=1.0, params=params)))
+    env = make_env(1, rewards=terms(term=reward(func, 1.0, **params)))
     place(env, [list(positions)], [list(velocities)])
     return env.reward_manager.compute().item() / env.step_dt
 
@@ -32,48 +32,33 @@ def test_joint_pos_target_l2_wraps_whole_turns():
 
 
 def test_joint_velocity_penalties():
-    velocities = (-1.0, 2.0, -3.0, 4.0)
-    assert reward_of(mdp.joint_vel_l1, velocities=velocities) == pytest.approx(10.0)
-    assert reward_of(mdp.joint_vel_l2, velocities=velocities) == pytest.approx(30.0)
-    two = joint("push", "drive")
-    assert reward_of(mdp.joint_vel_l1, velocities=velocities, asset_cfg=two) == pytest.approx(4.0)
-    assert reward_of(mdp.joint_vel_l2, velocities=velocities, asset_cfg=two) == pytest.approx(10.0)
+    velocities, two = (-1.0, 2.0, -3.0, 4.0), {"asset_cfg": joint("push", "drive")}
+    for func, of_all, of_two in ((mdp.joint_vel_l1, 10.0, 4.0), (mdp.joint_vel_l2, 30.0, 10.0)):
+        assert reward_of(func, velocities=velocities) == pytest.approx(of_all)
+        assert reward_of(func, velocities=velocities, **two) == pytest.approx(of_two)
 
 
 def test_action_penalties():
     """Of actions (3, -1) after (1, 1), for 0.1 s."""
-    for func, expected in (
-        (mdp.action_l2, (9.0 + 1.0) * 0.1),
-        (mdp.action_rate_l2, (4.0 + 4.0) * 0.1),
-    ):
-        env = make_env(
-            1,
-            actions=terms(forces=mdp.JointEffortActionCfg(joint_names=["push", "drive"])),
-            rewards=terms(term=RewardTermCfg(func=func, weight=1.0)),
-        )
+    forces = terms(forces=mdp.JointEffortActionCfg(joint_names=["push", "drive"]))
+    for func, expected in ((mdp.action_l2, 9.0 + 1.0), (mdp.action_rate_l2, 4.0 + 4.0)):
+        env = make_env(1, actions=forces, rewards=terms(term=reward(func, 1.0)))
         env.step(torch.tensor([[1.0, 1.0]]))
-        _, reward, *_ = env.step(torch.tensor([[3.0, -1.0]]))
-        assert reward.item() == pytest.approx(expected)
+        _, earned, *_ = env.step(torch.tensor([[3.0, -1.0]]))
+        assert earned.item() == pytest.approx(0.1 * expected)
 
 
 def test_a_time_limit_is_no_failure_to_is_alive_and_is_terminated():
+    limits = {"asset_cfg": joint("push"), "bounds": (-1.0, 1.0)}
+    out = termination(mdp.joint_pos_out_of_manual_limit, **limits)
     env = make_env(
         3,
-        rewards=terms(
-            alive=RewardTermCfg(func=mdp.is_alive, weight=10.0),
-            failed=RewardTermCfg(func=mdp.is_terminated, weight=-70.0),
-        ),
-        terminations=terms(
-            time_out=TerminationTermCfg(func=mdp.time_out, time_out=True),
-            out=TerminationTermCfg(
-                func=mdp.joint_pos_out_of_manual_limit,
-                params={"asset_cfg": joint("push"), "bounds": (-1.0, 1.0)},
-            ),
-        ),
+        rewards=terms(alive=reward(mdp.is_alive, 10.0), failed=reward(mdp.is_terminated, -70.0)),
+        terminations=terms(time_out=termination(mdp.time_out, time_out=True), out=out),
     )
     place(env, [[0.0] * 4, [0.0] * 4, [2.0, 0.0, 0.0, 0.0]], [[0.0] * 4] * 3)
     env.episode_length_buf[1] = 9
-    _, reward, terminated, truncated, _ = push(env, 0.0, 0.0, 0.0)
+    _, earned, terminated, truncated, _ = push(env, 0.0, 0.0, 0.0)
     assert truncated.tolist() == [False, True, False]
     assert terminated.tolist() == [False, False, True]
-    assert reward.tolist() == pytest.approx([1.0, 1.0, -7.0])
+    assert earned.tolist() == pytest.approx([1.0, 1.0, -7.0])

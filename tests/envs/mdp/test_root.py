@@ -7,10 +7,9 @@ import numpy as np
 import torch
 
 from envlab.envs import ManagerEnv, mdp
-from envlab.envs.entities import SceneEntityCfg, resolve_entity
-from envlab.envs.managers import EventTermCfg
+from envlab.envs.terms import at_reset
 from tests.envs.hopper import make_env
-from tests.envs.sliders import terms
+from tests.envs.sliders import select, terms
 
 AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 BODY = mujoco.mjtObj.mjOBJ_BODY  # for it, MuJoCo gives the centre of mass's velocity
@@ -45,7 +44,7 @@ def tumble(env: ManagerEnv) -> None:
 def test_linear_velocity_is_that_of_the_centre_of_mass():
     env = lopsided()
     tumble(env)
-    robot = resolve_entity(SceneEntityCfg("block"), env.sim.model, env.device)
+    robot = select(env, "block")
     world, own = velocities(env, local=False), velocities(env, local=True)
     assert torch.allclose(mdp.root_lin_vel_w(env, robot), world[:, 3:], atol=1e-5)
     assert torch.allclose(mdp.root_ang_vel_w(env, robot), world[:, :3], atol=1e-5)
@@ -58,14 +57,12 @@ def test_linear_velocity_is_that_of_the_centre_of_mass():
 def test_terms_share_a_quantity_until_the_state_changes():
     env = lopsided()
     tumble(env)
-    robot = resolve_entity(SceneEntityCfg("block"), env.sim.model, env.device)
+    robot = select(env, "block")
     everyone, state = torch.ones(3, dtype=torch.bool), env.sim.state()
     for change in (
-        env.sim.step,
-        lambda: env.sim.set_velocity(everyone, env.sim.data.qvel + 1.0),
+        *(env.sim.step, lambda: env.sim.set_velocity(everyone, env.sim.data.qvel + 1.0)),
         lambda: (env.sim.params.body_ipos.add_(0.1), env.sim.apply_params(everyone)),
-        lambda: env.sim.set_state(state),
-        lambda: env.sim.reset(everyone),
+        *(lambda: env.sim.set_state(state), lambda: env.sim.reset(everyone)),
     ):
         kept = mdp.base_lin_vel(env, robot)
         assert mdp.base_lin_vel(env, robot) is kept
@@ -76,7 +73,7 @@ def test_terms_share_a_quantity_until_the_state_changes():
 def test_a_reset_sets_the_velocity_of_the_centre_of_mass():
     given = {axis: (0.1 * i, 0.1 * i) for i, axis in enumerate(AXES, start=1)}
     params = {"pose_range": {"z": (1.0, 1.0), "yaw": (0.5, 0.5)}, "velocity_range": given}
-    reset = EventTermCfg(func=mdp.reset_root_state_uniform, mode="reset", params=params)
+    reset = at_reset(mdp.reset_root_state_uniform, **params)
     env = lopsided(events=terms(reset=reset))
     env.reset()
     expected = torch.tensor([0.4, 0.5, 0.6, 0.1, 0.2, 0.3]).expand(3, 6)

@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from envlab.envs import mdp
-from envlab.envs.entities import SceneEntityCfg, resolve_entity
 from envlab.envs.managers import CurriculumTermCfg
 from envlab.errors import ConfigurationError
-from tests.envs.sliders import terms
+from tests.envs.sliders import select, terms
 from tests.envs.terrain.hills import make_env
 
 COMMAND = mdp.UniformCommandCfg(
@@ -31,9 +30,8 @@ def make_walkers(num_envs: int, **fields):
 def walk(env, *distances: float) -> None:
     """Put the robots so many metres from their origins."""
     qpos = env.sim.data.qpos.clone()
-    qpos[:, :2] = env.env_origins[:, :2] + torch.tensor(distances).unsqueeze(1) * torch.tensor(
-        [0.6, 0.8]
-    )
+    way = torch.tensor(distances).unsqueeze(1) * torch.tensor([0.6, 0.8])
+    qpos[:, :2] = env.env_origins[:, :2] + way
     env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos)
 
 
@@ -42,7 +40,7 @@ def test_far_walkers_go_up_and_slow_ones_down():
     env.terrain.set_state({"levels": torch.tensor([1, 1, 1, 1])})
     walk(env, 3.1, 2.1, 1.9, 3.1)  # tiles are 6 m long
     mask = torch.tensor([True, True, True, False])
-    robot = resolve_entity(SceneEntityCfg("robot"), env.sim.model, env.device)
+    robot = select(env)
     mean = mdp.terrain_levels_vel(env, mask, asset_cfg=robot)
     assert env.terrain.terrain_levels.tolist() == [2, 1, 0, 1]
     assert float(mean) == 1.0
@@ -70,7 +68,7 @@ def test_the_edge_is_that_of_the_border():
     qpos = env.sim.data.qpos.clone()
     qpos[:, :2] = torch.tensor([[14.9, 0.0], [-15.1, 0.0], [0.0, 8.9], [0.0, 9.1]])
     env.sim.reset(torch.ones(4, dtype=torch.bool), qpos)
-    robot = resolve_entity(SceneEntityCfg("robot"), env.sim.model, env.device)
+    robot = select(env)
     outside = mdp.terrain_out_of_bounds(env, distance_buffer=2.0, asset_cfg=robot)
     assert outside.tolist() == [False, True, False, True]
     plane = make_env(2, plane=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from envlab.envs import ManagerEnv, ManagerEnvCfg, SceneCfg, SimulationCfg, mdp
-from envlab.envs.managers import EventTermCfg, ObservationTermCfg, TerminationTermCfg
+from envlab.envs import ManagerEnv, SceneCfg, mdp
+from envlab.envs.terms import at_reset, termination
 from envlab.envs.terrain import (
     HfRandomUniformTerrainCfg,
     MeshPyramidStairsTerrainCfg,
     TerrainCfg,
     TerrainGeneratorCfg,
 )
-from tests.envs.hopper import MODEL
-from tests.envs.sliders import group, rank, terms
+from tests.envs import hopper
+from tests.envs.sliders import terms
 
 STAIRS = MeshPyramidStairsTerrainCfg(
     step_height_range=(0.1, 0.3), step_width=0.4, platform_width=2.0, border_width=1.0
@@ -25,42 +25,23 @@ NUM_ROWS, NUM_COLS = 4, 2
 
 def terrain(**changes: Any) -> TerrainCfg:
     """Return ground of 4 x 2 tiles; stairs have three steps, of 0.1 to 0.3 m."""
-    generator = TerrainGeneratorCfg(
-        curriculum=True,
-        size=(6.0, 6.0),
-        border_width=5.0,
-        num_rows=NUM_ROWS,
-        num_cols=NUM_COLS,
-        sub_terrains={"stairs": STAIRS, "noise": NOISE},
-    )
+    kinds = {"stairs": STAIRS, "noise": NOISE}
+    tiles = {"size": (6.0, 6.0), "num_rows": NUM_ROWS, "num_cols": NUM_COLS, "sub_terrains": kinds}
+    generator = TerrainGeneratorCfg(curriculum=True, border_width=5.0, **tiles)
     return TerrainCfg(**({"max_init_terrain_level": 2, "terrain_generator": generator} | changes))
 
 
 def make_env(
-    num_envs: int = 4,
-    *,
-    ground: TerrainCfg | None = None,
-    seed: int = 0,
-    index: int = 0,
-    world_size: int = 1,
-    plane: bool = False,
-    **fields: Any,
+    num_envs: int = 4, *, ground: TerrainCfg | None = None, plane: bool = False, **fields: Any
 ) -> ManagerEnv:
     """Return an environment with episodes of 10 steps that start at its origins."""
-    start = EventTermCfg(
-        func=mdp.reset_root_state_uniform,
-        mode="reset",
-        params={"pose_range": {}, "velocity_range": {}},
-    )
+    start = at_reset(mdp.reset_root_state_uniform, pose_range={}, velocity_range={})
     defaults: dict[str, Any] = {
         "episode_length_s": 0.1,
-        "observations": terms(policy=group(pos=ObservationTermCfg(func=mdp.joint_pos))),
-        "actions": terms(arm=mdp.JointPositionActionCfg(joint_names="arm")),
         "events": terms(start=start),
-        "terminations": terms(time_out=TerminationTermCfg(func=mdp.time_out, time_out=True)),
+        "terminations": terms(time_out=termination(mdp.time_out, time_out=True)),
+        "sensors": None,
     }
-    scene = SceneCfg(num_envs=num_envs, model=MODEL, terrain=ground or terrain())
-    if plane:
-        scene.terrain = None
-    cfg = ManagerEnvCfg(sim=SimulationCfg(dt=0.01), scene=scene, **(defaults | fields))
-    return ManagerEnv(cfg, context=rank(index, world_size), seed=seed)
+    found = None if plane else ground or terrain()
+    scene = SceneCfg(num_envs=num_envs, model=hopper.MODEL, terrain=found)
+    return hopper.make_env(num_envs, scene=scene, **(defaults | fields))

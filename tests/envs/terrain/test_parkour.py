@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from envlab.envs import mdp
-from envlab.envs.entities import SceneEntityCfg, resolve_entity
 from envlab.envs.terrain import (
     ParkourGapsTerrainCfg,
     ParkourHurdlesTerrainCfg,
@@ -15,6 +14,7 @@ from envlab.envs.terrain import (
 )
 from envlab.envs.terrain.tile import Tile
 from envlab.errors import ConfigurationError
+from tests.envs.sliders import select
 from tests.envs.terrain.hills import make_env
 
 TILE = Tile((8.0, 8.0), 0.1, 0.005)
@@ -68,7 +68,7 @@ def test_who_is_past_an_end_of_the_tile_has_crossed_it():
     qpos[:, 0] = env.env_origins[:, 0] + torch.tensor([2.9, 3.1, -3.1, 0.0])
     qpos[:, 1] = env.env_origins[:, 1] + torch.tensor([0.0, 0.0, 0.0, 5.0])
     env.sim.reset(torch.ones(4, dtype=torch.bool), qpos)
-    robot = resolve_entity(SceneEntityCfg("robot"), env.sim.model, env.device)
+    robot = select(env)
     assert mdp.crossed_tile(env, robot).tolist() == [False, True, True, False]
     with pytest.raises(ConfigurationError, match=r"Set env\.success=null"):
         mdp.crossed_tile(make_env(2, plane=True), robot)

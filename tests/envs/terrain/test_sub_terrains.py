@@ -29,14 +29,10 @@ def build(cfg: SubTerrainCfg, difficulty: float = 1.0, seed: int = 0) -> tuple[n
     return cfg.build(TILE, difficulty, np.random.default_rng(seed))
 
 
-def stairs(**changes: float) -> MeshPyramidStairsTerrainCfg:
-    return MeshPyramidStairsTerrainCfg(
-        step_height_range=(0.05, 0.25), step_width=0.3, platform_width=3.0, border_width=1.0
-    )
-
-
+SIZES = {"step_width": 0.3, "platform_width": 3.0, "border_width": 1.0}
+STAIRS = MeshPyramidStairsTerrainCfg(step_height_range=(0.05, 0.25), **SIZES)
 KINDS = [
-    stairs(),
+    STAIRS,
     MeshPlaneTerrainCfg(),
     MeshRandomGridTerrainCfg(grid_width=0.45, grid_height_range=(0.05, 0.2)),
     HfRandomUniformTerrainCfg(noise_range=(0.02, 0.1), noise_step=0.02),
@@ -62,8 +58,8 @@ def test_tiles_meet_at_height_zero_and_repeat_from_their_seed(cfg):
     assert np.array_equal(heights, again)
 
 
-def test_stairs_rise_from_all_sides_to_a_platform():
-    heights, top = build(stairs(), difficulty=0.25)  # steps of 0.1 m
+def test_stairs_rise_from_all_sides_to_a_platform_or_lead_down():
+    heights, top = build(STAIRS, difficulty=0.25)  # steps of 0.1 m
     row = heights[:, MIDDLE]
     # The flat border ends at 1 m, six steps of 0.3 m follow, at 2.8 m the platform begins.
     for x, height in ((0.9, 0.0), (1.0, 0.1), (1.2, 0.1), (1.3, 0.2), (2.7, 0.6), (2.8, 0.7)):
@@ -71,22 +67,15 @@ def test_stairs_rise_from_all_sides_to_a_platform():
     assert row[MIDDLE] == top == pytest.approx(0.7)
     assert np.allclose(heights, heights[::-1])
     assert np.allclose(heights, heights.T)
-
-
-def test_inverted_stairs_are_the_same_downwards():
-    down = MeshInvertedPyramidStairsTerrainCfg(
-        step_height_range=(0.05, 0.25), step_width=0.3, platform_width=3.0, border_width=1.0
-    )
-    heights, bottom = build(down, difficulty=0.25)
-    assert np.array_equal(heights, -build(stairs(), difficulty=0.25)[0])
+    inverted = MeshInvertedPyramidStairsTerrainCfg(step_height_range=(0.05, 0.25), **SIZES)
+    down, bottom = build(inverted, difficulty=0.25)
+    assert np.array_equal(down, -heights)
     assert bottom == pytest.approx(-0.7)
 
 
 def test_blocks_have_random_heights_around_a_platform():
-    cfg = MeshRandomGridTerrainCfg(
-        grid_width=0.45, grid_height_range=(0.05, 0.2), platform_width=2.0
-    )
-    heights, top = build(cfg, difficulty=0.5)
+    blocks = {"grid_width": 0.45, "grid_height_range": (0.05, 0.2)}
+    heights, top = build(MeshRandomGridTerrainCfg(**blocks, platform_width=2.0), difficulty=0.5)
     assert top == pytest.approx(0.125)
     assert (heights[30:51, 30:51] == top).all()  # 3 to 5 m
     # 17 blocks of 0.45 m leave 0.175 m on each side, so the first is from 0.175 to 0.625 m.
@@ -109,7 +98,8 @@ def test_noise_has_the_given_heights_inside_the_border():
 
 
 def test_slopes_end_in_a_platform_above_or_below():
-    up = HfPyramidSlopedTerrainCfg(slope_range=(0.0, 0.4), platform_width=2.0, border_width=0.25)
+    sizes = {"slope_range": (0.0, 0.4), "platform_width": 2.0, "border_width": 0.25}
+    up, down = HfPyramidSlopedTerrainCfg(**sizes), HfInvertedPyramidSlopedTerrainCfg(**sizes)
     heights, top = build(up)
     # Inside the border of 3 cells the hill is 7.4 m wide: the peak would be 0.4 * 3.7 m = 1.48 m,
     # and 2.7 m from the edge along both axes it is (2.7 / 3.7)^2 of that: 0.788 m.
@@ -117,9 +107,6 @@ def test_slopes_end_in_a_platform_above_or_below():
     assert (heights[30:51, 30:51] == top).all()
     assert heights[13, MIDDLE] == pytest.approx(0.4, abs=0.005)  # 1 m up the slope of 0.4
     assert (heights[:4] == 0.0).all()
-    down = HfInvertedPyramidSlopedTerrainCfg(
-        slope_range=(0.0, 0.4), platform_width=2.0, border_width=0.25
-    )
     assert np.array_equal(build(down)[0], -heights)
     assert build(up, difficulty=0.0)[1] == 0.0
 

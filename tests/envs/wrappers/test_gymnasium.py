@@ -20,13 +20,14 @@ def make(task: str = "Isaac-Cartpole-v0", num_envs: int = 1) -> GymnasiumEnvWrap
     return GymnasiumEnvWrapper(gymnasium.make(task, num_envs=num_envs, device="cpu").unwrapped)
 
 
+SHOWCASE = "Isaac-Cartpole-Showcase-Box-{}-Direct-v0"
+
+
 @pytest.mark.parametrize(
     "task",
     [
-        "Isaac-Cartpole-v0",
-        "Isaac-Ant-Direct-v0",
-        "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0",
-        "Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0",
+        *("Isaac-Cartpole-v0", "Isaac-Ant-Direct-v0"),
+        *(SHOWCASE.format(kind) for kind in ("Discrete", "MultiDiscrete")),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*(space m|symmetric and normalized|have a spec)")
