@@ -73,14 +73,9 @@ def test_a_table_gives_intervals_and_why_episodes_ended():
 def test_measures_of_navigation_are_part_of_the_summary():
     names = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions", "steps")
     episodes = {name: np.ones(2) for name in (*names, "goal", "start_distance", "end")}
-    evaluation = Evaluation(
-        returns=torch.ones(2),
-        lengths=torch.ones(2),
-        last_second={},
-        episodes=episodes,
-        measures=metrics,
-        place="houses of val",
-    )
+    played = {"returns": torch.ones(2), "lengths": torch.ones(2), "last_second": {}}
+    played |= {"episodes": episodes, "measures": metrics, "place": "houses of val"}
+    evaluation = Evaluation(**played)
     text = "\n".join(evaluation.lines(10))
     assert "soft SPL" in text
     assert "Apple" in text  # the class of the goal with the number 1
