@@ -62,9 +62,7 @@ def test_accelerates_own_launcher_starts_several_processes(tmp_path: Path):
     assert "Training on 2 x cpu" in output
 
 
-def test_a_launch_that_starts_one_process_in_silence_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+def test_a_launch_that_starts_one_process_in_silence_is_noticed(monkeypatch, caplog):
     """Accelerate launch --cpu --num_processes 2."""
     monkeypatch.setenv("ACCELERATE_USE_CPU", "True")
     with caplog.at_level(logging.WARNING, logger="envlab"):
