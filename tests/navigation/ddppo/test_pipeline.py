@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,21 +18,13 @@ from envlab_navigation.ddppo.schedules import Builder, LinearDecay, MultiLinearD
 from tests.refusals import check_refusals
 
 
-class NoLoss:
-    """Stands in for a loss."""
-
-
-class AsksExpert:
-    needs_expert = True
-
-
 def make_pipeline(
     *stages: PipelineStage, lr_lambda: Callable[[int], float] | None = None, **settings: Any
 ) -> TrainingPipeline:
     """Return a pipeline with the losses ``ppo`` and ``imitation``."""
     scheduler = lr_lambda and Builder(LambdaLR, {"lr_lambda": lr_lambda})
     return TrainingPipeline(
-        named_losses={"ppo": NoLoss(), "imitation": AsksExpert()},
+        named_losses={"ppo": object(), "imitation": SimpleNamespace(needs_expert=True)},
         pipeline_stages=list(stages),
         optimizer_builder=Builder(optim.Adam, {"lr": 3e-4}),
         **{"lr_scheduler_builder": scheduler or None, **settings},
