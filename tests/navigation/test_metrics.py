@@ -57,17 +57,14 @@ def test_episodes_of_one_house_count_as_one_where_they_are_alike():
     assert high - low > 4 * (high_alone - low_alone)
 
 
-def test_starts_that_are_no_straight_walk_are_a_group_of_points_alone():
-    summary = summarise(episodes() | {"detour": np.array([1.0, 1.05, 1.1, 2.0])})
-    assert summary["detours (1.1 or more)"]["num_episodes"] == 2
-    assert not any("detour" in name for name in summarise(episodes() | {"detour": np.ones(4)}))
-
-
-def test_a_table_gives_intervals_and_why_episodes_ended():
+def test_a_table_gives_intervals_and_why_episodes_ended_and_detours_are_a_group():
     text = table(summarise(episodes()))
     assert "Apple" in text
     assert "0.50 (" in text
     assert "Episodes ended by: success 50%, failed_end 25%, time_out 25%" in text
+    summary = summarise(episodes() | {"detour": np.array([1.0, 1.05, 1.1, 2.0])})
+    assert summary["detours (1.1 or more)"]["num_episodes"] == 2
+    assert not any("detour" in name for name in summarise(episodes() | {"detour": np.ones(4)}))
 
 
 def test_measures_of_navigation_are_part_of_the_summary():

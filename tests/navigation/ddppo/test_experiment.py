@@ -52,9 +52,7 @@ class Point(ExperimentConfig):
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run as one process, whatever launched the tests; forget experiments of other tests."""
-    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
+    """Forget experiments of other tests."""
     for name in list(sys.modules):
         if name.partition(".")[0] in ("allenact", "projects"):
             monkeypatch.delitem(sys.modules, name)

@@ -21,11 +21,6 @@ from tests.refusals import check_refusals
 STEPS, ENVS = 6, 3
 
 
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(0)
-
-
 def env_with(images: dict[str, tuple[int, str]], action: spaces.Space, size: int = 64) -> Any:
     """Return a stand-in environment: images by channels and type, and a vector."""
     boxes: dict[str, spaces.Space] = {"policy": spaces.Box(-9, 9, (5,))}
@@ -170,10 +165,10 @@ def values_of(model: RecurrentActorCritic, env: Any) -> tuple[Any, torch.Tensor]
 
 
 def test_encoders_take_images_of_any_size():
-    for size, encoder in ((64, "resnet18"), (20, "simple")):
+    kinds: Any = ((64, "resnet18"), (20, "simple"))
+    for size, encoder in kinds:
         env = env_with({"depth": (1, "float32")}, spaces.Discrete(4), size)
-        kind: Any = encoder
-        model = RecurrentActorCritic(env, encoder=kind, hidden_dim=8, channels=[4, 4, 4])
+        model = RecurrentActorCritic(env, encoder=encoder, hidden_dim=8, channels=[4, 4, 4])
         assert values_of(model, env)[0].values.shape == (1, ENVS)
 
 

@@ -121,7 +121,7 @@ def test_samplers_train_and_play(tmp_path: Path, capsys: pytest.CaptureFixture[s
         # Those that found nothing in three steps were cut by time, not ended.
         cut = episode["Episode_Termination/time_out"]
         assert cut == pytest.approx(1.0 - episode["Episode_Info/success"])
-        words = [str(tmp_path / "walks.py"), "--num_envs=4", "--num_episodes=8"]
+        words = [str(tmp_path / "walks.py"), "--num_envs=4", "--num_episodes=8", "--no_export"]
         assert play("ddppo", [*words, *SMALL[:2]]) == 0
     assert "over 8 episodes" in capsys.readouterr().out
 

@@ -61,7 +61,6 @@ def test_a2c_follows_advantages_that_are_not_normalised() -> None:
 
 def test_inverse_dynamics_looks_at_no_pair_across_two_episodes() -> None:
     loss = InverseDynamics(hidden_dim=4)
-    torch.manual_seed(0)
     loss.prepare(3, 1, spaces.Discrete(2))
     features = torch.randn(3, 2, 3)
     starts = torch.tensor([[False, False], [False, True], [False, False]])
@@ -81,7 +80,6 @@ def test_inverse_dynamics_looks_at_no_pair_across_two_episodes() -> None:
 @pytest.mark.parametrize("space", [spaces.Discrete(2), spaces.Box(-1.0, 1.0, (1,))])
 def test_contrastive_prediction_learns_the_effect_of_actions(space: spaces.Space) -> None:
     """The feature at the next step is the action just taken; noise cannot be learned."""
-    torch.manual_seed(0)
     actions = torch.randint(2, (16, 8, 1))
     learnable = torch.cat((torch.zeros(1, 8, 1), actions[:-1].float()))
     final = {}
@@ -118,7 +116,6 @@ def test_teacher_acts_for_the_share_that_is_asked_and_where_it_knows() -> None:
     taken: list[torch.Tensor] = []
     expert: Any = SimpleNamespace(act=lambda: advice, note_taken=taken.append)
     teacher = Teacher(expert)
-    torch.manual_seed(0)
     for share, expected in ((0.0, 0.0), (0.3, pytest.approx(0.3, abs=0.03)), (1.0, 0.999)):
         assert int(teacher.mix(own, teacher.advise(), share).sum()) / 1000 == expected
     assert taken[-1][-1] == 0

@@ -108,7 +108,6 @@ def test_illegal_choices_are_never_made():
 
 
 def test_ppo_learns_which_choice_is_better():
-    torch.manual_seed(0)
     agent, env, last = made(PPO, lr=1e-2, learn_step=64, batch_size=32), Bandit(), {}
     for _ in range(15):
         scores, obs, done, running, info = collect_rollouts(agent, env, **last)
@@ -116,6 +115,8 @@ def test_ppo_learns_which_choice_is_better():
         assert len(agent.rollout_buffer) == 16
         assert len(scores) == 8
         agent.learn()
+    assert len(collect_rollouts(agent, env, None, obs, done, running, info)[0]) == 8
+    agent.learn()
     actions, log_prob, entropy, value = agent.get_action(np.full((200, 3), 0.5))
     assert actions.mean() > 0.9
     assert log_prob.shape == entropy.shape == value.shape == (200,)

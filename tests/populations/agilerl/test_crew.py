@@ -25,11 +25,6 @@ from tests.refusals import check_refusals
 SMALL = {"encoder_config": {"hidden_size": [32]}}
 
 
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(0)
-
-
 def environments(count: int = 4) -> AsyncPettingZooVecEnv:
     return AsyncPettingZooVecEnv([Meeting] * count)
 

@@ -153,7 +153,10 @@ def test_lineage_records_the_parents_of_members(whole: Path):
     assert [one["index"] for one in ended["members"]] == [one["index"] for one in last["members"]]
 
 
-def test_a_longer_resume_completes_the_short_generation(whole: Path, tmp_path: Path):
+def test_a_longer_resume_completes_the_short_generation_of_as_many(whole, tmp_path, capsys):
+    words = [*resume(whole, 5), "--max_iterations=9", "--population_size=2"]
+    assert train_in(tmp_path, *DQN, *words) == 2
+    assert "of a population of 4, but --population_size is 2" in capsys.readouterr().err
     assert train_in(tmp_path, *DQN, *resume(whole, 5), "--max_iterations=6") == 0
     lineage = json.loads((only_run(tmp_path) / "lineage.json").read_text())
     assert [record["generation"] for record in lineage] == [1, 2, 3]
@@ -182,12 +185,6 @@ def test_the_fittest_plays_and_is_exported(whole: Path, capsys: pytest.CaptureFi
     assert "Mean return" in capsys.readouterr().out
     policy = torch.jit.load(str(whole / "exported/policy.pt"))
     assert policy(torch.zeros(3, 4)).shape == (3, 1)
-
-
-def test_another_size_of_population_is_refused_on_resume(whole: Path, tmp_path: Path, capsys):
-    words = [*resume(whole, 5), "--max_iterations=9", "--population_size=2"]
-    assert train_in(tmp_path, *DQN, *words) == 2
-    assert "of a population of 4, but --population_size is 2" in capsys.readouterr().err
 
 
 def test_training_ends_when_a_member_is_fit_enough(tmp_path: Path):

@@ -18,11 +18,6 @@ from tests.populations.evolution.populations import IMAGE, nursery, outputs, tra
 TOLERANCE = 2e-6
 
 
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
 def digests_of(member: Member) -> dict[str, str]:
     names = ("index", "parent")
     return digests({key: value for key, value in member.state().items() if key not in names})

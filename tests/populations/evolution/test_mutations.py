@@ -23,11 +23,6 @@ ONLY = {"no_mutation": 0.0, "architecture": 0.0, "parameters": 0.0, "rl_hp": 0.0
 LR = {"lr": BoundsCfg(min=1e-4, max=1e-2)}
 
 
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
 def test_the_fittest_stays_and_the_winner_of_each_draw_has_a_child():
     tournament = TournamentSelection(2, True, 5, rand_seed=0)
     scores = [3.0, 1.0, 5.0, 2.0, 4.0]

@@ -92,7 +92,6 @@ def test_weights_of_both_shapes_are_kept_where_a_network_shrinks():
 
 
 def test_orthogonal_weights_begin_as_agilerls():
-    torch.manual_seed(0)
     network = EvolvableNetwork((9,), 2, 4, dataclasses.replace(MLP, orthogonal=True))
     first, second = (layer.weight for layer in network.hidden)
     torch.testing.assert_close(first.T @ first, 2.0 * torch.eye(11))
