@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import re
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -12,18 +12,23 @@ import pytest
 
 from envlab.errors import ConfigurationError
 from envlab_isaacgym import gymapi
-from envlab_isaacgym.assets import load_asset
-from tests.isaacgym.worlds import BOX, joint, link, urdf
+from envlab_isaacgym.assets import Asset, load_asset
+from tests.isaacgym.worlds import BOX, joint, link, options, urdf
 from tests.refusals import check_refusals
 
 GYM = gymapi.acquire_gym()
 
 
-def options(**values: object) -> gymapi.AssetOptions:
-    made = gymapi.AssetOptions()
-    for name, value in values.items():
-        setattr(made, name, value)
-    return made
+def loaded(folder: Path, *parts: str, **values: object) -> Asset:
+    """Return the asset of a URDF file of these parts, with options."""
+    return load_asset(str(folder), urdf(folder, *parts), options(**values))
+
+
+def mjcf(folder: Path, bodies: str, others: str = "", **values: object) -> Asset:
+    """Return the asset of an MJCF file of these bodies and other elements, with options."""
+    text = f"<mujoco><worldbody>{bodies}</worldbody>{others}</mujoco>"
+    (folder / "robot.xml").write_text(text)
+    return load_asset(str(folder), "robot.xml", options(**values))
 
 
 def test_urdf_is_ordered_by_name_and_depth_first(tmp_path):
@@ -32,21 +37,16 @@ def test_urdf_is_ordered_by_name_and_depth_first(tmp_path):
         parts += [link(f"{leg}_hip"), link(f"{leg}_foot")]
         parts += [joint(f"{leg}_a", "base", f"{leg}_hip")]
         parts += [joint(f"{leg}_b", f"{leg}_hip", f"{leg}_foot")]
-    asset = load_asset(str(tmp_path), urdf(tmp_path, *parts), None)
-    assert GYM.get_asset_rigid_body_names(asset) == (
-        "base FL_hip FL_foot FR_hip FR_foot RL_hip RL_foot".split()
-    )
+    asset = loaded(tmp_path, *parts)
+    bodies = "base FL_hip FL_foot FR_hip FR_foot RL_hip RL_foot"
+    assert GYM.get_asset_rigid_body_names(asset) == bodies.split()
     assert GYM.get_asset_dof_names(asset) == "FL_a FL_b FR_a FR_b RL_a RL_b".split()
 
 
 def test_mjcf_keeps_the_order_of_the_file(tmp_path):
     limb = '<body name="{0}"><joint name="{0}"/><geom size="0.1"/></body>'
     bodies = "".join(limb.format(name) for name in ("b", "a", "c"))
-    (tmp_path / "robot.xml").write_text(
-        f'<mujoco><worldbody><body name="root"><geom size="0.1"/>{bodies}</body></worldbody>'
-        "</mujoco>"
-    )
-    asset = load_asset(str(tmp_path), "robot.xml", None)
+    asset = mjcf(tmp_path, f'<body name="root"><geom size="0.1"/>{bodies}</body>')
     assert asset.dof_names == ["b", "a", "c"]
     assert asset.is_floating
 
@@ -59,8 +59,7 @@ def test_fixed_joints_collapse_unless_they_say_not_to(tmp_path):
         joint("imu_joint", "base", "imu", "fixed", xyz="0.3 0 0"),
         joint("foot_joint", "imu", "foot", "fixed", extra='dont_collapse="true"', xyz="0 0 1"),
     )
-    name = urdf(tmp_path, *parts)
-    asset = load_asset(str(tmp_path), name, options(collapse_fixed_joints=True))
+    asset = loaded(tmp_path, *parts, collapse_fixed_joints=True)
     assert asset.body_names == ["base", "foot"]
     body = asset.bodies[0]
     assert body.mass == pytest.approx(3.0)
@@ -68,19 +67,18 @@ def test_fixed_joints_collapse_unless_they_say_not_to(tmp_path):
     # 2 kg at -0.1 m and 1 kg at 0.2 m from the common centre, and 0.01 of each link itself.
     assert body.inertia.y.y == pytest.approx(0.02 + 2 * 0.1**2 + 1 * 0.2**2)
     assert asset.model.body("foot").pos == pytest.approx([0.3, 0, 1])
-    assert load_asset(str(tmp_path), name, None).body_names == ["base", "imu", "foot"]
+    assert loaded(tmp_path, *parts).body_names == ["base", "imu", "foot"]
 
 
 def test_inertia_comes_from_shapes_where_the_file_has_none(tmp_path):
-    name = urdf(
-        tmp_path,
+    parts = (
         f'<link name="heavy"><inertial><mass value="6"/></inertial>{BOX}</link>',
         f'<link name="dense">{BOX}</link>',
         '<link name="frame"/>',
         joint("a", "heavy", "dense"),
         joint("b", "heavy", "frame", "fixed"),
     )
-    asset = load_asset(str(tmp_path), name, options(density=500.0))
+    asset = loaded(tmp_path, *parts, density=500.0)
     heavy, dense, frame = (asset.bodies[asset.body_names.index(n)] for n in asset.body_names)
     assert [one.mass for one in (heavy, dense)] == pytest.approx([6.0, 500 * 0.2**3])
     assert heavy.inertia.x.x == pytest.approx(6 * 0.2**2 / 6)  # of a cube
@@ -90,11 +88,8 @@ def test_inertia_comes_from_shapes_where_the_file_has_none(tmp_path):
 def test_an_inertia_that_no_body_has_comes_from_shapes_too(tmp_path, caplog):
     """AllegroKuka's fingers have such, with products of inertia larger than the moments."""
     wrong = '<inertia ixx="7e-5" iyy="4e-5" izz="7e-5" ixy="-1e-4" ixz="6e-5" iyz="-4e-5"/>'
-    name = urdf(
-        tmp_path,
-        f'<link name="finger"><inertial><mass value="6"/>{wrong}</inertial>{BOX}</link>',
-    )
-    asset = load_asset(str(tmp_path), name, None)
+    finger = f'<link name="finger"><inertial><mass value="6"/>{wrong}</inertial>{BOX}</link>'
+    asset = loaded(tmp_path, finger)
     assert asset.bodies[0].mass == pytest.approx(6.0)
     assert asset.bodies[0].inertia.x.x == pytest.approx(6 * 0.2**2 / 6)
     assert "inertia of the link 'finger' is that of no body" in caplog.text
@@ -102,29 +97,21 @@ def test_an_inertia_that_no_body_has_comes_from_shapes_too(tmp_path, caplog):
 
 def test_dof_properties_are_those_of_the_file(tmp_path):
     limit = 'lower="-1" upper="2" effort="30" velocity="5"'
-    name = urdf(
-        tmp_path,
-        *(link(one) for one in "abc"),
-        joint("ab", "a", "b", limit=limit),
-        joint("bc", "b", "c", "continuous"),
-    )
-    asset = load_asset(str(tmp_path), name, options(armature=0.1, default_dof_drive_mode=3))
+    parts = [link(one) for one in "abc"]
+    parts += [joint("ab", "a", "b", limit=limit), joint("bc", "b", "c", "continuous")]
+    asset = loaded(tmp_path, *parts, armature=0.1, default_dof_drive_mode=3)
     limited, free = GYM.get_asset_dof_properties(asset)
-    assert limited[["hasLimits", "lower", "upper", "velocity", "effort"]].tolist() == (
-        (True, -1.0, 2.0, 5.0, 30.0)
-    )
+    names = ["hasLimits", "lower", "upper", "velocity", "effort"]
+    assert limited[names].tolist() == (True, -1.0, 2.0, 5.0, 30.0)
     assert limited["driveMode"] == gymapi.DOF_MODE_EFFORT
     assert limited["armature"] == pytest.approx(0.1)
     assert not free["hasLimits"]
 
 
 def test_unknown_attributes_of_an_mjcf_are_named(tmp_path, caplog):
-    (tmp_path / "robot.xml").write_text(
-        '<mujoco><option apirate="50"/><worldbody><body name="root"><geom name="g" size="0.1"/>'
-        '<geom name="g" size="0.1" pos="1 0 0" material="undefined"/></body></worldbody></mujoco>'
-    )
-    with caplog.at_level(logging.WARNING):
-        asset = load_asset(str(tmp_path), "robot.xml", options(fix_base_link=True))
+    second = '<geom name="g" size="0.1" pos="1 0 0" material="undefined"/>'
+    bodies = f'<body name="root"><geom name="g" size="0.1"/>{second}</body>'
+    asset = mjcf(tmp_path, bodies, '<option apirate="50"/>', fix_base_link=True)
     assert "'apirate' of <option>" in caplog.text
     assert len(asset.shapes) == 2
     assert not asset.is_floating
@@ -132,13 +119,12 @@ def test_unknown_attributes_of_an_mjcf_are_named(tmp_path, caplog):
 
 def test_roots_that_are_locked_float_and_tendons_can_be_changed(tmp_path):
     """IsaacGymEnvs' Ingenuity locks its root by 0..0, and expects it to float."""
-    (tmp_path / "robot.xml").write_text(
-        '<mujoco><worldbody><body name="root"><joint name="locked" limited="true" range="0 0"/>'
+    bodies = (
+        '<body name="root"><joint name="locked" limited="true" range="0 0"/>'
         '<geom size="0.1"/><body name="arm"><joint name="arm"/><geom size="0.1"/></body></body>'
-        '</worldbody><tendon><fixed name="t" damping="2"><joint joint="arm" coef="1"/></fixed>'
-        "</tendon></mujoco>"
     )
-    asset = load_asset(str(tmp_path), "robot.xml", None)
+    tendon = '<fixed name="t" damping="2"><joint joint="arm" coef="1"/></fixed>'
+    asset = mjcf(tmp_path, bodies, f"<tendon>{tendon}</tendon>")
     assert asset.is_floating
     assert asset.dof_names == ["arm"]
     (tendon,) = GYM.get_asset_tendon_properties(asset)
@@ -157,11 +143,9 @@ def test_meshes_are_found_in_the_package_above_or_named_as_missing(tmp_path):
     faces = ["f 1 3 2", "f 1 2 4", "f 1 4 3", "f 2 3 4"]
     (tmp_path / "meshes" / "found.obj").write_text("\n".join(corners + faces))
     folder = tmp_path / "urdf"
-    name = urdf(folder, link("base", 1.0, mesh.format("found")))
-    assert len(load_asset(str(folder), name, None).shapes) == 1
-    name = urdf(folder, link("base", 1.0, mesh.format("lost")))
+    assert len(loaded(folder, link("base", 1.0, mesh.format("found"))).shapes) == 1
     with pytest.raises(ConfigurationError, match=r"lost\.obj', which is neither next to it"):
-        load_asset(str(folder), name, None)
+        loaded(folder, link("base", 1.0, mesh.format("lost")))
 
 
 def test_bad_files_are_one_sentence(tmp_path):
@@ -222,7 +206,7 @@ def test_boxes_and_meshes_of_no_thickness_are_plates(tmp_path):
     """A square of 2 m x 1 m at x = 3, in the plane through y and z, as a file."""
     (tmp_path / "flat.obj").write_text("v 3 -1 0\nv 3 1 0\nv 3 1 1\nv 3 -1 1\nf 1 2 3\nf 1 3 4\n")
     shape = '<collision><geometry><mesh filename="flat.obj"/></geometry></collision>'
-    asset = load_asset(str(tmp_path), urdf(tmp_path, link("base", shape=shape)), None)
+    asset = loaded(tmp_path, link("base", shape=shape))
     geom = asset.model.geom(0)
     data = mujoco.MjData(asset.model)
     mujoco.mj_kinematics(asset.model, data)
@@ -241,10 +225,7 @@ def test_numbers_are_of_32_bits():
 
 
 def test_attributes_need_no_space_between_them(tmp_path):
-    name = urdf(tmp_path, link("base"))
-    path = tmp_path / name
-    text = path.read_text()
+    text = link("base")
     joined = re.sub(r'" (\w+=)', r'"\1', text)
     assert joined != text
-    path.write_text(joined)
-    assert load_asset(str(tmp_path), name, None).bodies
+    assert loaded(tmp_path, joined).bodies

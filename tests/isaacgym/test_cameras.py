@@ -66,11 +66,7 @@ def test_pictures_as_tensors_are_drawn_anew_in_place(world):
         for kind in (gymapi.IMAGE_COLOR, gymapi.IMAGE_DEPTH, gymapi.IMAGE_SEGMENTATION)
     }
     found = [(tuple(tensor.shape), tensor.dtype) for tensor in tensors.values()]
-    assert found == [
-        ((48, 64, 4), torch.uint8),
-        ((48, 64), torch.float32),
-        ((48, 64), torch.int32),
-    ]
+    assert found == [((48, 64, 4), torch.uint8), ((48, 64), torch.float32), ((48, 64), torch.int32)]
     depths = tensors[gymapi.IMAGE_DEPTH]
     assert depths[24, 32].item() == pytest.approx(-1.9, abs=0.01)
     gym.set_camera_location(own, env, gymapi.Vec3(1, 0, 1), gymapi.Vec3(5, 0, 1))
@@ -87,8 +83,7 @@ def test_pictures_as_tensors_are_drawn_anew_in_place(world):
 
 def test_a_picture_of_all_environments_is_taken_where_the_window_would_look(tmp_path):
     """Two boxes, in environments that stand 4 m apart."""
-    gym = gymapi.acquire_gym()
-    params = gymapi.SimParams()
+    gym, params = gymapi.acquire_gym(), gymapi.SimParams()
     params.up_axis, params.gravity = gymapi.UP_AXIS_Z, gymapi.Vec3()
     sim = gym.create_sim(0, 0, gymapi.SIM_PHYSX, params)
     viewer, half = gym.create_viewer(sim, gymapi.CameraProperties()), gymapi.Vec3(2, 2, 0)

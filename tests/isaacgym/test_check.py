@@ -45,8 +45,7 @@ def test_uses_are_classified_and_located_by_file_and_line(tmp_path, capsys):
 
 def test_only_modules_of_isaacgym_are_looked_into(tmp_path):
     (tmp_path / "utils").mkdir()
-    (tmp_path / "utils/torch_utils.py").touch()
-    """Projects have a torch_utils of their own."""
+    (tmp_path / "utils/torch_utils.py").touch()  # projects have one of their own
     (tmp_path / "task.py").write_text(
         "from isaacgym import gymtorch, gymapi as api\n"
         "from utils import torch_utils\n"
@@ -67,7 +66,7 @@ def test_checkout_without_isaacgym_is_refused(tmp_path):
 def test_missing_methods_of_imported_files_are_found_before_the_start(tmp_path):
     package = tmp_path / "package"
     (package / "envs").mkdir(parents=True)
-    (package / "__init__.py").write_text("")
+    (package / "__init__.py").touch()
     (package / "envs" / "__init__.py").write_text("from .task import Task\n")
     (package / "envs" / "task.py").write_text(TASK)
     (package / "unused.py").write_text(TASK)

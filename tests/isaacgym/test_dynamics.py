@@ -10,7 +10,7 @@ import torch
 
 from envlab.errors import ConfigurationError
 from envlab_isaacgym import gymapi
-from tests.isaacgym.worlds import World, joint, link, pose, urdf
+from tests.isaacgym.worlds import World, joint, link, options, pose
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -24,21 +24,17 @@ ARM = (
 
 
 def arms(tmp_path, fixed: bool, num_envs: int = 3) -> World:
-    """Arms in random states, with a force sensor on the last link."""
-    assets = []
+    """Arms in random states, with a force sensor on the last link, each behind a ball."""
+    balls = []
 
     def fill(world: World, env: gymapi.Env) -> None:
-        if not assets:
-            options = gymapi.AssetOptions()
-            options.fix_base_link = fixed
-            name = urdf(tmp_path, *ARM)
-            assets.append(world.gym.load_asset(world.sim, str(tmp_path), name, options))
+        arm = world.once(lambda: world.load(tmp_path, *ARM, fix_base_link=fixed))
+        if not balls:
+            balls.append(world.gym.create_sphere(world.sim, 0.1))
             turned = gymapi.Transform(gymapi.Vec3(0, 0, 0.2), gymapi.Quat.from_euler_zyx(1, 0, 0))
-            world.gym.create_asset_force_sensor(assets[0], 2, turned)
-        sphere = world.gym.create_sphere(world.sim, 0.1) if not env.index else assets[1]
-        assets[1:] = [sphere]
-        world.gym.create_actor(env, sphere, pose(5, 0, 1), "ball", env.index, 0)
-        world.gym.create_actor(env, assets[0], pose(0, 0, 1), "arm", env.index, 0)
+            world.gym.create_asset_force_sensor(arm, 2, turned)
+        world.put(env, balls[0], pose(5, 0, 1), "ball")
+        world.put(env, arm, pose(0, 0, 1), "arm")
 
     world = World(num_envs, fill)
     torch.manual_seed(1)
@@ -52,24 +48,12 @@ def arms(tmp_path, fixed: bool, num_envs: int = 3) -> World:
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_jacobian_gives_the_velocities_of_bodies(tmp_path, fixed):
+def test_jacobian_gives_bodies_velocities_and_mass_matrix_the_kinetic_energy(tmp_path, fixed):
     world = arms(tmp_path, fixed)
     world.gym.acquire_jacobian_tensor(world.sim, "arm")
     world.gym.refresh_jacobian_tensors(world.sim)
     jacobian = world.gym.acquire_jacobian_tensor(world.sim, "arm").values
     assert jacobian.shape == ((3, 2, 6, 2) if fixed else (3, 3, 6, 8))
-    speeds = world.refreshed("dof_state")[..., 1]
-    if not fixed:
-        roots = world.refreshed("actor_root_state")[:, 1, 7:]
-        speeds = torch.cat((roots, speeds), dim=-1)
-    bodies = world.refreshed("rigid_body_state")[:, 1:, 7:]
-    expected = bodies[:, 1:] if fixed else bodies
-    torch.testing.assert_close((jacobian @ speeds[:, None, :, None])[..., 0], expected)
-
-
-@pytest.mark.parametrize("fixed", [True, False])
-def test_mass_matrix_gives_the_kinetic_energy(tmp_path, fixed):
-    world = arms(tmp_path, fixed)
     matrix = world.gym.acquire_mass_matrix_tensor(world.sim, "arm").values
     world.gym.refresh_mass_matrix_tensors(world.sim)
     assert matrix.shape == ((3, 2, 2) if fixed else (3, 8, 8))
@@ -77,9 +61,11 @@ def test_mass_matrix_gives_the_kinetic_energy(tmp_path, fixed):
     if not fixed:
         roots = world.refreshed("actor_root_state")[:, 1, 7:]
         speeds = torch.cat((roots, speeds), dim=-1)
+    bodies = world.refreshed("rigid_body_state")[:, 1:, 7:]
+    expected = bodies[:, 1:] if fixed else bodies
+    torch.testing.assert_close((jacobian @ speeds[:, None, :, None])[..., 0], expected)
     energy = 0.5 * (speeds[:, None] @ matrix @ speeds[..., None]).flatten()
     # The links' centres of mass are their frames' origins, and each turns with 0.01 kg m^2.
-    bodies = world.refreshed("rigid_body_state")[:, 1:, 7:]
     masses = torch.tensor([3.0, 2.0, 1.0])
     linear = (masses * bodies[..., :3].square().sum(-1)).sum(-1)
     angular = 0.01 * bodies[..., 3:].square().sum((-1, -2))
@@ -113,7 +99,7 @@ def test_force_sensors_of_bodies_at_rest_read_zero():
     def fill(world: World, env: gymapi.Env) -> None:
         asset = world.gym.create_box(world.sim, 0.2, 0.2, 0.2)
         world.gym.create_asset_force_sensor(asset, 0, gymapi.Transform())
-        world.gym.create_actor(env, asset, pose(0, 0, 0.1), "box", 0, 0)
+        world.put(env, asset, pose(0, 0, 0.1))
 
     world = World(1, fill, ground=1.0)
     world.acquired("force_sensor")
@@ -135,10 +121,7 @@ def test_actor_that_is_not_there_is_named(tmp_path):
 
 
 def test_force_sensors_may_be_asked_for_where_there_are_none():
-    def fill(world: World, env: gymapi.Env) -> None:
-        world.gym.create_actor(env, world.gym.create_sphere(world.sim, 0.1), pose(), "ball", 0, 0)
-
-    world = World(1, fill)
+    world = World(1, lambda world, env: world.put(env, world.gym.create_sphere(world.sim, 0.1)))
     tensor = world.gym.acquire_force_sensor_tensor(world.sim)
     world.run(1)
     world.gym.refresh_force_sensor_tensor(world.sim)
@@ -156,10 +139,7 @@ def test_frames_of_degrees_of_freedom_move_with_their_joints(tmp_path):
     )
 
     def fill(world: World, env: gymapi.Env) -> None:
-        options = gymapi.AssetOptions()
-        options.fix_base_link = True
-        asset = world.gym.load_asset(world.sim, str(tmp_path), urdf(tmp_path, *parts), options)
-        world.gym.create_actor(env, asset, pose(z=2), "arm", 0, 0)
+        world.put(env, world.load(tmp_path, *parts), pose(z=2))
 
     world = World(1, fill, gravity=0.0)
     world.set("dof_state", torch.tensor([[math.pi / 2, 0.0], [0.0, 0.0]]))
@@ -179,13 +159,10 @@ def test_tendons_have_properties_of_their_own_in_each_environment(tmp_path):
         '<geom size="0.1" mass="1"/></body></worldbody><tendon><fixed name="t">'
         '<joint joint="x" coef="1"/></fixed></tendon></mujoco>'
     )
-    assets = []
 
     def fill(world: World, env: gymapi.Env) -> None:
-        options = gymapi.AssetOptions()
-        options.fix_base_link = True
-        assets[:] = assets or [world.gym.load_asset(world.sim, str(tmp_path), "slide.xml", options)]
-        world.gym.create_actor(env, assets[0], pose(), "slider", env.index, 0)
+        named, fixed = (world.sim, str(tmp_path), "slide.xml"), options(fix_base_link=True)
+        world.put(env, world.once(lambda: world.gym.load_asset(*named, fixed)))
         set_damping(world, env, 1.0 + env.index)
 
     def set_damping(world: World, env: gymapi.Env, damping: float) -> None:

@@ -20,6 +20,7 @@ from neighbour import VALUE
 
 import gym
 import isaacgym.terrain_utils
+from rl_games.common.a2c_common import A2CBase
 
 
 class Walker(gym.Env):
@@ -37,6 +38,9 @@ assert walker.num_obs == 48 and not hasattr(walker, "num_actions")
 assert walker.reset() == "obs" and walker.render(mode="rgb_array") == "rgb_array"
 assert "envlab" in gymapi.__file__
 assert np.float is float and np.Inf == float("inf")
+agent = A2CBase.__new__(A2CBase)
+agent.seq_length = 4
+assert agent.seq_len == 4  # of the installed rl_games
 assert VALUE == 1 and sys.argv[1:] == ["--task=x"] and __name__ == "__main__"
 
 
@@ -72,16 +76,19 @@ print(kind, *(str(value.device) for value in values), tuple(layer(values[0]).sha
 """A script that names a GPU, and has no flag for another device."""
 
 
-def launch(*words: str, cwd: Path, execute: bool = False) -> tuple[int, str]:
-    """Run ``python -m envlab_isaacgym`` there; return its exit code and output."""
-    return run([sys.executable, "-m", "envlab_isaacgym", *words], cwd, execute=execute)
+def launch(
+    folder: Path, text: str, *flags: str, script: str = "run.py", execute: bool = False
+) -> tuple[int, str]:
+    """Run a script by ``python -m envlab_isaacgym`` there; return its exit code and output."""
+    (folder / script).write_text(text)
+    words = [sys.executable, "-m", "envlab_isaacgym", *flags, script, "--task=x"]
+    return run(words, folder, execute=execute)
 
 
 def test_script_runs_as_itself_with_old_names_until_a_missing_method(tmp_path):
     (tmp_path / "scripts").mkdir()
-    (tmp_path / "scripts" / "run.py").write_text(SCRIPT)
     (tmp_path / "scripts" / "neighbour.py").write_text("VALUE = 1\n")
-    code, output = launch("scripts/run.py", "--task=x", cwd=tmp_path)
+    code, output = launch(tmp_path, SCRIPT, script="scripts/run.py")
     assert "[[1.0, 2.0, 3.0]]\n" in output
     assert code == 2
     assert "Gym.omni_disconnect is missing" not in output  # a gym under another name
@@ -89,8 +96,7 @@ def test_script_runs_as_itself_with_old_names_until_a_missing_method(tmp_path):
 
 
 def test_scripts_of_one_gpu_run_on_the_cpu_if_asked(tmp_path):
-    (tmp_path / "run.py").write_text(OF_ONE_GPU)
-    _, output = launch("--cpu", "run.py", cwd=tmp_path)
+    _, output = launch(tmp_path, OF_ONE_GPU, "--cpu")
     assert output.endswith("cpu cpu cpu cpu cpu (1, 1)\n")
 
 
@@ -112,27 +118,16 @@ def test_what_a_script_lacks_is_one_sentence(tmp_path):
         ),
         (chosen, "Start it with PYTORCH_JIT=0"),
     ):
-        (tmp_path / "run.py").write_text(text)
-        code, output = launch("run.py", cwd=tmp_path)
+        code, output = launch(tmp_path, text)
         assert code == 2
         assert [sentence for sentence in sentences if sentence not in output.splitlines()[-1]] == []
         assert "Traceback" not in output
 
 
-def test_agents_of_the_installed_rl_games_have_seq_len(tmp_path):
-    (tmp_path / "run.py").write_text(
-        "from rl_games.common.a2c_common import A2CBase\n"
-        "agent = A2CBase.__new__(A2CBase)\nagent.seq_length = 4\nprint(agent.seq_len)\n"
-    )
-    code, output = launch("run.py", cwd=tmp_path)
-    assert (code, output) == (0, "4\n")
-
-
 def test_real_isaac_gym_is_never_replaced(tmp_path):
     (tmp_path / "isaacgym").mkdir()
     (tmp_path / "isaacgym" / "__init__.py").write_text("")
-    (tmp_path / "run.py").write_text("print('ran')\n")
-    code, output = launch("run.py", cwd=tmp_path)
+    code, output = launch(tmp_path, "print('ran')\n")
     assert code == 2
     assert output.startswith("error: Isaac Gym itself can be imported")
     assert "ran" not in output.split()
@@ -198,9 +193,9 @@ def test_scripts_of_other_years_find_what_they_expect(tmp_path, monkeypatch):
     (own / "__init__.py").write_text("IS_OWN = True\n")
     (own.parent / "setup.py").touch()
     (tmp_path / "scripts").mkdir()
-    (tmp_path / "scripts/run.py").write_text(OF_OTHER_YEARS)
     monkeypatch.setenv("PYTORCH_JIT", "0")  # so that conditions may be numbers
-    code, output = launch("--cpu", "scripts/run.py", cwd=tmp_path, execute=True)
+    script = "scripts/run.py"
+    code, output = launch(tmp_path, OF_OTHER_YEARS, "--cpu", script=script, execute=True)
     assert code == 0, output
     assert "4 [0, 3]\n" in output
     assert "no transforms" not in output
@@ -211,12 +206,8 @@ def test_windows_of_pictures_are_files_without_a_display(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install -e '.[isaacgym]'")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    (tmp_path / "run.py").write_text(
-        "import matplotlib\n"
-        "from matplotlib import pyplot as plt\n"
-        'matplotlib.use("TkAgg")\n'
-        "plt.figure()\n"
-        "print(matplotlib.get_backend().lower())\n"
+    text = (
+        "import matplotlib\nfrom matplotlib import pyplot as plt\n"
+        'matplotlib.use("TkAgg")\nplt.figure()\nprint(matplotlib.get_backend().lower())\n'
     )
-    code, output = launch("run.py", cwd=tmp_path)
-    assert (code, output) == (0, "agg\n")
+    assert launch(tmp_path, text) == (0, "agg\n")

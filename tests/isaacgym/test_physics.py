@@ -10,34 +10,28 @@ import torch
 
 from envlab.errors import ConfigurationError, DeviceError
 from envlab_isaacgym import gymapi, gymtorch
-from tests.isaacgym.worlds import SLIDER, World, box, joint, link, pose, urdf
+from tests.isaacgym.worlds import SLIDER, World, box, joint, link, options, pose, urdf
 from tests.refusals import check_refusals
 
 pytestmark = pytest.mark.usefixtures("backend")
+QUARTER_TURN = [0.0, 0.0, math.sqrt(0.5), math.sqrt(0.5)]
+"""Around z, as x, y, z, w."""
 
 
 def boxes(num_envs: int, **settings) -> World:
     """A box of 8 kg in each environment, 1 m up."""
-    assets = []
 
     def fill(world: World, env: gymapi.Env) -> None:
-        assets[:] = assets or [box(world)]
-        world.gym.create_actor(env, assets[0], pose(env.index, 0, 1), "box", env.index, 0)
+        world.put(env, world.once(lambda: box(world)), pose(env.index, 0, 1))
 
     return World(num_envs, fill, **settings)
 
 
 def sliders(tmp_path, num_envs: int, dt: float = 0.005, **properties) -> World:
     """A mass of 1 kg on a rail, with DOF properties, which may differ between environments."""
-    assets = []
 
     def fill(world: World, env: gymapi.Env) -> None:
-        if not assets:
-            options = gymapi.AssetOptions()
-            options.fix_base_link = True
-            name = urdf(tmp_path, *SLIDER)
-            assets.append(world.gym.load_asset(world.sim, str(tmp_path), name, options))
-        actor = world.gym.create_actor(env, assets[0], pose(), "slider", env.index, 0)
+        actor = world.put(env, world.once(lambda: world.load(tmp_path, *SLIDER)))
         values = world.gym.get_actor_dof_properties(env, actor)
         for name, value in properties.items():
             values[name] = value[env.index] if isinstance(value, list) else value
@@ -58,9 +52,8 @@ def test_root_states_are_xyzw_and_in_the_world_frame():
     moved = world.refreshed("actor_root_state")[0, 0]
     # A cube turns about any axis at a constant velocity, and its centre goes straight.
     torch.testing.assert_close(moved[7:], states[0, 0, 7:], atol=1e-4, rtol=0)
-    torch.testing.assert_close(
-        moved[:3], states[0, 0, :3] + 0.5 * states[0, 0, 7:10], atol=1e-4, rtol=0
-    )
+    straight = states[0, 0, :3] + 0.5 * states[0, 0, 7:10]
+    torch.testing.assert_close(moved[:3], straight, atol=1e-4, rtol=0)
     torch.testing.assert_close(world.refreshed("rigid_body_state")[0, 0], moved)
     assert world.acquired("actor_root_state").data_ptr() == address
 
@@ -82,7 +75,7 @@ def test_contact_forces_are_the_bodies_own_beside_force_sensors():
         for x in (0.0, 1.0):
             asset = box(world)
             world.gym.create_asset_force_sensor(asset, 0, gymapi.Transform())
-            world.gym.create_actor(env, asset, pose(x, 0, 0.1), f"box{x}", 0, 0)
+            world.put(env, asset, pose(x, 0, 0.1), f"box{x}")
 
     world = World(1, fill, ground=1.0)
     world.acquired("force_sensor")
@@ -111,7 +104,7 @@ def frictions_of_slabs(fill, ground: float | None) -> torch.Tensor:
 
 
 def put(world: World, env: gymapi.Env, asset: gymapi.Asset, z: float, friction: float) -> None:
-    actor = world.gym.create_actor(env, asset, pose(0, 0, z), f"at{z}", env.index, 0)
+    actor = world.put(env, asset, pose(0, 0, z), f"at{z}")
     props = world.gym.get_actor_rigid_shape_properties(env, actor)
     props[0].friction = friction
     world.gym.set_actor_rigid_shape_properties(env, actor, props)
@@ -121,10 +114,9 @@ def test_friction_is_the_average_of_both_surfaces():
     """The ground holds back a slab that slides; MuJoCo would take the larger friction."""
 
     def fill(world: World, env: gymapi.Env) -> None:
-        assets[:] = assets or [world.gym.create_box(world.sim, 0.6, 0.6, 0.02)]
-        put(world, env, assets[0], 0.01, (0.2, 1.0)[env.index])
+        slab = world.once(lambda: world.gym.create_box(world.sim, 0.6, 0.6, 0.02))
+        put(world, env, slab, 0.01, (0.2, 1.0)[env.index])
 
-    assets: list[gymapi.Asset] = []
     found = frictions_of_slabs(fill, ground=0.6)
     torch.testing.assert_close(found, torch.tensor([0.4, 0.8]), rtol=0.02, atol=0)
 
@@ -134,9 +126,7 @@ def test_actors_of_one_friction_have_that_of_their_own_environment():
     frictions = (0.2, 1.0)
 
     def fill(world: World, env: gymapi.Env) -> None:
-        still = gymapi.AssetOptions()
-        still.fix_base_link = True
-        floor = world.gym.create_box(world.sim, 4.0, 4.0, 0.2, still)
+        floor = world.gym.create_box(world.sim, 4.0, 4.0, 0.2, options(fix_base_link=True))
         slab = world.gym.create_box(world.sim, 0.6, 0.6, 0.02)
         for asset, z in ((slab, 0.01), (floor, -0.1)):
             put(world, env, asset, z, frictions[env.index])
@@ -172,9 +162,8 @@ def test_a_filter_of_minus_one_means_the_masks_of_the_file(tmp_path):
     def fill(world: World, env: gymapi.Env) -> None:
         asset = world.gym.load_asset(world.sim, str(tmp_path), "balls.xml")
         for place, bits in enumerate((-1, 0)):
-            name = f"balls {place}"
-            world.gym.create_actor(env, asset, pose(3.0 * place, 0, 1), name, 0, bits)
-        world.gym.create_actor(env, box(world), pose(9.0, 0, 1), "box", 0, 0)
+            world.put(env, asset, pose(3.0 * place, 0, 1), f"balls {place}", bits)
+        world.put(env, box(world), pose(9.0, 0, 1), "box")
 
     world = World(1, fill, gravity=0.0)
     forces = world.refreshed("net_contact_force")[0]
@@ -187,17 +176,10 @@ def test_a_filter_of_minus_one_means_the_masks_of_the_file(tmp_path):
 
 def test_drives_are_stable_at_any_stiffness(tmp_path):
     stiffness = [10.0**power for power in range(2, 9)]
-    world = sliders(
-        tmp_path,
-        len(stiffness),
-        dt=1 / 60,
-        driveMode=gymapi.DOF_MODE_POS,
-        stiffness=stiffness,
-        damping=[2 * math.sqrt(one) for one in stiffness],
-        effort=1e30,
-        velocity=1e9,
-    )
-    world.set("dof_position_target", torch.full((len(stiffness),), 0.5))
+    drive = {"driveMode": gymapi.DOF_MODE_POS, "effort": 1e30, "velocity": 1e9}
+    damping = [2 * math.sqrt(one) for one in stiffness]
+    world = sliders(tmp_path, 7, dt=1 / 60, stiffness=stiffness, damping=damping, **drive)
+    world.set("dof_position_target", torch.full((7,), 0.5))
     world.run(240)
     positions = world.refreshed("dof_state")[:, 0, 0]
     torch.testing.assert_close(positions, torch.full_like(positions, 0.5), rtol=0, atol=1e-3)
@@ -205,17 +187,8 @@ def test_drives_are_stable_at_any_stiffness(tmp_path):
 
 def test_stiff_drives_of_little_effort_do_not_swing(tmp_path):
     """A gripper of Isaac Gym's Franka: 1e6 N/m and 200 N at 60 Hz. It swung by 0.5 m for ever."""
-    world = sliders(
-        tmp_path,
-        2,
-        dt=1 / 60,
-        driveMode=gymapi.DOF_MODE_POS,
-        stiffness=1e6,
-        damping=100.0,
-        effort=200.0,
-        upper=[3.0, 0.01],
-        velocity=1e9,
-    )
+    drive = {"driveMode": gymapi.DOF_MODE_POS, "stiffness": 1e6, "damping": 100.0, "effort": 200.0}
+    world = sliders(tmp_path, 2, dt=1 / 60, upper=[3.0, 0.01], velocity=1e9, **drive)
     world.acquired("dof_force")
     world.set("dof_position_target", torch.full((2,), 0.03))
     reached = []
@@ -257,11 +230,8 @@ def test_drives_of_an_mjcf_file_reach_their_targets(tmp_path):
     )
 
     def fill(world: World, env: gymapi.Env) -> None:
-        options = gymapi.AssetOptions()
-        options.fix_base_link = True
-        options.default_dof_drive_mode = gymapi.DOF_MODE_NONE
-        asset = world.gym.load_asset(world.sim, str(tmp_path), "arm.xml", options)
-        world.gym.create_actor(env, asset, pose(), "arm", 0, 0)
+        wanted = options(fix_base_link=True, default_dof_drive_mode=gymapi.DOF_MODE_NONE)
+        world.put(env, world.gym.load_asset(world.sim, str(tmp_path), "arm.xml", wanted))
 
     world = World(1, fill, gravity=0.0)
     properties = world.gym.get_actor_dof_properties(world.envs[0], 0)
@@ -310,19 +280,14 @@ def test_limits_of_joints_hold_and_differ_between_environments(tmp_path):
 
 
 def test_masses_differ_between_environments_in_one_model():
-    assets = []
-
     def fill(world: World, env: gymapi.Env) -> None:
-        assets[:] = assets or [box(world)]
-        actor = world.gym.create_actor(env, assets[0], pose(0, 0, 1), "box", env.index, 0)
+        actor = world.put(env, world.once(lambda: box(world)), pose(0, 0, 1))
         props = world.gym.get_actor_rigid_body_properties(env, actor)
         props[0].mass = 8.0 * (1 + env.index)
         world.gym.set_actor_rigid_body_properties(env, actor, props, recomputeInertia=True)
 
     world = World(2, fill, gravity=0.0)
-    force = torch.zeros(2, 3)
-    force[:, 0] = 16.0
-    world.gym.apply_rigid_body_force_tensors(world.sim, gymtorch.unwrap_tensor(force), None)
+    world.push(torch.tensor([[16.0, 0.0, 0.0]]).repeat(2, 1))
     world.run(2)  # forces are of one step
     speeds = world.refreshed("actor_root_state")[:, 0, 7]
     torch.testing.assert_close(speeds, torch.tensor([2.0, 1.0]) * 0.005)
@@ -330,24 +295,16 @@ def test_masses_differ_between_environments_in_one_model():
 
 def test_a_centre_of_mass_may_lie_elsewhere_in_an_environment():
     """hora moves those of its cylinders: MuJoCo takes the inertia of lone bodies to be central."""
-    assets = []
 
     def fill(world: World, env: gymapi.Env) -> None:
-        assets[:] = assets or [box(world)]
-        actor = world.gym.create_actor(env, assets[0], pose(0, 0, 1), "box", env.index, 0)
+        actor = world.put(env, world.once(lambda: box(world)), pose(0, 0, 1))
         props = world.gym.get_actor_rigid_body_properties(env, actor)
         props[0].com.y = 0.02 * env.index
         world.gym.set_actor_rigid_body_properties(env, actor, props)
 
     world = World(2, fill, gravity=0.0)
-    forces = torch.tensor([[16.0, 0.0, 0.0]]).repeat(2, 1)
-    places = world.refreshed("actor_root_state")[:, 0, :3].contiguous()
-    world.gym.apply_rigid_body_force_at_pos_tensors(
-        world.sim,
-        gymtorch.unwrap_tensor(forces),
-        gymtorch.unwrap_tensor(places),
-        gymapi.ENV_SPACE,
-    )
+    places = world.refreshed("actor_root_state")[:, 0, :3]
+    world.push(torch.tensor([[16.0, 0.0, 0.0]]).repeat(2, 1), at=places)
     world.run(1)
     spins = world.refreshed("actor_root_state")[:, 0, 12]
     inertia = 8.0 * 0.2**2 / 6
@@ -358,19 +315,17 @@ def test_a_centre_of_mass_may_lie_elsewhere_in_an_environment():
 def test_forces_act_in_the_local_frame_and_at_points():
     world = boxes(1, gravity=0.0)
     states = world.acquired("actor_root_state").clone()
-    half = math.sqrt(0.5)
-    states[0, 0, 3:7] = torch.tensor([0.0, 0.0, half, half])  # a quarter turn around z
+    states[0, 0, 3:7] = torch.tensor(QUARTER_TURN)
     world.set("actor_root_state", states)
-    force = gymtorch.unwrap_tensor(torch.tensor([[8.0, 0.0, 0.0]]))
-    world.gym.apply_rigid_body_force_tensors(world.sim, force, None, gymapi.LOCAL_SPACE)
+    force = torch.tensor([[8.0, 0.0, 0.0]])
+    world.gym.apply_rigid_body_force_tensors(
+        world.sim, gymtorch.unwrap_tensor(force), None, gymapi.LOCAL_SPACE
+    )
     world.run(1)
     linear = world.refreshed("actor_root_state")[0, 0, 7:10]
     torch.testing.assert_close(linear, torch.tensor([0.0, 0.005, 0.0]), atol=1e-6, rtol=0)
     world.set("actor_root_state", states)
-    point = states[0, 0, :3] + torch.tensor([0.0, 0.1, 0.0])
-    world.gym.apply_rigid_body_force_at_pos_tensors(
-        world.sim, force, gymtorch.unwrap_tensor(point[None].contiguous()), gymapi.ENV_SPACE
-    )
+    world.push(force, at=states[0, :1, :3] + torch.tensor([0.0, 0.1, 0.0]))
     world.run(1)
     inertia = 8.0 * 0.2**2 / 6
     angular = world.refreshed("actor_root_state")[0, 0, 10:]
@@ -380,14 +335,7 @@ def test_forces_act_in_the_local_frame_and_at_points():
 
 def test_fixed_actors_stand_where_they_were_made_in_each_environment(tmp_path):
     def fill(world: World, env: gymapi.Env) -> None:
-        options = gymapi.AssetOptions()
-        options.fix_base_link = True
-        if not env.index:
-            name = urdf(tmp_path, *SLIDER)
-            asset = world.gym.load_asset(world.sim, str(tmp_path), name, options)
-        else:
-            asset = world.envs[0].actors[0].asset
-        world.gym.create_actor(env, asset, pose(0, 0, 1 + env.index), "slider", env.index, 0)
+        world.put(env, world.once(lambda: world.load(tmp_path, *SLIDER)), pose(0, 0, 1 + env.index))
 
     world = World(2, fill)
     states = world.refreshed("actor_root_state")  # changed in place, as scripts do
@@ -403,7 +351,7 @@ def test_calls_may_come_in_any_order_before_the_first_step():
     seen = {}
 
     def fill(world: World, env: gymapi.Env) -> None:
-        actor = world.gym.create_actor(env, box(world), pose(0, 0, 2), "box", 0, 0)
+        actor = world.put(env, box(world), pose(0, 0, 2))
         seen["pose"] = world.gym.get_rigid_transform(env, actor)
         seen["roots"] = gymtorch.wrap_tensor(world.gym.acquire_actor_root_state_tensor(world.sim))
 
@@ -421,26 +369,25 @@ def test_calls_may_come_in_any_order_before_the_first_step():
 
 def test_states_of_single_actors_follow_and_set_the_tensors(tmp_path):
     world = sliders(tmp_path, 2, driveMode=gymapi.DOF_MODE_EFFORT)
-    states = world.gym.get_actor_dof_states(world.envs[1], 0, gymapi.STATE_ALL)
+    gym, env = world.gym, world.envs[1]
+    states = gym.get_actor_dof_states(env, 0, gymapi.STATE_ALL)
     states["pos"], states["vel"] = 0.25, 1.0
-    world.gym.set_actor_dof_states(world.envs[1], 0, states, gymapi.STATE_POS)
+    gym.set_actor_dof_states(env, 0, states, gymapi.STATE_POS)
     assert world.refreshed("dof_state").tolist() == [[[0.0, 0.0]], [[0.25, 0.0]]]
-    world.gym.set_actor_dof_states(world.envs[1], 0, states, gymapi.STATE_VEL)
+    gym.set_actor_dof_states(env, 0, states, gymapi.STATE_VEL)
     assert world.refreshed("dof_state")[1, 0].tolist() == [0.25, 1.0]
     world.run(1)
-    bodies = world.gym.get_actor_rigid_body_states(world.envs[1], 0, gymapi.STATE_ALL)
+    bodies = gym.get_actor_rigid_body_states(env, 0, gymapi.STATE_ALL)
     assert bodies["pose"]["p"]["x"][1] == pytest.approx(0.255)
-    assert world.gym.get_rigid_linear_velocity(world.envs[1], 1).x == pytest.approx(1.0)
-    assert world.gym.get_dof_position(world.envs[1], 0) == pytest.approx(0.255)
+    assert gym.get_rigid_linear_velocity(env, 1).x == pytest.approx(1.0)
+    assert gym.get_dof_position(env, 0) == pytest.approx(0.255)
 
 
 def test_gravity_can_change_and_be_off_for_an_asset():
     def fill(world: World, env: gymapi.Env) -> None:
-        options = gymapi.AssetOptions()
-        options.disable_gravity = True
-        floating = world.gym.create_sphere(world.sim, 0.1, options)
-        world.gym.create_actor(env, floating, pose(2, 0, 1), "floating", 0, 0)
-        world.gym.create_actor(env, box(world), pose(0, 0, 1), "box", 0, 0)
+        floating = world.gym.create_sphere(world.sim, 0.1, options(disable_gravity=True))
+        world.put(env, floating, pose(2, 0, 1), "floating")
+        world.put(env, box(world), pose(0, 0, 1), "box")
 
     world = World(1, fill)
     world.run(1)
@@ -463,16 +410,13 @@ def test_heightfields_hold_falling_objects():
             params.nbColumns, params.nbRows = heights.shape
             params.column_scale = params.row_scale = 1.0
             params.vertical_scale = 0.05
-            params.transform.p.x = -5.0
             params.transform.p.y = -5.0
-            world.gym.add_heightfield(world.sim, heights.flatten(), params)
-            params.transform.p.x = 20.0  # a second terrain beside the first
-            world.gym.add_heightfield(world.sim, heights.flatten(), params)
-            assets.append(box(world))
+            for x in (-5.0, 20.0):  # a second terrain beside the first
+                params.transform.p.x = x
+                world.gym.add_heightfield(world.sim, heights.flatten(), params)
         x = (-3.0, 3.0, 28.0)[env.index]
-        world.gym.create_actor(env, assets[0], pose(x, 0.3, 1), "box", env.index, 0)
+        world.put(env, world.once(lambda: box(world)), pose(x, 0.3, 1))
 
-    assets: list[gymapi.Asset] = []
     world = World(3, fill)
     world.run(300)
     heights_reached = world.refreshed("actor_root_state")[:, 0, 2]
@@ -485,7 +429,7 @@ def test_actors_of_one_build_may_have_a_size_and_weight_of_their_own_in_each_env
 
     def fill(world: World, env: gymapi.Env) -> None:
         asset = box(world, float(sizes[env.index]), float(densities[env.index]))
-        world.gym.create_actor(env, asset, pose(0, 0, 0.5), f"box {env.index}", env.index, 0)
+        world.put(env, asset, pose(0, 0, 0.5), f"box {env.index}")
 
     world = World(3, fill, ground=1.0)
     world.run(400)
@@ -506,15 +450,11 @@ def test_actors_of_another_build_are_refused(tmp_path):
     def make(kind: str) -> None:
         def fill(world: World, env: gymapi.Env) -> None:
             if env.index == 0:
-                asset = box(world)
+                world.put(env, box(world))
             elif kind == "sphere":
-                asset = world.gym.create_sphere(world.sim, 0.1, gymapi.AssetOptions())
+                world.put(env, world.gym.create_sphere(world.sim, 0.1, options()))
             elif kind == "file":
-                name = urdf(tmp_path, *SLIDER)
-                asset = world.gym.load_asset(world.sim, str(tmp_path), name, gymapi.AssetOptions())
-            else:
-                return
-            world.gym.create_actor(env, asset, pose(), "thing", 0, 0)
+                world.put(env, world.load(tmp_path, *SLIDER, fix_base_link=False))
 
         World(2, fill)
 
@@ -538,32 +478,17 @@ def test_gpu_pipeline_without_a_gpu_is_one_sentence():
 
 
 def test_joints_measure_angles_as_the_file_says(tmp_path):
-    def fill(world: World, env: gymapi.Env) -> None:
-        name = urdf(
-            tmp_path,
-            link("base"),
-            link("arm"),
-            joint("turn", "base", "arm", axis="0 0 1", xyz="0 0 1"),
-        )
-        options = gymapi.AssetOptions()
-        options.fix_base_link = True
-        asset = world.gym.load_asset(world.sim, str(tmp_path), name, options)
-        world.gym.create_actor(env, asset, pose(), "arm", 0, 0)
-
-    world = World(1, fill, gravity=0.0)
+    arm = (link("base"), link("arm"), joint("turn", "base", "arm", axis="0 0 1", xyz="0 0 1"))
+    world = World(1, lambda world, env: world.put(env, world.load(tmp_path, *arm)), gravity=0.0)
     world.set("dof_state", torch.tensor([[math.pi / 2, 0.0]]))
     bodies = world.refreshed("rigid_body_state")
-    half = math.sqrt(0.5)
-    expected = torch.tensor([0, 0, 1.0, 0, 0, half, half])
+    expected = torch.tensor([0, 0, 1.0, *QUARTER_TURN])
     torch.testing.assert_close(bodies[0, 1, :7], expected, atol=1e-6, rtol=0)
 
 
 def test_scaled_actors_are_larger_and_heavier_by_their_volume():
-    assets = []
-
     def fill(world: World, env: gymapi.Env) -> None:
-        assets[:] = assets or [box(world)]
-        actor = world.gym.create_actor(env, assets[0], pose(0, 0, 0.5), "box", env.index, 0)
+        actor = world.put(env, world.once(lambda: box(world)), pose(0, 0, 0.5))
         world.gym.set_actor_scale(env, actor, np.array([(1.0, 2.5)[env.index]]))
 
     world = World(2, fill, ground=1.0)
@@ -576,8 +501,7 @@ def test_scaled_actors_are_larger_and_heavier_by_their_volume():
 
 def test_attractors_hold_points_of_bodies_at_their_targets():
     def fill(world: World, env: gymapi.Env) -> None:
-        actor = world.gym.create_actor(env, box(world), pose(0, 0, 1), "box", env.index, 0)
-        assert actor == 0
+        assert world.put(env, box(world), pose(0, 0, 1)) == 0
         properties = gymapi.AttractorProperties()
         properties.axes, properties.rigid_handle = gymapi.AXIS_TRANSLATION, 0
         properties.offset.p.z, properties.target.p.z = 0.1, 1.1  # the middle of its top
@@ -585,12 +509,8 @@ def test_attractors_hold_points_of_bodies_at_their_targets():
 
     world = World(1, fill)
     world.run(200)
-    torch.testing.assert_close(
-        world.refreshed("actor_root_state")[0, 0, :3],
-        torch.tensor([0.0, 0.0, 1.0]),
-        atol=1e-3,
-        rtol=0,
-    )
+    held = world.refreshed("actor_root_state")[0, 0, :3]
+    torch.testing.assert_close(held, torch.tensor([0.0, 0.0, 1.0]), atol=1e-3, rtol=0)
     world.gym.set_attractor_target(world.envs[0], 0, pose(0, 0, 1.3))
     world.run(400)
     assert world.refreshed("actor_root_state")[0, 0, 2] == pytest.approx(1.2, abs=2e-3)
@@ -604,18 +524,17 @@ def test_stiff_drives_hold_in_chains_that_attractors_close(tmp_path):
         '<link name="{}"><inertial><mass value="0.5"/><origin xyz="0 0 -0.18"/>'
         '<inertia ixx="0.006" iyy="0.006" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial></link>'
     )
-    parts = [link("tray", 1.5)]
-    for side, x in (("a", 0.4), ("b", -0.4)):
-        parts += [leg.format(f"upper_{side}"), leg.format(f"lower_{side}")]
-        parts.append(joint(f"hip_{side}", "tray", f"upper_{side}", xyz=f"{x} 0 0", axis="0 1 0"))
-        parts.append(
-            joint(f"knee_{side}", f"upper_{side}", f"lower_{side}", xyz="0 0 -0.36", axis="0 1 0")
-        )
+    sides, parts = (("a", 0.4), ("b", -0.4)), [link("tray", 1.5)]
+    for side, x in sides:
+        upper, lower = f"upper_{side}", f"lower_{side}"
+        parts += [leg.format(upper), leg.format(lower)]
+        parts.append(joint(f"hip_{side}", "tray", upper, xyz=f"{x} 0 0", axis="0 1 0"))
+        parts.append(joint(f"knee_{side}", upper, lower, xyz="0 0 -0.36", axis="0 1 0"))
     name = urdf(tmp_path, *parts)
 
     def fill(world: World, env: gymapi.Env) -> None:
         asset = world.gym.load_asset(world.sim, str(tmp_path), name)
-        actor = world.gym.create_actor(env, asset, pose(z=0.72), "robot", env.index, 1)
+        actor = world.put(env, asset, pose(z=0.72), "robot", 1)
         properties = world.gym.get_actor_dof_properties(env, actor)
         is_knee = ["knee" in one for one in world.gym.get_actor_dof_names(env, actor)]
         drive = np.array([gymapi.DOF_MODE_NONE, gymapi.DOF_MODE_POS])
@@ -623,7 +542,7 @@ def test_stiff_drives_hold_in_chains_that_attractors_close(tmp_path):
         properties["stiffness"], properties["damping"] = 4000.0, 100.0
         properties["effort"] = properties["velocity"] = 1e30
         world.gym.set_actor_dof_properties(env, actor, properties)
-        for side, x in (("a", 0.4), ("b", -0.4)):
+        for side, x in sides:
             foot = gymapi.AttractorProperties()
             foot.axes, foot.offset.p.z, foot.target.p.x = gymapi.AXIS_TRANSLATION, -0.36, x
             foot.rigid_handle = world.gym.find_actor_rigid_body_handle(env, actor, f"lower_{side}")
@@ -647,7 +566,7 @@ def test_an_assets_own_contact_pairs_are_kept_with_those_of_average_friction(tmp
 
     def fill(world: World, env: gymapi.Env) -> None:
         asset = world.gym.load_asset(world.sim, str(tmp_path), "balls.xml")
-        world.gym.create_actor(env, asset, pose(z=1), "balls", 0, 0)
+        world.put(env, asset, pose(z=1))
 
     world = World(1, fill, ground=0.5)
     world.run(1)

@@ -7,7 +7,7 @@ import pytest
 
 from envlab.errors import ConfigurationError
 from envlab_isaacgym import gymapi, gymutil
-from tests.isaacgym.worlds import SLIDER, World, box, pose, urdf
+from tests.isaacgym.worlds import SLIDER, World, box, pose
 
 
 def params(**changes) -> dict:
@@ -37,23 +37,22 @@ def test_samples_come_into_effect_by_their_schedule():
 
 
 def test_samples_are_of_their_distribution():
+    def draw(distribution: str, low: float, high: float) -> np.ndarray:
+        drawn = params(distribution=distribution, range=[low, high])
+        return gymutil.generate_random_samples(drawn, 4000, 0)
+
     np.random.seed(1)
-    uniform = gymutil.generate_random_samples(params(range=[1, 3]), 4000, 0)
-    assert (uniform.min() > 1, uniform.max() < 3) == (True, True)
+    uniform = draw("uniform", 1, 3)
+    assert 1 < uniform.min() < uniform.max() < 3
     assert uniform.mean() == pytest.approx(2.0, abs=0.05)
-    log = gymutil.generate_random_samples(
-        params(distribution="loguniform", range=[0.01, 1]), 4000, 0
-    )
-    assert np.log10(log).mean() == pytest.approx(-1.0, abs=0.05)
-    normal = gymutil.generate_random_samples(params(distribution="gaussian", range=[2, 3]), 4000, 0)
-    assert normal.std() == pytest.approx(3.0, abs=0.15)
+    assert np.log10(draw("loguniform", 0.01, 1)).mean() == pytest.approx(-1.0, abs=0.05)
+    assert draw("gaussian", 2, 3).std() == pytest.approx(3.0, abs=0.15)
 
 
 def test_properties_are_randomised_in_place(tmp_path):
     def fill(world: World, env: gymapi.Env) -> None:
-        asset = world.gym.load_asset(world.sim, str(tmp_path), urdf(tmp_path, *SLIDER))
-        world.gym.create_actor(env, asset, pose(), "slider", 0, 0)
-        world.gym.create_actor(env, box(world), pose(z=1), "box", 0, 0)
+        world.put(env, world.load(tmp_path, *SLIDER, fix_base_link=False), name="slider")
+        world.put(env, box(world), pose(z=1), "box")
 
     world = World(1, fill)
     gym, env = world.gym, world.envs[0]

@@ -20,21 +20,15 @@ def ends(tmp_path_factory) -> list[dict]:
     return found
 
 
-def test_ranks_end_with_the_same_parameters_by_ddp(ends):
+def test_ranks_draw_apart_end_with_the_same_parameters_by_ddp_and_the_first_alone_writes(ends):
+    assert not torch.isclose(ends[0]["draws"], ends[1]["draws"]).any()
+    assert ends[0]["files"] == ["events", "git", "model_0", "model_2", "model_3"]
     first, second = ends
     assert first["wraps"] == second["wraps"] == "JointModule"
     assert first["rate"] == second["rate"]
     for name, value in first["model"].items():
         assert torch.equal(value, second["model"][name]), name
         assert not torch.equal(value, first["before"][name]), name
-
-
-def test_ranks_draw_apart(ends):
-    assert not torch.isclose(ends[0]["draws"], ends[1]["draws"]).any()
-
-
-def test_the_first_rank_alone_writes(ends):
-    assert ends[0]["files"] == ["events", "git", "model_0", "model_2", "model_3"]
 
 
 def test_ranks_with_different_configurations_do_not_train(ends):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 
 import pytest
@@ -71,22 +72,13 @@ def test_it_learns_and_writes_checkpoints_of_rsl_rl_1(tmp_path, capsys):
     torch.testing.assert_close(means, torch.full((4, 2), 0.5), atol=0.25, rtol=0)
     state = torch.load(tmp_path / "model_30.pt", weights_only=True)
     assert state["iter"] == 30
+    expected: dict[str, tuple[int, ...]] = {"std": (2,)}
+    for name, *sizes in (("actor", 3, 8, 4, 2), ("critic", 5, 8, 3, 1)):
+        for layer, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
+            expected[f"{name}.{2 * layer}.weight"] = (outputs, inputs)
+            expected[f"{name}.{2 * layer}.bias"] = (outputs,)
     shapes = {name: tuple(value.shape) for name, value in state["model_state_dict"].items()}
-    assert shapes == {
-        "std": (2,),
-        "actor.0.weight": (8, 3),
-        "actor.0.bias": (8,),
-        "actor.2.weight": (4, 8),
-        "actor.2.bias": (4,),
-        "actor.4.weight": (2, 4),
-        "actor.4.bias": (2,),
-        "critic.0.weight": (8, 5),
-        "critic.0.bias": (8,),
-        "critic.2.weight": (3, 8),
-        "critic.2.bias": (3,),
-        "critic.4.weight": (1, 3),
-        "critic.4.bias": (1,),
-    }
+    assert shapes == expected
 
 
 def test_time_outs_that_an_environment_leaves_standing_count_once(tmp_path, capsys):

@@ -15,7 +15,7 @@ from envlab_isaacgym import watching as module
 from envlab_isaacgym.launcher import main
 from envlab_isaacgym.shim import ABSENT, offer_absent
 from envlab_isaacgym.watching import Watched, watching
-from tests.isaacgym.worlds import SLIDER, World, urdf
+from tests.isaacgym.worlds import SLIDER, World, pose
 
 
 class Page:
@@ -55,16 +55,10 @@ def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Page]]:
 
 def sliders(folder: Path, apart: float = 0.0) -> World:
     """Return three masses that slide along x."""
-    name, assets = urdf(folder, *SLIDER), []
 
     def fill(world: World, env: gymapi.Env) -> None:
-        options = gymapi.AssetOptions()
-        options.fix_base_link = True
-        if not assets:
-            assets.append(world.gym.load_asset(world.sim, str(folder), name, options))
-        asset = assets[0]
-        pose = gymapi.Transform(p=gymapi.Vec3(apart * len(world.envs), 0, 1))
-        world.gym.create_actor(env, asset, pose, "slider", len(world.envs), 0)
+        asset = world.once(lambda: world.load(folder, *SLIDER))
+        world.put(env, asset, pose(apart * env.index, 0, 1))
 
     return World(3, fill)
 

@@ -48,6 +48,13 @@ SLIDER = (
 """A mass of 1 kg on a rail along x."""
 
 
+def options(**values: object) -> gymapi.AssetOptions:
+    made = gymapi.AssetOptions()
+    for name, value in values.items():
+        setattr(made, name, value)
+    return made
+
+
 class World:
     """Environments with the same actors, and their tensors.
 
@@ -78,12 +85,44 @@ class World:
             plane.static_friction = plane.dynamic_friction = ground
             self.gym.add_ground(self.sim, plane)
         self.num_envs = num_envs
-        self.envs = []
+        self.envs: list[gymapi.Env] = []
+        self._made: gymapi.Asset | None = None
         for _ in range(num_envs):
             env = self.gym.create_env(self.sim, gymapi.Vec3(), gymapi.Vec3(), num_envs)
             self.envs.append(env)
             fill(self, env)
         self.gym.prepare_sim(self.sim)
+
+    def load(self, folder: Path, *parts: str, **values: object) -> gymapi.Asset:
+        """Return the asset of a robot whose base is fixed, unless ``values`` say otherwise."""
+        wanted = options(**{"fix_base_link": True} | values)
+        return self.gym.load_asset(self.sim, str(folder), urdf(folder, *parts), wanted)
+
+    def once(self, make: Callable[[], gymapi.Asset]) -> gymapi.Asset:
+        """Return the asset that was made for the first environment."""
+        self._made = self._made or make()
+        return self._made
+
+    def put(
+        self,
+        env: gymapi.Env,
+        asset: gymapi.Asset,
+        place: gymapi.Transform | None = None,
+        name: str = "thing",
+        bits: int = 0,
+    ) -> int:
+        """Add an actor, of a collision group of its environment's own; return its handle."""
+        return self.gym.create_actor(env, asset, place or pose(), name, env.index, bits)
+
+    def push(self, forces: torch.Tensor, at: torch.Tensor | None = None) -> None:
+        """Apply forces to all bodies for one step, ``(bodies, 3)``, at points of the world."""
+        values = gymtorch.unwrap_tensor(forces)
+        if at is None:
+            self.gym.apply_rigid_body_force_tensors(self.sim, values, None)
+        else:
+            points = gymtorch.unwrap_tensor(at.contiguous())
+            apply = self.gym.apply_rigid_body_force_at_pos_tensors
+            apply(self.sim, values, points, gymapi.ENV_SPACE)
 
     def acquired(self, name: str) -> torch.Tensor:
         """Return a tensor, ``(num_envs, ...)``."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 import tempfile
 
 import numpy as np
 import torch
 
-from envlab_navigation.house import CELL
+from envlab_navigation.house import AGENT_HEIGHT, CELL
 from envlab_navigation.house_cache import Arrays, HouseCache
 from envlab_navigation.house_set import HouseSet
 from envlab_navigation.nav_cfg import HousesCfg
@@ -33,6 +34,20 @@ def make_set(num_houses: int = 3, *, max_episode_length: int = 20, **fields) -> 
         max_episode_length=max_episode_length,
         device=torch.device("cpu"),
     )
+
+
+def clearance(walls: np.ndarray, primitives: np.ndarray, at: np.ndarray) -> float:
+    """Return how near places, ``(num, 2)``, come to a wall or to an object that agents touch."""
+    low, nearest = primitives[primitives[:, 4] < AGENT_HEIGHT], math.inf
+    for cx, cy, half_x, half_y, *rest in [*walls.tolist(), *low.tolist()]:
+        if half_x > 0:
+            far = np.abs(at - (cx, cy))
+            if rest and rest[2] > 0:  # it is round
+                clear = np.hypot(*far.T) - half_x
+            else:
+                clear = np.hypot(*(far - (half_x, half_y)).clip(0).T)
+            nearest = min(nearest, float(clear.min()))
+    return nearest
 
 
 def draw_poses(house: Arrays, num: int, seed: int, tan_pitches=(0.0,)) -> np.ndarray:

@@ -87,17 +87,10 @@ def test_images_do_not_depend_on_strips_threads_or_other_kinds(houses, monkeypat
     camera, slots, pose = views(houses, 4)
     monkeypatch.setattr(envlab_navigation.camera, "ENVS_PER_THREAD", 3)
     images = draw(camera)
+    named = {"slot": torch.from_numpy(slots), "pose": pose, "num_threads": 3, "strip": 5}
+    named["goal_class"] = torch.full((len(slots),), -1, dtype=torch.int32)
     for kind in KINDS:
-        alone = Camera(
-            CameraCfg(),
-            houses.arrays,
-            slot=torch.from_numpy(slots),
-            pose=pose,
-            goal_class=torch.full((len(slots),), -1, dtype=torch.int32),
-            kinds=(kind,),
-            num_threads=3,
-            strip=5,
-        )
+        alone = Camera(CameraCfg(), houses.arrays, kinds=(kind,), **named)
         drawn = alone.new_images()
         alone.draw(drawn, torch.ones(len(slots), dtype=torch.bool))
         assert torch.equal(drawn[kind], images[kind]), kind

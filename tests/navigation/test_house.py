@@ -10,7 +10,6 @@ import pytest
 from envlab_navigation.floor_plan import DOOR_WIDTH, draw_floor_plan
 from envlab_navigation.furniture import CLASSES, FIRST_TARGET, TARGETS
 from envlab_navigation.house import (
-    AGENT_HEIGHT,
     AGENT_RADIUS,
     CELL,
     MAX_PRIMITIVES,
@@ -18,6 +17,7 @@ from envlab_navigation.house import (
     largest_region,
     make_house,
 )
+from tests.navigation.houses import clearance
 
 HOUSES = [make_house(split, index) for split in ("train", "val", "test") for index in range(8)]
 
@@ -34,16 +34,8 @@ def test_free_cells_are_connected_and_clear_of_everything():
     for house in HOUSES:
         assert np.array_equal(largest_region(house.free), house.free)
         assert house.free.sum() * CELL**2 > 5.0
-        rows, columns = np.nonzero(house.free)
-        x, y = (columns + 0.5) * CELL, (rows + 0.5) * CELL
-        low = house.primitives[house.primitives[:, 4] < AGENT_HEIGHT]
-        for cx, cy, half_x, half_y, *rest in [*house.walls.tolist(), *low.tolist()]:
-            if half_x > 0:
-                far_x, far_y = np.abs(x - cx) - half_x, np.abs(y - cy) - half_y
-                clear = np.hypot(far_x.clip(0), far_y.clip(0))
-                if rest and rest[2] > 0:
-                    clear = np.hypot(x - cx, y - cy) - half_x
-                assert clear.min() >= AGENT_RADIUS
+        at = (np.argwhere(house.free)[:, ::-1] + 0.5) * CELL
+        assert clearance(house.walls, house.primitives, at) >= AGENT_RADIUS
 
 
 def test_the_largest_region_is_joined_by_sides_not_corners():

@@ -24,24 +24,12 @@ def assert_equal(one, other) -> None:
         assert np.array_equal(values, other[name]), name
 
 
-@pytest.fixture
-def no_making(monkeypatch):
-    """Fail where a house is made instead of read."""
-
-    def refuse(*_):
-        raise AssertionError("a house was made that should have been read")
-
-    return lambda: monkeypatch.setattr(house_cache, "make_house", refuse)
-
-
-def test_a_house_is_made_once_and_read_after_that(tmp_path, no_making):
+def test_a_house_is_made_once_and_read_after_that(tmp_path, monkeypatch):
     made = load("train", 0)
     HouseCache(tmp_path).load("train", 0)
-    no_making()
+    monkeypatch.setattr(house_cache, "make_house", None)  # it is not called
     assert_equal(HouseCache(tmp_path).load("train", 0), made)
-
-
-def test_other_code_makes_other_entries(tmp_path, monkeypatch):
+    # Other code makes other entries.
     first = HouseCache(tmp_path).path("train", 0)
     monkeypatch.setattr(house_cache, "recipe", lambda: "another")
     assert HouseCache(tmp_path).path("train", 0) != first

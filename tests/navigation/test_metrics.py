@@ -57,30 +57,22 @@ def test_episodes_of_one_house_count_as_one_where_they_are_alike():
     assert high - low > 4 * (high_alone - low_alone)
 
 
-def test_starts_that_are_no_straight_walk_are_a_group_of_points_alone():
+def test_a_table_gives_intervals_and_why_episodes_ended_and_detours_are_a_group():
+    text = table(summarise(episodes()))
+    assert "Apple" in text
+    assert "0.50 (" in text
+    assert "Episodes ended by: success 50%, failed_end 25%, time_out 25%" in text
     summary = summarise(episodes() | {"detour": np.array([1.0, 1.05, 1.1, 2.0])})
     assert summary["detours (1.1 or more)"]["num_episodes"] == 2
     assert not any("detour" in name for name in summarise(episodes() | {"detour": np.ones(4)}))
 
 
-def test_a_table_gives_intervals_and_why_episodes_ended():
-    text = table(summarise(episodes()))
-    assert "Apple" in text
-    assert "0.50 (" in text
-    assert "Episodes ended by: success 50%, failed_end 25%, time_out 25%" in text
-
-
 def test_measures_of_navigation_are_part_of_the_summary():
     names = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions", "steps")
     episodes = {name: np.ones(2) for name in (*names, "goal", "start_distance", "end")}
-    evaluation = Evaluation(
-        returns=torch.ones(2),
-        lengths=torch.ones(2),
-        last_second={},
-        episodes=episodes,
-        measures=metrics,
-        place="houses of val",
-    )
+    played = {"returns": torch.ones(2), "lengths": torch.ones(2), "last_second": {}}
+    played |= {"episodes": episodes, "measures": metrics, "place": "houses of val"}
+    evaluation = Evaluation(**played)
     text = "\n".join(evaluation.lines(10))
     assert "soft SPL" in text
     assert "Apple" in text  # the class of the goal with the number 1

@@ -19,9 +19,7 @@ def test_a_task_with_policies_of_two_libraries_names_both():
 @pytest.mark.parametrize(
     "task", [pytest.param("Nav-PointNav-Depth", marks=pytest.mark.long), "Nav-ObjectNav-Depth"]
 )
-def test_a_shipped_policy_is_exported_as_it_acts(
-    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_shipped_policy_is_exported_as_it_acts(task: str, tmp_path: Path, monkeypatch):
     """Exporting compares the files with the policy, by observations as they are."""
     monkeypatch.chdir(tmp_path)
     words = [f"--task={task}-Play-v0", "--checkpoint=pretrained", "env.houses.num_houses=2"]

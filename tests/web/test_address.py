@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from envlab.errors import ConfigurationError
 from envlab_web import address as module
 from envlab_web.address import Address, take_address
+from tests.refusals import check_refusals
 
 
 @pytest.fixture
@@ -18,18 +18,14 @@ def taken(monkeypatch):
         yield listener.getsockname()[1]
 
 
-def test_a_port_in_use_is_reported_and_the_next_free_one_taken(taken):
+def test_a_port_in_use_is_reported_and_the_next_free_one_taken_for_this_machine_alone(taken):
     address = take_address(taken)
-    with address.listener:
+    with address.listener as listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
+        assert listener.family == socket.AF_INET
         assert address.port > taken
         assert address.note == f"Port {taken} cannot be used; taking {address.port}."
         assert address.note in address.lines("Dashboard")
-
-
-def test_only_this_machine_can_reach_it():
-    with take_address(0).listener as listener:
-        assert listener.getsockname()[0] == "127.0.0.1"
-        assert listener.family == socket.AF_INET
 
 
 def test_the_token_is_new_each_time_and_nothing_else_is_admitted():
@@ -43,13 +39,7 @@ def test_the_token_is_new_each_time_and_nothing_else_is_admitted():
             assert not first.admits(wrong)
 
 
-def test_a_number_that_is_no_port_is_refused():
-    for port in [-1, 65536]:
-        with pytest.raises(ConfigurationError, match=f"--port is {port}"):
-            take_address(port)
-
-
-def test_no_free_port_is_refused(taken, monkeypatch):
+def test_numbers_that_are_no_port_or_no_free_one_are_refused(taken, monkeypatch):
     monkeypatch.setattr(module, "NUM_PORTS", 1)
-    with pytest.raises(ConfigurationError, match=f"ports {taken} to {taken}"):
-        take_address(taken)
+    rows = [(-1, "--port is -1"), (65536, "--port is 65536"), (taken, f"ports {taken} to {taken}")]
+    check_refusals(take_address, rows)

@@ -58,13 +58,9 @@ class Distributed(baseline.ObjectNavRoboThorRGBPPOExperimentConfig):
         samplers = self.num_train_processes // len(self.train_gpu_ids)
         most = min(samplers // 2, self.distributed_nodes)
         batches = next(number for number in range(most, 0, -1) if samplers % number == 0)
-        nodes = self.distributed_nodes
-        transition = int(2 / 3 * nodes * 1e6)
-        low, high = 0.898, math.sqrt(nodes) * (1.0 - (30.6e6 + transition) / 300e6)
         decays = [
-            LinearDecay(steps=30_600_000, startp=1.0, endp=low),
-            LinearDecay(steps=transition, startp=low, endp=high),
-            LinearDecay(steps=269_400_000 - transition, startp=high, endp=0),
+            LinearDecay(steps=30_600_000, startp=1.0, endp=0.898),
+            LinearDecay(steps=269_400_000, startp=0.898, endp=0),
         ]
         return TrainingPipeline(
             save_interval=5_000_000,
@@ -84,7 +80,7 @@ class Distributed(baseline.ObjectNavRoboThorRGBPPOExperimentConfig):
                     loss_names=["ppo_loss"],
                     max_stage_steps=int(30e6),
                     num_mini_batch=batches,
-                    update_repeats=4 * math.ceil(nodes / batches),
+                    update_repeats=4 * math.ceil(self.distributed_nodes / batches),
                 ),
                 PipelineStage(loss_names=["ppo_loss"], max_stage_steps=int(270e6)),
             ],

@@ -58,15 +58,12 @@ def write(folder: Path, text: str, name: str = "peer_experiment.py") -> str:
     return str(path)
 
 
-def test_seeds_are_gyms() -> None:
+def test_seeds_are_gyms_and_heirs_of_environments_gymnasiums() -> None:
     """1337's SHA-512 begins with these two words of 32 bits."""
     generator, seed = gym_stand_in.np_random(1337)
     expected = np.random.RandomState([1606814319, 1720193504])
     assert seed == 1337
     assert generator.randint(0, 2**31 - 1) == expected.randint(0, 2**31 - 1)
-
-
-def test_every_heir_is_one_of_gymnasiums() -> None:
     assert {heir for heir, _ in gym_stand_in.HEIRS.values()} <= set(gymnasium.registry)
 
 
@@ -116,9 +113,7 @@ def test_what_is_missing_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Mon
         load_experiment(write(tmp_path, text), allenact=True)
 
 
-def test_minigrid_needs_babyai_only_for_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_minigrid_needs_babyai_only_for_words(tmp_path: Path, monkeypatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "babyai"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(packages, "is_missing", lambda name: name == "babyai")

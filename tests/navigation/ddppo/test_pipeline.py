@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,21 +18,13 @@ from envlab_navigation.ddppo.schedules import Builder, LinearDecay, MultiLinearD
 from tests.refusals import check_refusals
 
 
-class NoLoss:
-    """Stands in for a loss."""
-
-
-class AsksExpert:
-    needs_expert = True
-
-
 def make_pipeline(
     *stages: PipelineStage, lr_lambda: Callable[[int], float] | None = None, **settings: Any
 ) -> TrainingPipeline:
     """Return a pipeline with the losses ``ppo`` and ``imitation``."""
     scheduler = lr_lambda and Builder(LambdaLR, {"lr_lambda": lr_lambda})
     return TrainingPipeline(
-        named_losses={"ppo": NoLoss(), "imitation": AsksExpert()},
+        named_losses={"ppo": object(), "imitation": SimpleNamespace(needs_expert=True)},
         pipeline_stages=list(stages),
         optimizer_builder=Builder(optim.Adam, {"lr": 3e-4}),
         **{"lr_scheduler_builder": scheduler or None, **settings},
@@ -47,13 +40,8 @@ def tutorial_curve(nodes: int) -> MultiLinearDecay:
     total, safe, transition = 300_000_000, 30_600_000, int(2 / 3 * nodes * 1e6)
     low = 1.0 - safe / total
     high = math.sqrt(nodes) * (1.0 - (safe + transition) / total)
-    return MultiLinearDecay(
-        [
-            LinearDecay(safe, 1.0, low),
-            LinearDecay(transition, low, high),
-            LinearDecay(total - safe - transition, high, 0.0),
-        ]
-    )
+    first, second = LinearDecay(safe, 1.0, low), LinearDecay(transition, low, high)
+    return MultiLinearDecay([first, second, LinearDecay(total - safe - transition, high, 0.0)])
 
 
 def test_learning_rate_of_the_tutorial_on_three_nodes_rises_from_0_898_to_1_544() -> None:
@@ -89,11 +77,8 @@ def test_components_inherit_from_their_stage_and_stages_from_the_pipeline() -> N
     assert (often.num_mini_batch, often.update_repeats, often.max_grad_norm) == (3, 7, 2.0)
     assert (rest.num_mini_batch, rest.update_repeats, rest.max_grad_norm) == (3, 4, 2.0)
     assert [(name, weight) for name, _, weight in rest.losses] == [("imitation", 0.1)]
-    assert pipeline.pipeline_stages[1].num_mini_batch == 1
-    assert (pipeline.pipeline_stages[1].gamma, pipeline.pipeline_stages[1].gae_lambda) == (
-        0.9,
-        0.95,
-    )
+    second = pipeline.pipeline_stages[1]
+    assert (second.num_mini_batch, second.gamma, second.gae_lambda) == (1, 0.9, 0.95)
 
 
 def test_expert_is_asked_only_where_a_loss_or_teacher_forcing_needs_it() -> None:
@@ -141,10 +126,8 @@ def test_pipeline_that_makes_no_sense_is_refused() -> None:
     )
     check_refusals(LinearDecay, [(0, "steps=0")])
     parameter = torch.zeros(1, requires_grad=True)
+    cannot = r"The pipeline's Adam cannot be built with \w+="
     check_refusals(
         lambda kwargs: Builder(optim.Adam, kwargs)(params=[parameter]),
-        [
-            ({"lr": -1}, r"The pipeline's Adam cannot be built with \w+="),
-            ({"rate": 1}, r"The pipeline's Adam cannot be built with \w+="),
-        ],
+        [({"lr": -1}, cannot), ({"rate": 1}, cannot)],
     )

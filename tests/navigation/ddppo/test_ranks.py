@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digest
 from envlab_navigation.ddppo.objective import Gradients
 from tests.launcher import run, torchrun
+from tests.learner_contract import digests
 from tests.navigation.ddppo.test_stages import EXPERIMENT
 from tests.navigation.ddppo.unequal import batch_of, concatenated, make_objective, share_of, terms
 from tests.navigation.ddppo.worker_ranks import EXPERIMENT_FILE, NUM_STEPS, WAITS_AT
@@ -105,9 +104,5 @@ def test_a_resume_in_mid_stage_is_exact_on_two_ranks(two):
 
 def assert_alike(ranks: list[dict[str, Any]], one: str, other: str) -> None:
     """Compare the final states of two trainings bit by bit, and ranks with each other."""
-    found = [
-        {name: digest(values) for name, values in flatten(rank[kind]).items()}
-        for rank in ranks
-        for kind in (one, other)
-    ]
+    found = [digests(rank[kind]) for rank in ranks for kind in (one, other)]
     assert all(values == found[0] for values in found)

@@ -32,9 +32,8 @@ def test_estimates_advantages_as_by_hand():
     advantages = rollouts.finish(torch.tensor([10.0, 10.0]), gamma=0.5, gae_lambda=0.5)
     # The last step: 3 + 0.5 * 10 - 0.5. The second: of an episode's end 2 - 0.5, else
     # 2 + 0.25 - 0.5 + 0.25 * 7.5. The first: 1 + 0.25 - 0.5 + 0.25 * the second's.
-    torch.testing.assert_close(
-        advantages, torch.tensor([[1.125, 1.65625], [1.5, 3.625], [7.5, 7.5]])
-    )
+    expected = torch.tensor([[1.125, 1.65625], [1.5, 3.625], [7.5, 7.5]])
+    torch.testing.assert_close(advantages, expected)
 
 
 @pytest.mark.parametrize("steps", [2, 3, 5])
@@ -51,10 +50,8 @@ def test_a_rollout_cut_short_is_as_one_of_that_length(steps):
     torch.manual_seed(0)
     (second,) = alone.minibatches(1)
     assert len(first.returns) == steps
-    assert all(
-        torch.equal(getattr(first, name), getattr(second, name))
-        for name in ("returns", "advantages", "actions", "memory")
-    )
+    for name in ("returns", "advantages", "actions", "memory"):
+        assert torch.equal(getattr(first, name), getattr(second, name))
 
 
 def test_each_environment_is_in_one_minibatch_with_its_own_memory():

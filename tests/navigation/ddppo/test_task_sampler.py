@@ -27,13 +27,13 @@ from envlab_navigation.ddppo.schedules import Builder
 class Walk:
     """A goal to the right or left; the third step is the last."""
 
-    max_steps = 3
+    max_steps, steps, arrived = 3, 0, False
     action_space = spaces.Discrete(2)
     observation_space = spaces.Dict(
         {"goal": spaces.Discrete(2), "rgb": spaces.Box(0, 255, (20, 20, 3), np.uint8)})
 
     def __init__(self, goal, number):
-        self.goal, self.number, self.steps, self.arrived = goal, number, 0, False
+        self.goal, self.number = goal, number
 
     def get_observations(self):
         rgb = np.full((20, 20, 3), 10 * self.steps, np.uint8)
@@ -121,7 +121,7 @@ def test_samplers_train_and_play(tmp_path: Path, capsys: pytest.CaptureFixture[s
         # Those that found nothing in three steps were cut by time, not ended.
         cut = episode["Episode_Termination/time_out"]
         assert cut == pytest.approx(1.0 - episode["Episode_Info/success"])
-        words = [str(tmp_path / "walks.py"), "--num_envs=4", "--num_episodes=8"]
+        words = [str(tmp_path / "walks.py"), "--num_envs=4", "--num_episodes=8", "--no_export"]
         assert play("ddppo", [*words, *SMALL[:2]]) == 0
     assert "over 8 episodes" in capsys.readouterr().out
 
@@ -133,17 +133,13 @@ def test_workers_make_samplers_of_a_file_that_no_package_has(tmp_path: Path) -> 
         assert metrics_of(only_run(tmp_path))[-1]["frames"] == 64
 
 
-def test_mistake_in_samplers_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mistake_in_samplers_is_one_sentence(tmp_path: Path, capsys) -> None:
     with_task = ("    def tag", '    TASK = "Nav-PointNav-Depth-v0"\n\n    def tag')
+    without_maker = ("def make_sampler_fn", "def make_any")
     for changes, message in (
         ([("spaces.Discrete(2), ", "spaces.Text(2), ")], "sensor 'goal' of the experiment's task"),
         ([('"length": 2', '"length": 0')], "Sampler has no tasks"),
-        (
-            [("def make_sampler_fn", "def make_any"), with_task],
-            "no make_sampler_fn that takes the",
-        ),
+        ([without_maker, with_task], "no make_sampler_fn that takes the"),
         ([('"length": 2', '"size": 2')], "raised TypeError in make_sampler_fn"),
     ):
         text = EXPERIMENT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,22 +11,15 @@ import torch
 from gymnasium import spaces
 
 from envlab_navigation.ddppo.auxiliary import CpcA, InverseDynamics
+from envlab_navigation.ddppo.distributions import Choices
 from envlab_navigation.ddppo.imitation import A2C, Imitation
 from envlab_navigation.ddppo.storage import Batch, Output
 from envlab_navigation.ddppo.teacher import Teacher
 
 
-class Choice:
-    """A categorical distribution over the last dimension, one choice an action."""
-
-    def __init__(self, probabilities: torch.Tensor) -> None:
-        self._distribution = torch.distributions.Categorical(probs=probabilities)
-
-    def log_prob(self, actions: torch.Tensor) -> torch.Tensor:
-        return self._distribution.log_prob(actions[..., 0])
-
-    def entropy(self) -> torch.Tensor:
-        return self._distribution.entropy()
+def choice(probabilities: torch.Tensor) -> Choices:
+    """Return the distribution of one choice between two options, ``(steps, envs, 2)``."""
+    return Choices(probabilities.log(), [2])
 
 
 def batch_of(num_steps: int, num_envs: int, **changes: Any) -> Batch:
@@ -39,7 +33,7 @@ def batch_of(num_steps: int, num_envs: int, **changes: Any) -> Batch:
 
 def output_of(num_steps: int, num_envs: int, **changes: Any) -> Output:
     values: dict[str, Any] = {
-        "distribution": Choice(torch.full((num_steps, num_envs, 2), 0.5)),
+        "distribution": choice(torch.full((num_steps, num_envs, 2), 0.5)),
         "values": torch.zeros(num_steps, num_envs),
         "features": torch.zeros(num_steps, num_envs, 1),
         "beliefs": torch.zeros(num_steps, num_envs, 1),
@@ -51,7 +45,7 @@ def test_imitation_is_the_cross_entropy_where_the_expert_knows() -> None:
     probabilities = torch.tensor([[[0.25, 0.75], [0.5, 0.5], [0.9, 0.1]]])
     expert = torch.tensor([[[1], [0], [-1]]])
     batch = batch_of(1, 3, expert_actions=expert, actions=torch.tensor([[[1], [1], [1]]]))
-    output = output_of(1, 3, distribution=Choice(probabilities))
+    output = output_of(1, 3, distribution=choice(probabilities))
     loss, measured = Imitation().loss(0, batch, output)
     assert float(loss) == pytest.approx(-(math.log(0.75) + math.log(0.5)) / 2)
     assert float(measured["expert_agreement"]) == 0.5
@@ -67,7 +61,6 @@ def test_a2c_follows_advantages_that_are_not_normalised() -> None:
 
 def test_inverse_dynamics_looks_at_no_pair_across_two_episodes() -> None:
     loss = InverseDynamics(hidden_dim=4)
-    torch.manual_seed(0)
     loss.prepare(3, 1, spaces.Discrete(2))
     features = torch.randn(3, 2, 3)
     starts = torch.tensor([[False, False], [False, True], [False, False]])
@@ -87,7 +80,6 @@ def test_inverse_dynamics_looks_at_no_pair_across_two_episodes() -> None:
 @pytest.mark.parametrize("space", [spaces.Discrete(2), spaces.Box(-1.0, 1.0, (1,))])
 def test_contrastive_prediction_learns_the_effect_of_actions(space: spaces.Space) -> None:
     """The feature at the next step is the action just taken; noise cannot be learned."""
-    torch.manual_seed(0)
     actions = torch.randint(2, (16, 8, 1))
     learnable = torch.cat((torch.zeros(1, 8, 1), actions[:-1].float()))
     final = {}
@@ -118,28 +110,12 @@ def test_contrastive_prediction_ends_with_the_episode() -> None:
     assert all(one.grad is not None for one in loss.parameters())
 
 
-class FixedExpert:
-    """Advises 1 everywhere except in the last environment, for which it has no advice."""
-
-    def __init__(self) -> None:
-        self.taken: torch.Tensor | None = None
-
-    def act(self) -> torch.Tensor:
-        advice = torch.ones(1000, 1, dtype=torch.int64)
-        advice[-1] = -1
-        return advice
-
-    def note_taken(self, actions: torch.Tensor) -> None:
-        self.taken = actions
-
-
 def test_teacher_acts_for_the_share_that_is_asked_and_where_it_knows() -> None:
-    expert: Any = FixedExpert()
-    teacher, own = Teacher(expert), torch.zeros(1000, 1, dtype=torch.int64)
-    torch.manual_seed(0)
-    shares = [
-        int(teacher.mix(own, teacher.advise(), share).sum()) / 1000 for share in (0.0, 0.3, 1.0)
-    ]
-    assert shares == pytest.approx([0.0, 0.3, 0.999], abs=0.03)
-    assert shares[2] == 0.999
-    assert expert.taken[-1] == 0
+    own, advice = torch.zeros(1000, 1).long(), torch.ones(1000, 1).long()
+    advice[-1] = -1  # none for the last environment
+    taken: list[torch.Tensor] = []
+    expert: Any = SimpleNamespace(act=lambda: advice, note_taken=taken.append)
+    teacher = Teacher(expert)
+    for share, expected in ((0.0, 0.0), (0.3, pytest.approx(0.3, abs=0.03)), (1.0, 0.999)):
+        assert int(teacher.mix(own, teacher.advise(), share).sum()) / 1000 == expected
+    assert taken[-1][-1] == 0

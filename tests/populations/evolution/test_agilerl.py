@@ -80,18 +80,23 @@ def written(tmp_path: Path):
     return write
 
 
-def composed(words: list[str], algorithm: str) -> tuple[list[str], dict[str, Any]]:
-    """Return the flags among words, and the agent's configuration with the overrides."""
-    flags = [word for word in words if word.startswith("--")]
-    overrides = [word for word in words if not word.startswith(("--", "env."))]
-    agent = compose({"agent": EvolutionCfg.of(algorithm)}, overrides)["agent"]
-    agent.resolved()
-    return flags, agent
+@pytest.fixture
+def composed(written):
+    """Return a function that reads a file, into all words, flags, and the agent's settings."""
+
+    def compose_file(text: str, algorithm: str, *given: str) -> tuple[list[str], list[str], Any]:
+        words = prepare("train", [written(text), *given])
+        flags = [word for word in words if word.startswith("--")]
+        overrides = [word for word in words if not word.startswith(("--", "env."))]
+        agent = compose({"agent": EvolutionCfg.of(algorithm)}, overrides)["agent"]
+        agent.resolved()
+        return words, flags, agent
+
+    return compose_file
 
 
-def test_a_manifest_means_the_same_as_in_agilerl(written):
-    words = prepare("train", [written(DQN)])
-    flags, cfg = composed(words, "ddqn")
+def test_a_manifest_means_the_same_as_in_agilerl(composed):
+    words, flags, cfg = composed(DQN, "ddqn")
     assert flags[:2] == ["--task=gym:CartPole-v1", "--algorithm=ddqn"]
     assert "--max_frames=6000" in flags  # max_steps count those of each of the three members
     assert "env.scene.num_envs=24" in words
@@ -116,31 +121,25 @@ def test_a_manifest_means_the_same_as_in_agilerl(written):
     assert odds.rl_hp_selection["lr"] == {"min": 1e-5, "max": 1e-2, "shrink": 0.8, "grow": 1.2}
     steps = odds.rl_hp_selection["gradient_steps"]
     assert steps == pytest.approx({"min": 1, "max": 8, "shrink": 1 / 1.5, "grow": 1 / 0.75})
-
-
-def test_encoder_latent_space_and_head_become_one_row(written):
-    network = composed(prepare("train", [written(DQN)]), "ddqn")[1].network
-    assert network.hidden_dims == [40, 48, 56]
+    network = cfg.network
+    assert network.hidden_dims == [40, 48, 56]  # encoder, latent space and head
     assert network.activation == "elu"
     assert (network.min_layers, network.max_layers) == (3, 6)
     assert (network.min_units, network.max_units) == (16, 500)
 
 
-def test_layers_are_normalised_and_begin_orthogonal_as_in_agilerl(written):
-    def start(text: str, algorithm: str) -> tuple[bool, bool]:
-        network = composed(prepare("train", [written(text)]), algorithm)[1].network
-        return network.layer_norm, network.orthogonal
-
+def test_layers_are_normalised_and_begin_orthogonal_as_in_agilerl(composed):
     plain = DQN.replace(", layer_norm: true", "").replace(
         "activation: ELU,", "activation: ELU, layer_norm: false, init_layers: false,"
     )
-    assert start(DQN, "ddqn") == (True, True)
-    assert start(plain, "ddqn") == (False, False)
-    assert start(OLDER, "td3") == (False, False)
+    files = ((DQN, "ddqn", True), (plain, "ddqn", False), (OLDER, "td3", False))
+    for text, algorithm, is_so in files:
+        network = composed(text, algorithm)[2].network
+        assert (network.layer_norm, network.orthogonal) == (is_so, is_so)
 
 
-def test_ppos_batches_are_parts_of_its_rollout(written, capsys):
-    flags, cfg = composed(prepare("train", [written(PPO)]), "ppo")
+def test_ppos_batches_are_parts_of_its_rollout(composed, capsys):
+    _, flags, cfg = composed(PPO, "ppo")
     agent = cfg.agent
     assert "--algorithm=ppo" in flags
     assert (agent["rollouts"], agent["mini_batches"], agent["learning_epochs"]) == (64, 4, 3)
@@ -157,8 +156,8 @@ def test_ppos_batches_are_parts_of_its_rollout(written, capsys):
     assert "rl_hp_selection.learn_step does not evolve: rollouts are equally long" in output
 
 
-def test_a_file_of_the_older_layout_means_the_same(written, capsys):
-    flags, cfg = composed(prepare("train", [written(OLDER)]), "td3")
+def test_a_file_of_the_older_layout_means_the_same(composed, capsys):
+    _, flags, cfg = composed(OLDER, "td3")
     agent, noise = cfg.agent, cfg.agent["exploration_noise_kwargs"]
     assert flags[:2] == ["--task=gym:LunarLanderContinuous-v3", "--algorithm=td3"]
     assert "--max_frames=2000" in flags
@@ -174,13 +173,10 @@ def test_a_file_of_the_older_layout_means_the_same(written, capsys):
     assert "run.WANDB has no effect: add --logger=wandb" in output
 
 
-def test_a_file_gives_critics_a_learning_rate_of_their_own(written):
+def test_critics_learn_at_a_rate_of_their_own(composed):
     text = OLDER.replace("LR: 0.001", "LR_ACTOR: 0.001, LR_CRITIC: 0.004")
-    agent = composed(prepare("train", [written(text)]), "td3")[1].agent
+    agent = composed(text, "td3")[2].agent
     assert (agent["learning_rate"], agent["critic_learning_rate"]) == (0.001, 0.004)
-
-
-def test_critics_learn_at_their_own_rate():
     rates = {"learning_rate": 0.001, "critic_learning_rate": 0.004}
     for algorithm in ("ddpg", "td3", "sac"):
         member = Member.first(nursery(algorithm, values={"agent": rates}), 0)
@@ -194,29 +190,23 @@ def test_critics_learn_at_their_own_rate():
         assert {"policy", "critic"} <= set(optimizers)
 
 
-def test_a_dqn_that_learns_rarely_skips_steps(written):
+def test_a_dqn_that_learns_rarely_skips_steps(composed):
     text = DQN.replace("learn_step: 4", "learn_step: 32").replace("max: 8,", "max: 64,")
-    cfg = composed(prepare("train", [written(text)]), "ddqn")[1]
+    cfg = composed(text, "ddqn")[2]
     assert (cfg.agent["update_interval"], cfg.agent["gradient_steps"]) == (4, 1)
     bounds = cfg.mutations.rl_hp_selection["learn_step"]
     assert (bounds["min"], bounds["max"], bounds["grow"]) == (1, 8, 1.5)
 
 
-def test_words_next_to_the_file_win(written):
+def test_words_next_to_the_file_win(composed):
     given = ["--population_size=2", "--num_envs=8", "--max_frames=99", "--algorithm=dqn"]
-    words = prepare("train", [written(DQN), *given, "agent.agent.polyak=0.5"])
-    flags, cfg = composed(words, "dqn")
+    words, flags, cfg = composed(DQN, "dqn", *given, "agent.agent.polyak=0.5")
     assert words[-1] == "agent.agent.polyak=0.5"
     assert cfg.agent["polyak"] == 0.5
     assert [flag for flag in flags if flag.startswith(("--max", "--alg"))] == given[2:]
     assert not any(word.startswith("env.scene.num_envs") for word in words)
     assert cfg.population.eval_episodes == 8  # two loops over the four environments of a member
     assert cfg.agent["gradient_steps"] == 1
-
-
-def test_playing_takes_task_and_algorithm_alone(written):
-    flag = written(DQN)
-    assert prepare("play", [flag]) == ["--task=gym:CartPole-v1", "--algorithm=ddqn", flag]
 
 
 def test_files_that_cannot_run_are_one_sentence(written, tmp_path):
@@ -238,10 +228,12 @@ def test_files_that_cannot_run_are_one_sentence(written, tmp_path):
     )
     with pytest.raises(ConfigurationError, match=r"is a folder.*file\.yaml"):
         prepare("train", [f"--agilerl={tmp_path}"])
+    flag = written(DQN)  # of which playing takes task and algorithm alone
+    assert prepare("play", [flag]) == ["--task=gym:CartPole-v1", "--algorithm=ddqn", flag]
 
 
-def test_a_file_of_several_agents_makes_a_crew(written, capsys):
-    agent = composed(prepare("train", [written(SEVERAL), "--trust=tests"]), "maddpg")[1].agent
+def test_a_file_of_several_agents_makes_a_crew(composed, capsys):
+    agent = composed(SEVERAL, "maddpg", "--trust=tests")[2].agent
     assert "agents act by numbers" in capsys.readouterr().err
     assert (agent["learning_rate"], agent["critic_learning_rate"]) == (0.0002, 0.002)
     assert agent["exploration_noise"] == "OrnsteinUhlenbeckNoise"

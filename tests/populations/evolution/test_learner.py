@@ -21,7 +21,10 @@ from tests.trained import checkpoint_of, gradient_error, on_one_thread, only_run
 
 HERE = Path(__file__).parent
 ALONE = [word for word in SMALL if word != "--distributed"]
-FLAGS = ["agent.population.generation_iterations=2", "agent.save_interval=1"]
+DQN = [
+    *(DISCRETE, "--algorithm=dqn"),
+    *("agent.population.generation_iterations=2", "agent.save_interval=1"),
+]
 
 
 @dataclass
@@ -51,8 +54,12 @@ def train_in(folder: Path, *arguments: str) -> int:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run directory of two generations and a half on one process."""
     folder = tmp_path_factory.mktemp("whole")
-    assert train_in(folder, DISCRETE, "--algorithm=dqn", *FLAGS, "--max_iterations=5") == 0
+    assert train_in(folder, *DQN, "--max_iterations=5") == 0
     return only_run(folder)
+
+
+def resume(run: Path, iteration: int) -> list[str]:
+    return ["--resume", f"--checkpoint={run}/checkpoints/model_{iteration}.pt"]
 
 
 def test_ranks_hold_the_same_population_after_each_kind_of_mutation(pair: Pair):
@@ -62,6 +69,9 @@ def test_ranks_hold_the_same_population_after_each_kind_of_mutation(pair: Pair):
     wanted = ("units", "parameters", "elu", "lr", "none")
     for text, word in zip(texts, wanted, strict=True):
         assert word in text or (word in ("units", "lr", "elu") and "none" not in text)
+    # AgileRL's rank 0 pickles the population into a folder that the others must see.
+    ours = {"rank0.pt", "rank1.pt", "apart"}
+    assert {path.name for path in pair.folder.iterdir() if path.suffix != ".txt"} == ours
 
 
 def test_skrls_agents_outlive_a_tournament_on_two_ranks(pair: Pair):
@@ -79,45 +89,31 @@ def test_crews_are_the_same_on_two_ranks_that_see_different_states(pair: Pair):
     assert first["saw"] != second["saw"]
 
 
-def test_decisions_of_ranks_need_no_shared_folder(pair: Pair):
-    """AgileRL's rank 0 pickles the population into one, which the others must see."""
-    ours = {"rank0.pt", "rank1.pt", "apart"}
-    assert {path.name for path in pair.folder.iterdir() if path.suffix != ".txt"} == ours
-
-
-def test_fitness_is_the_mean_over_all_ranks_episodes(pair: Pair):
-    """AgileRL's is the measurement of rank 0 alone."""
+def test_fitness_is_the_mean_over_all_ranks_episodes_and_frames_are_theirs(pair: Pair):
+    """AgileRL's fitness is the measurement of rank 0 alone."""
     first, second = (rank["dqn"] for rank in pair.ranks)
     reported = [one["fitness"] for each in first["generations"] for one in each["members"]]
-    both = zip(reported, first["played"], second["played"], strict=True)
-    for fitness, mine, other in both:
+    for fitness, mine, other in zip(reported, first["played"], second["played"], strict=True):
         assert mine != other, "both ranks played the same episodes"
         assert fitness == pytest.approx(sum([*mine, *other]) / 4, rel=1e-6)
-
-
-def test_frames_are_those_of_all_ranks(pair: Pair):
-    generations = pair.ranks[0]["dqn"]["generations"]
+    generations = first["generations"]
     assert [one["frames"] for one in generations] == [2 * 8 * 8 * n for n in range(1, 6)]
     assert {one["frames"] for one in generations[0]["members"]} == {2 * 8 * 8 // 4}
 
 
-def test_each_rank_draws_whole_batches_from_its_own_memory(pair: Pair):
+def test_each_rank_draws_from_its_own_memory_and_a_gathered_one_holds_all_steps(pair: Pair):
     """Accelerate's dispatcher gives both ranks the memory of rank 0."""
     for number, rank in enumerate(pair.ranks):
         assert rank["sampled"]["own"].tolist() == [number] * 6
         assert set(rank["sampled"]["prepared"].tolist()) == {0.0}
+        assert rank["gathered"]["rewards"].tolist() == pytest.approx([0.1, 0.2, 1.1, 1.2])
+        assert rank["gathered"]["actions"].tolist() == [0, 7, 1, 7]
 
 
 def test_two_ranks_take_the_gradient_of_one_with_the_same_batch(pair: Pair):
     alone = on_one_thread(first_gradient)
     for rank in pair.ranks:
         assert gradient_error(alone, rank["gradient"]) < 1e-5
-
-
-def test_a_gathered_memory_holds_the_steps_of_all_ranks(pair: Pair):
-    for rank in pair.ranks:
-        assert rank["gathered"]["rewards"].tolist() == pytest.approx([0.1, 0.2, 1.1, 1.2])
-        assert rank["gathered"]["actions"].tolist() == [0, 7, 1, 7]
 
 
 def test_members_apart_resume_within_a_generation_bit_by_bit(pair: Pair):
@@ -134,9 +130,7 @@ def test_members_apart_resume_within_a_generation_bit_by_bit(pair: Pair):
 def test_a_population_resumes_within_a_generation_bit_by_bit(whole: Path, tmp_path: Path):
     replay = checkpoint_of(whole, 5)["ranks"][0]["learner"]["replay"]
     assert replay["tensors"]["observations"].shape == (5 * 8 * 4, 2, 4)  # of all members
-    path = whole / "checkpoints/model_3.pt"
-    resumed = ["--resume", f"--checkpoint={path}", "--max_iterations=5"]
-    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *FLAGS, *resumed) == 0
+    assert train_in(tmp_path, *DQN, *resume(whole, 3), "--max_iterations=5") == 0
     again = only_run(tmp_path)
     assert digests(checkpoint_of(again, 5)) == digests(checkpoint_of(whole, 5))
     assert (again / "lineage.json").read_text() == (whole / "lineage.json").read_text()
@@ -159,9 +153,11 @@ def test_lineage_records_the_parents_of_members(whole: Path):
     assert [one["index"] for one in ended["members"]] == [one["index"] for one in last["members"]]
 
 
-def test_a_longer_resume_completes_the_short_generation(whole: Path, tmp_path: Path):
-    resumed = ["--resume", f"--checkpoint={whole / 'checkpoints/model_5.pt'}", "--max_iterations=6"]
-    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *FLAGS, *resumed) == 0
+def test_a_longer_resume_completes_the_short_generation_of_as_many(whole, tmp_path, capsys):
+    words = [*resume(whole, 5), "--max_iterations=9", "--population_size=2"]
+    assert train_in(tmp_path, *DQN, *words) == 2
+    assert "of a population of 4, but --population_size is 2" in capsys.readouterr().err
+    assert train_in(tmp_path, *DQN, *resume(whole, 5), "--max_iterations=6") == 0
     lineage = json.loads((only_run(tmp_path) / "lineage.json").read_text())
     assert [record["generation"] for record in lineage] == [1, 2, 3]
     assert lineage[-1]["frames"] == 6 * 8 * 8
@@ -170,8 +166,8 @@ def test_a_longer_resume_completes_the_short_generation(whole: Path, tmp_path: P
 @pytest.mark.parametrize("mutates", [False, True])
 def test_the_fittest_stays_unchanged_unless_configured_otherwise(tmp_path: Path, mutates: bool):
     """AgileRL mutates the elite, too."""
-    words = ["agent.mutations.no_mutation=0", f"agent.mutations.mutate_elite={mutates}", *FLAGS]
-    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *words, "--max_iterations=2") == 0
+    words = ["agent.mutations.no_mutation=0", f"agent.mutations.mutate_elite={mutates}"]
+    assert train_in(tmp_path, *DQN, *words, "--max_iterations=2") == 0
     before, after = (checkpoint_of(only_run(tmp_path), n)["model"] for n in (1, 2))
     assert after["members"][0]["index"] == after["elite"]
     assert (after["members"][0]["mutation"] == "none") != mutates
@@ -191,18 +187,9 @@ def test_the_fittest_plays_and_is_exported(whole: Path, capsys: pytest.CaptureFi
     assert policy(torch.zeros(3, 4)).shape == (3, 1)
 
 
-def test_another_size_of_population_is_refused_on_resume(
-    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    words = ["--resume", f"--checkpoint={whole / 'checkpoints/latest.pt'}", "--max_iterations=9"]
-    words += ["--population_size=2"]
-    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *FLAGS, *words) == 2
-    assert "of a population of 4, but --population_size is 2" in capsys.readouterr().err
-
-
 def test_training_ends_when_a_member_is_fit_enough(tmp_path: Path):
-    words = ["agent.population.target_fitness=-1000", *FLAGS, "--max_iterations=9"]
-    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *words) == 0
+    words = ["agent.population.target_fitness=-1000", "--max_iterations=9"]
+    assert train_in(tmp_path, *DQN, *words) == 0
     checkpoint = torch.load(only_run(tmp_path) / "checkpoints/latest.pt", weights_only=True)
     assert checkpoint["iteration"] == 2
 
@@ -211,16 +198,10 @@ def test_training_ends_when_a_member_is_fit_enough(tmp_path: Path):
 def test_each_member_makes_as_many_updates_as_one_agent_with_its_environments(tmp_path: Path):
     """Each of four makes four in a step of eight environments, one agent one in a step of two."""
     steady = [DISCRETE, "--algorithm=dqn", "agent.mutations.rl_hp=0"]
-    assert train_in(tmp_path / "four", *steady, "--max_iterations=2") == 0
-    assert _updates(tmp_path / "four") == [(2 * 8 - 2) * 4] * 4
     lone = ["--population_size=1", "--num_envs=2", "agent.population.tournament_size=1"]
-    assert train_in(tmp_path / "one", *steady, *lone, "--max_iterations=8") == 0
-    assert _updates(tmp_path / "one") == [8 * 8 - 2]
-
-
-def _updates(folder: Path) -> list[int]:
-    """Return the number of gradient steps of each member of the only run in a folder."""
-    run_dir = only_run(folder)
-    last = max(int(path.stem.split("_")[1]) for path in run_dir.glob("checkpoints/model_*.pt"))
-    members = checkpoint_of(run_dir, last)["model"]["members"]
-    return [int(m["agent"]["modules"]["agent"]["optimizer"]["state"][0]["step"]) for m in members]
+    for words, count, steps in (([], 2, [(2 * 8 - 2) * 4] * 4), (lone, 8, [8 * 8 - 2])):
+        folder = tmp_path / str(count)
+        assert train_in(folder, *steady, *words, f"--max_iterations={count}") == 0
+        members = checkpoint_of(only_run(folder), count)["model"]["members"]
+        optimizers = [member["agent"]["modules"]["agent"]["optimizer"] for member in members]
+        assert [int(one["state"][0]["step"]) for one in optimizers] == steps

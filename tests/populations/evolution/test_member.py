@@ -10,39 +10,28 @@ from typing import Any
 import pytest
 import torch
 
-from envlab.distributed.audit import flatten
-from envlab.distributed.digest import digest
 from envlab_populations.evolution.cfg import ALGORITHMS
 from envlab_populations.evolution.member import Genes, Member
+from tests.learner_contract import digests
 from tests.populations.evolution.populations import IMAGE, nursery, outputs, train, trained
 
 TOLERANCE = 2e-6
 
 
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
-def digests(member: Member) -> dict[str, str]:
+def digests_of(member: Member) -> dict[str, str]:
     names = ("index", "parent")
-    state = {key: value for key, value in member.state().items() if key not in names}
-    return {name: digest(value) for name, value in flatten(state).items()}
+    return digests({key: value for key, value in member.state().items() if key not in names})
 
 
-def grown(member: Member) -> Genes:
-    """Return genes with a wider layer and another one."""
-    shape = dataclasses.replace(member.genes.architecture, hidden=(96, 64, 64))
+def grown(member: Member, **changes: Any) -> Genes:
+    """Return genes of a larger shape, by default with a wider layer and another one."""
+    shape = dataclasses.replace(member.genes.architecture, **changes or {"hidden": (96, 64, 64)})
     return dataclasses.replace(member.genes, architecture=shape)
 
 
 def moments(member: Member) -> list[torch.Tensor]:
-    return [
-        value
-        for optimizer in member.optimizers().values()
-        for state in optimizer.state.values()
-        for value in state.values()
-    ]
+    states = [state for one in member.optimizers().values() for state in one.state.values()]
+    return [value for state in states for value in state.values()]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -50,8 +39,8 @@ def test_a_clone_is_its_parent_and_grows_into_one_that_computes_the_same(algorit
     parent = trained(nursery(algorithm))
     member = parent.clone(7)
     assert (member.index, member.parent) == (7, 0)
-    assert digests(member) == digests(parent)
-    of_parent = digests(parent)
+    of_parent = digests_of(parent)
+    assert digests_of(member) == of_parent
     before = outputs(member)
     steps = min(float(value) for value in moments(member) if value.dim() == 0)
     member.become(grown(member), "grown", seed=1)
@@ -61,21 +50,15 @@ def test_a_clone_is_its_parent_and_grows_into_one_that_computes_the_same(algorit
     train(member, 32, first=48)
     counts = [float(value) for value in moments(member) if value.dim() == 0]
     assert min(counts) > steps, "Adam began anew"
-    assert digests(parent) == of_parent, "they share a tensor"
+    assert digests_of(parent) == of_parent, "they share a tensor"
 
 
-def test_images_are_seen_by_convolutions_that_grow(monkeypatch: pytest.MonkeyPatch):
+def test_images_are_seen_by_convolutions_that_grow():
     member = trained(nursery("dqn", seen=IMAGE), steps=16)
     before = outputs(member)
-    shape = member.genes.architecture
-    assert shape.channels == (32, 64)
-    genes = dataclasses.replace(
-        member.genes,
-        architecture=dataclasses.replace(
-            shape, channels=(40, 64, 64), kernels=(5, 3, 3), strides=(3, 2, 1)
-        ),
-    )
-    member.become(genes, "grown", seed=1)
+    assert member.genes.architecture.channels == (32, 64)
+    larger = {"channels": (40, 64, 64), "kernels": (5, 3, 3), "strides": (3, 2, 1)}
+    member.become(grown(member, **larger), "grown", seed=1)
     after = outputs(member)
     assert max(float((after[role] - before[role]).abs().max()) for role in before) < TOLERANCE
     train(member, 8, first=16)
@@ -102,7 +85,7 @@ def test_a_restored_member_continues_as_the_saved_one_would_have():
     for one in (member, restored):
         torch.manual_seed(5)
         train(one, 8, first=48)
-        ends.append(digests(one))
+        ends.append(digests_of(one))
     assert ends[0] == ends[1]
 
 

@@ -16,7 +16,6 @@ from envlab_populations.evolution.networks import (
     moved,
     preserves_function,
 )
-from tests.trained import bound_of
 
 TOLERANCE = 2e-6
 MLP = Architecture(hidden=(48, 32), activation="relu")
@@ -29,10 +28,7 @@ GROWN = {
     "channels of the first": (CNN, {"channels": (32, 24)}),
     "channels of the last": (CNN, {"channels": (16, 40)}),
     "kernel": (CNN, {"kernels": (5, 5)}),
-    "convolution": (
-        CNN,
-        {"channels": (16, 24, 24), "kernels": (5, 3, 3), "strides": (3, 1, 1)},
-    ),
+    "convolution": (CNN, {"channels": (16, 24, 24), "kernels": (5, 3, 3), "strides": (3, 1, 1)}),
     "layer after convolutions": (CNN, {"hidden": (32, 32)}),
 }
 
@@ -96,7 +92,6 @@ def test_weights_of_both_shapes_are_kept_where_a_network_shrinks():
 
 
 def test_orthogonal_weights_begin_as_agilerls():
-    torch.manual_seed(0)
     network = EvolvableNetwork((9,), 2, 4, dataclasses.replace(MLP, orthogonal=True))
     first, second = (layer.weight for layer in network.hidden)
     torch.testing.assert_close(first.T @ first, 2.0 * torch.eye(11))
@@ -115,11 +110,3 @@ def test_moments_follow_their_weights_and_are_zero_for_new_ones():
     grown = moved(kernels, torch.Size((1, 1, 5, 5)))
     assert grown[0, 0, 1:4, 1:4].eq(2.0).all()
     assert float(grown.sum()) == 18.0
-
-
-def test_actions_are_counted_where_an_algorithm_needs_a_bound():
-    words = ("--task=Isaac-Cartpole-v0",)
-    assert bound_of("evolution", *words, "--algorithm=ppo") is None
-    bound = bound_of("evolution", *words, "--algorithm=sac")
-    assert bound is not None
-    assert (bound.half_width, bound.setting) == (1.0, "-1 to 1 for SAC")

@@ -15,17 +15,15 @@ from unittest import mock
 import torch
 from torch.utils.data import DataLoader
 
-from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digest
 from envlab.distributed.log import configure_logging
-from envlab.libraries import get_library
 from envlab.training.launch import train as command
 from envlab.training.preparation import prepare
 from envlab_populations.evolution import member as module
 from envlab_populations.evolution.accelerator import make_accelerator
 from envlab_populations.evolution.member import Member
 from envlab_populations.evolution.replay import ReplayDataset, ReplayMemory, Sampler
+from tests.learner_contract import digests
 from tests.populations.evolution.populations import nursery
 from tests.trained import only_run, session_of
 
@@ -55,13 +53,18 @@ def suited(*words: str) -> list[str]:
     return [*(word for word in words if not word.startswith(REPLAYED)), ON_POLICY]
 
 
+def started(context: DistributedContext, words: list[str], iterations: int) -> Any:
+    """Return a learner that is about to learn."""
+    session = session_of("evolution", words)
+    learner = prepare(session, context, session.library.load("build")).learner
+    learner.start(iterations)
+    return learner
+
+
 def forced(context: DistributedContext, *flags: str, kinds: Sequence[str]) -> dict[str, Any]:
     """Return digests of the population after generations of one kind of mutation each."""
     words = suited(*flags, *SMALL)
-    session = session_of("evolution", words)
-    prepared = prepare(session, context, session.library.load("build"))
-    learner: Any = prepared.learner
-    learner.start(len(kinds))
+    learner = started(context, words, len(kinds))
     found: dict[str, Any] = {"digests": [], "mutations": [], "played": []}
     evaluate = module.evaluate
 
@@ -74,8 +77,7 @@ def forced(context: DistributedContext, *flags: str, kinds: Sequence[str]) -> di
         for number, kind in enumerate(kinds, 1):
             learner.mutations.odds = {name: float(name == kind) for name in KINDS}
             learner.iterate(number, lambda *_: None)
-            state = learner.model_state()
-            found["digests"].append({k: digest(v) for k, v in flatten(state).items()})
+            found["digests"].append(digests(learner.model_state()))
             found["mutations"].append([member.mutation for member in learner.members])
     found["generations"] = learner.generations
     return found
@@ -85,15 +87,11 @@ def crews(context: DistributedContext) -> dict[str, Any]:
     """Return digests of a population of several agents each, after a generation."""
     words = [word for word in SMALL if not word.startswith("env.")]
     crew = ["--algorithm=maddpg", *CREW, *words, "env.num_workers=0"]
-    prepared = prepare(
-        session_of("evolution", crew), context, get_library("evolution").load("build")
-    )
-    learner: Any = prepared.learner
-    learner.start(1)
+    learner = started(context, crew, 1)
     learner.iterate(1, lambda *_: None)
     state = learner.model_state()
     return {
-        "digests": {k: digest(v) for k, v in flatten(state).items()},
+        "digests": digests(state),
         "updates": [one["agent"]["counters"]["_update_counter"] for one in state["members"]],
         "saw": float(learner.nursery.memory.tensors["observations"].double().sum()),
     }

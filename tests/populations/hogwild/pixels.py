@@ -16,16 +16,14 @@ class Pixels(gymnasium.Env[np.ndarray, int]):
     action_space = spaces.Discrete(2)
 
     def __init__(self, render_mode: str | None = None) -> None:
-        """Take Gymnasium's arguments; it is never drawn."""
+        self.render_mode = render_mode
 
     def reset(self, **options: Any) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode."""
         super().reset(**options)
         self._left = 10
         return self._draw(), {}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Reward an action, and draw the next screen."""
         self._left -= 1
         reward = float(action == self._is_bright)
         return self._draw(), reward, self._left == 0, False, {}

@@ -10,21 +10,22 @@ import torch
 
 from envlab_populations.hogwild.batch_renorm import BatchRenorm
 from envlab_populations.hogwild.crossq import judged_together
-from tests.populations.hogwild.test_slm_lab import arc, changed, learner_of, plan_of, trained
+from tests.populations.hogwild.test_slm_lab import (
+    arc,
+    changed,
+    learner_of,
+    plan_of,
+    restored,
+    trained,
+)
 
 ADAM = {"name": "Adam", "lr": 1e-2}
 LAYERS = ({"LazyLinear": {"out_features": 16}}, "ReLU")
 NORM = {"LazyBatchRenorm1d": {"momentum": 0.01, "eps": 0.001, "warmup_steps": 50}}
+ALGORITHM = {"name": "CrossQ", "gamma": 0.9, "policy_delay": 3, "log_alpha_max": 0.5}
 CROSSQ: dict[str, Any] = {
     "agent": {
-        "algorithm": {
-            "name": "CrossQ",
-            "gamma": 0.9,
-            "training_iter": 2,
-            "training_start_step": 16,
-            "policy_delay": 3,
-            "log_alpha_max": 0.5,
-        },
+        "algorithm": ALGORITHM | {"training_iter": 2, "training_start_step": 16},
         "memory": {"name": "Replay", "batch_size": 8, "max_size": 1000},
         "net": arc(*LAYERS) | {"optim_spec": ADAM},
         "critic_net": arc(LAYERS[0], NORM, "ReLU") | {"optim_spec": ADAM},
@@ -98,23 +99,17 @@ def test_targets_are_the_smaller_soft_value_of_the_same_pass():
 
 
 @pytest.mark.parametrize("spec", [CROSSQ, of_choices()], ids=["reals", "choices"])
-def test_all_of_it_learns_without_targets_and_a_checkpoint_holds_it(spec: dict[str, Any]):
+def test_all_learns_without_targets_the_policy_at_times_and_a_checkpoint_holds_it(spec):
     learner = trained(spec)
     assert not [name for name in learner.agent.models if "target" in name]
-    other = learner_of(spec)
-    other.load_models({"model": learner.model_state()})
+    other = restored(spec, learner)
     norms = [one.agent.models["critic_1"].net[1] for one in (learner, other)]
     assert norms[0].step.item() == norms[1].step.item() > 0
     assert torch.equal(norms[0].running_mean, norms[1].running_mean)
-    assert other.model_state()["counters"] == learner.model_state()["counters"]
-
-
-@pytest.mark.parametrize("spec", [CROSSQ, of_choices()], ids=["reals", "choices"])
-def test_the_policy_learns_every_third_time_by_the_running_statistics(spec: dict[str, Any]):
-    learner = learner_of(spec)
-    learner.iterate(1, lambda *_: None)
-    agent = learner.agent
-    done = learner.model_state()["counters"]["_update_counter"]
+    counters = learner.model_state()["counters"]
+    assert other.model_state()["counters"] == counters
+    # The policy learns every third time, by the running statistics.
+    agent, done = learner.agent, counters["_update_counter"]
     agent.cfg.gradient_steps = 1
     weight, norm = agent.policy.net[0].weight, agent.models["critic_1"].net[1]
     for count in range(done + 1, done + 7):

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from envlab_populations.hogwild.sharing import Shared
 from tests.populations.hogwild.test_prioritized import PRIORITIZED
-from tests.populations.hogwild.test_slm_lab import DQN, changed, learner_of, trained
+from tests.populations.hogwild.test_slm_lab import DQN, changed, learner_of, restored, trained
 
 SAC = changed(
     DQN,
@@ -27,16 +28,17 @@ def filled(module: Any, *outputs: float) -> None:
         module.net[-1].bias.copy_(torch.tensor(outputs))
 
 
-def test_all_of_it_learns_and_a_checkpoint_holds_it():
+def test_all_of_it_learns_a_checkpoint_holds_it_and_sessions_share_it():
     learner = trained(SAC)
     names = {"policy", "critic_1", "critic_2", "target_critic_1", "target_critic_2"}
     assert names < learner.agent.checkpoint_modules.keys()
-    other = learner_of(SAC)
-    other.load_models({"model": learner.model_state()})
+    other = restored(SAC, learner)
     assert other.agent.alpha.item() == learner.agent.alpha.item() != 1.0
     for name in names:
         ours, theirs = (one.agent.models[name].state_dict() for one in (learner, other))
         assert all(torch.equal(ours[key], theirs[key]) for key in ours)
+    shared = Shared.of(learner.agent, "adam")
+    assert set(shared.parameters) == {"policy_optimizer", "critic_optimizer"}
 
 
 def test_a_states_value_is_an_expectation_over_actions():
@@ -71,10 +73,7 @@ def test_the_temperature_rises_where_the_entropy_is_below_its_target():
 def test_targets_of_critics_stop_at_a_terminal_state():
     agent = learner_of(SAC).agent
     seen: list[torch.Tensor] = []
-    agent.learn_values = lambda inputs, actions, targets: (
-        seen.append(targets),
-        torch.zeros(2, 2),
-    )[1]
+    agent.learn_values = lambda inputs, actions, targets: seen.append(targets) or torch.zeros(2, 2)
     agent.soft_values = lambda inputs: torch.tensor([[10.0], [20.0]])
     batch = [torch.zeros(2, 4), None, torch.zeros(2, 1), torch.tensor([[1.0], [2.0]])]
     batch += [torch.zeros(2, 4), None, torch.tensor([[False], [True]])]
@@ -82,14 +81,6 @@ def test_targets_of_critics_stop_at_a_terminal_state():
     agent.cfg.gradient_steps = 1
     agent.update(timestep=0, timesteps=1)
     assert seen[0].flatten().tolist() == [1.0 + 0.9 * 10.0, 2.0]
-
-
-def test_sessions_share_it():
-    from envlab_populations.hogwild.sharing import Shared
-
-    agent = learner_of(SAC).agent
-    shared = Shared.of(agent, "adam")
-    assert set(shared.parameters) == {"policy_optimizer", "critic_optimizer"}
 
 
 def test_it_learns_by_priorities():

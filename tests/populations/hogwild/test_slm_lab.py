@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+import yaml
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import vector
@@ -27,36 +28,23 @@ from envlab_populations.hogwild.spec import make_spec
 from envlab_populations.hogwild.translation import Plan, make_plan
 from envlab_populations.hogwild.value_clip import clipped_losses
 
-DQN: dict[str, Any] = {
-    "agent": {
-        "algorithm": {
-            "name": "DQN",
-            "action_policy": "epsilon_greedy",
-            "explore_var_spec": {"name": "no_decay", "start_val": 1.0},
-            "gamma": 0.9,
-            "training_frequency": 4,
-            "training_start_step": 16,
-        },
-        "memory": {"name": "Replay", "batch_size": 8, "max_size": 1000},
-        "net": {
-            "hid_layers": [8],
-            "hid_layers_activation": "tanh",
-            "update_type": "replace",
-            "update_frequency": 8,
-        },
-    },
-    "env": {"name": "CartPole-v1", "num_envs": 2, "max_frame": 100},
-    "meta": {"log_frequency": 50},
-}
-PPO: dict[str, Any] = {
-    "agent": {
-        "algorithm": {"name": "PPO", "gamma": 0.9, "lam": 0.9, "time_horizon": 10},
-        "memory": {"name": "OnPolicyBatchReplay"},
-        "net": {"hid_layers": [8], "hid_layers_activation": "tanh"},
-    },
-    "env": {"name": "CartPole-v1", "num_envs": 5, "max_frame": 100},
-    "meta": {"log_frequency": 50},
-}
+DQN: dict[str, Any] = yaml.safe_load("""
+agent:
+  algorithm: {name: DQN, action_policy: epsilon_greedy, gamma: 0.9, training_frequency: 4,
+    training_start_step: 16, explore_var_spec: {name: no_decay, start_val: 1.0}}
+  memory: {name: Replay, batch_size: 8, max_size: 1000}
+  net: {hid_layers: [8], hid_layers_activation: tanh, update_type: replace, update_frequency: 8}
+env: {name: CartPole-v1, num_envs: 2, max_frame: 100}
+meta: {log_frequency: 50}
+""")
+PPO: dict[str, Any] = yaml.safe_load("""
+agent:
+  algorithm: {name: PPO, gamma: 0.9, lam: 0.9, time_horizon: 10}
+  memory: {name: OnPolicyBatchReplay}
+  net: {hid_layers: [8], hid_layers_activation: tanh}
+env: {name: CartPole-v1, num_envs: 5, max_frame: 100}
+meta: {log_frequency: 50}
+""")
 
 
 def changed(spec: dict[str, Any], **parts: dict[str, Any]) -> dict[str, Any]:
@@ -89,6 +77,14 @@ def trained(spec: dict[str, Any]) -> HogwildLearner:
     return learner
 
 
+def restored(spec: dict[str, Any], learner: HogwildLearner) -> HogwildLearner:
+    """Return another learner, with what a checkpoint holds of this one."""
+    other = learner_of(spec)
+    other.load_models({"model": learner.model_state()})
+    other.set_rank_state(learner.rank_state())
+    return other
+
+
 def arc(*layers: Any, **graph: Any) -> dict[str, Any]:
     return {
         "type": "TorchArcNet",
@@ -100,19 +96,16 @@ def arc(*layers: Any, **graph: Any) -> dict[str, Any]:
 
 
 def test_an_architecture_is_torchs_layers_in_their_order():
-    layers = (
-        {"Flatten": None},
-        {"LazyLinear": {"out_features": 6}},
-        {"LayerNorm": {"normalized_shape": [6]}},
-        {"SiLU": None},
-        {"LazyLinear": {"out_features": 3}},
-        "Tanh",
-    )
+    first, second = ({"LazyLinear": {"out_features": size}} for size in (6, 3))
+    norm = {"LayerNorm": {"normalized_shape": [6]}}
+    layers = ({"Flatten": None}, first, norm, {"SiLU": None}, second, "Tanh")
     network = trained(changed(DQN, net=arc(*layers))).agent.q_network.net
-    expected = (nn.Linear, nn.LayerNorm, nn.SiLU, nn.Linear, nn.Tanh, nn.Linear)
-    assert [type(layer) for layer in network] == list(expected)
+    expected = [nn.Linear, nn.LayerNorm, nn.SiLU, nn.Linear, nn.Tanh, nn.Linear]
+    assert [type(layer) for layer in network] == expected
     shapes = [tuple(one.weight.shape) for one in network if hasattr(one, "weight")]
     assert shapes == [(6, 4), (6,), (3, 6), (2, 3)]  # CartPole has 4 observations, 2 actions
+    network = trained(changed(PPO, net={"layer_norm": True})).agent.policy.net
+    assert [type(layer) for layer in network] == [nn.Linear, nn.LayerNorm, nn.Tanh, nn.Linear]
 
 
 def test_modules_of_a_chain_come_in_the_graphs_order():
@@ -124,27 +117,16 @@ def test_modules_of_a_chain_come_in_the_graphs_order():
     assert plan_of(changed(PPO, net=net)).agent.net.layers == [5, "tanh"]
 
 
-def test_layers_are_normalised_before_their_activation():
-    network = trained(changed(PPO, net={"layer_norm": True})).agent.policy.net
-    expected = (nn.Linear, nn.LayerNorm, nn.Tanh, nn.Linear)
-    assert [type(layer) for layer in network] == list(expected)
-
-
 @pytest.mark.parametrize("name", ["PPO", "ActorCritic"])
 def test_actor_and_critic_learn_at_rates_of_their_own(name: str):
-    net = {
-        "actor_optim_spec": {"name": "RMSprop", "lr": 0.001, "alpha": 0.9, "eps": 0.01},
-        "critic_optim_spec": {"name": "RMSprop", "lr": 0.003, "alpha": 0.9, "eps": 0.01},
-    }
+    same = {"name": "RMSprop", "alpha": 0.9, "eps": 0.01}
+    net = {"actor_optim_spec": same | {"lr": 0.001}, "critic_optim_spec": same | {"lr": 0.003}}
     algorithm = {"name": name, "training_frequency": 10}
     agent = trained(changed(PPO, algorithm=algorithm, net=net)).agent
-    actor, critic = agent.optimizer.param_groups
-    assert [id(one) for one in actor["params"]] == [id(one) for one in agent.policy.parameters()]
-    assert [id(one) for one in critic["params"]] == [id(one) for one in agent.value.parameters()]
-    assert [(one["lr"], one["alpha"], one["eps"]) for one in (actor, critic)] == [
-        (0.001, 0.9, 0.01),
-        (0.003, 0.9, 0.01),
-    ]
+    groups = agent.optimizer.param_groups
+    for group, model, lr in zip(groups, (agent.policy, agent.value), (0.001, 0.003), strict=True):
+        assert [id(one) for one in group["params"]] == [id(one) for one in model.parameters()]
+        assert (group["lr"], group["alpha"], group["eps"]) == (lr, 0.9, 0.01)
 
 
 @pytest.mark.parametrize("name", ["AdamW", "RAdam"])
@@ -198,10 +180,8 @@ def test_rewards_are_normalised_as_by_gymnasium():
         [(1.0, False, False), (5.0, False, False), (-2.0, True, False)],
         [(0.5, False, False), (90.0, False, True), (3.0, False, False), (2.0, True, True)],
     ]
-    made = SyncVectorEnv(
-        [functools.partial(Scripted, one) for one in steps],
-        autoreset_mode=AutoresetMode.SAME_STEP,
-    )
+    makers = [functools.partial(Scripted, one) for one in steps]
+    made = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
     env = vector.ClipReward(vector.NormalizeReward(made, gamma=0.9), -1.5, 1.5)
     env.reset()
     normaliser = RewardNormaliser(2, 0.9, [-1.5, 1.5], normalises=True)
@@ -217,15 +197,14 @@ def test_rewards_are_normalised_as_by_gymnasium():
 
 @pytest.mark.parametrize("spec", [DQN, PPO], ids=["DQN", "PPO"])
 def test_an_agent_learns_from_normalised_rewards(spec: dict[str, Any]):
-    learner = trained(changed(spec, env={"normalize_reward": True, "clip_reward": 0.25}))
+    spec = changed(spec, env={"normalize_reward": True, "clip_reward": 0.25})
+    learner = trained(spec)
     # CartPole's rewards are 1, and its returns of 10 steps or so deviate by more than 1.
     memory = learner.agent.memory
     newest = memory.get_tensor_by_name("rewards")[memory.memory_index - 1]
     assert newest.tolist() == [[0.25]] * len(newest)
-    other = learner_of(changed(spec, env={"normalize_reward": True, "clip_reward": 0.25}))
-    other.load_models({"model": learner.model_state()})
-    other.set_rank_state(learner.rank_state())
-    own, theirs = (dict(one.agent.reward_normaliser.named_buffers()) for one in (learner, other))
+    both = (learner, restored(spec, learner))
+    own, theirs = (dict(one.agent.reward_normaliser.named_buffers()) for one in both)
     assert float(own["returns"].abs().sum()) > 0.0
     for name, values in own.items():
         assert torch.equal(values, theirs[name])
@@ -239,18 +218,15 @@ def test_rewards_and_observations_are_clipped_at_ten_by_default():
     assert agent.reward_normaliser(torch.tensor([[9.0]]), *[torch.tensor([[False]])] * 2) == 2.0
 
 
+def linear_decay(start: float, end: Any, first: int, last: int) -> dict[str, Any]:
+    """Return a spec's variable, which goes from one value to another."""
+    steps = {"start_step": first, "end_step": last}
+    return {"name": "linear_decay", "start_val": start, "end_val": end, **steps}
+
+
 def boltzmann(start: float, end: Any) -> dict[str, Any]:
-    return {
-        "action_policy": "boltzmann",
-        "action_pdtype": "Categorical",
-        "explore_var_spec": {
-            "name": "linear_decay",
-            "start_val": start,
-            "end_val": end,
-            "start_step": 0,
-            "end_step": 100,
-        },
-    }
+    policy = {"action_policy": "boltzmann", "action_pdtype": "Categorical"}
+    return policy | {"explore_var_spec": linear_decay(start, end, 0, 100)}
 
 
 @pytest.mark.parametrize("name", ["DQN", "SARSA"])
@@ -282,9 +258,9 @@ def test_boltzmann_with_argmax_takes_the_best_action_always(caplog: pytest.LogCa
 
 def test_clipped_values_move_no_further_than_the_policy():
     """Old values are 1, returns 2: a value of 1.5 counts as 1.2, and 0.9 as it is."""
+    algorithm = {"minibatch_size": 25, "training_epoch": 2}
     plain, clipped = (
-        changed(PPO, algorithm={"clip_vloss": on, "minibatch_size": 25, "training_epoch": 2})
-        for on in (False, True)
+        changed(PPO, algorithm=algorithm | {"clip_vloss": on}) for on in (False, True)
     )
     agent = trained(clipped).agent
     returns = torch.full((2, 1), 2.0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import sys
 from copy import deepcopy
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from envlab.cli import main
 from envlab.errors import ConfigurationError
@@ -19,47 +22,30 @@ from envlab_populations.hogwild.preparation import Options, check_cores, choose_
 from envlab_populations.hogwild.spec import load_spec, make_spec, parse_value, read_specs
 from envlab_populations.hogwild.translation import make_plan
 from tests.bait import BAIT, bait
+from tests.populations.hogwild.test_slm_lab import linear_decay
 
 __all__ = ["bait"]
 
 SPECS = Path("source/envlab_populations/specs")
-SAC: dict[str, Any] = {
-    "agent": {
-        "name": "SoftActorCritic",
-        "algorithm": {
-            "name": "SoftActorCritic",
-            "gamma": 0.98,
-            "training_frequency": 16,
-            "training_iter": 2,
-            "training_start_step": 1000,
-        },
-        "memory": {"name": "Replay", "batch_size": 128, "max_size": 50_000, "use_cer": True},
-        "net": {
-            "type": "MLPNet",
-            "hid_layers": [64, 32],
-            "hid_layers_activation": "relu",
-            "init_fn": "orthogonal_",
-            "clip_grad_val": 0.5,
-            "loss_spec": {"name": "MSELoss"},
-            "optim_spec": {"name": "GlobalAdam", "lr": 1e-4},
-            "update_type": "polyak",
-            "polyak_coef": 0.01,
-            "gpu": False,
-        },
-    },
-    "env": {"name": "HalfCheetah-v5", "num_envs": 4, "max_t": None, "max_frame": 1e5},
-    "meta": {"distributed": "shared", "max_session": 4, "log_frequency": 2000, "max_trial": 1},
-}
+SAC: dict[str, Any] = yaml.safe_load("""
+agent:
+  name: SoftActorCritic
+  algorithm: {name: SoftActorCritic, gamma: 0.98, training_frequency: 16, training_iter: 2,
+    training_start_step: 1000}
+  memory: {name: Replay, batch_size: 128, max_size: 50_000, use_cer: true}
+  net: {type: MLPNet, hid_layers: [64, 32], hid_layers_activation: relu, init_fn: orthogonal_,
+    clip_grad_val: 0.5, loss_spec: {name: MSELoss}, optim_spec: {name: GlobalAdam, lr: 1.0e-4},
+    update_type: polyak, polyak_coef: 0.01, gpu: false}
+env: {name: HalfCheetah-v5, num_envs: 4, max_t: null, max_frame: 1.0e+5}
+meta: {distributed: shared, max_session: 4, log_frequency: 2000, max_trial: 1}
+""")
 
 
 def with_value(path: str, value: Any) -> dict[str, Any]:
     """Return a spec with another value at a path."""
     spec = deepcopy(SAC)
     *folders, last = path.split(".")
-    inner = spec
-    for folder in folders:
-        inner = inner[folder]
-    inner[last] = value
+    functools.reduce(operator.getitem, folders, spec)[last] = value
     return spec
 
 
@@ -67,15 +53,10 @@ def plan_of(spec: dict[str, Any], *settings: str, dev: bool = False) -> Any:
     return make_plan(make_spec("mine", spec, settings, origin="a test"), dev=dev)
 
 
-def test_versions_4_and_5_are_the_same_run():
-    of_4 = deepcopy(SAC)
-    of_4["agent"], of_4["env"] = [of_4["agent"]], [of_4["env"]]
-    of_4["body"] = {"product": "outer", "num": 1}
-    assert plan_of(of_4) == plan_of(SAC)
-
-
 def test_a_spec_in_envlabs_terms():
     plan = plan_of(SAC)
+    of_4 = deepcopy(SAC) | {"agent": [SAC["agent"]], "env": [SAC["env"]]}
+    assert plan_of(of_4 | {"body": {"product": "outer", "num": 1}}) == plan  # of SLM-Lab 4
     agent, settings = plan.agent, plan.agent.settings
     assert (plan.task, plan.env) == ("gym:HalfCheetah-v5", {"scene": {"num_envs": 4}})
     assert (agent.algorithm, agent.distributed, agent.num_sessions) == ("sac", "shared", 4)
@@ -94,16 +75,7 @@ def test_a_spec_in_envlabs_terms():
 
 
 def test_a_variable_decays_by_frames_of_the_session():
-    algorithm = {
-        "name": "DQN",
-        "explore_var_spec": {
-            "name": "linear_decay",
-            "start_val": 1.0,
-            "end_val": 0.1,
-            "start_step": 100,
-            "end_step": 500,
-        },
-    }
+    algorithm = {"name": "DQN", "explore_var_spec": linear_decay(1.0, 0.1, 100, 500)}
     spec = with_value("agent.algorithm", algorithm)
     formula = plan_of(spec).agent.settings["exploration_scheduler"]
     values = [eval(formula, {"timestep": step, "min": min, "max": max}) for step in (0, 75, 200)]
@@ -141,11 +113,10 @@ def test_environments_that_are_gone_have_heirs_which_a_user_can_name(tmp_path: P
     assert heir_of("LunarLander-v2") == ("LunarLander-v3", "LunarLander-v2")
     assert heir_of("HalfCheetah-v4") == ("HalfCheetah-v4", None)  # Gymnasium still has it
     assert heir_of("NoSuchThing-v0") == ("NoSuchThing-v0", None)
-    (tmp_path / "mine.yaml").write_text(
-        "NoSuchThing-v0: Ant-v5\nRoboschoolHumanoid-v1: Humanoid-v4\n"
-    )
-    assert heir_of("NoSuchThing-v0", tmp_path / "mine.yaml")[0] == "Ant-v5"
-    assert heir_of("RoboschoolHumanoid-v1", tmp_path / "mine.yaml")[0] == "Humanoid-v4"
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("NoSuchThing-v0: Ant-v5\nRoboschoolHumanoid-v1: Humanoid-v4\n")
+    assert heir_of("NoSuchThing-v0", mine)[0] == "Ant-v5"
+    assert heir_of("RoboschoolHumanoid-v1", mine)[0] == "Humanoid-v4"
 
 
 def test_dev_is_one_session_that_is_long_enough_to_learn():
@@ -161,7 +132,7 @@ def test_sac_begins_as_in_slm_lab_where_a_spec_is_silent():
     del spec["agent"]["algorithm"]["training_start_step"]
     for batch, frames in ((128, 1000), (2048, 2048)):
         spec["agent"]["memory"]["batch_size"] = batch
-        settings = make_plan(make_spec("mine", spec, origin="a test")).agent.settings
+        settings = plan_of(spec).agent.settings
         assert settings["initial_entropy_value"] == 1.0
         assert settings["learning_starts"] * 4 == frames
 
@@ -215,9 +186,7 @@ def test_values_are_set_by_their_path_or_by_a_name_that_the_spec_has_once():
         assert type(parse_value(text)) is type(value)
 
 
-def test_more_sessions_than_cores_are_reported_with_both_numbers(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+def test_more_sessions_than_cores_are_reported_with_both_numbers(monkeypatch, caplog):
     monkeypatch.setattr(preparation, "usable_cores", lambda: 3)
     check_cores(plan_of(SAC, "meta.max_session=3"))
     assert not caplog.messages
@@ -282,9 +251,7 @@ def saved_trial(name: str, *, in_spec: bool) -> None:
     Path("trial/run.json").write_text(json.dumps(facts))
 
 
-def test_a_strangers_module_is_imported_where_the_user_says_so(
-    bait: None, capsys: pytest.CaptureFixture[str]
-):
+def test_a_strangers_module_is_imported_where_the_user_says_so(bait: None, capsys):
     spec = with_value("env.name", f"{BAIT}:Bait-v0")
     Path("mine.json").write_text(json.dumps({"mine": spec | {"meta": {"max_session": -1}}}))
     for words in ([f"--trust={BAIT}"], ["-s", f"env.name={BAIT}:Bait-v0"]):

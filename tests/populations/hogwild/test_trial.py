@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from envlab.cli import main
 from envlab.config import load_yaml
@@ -32,20 +33,15 @@ pytestmark = pytest.mark.slow
 DEADLINE_S = 240.0
 """Each session imports all it needs by itself, on machines with other work."""
 SCRIPT = ROOT / "scripts/run_lab.py"
-SPEC: dict[str, Any] = {
-    "agent": {
-        "algorithm": {
-            "name": "SoftActorCritic",
-            "training_frequency": 8,
-            "training_iter": 1,
-            "training_start_step": 64,
-        },
-        "memory": {"name": "Replay", "batch_size": 16, "max_size": 2000},
-        "net": {"hid_layers": [16], "optim_spec": {"name": "GlobalAdam", "lr": 1e-3}},
-    },
-    "env": {"name": "Isaac-Cartpole-v0", "num_envs": 8, "max_frame": 8000},
-    "meta": {"distributed": "shared", "max_session": 2, "log_frequency": 400},
-}
+SPEC: dict[str, Any] = yaml.safe_load("""
+agent:
+  algorithm: {name: SoftActorCritic, training_frequency: 8, training_iter: 1,
+    training_start_step: 64}
+  memory: {name: Replay, batch_size: 16, max_size: 2000}
+  net: {hid_layers: [16], optim_spec: {name: GlobalAdam, lr: 1.0e-3}}
+env: {name: Isaac-Cartpole-v0, num_envs: 8, max_frame: 8000}
+meta: {distributed: shared, max_session: 2, log_frequency: 400}
+""")
 
 
 def lab(folder: Path, mode: str, *flags: str) -> list[str | Path]:
@@ -127,9 +123,7 @@ def critic_steps(session: Path) -> float:
     return float(state[0]["step"])
 
 
-def test_frames_are_counted_over_sessions_which_differ_and_step_one_optimizer(
-    trial: FinishedTrial,
-):
+def test_frames_are_counted_over_sessions_which_differ_and_step_one_optimizer(trial: FinishedTrial):
     manifest, records = manifest_of(trial.directory), metrics_of(trial.directory)
     assert manifest["status"] == "finished"
     assert (manifest["sessions"], manifest["max_frame"]) == (2, 8000)
@@ -151,16 +145,11 @@ def test_frames_are_counted_over_sessions_which_differ_and_step_one_optimizer(
     ends = [checkpoint_of(session, 10) for session in trial.sessions]
     memories = [end["ranks"][0]["learner"]["memories"]["memory"] for end in ends]
     assert not torch.equal(*(memory["tensors"]["observations"] for memory in memories))
-
-
-def test_nothing_is_left_in_shared_memory(trial: FinishedTrial):
     assert left_in_shared_memory(trial.directory) == []
 
 
 @pytest.mark.long
-def test_a_trial_resumes_with_networks_replay_and_counters(
-    trial: FinishedTrial, killed: KilledTrial
-):
+def test_a_trial_resumes_with_networks_replay_and_counters(trial, killed):
     records = metrics_of(killed.directory)
     assert [record["frames"] for record in records[:12]] == [800 * one for one in range(1, 13)]
     assert [record["iteration"] for record in records] == list(range(1, len(records) + 1))
@@ -188,9 +177,7 @@ def test_a_trial_has_graphs_points_and_figures(trial: FinishedTrial):
     assert (int(frame), int(global_frame)) == (4000, 8000)
 
 
-def test_other_commands_work_on_a_trial(
-    trial: FinishedTrial, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
+def test_other_commands_work_on_a_trial(trial: FinishedTrial, capsys, monkeypatch):
     monkeypatch.chdir(trial.folder)
     assert main(["compare", "logs/hogwild", "--no_plot"]) == 0
     assert "8,000" in (table := capsys.readouterr().out), table
@@ -224,9 +211,8 @@ def test_a_session_that_hangs_is_named_and_the_others_may_continue(tmp_path: Pat
     flags = ("--timeout_s=2", "--on_session_failure=continue", "-s", "env.max_frame=8e4")
     launch = Launch(lab(tmp_path, "train", *flags), tmp_path)
     try:
-        launch.wait_until(
-            lambda: list(tmp_path.glob("logs/*/*/*/sessions/1/metrics.jsonl")), DEADLINE_S
-        )
+        begun = "logs/*/*/*/sessions/1/metrics.jsonl"
+        launch.wait_until(lambda: [*tmp_path.glob(begun)], DEADLINE_S)
         session = only_run(tmp_path) / "sessions" / "1"
         launch.wait_until(lambda: metrics_so_far(session), DEADLINE_S)
         os.kill(manifest_of(session)["pid"], signal.SIGSTOP)
@@ -239,19 +225,18 @@ def test_a_session_that_hangs_is_named_and_the_others_may_continue(tmp_path: Pat
     assert manifest_of(session.with_name("0"))["status"] == "finished"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--num_envs=8", "agent.update_interval=2"],
-        [
-            *("--num_envs=1", "--algorithm=ppo", "agent.num_steps_per_env=75"),
-            *("agent.num_episodes=2", "agent.imitation.num_batches=1"),
-        ],
+OWN = {
+    "sac": ["--num_envs=8", "agent.update_interval=2"],
+    "ppo by whole episodes": [
+        *("--num_envs=1", "--algorithm=ppo", "agent.num_steps_per_env=75"),
+        *("agent.num_episodes=2", "agent.imitation.num_batches=1"),
     ],
-    ids=["sac", "ppo by whole episodes"],
-)
-def test_an_independent_session_resumes_bit_for_bit(tmp_path: Path, words: list[str]):
-    flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--max_iterations=4", *words]
+}
+
+
+@pytest.mark.parametrize("own", OWN)
+def test_an_independent_session_resumes_bit_for_bit(tmp_path: Path, own: str):
+    flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--max_iterations=4", *OWN[own]]
     flags += ["agent.save_interval=2", "agent.keep_checkpoints=0"]
     resume = ["--resume", f"--checkpoint={tmp_path}/whole/latest/checkpoints/model_2.pt"]
     runs = []

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from envlab.cli import main
 from envlab.errors import ConfigurationError
@@ -19,45 +20,21 @@ from envlab_populations.hogwild.spec import make_spec
 from envlab_populations.hogwild.translation import Plan, make_plan
 from tests.populations.hogwild.test_slm_lab import DQN, changed, plan_of, trained
 
-VERSION_3: dict[str, Any] = {
-    "agent": [
-        {
-            "name": "DQN",
-            "algorithm": {
-                "name": "DQN",
-                "action_pdtype": "Argmax",
-                "action_policy": "epsilon_greedy",
-                "explore_var_spec": {
-                    "name": "linear_decay",
-                    "start_val": 1.0,
-                    "end_val": 0.1,
-                    "start_step": 0,
-                    "end_step": 5,
-                },
-                "gamma": 0.9,
-                "training_batch_epoch": 3,
-                "training_epoch": 2,
-                "training_frequency": 1,
-                "training_start_step": 1,
-                "normalize_state": True,
-            },
-            "memory": {"name": "Replay", "batch_size": 8, "max_size": 500, "use_cer": False},
-            "net": {
-                "type": "MLPNet",
-                "hid_layers": [8],
-                "hid_layers_activation": "tanh",
-                "update_type": "replace",
-                "update_frequency": 8,
-            },
-        }
-    ],
-    "env": [{"name": "CartPole-v1", "max_t": 20, "max_tick": 10}],
-    "body": {"product": "outer", "num": 1},
-    "meta": {
-        **{"distributed": False, "max_tick_unit": "epi", "max_session": 1, "resources": {}},
-        "log_frequency": 100,
-    },
-}
+VERSION_3: dict[str, Any] = yaml.safe_load("""
+agent:
+  - name: DQN
+    algorithm: {name: DQN, action_pdtype: Argmax, action_policy: epsilon_greedy, gamma: 0.9,
+      explore_var_spec:
+        {name: linear_decay, start_val: 1.0, end_val: 0.1, start_step: 0, end_step: 5},
+      training_batch_epoch: 3, training_epoch: 2, training_frequency: 1, training_start_step: 1,
+      normalize_state: true}
+    memory: {name: Replay, batch_size: 8, max_size: 500, use_cer: false}
+    net: {type: MLPNet, hid_layers: [8], hid_layers_activation: tanh, update_type: replace,
+      update_frequency: 8}
+env: [{name: CartPole-v1, max_t: 20, max_tick: 10}]
+body: {product: outer, num: 1}
+meta: {distributed: false, max_tick_unit: epi, max_session: 1, resources: {}, log_frequency: 100}
+""")
 
 
 def of_version_3(**parts: Any) -> dict[str, Any]:
@@ -87,6 +64,8 @@ def test_episodes_count_as_their_longest(caplog: pytest.LogCaptureFixture):
     assert settings["gradient_steps"] == 6  # two batches, three times each
     assert settings["observation_preprocessor"] == "RunningStandardScaler"
     assert not [key for key in plan.without_effect if "epoch" in key or "normalize" in key]
+    several = of_version_3(meta={"distributed": True, "max_session": 2})
+    assert plan_of(several).agent.distributed == "shared"
 
 
 def test_a_budget_in_steps_is_one_in_frames():
@@ -99,16 +78,13 @@ def test_a_budget_in_steps_is_one_in_frames():
         assert "/ 5.0" in plan.agent.settings["exploration_scheduler"]
     spec = make_spec("mine", VERSION_3, ["env.max_frame=70"], origin="a test")
     assert make_plan(spec).max_frame == 70  # the command line's frames come first
-
-
-def test_sessions_that_share_their_networks_do_so_without_locks():
-    spec = of_version_3(meta={"distributed": True, "max_session": 2})
-    assert plan_of(spec).agent.distributed == "shared"
+    wrong = {"search": {"agent": {"memory": {"max_size_choice": [100]}}}}
+    assert plan_of(DQN | wrong).max_frame == 100  # which stops a search only
 
 
 def test_recurrent_networks_see_the_last_steps_one_after_the_other():
     net = {"type": "RecurrentNet", "fc_hid_layers": [6], "rnn_hidden_size": 5, "seq_len": 3}
-    spec = of_version_3(memory={"name": "SeqReplay"}, net=net)
+    spec = of_version_3(memory={"name": "SeqReplay"}, net=net, env={"max_tick": 3})
     assert plan_of(spec).env["num_frames"] == 3
     steps, linear, *_ = trained(spec).agent.q_network.net
     assert (steps.unflattened_size, linear.in_features) == ((3, 4), 4)
@@ -152,8 +128,3 @@ def test_each_value_of_spec_params_is_trained_and_what_cannot_be_is_named_at_the
     assert "1 of the 3 specs of spec_params cannot be trained: mine_Gone-v7." in error
     folders = sorted(path.name for path in Path("logs/hogwild").iterdir() if path.is_dir())
     assert folders == ["mine_Acrobot-v1_dev", "mine_CartPole-v1_dev"]
-
-
-def test_ranges_that_are_wrong_stop_a_search_only():
-    spec = DQN | {"search": {"agent": {"memory": {"max_size_choice": [100]}}}}
-    assert plan_of(spec).max_frame == 100

@@ -47,27 +47,14 @@ def write_metrics(
 
 def write_heartbeats(directory: Path, iteration: int, **of_rank_1: Any) -> None:
     """Write the present heartbeats of two ranks."""
-    ranks = [
-        {
-            "rank": rank,
-            "host": "node-a" if rank == 0 else "node-b",
-            "pid": 4711 + rank,
-            "phase": "collect" if rank == 0 else "learn",
-            "detail": "",
-            "iteration": iteration,
-            "frames": 32_768 * iteration,
-            "device": "cpu",
-            "cpu": 0.97 - 0.02 * rank,
-            "memory_mb": 812 + 7 * rank,
-            "gpu_memory_mb": 0,
-            "seconds_since_progress": 0.1,
-            "seconds_since_heard": 0.4,
-            "process": "running",
-        }
-        for rank in range(2)
-    ]
-    ranks[1] |= of_rank_1
-    values = {"time": "2026-11-22T10:00:00+00:00", "timeout_s": 120.0, "ranks": ranks}
+    both = {"detail": "", "iteration": iteration, "frames": 32_768 * iteration, "device": "cpu"}
+    both |= {"gpu_memory_mb": 0, "process": "running"}
+    both |= {"seconds_since_progress": 0.1, "seconds_since_heard": 0.4}
+    first = {"rank": 0, "host": "node-a", "pid": 4711, "phase": "collect"}
+    second = {"rank": 1, "host": "node-b", "pid": 4712, "phase": "learn"}
+    first |= both | {"cpu": 0.97, "memory_mb": 812}
+    second |= both | {"cpu": 0.95, "memory_mb": 819} | of_rank_1
+    values = {"time": "2026-11-22T10:00:00+00:00", "timeout_s": 120.0, "ranks": [first, second]}
     path = directory / "heartbeats.json"
     path.with_suffix(".tmp").write_text(json.dumps(values))
     path.with_suffix(".tmp").replace(path)
@@ -131,31 +118,17 @@ def write_run(
 
 def write_logs(root: Path) -> Path:
     """Write a folder of runs; return the one that is still running."""
+    ant, skrls = "Isaac-Ant-v0", {"library": "skrl", "params": "agent:\n  learning_rate: 0.0005\n"}
     for seed in range(4):
         name = f"2026-11-22_0{seed}-15-00"
-        write_run(root, "Isaac-Ant-v0", name=name, seed=seed, age_s=7200 * (5 - seed), best=62.0)
-    for seed in range(4):
-        write_run(
-            root,
-            "Isaac-Ant-v0",
-            library="skrl",
-            name=f"2026-11-22_0{seed}-45-00_ppo_torch",
-            seed=seed,
-            age_s=7000 * (5 - seed),
-            best=55.0,
-            params="agent:\n  learning_rate: 0.0005\n",
-        )
+        write_run(root, ant, name=name, seed=seed, age_s=7200 * (5 - seed), best=62.0)
+        name = f"2026-11-22_0{seed}-45-00_ppo_torch"
+        write_run(root, ant, name=name, seed=seed, age_s=7000 * (5 - seed), best=55.0, **skrls)
     write_run(root, "Isaac-Cartpole-v0", library="rl_games", size=1, age_s=86400 * 3, best=4.9)
-    write_run(
-        root,
-        "Isaac-Reach-Franka-v0",
-        iterations=40,
-        status="failed",
-        age_s=3000,
-        best=1.2,
-        error="Rank 1 (host node-b, pid 4712) is stopped (by SIGSTOP), last seen 11 s ago in learn "
-        "of iteration 40.",
-    )
+    rank = "Rank 1 (host node-b, pid 4712)"
+    error = f"{rank} is stopped (by SIGSTOP), last seen 11 s ago in learn of iteration 40."
+    failed = {"iterations": 40, "status": "failed", "age_s": 3000, "best": 1.2, "error": error}
+    write_run(root, "Isaac-Reach-Franka-v0", **failed)
     write_run(root, "Isaac-Velocity-Flat-H1-v0", iterations=120, status="interrupted", age_s=9000)
     return write_run(
         root, "Isaac-Velocity-Flat-Unitree-Go2-v0", status="running", iterations=180, best=24.0

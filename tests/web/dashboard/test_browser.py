@@ -21,8 +21,7 @@ from envlab_web.dashboard.server import make_app
 from tests.system_tools import find
 from tests.web.dashboard.logs import write_heartbeats, write_logs, write_metrics
 
-HEIGHTS = {"list": 800, "run": 1130, "compare": 1100}
-"""Heights of the pictures."""
+FOURTH_CHART = "#charts figure:nth-child(4) canvas"
 VERMILLION = "rgb(213, 94, 0)"
 pytestmark = pytest.mark.tools("chromium")
 
@@ -39,18 +38,13 @@ class Site:
 
     def open(self, path: str, *, width: int = 1280, height: int = 800, scheme: str = "light"):
         """Return a page at a path below the dashboard's address."""
-        page = self._browser.new_page(
-            viewport={"width": width, "height": height},
-            color_scheme=scheme,
-            reduced_motion="reduce",
-        )
+        size = {"width": width, "height": height}
+        looks = {"color_scheme": scheme, "reduced_motion": "reduce"}
+        page = self._browser.new_page(viewport=size, **looks)
         page.set_default_timeout(30_000)
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on(
-            "console",
-            lambda message: message.type == "error" and self.errors.append(message.text),
-        )
+        page.on("console", lambda it: it.type == "error" and self.errors.append(it.text))
         page.goto(f"{self.base}/?token={self._token}")
         if path != "/":
             page.goto(self.base + path)
@@ -165,17 +159,15 @@ def test_pages_fit_the_screen_and_load_nothing_from_elsewhere(site, pictures):
         ants = sorted(
             run.parent.relative_to(site.logs) for run in site.logs.glob("*/ant/*/run.json")
         )
-        paths = {
-            "list": "/",
-            "run": f"/runs?run={site.name}",
-            "compare": "/runs?" + "&".join(f"run={ant.as_posix()}" for ant in ants),
-        }
-        for name, path in paths.items():
+        chosen = "&".join(f"run={ant.as_posix()}" for ant in ants)
+        for name, path, height, shown in (
+            ("list", "/", 800, "tbody tr"),
+            ("run", f"/runs?run={site.name}", 1130, FOURTH_CHART),
+            ("compare", f"/runs?{chosen}", 1100, FOURTH_CHART),
+        ):
             site.beat(process="stopped", seconds_since_progress=6.0)
-            page = site.open(path, width=width, height=HEIGHTS[name], scheme=scheme)
-            page.wait_for_selector(
-                "tbody tr" if name == "list" else "#charts figure:nth-child(4) canvas"
-            )
+            page = site.open(path, width=width, height=height, scheme=scheme)
+            page.wait_for_selector(shown)
             if name == "run":
                 page.wait_for_selector("#logs pre")
             assert page.evaluate("document.documentElement.scrollWidth") <= width

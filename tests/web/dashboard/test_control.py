@@ -17,6 +17,7 @@ from envlab.errors import RunDirectoryError
 from envlab.run.commands import resume_words
 from envlab_web.dashboard import control, details
 from envlab_web.dashboard.catalogue import Catalogue
+from tests.refusals import check_refusals
 from tests.web.dashboard.logs import write_run
 
 NAME = "rsl_rl/ant/run"
@@ -47,13 +48,10 @@ def test_only_the_process_that_holds_the_lock_is_asked_to_end_whatever_files_nam
             bystander.kill()
 
 
-def test_launchers_are_known_by_their_module():
+def test_a_launcher_is_asked_in_place_of_its_rank(tmp_path: Path):
     for module in ["torch.distributed.run", "envlab.distributed.torchrun"]:
         assert control.is_launcher(["/usr/bin/python3", "-m", module, "--nnodes=1"])
-        assert not control.is_launcher(["/usr/bin/python3", "-m", "envlab", "train"])
-
-
-def test_a_launcher_is_asked_in_place_of_its_rank(tmp_path: Path):
+    assert not control.is_launcher(["/usr/bin/python3", "-m", "envlab", "train"])
     run = listed(tmp_path / "logs", status="running")
     lock = run.directory / "lock"
     lock.touch()
@@ -75,31 +73,25 @@ def test_a_launcher_is_asked_in_place_of_its_rank(tmp_path: Path):
             process.kill()
 
 
-def test_a_run_of_a_sweep_is_resumed_alone_with_its_own_values(tmp_path: Path):
+def test_runs_of_a_sweep_and_of_jax_are_resumed_with_their_own_values(tmp_path: Path):
+    manifest, path = {"library": "rsl_rl", "world": {}}, tmp_path / "model_5.pt"
     command = "python train.py --task=Isaac-Ant-v0 -m agent.seed=1,2 +agent.x=3,4 agent.y=5"
     swept = {"agent.seed": "2", "agent.x": "3"}
-    run = listed(tmp_path / "logs", status="interrupted", command=command, swept=swept)
-    words = resume_words(run.manifest | {"world": {}}, tmp_path / "model_5.pt")
-    assert words[3:] == [
+    assert resume_words(manifest | {"command": command, "swept": swept}, path)[3:] == [
         *("--task=Isaac-Ant-v0", "agent.seed=2", "+agent.x=3", "agent.y=5"),
-        *("--resume", f"--checkpoint={tmp_path / 'model_5.pt'}"),
+        *("--resume", f"--checkpoint={path}"),
     ]
-
-
-def test_processes_of_jax_are_resumed_as_those_of_torch_are(tmp_path: Path):
     command = "python train.py --task=Isaac-Ant-v0 --ml_framework=jax --distributed"
-    run = listed(tmp_path / "logs", status="interrupted", command=command)
     facts = {"library": "skrl", "ml_framework": "jax", "world": {"size": 2, "local_size": 2}}
-    words = resume_words(run.manifest | facts, tmp_path / "model_5.pt")
+    words = resume_words(facts | {"command": command}, path)
     assert words[:5] == ["envlab", "train", "skrl", "--nproc=2", "--task=Isaac-Ant-v0"]
     assert words[5:7] == ["--ml_framework=jax", "--resume"]
 
 
 def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path, monkeypatch):
-    command = shlex.join(
-        ["python", "/x/train.py", "--task=Isaac-Ant-v0", "--load_run", "a", "--resume",
-         "--checkpoint=b", "agent.x=$(touch pwned); touch pwned", "--distributed"]
-    )  # fmt: skip
+    evil = "agent.x=$(touch pwned); touch pwned"
+    typed = "python /x/train.py --task=Isaac-Ant-v0 --load_run a --resume --checkpoint=b"
+    command = f"{typed} {shlex.quote(evil)} --distributed"
     run = listed(tmp_path / "logs", status="interrupted", command=command)
     started = []
     real = subprocess.Popen
@@ -115,7 +107,7 @@ def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path
     newest = run.directory / "checkpoints" / "model_5.pt"
     assert words[1:] == [
         *("-m", "envlab", "train", "rsl_rl", "--nproc=2"),
-        *("--task=Isaac-Ant-v0", "agent.x=$(touch pwned); touch pwned"),
+        *("--task=Isaac-Ant-v0", evil),
         *("--resume", f"--checkpoint={newest}"),
     ]
     assert options["cwd"] == tmp_path
@@ -127,21 +119,28 @@ def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path
     assert not (tmp_path / "pwned").exists()
 
 
-def test_a_foreign_command_is_never_started(tmp_path: Path):
+def test_a_run_that_cannot_be_resumed_starts_nothing(tmp_path: Path):
     """An untrusted run directory cannot name a program, only an installed library."""
-    evil = [
-        {"command": "sh -c 'touch pwned'"},
-        {"command": "python train.py --task='"},
-        {"library": "../../evil"},
-        {"library": None},
-        {"command": None},
-    ]
     run = listed(tmp_path / "logs", status="failed")
     whole = run.manifest
-    for manifest in evil:
+
+    def resume(manifest: dict) -> None:
         run.manifest = whole | manifest
-        with pytest.raises(RunDirectoryError, match="cannot be resumed from here"):
-            control.resume(run)
+        control.resume(run)
+
+    check_refusals(
+        resume,
+        [
+            ({"command": "sh -c 'touch pwned'"}, "cannot be resumed from here"),
+            ({"command": "python train.py --task='"}, "cannot be resumed from here"),
+            ({"library": "../../evil"}, "cannot be resumed from here"),
+            ({"library": None}, "cannot be resumed from here"),
+            ({"command": None}, "cannot be resumed from here"),
+            ({"world": {"size": 4, "local_size": 2}}, "cannot be resumed from here"),
+        ],
+    )
+    running = listed(tmp_path / "busy/logs", status="running")
+    check_refusals(control.resume, [(running, "is running")])
 
 
 @pytest.mark.parametrize("name", ["lock", control.OUTPUT])
@@ -161,22 +160,6 @@ def test_a_link_in_a_run_leads_to_no_other_file_or_process(tmp_path: Path, name:
         finally:
             bystander.kill()
     assert mine.read_text() == ""
-
-
-REFUSED = {
-    "is running": {"status": "running"},
-    "cannot be resumed from here": {
-        "status": "failed",
-        "world": {"size": 4, "local_size": 2},
-    },
-}
-
-
-@pytest.mark.parametrize("reason", REFUSED)
-def test_a_refusal_to_resume_names_the_reason(tmp_path: Path, reason: str):
-    run = listed(tmp_path / "logs", **REFUSED[reason])
-    with pytest.raises(RunDirectoryError, match=reason):
-        control.resume(run)
 
 
 def test_commands_play_and_resume_from_where_the_dashboard_was_started(tmp_path, monkeypatch):

@@ -38,27 +38,34 @@ def logs(tmp_path: Path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def visitor(logs: Path):
-    """A visitor with the token, who may not control runs."""
-    yield from _visitor(logs, allow_control=False)
-
-
-@pytest.fixture
-def controller(logs: Path):
-    yield from _visitor(logs, allow_control=True)
-
-
-def _visitor(logs: Path, *, allow_control: bool):
+def visitor(logs: Path, request):
+    """A visitor with the token, who may control runs where a test's parameter says so."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = Address(listener=listener)
-        app = make_app(logs, address, allow_control=allow_control)
+        app = make_app(logs, address, allow_control=getattr(request, "param", False))
         client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
         assert client.get(f"/?token={address.token}").status_code == 200
         client.token = address.token  # type: ignore[attr-defined]
         yield client
 
 
+def change(logs: Path, **values) -> None:
+    """Change values in the manifest of the run that tests look at."""
+    file = logs / ANT / "run.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+
+def replace(path: Path, target: Path | str) -> None:
+    """Put a link in the place of a file or folder."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
 ANT = "rsl_rl/ant/ant_0"
+BOTH = f"run={ANT}&run=rsl_rl/ant/ant_1"
 POLE = "skrl/cartpole/pole"
 PAGES = ["/", f"/runs?run={ANT}", "/api/list", f"/api/details?run={ANT}", f"/api/curves?run={ANT}"]
 
@@ -100,11 +107,8 @@ def test_the_list_shows_each_run_the_newest_first(visitor):
     rows = answer.json()["rows"]
     assert [row["name"] for row in rows] == [POLE, "rsl_rl/ant/ant_1", ANT]
     pole = rows[0]
-    assert (pole["task"], pole["library"], pole["status"]) == (
-        "Isaac-Cartpole-v0",
-        "skrl",
-        "running",
-    )
+    expected = {"task": "Isaac-Cartpole-v0", "library": "skrl", "status": "running"}
+    assert {name: pole[name] for name in expected} == expected
     assert (pole["num_processes"], pole["iteration"], pole["total_iterations"]) == (2, 30, 300)
     assert pole["eta_s"] == pytest.approx(270 * 2.1)
     same = visitor.get("/api/list", headers={"If-None-Match": answer.headers["etag"]})
@@ -123,36 +127,29 @@ def test_only_changed_runs_are_read_again(logs, visitor, monkeypatch):
 
 
 def test_curves_are_those_of_compare_with_an_interval_over_seeds(visitor):
-    both = f"run={ANT}&run=rsl_rl/ant/ant_1"
-    (line,) = visitor.get(f"/api/curves?{both}").json()["lines"]
+    (line,) = visitor.get(f"/api/curves?{BOTH}").json()["lines"]
     assert line["label"] == "rsl_rl, 2 processes (2 runs)"
     assert len(line["x"]) == len(line["low"]) == 200
-    assert all(
-        low <= y <= high for low, y, high in zip(line["low"], line["y"], line["high"], strict=True)
-    )
-    apart = visitor.get(f"/api/curves?{both}&group=0&x=wall_s").json()
+    intervals = zip(line["low"], line["y"], line["high"], strict=True)
+    assert all(low <= y <= high for low, y, high in intervals)
+    apart = visitor.get(f"/api/curves?{BOTH}&group=0&x=wall_s").json()
     assert [line["label"] for line in apart["lines"]] == [ANT, "rsl_rl/ant/ant_1"]
     assert apart["lines"][0]["x"][-1] == pytest.approx(42.0)
     assert "losses.value" in apart["metrics"]
-    assert "seed" in visitor.get(f"/runs?{both}").text
+    assert "seed" in visitor.get(f"/runs?{BOTH}").text
 
 
-def test_differences_are_shown_by_parameter(logs, visitor):
+def test_differences_are_shown_by_parameter_those_of_all_runs_before_those_of_some(logs, visitor):
     (logs / ANT / "params" / "agent.yaml").write_text("algorithm:\n  learning_rate: 0.0625\n")
-    page = visitor.get(f"/runs?run={ANT}&run=rsl_rl/ant/ant_1").text
+    page = visitor.get(f"/runs?{BOTH}").text
     assert "agent.algorithm.learning_rate" in page
     assert "0.0625" in page
     assert "env.decimation" not in page
     assert "<details>" not in page
-
-
-def test_parameters_of_all_runs_come_before_those_of_some(logs, visitor):
     for run, rate in ((ANT, 0.5), ("rsl_rl/ant/ant_1", 0.25)):
         own = "own: 1\n" if run == ANT else ""
         (logs / run / "params" / "agent.yaml").write_text(f"{own}learning_rate: {rate}\n")
-    shown, _, folded = visitor.get(f"/runs?run={ANT}&run=rsl_rl/ant/ant_1").text.partition(
-        "<details>"
-    )
+    shown, _, folded = visitor.get(f"/runs?{BOTH}").text.partition("<details>")
     assert "agent.learning_rate" in shown
     assert "agent.own" in folded
     assert "agent.own" not in shown
@@ -170,8 +167,7 @@ SENTENCES = {
 
 
 def test_a_request_that_cannot_be_answered_is_one_sentence(visitor):
-    for path in SENTENCES:
-        status, sentence = SENTENCES[path]
+    for path, (status, sentence) in SENTENCES.items():
         answer = visitor.get(path)
         assert (answer.status_code, sentence in answer.text) == (status, True)
         assert "Traceback" not in answer.text
@@ -182,25 +178,18 @@ def test_a_run_that_vanishes_while_it_is_shown_is_reported(logs, visitor, monkey
     assert visitor.get(f"/api/details?run={ANT}").status_code == 200
     shutil.rmtree(logs / ANT)
     answer = visitor.get(f"/api/details?run={ANT}")
-    assert (answer.status_code, answer.text) == (
-        404,
-        f"The run {ANT!r} was removed while it was shown.",
-    )
-
-
-def test_a_run_of_a_newer_version_is_shown_as_far_as_it_is_known(logs, visitor):
-    file = logs / ANT / "run.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"version": 2}))
-    assert "A newer envlab wrote this run" in visitor.get(f"/api/details?run={ANT}").text
+    sentence = f"The run {ANT!r} was removed while it was shown."
+    assert (answer.status_code, answer.text) == (404, sentence)
 
 
 def test_a_run_says_above_its_return_what_it_changed_of_its_task(logs, visitor):
     page = f"/api/details?run={ANT}"
+    change(logs, version=2)
+    assert "A newer envlab wrote this run" in visitor.get(page).text
     assert "Changed in the task" not in visitor.get(page).text
     words = ["env.sim.num_threads=1", "agent.seed=3", "env.rewards.alive.weight=2", "no word", 5]
     words.append("env.rewards.alive.weight=<b>4</b>")  # a later stage's
-    file = logs / ANT / "run.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"overrides": words}))
+    change(logs, overrides=words)
     text = visitor.get(page).text
     told = "task as it is: env.rewards.alive.weight=&lt;b&gt;4&lt;/b&gt;</p>"
     assert 0 < text.index(told) < text.index("<dt>Return</dt>")
@@ -218,8 +207,8 @@ DAMAGE = [
 @pytest.mark.parametrize(("name", "text", "sentence"), DAMAGE)
 def test_damage_in_one_file_leaves_the_rest_shown(logs, visitor, name: str, text, sentence: str):
     (logs / ANT / name).write_text(text)
-    answers = [visitor.get(f"{path}?run={ANT}&run=rsl_rl/ant/ant_1") for path in (
-        "/api/list", "/api/details", "/api/curves", "/runs")]  # fmt: skip
+    paths = ("/api/list", "/api/details", "/api/curves", "/runs")
+    answers = [visitor.get(f"{path}?{BOTH}") for path in paths]
     assert all(answer.status_code in (200, 404) for answer in answers)
     assert any(sentence in answer.text for answer in answers)
     assert len(answers[0].json()["rows"]) == 3
@@ -238,13 +227,6 @@ def test_a_run_that_may_not_be_read_leaves_the_others_listed(logs, visitor, monk
     assert "may not be read" in rows[ANT]["trouble"]
 
 
-def test_a_line_that_is_being_written_does_not_count_yet(logs, visitor):
-    with (logs / ANT / "metrics.jsonl").open("a") as file:
-        file.write('{"iteration": 21, "fra')
-    (line,) = visitor.get(f"/api/curves?run={ANT}").json()["lines"]
-    assert len(line["x"]) == 20
-
-
 def test_an_unforeseen_error_is_a_sentence_too(visitor, monkeypatch):
     from envlab_web.dashboard import details
 
@@ -255,16 +237,13 @@ def test_an_unforeseen_error_is_a_sentence_too(visitor, monkeypatch):
 
 
 OUTSIDE = [
-    "../secret.txt",
-    "..%2fsecret.txt",
-    "%2e%2e/secret.txt",
-    "../../etc/passwd",
-    "/etc/passwd",
+    *("../secret.txt", "..%2fsecret.txt", "%2e%2e/secret.txt", "../../etc/passwd", "/etc/passwd"),
+    *("..\\secret.txt", "%00", "$(id)", "a;id", "."),
 ]
 
 
 def test_nothing_that_a_visitor_types_leads_out_of_the_folder(logs, visitor):
-    for typed in [*OUTSIDE, "..\\secret.txt", "%00", "$(id)", "a;id", "."]:
+    for typed in OUTSIDE:
         for path in (
             f"/static/{typed}",
             f"/runs?run={typed}",
@@ -286,7 +265,6 @@ LINKS = ["log.txt", "videos/one.mp4", "run.json", "metrics.jsonl", "params/agent
 
 @pytest.mark.parametrize("name", LINKS)
 def test_a_link_out_of_the_folder_is_not_followed(logs, visitor, name: str):
-    path = logs / ANT / name
     target = logs.parent / "elsewhere"
     target.mkdir()
     text = json.dumps({"iteration": 1, "frames": 1, "wall_s": 1.0, "mean_return": 77.125})
@@ -296,23 +274,16 @@ def test_a_link_out_of_the_folder_is_not_followed(logs, visitor, name: str):
         text = f"{SECRET.replace(' ', '_')}: 77.125\n"
     for file in ("file", "agent.yaml"):
         (target / file).write_text(SECRET if name in ("log.txt", "videos/one.mp4") else text)
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.parent.mkdir(exist_ok=True)
-    path.unlink(missing_ok=True)
-    path.symlink_to(target if name == "params" else target / "file")
-    both = f"run={ANT}&run=rsl_rl/ant/ant_1"
-    for page in (*PAGES, f"/video?run={ANT}&name={name}", f"/runs?{both}", f"/api/curves?{both}"):
+    replace(logs / ANT / name, target if name == "params" else target / "file")
+    for page in (*PAGES, f"/video?run={ANT}&name={name}", f"/runs?{BOTH}", f"/api/curves?{BOTH}"):
         answer = visitor.get(page)
         assert SECRET not in answer.text
         assert "77.125" not in answer.text
 
 
 def test_values_from_a_run_are_only_text_on_the_page(logs, visitor):
-    file = logs / ANT / "run.json"
     evil = "<script>alert(1)</script>"
-    values = json.loads(file.read_text()) | {"task": evil, "command": evil, "error": evil}
-    file.write_text(json.dumps(values))
+    change(logs, task=evil, command=evil, error=evil)
     (logs / ANT / "log.txt").write_text(f"{evil}\x1b[31m")
     for path in PAGES[1:4:2]:
         assert "<script>alert" not in visitor.get(path).text
@@ -323,12 +294,9 @@ def test_a_video_is_served_in_parts(logs, visitor):
     folder = logs / ANT / "videos" / "train"
     folder.mkdir(parents=True)
     (folder / "step_0.mp4").write_bytes(bytes(range(100)))
-    assert "videos/train/step_0.mp4" in visitor.get(f"/api/details?run={ANT}").text.replace(
-        "%2F", "/"
-    )
-    answer = visitor.get(
-        f"/video?run={ANT}&name=videos/train/step_0.mp4", headers={"Range": "bytes=10-19"}
-    )
+    name = "videos/train/step_0.mp4"
+    assert name in visitor.get(f"/api/details?run={ANT}").text.replace("%2F", "/")
+    answer = visitor.get(f"/video?run={ANT}&name={name}", headers={"Range": "bytes=10-19"})
     assert (answer.status_code, answer.content) == (206, bytes(range(10, 20)))
 
 
@@ -339,14 +307,15 @@ def test_nothing_is_controlled_unless_that_is_allowed(visitor):
         assert (answer.status_code, "--allow-control" in answer.text) == (403, True)
 
 
-def test_a_form_of_another_site_controls_nothing(controller):
-    assert "data-act" in controller.get(f"/api/details?run={POLE}").text
+@pytest.mark.parametrize("visitor", [True], indirect=True, ids=["in control"])
+def test_a_form_of_another_site_controls_nothing(visitor):
+    assert "data-act" in visitor.get(f"/api/details?run={POLE}").text
     path = f"/control/stop?run={POLE}"
-    assert controller.post(path).status_code == 403
-    assert controller.post(f"{path}&token={controller.token}").status_code == 403
-    assert controller.post(path, headers={"X-Envlab-Token": "wrong"}).status_code == 403
-    assert controller.get(path).status_code == 405
-    answer = controller.post(path, headers={"X-Envlab-Token": controller.token})
+    assert visitor.post(path).status_code == 403
+    assert visitor.post(f"{path}&token={visitor.token}").status_code == 403
+    assert visitor.post(path, headers={"X-Envlab-Token": "wrong"}).status_code == 403
+    assert visitor.get(path).status_code == 405
+    answer = visitor.post(path, headers={"X-Envlab-Token": visitor.token})
     assert (answer.status_code, "No process of yours" in answer.text) == (404, True)
 
 
@@ -367,8 +336,7 @@ def test_no_value_of_a_manifest_breaks_a_page(logs, visitor):
         {"git": {"commit": "\ud800"}, "versions": {"torch": "\ud800"}, "error": "\ud800"},
         {"launch": {"name": "n" * 5000}},
     ]:
-        file = logs / ANT / "run.json"
-        file.write_text(json.dumps(json.loads(file.read_text()) | values))
+        change(logs, **values)
         for page in PAGES:
             assert visitor.get(page).status_code in (200, 404)
         assert len(visitor.get("/api/list").json()["rows"]) == 3
@@ -383,10 +351,7 @@ def test_no_value_of_a_manifest_breaks_a_page(logs, visitor):
 )
 def test_no_link_in_a_run_breaks_a_page(logs, visitor, name: str, target: str):
     path = logs / ANT / name
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    path.symlink_to(path if target == "." else target)
-    for page in (*PAGES, f"/runs?run={ANT}&run=rsl_rl/ant/ant_1", f"/video?run={ANT}&name={name}"):
+    replace(path, path if target == "." else target)
+    for page in (*PAGES, f"/runs?{BOTH}", f"/video?run={ANT}&name={name}"):
         assert visitor.get(page).status_code in (200, 404)
     assert visitor.get("/api/list").status_code == 200

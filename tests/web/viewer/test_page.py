@@ -128,9 +128,7 @@ def test_a_visitor_sees_it_move_and_steers_and_holds_it(show: Show, request, tmp
         before = page.screenshot(**scene)
         wait_for(page, lambda: page.screenshot(**scene) != before)
 
-        page.evaluate(
-            "window.axes = [0, -0.5, 0.25, 0]"
-        )  # left stick ahead, right one to the right
+        page.evaluate("window.axes = [0, -0.5, 0.25, 0]")  # left one ahead, right one to the right
         wait_for(page, lambda: show.command == pytest.approx([0.5, 0.0, -0.25]))
         page.screenshot(path=pictures / "go2.png")
         page.evaluate("window.axes = [0.05, 0, 0, 0]")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 import math
 import threading
 from collections.abc import Callable, Iterator
@@ -44,9 +43,8 @@ def test_a_frame_is_a_copy_of_the_environments_that_are_shown(cartpole, watch):
     frame = step(cartpole, viewer, Wishes(first=5, followed=2, speed=math.inf))
     # 4 of 6 are shown at a time, so that the last ones begin at 2.
     assert torch.equal(torch.from_numpy(frame.qpos), cartpole.sim.data.qpos[2:6])
-    assert frame.rewards["total"] * cartpole.step_dt == pytest.approx(
-        float(cartpole.reward_buf[4]), abs=1e-5
-    )
+    earned = frame.rewards["total"] * cartpole.step_dt
+    assert earned == pytest.approx(float(cartpole.reward_buf[4]), abs=1e-5)
     before = frame.qpos.copy()
     assert step(cartpole, viewer) is None  # nobody asked for one
     assert (frame.qpos == before).all()
@@ -96,30 +94,26 @@ def test_a_velocity_is_commanded_by_hand_until_it_is_let_go(go2, watch):
 def test_a_push_moves_the_shown_robots_once(go2, watch):
     viewer = watch(go2)
     step(go2, viewer, Wishes(first=2, speed=math.inf))
-    before = go2.sim.data.qvel.clone()
-    viewer.page.send(Wishes(first=2, speed=math.inf, num_pushes=1, push=2.0))
-    viewer.next_frame_at = 0.0
-    viewer.after_step()
-    change = go2.sim.data.qvel - before
+    speeds = [go2.sim.data.qvel.clone()]
+    for _ in range(2):  # the same wish
+        viewer.page.send(Wishes(first=2, speed=math.inf, num_pushes=1, push=2.0))
+        viewer.next_frame_at = 0.0
+        viewer.after_step()
+        speeds.append(go2.sim.data.qvel.clone())
+    change = speeds[1] - speeds[0]
     assert change[2:, :2].norm(dim=1) == pytest.approx([2.0] * 4, abs=1e-4)
     assert not change[:2].any()
     assert not change[:, 2:].any()
-    pushed = go2.sim.data.qvel.clone()
-    viewer.page.send(Wishes(first=2, speed=math.inf, num_pushes=1, push=2.0))
-    viewer.next_frame_at = 0.0
-    viewer.after_step()
-    assert torch.equal(go2.sim.data.qvel, pushed)
+    assert torch.equal(speeds[2], speeds[1])
 
 
 def test_a_page_that_dies_does_not_end_the_run(cartpole, watch, caplog):
     viewer = watch(cartpole)
     step(cartpole, viewer, Wishes(is_paused=False, speed=math.inf))
     viewer.page.close()
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            viewer.next_frame_at = 0.0
-            viewer.after_step()
-    assert [record.message for record in caplog.records] == [
-        "The viewer has ended by itself; the run continues without it."
-    ]
+    for _ in range(2):
+        viewer.next_frame_at = 0.0
+        viewer.after_step()
+    told = "The viewer has ended by itself; the run continues without it."
+    assert [record.message for record in caplog.records] == [told]
     assert viewer.is_open

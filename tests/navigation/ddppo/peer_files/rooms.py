@@ -2,10 +2,14 @@
 """Common parts of experiments in MiniGrid: an empty room, seen by the agent."""
 
 import gym
+from allenact.algorithms.onpolicy_sync.losses.a2cacktr import A2C, A2CConfig
 from allenact.base_abstractions.experiment_config import ExperimentConfig
 from allenact.base_abstractions.sensor import ExpertActionSensor, SensorSuite
-from allenact.utils.experiment_utils import Builder, TrainingPipeline
-from allenact_plugins.minigrid_plugin.minigrid_models import MiniGridSimpleConvRNN
+from allenact.utils.experiment_utils import Builder, PipelineStage, TrainingPipeline
+from allenact_plugins.minigrid_plugin.minigrid_models import (
+    MiniGridSimpleConv,
+    MiniGridSimpleConvRNN,
+)
 from allenact_plugins.minigrid_plugin.minigrid_sensors import EgocentricMiniGridSensor
 from allenact_plugins.minigrid_plugin.minigrid_tasks import MiniGridTask, MiniGridTaskSampler
 from gym_minigrid.envs import EmptyRandomEnv5x5
@@ -64,3 +68,18 @@ class Rooms(ExperimentConfig):
             save_interval=10_000,
             metric_accumulate_interval=1_000,
         )
+
+
+class RoomA2C(Rooms):
+    """A2C by a network without memory."""
+
+    SENSORS = [Rooms.IMAGE]
+
+    @classmethod
+    def create_model(cls, **kwargs):
+        return super().create_model(MiniGridSimpleConv)
+
+    @classmethod
+    def training_pipeline(cls, **kwargs):
+        stage = PipelineStage(loss_names=["a2c"], max_stage_steps=256)
+        return cls.pipeline({"a2c": A2C(**A2CConfig)}, [stage])
