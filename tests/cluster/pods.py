@@ -27,6 +27,12 @@ def words_of_torchrun(
     return (folder / "words").read_text().split("\0")[:-1]
 
 
+def shellcheck(script: str) -> None:
+    """Require that shellcheck finds nothing in a script."""
+    done = subprocess.run(["shellcheck", "-"], input=script, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 def train_stop_and_resume(nodes: Sequence[Sequence[str]], folder: Path) -> None:
     """Launch torchrun with each node's words, end all by SIGTERM like pods, and repeat."""
     ends = []

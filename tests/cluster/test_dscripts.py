@@ -101,7 +101,6 @@ def test_dmain_refuses_in_one_sentence(monkeypatch, capsys):
         ([*TASK, *NODES, "--max_iteration=3"], "Did you mean --max_iterations"),
         (["rsl_rl", "--task=Isaac-Cartpol-v0", *NODES], "Did you mean Isaac-Cartpole-v0"),
         ([*TASK, "--dry_run"], "No hosts are named"),
-        ([EXPERIMENT, *NODES, '--config_kwargs={"distributed_nodes": 3}'], "names 2 hosts"),
         ([EXPERIMENT, *NODES, '--config_kwargs={"distributed_node": 2}'], "Did you mean distri"),
     ):
         assert guarded(dmain, given) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -36,7 +37,7 @@ def assert_refused(answer: tuple[int, str], command: Commander, *parts: str) -> 
     assert code == 2, output
     (line,) = [line for line in output.splitlines() if line.startswith("error: ")]
     for part in parts:
-        assert part in line
+        assert re.search(part, line), line
     assert "Traceback" not in output
     assert command.cluster.living() == {}
     homes = [host.home for host in command.cluster.hosts]
@@ -45,25 +46,38 @@ def assert_refused(answer: tuple[int, str], command: Commander, *parts: str) -> 
     assert not list(Path(os.environ["XDG_STATE_HOME"]).glob("envlab/cluster/*.json"))
 
 
-def test_a_host_that_does_not_answer(command: Commander, tree: Path, tmp_path: Path):
-    with dead_port() as port:
-        hosts = hosts_file(command, tmp_path, host1={"port": port})
-        answer = command.launch(tree, "--runs_on=host0,host1", f"--hosts={hosts}")
-    assert_refused(answer, command, "Host host1: nothing listens at its ssh port")
-
-
-def test_a_key_that_a_host_does_not_know(command: Commander, tree: Path, tmp_path: Path):
-    key = tmp_path / "other"
+def test_a_host_out_of_reach(command: Commander, tree: Path, tmp_path: Path):
+    """Its port, a key that it does not know, its own key that is not known here, another's folder."""
+    key, hosts = tmp_path / "other", command.cluster.hosts
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    hosts = hosts_file(command, tmp_path, host2={"key": str(key)})
-    answer = command.launch(tree, "--runs_on=host0,host2", f"--hosts={hosts}")
-    assert_refused(answer, command, "Host host2: it refuses the key", "Permission denied")
-
-
-def test_a_host_key_that_is_not_known_here(command: Commander, tree: Path):
+    with dead_port() as port:
+        for change, sentence in [
+            ({"port": port}, "Host host1: nothing listens at its ssh port"),
+            ({"key": str(key)}, "Host host1: it refuses the key .*Permission denied"),
+            ({"port": hosts[0].port}, f"the folder {hosts[0].path} is another host's, too: name "),
+        ]:
+            changed = hosts_file(command, tmp_path, host1=change)
+            answer = command.launch(tree, "--runs_on=host0,host1", f"--hosts={changed}")
+            assert_refused(answer, command, sentence)
     known = "ssh -F none -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes {addr}"
     answer = command.launch(tree, "--runs_on=host0", ssh_cmd=known)
     assert_refused(answer, command, "Host host0: its host key is not known here: log in once by")
+
+
+def test_a_host_that_lacks_what_was_asked_for(command: Commander, tree: Path):
+    home = command.cluster.hosts[0].home
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        for flag, sentence in [
+            ("--env_activate_path=~/none/bin", f"has no Python environment at {home}/none/bin"),
+            (
+                f"--distributed_ip_and_port=127.0.0.1:{port}",
+                f"port {port}, for the .* is in use there",
+            ),
+            ("--min_free_mb=1000000000", "only .* but 1000000000 are needed: make room"),
+        ]:
+            answer = command.launch(tree, "--runs_on=host0", flag)
+            assert_refused(answer, command, f"host0: {sentence}")
 
 
 def test_a_host_without_rsync(command: Commander, tree: Path):
@@ -94,32 +108,6 @@ def test_packages_of_another_version(command: Commander, tree: Path):
     assert command("kill", "--yes")[0] == 0
 
 
-def test_a_host_without_the_environment(command: Commander, tree: Path):
-    answer = command.launch(tree, "--runs_on=host0", "--env_activate_path=~/none/activate")
-    home = command.cluster.hosts[0].home
-    assert_refused(answer, command, f"host0: has no Python environment at {home}/none/activate")
-
-
-def test_a_port_in_use(command: Commander, tree: Path):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        where = f"--distributed_ip_and_port=127.0.0.1:{port}"
-        answer = command.launch(tree, "--runs_on=host0,host1", where)
-    assert_refused(answer, command, f"Host host0: port {port}, for the rendezvous, is in use there")
-
-
-def test_one_machine_under_two_names(command: Commander, tree: Path, tmp_path: Path):
-    hosts = hosts_file(command, tmp_path, host1={"port": command.cluster.hosts[0].port})
-    answer = command.launch(tree, "--runs_on=host0,host1", f"--hosts={hosts}")
-    folder = command.cluster.hosts[0].path
-    assert_refused(answer, command, f"the folder {folder} is another host's, too: name each")
-
-
-def test_too_little_room(command: Commander, tree: Path):
-    answer = command.launch(tree, "--runs_on=host1", "--min_free_mb=1000000000")
-    assert_refused(answer, command, "Host host1: only ", "but 1000000000 are needed: make room")
-
-
 @pytest.fixture
 def full_disk(command: Commander) -> Iterator[Path]:
     """The folder of host1 on a disk of 2 MB."""
@@ -133,7 +121,10 @@ def full_disk(command: Commander) -> Iterator[Path]:
     unmount(path)
 
 
-def test_a_disk_that_fills_up(command: Commander, tree: Path, full_disk: Path):
+@pytest.mark.parametrize("says_why", [True, False])
+def test_a_disk_that_fills_up(says_why: bool, command: Commander, tree: Path, full_disk: Path):
+    if not says_why:
+        break_rsync(command.cluster.hosts[1].home)
     (tree / "larger.txt").write_bytes(bytes(3_000_000))
     answer = command.launch(tree, "--runs_on=host0,host1", "--min_free_mb=1")
     assert_refused(answer, command, "Host host1: its disk is full: make room there")
@@ -148,23 +139,18 @@ def break_rsync(host: Path) -> None:
     (host / ".bashrc").write_text(f"export PATH='{host}/tools':$PATH\n")
 
 
-def test_a_disk_that_fills_up_without_a_message(command: Commander, tree: Path, full_disk: Path):
-    break_rsync(command.cluster.hosts[1].home)
-    (tree / "larger.txt").write_bytes(bytes(3_000_000))
-    answer = command.launch(tree, "--runs_on=host0,host1", "--min_free_mb=1")
-    assert_refused(answer, command, "Host host1: its disk is full: make room there")
-
-
 def test_a_transfer_that_breaks_off_where_there_is_room(command: Commander, tree: Path):
     break_rsync(command.cluster.hosts[1].home)
     answer = command.launch(tree, "--runs_on=host0,host1")
-    assert_refused(answer, command, "Host host1: rsync failed with code 12 (", "closed")
+    assert_refused(answer, command, r"Host host1: rsync failed with code 12 \(.*closed")
 
 
 def test_a_launch_while_another_one_starts(command: Commander, tree: Path):
     with launch_lock():
         answer = command.launch(tree)
-    assert_refused(answer, command, f"Another launch is starting from here (process {os.getpid()}")
+    assert_refused(
+        answer, command, rf"Another launch is starting from here \(process {os.getpid()}"
+    )
 
 
 def test_a_launch_on_a_host_with_somebody_elses_run(
@@ -292,6 +278,5 @@ def test_a_host_without_bash(command: Commander, tree: Path, tmp_path: Path):
     shell.write_text("#!/bin/sh\necho 'Welcome!'\necho 'sh: 1: bash: not found' >&2\nexit 127\n")
     shell.chmod(0o755)
     answer = command.launch(tree, "--runs_on=host0", ssh_cmd=f"{shell} {{addr}}")
-    assert_refused(
-        answer, command, "Host host0: its shell cannot run bash (sh: 1: bash: not found)"
-    )
+    sentence = r"Host host0: its shell cannot run bash \(sh: 1: bash: not found\)"
+    assert_refused(answer, command, sentence)

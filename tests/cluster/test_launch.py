@@ -8,7 +8,6 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -196,32 +195,23 @@ def test_setup_runs_a_script_detached_and_logs_there(command: Commander, tmp_pat
     assert "host1: ready" in output
 
 
-def test_every_verb_has_an_example_and_a_dry_run(
-    command: Commander, tree: Path, capsys: pytest.CaptureFixture
-):
-    for verb in ("setup", "launch", "status", "command", "kill"):
+def test_a_dry_run_changes_nothing_on_the_hosts(command: Commander, tree: Path):
+    for verb in ("setup", "launch", "command"):
+        more = LIBRARY if verb == "launch" else []
+        code, output = command(verb, "--dry_run", *more, cwd=tree)
+        assert code == 0, output
+        assert all(host.name in output for host in command.cluster.hosts)
+    assert not [path for host in command.cluster.hosts for path in host.home.iterdir()]
+
+
+def test_every_verb_has_an_example(capsys: pytest.CaptureFixture):
+    for verb in ("setup", "launch", "status", "command", "kill", "slurm", "trainjob", "sky"):
         with pytest.raises(SystemExit) as ended:
             cli.main(["cluster", verb, "--help"])
         assert ended.value.code == 0
         text = capsys.readouterr().out
-        assert f"Example:\n  envlab cluster {verb} " in text
+        assert re.search(rf"\n  envlab cluster {verb} ", text), text
         assert "--dry_run" in text
-        if verb in ("setup", "launch", "command"):
-            more = LIBRARY if verb == "launch" else []
-            code, output = command(verb, "--dry_run", *more, cwd=tree)
-            assert code == 0, output
-            assert all(host.name in output for host in command.cluster.hosts)
-    assert not [path for host in command.cluster.hosts for path in host.home.iterdir()]
-
-
-def test_help_loads_neither_torch_nor_mujoco(tmp_path: Path):
-    code = (
-        "import sys, envlab.cli\nenvlab.cli.main(['cluster', '--help'])\n"
-        "import envlab_cluster.launch, envlab_cluster.status, envlab_cluster.kill\n"
-        "print([name for name in ('torch', 'mujoco', 'hydra') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout.endswith("[]\n"), done.stdout + done.stderr
 
 
 @pytest.mark.tools("shellcheck")

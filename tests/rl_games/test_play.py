@@ -15,10 +15,10 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.learner import RlGamesLearner
-from envlab.training.launch import train
 from envlab_tasks.classic.cartpole.cartpole_direct_env import CartpoleDirectEnv
 from tests.rl_games.first_update import agent_cfg
 from tests.rl_games.worker import CARTPOLE, SMALL
+from tests.small_runs import train_in
 from tests.trained import check_exported, checkpoint_of, only_run
 
 OBS = 4.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
@@ -26,8 +26,8 @@ OBS = 4.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
 
 def train_and_play(folder: Path, *arguments: str) -> tuple[Path, str]:
     """Return the run directory and play.py's output."""
+    assert train_in("rl_games", folder, *arguments, "--max_iterations=2") == 0
     with contextlib.chdir(folder):
-        assert train("rl_games", [*arguments, "--max_iterations=2"]) == 0
         with (folder / "out.txt").open("w") as file, contextlib.redirect_stdout(file):
             flags = [arguments[0], "--device=cpu", "--num_envs=4", "--num_episodes=6"]
             assert play("rl_games", flags) == 0

@@ -22,14 +22,8 @@ PPO = {"algorithm": "ppo", "ml_framework": "torch"}
 
 
 def make(folder: Path, library: str, experiment: str, *, iterations: int = 1, **facts: Any) -> Path:
-    run = Run.create(
-        DistributedContext(),
-        library=library,
-        experiment=experiment,
-        facts={"task": TASK, **facts},
-        configs={},
-        root=str(folder),
-    )
+    named = {"library": library, "experiment": experiment, "facts": {"task": TASK, **facts}}
+    run = Run.create(DistributedContext(), **named, configs={}, root=str(folder))
     run.update(created_at=f"2030-01-01T00:00:0{len(list(folder.glob('*/*/*')))}")
     for iteration in range(iterations):
         (run.checkpoints / f"model_{iteration}.pt").touch()
@@ -70,11 +64,8 @@ def test_a_run_of_another_library_is_named(tmp_path: Path):
 @pytest.mark.parametrize("other", ["task", "name", "checkpoint"])
 def test_an_unsuitable_run_is_not_named(tmp_path: Path, other: str):
     run = make(tmp_path, "rsl_rl", "cartpole", iterations=int(other != "checkpoint"))
-    message = refusal(
-        tmp_path,
-        load_run="1999" if other == "name" else None,
-        task="Other-v0" if other == "task" else TASK,
-    )
+    load_run = "1999" if other == "name" else None
+    message = refusal(tmp_path, load_run, task="Other-v0" if other == "task" else TASK)
     assert str(run) not in message
     assert message.endswith("Train first, or give a checkpoint's path with --checkpoint.")
 

@@ -11,10 +11,12 @@ from tests.fake_run import write_run
 from tests.trained import manifest_of
 
 
-def test_a_survivor_records_the_end_that_a_dead_rank_0_cannot(tmp_path: Path):
+def test_a_survivor_records_the_end_that_a_dead_rank_0_cannot_and_no_other(tmp_path: Path):
     run = write_run(tmp_path, [1.0], status="running")
-    record_end(run, "Rank 0 died.")
-    assert (manifest_of(run)["status"], manifest_of(run)["error"]) == ("failed", "Rank 0 died.")
+    for message in ("Rank 0 died.", "Rank 0 left before the others."):  # the first one stays
+        record_end(run, message)
+        assert manifest_of(run)["status"] == "failed"
+        assert manifest_of(run)["error"] == "Rank 0 died."
     assert not (run / REPORT).exists()
 
 

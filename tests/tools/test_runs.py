@@ -80,19 +80,16 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("text", DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_manifest_is_skipped_by_runs_and_named_by_compare(
-    tmp_path: Path, capsys, text: str
-):
+def test_a_damaged_manifest_is_skipped_by_runs_and_named_by_compare(tmp_path: Path, capsys):
     write_run(tmp_path, [1.0], name="good")
     bad = write_run(tmp_path, [1.0], name="bad")
-    (bad / "run.json").write_text(text)
-    assert cli.main(["runs", str(tmp_path)]) == 0
-    out = capsys.readouterr().out
-    assert "good" in out
-    assert "bad" not in out
-    assert cli.main(["compare", str(tmp_path), "--no_plot"]) == 2
-    assert f"error: {bad} is no run directory" in capsys.readouterr().err
+    for name, text in DAMAGED.items():
+        (bad / "run.json").write_text(text)
+        assert cli.main(["runs", str(tmp_path)]) == 0
+        out = capsys.readouterr().out
+        assert ("good" in out, "bad" in out) == (True, False), name
+        assert cli.main(["compare", str(tmp_path), "--no_plot"]) == 2
+        assert f"error: {bad} is no run directory" in capsys.readouterr().err, name
 
 
 def test_a_time_out_of_range_and_a_pipe_are_skipped(tmp_path: Path, capsys):

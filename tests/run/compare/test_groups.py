@@ -65,9 +65,3 @@ def test_keys_of_the_configuration_can_divide(tmp_path: Path):
     }
     with pytest.raises(ConfigurationError, match=rf"'learning_rate', .*Did you mean {key}\?"):
         group_runs(read(tmp_path), ["learning_rate"])
-
-
-def test_for_a_key_that_no_manifest_has_the_nearest_is_suggested(tmp_path: Path):
-    write_run(tmp_path, [1.0])
-    with pytest.raises(ConfigurationError, match=r"'world\.sise'.*Did you mean world\.size"):
-        group_runs(read(tmp_path), ["library", "world.sise"])

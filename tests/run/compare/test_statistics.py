@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
+
 from envlab.errors import ConfigurationError
 from envlab.run.compare.statistics import (
     NUM_POINTS,
@@ -27,19 +29,16 @@ def test_the_interquartile_mean_drops_a_quarter_at_each_end():
         ([100.0, 1.0, 3.0, -50.0], 2.0),  # without 100 and -50
         ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 99.0], 3.5),  # without 0, 1, 6 and 99
     ]:
-        pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
         assert interquartile_mean(np.array(values)) == pytest.approx(mean)
 
 
 def test_the_interval_of_two_runs_reaches_from_one_to_the_other():
-    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     # Resamples are (1, 1), (1, 3), (3, 1) and (3, 3): a quarter of them has the mean 1.
     low, high = bootstrap_interval(np.array([1.0, 3.0]))
     assert (low, high) == (1.0, 3.0)
 
 
 def test_the_interval_narrows_with_runs_and_repeats_itself():
-    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     values = np.random.default_rng(5).normal(size=64)
     widths = [float(np.diff(bootstrap_interval(values[:count]))[0]) for count in (4, 16, 64)]
     assert widths[0] > widths[1] > widths[2]
@@ -65,7 +64,6 @@ def test_the_p_of_two_groups_is_that_of_all_their_divisions(values: list[float])
 
 
 def test_all_points_of_a_curve_see_the_same_resamples():
-    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     values = np.random.default_rng(5).normal(size=(6, 1))
     low, high = bootstrap_interval(np.hstack([values, 2 * values + 1]))
     assert low[1] == pytest.approx(2 * low[0] + 1)
@@ -73,7 +71,6 @@ def test_all_points_of_a_curve_see_the_same_resamples():
 
 
 def test_curves_are_interpolated_over_the_range_that_all_runs_have():
-    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     xs = [np.array([0.0, 10.0]), np.array([4.0, 8.0, 20.0])]
     ys = [np.array([0.0, 10.0]), np.array([2.0, 6.0, 6.0])]
     curve = over_seeds(xs, ys)
@@ -104,7 +101,6 @@ def test_runs_without_a_common_range_have_no_curve():
 
 
 def test_runs_that_share_one_point_have_a_curve_of_one():
-    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     curve = over_seeds([np.array([2.0])] * 2, [np.array([1.0]), np.array([3.0])])
     assert curve is not None
     assert (curve.x.tolist(), curve.middle.tolist()) == ([2], [2])
@@ -112,8 +108,7 @@ def test_runs_that_share_one_point_have_a_curve_of_one():
 
 def test_a_missing_package_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    with pytest.raises(
-        ConfigurationError, match=r"pip install -c constraints.txt -e '.\[compare\]'"
-    ):
+    cure = r"pip install -c constraints.txt -e '.\[compare\]'"
+    with pytest.raises(ConfigurationError, match=cure):
         interquartile_mean(np.ones(3))
     assert require("json").loads("1") == 1

@@ -9,11 +9,12 @@ pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
 pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
 from envlab.distributed.context import DistributedContext
-from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.registry import get_task, load_agent_values
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.jax.learner import make_learner
 from envlab.skrl.jax.models import channels_last
 from envlab.skrl.jax.play import JaxPlayer, torch_parameters
+from tests.small_runs import env_of
 
 TASK = "Isaac-Cartpole-Depth-Camera-Direct-v0"
 
@@ -53,11 +54,10 @@ def test_a_dense_layer_after_convolutions_is_reordered():
 @pytest.mark.long  # the layout of each layer is by hand, above
 def test_a_policy_on_images_acts_alike_on_both_frameworks():
     """The export is its twin on PyTorch."""
-    task = get_task(TASK)
-    cfg = SkrlCfg.of(ml_framework="jax").with_task_values(load_agent_values(task, "skrl"))
-    context = DistributedContext.single("cpu")
-    env = task.make(load_env_cfg(task), context=context, num_envs=2, seed=0)
-    player = JaxPlayer(make_learner(env, cfg.resolved(), context))
+    values = load_agent_values(get_task(TASK), "skrl")
+    cfg = SkrlCfg.of(ml_framework="jax").with_task_values(values).resolved()
+    env = env_of(TASK, num_envs=2)
+    player = JaxPlayer(make_learner(env, cfg, DistributedContext.single("cpu")))
     # private: what is exported, beside what plays
     on_jax, twin = player._policy("agent"), player._traceable("agent")
     images = 5.0 * torch.rand(7, 24, 96, 1, generator=torch.Generator().manual_seed(0))
