@@ -18,7 +18,7 @@ from envlab import cli
 from envlab_cluster.state import launch_lock
 from tests.agents import dead_port
 from tests.cluster.conftest import Commander
-from tests.cluster.hosts import unmount
+from tests.cluster.hosts import mounted
 
 
 def hosts_file(command: Commander, folder: Path, **changes: dict[str, Any]) -> Path:
@@ -47,7 +47,7 @@ def assert_refused(answer: tuple[int, str], command: Commander, *parts: str) -> 
 
 
 def test_a_host_out_of_reach(command: Commander, tree: Path, tmp_path: Path):
-    """Its port, a key that it does not know, its own key that is not known here, another's folder."""
+    """By its port, its key, and the key that it wants; or another host at its place."""
     key, hosts = tmp_path / "other", command.cluster.hosts
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     with dead_port() as port:
@@ -111,14 +111,8 @@ def test_packages_of_another_version(command: Commander, tree: Path):
 @pytest.fixture
 def full_disk(command: Commander) -> Iterator[Path]:
     """The folder of host1 on a disk of 2 MB."""
-    path = command.cluster.hosts[1].path
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(path)]
-    made = subprocess.run(mount, capture_output=True, text=True)
-    if made.returncode != 0:
-        pytest.skip(f"a small disk cannot be mounted here ({made.stderr.strip()})")
-    yield path
-    unmount(path)
+    with mounted(command.cluster.hosts[1].path, "size=2m") as path:
+        yield path
 
 
 @pytest.mark.parametrize("says_why", [True, False])

@@ -85,15 +85,12 @@ def test_a_terminal_that_closes_leaves_the_run_and_no_connection(
     assert launch.living() == {}
     assert command.cluster.living() != {}
     monkeypatch.setenv("XDG_STATE_HOME", str(command.cluster.state))
-    code, output = command("kill", "--yes")
-    assert code == 0, output
-    assert "host0: ended, nothing is left" in output
+    assert command("kill", "--yes")[0] == 0
 
 
 def test_ctrl_c_while_the_command_line_is_imported_is_one_word(tmp_path: Path):
     (tmp_path / "gymnasium.py").write_text("raise KeyboardInterrupt")  # while this is imported
     words = [sys.executable, "-c", "import envlab.cli"]
-    paths = os.pathsep.join([str(tmp_path), *sys.path])
-    environment = {**os.environ, "PYTHONPATH": paths}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "\nInterrupted.\n")

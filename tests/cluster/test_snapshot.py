@@ -16,7 +16,7 @@ from envlab_cluster.hosts import read_hosts
 from envlab_cluster.snapshot import Sent, rsync, send_snapshot, take_snapshot
 from envlab_cluster.ssh import Ssh
 from tests.cluster.conftest import Commander
-from tests.cluster.hosts import unmount
+from tests.cluster.hosts import mounted
 from tests.launcher import ROOT
 
 
@@ -120,14 +120,8 @@ def test_code_that_changes_while_it_is_sent_is_refused(
 @pytest.fixture
 def temporary(tmp_path: Path) -> Iterator[Path]:
     """A folder for temporary files from which nothing can be executed."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "noexec,size=1m", "tmpfs", str(folder)]
-    made = subprocess.run(mount, capture_output=True, text=True)
-    if made.returncode != 0:
-        pytest.skip(f"such a disk cannot be mounted here ({made.stderr.strip()})")
-    yield folder
-    unmount(folder)
+    with mounted(tmp_path / "temporary", "noexec,size=1m") as folder:
+        yield folder
 
 
 def test_code_is_sent_where_temporary_files_cannot_be_executed(

@@ -77,14 +77,9 @@ def watchdog(store: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
         return [heartbeat, other]
 
     context: Any = SimpleNamespace(
-        rank=0,
-        world_size=2,
-        is_main=True,
-        is_distributed=True,
-        device=torch.device("cpu"),
-        progress=progress,
+        **{"rank": 0, "world_size": 2, "is_main": True, "is_distributed": True},
+        **{"device": torch.device("cpu"), "progress": progress, "gather": gather},
         broadcast=lambda value: "token",
-        gather=gather,
     )
     point = MeetingPoint("127.0.0.1", store.port, True, "name", "")
     made = Watchdog(context, end_run=lambda *_: None, meeting_point=point, timeout_s=TIMEOUT_S)
@@ -95,8 +90,9 @@ def watchdog(store: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
     made.close()
 
 
-def end_exchange(watchdog: Watchdog) -> None:
-    """End the thread, as happens when the launcher's store closes the connection."""
+@pytest.fixture
+def without_news(watchdog: Watchdog) -> None:
+    """End the exchange, as happens when the launcher's store closes the connection."""
     assert watchdog.exchange is not None
     watchdog.exchange.stop()
     watchdog.exchange.join(10.0)
@@ -118,10 +114,10 @@ def test_a_job_that_was_suspended_is_innocent(watchdog: Watchdog, clock: Clock):
     watchdog.look()
 
 
+@pytest.mark.usefixtures("without_news")
 def test_without_news_of_the_others_only_this_rank_is_judged(
     watchdog: Watchdog, clock: Clock, capsys: pytest.CaptureFixture[str]
 ):
-    end_exchange(watchdog)
     watchdog.progress.mark()  # the clock counts real time, too, and setting up may take long
     look(watchdog, clock, int(TIMEOUT_S) - 10)  # neither the store nor rank 1 is to blame
     with pytest.raises(Exited, match="70"):
@@ -129,8 +125,8 @@ def test_without_news_of_the_others_only_this_rank_is_judged(
     assert "-> rank 0" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("without_news")
 def test_without_news_of_the_others_a_collective_may_take_long(watchdog: Watchdog, clock: Clock):
-    end_exchange(watchdog)
     with watchdog.progress.during("reduce", "sum"):  # rank 1 may be at work
         look(watchdog, clock, 3 * int(TIMEOUT_S))
 

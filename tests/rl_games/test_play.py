@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import re
 from pathlib import Path
 
@@ -27,11 +28,10 @@ OBS = 4.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
 def train_and_play(folder: Path, *arguments: str) -> tuple[Path, str]:
     """Return the run directory and play.py's output."""
     assert train_in("rl_games", folder, *arguments, "--max_iterations=2") == 0
-    with contextlib.chdir(folder):
-        with (folder / "out.txt").open("w") as file, contextlib.redirect_stdout(file):
-            flags = [arguments[0], "--device=cpu", "--num_envs=4", "--num_episodes=6"]
-            assert play("rl_games", flags) == 0
-    return only_run(folder), (folder / "out.txt").read_text()
+    flags = [arguments[0], "--device=cpu", "--num_envs=4", "--num_episodes=6"]
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as output:
+        assert play("rl_games", flags) == 0
+    return only_run(folder), output.getvalue()
 
 
 def hidden_of(state: dict[str, torch.Tensor], obs: torch.Tensor) -> torch.Tensor:
