@@ -16,6 +16,7 @@ from tests.trained import manifest_of, only_run
 SCRIPTS = ROOT / "scripts/reinforcement_learning"
 TASK = "--task=Isaac-Cartpole-v0"
 NO_JAX = importlib.util.find_spec("jax") is None or importlib.util.find_spec("flax") is None
+NEEDS_JAX = pytest.mark.skipif(NO_JAX, reason="needs jax: pip install -e '.[jax]'")
 
 
 @pytest.mark.slow
@@ -25,13 +26,7 @@ NO_JAX = importlib.util.find_spec("jax") is None or importlib.util.find_spec("fl
     [
         ("rl_games", ["agent.params.config.minibatch_size=256"], 2, 50),
         ("skrl", [], 2, 50),
-        pytest.param(
-            "skrl",
-            ["--ml_framework=jax"],
-            1,
-            100,
-            marks=pytest.mark.skipif(NO_JAX, reason="needs jax: pip install -e '.[jax]'"),
-        ),
+        pytest.param("skrl", ["--ml_framework=jax"], 1, 100, marks=NEEDS_JAX),
     ],
     ids=["rl_games", "skrl-torch", "skrl-jax"],
 )
@@ -44,11 +39,7 @@ def test_a_library_trains_a_policy_that_balances(
     num_iterations: int,
 ):
     train, play = (SCRIPTS / library / f"{name}.py" for name in ("train", "play"))
-    size = [
-        f"--num_envs={256 // num_processes}",
-        f"--max_iterations={num_iterations}",
-        "--device=cpu",
-    ]
+    size = [f"--num_envs={256 // num_processes}", f"--max_iterations={num_iterations}"]
     command: list[str | Path] = [sys.executable, train]
     if num_processes > 1:
         command = [*torchrun(num_processes, train), "--distributed"]
@@ -58,13 +49,13 @@ def test_a_library_trains_a_policy_that_balances(
             from tests.skrl.jax.runs import compiled_quickly
 
             settings.enter_context(compiled_quickly(compiled))
-        words = [*command, TASK, "--headless", *size, *flags]
-        code, output = run(words, tmp_path, deadline_s=240.0)
+        words = [*command, TASK, "--headless", "--device=cpu", *size, *flags]
+        code, output = run(words, tmp_path)
         assert code == 0, output
         directory = only_run(tmp_path)
         checkpoint = f"--checkpoint={directory}/checkpoints/model_{num_iterations}.pt"
         words = [sys.executable, play, TASK, checkpoint, *framework]
-        code, output = run(words, tmp_path, deadline_s=240.0)
+        code, output = run(words, tmp_path)
         assert code == 0, output
     assert manifest_of(directory)["status"] == "finished"
     assert number_after("Mean return", output) >= 4.5

@@ -12,7 +12,7 @@ from tests.launcher import torchrun
 from tests.learner_contract import OnPolicyContract, timeless_digests
 from tests.skrl.torch.first_update import first_update
 from tests.skrl.torch.worker import JOBS
-from tests.trained import Pair, checkpoint_of, launch_pair, manifest_of, metrics_of, on_one_thread
+from tests.trained import Pair, checkpoint_of, launch_pair, metrics_of, on_one_thread
 
 pytestmark = pytest.mark.slow
 
@@ -49,13 +49,6 @@ class TestSkrl(OnPolicyContract):
     UNPOOLED = ["local_advantages", "local_scalers"]
     NUM_TRAININGS = len(STATE)
     CHATTER = ["\x1b["]  # its coloured handler
-
-
-def test_a_run_is_named_after_algorithm_and_framework(pair: Pair):
-    directory = pair.run("ddp")
-    assert directory.name.endswith("_ppo_torch")
-    manifest = manifest_of(directory)
-    assert (manifest["algorithm"], manifest["ml_framework"]) == ("ppo", "torch")
 
 
 def test_several_agents_learning_rates_adapt(pair: Pair):
