@@ -66,8 +66,7 @@ def test_ctrl_c_before_the_start_takes_back_the_claims(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("envlab_cluster.launch.check_versions", interrupt)
-    code, output = command.launch(tree, "--runs_on=host0")
-    assert code == 130
+    output = command.launch(tree, "--runs_on=host0", ends=130)
     assert output == (
         "\nInterrupted: taking back what was begun on the hosts.\n\nNothing was started.\n"
     )
@@ -85,7 +84,7 @@ def test_a_terminal_that_closes_leaves_the_run_and_no_connection(
     assert launch.living() == {}
     assert command.cluster.living() != {}
     monkeypatch.setenv("XDG_STATE_HOME", str(command.cluster.state))
-    assert command("kill", "--yes")[0] == 0
+    command("kill", "--yes")
 
 
 def test_ctrl_c_while_the_command_line_is_imported_is_one_word(tmp_path: Path):

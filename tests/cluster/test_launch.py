@@ -23,8 +23,7 @@ LIBRARY = ["rsl_rl", "--task=Isaac-Cartpole-v0"]
 
 
 def test_a_run_on_three_hosts_from_launch_to_kill(command: Commander, tree: Path):
-    code, output = command.launch(tree, "--nproc_per_node=2")
-    assert code == 0, output
+    output = command.launch(tree, "--nproc_per_node=2")
     run = find_run(None)
     assert f"Run {run.id} trains on host0, host1, host2." in output
     # One rendezvous, which the first host keeps; one name by which the run is found again.
@@ -42,13 +41,12 @@ def test_a_run_on_three_hosts_from_launch_to_kill(command: Commander, tree: Path
         assert os.getsid(node.pid) == node.pid
         ticks = Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()[19]
         assert ticks == node.ticks
-    code, output = command("status")
-    assert (code, output.count("running"), output.count("[rank 0] training")) == (0, 3, 3)
+    output = command("status")
+    assert output.count("running") == output.count("[rank 0] training") == 3
     directory = command.cluster.hosts[0].path / "logs/rsl_rl/cartpole/today"
     directory.mkdir(parents=True)
     (directory / "run.json").write_text(f'{{"name": "{run.id}"}}')
-    code, output = command("kill", "--yes", "--fetch", cwd=tree)
-    assert code == 0, output
+    output = command("kill", "--yes", "--fetch", cwd=tree)
     assert output.count("ended, nothing is left") == 3
     assert "Run directory: logs/rsl_rl/cartpole/today" in output
     assert (tree / "logs/rsl_rl/cartpole/today/run.json").is_file()
@@ -64,11 +62,9 @@ def test_later_launches_send_changes_and_runs_that_ignore_term_are_killed(
         (tree / "small.txt").write_text(text)
         if text == "two":
             (command.cluster.hosts[0].home / "stubborn").touch()
-        code, output = command.launch(tree, "--runs_on=host0")
-        assert code == 0, output
+        output = command.launch(tree, "--runs_on=host0")
         sent.append(re.findall(r"host0: (sent \d+ files|has this code already)", output))
-        code, output = command("kill", "--yes", "--grace_s=1")
-        assert code == 0
+        output = command("kill", "--yes", "--grace_s=1")
     assert "host0: did not end in time and was killed, nothing is left" in output
     assert sent == [["sent 4 files"], ["has this code already"], ["sent 1 files"]]
     copies = sorted(command.cluster.hosts[0].path.glob("snapshots/*/large.txt"))
@@ -78,36 +74,30 @@ def test_later_launches_send_changes_and_runs_that_ignore_term_are_killed(
 
 
 def test_a_stale_run_is_recognised(command: Commander, tree: Path):
-    assert command.launch(tree, "--runs_on=host0")[0] == 0
+    command.launch(tree, "--runs_on=host0")
     (node,) = find_run(None).nodes
     assert node.pid is not None
     os.killpg(node.pid, signal.SIGKILL)
     wait_for(lambda: not command.cluster.living())
-    code, output = command("status", "--all")
-    assert code == 0
-    assert " ended " in output
-    code, output = command("kill")  # there is nobody to ask
-    assert code == 2
+    assert " ended " in command("status", "--all")
+    output = command("kill", ends=2)  # there is nobody to ask
     assert f"whether to stop run {find_run(None).id} on host0: give --yes" in output
-    code, output = command("kill", "--yes")
-    assert code == 0
+    output = command("kill", "--yes")
     assert output.count("nothing was running") == 1
 
 
 def test_a_host_out_of_reach_keeps_the_state(command: Commander, tree: Path):
-    assert command.launch(tree, "--runs_on=host0,host1")[0] == 0
+    command.launch(tree, "--runs_on=host0,host1")
     run = find_run(None)
     command.cluster.stop(command.cluster.hosts[1])
-    code, output = command("status")
-    assert code == 1
+    output = command("status", ends=1)
     assert re.search(r"^host1 .* unreachable", output, re.MULTILINE), output
-    code, output = command("kill", "--yes")
-    assert code == 1
+    output = command("kill", "--yes", ends=1)
     assert "host0: ended, nothing is left" in output
     assert "Host host1: nothing listens at its ssh port" in output
     assert run.file.exists()
     command.cluster.serve(command.cluster.hosts[1])
-    assert command("kill", "--yes")[0] == 0
+    command("kill", "--yes")
     assert not run.file.exists()
 
 
@@ -160,29 +150,26 @@ def test_commands_run_on_all_hosts_at_once(command: Commander, tmp_path: Path):
     # Each waits until all have begun; one after the other, they would time out.
     count = f'[ "$(ls "{folder}" | wc -l)" = 3 ]'
     all_begun = f'touch "{folder}/${{HOME##*/}}"; until {count}; do sleep 0.05; done'
-    code, output = command("command", f'{all_begun}; echo "it\'s $HOME" >&2; exit 4')
-    assert code == 4
+    output = command("command", f'{all_begun}; echo "it\'s $HOME" >&2; exit 4', ends=4)
     for host in command.cluster.hosts:
         assert f"== {host.name}: exit code 4\nit's {host.home}\n" in output
-    code, output = command("command", "--runs_on=host1", "--timeout_s=1", "echo before; sleep 60")
-    assert code == 124
+    output = command(
+        "command", "--runs_on=host1", "--timeout_s=1", "echo before; sleep 60", ends=124
+    )
     assert "== host1: took more than 1 s, and was ended there (exit code 124)\nbefore\n" in output
-    code, output = command("command", "--runs_on=host1")
-    assert code == 0
+    output = command("command", "--runs_on=host1")
     assert re.search(r"load .* on \d+ cores|NVIDIA", output)
 
 
 def test_setup_runs_a_script_detached_and_logs_there(command: Commander, tmp_path: Path):
     script = tmp_path / "configure.sh"
     script.write_text('echo "in $ENVLAB_PATH"; [ ! -e "$HOME/broken" ] || exit 5; echo DONE\n')
-    code, output = command("setup", f"--config_script={script}", "--wait")
-    assert code == 0, output
+    output = command("setup", f"--config_script={script}", "--wait")
     for host in command.cluster.hosts:
         assert (host.path / "setup/log.txt").read_text() == f"in {host.path}\nDONE\n"
         assert f"{host.name}: ready" in output
     (command.cluster.hosts[2].home / "broken").touch()
-    code, output = command("setup", f"--config_script={script}", "--wait")
-    assert code == 1
+    output = command("setup", f"--config_script={script}", "--wait", ends=1)
     assert "host2: failed with exit code 5" in output
     assert "host1: ready" in output
 
@@ -190,8 +177,7 @@ def test_setup_runs_a_script_detached_and_logs_there(command: Commander, tmp_pat
 def test_a_dry_run_changes_nothing_on_the_hosts(command: Commander, tree: Path):
     for verb in ("setup", "launch", "command"):
         more = LIBRARY if verb == "launch" else []
-        code, output = command(verb, "--dry_run", *more, cwd=tree)
-        assert code == 0, output
+        output = command(verb, "--dry_run", *more, cwd=tree)
         assert all(host.name in output for host in command.cluster.hosts)
     assert not [path for host in command.cluster.hosts for path in host.home.iterdir()]
 

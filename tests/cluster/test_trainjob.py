@@ -13,8 +13,7 @@ from kubeflow_trainer_api.models import TrainerV1alpha1TrainJob as TrainJob
 
 from envlab.distributed.program import guarded
 from envlab_cluster.trainjob import main
-from tests.agents import free_port
-from tests.cluster.pods import shellcheck, train_stop_and_resume, words_of_torchrun
+from tests.cluster.pods import shellcheck, words_of_torchrun
 from tests.launcher import ROOT
 from tests.trained import SMALL
 
@@ -112,26 +111,19 @@ def test_a_runtime_of_its_own_retries_saved_runs(capsys):
     }
 
 
-def test_odd_words_arrive_as_they_were_given(capsys, folder: Path):
-    (job,) = documents(capsys, words=[*SMALL, *ODD])
-    variables = variables_of(job, 0) | {"HOME": "/root", "c": "d"}
-    words = words_of_torchrun(node_command(job, variables), variables, folder)
-    train = words[words.index("train") :]
-    assert train[: 2 + len(SMALL) + len(ODD)] == ["train", "rsl_rl", *SMALL, *ODD]
-    assert train[-2] == "--distributed"
-    assert train[-1].startswith("--run_id=isaac-cartpole-v0-")
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_two_pods_train_are_preempted_and_resume_the_same_run(capsys, folder: Path):
-    (job,) = documents(capsys, "--nodes=2", words=[*SMALL, "--max_iterations=100000"])
-    nodes, meeting = [], {"PET_MASTER_PORT": str(free_port())}
-    for node in range(2):
-        variables = variables_of(job, node) | meeting
-        nodes.append(words_of_torchrun(node_command(job, variables), variables, folder))
-    assert [f"--rdzv_conf=is_host={one}" in nodes[0] for one in (1, 0)] == [True, False]
-    train_stop_and_resume(nodes, folder)
+def test_odd_words_arrive_as_they_were_given_and_the_first_pod_hosts_the_meeting(
+    capsys, folder: Path
+):
+    (job,) = documents(capsys, "--nodes=2", words=[*SMALL, *ODD])
+    for node, is_host in enumerate((1, 0)):
+        variables = variables_of(job, node) | {"HOME": "/root", "c": "d"}
+        words = words_of_torchrun(node_command(job, variables), variables, folder)
+        assert {"--nnodes=2", "--nproc_per_node=1"} <= set(words)
+        assert {"--rdzv_endpoint=localhost:29500", f"--rdzv_conf=is_host={is_host}"} <= set(words)
+        train = words[words.index("train") :]
+        assert train[: 2 + len(SMALL) + len(ODD)] == ["train", "rsl_rl", *SMALL, *ODD]
+        assert train[-2] == "--distributed"
+        assert train[-1].startswith("--run_id=isaac-cartpole-v0-")
 
 
 @pytest.mark.tools("shellcheck")

@@ -77,9 +77,14 @@ def watchdog(store: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
         return [heartbeat, other]
 
     context: Any = SimpleNamespace(
-        **{"rank": 0, "world_size": 2, "is_main": True, "is_distributed": True},
-        **{"device": torch.device("cpu"), "progress": progress, "gather": gather},
+        rank=0,
+        world_size=2,
+        is_main=True,
+        is_distributed=True,
+        device=torch.device("cpu"),
+        progress=progress,
         broadcast=lambda value: "token",
+        gather=gather,
     )
     point = MeetingPoint("127.0.0.1", store.port, True, "name", "")
     made = Watchdog(context, end_run=lambda *_: None, meeting_point=point, timeout_s=TIMEOUT_S)

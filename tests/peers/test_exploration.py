@@ -74,14 +74,12 @@ def agent_cfg(library: str, algorithm: str) -> Any:
     return cfg.resolved() if library == "hogwild" else cfg.with_task_values({})
 
 
+MLP = {"units": [8], "activation": "relu", "initializer": {"name": "default"}}
 SAC = {
     "model": {"name": "soft_actor_critic"},
     "network": {
-        "name": "soft_actor_critic",
-        "separate": True,
-        "space": {"continuous": {}},
-        "mlp": {"units": [8], "activation": "relu", "initializer": {"name": "default"}},
-        "log_std_bounds": [-5, 2],
+        **{"name": "soft_actor_critic", "separate": True, "space": {"continuous": {}}},
+        **{"mlp": MLP, "log_std_bounds": [-5, 2]},
     },
 }
 
@@ -218,8 +216,8 @@ def test_ddpg_and_td3_have_the_noise_of_their_papers(library: str, algorithm: st
     if algorithm == "td3":
         clip = agent.cfg.smooth_regularization_clip
         # private: as above
-        smoothing = np.asarray(agent._smooth_regularization_noise.sample((20_000, 2)))
-        smoothing = smoothing.clip(-clip, clip)
+        smoothing = agent._smooth_regularization_noise.sample((20_000, 2))
+        smoothing = np.asarray(smoothing).clip(-clip, clip)
         assert smoothing.std(axis=0) == pytest.approx([0.2 * unit] * 2, rel=0.03)
         assert float(abs(smoothing).max()) == pytest.approx(0.5 * unit)
         assert agent.cfg.policy_delay == 2

@@ -1,4 +1,4 @@
-"""Training on two nodes by the commands of docs/distribute.md: all libraries, both launchers."""
+"""Training on several nodes by the commands of docs/distribute.md."""
 
 from __future__ import annotations
 
@@ -11,29 +11,10 @@ from tests.agents import agent, end, free_port
 from tests.launcher import TRAIN, Launch
 from tests.trained import manifest_of, metrics_of, metrics_so_far, only_run
 
-LIBRARIES = Path(__file__).with_name("worker_libraries.py")
 FLAGS = [
     *("--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--distributed"),
     *("--num_envs=16", "env.sim.num_threads=1"),
 ]
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_the_libraries_train_on_two_agents(tmp_path: Path):
-    endpoint = f"localhost:{free_port()}"
-    words = [LIBRARIES, *FLAGS, "--max_iterations=1"]
-    commands = [agent(number, endpoint, *words) for number in range(2)]
-    launches = [Launch(command, tmp_path) for command in commands]
-    assert end(launches, 240.0) == [0, 0], [launch.output for launch in launches]
-    manifests = {
-        path.parent: manifest_of(path.parent) for path in tmp_path.glob("logs/*/*/*/run.json")
-    }
-    assert sorted(one["library"] for one in manifests.values()) == ["rl_games", "skrl"]
-    (other,) = [launch.output for launch in launches if "Writing to" not in launch.output]
-    for folder, manifest in manifests.items():  # rank 0 alone wrote, and the other node says where
-        assert f"Rank 0, on {socket.gethostname()}, logs, and writes the run to {folder}" in other
-        assert (manifest["status"], manifest["global_num_envs"]) == ("finished", 32)
 
 
 def world_sizes(run: Path) -> list[int]:
@@ -68,6 +49,9 @@ def test_a_node_that_joins_later_trains_on_in_the_same_run(
             launch.process.terminate()
     finally:
         end(launches)
+    # Rank 0 alone writes, and the other node says where.
+    said = f"Rank 0, on {socket.gethostname()}, logs, and writes the run to {run}"
+    assert any(said in launch.output for launch in launches)
     assert at >= 2
     assert only_run(tmp_path) == run
     # One process of 16 environments, then two.
