@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from envlab.distributed import disk
-from envlab.distributed.disk import RecordFile, append_whole, whole_file
+from envlab.distributed.disk import RecordFile, whole_file
 from envlab.distributed.program import guarded
 from envlab.errors import RunDirectoryError
 from tests.disk import no_file_beyond
@@ -136,14 +136,6 @@ def test_another_error_of_writing_is_raised_and_a_folder_that_is_gone_is_one_sen
         RecordFile(tmp_path / "records", "metrics").append(b"a")
     with pytest.raises(RunDirectoryError, match="absent was removed while the run wrote to it"):
         RecordFile(tmp_path / "absent/records", "metrics").append(b"a")
-
-
-def test_appending_adds_all_or_nothing(tmp_path: Path):
-    path = tmp_path / "a"
-    assert append_whole(path, b"12345", 0) == 5
-    with no_file_beyond(8), pytest.raises(OSError, match="File too large"):
-        append_whole(path, b"67890", 5)
-    assert path.read_bytes() == b"12345"
 
 
 def test_half_written_data_after_an_error_is_cut_off_later(tmp_path: Path, monkeypatch):

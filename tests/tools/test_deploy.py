@@ -222,39 +222,21 @@ def test_bad_input_is_one_sentence(folder, tmp_path, capsys, monkeypatch):
     assert "pip install onnxruntime" in refused(capsys, good)
 
 
-def write_network(good: Path, path: Path, how: str) -> None:
-    """Write a network with the metadata of a policy of Cartpole that fills time or memory."""
-    numbers = {"most": 10**15, "size": [5 * 10**9], "start": [0], "end": [1], "axis": [1]}
-    make, whole = onnx.helper.make_node, onnx.TensorProto.INT64
-    constants = [
-        onnx.helper.make_tensor(name, whole, np.shape(value), np.ravel(value))
-        for name, value in numbers.items()
-    ]
-    constants.append(onnx.helper.make_tensor("yes", onnx.TensorProto.BOOL, [], [True]))
-    info = onnx.helper.make_tensor_value_info
-    floats, truth = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
-    body = onnx.helper.make_graph(
-        [make("Identity", ["on"], ["on_again"]), make("Add", ["x", "x"], ["twice"])],
-        "body",
-        [info("number", whole, []), info("on", truth, []), info("x", floats, None)],
-        [info("on_again", truth, []), info("twice", floats, None)],
-    )
-    nodes = [make("Slice", ["obs", "start", "end", "axis"], ["first"])]
-    if how == "hangs":
-        nodes.append(make("Loop", ["most", "yes", "first"], ["actions"], body=body))
-    else:
-        nodes += [
-            make("ConstantOfShape", ["size"], ["huge"]),
-            make("ReduceSum", ["huge"], ["sum"], keepdims=0),
-            make("Add", ["first", "sum"], ["actions"]),
-        ]
-    graph = onnx.helper.make_graph(
-        nodes, "g", [info("obs", floats, ["n", 4])], [info("actions", floats, None)], constants
-    )
-    opset = [onnx.helper.make_opsetid("", 17)]
-    network = onnx.helper.make_model(graph, opset_imports=opset, ir_version=8)
-    network.metadata_props.extend(onnx.load(good / "policy.onnx").metadata_props)
-    onnx.save(network, path)
+NETWORK = """
+<ir_version: 8, opset_import: ["" : 17]>
+policy (float[n, 4] obs) => (float[n, 1] actions)
+<int64 most = {1000000000000000}, bool yes = {1}, int64[1] size = {5000000000},
+ int64[1] start = {0}, int64[1] end = {1}, int64[1] axis = {1}>
+{
+    first = Slice(obs, start, end, axis)
+    %s
+}
+"""
+HANGS = """actions = Loop(most, yes, first) <body = again (int64 number, bool on, float[n, 1] x)
+    => (bool on_again, float[n, 1] twice) { on_again = Identity(on) twice = Add(x, x) }>"""
+FILLS = """huge = ConstantOfShape(size)
+    sum = ReduceSum<keepdims = 0>(huge)
+    actions = Add(first, sum)"""
 
 
 def test_a_network_that_hangs_or_fills_the_memory_is_one_sentence(
@@ -262,11 +244,14 @@ def test_a_network_that_hangs_or_fills_the_memory_is_one_sentence(
 ):
     monkeypatch.setattr(deploy, "FIRST_ACTION_S", 0.5)
     shutil.copy(folder(CARTPOLE) / "scene.xml", tmp_path)
-    for how, sentence in [
-        ("hangs", "has no action after 0.5 s"),
-        ("fills the memory", "does not take 4 observations"),
+    metadata = onnx.load(folder(CARTPOLE) / "policy.onnx").metadata_props
+    for nodes, sentence in [
+        (HANGS, "has no action after 0.5 s"),
+        (FILLS, "does not take 4 observations"),
     ]:
-        write_network(folder(CARTPOLE), tmp_path / "policy.onnx", how)
+        network = onnx.parser.parse_model(NETWORK % nodes)
+        network.metadata_props.extend(metadata)
+        onnx.save(network, tmp_path / "policy.onnx")
         assert sentence in refused(capsys, str(tmp_path))
 
 

@@ -270,15 +270,6 @@ def test_where_nothing_differs_an_experiment_has_a_verdict_in_five_of_a_hundred(
         assert wrong / count < 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / count)
 
 
-def test_no_verdict_is_possible_from_too_few_seeds_for_the_comparisons(folder: Path):
-    names = [f"number {number}" for number in range(7)]
-    more = "".join(f"  - {{name: {name}, words: rsl_rl}}\n" for name in names)
-    experiment = recorded(folder, {"few": HIGH, **dict.fromkeys(["many", *names], LOW)}, more)
-    text = page([experiment], folder / "records")
-    # 8 comparisons of 2 / 252.
-    assert "With 5 seeds and 8 comparisons p is 0.063 or more, so that nothing can" in text
-
-
 def test_seeds_are_not_added_after_a_look_unless_the_page_says_so(folder: Path):
     def with_seeds(seeds: str) -> None:
         write_file(folder, ("seeds: 1", f"seeds: {seeds}"), ("episodes: 4", "episodes: 0"))
@@ -316,19 +307,6 @@ def test_contenders_on_different_physics_are_not_compared(folder: Path):
     write_json(path, written | {"overrides": ["env.sim.backend=analytic"]})
     with pytest.raises(ConfigurationError, match=r"analytic \(many\)"):
         page([experiment], folder / "records")
-
-
-def test_a_page_says_where_the_same_command_has_more_seeds(folder: Path):
-    first = recorded(folder, {"few": HIGH, "many": LOW})
-    second = replace(first, name="cartpole_again")
-    shutil.copytree(folder / "records/cartpole", folder / "records/cartpole_again")
-    shutil.copytree(folder / "records/cartpole/few/0", folder / "records/cartpole_again/few/5")
-    path = folder / "records/cartpole_again/few/5/run.json"
-    write_json(path, json.loads(path.read_text()) | {"seed": 5})
-    written = page([first, second], folder / "records")
-    again = "over 6 seeds ([cartpole_again](#cartpole_again)): "
-    assert f"- few, by the same command {again}" in written
-    assert written.count("by the same command") == 1
 
 
 def write_curve(folder: Path, values: Sequence[float | None]) -> None:
@@ -372,21 +350,6 @@ def test_a_record_names_the_gpu_of_its_training(folder: Path, monkeypatch: pytes
         assert (found == "a GPU") is is_gpu
 
 
-def test_a_page_has_each_seeds_value_and_where_it_comes_from(folder: Path):
-    experiment = recorded(folder, {"few": [1.5, 2.5], "many": [3.5, 4.5]})
-    peers = folder / "records/cartpole/many/0/run.json"
-    write_json(peers, json.loads(peers.read_text()) | {"git": None})
-    text = page([experiment], folder / "records")
-    values = "2 (1.5 to 2.5): 1.5, 2.5"
-    assert f"| few | 2 | {values} | 1.0 | `envlab train rsl_rl --num_envs=32` |" in text
-    assert "commit 0123456, 2026-11-23, a processor" in text
-    assert "envlab evidence run cartpole" in text
-    write_json(peers, json.loads(peers.read_text()) | {"processor": "a GPU"})
-    text = page([experiment], folder / "records")
-    assert "2.5 | 1.0 (a processor) | `envlab" in text
-    assert "4.5 | 1.0 (a GPU, a processor) | `envlab" in text
-
-
 def test_an_experiment_without_all_records_says_so(folder: Path):
     experiment = recorded(folder, {})
     text = page([experiment], folder / "records")
@@ -396,16 +359,6 @@ def test_an_experiment_without_all_records_says_so(folder: Path):
     text = page([replace(experiment, seeds=3)], folder / "records")
     assert "| few | 2 of 3 |" in text
     assert "| not finished |" in text
-
-
-def test_a_claim_of_equals_compares_every_two_contenders(folder: Path):
-    more = "  - {name: most, words: 'peer.py --of={here}'}\nexpect: equal\n"
-    (folder / "peer.py").touch()
-    finals = {name: [1.0, 2.0] for name in ("few", "many", "most")}
-    text = page([recorded(folder, finals, more)], folder / "records")
-    for pair in ("few against many", "few against most", "many against most"):
-        assert f"- {pair}: " in text
-    assert "| `python scripts/evidence/peer.py --of=scripts/evidence` |" in text
 
 
 def test_the_probability_of_improvement_is_the_share_of_pairs():
