@@ -158,28 +158,26 @@ def test_a_memory_of_another_size_is_not_taken_for_this_one():
     replay, longer = filled(), make(num_steps=4, n_step=2)
     with pytest.raises(CheckpointError, match=r"fits 5 steps and agent\.replay\.size=4"):
         longer.set_state(replay.state())
-
-
-def test_one_that_is_too_short_is_refused():
+    # One that is too short is refused at once.
     words = r"size is 2, but 3 steps of 1 environments .* at least 3"
     with pytest.raises(ConfigurationError, match=words):
         make(num_steps=2, n_step=3)
 
 
 def test_a_memory_that_does_not_fit_is_refused_with_a_size_that_does(monkeypatch):
-    monkeypatch.setattr("envlab.fast_sac.replay.free_memory", lambda: 319 * 10**6)
-    words = (
-        r"of 10,000,000 transitions takes 305\.2 MiB, but 304\.2 MiB are free on cpu\. Set "
-        r"agent\.replay\.size to 9968750 or less"
-    )
-    with pytest.raises(ConfigurationError, match=words):
-        make(num_steps=10**7, num_envs=1, obs=2)
-    make(num_steps=9968750, num_envs=1, obs=2)
-
-
-def test_processes_share_the_memory_of_their_machine(monkeypatch):
-    monkeypatch.setattr("envlab.fast_sac.replay.free_memory", lambda: 320 * 10)
-    words = r"are free on cpu for each of 2 processes\. Set agent\.replay\.size to 50 or less"
-    with pytest.raises(ConfigurationError, match=words):
-        make(num_steps=100, num_sharing=2, obs=2)
-    make(num_steps=50, num_sharing=2, obs=2)
+    """Processes share the memory of their machine."""
+    size = r"Set agent\.replay\.size to"
+    for free, num_steps, num_sharing, most, words in [
+        (
+            319 * 10**6,
+            10**7,
+            1,
+            9968750,
+            r"10,000,000 transitions takes 305\.2 MiB, but 304\.2 ",
+        ),
+        (320 * 10, 100, 2, 50, "are free on cpu for each of 2 processes"),
+    ]:
+        monkeypatch.setattr("envlab.fast_sac.replay.free_memory", lambda free=free: free)
+        with pytest.raises(ConfigurationError, match=rf"{words}.* {size} {most} or less"):
+            make(num_steps=num_steps, num_sharing=num_sharing, obs=2)
+        make(num_steps=most, num_sharing=num_sharing, obs=2)

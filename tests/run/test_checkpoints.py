@@ -47,21 +47,18 @@ def test_the_newest_are_kept_and_the_best_whatever_its_age(folder: Path):
     assert iteration_of(folder / "latest.pt") == 5
 
 
-def test_the_names_cost_no_room_where_links_can_be_made(folder: Path):
-    save(Checkpoints(folder), 1, is_best=True)
-    assert len({path.stat().st_ino for path in folder.iterdir()}) == 1
-
-
-def test_the_names_are_copies_where_there_are_no_links(folder: Path, monkeypatch):
+def test_the_names_cost_no_room_and_are_copies_where_there_are_no_links(folder: Path, monkeypatch):
     def link(source: Path, target: Path) -> None:
         raise PermissionError(1, "Operation not permitted")  # as a FAT disk says
 
-    monkeypatch.setattr(os, "link", link)
     checkpoints = Checkpoints(folder, keep=1)
     save(checkpoints, 1, is_best=True)
-    save(checkpoints, 2)
-    assert names(folder) == ["best.pt", "latest.pt", "model_2.pt"]
-    assert (iteration_of(folder / "best.pt"), iteration_of(folder / "latest.pt")) == (1, 2)
+    assert len({path.stat().st_ino for path in folder.iterdir()}) == 1
+    monkeypatch.setattr(os, "link", link)
+    save(checkpoints, 2, is_best=True)
+    save(checkpoints, 3)
+    assert names(folder) == ["best.pt", "latest.pt", "model_3.pt"]
+    assert (iteration_of(folder / "best.pt"), iteration_of(folder / "latest.pt")) == (2, 3)
 
 
 def test_the_best_is_not_removed_before_its_name_could_be_written(
@@ -111,27 +108,24 @@ def test_the_watchdog_sees_a_checkpoint_being_written(folder: Path):
     assert set(counts) == {1}  # while it is under way
 
 
-def test_a_folder_that_was_removed_is_made_again(folder: Path):
+def test_a_folder_that_was_removed_is_made_again_and_leftovers_are_removed(folder: Path):
     folder.rmdir()
     save(Checkpoints(folder), 1)
-    assert iteration_of(folder / "latest.pt") == 1
+    (folder / ".model_1.pt.4711.tmp").write_bytes(bytes(100))  # of a killed process
+    save(Checkpoints(folder), 2)
+    assert names(folder) == ["latest.pt", "model_1.pt", "model_2.pt"]
+    assert iteration_of(folder / "latest.pt") == 2
 
 
-@pytest.mark.parametrize(("known", "is_kept"), [(2.0, True), (1.0, False), (None, False)])
-def test_a_continued_run_keeps_the_best_that_its_checkpoint_knows(
-    folder: Path, tmp_path: Path, known: float | None, is_kept: bool
-):
+def test_a_continued_run_keeps_the_best_that_its_checkpoint_knows(folder: Path, tmp_path: Path):
     before = Checkpoints(tmp_path / "before")
     save(before, 3, is_best=True, metrics={"best_return": 2.0})
-    assert Checkpoints(folder).keep_best_of(before.folder, known) is is_kept
-    assert names(folder) == (["best.pt"] if is_kept else [])
-    assert not Checkpoints(folder).keep_best_of(tmp_path, known) or is_kept
-
-
-def test_leftovers_of_a_killed_process_are_removed(folder: Path):
-    (folder / ".model_1.pt.4711.tmp").write_bytes(bytes(100))
-    save(Checkpoints(folder), 2)
-    assert names(folder) == ["latest.pt", "model_2.pt"]
+    for known in (1.0, None):
+        assert not Checkpoints(folder).keep_best_of(before.folder, known)
+        assert names(folder) == []
+    assert not Checkpoints(folder).keep_best_of(tmp_path, 2.0)  # where there is none
+    assert Checkpoints(folder).keep_best_of(before.folder, 2.0)
+    assert names(folder) == ["best.pt"]
 
 
 def test_files_are_found_by_name_and_the_latest_by_its_iteration(folder: Path):
@@ -203,24 +197,20 @@ def test_the_best_is_the_last_resort(folder: Path, caplog: pytest.LogCaptureFixt
     assert "(iteration 1)" in caplog.text
 
 
-def test_where_none_is_good_the_newest_ones_fault_is_reported(three):
-    for iteration in (1, 2, 3):
-        three.path(iteration).write_bytes(b"")
-    with pytest.raises(CheckpointError, match=r"None of the 3 checkpoints .*model_3\.pt cannot"):
-        three.latest()
-
-
-def test_the_only_ones_fault_is_reported_in_its_own_words(folder: Path):
-    save(Checkpoints(folder), 1, task="other")
-    with pytest.raises(CheckpointError, match=r"^The checkpoint .* is of the task 'other'\.$"):
-        Checkpoints(folder).latest(accept)
-
-
-def test_an_empty_folder_is_one_sentence(folder: Path):
+def test_where_none_is_good_the_newest_ones_fault_is_reported(folder: Path):
+    checkpoints = Checkpoints(folder)
     with pytest.raises(CheckpointError, match="There is no checkpoint in"):
-        Checkpoints(folder).latest()
+        checkpoints.latest()
     with pytest.raises(CheckpointError, match=r"no checkpoint 'best'; .* iterations none"):
-        Checkpoints(folder).find("best")
+        checkpoints.find("best")
+    save(checkpoints, 1, task="other")
+    with pytest.raises(CheckpointError, match=r"^The checkpoint .* is of the task 'other'\.$"):
+        checkpoints.latest(accept)
+    for iteration in (1, 2, 3):
+        checkpoints.path(iteration).write_bytes(b"")
+    (folder / "latest.pt").unlink()
+    with pytest.raises(CheckpointError, match=r"None of the 3 checkpoints .*model_3\.pt cannot"):
+        checkpoints.latest()
 
 
 def test_a_run_resumed_before_a_damaged_file_keeps_its_new_checkpoints(three):

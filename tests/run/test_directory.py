@@ -108,13 +108,10 @@ def test_only_rank_0_writes(tmp_path: Path):
     assert not (run.directory / "metrics.jsonl").exists()
 
 
-def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path):
+def test_a_place_that_cannot_be_written_or_was_removed_is_one_sentence(tmp_path: Path):
     (tmp_path / "logs").write_text("a file")
     with pytest.raises(RunDirectoryError, match=r"cannot be made \(Not a directory"):
         make(tmp_path / "logs")
-
-
-def test_a_run_directory_that_was_removed_is_one_sentence(tmp_path: Path):
     run = make(tmp_path)
     shutil.rmtree(run.directory)
     with pytest.raises(RunDirectoryError, match="was removed while the run wrote to it"), run:

@@ -161,14 +161,16 @@ def test_the_card_holds_the_runs_facts_and_nothing_about_the_machine(
 
 
 def test_the_card_says_before_the_return_what_the_run_changed_of_its_task(
-    copy: Path, capsys
+    copy: Path, hub: type[Hub], capsys
 ) -> None:
     file = copy / "params/env.yaml"
     text = file.read_text()
     file.write_text(text.replace("episode_length_s: 5.0", "episode_length_s: 3.0"))
     assert file.read_text() != text
     assert push(copy, "--dry_run") == 0
+    assert (hub.files, hub.asked) == ({}, [])
     card = capsys.readouterr().out
+    assert "library_name: envlab" in card
     row = "| changed in it (its own value) | env.episode_length_s=3.0 (5.0) |"
     assert 0 < card.index(row) < card.index("| mean return |")
 
@@ -191,12 +193,6 @@ def test_an_exported_policy_is_pushed_with_its_own_checkpoint_only(
     assert "exported/policy.onnx" not in hub.files
     assert b"policy without envlab" not in hub.files["README.md"]
     shutil.rmtree(exported)
-
-
-def test_a_dry_run_pushes_nothing(run: envlab.TrainingRun, hub: type[Hub], capsys) -> None:
-    assert push(run.directory, "--dry_run") == 0
-    assert "library_name: envlab" in capsys.readouterr().out
-    assert (hub.files, hub.asked) == ({}, [])
 
 
 def test_a_refusal_to_push_is_one_sentence(run: envlab.TrainingRun, hub: type[Hub], capsys) -> None:

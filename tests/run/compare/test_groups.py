@@ -38,7 +38,7 @@ def test_the_number_of_environments_is_named_where_it_differs(tmp_path: Path):
     for count in (4096, 512):
         write_run(tmp_path, [1.0], name=f"{count}", global_num_envs=count)
     labels = [group.label for group in group_runs(read(tmp_path))]
-    assert labels == ["rsl_rl, 1 process, 512 environments", "rsl_rl, 1 process, 4096 environments"]
+    assert labels == [f"rsl_rl, 1 process, {count} environments" for count in (512, 4096)]
 
 
 def test_other_keys_of_the_manifest_can_divide(tmp_path: Path):

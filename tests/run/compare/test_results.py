@@ -56,13 +56,6 @@ def test_records_become_arrays_and_null_is_no_value(tmp_path: Path):
     assert {"mean_return", "losses.value", "episode.Episode_Reward/alive"} <= run.names
 
 
-def test_a_file_whose_last_line_is_cut_off_is_noted(tmp_path: Path):
-    run = write_run(tmp_path, [1.0])
-    (run / "validation.jsonl").write_text('{"iterat')
-    assert read_result(run, METRIC).cut_file is None
-    assert read_result(run, "validation.mean_return").cut_file == run / "validation.jsonl"
-
-
 @pytest.mark.parametrize("is_moved", [False, True])
 def test_a_resumed_run_and_its_origin_are_one_run(tmp_path: Path, is_moved: bool):
     origin = write_run(tmp_path / "logs", [1.0, 2.0, 3.0], name="origin")
