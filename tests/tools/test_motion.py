@@ -222,5 +222,3 @@ def test_deploy_follows_another_clip_and_refuses_invalid_ones(exported, tmp_path
     ):
         assert main(["deploy", str(exported), "--motion", str(path)]) == 2
         assert sentence in capsys.readouterr().err
-
-
