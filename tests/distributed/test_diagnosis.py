@@ -35,6 +35,15 @@ def waiting(rank: int, idle_s: float = TIMEOUT_S + 1, **values: Any) -> Sighting
     return seen(rank, "reduce", **values)
 
 
+def cold(rank: int, **values: Any) -> Sighting:
+    """Return a rank before its first update."""
+    return seen(rank, is_warm=False, **values)
+
+
+def left(rank: int) -> Sighting:
+    return seen(rank, "close", process="gone")
+
+
 def verdict(*ranks: Sighting, **values: Any) -> Diagnosis | None:
     """Return what rank 0 concludes."""
     sightings = {one.heartbeat.rank: one for one in ranks}
@@ -55,17 +64,13 @@ ON_GPU = seen(0, "learn", idle_s=10 * TIMEOUT_S)
 INNOCENT = {
     "all make progress": [seen(0), seen(1, "learn"), waiting(2, 0.5)],
     "too early": [waiting(0, TIMEOUT_S - 1), seen(1, idle_s=TIMEOUT_S - 1)],
-    "however long it waits for one that progresses": [
-        *(waiting(0, 10 * TIMEOUT_S), seen(1, "checkpoint"))
-    ],
+    "however long it waits for one that progresses": [waiting(0, 600.0), seen(1, "checkpoint")],
     "on a GPU, while a rank behind progresses": [ON_GPU, seen(1)],
     "leaving is no death": [seen(0), seen(1, "close", process="gone", silent_s=300.0)],
-    "stopped, and not yet warm": [seen(0, is_warm=False), seen(1, is_warm=False, **STOPPED)],
+    "stopped, and not yet warm": [cold(0), cold(1, **STOPPED)],
     "silent, as it may hold the interpreter": [waiting(0, 30.0), seen(1, silent_s=30.0)],
     "the run continues, so only a machine's news is late": [seen(0), SILENT],
-    "compiling may take longer": [
-        *(seen(0, idle_s=TIMEOUT_S + 1, is_warm=False), waiting(1, is_warm=False))
-    ],
+    "compiling may take longer": [cold(0, idle_s=TIMEOUT_S + 1), waiting(1, is_warm=False)],
 }
 
 
@@ -75,48 +80,36 @@ def test_nobody_is_named_while_the_job_may_go_on():
 
 
 AHEAD = {"iteration": 8, "within": "collect"}
-GUILTY: list[tuple[str, str, list[int], str, list[Sighting]]] = [
-    ("stands still", "stalled", [1], "", [waiting(0), seen(1, idle_s=TIMEOUT_S), waiting(2)]),
-    ("behind one on a GPU", "stalled", [1], "", [ON_GPU, seen(1, idle_s=0.9 * TIMEOUT_S)]),
-    ("behind", "stalled", [1], "", [ON_GPU, seen(1, "learn", idle_s=TIMEOUT_S, collectives=39)]),
-    ("as far as another", "stalled", [0, 1], "", [ON_GPU, seen(1, "learn", idle_s=TIMEOUT_S)]),
-    ("ahead", "stalled", [1], "has passed over a collective", [waiting(0), waiting(1, **AHEAD)]),
-    ("minority", "stalled", [0], "", [waiting(0, waits="all_reduce"), waiting(1), waiting(2)]),
-    ("all wait for all", "stalled", [0, 1], "network", [waiting(0), waiting(1)]),
-    ("left", "stalled", [2], "", [waiting(0), waiting(1), seen(2, "close", process="gone")]),
-    (
-        *("cannot leave", "stalled", [0], ""),
-        [seen(0, "close", idle_s=TIMEOUT_S), seen(1, "close", process="gone")],
+FAILED = seen(1, process="gone", failure="ValueError: broken")
+HELD = seen(1, silent_s=TIMEOUT_S)
+GUILTY: dict[str, tuple[str, list[int], str, list[Sighting]]] = {
+    "stands still": ("stalled", [1], "", [waiting(0), seen(1, idle_s=TIMEOUT_S), waiting(2)]),
+    "behind one on a GPU": ("stalled", [1], "", [ON_GPU, seen(1, idle_s=0.9 * TIMEOUT_S)]),
+    "behind": ("stalled", [1], "", [ON_GPU, seen(1, "learn", idle_s=TIMEOUT_S, collectives=39)]),
+    "as far as another": ("stalled", [0, 1], "", [ON_GPU, seen(1, "learn", idle_s=TIMEOUT_S)]),
+    "ahead": ("stalled", [1], "passed over a collective", [waiting(0), waiting(1, **AHEAD)]),
+    "minority": ("stalled", [0], "", [waiting(0, waits="all_reduce"), waiting(1), waiting(2)]),
+    "all wait for all": ("stalled", [0, 1], "network", [waiting(0), waiting(1)]),
+    "left": ("stalled", [2], "", [waiting(0), waiting(1), left(2)]),
+    "cannot leave": ("stalled", [0], "", [seen(0, "close", idle_s=TIMEOUT_S), left(1)]),
+    "dead at the start": ("gone", [1], "died", [cold(0), cold(1, process="gone")]),
+    "not called dead": ("failed", [1], "failed (ValueError: broken)", [waiting(0, 1.0), FAILED]),
+    "stopped for ten seconds": ("lost", [1], "SIGSTOP", [seen(0), seen(1, **STOPPED)]),
+    "silent for long": ("stalled", [1], "native code holds its interpreter", [waiting(0), HELD]),
+    "waited when last heard": ("stalled", [1], "", [waiting(0), waiting(1, silent_s=TIMEOUT_S)]),
+    "its machine is silent": ("lost", [1], "", [waiting(0, LOST_AFTER_S + 1), SILENT]),
+    "compiles for too long": (
+        *("stalled", [0], ""),
+        [cold(0, idle_s=STARTUP_TIMEOUT_S), waiting(1, is_warm=False)],
     ),
-    (
-        *("dead at the start", "gone", [1], "died"),
-        [seen(0, is_warm=False), seen(1, process="gone", is_warm=False)],
-    ),
-    (
-        *("failed, and is not called dead", "failed", [1], r"failed (ValueError: broken)"),
-        [waiting(0, 1.0), seen(1, process="gone", failure="ValueError: broken")],
-    ),
-    ("stopped for ten seconds", "lost", [1], "SIGSTOP", [seen(0), seen(1, **STOPPED)]),
-    (
-        *("silent for the full timeout", "stalled", [1], "native code holds its interpreter"),
-        [waiting(0), seen(1, silent_s=TIMEOUT_S)],
-    ),
-    ("waited when last heard", "stalled", [1], "", [waiting(0), waiting(1, silent_s=TIMEOUT_S)]),
-    ("its machine is silent", "lost", [1], "", [waiting(0, LOST_AFTER_S + 1), SILENT]),
-    (
-        *("compiles for too long", "stalled", [0], ""),
-        [seen(0, idle_s=STARTUP_TIMEOUT_S, is_warm=False), waiting(1, is_warm=False)],
-    ),
-    (  # that it is warm was heard from one, and holds for all
-        *("silent since before the first update", "stalled", [1], ""),
-        [waiting(0), seen(1, silent_s=TIMEOUT_S, is_warm=False)],
-    ),
-    ("alone", "stalled", [0], "", [seen(0, "learn", idle_s=TIMEOUT_S, waits="backward pass")]),
-]
+    # That the first update is done was heard from one rank, and holds for all.
+    "silent since before it": ("stalled", [1], "", [waiting(0), cold(1, silent_s=TIMEOUT_S)]),
+    "alone": ("stalled", [0], "", [seen(0, "learn", idle_s=TIMEOUT_S, waits="backward pass")]),
+}
 
 
 def test_a_rank_that_keeps_the_job_from_going_on_is_named_with_the_reason():
-    for name, kind, ranks, words, sightings in GUILTY:
+    for name, (kind, ranks, words, sightings) in GUILTY.items():
         found = verdict(*sightings)
         assert found is not None, name
         assert (found.kind, list(found.guilty)) == (kind, ranks), name
@@ -128,6 +121,12 @@ def test_the_sentence_names_rank_host_and_process():
     assert verdict(*ranks).sentence(dict(enumerate(ranks))) == (
         "Rank 1 (host node-1, pid 101) has made no progress for 60 s in collect of iteration 7."
     )
+
+
+def test_rank_0_is_named_by_the_others_like_any_rank():
+    stopped = {0: seen(0, **STOPPED), 1: seen(1)}
+    found = diagnose(stopped, 1, timeout_s=TIMEOUT_S)
+    assert (found.kind, list(found.guilty)) == ("lost", [0])
 
 
 def test_silence_means_nothing_while_the_store_is_silent():
