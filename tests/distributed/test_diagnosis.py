@@ -104,7 +104,10 @@ GUILTY: dict[str, tuple[str, list[int], str, list[Sighting]]] = {
     ),
     # That the first update is done was heard from one rank, and holds for all.
     "silent since before it": ("stalled", [1], "", [waiting(0), cold(1, silent_s=TIMEOUT_S)]),
-    "alone": ("stalled", [0], "", [seen(0, "learn", idle_s=TIMEOUT_S, waits="backward pass")]),
+    "alone": (
+        *("stalled", [0], "has made no progress"),
+        [seen(0, "learn", idle_s=TIMEOUT_S, waits="backward pass")],
+    ),
 }
 
 

@@ -8,8 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
-
 from envlab.errors import ConfigurationError
 from envlab.run.compare.statistics import (
     NUM_POINTS,
@@ -23,6 +21,7 @@ from envlab.run.compare.statistics import (
 
 
 def test_the_interquartile_mean_drops_a_quarter_at_each_end():
+    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     for values, mean in [
         ([7.0], 7.0),
         ([1.0, 2.0, 6.0], 3.0),  # a quarter of three is less than one
@@ -33,12 +32,14 @@ def test_the_interquartile_mean_drops_a_quarter_at_each_end():
 
 
 def test_the_interval_of_two_runs_reaches_from_one_to_the_other():
+    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     # Resamples are (1, 1), (1, 3), (3, 1) and (3, 3): a quarter of them has the mean 1.
     low, high = bootstrap_interval(np.array([1.0, 3.0]))
     assert (low, high) == (1.0, 3.0)
 
 
 def test_the_interval_narrows_with_runs_and_repeats_itself():
+    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     values = np.random.default_rng(5).normal(size=64)
     widths = [float(np.diff(bootstrap_interval(values[:count]))[0]) for count in (4, 16, 64)]
     assert widths[0] > widths[1] > widths[2]
@@ -64,6 +65,7 @@ def test_the_p_of_two_groups_is_that_of_all_their_divisions(values: list[float])
 
 
 def test_all_points_of_a_curve_see_the_same_resamples():
+    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     values = np.random.default_rng(5).normal(size=(6, 1))
     low, high = bootstrap_interval(np.hstack([values, 2 * values + 1]))
     assert low[1] == pytest.approx(2 * low[0] + 1)
@@ -71,6 +73,7 @@ def test_all_points_of_a_curve_see_the_same_resamples():
 
 
 def test_curves_are_interpolated_over_the_range_that_all_runs_have():
+    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     xs = [np.array([0.0, 10.0]), np.array([4.0, 8.0, 20.0])]
     ys = [np.array([0.0, 10.0]), np.array([2.0, 6.0, 6.0])]
     curve = over_seeds(xs, ys)
@@ -101,6 +104,7 @@ def test_runs_without_a_common_range_have_no_curve():
 
 
 def test_runs_that_share_one_point_have_a_curve_of_one():
+    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     curve = over_seeds([np.array([2.0])] * 2, [np.array([1.0]), np.array([3.0])])
     assert curve is not None
     assert (curve.x.tolist(), curve.middle.tolist()) == ([2], [2])
