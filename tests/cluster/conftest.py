@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,9 +66,14 @@ class Commander:
         self.cluster, self._activate, self._capsys = cluster, activate, capsys
 
     def __call__(
-        self, verb: str, *words: str | Path, cwd: Path = ROOT, ssh_cmd: str | None = None
-    ) -> tuple[int, str]:
-        """Run ``envlab cluster VERB``; return its exit code and output."""
+        self,
+        verb: str,
+        *words: str | Path,
+        ends: int = 0,
+        cwd: Path = ROOT,
+        ssh_cmd: str | None = None,
+    ) -> str:
+        """Run ``envlab cluster VERB``, which must end with a code; return its output."""
         flags = [f"--ssh_cmd={ssh_cmd or self.cluster.ssh_cmd}"]
         given = [str(word) for word in words]
         names_run = verb in ("status", "kill") or "--run" in given
@@ -78,14 +84,16 @@ class Commander:
         with contextlib.chdir(cwd):
             code = cli.main(["cluster", verb, *flags, *given])
         captured = self._capsys.readouterr()
-        return code, captured.out + captured.err
+        output = captured.out + captured.err
+        assert code == ends, output
+        return output
 
     def launch(
-        self, tree: Path, *flags: str | Path, more: Sequence[str] = (), ssh_cmd: str | None = None
-    ) -> tuple[int, str]:
+        self, tree: Path, *flags: str | Path, more: Sequence[str] = (), **options: Any
+    ) -> str:
         """Start the environment's torchrun on the hosts, detached."""
         words = ["rsl_rl", "--task=Isaac-Cartpole-v0", *more]
-        return self("launch", "--detach", *flags, *words, cwd=tree, ssh_cmd=ssh_cmd)
+        return self("launch", "--detach", *flags, *words, cwd=tree, **options)
 
     def words_of(self, number: int) -> list[str]:
         """Return the words that the last launch gave to torchrun on a host."""

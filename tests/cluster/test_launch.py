@@ -8,7 +8,6 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,37 +23,30 @@ LIBRARY = ["rsl_rl", "--task=Isaac-Cartpole-v0"]
 
 
 def test_a_run_on_three_hosts_from_launch_to_kill(command: Commander, tree: Path):
-    code, output = command.launch(tree, "--nproc_per_node=2")
-    assert code == 0, output
+    output = command.launch(tree, "--nproc_per_node=2")
     run = find_run(None)
     assert f"Run {run.id} trains on host0, host1, host2." in output
     # One rendezvous, which the first host keeps; one name by which the run is found again.
     words = [command.words_of(number) for number in range(3)]
-    for name in ("nnodes=3", "nproc_per_node=2", f"run_id={run.id}"):
-        assert all(f"--{name}" in one for one in words)
-    assert all(f"--rdzv_endpoint={run.endpoint}" in one for one in words)
+    same = {"--nnodes=3", "--nproc_per_node=2", "--distributed", f"--run_id={run.id}"}
+    assert all({*same, f"--rdzv_endpoint={run.endpoint}"} <= set(one) for one in words)
     (name,) = {word for one in words for word in one if word.startswith("--rdzv_id=")}
     assert re.fullmatch(rf"--rdzv_id={run.id}-[0-9a-f]{{16}}", name)  # which nobody guesses
     hosting = [next(word for word in one if word.startswith("--rdzv_conf")) for one in words]
     assert ["is_host=true" in one for one in hosting] == [True, False, False]
-    assert all("--distributed" in one for one in words)
     # A later terminal finds processes by number and start, each in a session of its own.
     saved = read_run(run.file)
     for node in saved.nodes:
         assert node.pid is not None
         assert os.getsid(node.pid) == node.pid
-        assert (
-            Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()[19] == node.ticks
-        )
-    code, output = command("status")
-    assert code == 0
-    assert output.count("running") == 3
-    assert output.count("[rank 0] training") == 3
+        ticks = Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        assert ticks == node.ticks
+    output = command("status")
+    assert output.count("running") == output.count("[rank 0] training") == 3
     directory = command.cluster.hosts[0].path / "logs/rsl_rl/cartpole/today"
     directory.mkdir(parents=True)
     (directory / "run.json").write_text(f'{{"name": "{run.id}"}}')
-    code, output = command("kill", "--yes", "--fetch", cwd=tree)
-    assert code == 0, output
+    output = command("kill", "--yes", "--fetch", cwd=tree)
     assert output.count("ended, nothing is left") == 3
     assert "Run directory: logs/rsl_rl/cartpole/today" in output
     assert (tree / "logs/rsl_rl/cartpole/today/run.json").is_file()
@@ -70,11 +62,9 @@ def test_later_launches_send_changes_and_runs_that_ignore_term_are_killed(
         (tree / "small.txt").write_text(text)
         if text == "two":
             (command.cluster.hosts[0].home / "stubborn").touch()
-        code, output = command.launch(tree, "--runs_on=host0")
-        assert code == 0, output
+        output = command.launch(tree, "--runs_on=host0")
         sent.append(re.findall(r"host0: (sent \d+ files|has this code already)", output))
-        code, output = command("kill", "--yes", "--grace_s=1")
-        assert code == 0
+        output = command("kill", "--yes", "--grace_s=1")
     assert "host0: did not end in time and was killed, nothing is left" in output
     assert sent == [["sent 4 files"], ["has this code already"], ["sent 1 files"]]
     copies = sorted(command.cluster.hosts[0].path.glob("snapshots/*/large.txt"))
@@ -84,39 +74,30 @@ def test_later_launches_send_changes_and_runs_that_ignore_term_are_killed(
 
 
 def test_a_stale_run_is_recognised(command: Commander, tree: Path):
-    assert command.launch(tree, "--runs_on=host0")[0] == 0
+    command.launch(tree, "--runs_on=host0")
     (node,) = find_run(None).nodes
     assert node.pid is not None
     os.killpg(node.pid, signal.SIGKILL)
     wait_for(lambda: not command.cluster.living())
-    code, output = command("status", "--all")
-    assert code == 0
-    assert " ended " in output
-    code, output = command("kill")  # there is nobody to ask
-    assert code == 2
+    assert " ended " in command("status", "--all")
+    output = command("kill", ends=2)  # there is nobody to ask
     assert f"whether to stop run {find_run(None).id} on host0: give --yes" in output
-    code, output = command("kill", "--yes")
-    assert code == 0
+    output = command("kill", "--yes")
     assert output.count("nothing was running") == 1
 
 
 def test_a_host_out_of_reach_keeps_the_state(command: Commander, tree: Path):
-    assert command.launch(tree, "--runs_on=host0,host1")[0] == 0
+    command.launch(tree, "--runs_on=host0,host1")
     run = find_run(None)
-    server = command.cluster.hosts[1].server
-    assert server is not None
-    server.terminate()
-    server.wait(10)
-    code, output = command("status")
-    assert code == 1
+    command.cluster.stop(command.cluster.hosts[1])
+    output = command("status", ends=1)
     assert re.search(r"^host1 .* unreachable", output, re.MULTILINE), output
-    code, output = command("kill", "--yes")
-    assert code == 1
+    output = command("kill", "--yes", ends=1)
     assert "host0: ended, nothing is left" in output
     assert "Host host1: nothing listens at its ssh port" in output
     assert run.file.exists()
     command.cluster.serve(command.cluster.hosts[1])
-    assert command("kill", "--yes")[0] == 0
+    command("kill", "--yes")
     assert not run.file.exists()
 
 
@@ -169,59 +150,46 @@ def test_commands_run_on_all_hosts_at_once(command: Commander, tmp_path: Path):
     # Each waits until all have begun; one after the other, they would time out.
     count = f'[ "$(ls "{folder}" | wc -l)" = 3 ]'
     all_begun = f'touch "{folder}/${{HOME##*/}}"; until {count}; do sleep 0.05; done'
-    code, output = command("command", f'{all_begun}; echo "it\'s $HOME" >&2; exit 4')
-    assert code == 4
+    output = command("command", f'{all_begun}; echo "it\'s $HOME" >&2; exit 4', ends=4)
     for host in command.cluster.hosts:
         assert f"== {host.name}: exit code 4\nit's {host.home}\n" in output
-    code, output = command("command", "--runs_on=host1", "--timeout_s=1", "echo before; sleep 60")
-    assert code == 124
+    output = command(
+        "command", "--runs_on=host1", "--timeout_s=1", "echo before; sleep 60", ends=124
+    )
     assert "== host1: took more than 1 s, and was ended there (exit code 124)\nbefore\n" in output
-    code, output = command("command", "--runs_on=host1")
-    assert code == 0
+    output = command("command", "--runs_on=host1")
     assert re.search(r"load .* on \d+ cores|NVIDIA", output)
 
 
 def test_setup_runs_a_script_detached_and_logs_there(command: Commander, tmp_path: Path):
     script = tmp_path / "configure.sh"
     script.write_text('echo "in $ENVLAB_PATH"; [ ! -e "$HOME/broken" ] || exit 5; echo DONE\n')
-    code, output = command("setup", f"--config_script={script}", "--wait")
-    assert code == 0, output
+    output = command("setup", f"--config_script={script}", "--wait")
     for host in command.cluster.hosts:
         assert (host.path / "setup/log.txt").read_text() == f"in {host.path}\nDONE\n"
         assert f"{host.name}: ready" in output
     (command.cluster.hosts[2].home / "broken").touch()
-    code, output = command("setup", f"--config_script={script}", "--wait")
-    assert code == 1
+    output = command("setup", f"--config_script={script}", "--wait", ends=1)
     assert "host2: failed with exit code 5" in output
     assert "host1: ready" in output
 
 
-def test_every_verb_has_an_example_and_a_dry_run(
-    command: Commander, tree: Path, capsys: pytest.CaptureFixture
-):
-    for verb in ("setup", "launch", "status", "command", "kill"):
+def test_a_dry_run_changes_nothing_on_the_hosts(command: Commander, tree: Path):
+    for verb in ("setup", "launch", "command"):
+        more = LIBRARY if verb == "launch" else []
+        output = command(verb, "--dry_run", *more, cwd=tree)
+        assert all(host.name in output for host in command.cluster.hosts)
+    assert not [path for host in command.cluster.hosts for path in host.home.iterdir()]
+
+
+def test_every_verb_has_an_example(capsys: pytest.CaptureFixture):
+    for verb in ("setup", "launch", "status", "command", "kill", "slurm", "trainjob", "sky"):
         with pytest.raises(SystemExit) as ended:
             cli.main(["cluster", verb, "--help"])
         assert ended.value.code == 0
         text = capsys.readouterr().out
-        assert f"Example:\n  envlab cluster {verb} " in text
+        assert re.search(rf"\n  envlab cluster {verb} ", text), text
         assert "--dry_run" in text
-        if verb in ("setup", "launch", "command"):
-            more = LIBRARY if verb == "launch" else []
-            code, output = command(verb, "--dry_run", *more, cwd=tree)
-            assert code == 0, output
-            assert all(host.name in output for host in command.cluster.hosts)
-    assert not [path for host in command.cluster.hosts for path in host.home.iterdir()]
-
-
-def test_help_loads_neither_torch_nor_mujoco(tmp_path: Path):
-    code = (
-        "import sys, envlab.cli\nenvlab.cli.main(['cluster', '--help'])\n"
-        "import envlab_cluster.launch, envlab_cluster.status, envlab_cluster.kill\n"
-        "print([name for name in ('torch', 'mujoco', 'hydra') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout.endswith("[]\n"), done.stdout + done.stderr
 
 
 @pytest.mark.tools("shellcheck")
@@ -237,7 +205,6 @@ def test_scripts_are_clean(tmp_path: Path):
     )
     file.write_text(text)
     remote = Path(__file__).parents[2] / "source/envlab_cluster/remote"
-    done = subprocess.run(
-        ["shellcheck", file, *remote.glob("*.sh")], capture_output=True, text=True, timeout=60
-    )
+    words = ["shellcheck", file, *remote.glob("*.sh")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout

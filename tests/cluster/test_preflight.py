@@ -17,15 +17,9 @@ A, B, C = (Host(name=name, address=name) for name in "abc")
 
 def facts(**changes: Any) -> Facts:
     values = {
-        "path": "/p",
-        "activate": "/p/venv/bin/activate",
-        "hostname": "h",
-        "python": "3.11.7",
-        "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
-        "num_gpus": 0,
-        "port": 29400,
-        "client": "",
-        "server": "",
+        **{"path": "/p", "activate": "/p/venv/bin/activate", "hostname": "h", "python": "3.11.7"},
+        **{"packages": {"torch": "2.13.0", "numpy": "2.4.6"}, "num_gpus": 0, "port": 29400},
+        **{"client": "", "server": ""},
     }
     return Facts(**{**values, **changes})
 

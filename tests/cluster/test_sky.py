@@ -11,7 +11,7 @@ import yaml
 
 from envlab.distributed.program import guarded
 from envlab_cluster.sky import PORT, main
-from tests.cluster.pods import words_of_torchrun
+from tests.cluster.pods import shellcheck, words_of_torchrun
 from tests.launcher import ROOT
 from tests.trained import SMALL
 
@@ -117,32 +117,22 @@ def test_the_lines_that_skypilot_appends_run_and_see_the_exit_code(capsys, folde
 def test_shellcheck_finds_nothing_in_the_scripts(capsys):
     task = file_of(capsys, *ALL)
     for name in ("setup", "run"):
-        script = "#!/bin/bash\n# shellcheck disable=SC1091\n" + task[name]
-        done = subprocess.run(["shellcheck", "-"], input=script, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout
+        shellcheck("#!/bin/bash\n# shellcheck disable=SC1091\n" + task[name])
 
 
-def test_the_file_is_written_where_there_is_no_sky(folder: Path, capsys):
-    assert sky("--bucket=my-logs", "rsl_rl", *SMALL) == 0
+def test_sky_is_given_the_file(folder: Path, capsys):
+    words = ["--bucket=my-logs", "rsl_rl", *SMALL]
+    assert sky(*words) == 0
     errors = capsys.readouterr().err
     assert errors.startswith("There is no sky here.\nWrote isaac-cartpole-v0.sky.yaml.")
     assert "Start it with: sky jobs launch isaac-cartpole-v0.sky.yaml" in errors
     assert yaml.safe_load((folder / "isaac-cartpole-v0.sky.yaml").read_text())["num_nodes"] == 1
-
-
-def test_sky_is_given_the_file(folder: Path):
-    program = folder / "bin/sky"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\necho "$@" >words\nexit 3\n')
-    program.chmod(0o755)
-    assert sky("--bucket=my-logs", "rsl_rl", *SMALL) == 3
-    assert (folder / "words").read_text() == "jobs launch isaac-cartpole-v0.sky.yaml\n"
-
-
-def test_a_sky_that_cannot_be_called_is_reported(folder: Path, capsys):
     program = folder / "bin/sky"
     program.parent.mkdir()
     program.write_text("#!/no/such/interpreter\n")
     program.chmod(0o755)
-    assert sky("--bucket=my-logs", "rsl_rl", *SMALL) == 2
+    assert sky(*words) == 2
     assert "error: The job could not be started: " in capsys.readouterr().err
+    program.write_text('#!/bin/sh\necho "$@" >words\nexit 3\n')
+    assert sky(*words) == 3
+    assert (folder / "words").read_text() == "jobs launch isaac-cartpole-v0.sky.yaml\n"

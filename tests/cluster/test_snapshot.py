@@ -16,7 +16,7 @@ from envlab_cluster.hosts import read_hosts
 from envlab_cluster.snapshot import Sent, rsync, send_snapshot, take_snapshot
 from envlab_cluster.ssh import Ssh
 from tests.cluster.conftest import Commander
-from tests.cluster.hosts import unmount
+from tests.cluster.hosts import mounted
 from tests.launcher import ROOT
 
 
@@ -35,24 +35,18 @@ def repository(folder: Path, **files: str) -> Path:
     return folder
 
 
-def test_a_tree_without_a_commit_and_files_that_are_gone(tmp_path: Path):
+def test_what_is_there_is_sent_and_a_link_to_a_folder_is_sent_as_a_link(tmp_path: Path):
+    """Also from a tree without a commit, whose index names a file that is gone."""
     tree = tmp_path / "tree"
-    tree.mkdir()
+    (tree / "folder").mkdir(parents=True)
     git(tree, "init", "-q")
-    (tree / "kept").write_text("1")
-    (tree / "gone").write_text("2")
+    for name in ("kept", "gone", "folder/b"):
+        (tree / name).write_text(name)
     git(tree, "add", "-A")
     (tree / "gone").unlink()
-    assert take_snapshot(tree).files == ("kept",)
-
-
-def test_a_link_to_a_folder_is_sent_as_a_link(tmp_path: Path):
-    tree = repository(tmp_path / "tree", a="1")
-    (tree / "folder").mkdir()
-    (tree / "folder/b").write_text("2")
     (tree / "link").symlink_to("folder")
     (tree / "nowhere").symlink_to("nothing")
-    assert take_snapshot(tree).files == ("a", "folder/b", "link", "nowhere")
+    assert take_snapshot(tree).files == ("folder/b", "kept", "link", "nowhere")
 
 
 def test_submodules_and_clones_inside_are_sent(tmp_path: Path):
@@ -95,12 +89,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
 
 def test_the_commands_own_output_is_no_part_of_the_snapshot(tmp_path: Path):
     tree = repository(tmp_path / "tree", a="1")
-    code = (
-        "from pathlib import Path; from envlab_cluster.snapshot import take_snapshot; "
-        "print(take_snapshot(Path('.')).files)"
-    )
+    code = "from pathlib import Path; from envlab_cluster.snapshot import take_snapshot\n"
     with (tree / "out.txt").open("w") as out:
-        command = [sys.executable, "-c", code]
+        command = [sys.executable, "-c", f"{code}print(take_snapshot(Path('.')).files)"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         subprocess.run(command, cwd=tree, stdout=out, env=environment, check=True, timeout=60)
     assert (tree / "out.txt").read_text() == "('a',)\n"
@@ -129,14 +120,8 @@ def test_code_that_changes_while_it_is_sent_is_refused(
 @pytest.fixture
 def temporary(tmp_path: Path) -> Iterator[Path]:
     """A folder for temporary files from which nothing can be executed."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "noexec,size=1m", "tmpfs", str(folder)]
-    made = subprocess.run(mount, capture_output=True, text=True)
-    if made.returncode != 0:
-        pytest.skip(f"such a disk cannot be mounted here ({made.stderr.strip()})")
-    yield folder
-    unmount(folder)
+    with mounted(tmp_path / "temporary", "noexec,size=1m") as folder:
+        yield folder
 
 
 def test_code_is_sent_where_temporary_files_cannot_be_executed(

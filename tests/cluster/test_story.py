@@ -35,32 +35,26 @@ def single(tmp_path: Path) -> Iterator[Cluster]:
 def test_two_processes_on_one_host_to_the_end(single: Cluster):
     words = ["--fetch", "--nproc_per_node=2", *TRAIN, "--max_iterations=2"]
     # Sent from here, and brought back to where the command runs: a clone of its own.
-    code, output = single.run("launch", *words, cwd=clone(single.folder))
-    assert code == 0, output
+    launch = single.start("launch", *words, cwd=clone(single.folder))
+    assert launch.wait() == 0, launch.output
     run = only_run(single.folder / "clone")
     manifest = manifest_of(run)
     assert (manifest["status"], manifest["world"]["size"]) == ("finished", 2)
     assert [record["iteration"] for record in metrics_of(run)] == [1, 2]
     assert (run / "checkpoints/model_2.pt").is_file()
-    assert re.search(r"^host0 \| \[rank 0\] Writing to ", output, re.MULTILINE), output
-    assert f"Run directory: {run.relative_to(single.folder / 'clone')}" in output
-    code, output = single.run("status")
-    assert code == 0
-    assert "finished: iteration 2, " in output
+    assert re.search(r"^host0 \| \[rank 0\] Writing to ", launch.output, re.MULTILINE)
+    assert f"Run directory: {run.relative_to(single.folder / 'clone')}" in launch.output
+    status = single.start("status")
+    assert status.wait() == 0
+    assert "finished: iteration 2, " in status.output
     assert single.living() == {}
 
 
 def clone(folder: Path) -> Path:
     """Return a private copy of this working tree, as git has it."""
     target = folder / "clone"
-    names = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split("\0")
-    for name in names:
+    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    for name in subprocess.check_output(words, cwd=ROOT, text=True).split("\0"):
         if name.startswith(("envlab/", "source/", "scripts/", ".gitignore")):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name)

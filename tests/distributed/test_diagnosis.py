@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from envlab.distributed.diagnosis import diagnose
+from envlab.distributed.diagnosis import Diagnosis, diagnose
 from envlab.distributed.heartbeat import Heartbeat, Sighting
 from envlab.distributed.timeouts import LOST_AFTER_S, STARTUP_TIMEOUT_S
 
@@ -22,23 +20,12 @@ def seen(
     **values: Any,
 ) -> Sighting:
     """Return a rank in iteration 7 that made progress a moment ago, as changed by ``values``."""
+    gather = "gather" if phase == "reduce" else ""
     heartbeat = {
-        "rank": rank,
-        "host": f"node-{rank}",
-        "machine": "m",
-        "pid": 100 + rank,
-        "number": 3,
-        "phase": phase,
-        "within": values.pop("within", phase),
-        "detail": "gather" if phase == "reduce" else "",
-        "iteration": 7,
-        "frames": 0,
-        "collectives": 40,
-        "idle_s": 0.1,
-        "is_warm": True,
-        "waits": "gather" if phase == "reduce" else "",
-        "failure": "",
-        **values,
+        **{"rank": rank, "host": f"node-{rank}", "machine": "m", "pid": 100 + rank, "number": 3},
+        **{"phase": phase, "within": values.pop("within", phase), "detail": gather},
+        **{"iteration": 7, "frames": 0, "collectives": 40, "idle_s": 0.1, "is_warm": True},
+        **{"waits": gather, "failure": "", **values},
     }
     return Sighting(heartbeat=Heartbeat(**heartbeat), silent_s=silent_s, process=process)
 
@@ -48,9 +35,19 @@ def waiting(rank: int, idle_s: float = TIMEOUT_S + 1, **values: Any) -> Sighting
     return seen(rank, "reduce", **values)
 
 
-def verdict(*ranks: Sighting, own: int = 0, **values: Any) -> Any:
+def cold(rank: int, **values: Any) -> Sighting:
+    """Return a rank before its first update."""
+    return seen(rank, is_warm=False, **values)
+
+
+def left(rank: int) -> Sighting:
+    return seen(rank, "close", process="gone")
+
+
+def verdict(*ranks: Sighting, **values: Any) -> Diagnosis | None:
+    """Return what rank 0 concludes."""
     sightings = {one.heartbeat.rank: one for one in ranks}
-    return diagnose(sightings, own, timeout_s=TIMEOUT_S, **values)
+    return diagnose(sightings, 0, timeout_s=TIMEOUT_S, **values)
 
 
 def guilty(*ranks: Sighting, **values: Any) -> list[int]:
@@ -58,133 +55,96 @@ def guilty(*ranks: Sighting, **values: Any) -> list[int]:
     return [] if found is None else list(found.guilty)
 
 
-def test_all_is_well_while_every_rank_makes_progress():
-    assert verdict(seen(0), seen(1, "learn"), waiting(2, 0.5)) is None
+STOPPED = {"process": "stopped", "silent_s": LOST_AFTER_S + 1}
+SILENT = seen(1, process="elsewhere", silent_s=LOST_AFTER_S + 1)
+"""A machine that does not answer."""
+ON_GPU = seen(0, "learn", idle_s=10 * TIMEOUT_S)
+"""It waits outside collectives."""
+
+INNOCENT = {
+    "all make progress": [seen(0), seen(1, "learn"), waiting(2, 0.5)],
+    "too early": [waiting(0, TIMEOUT_S - 1), seen(1, idle_s=TIMEOUT_S - 1)],
+    "however long it waits for one that progresses": [waiting(0, 600.0), seen(1, "checkpoint")],
+    "on a GPU, while a rank behind progresses": [ON_GPU, seen(1)],
+    "leaving is no death": [seen(0), seen(1, "close", process="gone", silent_s=300.0)],
+    "stopped, and not yet warm": [cold(0), cold(1, **STOPPED)],
+    "silent, as it may hold the interpreter": [waiting(0, 30.0), seen(1, silent_s=30.0)],
+    "the run continues, so only a machine's news is late": [seen(0), SILENT],
+    "compiling may take longer": [cold(0, idle_s=TIMEOUT_S + 1), waiting(1, is_warm=False)],
+}
 
 
-def test_a_rank_that_stands_still_is_named_and_not_those_that_wait_for_it():
-    stuck = seen(1, "collect", idle_s=TIMEOUT_S)
-    found = verdict(waiting(0), stuck, waiting(2))
-    assert (found.kind, list(found.guilty)) == ("stalled", [1])
-    sentence = found.sentence({one.heartbeat.rank: one for one in (waiting(0), stuck, waiting(2))})
-    assert sentence == (
+def test_nobody_is_named_while_the_job_may_go_on():
+    for name, ranks in INNOCENT.items():
+        assert verdict(*ranks) is None, name
+
+
+AHEAD = {"iteration": 8, "within": "collect"}
+FAILED = seen(1, process="gone", failure="ValueError: broken")
+HELD = seen(1, silent_s=TIMEOUT_S)
+GUILTY: dict[str, tuple[str, list[int], str, list[Sighting]]] = {
+    "stands still": ("stalled", [1], "", [waiting(0), seen(1, idle_s=TIMEOUT_S), waiting(2)]),
+    "behind one on a GPU": ("stalled", [1], "", [ON_GPU, seen(1, idle_s=0.9 * TIMEOUT_S)]),
+    "behind": ("stalled", [1], "", [ON_GPU, seen(1, "learn", idle_s=TIMEOUT_S, collectives=39)]),
+    "as far as another": ("stalled", [0, 1], "", [ON_GPU, seen(1, "learn", idle_s=TIMEOUT_S)]),
+    "ahead": ("stalled", [1], "passed over a collective", [waiting(0), waiting(1, **AHEAD)]),
+    "minority": ("stalled", [0], "", [waiting(0, waits="all_reduce"), waiting(1), waiting(2)]),
+    "all wait for all": ("stalled", [0, 1], "network", [waiting(0), waiting(1)]),
+    "left": ("stalled", [2], "", [waiting(0), waiting(1), left(2)]),
+    "cannot leave": ("stalled", [0], "", [seen(0, "close", idle_s=TIMEOUT_S), left(1)]),
+    "dead at the start": ("gone", [1], "died", [cold(0), cold(1, process="gone")]),
+    "not called dead": ("failed", [1], "failed (ValueError: broken)", [waiting(0, 1.0), FAILED]),
+    "stopped for ten seconds": ("lost", [1], "SIGSTOP", [seen(0), seen(1, **STOPPED)]),
+    "silent for long": ("stalled", [1], "native code holds its interpreter", [waiting(0), HELD]),
+    "waited when last heard": ("stalled", [1], "", [waiting(0), waiting(1, silent_s=TIMEOUT_S)]),
+    "its machine is silent": ("lost", [1], "", [waiting(0, LOST_AFTER_S + 1), SILENT]),
+    "compiles for too long": (
+        *("stalled", [0], ""),
+        [cold(0, idle_s=STARTUP_TIMEOUT_S), waiting(1, is_warm=False)],
+    ),
+    # That the first update is done was heard from one rank, and holds for all.
+    "silent since before it": ("stalled", [1], "", [waiting(0), cold(1, silent_s=TIMEOUT_S)]),
+    "alone": (
+        *("stalled", [0], "has made no progress"),
+        [seen(0, "learn", idle_s=TIMEOUT_S, waits="backward pass")],
+    ),
+}
+
+
+def test_a_rank_that_keeps_the_job_from_going_on_is_named_with_the_reason():
+    for name, (kind, ranks, words, sightings) in GUILTY.items():
+        found = verdict(*sightings)
+        assert found is not None, name
+        assert (found.kind, list(found.guilty)) == (kind, ranks), name
+        assert words in found.guilty[ranks[0]], name
+
+
+def test_the_sentence_names_rank_host_and_process():
+    ranks = [waiting(0), seen(1, "collect", idle_s=TIMEOUT_S), waiting(2)]
+    assert verdict(*ranks).sentence(dict(enumerate(ranks))) == (
         "Rank 1 (host node-1, pid 101) has made no progress for 60 s in collect of iteration 7."
     )
 
 
-def test_nobody_is_named_before_the_timeout():
-    assert verdict(waiting(0, TIMEOUT_S - 1), seen(1, idle_s=TIMEOUT_S - 1)) is None
-
-
-def test_a_rank_that_waits_for_a_progressing_one_is_innocent_however_long_it_waits():
-    assert verdict(waiting(0, 10 * TIMEOUT_S), seen(1, "checkpoint")) is None
-
-
-def test_on_a_gpu_waiting_outside_collectives_is_innocent_while_a_rank_behind_progresses():
-    synchronizing = seen(0, "learn", idle_s=10 * TIMEOUT_S)
-    assert verdict(synchronizing, seen(1, "collect")) is None
-    stuck = seen(1, "collect", idle_s=0.9 * TIMEOUT_S)
-    assert guilty(synchronizing, stuck) == [1]
-
-
-def test_the_rank_furthest_behind_is_named_among_those_that_stand_still():
-    later = seen(0, "learn", idle_s=TIMEOUT_S + 5)
-    behind = seen(1, "learn", idle_s=TIMEOUT_S, collectives=39)
-    assert guilty(later, behind) == [1]
-    assert guilty(later, seen(1, "learn", idle_s=TIMEOUT_S)) == [0, 1]  # they are indistinguishable
-
-
-def test_a_rank_that_went_past_a_collective_is_named():
-    ahead = waiting(1, iteration=8, within="collect")
-    found = verdict(waiting(0), ahead)
-    assert list(found.guilty) == [1]
-    assert "has passed over a collective" in found.guilty[1]
-
-
-def test_the_minority_is_named_where_ranks_wait_in_different_collectives():
-    assert guilty(waiting(0, waits="all_reduce"), waiting(1), waiting(2)) == [0]
-
-
-def test_all_are_named_where_all_wait_in_the_same_collective():
-    found = verdict(waiting(0), waiting(1))
-    assert list(found.guilty) == [0, 1]
-    assert "network" in found.guilty[0]
-
-
-def test_a_rank_that_left_while_others_wait_is_named():
-    assert guilty(waiting(0), waiting(1), seen(2, "close", process="gone")) == [2]
-
-
-def test_leaving_is_no_death():
-    assert verdict(seen(0), seen(1, "close", process="gone", silent_s=300.0)) is None
-
-
-def test_a_rank_that_cannot_leave_is_named_by_itself():
-    assert guilty(seen(0, "close", idle_s=TIMEOUT_S), seen(1, "close", process="gone")) == [0]
-
-
-def test_a_dead_process_is_named_at_once_even_at_the_start():
-    found = verdict(seen(0, is_warm=False), seen(1, process="gone", is_warm=False))
-    assert (found.kind, list(found.guilty)) == ("gone", [1])
-
-
-def test_a_rank_that_failed_is_named_with_its_error_and_not_as_dead():
-    failed = seen(1, process="gone", failure="ValueError: broken")
-    found = verdict(waiting(0, 1.0), failed)
-    assert (found.kind, found.guilty) == ("failed", {1: "failed (ValueError: broken)"})
-
-
-@pytest.mark.parametrize("is_warm", [True, False])
-def test_a_stopped_process_is_named_after_ten_seconds_once_all_is_warm(is_warm: bool):
-    stopped = seen(1, process="stopped", silent_s=LOST_AFTER_S + 1, is_warm=is_warm)
-    assert guilty(seen(0, is_warm=is_warm), stopped) == ([1] if is_warm else [])
-
-
-def test_a_silent_process_of_this_machine_has_the_full_timeout_for_it_may_hold_the_interpreter():
-    assert verdict(waiting(0, 30.0), seen(1, silent_s=30.0)) is None
-    found = verdict(waiting(0), seen(1, silent_s=TIMEOUT_S))
-    assert "native code holds its interpreter" in found.guilty[1]
-
-
-def test_a_silent_rank_is_not_excused_by_having_waited_when_last_heard():
-    assert guilty(waiting(0), waiting(1, silent_s=TIMEOUT_S)) == [1]
-
-
-def test_a_silent_machine_is_named_after_ten_seconds_without_progress_here():
-    silent = seen(1, process="elsewhere", silent_s=LOST_AFTER_S + 1)
-    assert guilty(waiting(0, LOST_AFTER_S + 1), silent) == [1]
-    assert guilty(seen(0), silent) == []  # the run continues, so only its news is late
+def test_rank_0_is_named_by_the_others_like_any_rank():
+    stopped = {0: seen(0, **STOPPED), 1: seen(1)}
+    found = diagnose(stopped, 1, timeout_s=TIMEOUT_S)
+    assert (found.kind, list(found.guilty)) == ("lost", [0])
 
 
 def test_silence_means_nothing_while_the_store_is_silent():
-    silent = seen(1, process="elsewhere", silent_s=LOST_AFTER_S + 1)
     own = waiting(0, LOST_AFTER_S + 1)
-    assert guilty(own, silent, store_silent_s=LOST_AFTER_S / 2) == []
+    assert guilty(own, SILENT, store_silent_s=LOST_AFTER_S / 2) == []
 
 
 def test_a_store_that_does_not_answer_is_named_once_no_rank_progresses():
-    silent = seen(1, process="elsewhere", silent_s=LOST_AFTER_S + 1)
-    found = verdict(waiting(0, LOST_AFTER_S + 1), silent, store="a:1", store_silent_s=11.0)
+    found = verdict(waiting(0), SILENT, store="a:1", store_silent_s=11.0)
     assert (found.kind, found.guilty) == ("lost", {})
     assert found.about.startswith("The launcher's store at a:1 has not answered for 11 s")
-    assert verdict(seen(0), silent, store_silent_s=60.0) is None
-
-
-def test_until_the_first_update_compiling_may_take_longer():
-    early = [seen(0, idle_s=TIMEOUT_S + 1, is_warm=False), waiting(1, is_warm=False)]
-    assert verdict(*early) is None
-    assert guilty(seen(0, idle_s=STARTUP_TIMEOUT_S, is_warm=False), early[1]) == [0]
-
-
-def test_the_first_update_of_one_rank_counts_for_all_even_if_others_have_not_reported_it():
-    assert guilty(waiting(0), seen(1, silent_s=TIMEOUT_S, is_warm=False)) == [1]
+    assert verdict(seen(0), SILENT, store_silent_s=60.0) is None
 
 
 def test_time_without_progress_before_the_first_update_does_not_count_after_it():
     compiled = seen(1, "reset", idle_s=300.0, is_warm=False)
     assert verdict(waiting(0, 1.0), compiled, warm_for_s=0.5) is None
     assert guilty(waiting(0), compiled, warm_for_s=TIMEOUT_S) == [1]
-
-
-def test_a_single_process_can_stall_too_whatever_it_waits_for():
-    assert guilty(seen(0, "learn", idle_s=TIMEOUT_S, waits="backward pass")) == [0]

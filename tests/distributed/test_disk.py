@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import logging
@@ -14,50 +15,35 @@ from pathlib import Path
 import pytest
 
 from envlab.distributed import disk
-from envlab.distributed.disk import RecordFile, append_whole, whole_file
+from envlab.distributed.disk import RecordFile, whole_file
 from envlab.distributed.program import guarded
 from envlab.errors import RunDirectoryError
 from tests.disk import no_file_beyond
 
 
-def test_a_file_takes_the_place_of_the_old_one_when_it_is_whole(tmp_path: Path):
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_file_takes_the_place_of_the_old_one_when_it_is_whole(tmp_path: Path, fails: bool):
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    with whole_file(path) as file:
+    with contextlib.suppress(KeyboardInterrupt), whole_file(path) as file:
         file.write(b"new")
         assert path.read_bytes() == b"old"
-    assert path.read_bytes() == b"new"
+        if fails:
+            raise KeyboardInterrupt
+    assert path.read_bytes() == (b"old" if fails else b"new")
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
-        (("logs/new",), r"^error: logs/new could not be written: No space left on device[;.].*"),
-        ((), r"^error: A file could not be written: No space left on device\. Make room there"),
-    ],
-)
-def test_a_program_on_a_full_disk_ends_with_one_sentence(where, said, capsys):
-    def program(_: Sequence[str]) -> int:
+def test_a_program_on_a_full_disk_ends_with_one_sentence(capsys):
+    def program(where: Sequence[str]) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), *where)
 
-    assert guarded(program, []) == 2
-    assert re.match(said, capsys.readouterr().err)
-
-
-def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path):
-    path = tmp_path / "a"
-    path.write_bytes(b"old")
-
-    def write() -> None:
-        with whole_file(path) as file:
-            file.write(b"new")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write()
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
+    for where, said in [
+        (["logs/new"], r"error: logs/new could not be written: No space left on device[;.].*"),
+        ([], r"error: A file could not be written: No space left on device\. Make room there"),
+    ]:
+        assert guarded(program, where) == 2
+        assert re.match(said, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("length", [100, 1_000_000])  # below what Python buffers, and above
@@ -142,23 +128,14 @@ def test_records_wait_for_room_and_none_is_cut(tmp_path: Path, caplog: pytest.Lo
     assert records.num_waiting == 0
 
 
-def test_another_error_of_writing_is_raised(tmp_path: Path):
+def test_another_error_of_writing_is_raised_and_a_folder_that_is_gone_is_one_sentence(
+    tmp_path: Path,
+):
     (tmp_path / "records").mkdir()
     with pytest.raises(IsADirectoryError):
         RecordFile(tmp_path / "records", "metrics").append(b"a")
-
-
-def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path):
     with pytest.raises(RunDirectoryError, match="absent was removed while the run wrote to it"):
         RecordFile(tmp_path / "absent/records", "metrics").append(b"a")
-
-
-def test_appending_adds_all_or_nothing(tmp_path: Path):
-    path = tmp_path / "a"
-    assert append_whole(path, b"12345", 0) == 5
-    with no_file_beyond(8), pytest.raises(OSError, match="File too large"):
-        append_whole(path, b"67890", 5)
-    assert path.read_bytes() == b"12345"
 
 
 def test_half_written_data_after_an_error_is_cut_off_later(tmp_path: Path, monkeypatch):

@@ -24,8 +24,8 @@ def exchange_of(rank: int, point: MeetingPoint) -> Exchange:
         broadcast=lambda value: "start",
         gather=lambda mine: heartbeats,
     )
-    made = Exchange(context, lambda number: Heartbeat.of(Progress(), rank, number), point)  # type: ignore[arg-type]
-    return made
+    beat = lambda number: Heartbeat.of(Progress(), rank, number)  # noqa: E731
+    return Exchange(context, beat, point)  # type: ignore[arg-type]
 
 
 def test_the_rank_that_keeps_the_store_leaves_it_last():

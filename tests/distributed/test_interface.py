@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 
 import pytest
@@ -40,12 +41,7 @@ def test_the_interface_is_the_one_that_bears_the_address(monkeypatch: pytest.Mon
     # gloo takes an interface's first address, so others must connect to that one.
     assert interface_of("10.0.0.6") == ("ib0", "10.0.0.5")
     assert interface_of("10.9.9.9") is None
-
-
-def test_an_interface_that_is_missing_is_refused_with_those_that_exist(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    monkeypatch.setattr(module, "interfaces", lambda: SEVERAL)
+    # One that is missing is refused with those that exist.
     assert interface_named("ib0,eth0") == ("ib0", "10.0.0.5")
     with pytest.raises(LaunchError, match=r"'eth0'.* has: lo \(127.0.0.1\), mgmt0 .*unset GLOO"):
         interface_named("eth0")
@@ -60,41 +56,29 @@ def test_an_interface_named_by_the_user_stays():
     assert environ == {"GLOO_SOCKET_IFNAME": "ib0"}
 
 
-def test_nodes_of_one_name_are_distinguished(monkeypatch: pytest.MonkeyPatch):
+def test_nodes_of_one_name_and_clones_of_one_machine_are_distinguished(
+    monkeypatch: pytest.MonkeyPatch,
+):
     before = (network_space(), process_space())
     assert before == (network_space(), process_space())
     assert all(socket.gethostname() in space for space in before)
-    monkeypatch.setattr(module, "boot_id", lambda: "another machine's")
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "boot_id", lambda: "another machine's")
+        assert network_space() != before[0]
+        assert process_space() != before[1]
+    monkeypatch.setattr(module, "interfaces", lambda: SEVERAL)  # a clone has another address
     assert network_space() != before[0]
-    assert process_space() != before[1]
 
 
-def test_clones_of_one_machine_are_distinguished_by_address(monkeypatch: pytest.MonkeyPatch):
-    before = network_space()
-    monkeypatch.setattr(module, "interfaces", lambda: SEVERAL)
-    assert network_space() != before
-
-
-@pytest.mark.parametrize(
-    ("host", "resolved", "where"),
-    [
+def test_a_store_for_other_nodes_listens_on_their_interface(monkeypatch: pytest.MonkeyPatch):
+    for host, resolved, where in [
         ("localhost", "127.0.0.1", "127.0.0.1"),
         ("127.0.0.1", "127.0.0.1", "127.0.0.1"),
         ("own-name", "127.0.1.1", None),  # as Debian has it: other nodes know another address
-    ],
-)
-def test_a_store_for_other_nodes_listens_on_their_interface(
-    host: str, resolved: str, where: str | None, monkeypatch: pytest.MonkeyPatch
-):
-    def getaddrinfo(host: str, port: int, **kwargs: int) -> list[tuple]:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (resolved, port))]
-
-    monkeypatch.setattr(module.socket, "getaddrinfo", getaddrinfo)
-    listener = listen(host, 0)
-    if where is None:
-        assert listener is None
-        return
-    assert listener is not None
-    with listener:
-        assert listener.getsockname()[0] == where
-    assert listen(host, 0, has_other_nodes=True) is None
+    ]:
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (resolved, 0))]
+        monkeypatch.setattr(module.socket, "getaddrinfo", lambda *_, found=found, **__: found)
+        with listen(host, 0) or contextlib.nullcontext() as listener:
+            assert (listener and listener.getsockname()[0]) == where
+        if where is not None:
+            assert listen(host, 0, has_other_nodes=True) is None

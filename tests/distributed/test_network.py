@@ -34,12 +34,8 @@ def routes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_interface_is_the_way_to_the_meeting_point(routes: list[str]):
     places = [HEAD, SECOND, SECOND, THIRD]
     chosen = [choose_interface(places, rank) for rank in range(4)]
-    assert [one.address for one in chosen if one] == [
-        "10.0.0.1",
-        "10.0.0.2",
-        "10.0.0.2",
-        "10.1.0.3",
-    ]
+    wanted = ["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.1.0.3"]
+    assert [one.address for one in chosen if one] == wanted
     assert routes == ["10.0.0.2"]  # asked by the head, as its route to itself reveals nothing
     assert lowest_ranks(places) == [0, 1, 3]
 

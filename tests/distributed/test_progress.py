@@ -23,11 +23,8 @@ def test_a_collective_is_within_a_phase_and_returns_to_it():
     progress.mark("checkpoint", iteration=3)
     with progress.during("reduce", "gather"):
         heartbeat = Heartbeat.of(progress, rank=1, number=1)
-        assert (heartbeat.phase, heartbeat.within, heartbeat.waits) == (
-            "reduce",
-            "checkpoint",
-            "gather",
-        )
+        where = (heartbeat.phase, heartbeat.within, heartbeat.waits)
+        assert where == ("reduce", "checkpoint", "gather")
         assert heartbeat.place == "reduce (gather, in checkpoint) of iteration 3"
     heartbeat = Heartbeat.of(progress, rank=1, number=2)
     assert (heartbeat.phase, heartbeat.waits, heartbeat.collectives) == ("checkpoint", "", 1)

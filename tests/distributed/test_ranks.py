@@ -17,39 +17,59 @@ from envlab.distributed.ranks import (
     slurm_job,
 )
 from envlab.errors import LaunchError
+from tests.refusals import check_refusals
 
 TORCHRUN = {
-    "RANK": "5",
-    "LOCAL_RANK": "1",
-    "WORLD_SIZE": "8",
-    "LOCAL_WORLD_SIZE": "4",
-    "MASTER_ADDR": "127.0.0.1",
-    "MASTER_PORT": "1",
+    **{"RANK": "5", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4"},
+    **{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"},
 }
+SKRL = {
+    **{"JAX_RANK": "5", "JAX_LOCAL_RANK": "1", "JAX_WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4"},
+    **{"JAX_COORDINATOR_ADDR": "10.0.0.1", "JAX_COORDINATOR_PORT": "5000"},
+}
+"""The variables of its launcher for JAX."""
+
+
+def without(name: str, variables: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in variables.items() if key != name}
 
 
 def test_ranks_are_those_of_the_launcher():
     ranks = {"rank": 5, "local_rank": 1, "world_size": 8, "local_world_size": 4}
-    assert read_ranks(True, TORCHRUN) == ranks
+    assert read_ranks(True, TORCHRUN) == read_ranks(True, SKRL) == ranks
+    assert read_ranks(True, without("LOCAL_WORLD_SIZE", SKRL))["local_world_size"] == 8
+    assert read_ranks(False, TORCHRUN | {"WORLD_SIZE": "1"})["world_size"] == 1
+    assert read_ranks(False, SKRL | {"JAX_WORLD_SIZE": "1"})["world_size"] == 1
     ranks = {"rank": 0, "local_rank": 0, "world_size": 1, "local_world_size": 1}
     assert read_ranks(False, {}) == ranks
-    assert read_ranks(False, TORCHRUN | {"WORLD_SIZE": "1"})["world_size"] == 1
 
 
-def test_a_launch_and_its_flag_belong_together():
-    with pytest.raises(LaunchError, match=r"RANK.*torch\.distributed\.run.*--distributed"):
-        read_ranks(True, {})
-    variables = {name: value for name, value in TORCHRUN.items() if name != "MASTER_PORT"}
-    with pytest.raises(LaunchError, match="but MASTER_PORT is not set"):
-        read_ranks(True, variables)
-    with pytest.raises(LaunchError, match=r"8 .*--distributed"):
-        read_ranks(False, TORCHRUN)
+def test_a_launch_and_its_flag_belong_together_and_variables_are_whole():
+    both, jax = TORCHRUN | SKRL, r"^skrl\.utils\.distributed\.jax .*8 .*--distributed"
+    number = "is 'many', but a launcher sets it to a number"
+    check_refusals(
+        read_ranks,
+        [
+            (True, {}, r"RANK.*torch\.distributed\.run.*--distributed"),
+            (True, without("MASTER_PORT", TORCHRUN), "but MASTER_PORT is not set"),
+            (True, without("JAX_LOCAL_RANK", SKRL), "but JAX_LOCAL_RANK is not set"),
+            (False, TORCHRUN, r"8 .*--distributed"),
+            (False, SKRL, jax),
+            (True, both, r"Both RANK.* and JAX_RANK.*Use one launcher"),
+            (False, both, r"Both RANK.* and JAX_RANK.*Use one launcher"),
+            (True, SKRL | {"JAX_RANK": "many"}, f"JAX_RANK {number}"),
+            (True, SKRL | {"JAX_WORLD_SIZE": "many"}, f"JAX_WORLD_SIZE {number}"),
+        ],
+        LaunchError,
+    )
 
 
 def test_the_rank_is_known_before_torch_is_loaded(monkeypatch):
-    monkeypatch.setenv("RANK", "3")
-    assert launched_rank() == 3
-    monkeypatch.delenv("RANK")
+    monkeypatch.delenv("RANK", raising=False)
+    for name, value, rank in [("JAX_RANK", "3", 3), ("JAX_RANK", "many", 0), ("RANK", "4", 4)]:
+        monkeypatch.setenv(name, value)
+        assert launched_rank() == rank
+        monkeypatch.delenv(name)
     assert launched_rank() == 0
     probe = "import sys, envlab.distributed.ranks; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", probe], check=True, timeout=60)
@@ -102,3 +122,10 @@ def test_agents_of_another_rendezvous_give_no_meeting_point(monkeypatch: pytest.
     words = ["torchrun", "--rdzv_backend=etcd", "--rdzv_endpoint=node0:2379", "train.py"]
     started_by(monkeypatch, words)
     assert str(meeting_point(KEPT)) == "127.0.0.1:1"
+
+
+def test_ranks_of_skrls_launcher_meet_at_the_coordinators_address():
+    point = meeting_point(SKRL)
+    assert str(point) == "10.0.0.1:5000"
+    assert not point.is_kept  # rank 0 keeps the store
+    assert "--coordinator_address" in point.cure

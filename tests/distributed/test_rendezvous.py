@@ -6,7 +6,7 @@ A meeting point that does not answer is reported in a sentence: the attempt and 
 from __future__ import annotations
 
 import socket
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import psutil
@@ -43,24 +43,17 @@ def start(place: MeetingPoint, ranks: list[int], world_size: int) -> dict[int, s
         store.get("looked")
         found[rank] = found.get(rank, store.get("address").decode())
 
-    threads = [threading.Thread(target=join, args=(rank,)) for rank in ranks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20.0)
+    with ThreadPoolExecutor(len(ranks)) as threads:
+        list(threads.map(join, ranks))
     return found
 
 
-def test_each_start_finds_an_empty_store(where: tuple[MeetingPoint, dist.TCPStore]):
-    place, _ = where
-    for _ in range(3):
-        assert start(place, [2, 1, 0], 3) == {0: "empty", 1: "mine", 2: "mine"}
-
-
-def test_a_message_of_a_dead_rank_is_not_taken_for_its_successors(
+def test_each_start_finds_an_empty_store_and_no_message_of_a_dead_rank(
     where: tuple[MeetingPoint, dist.TCPStore],
 ):
     place, agent = where
+    for _ in range(3):
+        assert start(place, [2, 1, 0], 3) == {0: "empty", 1: "mine", 2: "mine"}
     dist.PrefixStore("envlab/some id", agent).set("hello/1", "a word of the dead")
     assert start(place, [0, 1], 2) == {0: "empty", 1: "mine"}
 
@@ -83,11 +76,8 @@ def test_ranks_that_were_started_with_two_world_sizes_report_it(
         except LaunchError as error:
             messages[rank] = str(error)
 
-    threads = [threading.Thread(target=join, args=one) for one in ((0, first), (1, second))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20.0)
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(join, (0, 1), (first, second)))
     expected = f"Rank 1 was started as one of {second} ranks, but rank 0 as one of {first}."
     assert messages[0] == messages[1]
     assert messages[0].startswith(expected)
@@ -104,31 +94,26 @@ def point(host: str, port: int, *, is_kept: bool) -> MeetingPoint:
 
 
 @pytest.mark.usefixtures("in_a_hurry")
-def test_a_meeting_point_that_does_not_answer_is_named_with_the_reason():
+def test_a_meeting_point_that_does_not_answer_is_named_with_the_reason(
+    caplog: pytest.LogCaptureFixture,
+):
     for host, reason in [
         ("127.0.0.1", "Connection refused"),
         ("no-such-node.invalid", "Name or service|resolution"),
     ]:
-        expected = (
-            rf"Rank 1 on {socket.gethostname()} cannot reach .* at {host}:\d+ .*{reason}.* Do this"
-        )
+        rank = f"Rank 1 on {socket.gethostname()}"
+        expected = rf"{rank} cannot reach .* at {host}:\d+ .*{reason}.* Do this"
         with dead_port() as port, pytest.raises(LaunchError, match=expected):
             open_store(point(host, port, is_kept=True), 1, SOON)
-
-
-@pytest.mark.usefixtures("in_a_hurry")
-def test_rank_0_is_waited_for_where_it_keeps_the_store(caplog: pytest.LogCaptureFixture):
+    # Where rank 0 keeps the store, it is waited for.
     with dead_port() as port, pytest.raises(LaunchError, match="Connection refused"):
         open_store(point("127.0.0.1", port, is_kept=False), 1, SOON)
     assert "Waiting for rank 0, which does not answer" in caplog.text
 
 
-def test_rank_0_keeps_no_store_at_an_address_of_another_node():
+def test_rank_0_keeps_no_store_at_an_address_of_another_node_or_a_port_that_is_taken():
     with pytest.raises(LaunchError, match=r"Rank 0 .* does not have that address .* Do this"):
         open_store(point("192.0.2.1", free_port(), is_kept=False), 0, SOON)
-
-
-def test_a_port_that_is_taken_is_refused():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = point("127.0.0.1", taken.getsockname()[1], is_kept=False)
         with pytest.raises(LaunchError, match=r"already in use.* Do this"):

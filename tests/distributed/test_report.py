@@ -51,11 +51,8 @@ def test_heartbeats_hold_each_ranks_phase(tmp_path: Path):
     values = json.loads((tmp_path / "heartbeats.json").read_text())
     assert [one["rank"] for one in values["ranks"]] == [0, 1]
     first = values["ranks"][0]
-    assert (first["phase"], first["iteration"], first["seconds_since_progress"]) == (
-        "reduce",
-        7,
-        2.0,
-    )
+    names = ("phase", "iteration", "seconds_since_progress")
+    assert [first[name] for name in names] == ["reduce", 7, 2.0]
     assert [path.name for path in tmp_path.iterdir()] == ["heartbeats.json"]
 
 
@@ -64,19 +61,17 @@ def test_heartbeats_that_cannot_be_written_end_nothing_and_are_logged_once(tmp_p
     file.write(tmp_path, {0: seen(0)})
     before = (tmp_path / "heartbeats.json").read_text()
     for _ in range(2):  # the second time, it is full once more
-        caplog.clear()
         with no_file_beyond(10):
             for _ in range(3):
                 file.write(tmp_path, {0: seen(0), 1: seen(1)})
-        (message,) = [entry.message for entry in caplog.records]
-        assert "heartbeats.json cannot be written (File too large; " in message
         assert [path.name for path in tmp_path.iterdir()] == ["heartbeats.json"]
         assert (tmp_path / "heartbeats.json").read_text() == before
-        caplog.clear()
         for _ in range(3):
             file.write(tmp_path, {0: seen(0)})
-        (message,) = [entry.message for entry in caplog.records]
-        assert "heartbeats.json is written again" in message
+        full, again = caplog.messages
+        caplog.clear()
+        assert "heartbeats.json cannot be written (File too large; " in full
+        assert "heartbeats.json is written again" in again
         before = (tmp_path / "heartbeats.json").read_text()
     file.write(tmp_path / "absent", {0: seen(0)})
 
@@ -88,16 +83,14 @@ def frame_in(file: str, function: str) -> object:
     return names[function]()  # type: ignore[operator]
 
 
-def test_the_wait_of_a_thread_is_read_off_its_stack():
+def test_the_wait_of_a_thread_and_a_debugger_are_read_off_its_stack():
     for file, function, expected in [
         ("/x/torch/distributed/distributed_c10d.py", "all_reduce", "all_reduce"),
         ("/x/torch/autograd/graph.py", "_engine_run_backward", "backward pass"),
         ("/x/rsl_rl/algorithms/ppo.py", "update", ""),
     ]:
         assert awaited(frame_in(file, function)) == expected  # type: ignore[arg-type]
-
-
-def test_a_debugger_is_no_stall():
+    # A debugger is no stall.
     assert in_debugger(frame_in("/lib/python3.11/pdb.py", "interaction"))  # type: ignore[arg-type]
     assert not in_debugger(sys._getframe())
 

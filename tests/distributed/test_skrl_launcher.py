@@ -19,9 +19,9 @@ from tests.launcher import Launch
 WORKER = Path(__file__).with_name("worker_launched.py")
 
 
-def start(folder: Path, how: str, script: Path = WORKER) -> Launch:
+def start(folder: Path, how: str) -> Launch:
     launcher = ["-m", "skrl.utils.distributed.jax", "--nnodes", "1", "--nproc_per_node", "2"]
-    return Launch([sys.executable, *launcher, script, how], folder)
+    return Launch([sys.executable, *launcher, WORKER, how], folder)
 
 
 def worker(folder: Path, rank: int) -> int:
@@ -29,7 +29,7 @@ def worker(folder: Path, rank: int) -> int:
     return int((folder / f"worker_{rank}").read_text().split()[0])
 
 
-def end(launch: Launch, code: int | None = None) -> int:
+def end(launch: Launch) -> int:
     """Wait for a launch; its supervisors may take a moment longer than the launcher itself."""
     try:
         found = launch.wait()
@@ -45,24 +45,16 @@ def test_success_is_0_and_workers_know_their_number(tmp_path: Path):
     assert sizes == ["2", "2"]
 
 
-def test_a_worker_that_fails_fails_the_launch_after_the_others_have_spoken(tmp_path: Path):
-    launch = start(tmp_path, "raise")
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [("raise", ["rank 0 noticed", "is broken\n"]), ("refuse", ["error: The flag is wrong."])],
+)
+def test_a_worker_that_fails_fails_the_launch_after_the_others_have_spoken(
+    how: str, said: list[str], tmp_path: Path
+):
+    launch = start(tmp_path, how)
     assert end(launch) == -signal.SIGTERM
-    assert launch.output.count("rank 0 noticed") == 1
-    assert "RuntimeError: rank 1 is broken" in launch.output
-
-
-def test_bad_input_fails_the_launch_and_is_reported_once(tmp_path: Path):
-    launch = start(tmp_path, "refuse")
-    assert end(launch) == -signal.SIGTERM
-    assert launch.output.count("error: The flag is wrong.") == 1
-
-
-@pytest.mark.long  # the reason for the supervisors
-def test_the_library_alone_exits_with_0(tmp_path: Path):
-    script = tmp_path / "broken.py"
-    script.write_text("raise SystemExit(1)")
-    assert end(start(tmp_path, "", script)) == 0
+    assert [launch.output.count(words) for words in said] == [1] * len(said)
 
 
 def wait_for_workers(launch: Launch, folder: Path) -> None:

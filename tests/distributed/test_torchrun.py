@@ -71,10 +71,8 @@ time.sleep(60)
 def test_our_launcher_adds_nothing_to_the_messages_of_the_ranks(tmp_path: Path):
     (tmp_path / "launch.py").write_text(LAUNCH)
     (tmp_path / "rank.py").write_text(RANK)
-    assert run([sys.executable, "launch.py", "75"], tmp_path) == (
-        75,
-        "error: Rank 1 is stopped.\n",
-    )
+    ended = run([sys.executable, "launch.py", "75"], tmp_path)
+    assert ended == (75, "error: Rank 1 is stopped.\n")
 
 
 THREADS = """
@@ -98,33 +96,27 @@ def listening(port: int) -> set[str]:
     return {one.laddr.ip for one in found if one.status == "LISTEN" and one.laddr.port == port}
 
 
-@pytest.mark.parametrize(("has_other_nodes", "is_alone"), [(False, True), (True, False)])
-def test_localhost_means_the_loopback_where_no_other_node_joins(
-    has_other_nodes: bool, is_alone: bool, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(InterfaceStore, "has_other_nodes", has_other_nodes)
-    store = InterfaceStore("localhost", 0, is_master=True, wait_for_workers=False)
-    assert (listening(store.port) == {"127.0.0.1"}) == is_alone
-    again = InterfaceStore("localhost", store.port, is_master=False, wait_for_workers=False)
-    again.set("key", "value")
-    assert store.get("key") == b"value"
-
-
-def test_a_port_that_is_taken_is_torchs_to_refuse():
-    taken = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    with pytest.raises(dist.DistError, match="EADDRINUSE"):
-        InterfaceStore("127.0.0.1", taken.port, is_master=True, wait_for_workers=False)
+def test_localhost_means_the_loopback_where_no_other_node_joins(monkeypatch: pytest.MonkeyPatch):
+    for has_other_nodes in (False, True):
+        monkeypatch.setattr(InterfaceStore, "has_other_nodes", has_other_nodes)
+        store = InterfaceStore("localhost", 0, is_master=True, wait_for_workers=False)
+        assert (listening(store.port) == {"127.0.0.1"}) != has_other_nodes
+        again = InterfaceStore("localhost", store.port, is_master=False, wait_for_workers=False)
+        again.set("key", "value")
+        assert store.get("key") == b"value"
+        with pytest.raises(dist.DistError, match="EADDRINUSE"):  # which is torch's to refuse
+            InterfaceStore("localhost", store.port, is_master=True, wait_for_workers=False)
 
 
 def test_the_last_line_says_who_failed_first_and_how():
+    traced = "error: Rank 3 (pid 7) ended with exit code 1 (ValueError: no);"
     for exitcode, message, words in [
         (-9, "Signal 9 (SIGKILL) received by PID 7", "error: Rank 3 (pid 7) was ended by SIGKILL."),
         (70, "To enable traceback see: ...", "error: Rank 3 (pid 7) ended with exit code 70."),
         (
             1,
             {"message": "ValueError: no\nmore", "extraInfo": {}},
-            "error: Rank 3 (pid 7) ended with exit code 1 (ValueError: no); "
-            "its traceback is above.",
+            f"{traced} its traceback is above.",
         ),
     ]:
         failure = ProcessFailure(local_rank=0, pid=7, exitcode=exitcode, error_file="none")

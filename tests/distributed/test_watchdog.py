@@ -95,8 +95,9 @@ def watchdog(store: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
     made.close()
 
 
-def end_exchange(watchdog: Watchdog) -> None:
-    """End the thread, as happens when the launcher's store closes the connection."""
+@pytest.fixture
+def without_news(watchdog: Watchdog) -> None:
+    """End the exchange, as happens when the launcher's store closes the connection."""
     assert watchdog.exchange is not None
     watchdog.exchange.stop()
     watchdog.exchange.join(10.0)
@@ -118,10 +119,10 @@ def test_a_job_that_was_suspended_is_innocent(watchdog: Watchdog, clock: Clock):
     watchdog.look()
 
 
+@pytest.mark.usefixtures("without_news")
 def test_without_news_of_the_others_only_this_rank_is_judged(
     watchdog: Watchdog, clock: Clock, capsys: pytest.CaptureFixture[str]
 ):
-    end_exchange(watchdog)
     watchdog.progress.mark()  # the clock counts real time, too, and setting up may take long
     look(watchdog, clock, int(TIMEOUT_S) - 10)  # neither the store nor rank 1 is to blame
     with pytest.raises(Exited, match="70"):
@@ -129,8 +130,8 @@ def test_without_news_of_the_others_only_this_rank_is_judged(
     assert "-> rank 0" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("without_news")
 def test_without_news_of_the_others_a_collective_may_take_long(watchdog: Watchdog, clock: Clock):
-    end_exchange(watchdog)
     with watchdog.progress.during("reduce", "sum"):  # rank 1 may be at work
         look(watchdog, clock, 3 * int(TIMEOUT_S))
 

@@ -79,15 +79,13 @@ def skewed(tmp_path_factory) -> EndedDoctor:
 
 
 @pytest.mark.slow
-def test_two_equal_ranks_are_found_well(healthy):
+def test_two_equal_ranks_are_found_well_and_reductions_between_them_measured(healthy):
     problems = [each for each in healthy.report["findings"] if each["state"] == "problem"]
     assert (healthy.code, healthy.report["problems"], problems) == (0, 0, []), healthy.output
     assert healthy.left == {}
     assert healthy.line("ranks")["text"].startswith("none:")
     assert "ranks 0-1 on cpu, by the interface " in healthy.line("node 0")["text"]
-
-
-def test_reductions_between_ranks_are_measured(healthy):
+    # Reductions between them are measured.
     measured = healthy.report["facts"]["collectives"]
     assert 0 < measured["latency_s"] < 10
     if measured["latency_s"] * 16 <= LARGE_BUDGET_S:  # not measured on a machine that is too busy
@@ -107,19 +105,16 @@ def test_each_library_is_loaded_and_named_with_its_version(healthy):
     assert libraries["loads"]["rl_games.torch_runner"] is None
 
 
-def test_each_process_gets_a_device_and_threads(healthy):
-    devices = healthy.report["facts"]["devices"]["devices"]
-    assert devices["2"] == ["cpu", "cpu"]
+def test_each_process_gets_a_device_and_threads_and_the_disk_is_left_clean(healthy):
+    facts = healthy.report["facts"]
+    assert facts["devices"]["devices"]["2"] == ["cpu", "cpu"]
     assert "CPU thread" in healthy.line("2 processes")["text"]
-
-
-def test_the_disk_is_measured_and_left_clean(healthy):
-    (folder,) = {healthy.report["facts"]["machine"]["log_folder"]}
-    assert healthy.report["facts"]["machine"]["disk_mib_per_s"] > 0
+    folder = facts["machine"]["log_folder"]
+    assert facts["machine"]["disk_mib_per_s"] > 0
     assert [path.name.split("_")[0] for path in Path(folder).iterdir()] == ["output"]
 
 
-def test_skew_between_ranks_is_named_with_the_ranks(skewed):
+def test_skew_between_ranks_is_named_with_the_ranks_and_ends_all_with_code_1(skewed):
     version = skewed.line("torch")
     assert version["state"] == "problem"
     assert version["text"].endswith(" on rank 0, 2.12.1 on rank 1")
@@ -129,12 +124,7 @@ def test_skew_between_ranks_is_named_with_the_ranks(skewed):
     assert offsets == pytest.approx([0.0, 100.0], abs=5.0)
     assert skewed.line("clocks")["text"].startswith("rank 1's is ")
     assert skewed.line("clocks")["text"].endswith(" s ahead of rank 0's")
-
-
-def test_a_problem_ends_all_ranks_with_code_1(skewed):
-    assert skewed.report["problems"] == 2
-    assert skewed.code == 1
-    assert skewed.left == {}
+    assert (skewed.report["problems"], skewed.code, skewed.left) == (2, 1, {})
 
 
 def test_a_rank_that_never_comes_is_reported_in_time(tmp_path):
@@ -160,11 +150,8 @@ def test_a_probe_that_hangs_is_killed_with_its_children(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv(TOKEN, str(tmp_path))
     for deadline_s in (3.0, 30.0):  # a busy machine may need more than 3 s to get there
-        probe = Probe(
-            name="imports_test",
-            deadline_s=deadline_s,
-            arguments=["quick_one", "hanging_one"],
-        )
+        names = ["quick_one", "hanging_one"]
+        probe = Probe(name="imports_test", deadline_s=deadline_s, arguments=names)
         start = time.monotonic()
         try:
             answer = ask([probe])["imports_test"]
@@ -228,13 +215,10 @@ def test_a_package_is_judged_by_version_and_need():
 def test_fewer_gpus_than_processes_are_reported_with_the_map():
     gpu = {"name": "GPU", "memory_bytes": 8 << 30, "capability": "9.0", "uuid": "a"}
     devices = {"1": ["cuda:0"], "2": ["cuda:0", "cuda:1"]}
-    torch = Answer(
-        facts=[
-            {"cuda_build": "13.0", "nccl": "2.28", "gloo": True, "gpus": [gpu, gpu]},
-            {"devices": devices, "refused_at": 3, "refusal": "3 processes, but 2 GPUs."},
-        ]
-    )
-    findings, _ = examine_devices(torch, Answer(facts=[{"chosen": "egl", "problems": ""}]))
+    build = {"cuda_build": "13.0", "nccl": "2.28", "gloo": True, "gpus": [gpu, gpu]}
+    places = {"devices": devices, "refused_at": 3, "refusal": "3 processes, but 2 GPUs."}
+    renderer = Answer(facts=[{"chosen": "egl", "problems": ""}])
+    findings, _ = examine_devices(Answer(facts=[build, places]), renderer)
     by_name = {finding.name: finding for finding in findings}
     assert by_name["2 processes"].text.startswith("cuda:0, cuda:1, ")
     assert by_name["3 or more"].text == "refused: 3 processes, but 2 GPUs."
@@ -275,21 +259,16 @@ def test_a_host_name_that_misleads_other_nodes_is_reported():
 
 
 def test_variables_are_judged_and_secrets_are_not_shown():
-    environ = {
-        "GLOO_SOCKET_IFNAME": "nope0",
-        "NCCL_SOCKET_IFNAME": "=lo",
-        "TORCH_DISTRIBUTED_DEBUG": "DETAIL",
-        "WANDB_API_KEY": "secret",
-        "SLURM_JWT": "secret",
-        "HOME": "/root",
+    judged = {
+        "GLOO_SOCKET_IFNAME": ("nope0", "problem"),
+        "NCCL_SOCKET_IFNAME": ("=lo", "ok"),
+        "TORCH_DISTRIBUTED_DEBUG": ("DETAIL", "warning"),
     }
+    others = {"WANDB_API_KEY": "secret", "SLURM_JWT": "secret", "HOME": "/root"}
+    environ = {name: value for name, (value, _) in judged.items()} | others
     findings, shown = examine_variables(environ)
     states = {finding.name: finding.state for finding in findings}
-    assert states == {
-        "GLOO_SOCKET_IFNAME": "problem",
-        "NCCL_SOCKET_IFNAME": "ok",
-        "TORCH_DISTRIBUTED_DEBUG": "warning",
-    }
+    assert states == {name: state for name, (_, state) in judged.items()}
     assert "secret" not in str(findings) + str(shown)
     negated, _ = examine_variables({"NCCL_SOCKET_IFNAME": "^nope"})
     assert negated[0].state == "ok"
@@ -320,19 +299,14 @@ def test_a_disk_without_room_or_speed_is_reported(monkeypatch):
         assert (found.state, bool(found.advice)) == (state, True)
 
 
-def facts_of(rank: int, **version: str) -> dict[str, dict[str, str]]:
-    return {
-        "version": {"torch": "2.13.0", "numpy": "2.4.6"} | version,
-        "files": {"envlab": "a"},
-        "commit": {"commit": "c0ffee" if rank else "beef"},
-        "setting": {},
-        "machine": {"device": "cpu", "driver": "none"},
+def test_another_commit_with_equal_files_is_only_a_note():
+    same = {
+        **{"version": {"torch": "2.13.0", "numpy": "2.4.6"}, "files": {"envlab": "a"}},
+        **{"setting": {}, "machine": {"device": "cpu", "driver": "none"}},
         "place": {"host": "one", "device": "cpu", "interface": ""},
     }
-
-
-def test_another_commit_with_equal_files_is_only_a_note():
-    (found,) = compare_facts([facts_of(rank) for rank in range(2)])
+    commits = ({"commit": {"commit": commit}} for commit in ("c0ffee", "beef"))
+    (found,) = compare_facts([same | commit for commit in commits])
     assert (found.name, found.state) == ("commit", "note")
 
 
@@ -373,7 +347,6 @@ def test_it_starts_without_torch(tmp_path):
         "code = main(['doctor', '--only=variables,machine,network'])\n"
         "raise SystemExit('torch was loaded' if 'torch' in sys.modules else 0)"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, timeout=60, capture_output=True, text=True
-    )
-    assert result.returncode == 0, result.stderr
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, timeout=60, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

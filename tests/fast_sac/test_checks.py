@@ -6,25 +6,17 @@ import pytest
 import torch
 
 from envlab.config import merge
-from envlab.distributed.context import DistributedContext
-from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.checks import action_range
-from envlab.registry import get_task, load_env_cfg
+from tests.small_runs import env_of
 
 GO2 = "Isaac-Velocity-Flat-Unitree-Go2-v0"
 CFG = merge(FastSacCfg(), {"joint_limits": True}, "agent")
 
 
-def env_of(task_id: str) -> BatchedEnv:
-    task = get_task(task_id)
-    cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 2}, "seed": 1}, "env")
-    return task.make(cfg, context=DistributedContext.single("cpu"))
-
-
 def test_with_joint_limits_the_largest_action_takes_a_joint_to_its_farther_limit():
-    env = env_of(GO2)
+    env = env_of(GO2, num_envs=2)
     half_width, middle = action_range(env, CFG)
     # A hip stands at 0.1 rad between -1.0472 and 1.0472, and an action is 0.25 rad.
     assert float(half_width[0]) == pytest.approx((1.0472 + 0.1) / 0.25)
@@ -38,13 +30,8 @@ def test_with_joint_limits_the_largest_action_takes_a_joint_to_its_farther_limit
             beyond = max(control - high, low - control)
             farthest[number] = max(farthest[number], 1.0 if abs(beyond) < 1e-4 else 0.0)
     assert farthest.tolist() == [1.0] * 12
-    env.close()
-
-
-def test_without_them_it_is_the_same_for_all():
-    env = env_of(GO2)
     half_width, _ = action_range(env, merge(FastSacCfg(), {"action_limit": 3.0}, "agent"))
-    assert half_width.tolist() == [3.0] * 12
+    assert half_width.tolist() == [3.0] * 12  # without them, the same for all
     env.close()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,28 +15,12 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.replay import Batch
-from envlab.training.launch import train
-from tests.fast_sac.updates import (
-    BATCH,
-    NUM_ENVS,
-    SMALL,
-    batch_of,
-    first_gradients,
-    make_learner,
-    observed,
-)
+from tests.fast_sac import updates
+from tests.fast_sac.updates import BATCH, NUM_ENVS, SMALL, batch_of, make_learner
 from tests.launcher import torchrun
 from tests.learner_contract import LearnerContract
-from tests.rsl_rl.test_resume import digests
-from tests.run.test_directory import timeless
-from tests.trained import (
-    Pair,
-    checkpoint_of,
-    launch_pair,
-    metrics_of,
-    on_one_thread,
-    only_run,
-)
+from tests.small_runs import check_same_end, train_in
+from tests.trained import Pair, checkpoint_of, launch_pair, metrics_of, on_one_thread, only_run
 
 ALONE = DistributedContext.single("cpu")
 
@@ -60,7 +43,7 @@ def test_steps_are_followed_by_updates_and_the_policy_plays_and_is_exported(
 def test_updates_and_batches_of_a_step_do_not_depend_on_the_number_of_ranks(
     pair: Pair, single_update: dict[str, Any]
 ):
-    _, alone = observed(ALONE)
+    _, alone = updates.observed(ALONE)
     assert pair.ends["sac"][0]["updates"] == alone.num_updates == 2 * 2
     assert [end["batch"] for end in pair.ends["sac"]] == [[BATCH // 2] * 4] * 2
     names = single_update["gradients"]
@@ -88,20 +71,11 @@ WORDS = [
     *("--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=16"),
     *("agent.save_interval=2", "agent.keep_checkpoints=0", "agent.num_steps_per_env=8"),
     *("agent.warmup_steps=3", "agent.replay.size=320", "agent.algorithm.batch_size=32"),
-    *(
-        "agent.algorithm.n_step=3",
-        "agent.algorithm.updates_per_step=2",
-        "agent.critic.num_atoms=11",
-        "agent.init_at_random_ep_len=true",
-    ),
+    *("agent.algorithm.n_step=3", "agent.algorithm.updates_per_step=2"),
+    *("agent.critic.num_atoms=11", "agent.init_at_random_ep_len=true"),
     *("agent.actor.hidden_dims=[16]", "agent.critic.hidden_dims=[16]", "env.episode_length_s=0.2"),
 ]
 """Episodes of 12 steps, so that some end by time, and a memory that is soon full."""
-
-
-def train_in(folder: Path, *words: str) -> int:
-    with contextlib.chdir(folder):
-        return train("fast_sac", words)
 
 
 @pytest.fixture(scope="module", params=["sac", pytest.param("td3", marks=pytest.mark.long)])
@@ -112,7 +86,7 @@ def words(request: pytest.FixtureRequest) -> list[str]:
 @pytest.fixture(scope="module")
 def trained(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
-    assert train_in(folder, *words, "--max_iterations=4") == 0
+    assert train_in("fast_sac", folder, *words, "--max_iterations=4") == 0
     return only_run(folder)
 
 
@@ -125,7 +99,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 @pytest.fixture(scope="module")
 def single_update() -> dict[str, Any]:
-    return {"gradients": on_one_thread(first_gradients)}
+    return {"gradients": on_one_thread(updates.first_gradients)}
 
 
 class TestFastSac(LearnerContract):
@@ -138,20 +112,18 @@ class TestFastSac(LearnerContract):
 def test_a_resumed_run_ends_bit_identical(words: list[str], trained: Path, tmp_path: Path):
     """Of two ranks, so does that of ``tests/golden/test_old_runs.py``."""
     more = ["--max_iterations=4", "--resume", f"--checkpoint={trained}/checkpoints/model_2.pt"]
-    assert train_in(tmp_path, *words, *more) == 0
-    resumed = only_run(tmp_path)
-    assert digests(checkpoint_of(resumed, 4)) == digests(checkpoint_of(trained, 4))
-    assert timeless(resumed) == timeless(trained)[2:]
+    assert train_in("fast_sac", tmp_path, *words, *more) == 0
+    check_same_end(only_run(tmp_path), trained, resumed_at=2, iteration=4)
 
 
 def test_without_its_replay_memory_a_checkpoint_is_small_and_a_resume_reports_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     words = [*WORDS, "agent.replay.is_saved=false"]
-    assert train_in(tmp_path, *words, "--max_iterations=2") == 0
+    assert train_in("fast_sac", tmp_path, *words, "--max_iterations=2") == 0
     small = checkpoint_of(only_run(tmp_path), 2)
     assert "replay" not in small["ranks"][0]["learner"]
-    assert train_in(tmp_path, *words, "--max_iterations=3", "--resume") == 0
+    assert train_in("fast_sac", tmp_path, *words, "--max_iterations=3", "--resume") == 0
     assert "The checkpoint holds no replay memory" in capsys.readouterr().err
 
 
@@ -188,11 +160,6 @@ def test_target_critics_follow_by_tau():
     ):
         assert torch.equal(target, critic)
         assert old.dim() == 0 or not torch.equal(target, old)
-
-
-def test_updates_for_a_step_do_not_depend_on_the_number_of_ranks(pair: Pair):
-    _, alone = observed(ALONE)
-    assert pair.ends["sac"][0]["updates"] == alone.num_updates == 2 * 2
 
 
 @pytest.mark.parametrize(("name", "entropy"), [("sac", 1.0), ("td3", 0.0)])
@@ -253,13 +220,11 @@ def test_hidden_layers_can_be_computed_in_bfloat16(monkeypatch: pytest.MonkeyPat
     wide = {"actor": {"hidden_dims": [64]}, "critic": {"hidden_dims": [64], "num_atoms": 11}}
     full, half = (make_learner(ALONE, precision=name, **wide) for name in ("float32", "bfloat16"))
     batch = Batch(*(values.float() for values in batch_of(ALONE)))
-    for first, second in (
-        (full.bare_actor.best(batch.obs), half.bare_actor.best(batch.obs)),
-        (
-            full.target.judge(batch.obs, batch.actions),
-            half.target.judge(batch.obs, batch.actions),
-        ),
-    ):
+    answers = [
+        (one.bare_actor.best(batch.obs), one.target.judge(batch.obs, batch.actions))
+        for one in (full, half)
+    ]
+    for first, second in zip(*answers, strict=True):
         assert second.dtype == torch.float32
         assert not torch.equal(first, second)
         torch.testing.assert_close(first, second, rtol=0.05, atol=0.02)

@@ -15,14 +15,13 @@ from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.mirroring import check_mirror
 from envlab.fast_sac.replay import Batch
-from envlab.registry import get_task, load_env_cfg
 from tests.fast_sac.updates import SMALL
+from tests.small_runs import env_of
 
 
 def learner_of(task_id: str, *, symmetry: bool) -> FastSacLearner:
-    task = get_task(task_id)
     context = DistributedContext.single("cpu")
-    env = task.make(load_env_cfg(task), context=context, num_envs=16, seed=1)
+    env = env_of(task_id, num_envs=16, context=context)
     algorithm = {**SMALL["algorithm"], "symmetry": symmetry}
     torch.manual_seed(1)
     return FastSacLearner(
@@ -32,8 +31,6 @@ def learner_of(task_id: str, *, symmetry: bool) -> FastSacLearner:
 
 def drawn(learner: FastSacLearner) -> Batch:
     """Return the batch that the learner draws and learns from next, raw."""
-    for _ in range(4):
-        learner.replay.add(*learner.collector.step(lambda rewards, ended, info: None))
     torch.manual_seed(2)
     with mock.patch.object(learner, "scaled", wraps=learner.scaled) as scaled:
         learner.learn()
@@ -43,13 +40,11 @@ def drawn(learner: FastSacLearner) -> Batch:
 def test_every_second_transition_is_learned_from_in_the_mirror():
     """Also what critics observe besides."""
     learner = learner_of("Envlab-Velocity-Flat-Blind-Unitree-Go2-v0", symmetry=True)
+    for _ in range(4):
+        learner.replay.add(*learner.collector.step(lambda rewards, ended, info: None))
     with mock.patch("envlab.fast_sac.learner.mirrored", lambda batch, mirror, groups: batch):
         plain = drawn(learner)
-    torch.manual_seed(2)
-    with mock.patch.object(learner, "scaled", wraps=learner.scaled) as scaled:
-        learner.learn()
-    found = scaled.call_args.args[0]
-    mirror = Mirror(learner.env)
+    found, mirror = drawn(learner), Mirror(learner.env)
     critic = mirror.obs["critic"]
     images = {"obs": mirror.obs["policy"], "next_obs": mirror.obs["policy"]}
     images |= {"critic_obs": critic, "next_critic_obs": critic, "actions": mirror.actions}

@@ -49,14 +49,8 @@ def critics_saying(*logits: list[float]) -> Critics:
 
 
 def target_of(critics: Critics, *, is_least: bool) -> torch.Tensor:
-    target, returns = target_values(
-        critics,
-        torch.tensor([0.25]),
-        torch.tensor([0.5]),
-        torch.zeros(1, 2),
-        torch.zeros(1, 1),
-        is_least=is_least,
-    )
+    given = (torch.tensor([0.25]), torch.tensor([0.5]), torch.zeros(1, 2), torch.zeros(1, 1))
+    target, returns = target_values(critics, *given, is_least=is_least)
     if target.shape == returns.shape:  # scalar critics
         assert torch.equal(target, returns)
         return target.squeeze(-1)
@@ -108,16 +102,9 @@ def test_critics_lose_by_cross_entropy_or_by_half_the_squared_error():
 
 def test_the_policy_is_to_raise_value_and_entropy():
     critics = critics_saying([2.0], [4.0])
-    log_probs, actions = torch.tensor([-1.0, -3.0]), torch.zeros(2, 1)
+    given = (torch.zeros(2, 2), torch.zeros(2, 1), torch.tensor([-1.0, -3.0]), torch.tensor(0.1))
     for is_least, value in ((False, 3.0), (True, 2.0)):
-        loss = policy_loss(
-            critics,
-            torch.zeros(2, 2),
-            actions,
-            log_probs,
-            torch.tensor(0.1),
-            is_least=is_least,
-        )
+        loss = policy_loss(critics, *given, is_least=is_least)
         assert loss.item() == pytest.approx(0.1 * -2.0 - value)
 
 

@@ -45,13 +45,8 @@ def drawn(replay: Replay) -> dict[float, tuple[float, float, float]]:
     torch.manual_seed(0)
     batch: Batch = replay.sample(500)
     assert torch.equal(batch.obs, batch.actions)
-    rows = zip(
-        batch.obs[:, 0].tolist(),
-        batch.rewards.tolist(),
-        batch.discounts.tolist(),
-        batch.next_obs[:, 0].tolist(),
-        strict=True,
-    )
+    columns = (batch.obs[:, 0], batch.rewards, batch.discounts, batch.next_obs[:, 0])
+    rows = zip(*(values.tolist() for values in columns), strict=True)
     return {first: tuple(rest) for first, *rest in rows}  # type: ignore[misc]
 
 
@@ -120,10 +115,16 @@ def test_environments_are_drawn_alike_and_kept_apart():
     assert counts.min() > 400
 
 
-def test_a_restored_memory_continues_like_the_original():
-    replay, other = make(num_steps=3, n_step=2), make(num_steps=3, n_step=2)
+def filled() -> Replay:
+    """Return a memory of three steps, which has come round."""
+    replay = make(num_steps=3, n_step=2)
     for number in range(5):
         add(replay, number)
+    return replay
+
+
+def test_a_restored_memory_continues_like_the_original():
+    replay, other = filled(), make(num_steps=3, n_step=2)
     other.set_state(replay.state())
     for one in (replay, other):
         add(one, 5)
@@ -146,10 +147,7 @@ DAMAGES: dict[str, dict[str, Any]] = {
 
 def test_a_damaged_memory_is_one_sentence_and_changes_nothing():
     for message, change in DAMAGES.items():
-        replay, other = make(num_steps=3, n_step=2), make(num_steps=3, n_step=2)
-        for number in range(5):
-            add(replay, number)
-            add(other, number)
+        replay, other = filled(), filled()
         with pytest.raises(CheckpointError, match=f"replay memory of the checkpoint .*{message}"):
             other.set_state(replay.state() | change)
         assert drawn(replay) == drawn(other), message
@@ -157,34 +155,24 @@ def test_a_damaged_memory_is_one_sentence_and_changes_nothing():
 
 def test_a_memory_of_another_size_is_not_taken_for_this_one():
     """One that has come round has not the steps that a longer one would still have."""
-    replay, longer = make(num_steps=3, n_step=2), make(num_steps=4, n_step=2)
-    for number in range(5):
-        add(replay, number)
+    replay, longer = filled(), make(num_steps=4, n_step=2)
     with pytest.raises(CheckpointError, match=r"fits 5 steps and agent\.replay\.size=4"):
         longer.set_state(replay.state())
-
-
-def test_one_that_is_too_short_is_refused():
-    with pytest.raises(
-        ConfigurationError, match=r"size is 2, but 3 steps of 1 environments .* at least 3"
-    ):
+    # One that is too short is refused at once.
+    words = r"size is 2, but 3 steps of 1 environments .* at least 3"
+    with pytest.raises(ConfigurationError, match=words):
         make(num_steps=2, n_step=3)
 
 
 def test_a_memory_that_does_not_fit_is_refused_with_a_size_that_does(monkeypatch):
-    monkeypatch.setattr("envlab.fast_sac.replay.free_memory", lambda: 319 * 10**6)
-    words = (
-        r"of 10,000,000 transitions takes 305\.2 MiB, but 304\.2 MiB are free on cpu\. Set "
-        r"agent\.replay\.size to 9968750 or less"
-    )
-    with pytest.raises(ConfigurationError, match=words):
-        make(num_steps=10**7, num_envs=1, obs=2)
-    make(num_steps=9968750, num_envs=1, obs=2)
-
-
-def test_processes_share_the_memory_of_their_machine(monkeypatch):
-    monkeypatch.setattr("envlab.fast_sac.replay.free_memory", lambda: 320 * 10)
-    words = r"are free on cpu for each of 2 processes\. Set agent\.replay\.size to 50 or less"
-    with pytest.raises(ConfigurationError, match=words):
-        make(num_steps=100, num_sharing=2, obs=2)
-    make(num_steps=50, num_sharing=2, obs=2)
+    """Processes share the memory of their machine."""
+    size = r"Set agent\.replay\.size to"
+    sizes = r"of 10,000,000 transitions takes 305\.2 MiB, but 304\.2 MiB are free on cpu\."
+    for free, num_steps, num_sharing, most, words in [
+        (319 * 10**6, 10**7, 1, 9968750, sizes),
+        (320 * 10, 100, 2, 50, r"are free on cpu for each of 2 processes\."),
+    ]:
+        monkeypatch.setattr("envlab.fast_sac.replay.free_memory", lambda free=free: free)
+        with pytest.raises(ConfigurationError, match=rf"{words} {size} {most} or less"):
+            make(num_steps=num_steps, num_sharing=num_sharing, obs=2)
+        make(num_steps=most, num_sharing=num_sharing, obs=2)

@@ -13,7 +13,7 @@ from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.collection import Transitions
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.replay import Batch
-from envlab.registry import get_task, load_env_cfg
+from tests.small_runs import env_of
 
 TASK = "Isaac-Cartpole-v0"
 BATCH, NUM_ENVS = 48, 16
@@ -31,10 +31,7 @@ def make_learner(
     context: DistributedContext, dtype: torch.dtype = torch.float32, **changes: Any
 ) -> FastSacLearner:
     """Return a learner of ``NUM_ENVS`` environments in all, with the same weights everywhere."""
-    task = get_task(TASK)
-    num_envs = NUM_ENVS // context.world_size
-    cfg = merge(load_env_cfg(task), {"scene": {"num_envs": num_envs}, "seed": 1}, "env")
-    env = task.make(cfg, context=context)
+    env = env_of(TASK, NUM_ENVS // context.world_size, context)
     torch.manual_seed(1)
     torch.set_default_dtype(dtype)
     try:

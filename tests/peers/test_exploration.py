@@ -26,7 +26,7 @@ from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_populations.evolution import cfg as evolution
 from envlab_populations.hogwild import cfg as hogwild
 from tests.scripted import ScriptedEnv
-from tests.skrl.torch.amp import AGENT, MotionEnv
+from tests.small_runs import env_of
 
 NUM_ENVS = 64
 SCALE = 2.0
@@ -68,38 +68,58 @@ def agent_cfg(library: str, algorithm: str) -> Any:
         return merge(DdppoCfg(), {"model": model}, "agent")
     if library.startswith("skrl"):
         framework = "jax" if library == "skrl_jax" else "torch"
-        given = AGENT if algorithm == "amp" else {}
+        given = AMP if algorithm == "amp" else {}
         return SkrlCfg.of(algorithm, framework).with_task_values(given).resolved()
     cfg = (hogwild if library == "hogwild" else evolution).default_cfg(flags)
     return cfg.resolved() if library == "hogwild" else cfg.with_task_values({})
 
 
+MLP = {"units": [8], "activation": "relu", "initializer": {"name": "default"}}
 SAC = {
     "model": {"name": "soft_actor_critic"},
     "network": {
-        "name": "soft_actor_critic",
-        "separate": True,
-        "space": {"continuous": {}},
-        "mlp": {"units": [8], "activation": "relu", "initializer": {"name": "default"}},
-        "log_std_bounds": [-5, 2],
+        **{"name": "soft_actor_critic", "separate": True, "space": {"continuous": {}}},
+        **{"mlp": MLP, "log_std_bounds": [-5, 2]},
     },
 }
 
 
+AMP = {
+    "agent": {"class": "AMP", "rollouts": 8, "learning_epochs": 2, "amp_batch_size": 32},
+    "motion_dataset": {"class": "RandomMemory", "memory_size": 64},
+    "reply_buffer": {"class": "RandomMemory", "memory_size": 128},
+}
+
+
+class MotionEnv:
+    """Cartpole whose motion to imitate is to stand still."""
+
+    def __init__(self) -> None:
+        self._env = env_of(num_envs=16, seed=3)
+        self.amp_observation_space = spaces.Box(-np.inf, np.inf, (4,))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
+
+    def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
+        obs, reward, terminated, truncated, info = self._env.step(actions)
+        return obs, reward, terminated, truncated, {**info, "amp_obs": obs["policy"].clone()}
+
+    def collect_reference_motions(self, num_samples: int) -> torch.Tensor:
+        return 0.01 * torch.randn(num_samples, 4)
+
+
 def environment(library: str, algorithm: str) -> Any:
     """Return environments that are all in one state, of a kind that the algorithm takes."""
-    context = DistributedContext.single("cpu")
     if algorithm in ("ippo", "mappo"):
-        task = get_task("Isaac-Cart-Double-Pendulum-Direct-v0")
-        scene = {"scene": {"num_envs": NUM_ENVS}, "seed": 1}
-        return task.make(merge(load_env_cfg(task), scene, "env"), context=context)
+        return env_of("Isaac-Cart-Double-Pendulum-Direct-v0", NUM_ENVS)
     if algorithm == "amp":
-        return MotionEnv(context)
+        return MotionEnv()
     if algorithm in ("maddpg", "matd3"):
         crew = {"environment": "tests.populations.evolution.meeting"}
         task = get_task("gym:envlab_populations.crew:PettingZoo-v0")
         cfg = merge(load_env_cfg(task), {"kwargs": crew, "seed": 1}, "env")
-        return task.make(cfg, num_envs=NUM_ENVS, context=context, seed=1)
+        return task.make(cfg, num_envs=NUM_ENVS, context=DistributedContext.single("cpu"), seed=1)
     is_choice = algorithm in ("dqn", "ddqn", "cem", "a2c_discrete")
     space = spaces.Discrete(4) if is_choice else spaces.Box(-SCALE, SCALE, (2,), np.float32)
     return ScriptedEnv(num_envs=NUM_ENVS, space=space, num_obs=3)
@@ -196,8 +216,8 @@ def test_ddpg_and_td3_have_the_noise_of_their_papers(library: str, algorithm: st
     if algorithm == "td3":
         clip = agent.cfg.smooth_regularization_clip
         # private: as above
-        smoothing = np.asarray(agent._smooth_regularization_noise.sample((20_000, 2)))
-        smoothing = smoothing.clip(-clip, clip)
+        smoothing = agent._smooth_regularization_noise.sample((20_000, 2))
+        smoothing = np.asarray(smoothing).clip(-clip, clip)
         assert smoothing.std(axis=0) == pytest.approx([0.2 * unit] * 2, rel=0.03)
         assert float(abs(smoothing).max()) == pytest.approx(0.5 * unit)
         assert agent.cfg.policy_delay == 2

@@ -31,7 +31,8 @@ from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.replay import Batch
 from envlab.skrl.library import load_skrl
-from tests.peers.test_exploration import SCALE, made
+from tests.peers.test_exploration import SCALE
+from tests.peers.test_exploration import agent_of as exploring_agent
 from tests.scripted import ScriptedEnv
 
 load_skrl()
@@ -121,8 +122,7 @@ class QNetwork(nn.Module):
 
 def agent_of(library: str, algorithm: str) -> Any:
     """Return an agent whose targets differ from its networks, and whose optimizers do not step."""
-    learner, _, _ = made(library, algorithm)
-    agent = learner.members[0].agent if library == "evolution" else learner.agent
+    agent = exploring_agent(library, algorithm)
     batch = [OBS, None, SCALE * ACTIONS, REWARDS, NEXT_OBS, None, TERMINATED]
     if algorithm in ("dqn", "ddqn"):
         batch[2] = CHOICES
@@ -159,17 +159,10 @@ def gradients_of(agent: Any) -> dict[str, list[torch.Tensor]]:
     return found
 
 
-def theirs(kind: Any, actions: spaces.Space, agent: Any, **settings: Any) -> Any:
+def theirs(kind: Any, actions: spaces.Space, gamma: float, **settings: Any) -> Any:
     """Return an agent of Stable-Baselines3 on our batch."""
-    model = kind(
-        "MlpPolicy",
-        Still(actions),
-        learning_rate=0.0,
-        gamma=agent.cfg.discount_factor,
-        buffer_size=1,
-        device="cpu",
-        **settings,
-    )
+    settings |= {"learning_rate": 0.0, "gamma": gamma, "buffer_size": 1, "device": "cpu"}
+    model = kind("MlpPolicy", Still(actions), **settings)
     taken = CHOICES if isinstance(actions, spaces.Discrete) else ACTIONS
     samples = ReplayBufferSamples(OBS, taken, NEXT_OBS, TERMINATED.float(), REWARDS)
     model.replay_buffer.sample = lambda *_, **__: samples
@@ -214,7 +207,9 @@ def test_td3_and_ddpg_learn_as_theirs(
     settings = {"tau": agent.cfg.polyak}
     if algorithm == "td3" and library == "skrl":  # noise in the units of the actions
         settings |= {"target_policy_noise": 0.2 / SCALE, "target_noise_clip": 0.5 / SCALE}
-    model = theirs(sb3.TD3 if algorithm == "td3" else sb3.DDPG, BOX, agent, **settings)
+    model = theirs(
+        sb3.TD3 if algorithm == "td3" else sb3.DDPG, BOX, agent.cfg.discount_factor, **settings
+    )
     model.actor, model.actor_target = Actor(before["policy"]), Actor(before["target_policy"])
     model.critic = Critics(*(before[name] for name in critics))
     model.critic_target = Critics(*(before[f"target_{name}"] for name in critics))
@@ -237,7 +232,7 @@ def test_sac_learns_as_theirs(library: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch, "randn_like", lambda like: NOISE)
     own = gradients_of(agent)
 
-    model = theirs(sb3.SAC, BOX, agent, tau=agent.cfg.polyak)
+    model = theirs(sb3.SAC, BOX, agent.cfg.discount_factor, tau=agent.cfg.polyak)
     assert model.target_entropy == agent._target_entropy == -2.0  # private: skrl's
     model.actor = Actor(before["policy"])
     model.critic = Critics(before["critic_1"], before["critic_2"])
@@ -272,7 +267,8 @@ def test_dqn_learns_as_theirs_and_double_dqn_by_its_papers_target(library: str, 
         network.optimizer.step()
     else:
         norm = 10.0 if library == "evolution" else 1e9
-        model = theirs(sb3.DQN, spaces.Discrete(4), agent, max_grad_norm=norm)
+        gamma = agent.cfg.discount_factor
+        model = theirs(sb3.DQN, spaces.Discrete(4), gamma, max_grad_norm=norm)
         model.policy, model.q_net, model.q_net_target = network, network, target
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(functional, "smooth_l1_loss", loss)
@@ -307,9 +303,8 @@ def test_fast_sac_of_scalar_critics_learns_as_their_sac(monkeypatch: pytest.Monk
     env = ScriptedEnv(num_envs=4, space=BOX, num_obs=3)
     algorithm = {"q_reduction": "min", "batch_size": BATCH, "tau": 0.1}
     changes = {"critic": {"distributional": False}, "algorithm": algorithm}
-    learner = FastSacLearner(
-        env, merge(FastSacCfg(), changes, "agent"), DistributedContext.single("cpu")
-    )
+    cfg = merge(FastSacCfg(), changes, "agent")
+    learner = FastSacLearner(env, cfg, DistributedContext.single("cpu"))
     with torch.no_grad():
         for values in learner.target.parameters():
             values += 0.1 * torch.randn_like(values)
@@ -327,10 +322,7 @@ def test_fast_sac_of_scalar_critics_learns_as_their_sac(monkeypatch: pytest.Monk
     discounts = 0.99 * ~TERMINATED[:, 0]
     learner.update(Batch(OBS, OBS, ACTIONS, REWARDS[:, 0], discounts, NEXT_OBS, NEXT_OBS))
 
-    model = sb3.SAC("MlpPolicy", Still(BOX), learning_rate=0.0, gamma=0.99, buffer_size=1)
-    samples = ReplayBufferSamples(OBS, ACTIONS, NEXT_OBS, TERMINATED.float(), REWARDS)
-    model.replay_buffer.sample = lambda *_, **__: samples
-    model.set_logger(configure(None, []))
+    model = theirs(sb3.SAC, BOX, 0.99)
     model.actor, model.critic = FastActor(before["actor"]), FastCritics(before["critics"])
     model.critic_target = FastCritics(before["target"])
     model.critic.optimizer = Keeping([p for p in before["critics"].parameters() if p.dim() > 0])

@@ -33,7 +33,7 @@ from envlab.skrl.torch.ranks import pooled_advantages
 from envlab_navigation.ddppo.distributions import Gaussian
 from envlab_navigation.ddppo.losses import PPO
 from envlab_navigation.ddppo.storage import Batch, Output, Rollouts
-from tests.peers.test_exploration import SCALE, made
+from tests.peers.test_exploration import SCALE, agent_of
 from tests.peers.test_off_policy import Keeping, Still, assert_equal, optimizers
 from tests.scripted import GOES_ON, TERMINATED, TIME_LIMIT, ScriptedEnv
 
@@ -146,15 +146,9 @@ def test_ppo_of_ddppo_learns_the_same_as_rsl_rls(is_clipped: bool):
     network = {"hidden_dims": [16], "activation": "elu"}
     actor = {**network, "distribution_cfg": RslRlCfg().actor.distribution_cfg}
     algorithm = {
-        "num_learning_epochs": 1,
-        "num_mini_batches": 1,
-        "optimizer": "sgd",
-        "learning_rate": 1e-9,
-        "schedule": "fixed",
-        "value_loss_coef": 0.7,
-        "entropy_coef": 0.02,
-        "max_grad_norm": 1e9,
-        "use_clipped_value_loss": is_clipped,
+        **{"num_learning_epochs": 1, "num_mini_batches": 1, "optimizer": "sgd"},
+        **{"learning_rate": 1e-9, "schedule": "fixed", "max_grad_norm": 1e9},
+        **{"value_loss_coef": 0.7, "entropy_coef": 0.02, "use_clipped_value_loss": is_clipped},
     }
     values = {"num_steps_per_env": 16, "actor": actor, "critic": network, "algorithm": algorithm}
     cfg = merge(RslRlCfg(), values, "agent")
@@ -165,11 +159,8 @@ def test_ppo_of_ddppo_learns_the_same_as_rsl_rls(is_clipped: bool):
         for parameter in (*alg.actor.parameters(), *alg.critic.parameters()):
             parameter += 0.2 * torch.randn_like(parameter)
     storage = alg.storage
-    kept = {
-        name: getattr(storage, name).clone()
-        for name in ("observations", "actions", "values", "returns", "advantages")
-    }
-    log_probs = storage.actions_log_prob.clone()
+    names = ("observations", "actions", "values", "returns", "advantages", "actions_log_prob")
+    kept = {name: getattr(storage, name).clone() for name in names}
     parameters = [*alg.actor.parameters(), *alg.critic.parameters()]
     losses = alg.update()
     wanted = [parameter.grad.clone() for parameter in parameters]
@@ -178,31 +169,22 @@ def test_ppo_of_ddppo_learns_the_same_as_rsl_rls(is_clipped: bool):
     seen: TensorDict = kept["observations"]
     mean = alg.actor(seen.flatten(0, 1)).view(16, 8, 2)
     (std,) = [one for name, one in alg.actor.named_parameters() if "std" in name]
+    values = alg.critic(seen.flatten(0, 1)).view(16, 8)
     output = Output(
-        distribution=Gaussian(mean, std.log()),
-        values=alg.critic(seen.flatten(0, 1)).view(16, 8),
-        features=mean,
-        beliefs=mean,
+        distribution=Gaussian(mean, std.log()), values=values, features=mean, beliefs=mean
     )
+    flat = {name: kept[name][..., 0] for name in ("values", "returns", "advantages")}
     batch = Batch(
         obs={},
-        previous_actions=kept["actions"],
+        **dict.fromkeys(("previous_actions", "actions"), kept["actions"]),
         starts=torch.zeros(16, 8, dtype=torch.bool),
         memory=torch.zeros(8, 0),
-        actions=kept["actions"],
-        log_probs=log_probs[..., 0],
-        values=kept["values"][..., 0],
-        returns=kept["returns"][..., 0],
-        raw_advantages=(kept["returns"] - kept["values"])[..., 0],
-        advantages=kept["advantages"][..., 0],
+        log_probs=kept["actions_log_prob"][..., 0],
+        raw_advantages=flat["returns"] - flat["values"],
+        **flat,
     )
-    # Ours halves the squared error, as in AllenAct.
-    own = PPO(
-        clip_param=0.2,
-        value_loss_coef=2.0 * 0.7,
-        entropy_coef=0.02,
-        use_clipped_value_loss=is_clipped,
-    )
+    settings = {"clip_param": 0.2, "entropy_coef": 0.02, "use_clipped_value_loss": is_clipped}
+    own = PPO(value_loss_coef=2.0 * 0.7, **settings)  # it halves the squared error, as AllenAct
     loss, measured = own.loss(0, batch, output)
     loss.backward()
     assert float(measured["surrogate"]) == pytest.approx(losses["surrogate"], rel=1e-4)
@@ -268,8 +250,7 @@ ON_POLICY = [
 @pytest.mark.parametrize(("algorithm", "library"), ON_POLICY)
 def test_ppo_and_a2c_learn_as_stable_baselines3s(algorithm: str, library: str):
     """From random transitions, with advantages by its own buffer; PPO after its policy moved on."""
-    learner, _, _ = made(library, algorithm)
-    agent = learner.members[0].agent if library == "evolution" else learner.agent
+    agent = agent_of(library, algorithm)
     settings = {"mini_batches": 1, "learning_epochs": 1, "grad_norm_clip": 0.0}
     settings |= {"entropy_loss_scale": 0.01, "value_clip": 0.2}
     for name, value in settings.items():
@@ -287,9 +268,8 @@ def test_ppo_and_a2c_learn_as_stable_baselines3s(algorithm: str, library: str):
         last_values = agent.value.act(last, role="value")[0]
 
     box = spaces.Box(-SCALE, SCALE, (2,), np.float32)
-    buffer = RolloutBuffer(
-        steps, Still.observation_space, box, "cpu", agent.cfg.gae_lambda, 0.99, num_envs
-    )
+    shape = (steps, Still.observation_space, box, "cpu")
+    buffer = RolloutBuffer(*shape, agent.cfg.gae_lambda, 0.99, num_envs)
     buffer.reset()
     buffer.rewards, buffer.values = (kept[key][..., 0].numpy() for key in ("rewards", "values"))
     buffer.episode_starts[1:] = ended[:-1].numpy()
@@ -298,17 +278,9 @@ def test_ppo_and_a2c_learn_as_stable_baselines3s(algorithm: str, library: str):
     clips = {"clip_range": agent.cfg.ratio_clip, "clip_range_vf": 0.2} if kind is sb3.PPO else {}
     if kind is sb3.PPO:
         clips |= {"n_epochs": 1, "batch_size": 64}
-    model = kind(
-        "MlpPolicy",
-        Still(box),
-        learning_rate=0.0,
-        normalize_advantage=True,
-        ent_coef=0.01,
-        vf_coef=getattr(agent.cfg, "value_loss_scale", 1.0),
-        max_grad_norm=1e9,
-        device="cpu",
-        **clips,
-    )
+    given = {"learning_rate": 0.0, "normalize_advantage": True, "ent_coef": 0.01}
+    given |= {"vf_coef": getattr(agent.cfg, "value_loss_scale", 1.0), "max_grad_norm": 1e9}
+    model = kind("MlpPolicy", Still(box), device="cpu", **given, **clips)
     flat = [kept[key].flatten(0, 1) for key in ("observations", "actions")]
     flat += [kept[key].flatten() for key in ("values", "log_prob")]
     flat += [torch.from_numpy(one).flatten() for one in (buffer.advantages, buffer.returns)]

@@ -95,12 +95,9 @@ def test_rsl_rl_bootstraps_from_the_final_state(recurrent: bool):
     if recurrent:
         critic |= {"class_name": "RNNModel", "rnn_type": "gru", "rnn_hidden_dim": 1}
         critic |= {"rnn_num_layers": 1}
-    values = {
-        "num_steps_per_env": 3,
-        "critic": critic,
-        "actor": {**critic, "distribution_cfg": RslRlCfg().actor.distribution_cfg},
-        "algorithm": {"gamma": 0.5, "lam": 0.5},
-    }
+    actor = {**critic, "distribution_cfg": RslRlCfg().actor.distribution_cfg}
+    values = {"num_steps_per_env": 3, "critic": critic, "actor": actor}
+    values |= {"algorithm": {"gamma": 0.5, "lam": 0.5}}
     cfg = merge(RslRlCfg(), values, "agent")
     learner = RslRlLearner(env(recurrent=recurrent), cfg, DistributedContext.single("cpu"))
     alg = learner.alg
@@ -123,28 +120,18 @@ def test_rl_games_bootstraps_from_the_final_state_by_value_bootstrap(
     network: dict[str, Any] = {"mlp": {**MLP, "units": [1]}}
     if memory is not None:
         network["rnn"] = {"name": "gru", "units": 1, "layers": 1}
-    config: dict[str, Any] = {
-        "horizon_length": 3,
-        "seq_length": 3,
-        "minibatch_size": 9,
-        "gamma": 0.5,
-        "tau": 0.5,
-        "value_bootstrap": bootstraps,
-    }
+    config: dict[str, Any] = {"horizon_length": 3, "seq_length": 3, "minibatch_size": 9}
+    config |= {"gamma": 0.5, "tau": 0.5, "value_bootstrap": bootstraps}
     params: dict[str, Any] = {"network": RlGamesCfg().params.network | network}
     if memory == "central":
         central = {"name": "actor_critic", "central_value": True, **network}
-        config["central_value_config"] = {
-            "network": central,
-            "minibatch_size": 9,
-            "normalize_input": False,
-        }
+        sizes = {"minibatch_size": 9, "normalize_input": False}
+        config["central_value_config"] = {"network": central, **sizes}
         params["env"] = {"obs_groups": {"obs": ["policy"], "states": ["policy"]}}
     cfg = RlGamesCfg().with_task_values({"params": {**params, "config": config}})
     is_recurrent = memory is not None
-    learner = RlGamesLearner(
-        env(recurrent=is_recurrent), cfg, DistributedContext.single("cpu"), grad_sync="ddp"
-    )
+    context = DistributedContext.single("cpu")
+    learner = RlGamesLearner(env(recurrent=is_recurrent), cfg, context, grad_sync="ddp")
     agent = learner.agent
     pass_through(agent.central_value_net.model if memory == "central" else agent.model)
     learner.start(1)
@@ -294,14 +281,9 @@ def test_ddppo_bootstraps_from_the_final_state(recurrent: bool):
     algorithm = {"gamma": 0.5, "lam": 0.5}
     values = {"num_steps_per_env": 3, "model": model, "algorithm": algorithm}
     cfg, context = merge(DdppoCfg(), values, "agent"), DistributedContext.single("cpu")
-    learner = DdppoLearner(
-        made := env(recurrent=recurrent),
-        cfg,
-        context,
-        model=model_of(cfg, made, context),
-        pipeline=pipeline_of(cfg),
-        preemption=Preemption(context),
-    )
+    made = env(recurrent=recurrent)
+    parts = {"model": model_of(cfg, made, context), "pipeline": pipeline_of(cfg)}
+    learner = DdppoLearner(made, cfg, context, **parts, preemption=Preemption(context))
     pass_through(learner.model)
     stage = learner.pipeline.stage
     # private: returns are seen before the learner learns from them, and forgets them.

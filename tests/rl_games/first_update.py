@@ -13,9 +13,10 @@ import torch
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import seed_everything
-from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.registry import get_task, load_agent_values
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rl_games.learner import RlGamesLearner
+from tests.small_runs import env_of
 
 NUM_STEPS = 16
 NUM_ENVS = 1024
@@ -41,17 +42,14 @@ def agent_cfg(num_envs: int) -> RlGamesCfg:
 
 def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[str, Any]:
     """Return initial states, gradients before the optimizer's first step, normalisers after it."""
-    task = get_task(TASK)
     num_envs = NUM_ENVS // context.world_size
-    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": num_envs}, "seed": 7}, "env")
     seed_everything(7)
-    env = task.make(env_cfg, context=context)
+    env = env_of(TASK, num_envs, context, seed=7)
     learner = RlGamesLearner(env, agent_cfg(num_envs), context, grad_sync=grad_sync)
     initial = torch.cat((env.sim.data.qpos, env.sim.data.qvel), dim=1).clone()
     # Half of the environments reach the time limit within the rollout.
     limit = env.max_episode_length
-    lengths = env.random.stream("lengths").integers(limit - 2 * NUM_STEPS, limit)
-    env.episode_length_buf = lengths
+    env.episode_length_buf = env.random.stream("lengths").integers(limit - 2 * NUM_STEPS, limit)
     noise = env.random.stream("test")
     agent = learner.agent
     act, step, model = agent.get_action_values, agent.env_step, agent.model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import re
 from pathlib import Path
 
@@ -10,15 +11,8 @@ import pytest
 import torch
 
 from envlab.cli import play
-from envlab.config import merge
-from envlab.distributed.context import DistributedContext
-from envlab.envs import VectorEnv
-from envlab.registry import get_task, load_env_cfg
-from envlab.rl_games.learner import RlGamesLearner
-from envlab.training.launch import train
-from envlab_tasks.classic.cartpole.cartpole_direct_env import CartpoleDirectEnv
-from tests.rl_games.first_update import agent_cfg
 from tests.rl_games.worker import CARTPOLE, SMALL
+from tests.small_runs import train_in
 from tests.trained import check_exported, checkpoint_of, only_run
 
 OBS = 4.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
@@ -26,12 +20,11 @@ OBS = 4.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
 
 def train_and_play(folder: Path, *arguments: str) -> tuple[Path, str]:
     """Return the run directory and play.py's output."""
-    with contextlib.chdir(folder):
-        assert train("rl_games", [*arguments, "--max_iterations=2"]) == 0
-        with (folder / "out.txt").open("w") as file, contextlib.redirect_stdout(file):
-            flags = [arguments[0], "--device=cpu", "--num_envs=4", "--num_episodes=6"]
-            assert play("rl_games", flags) == 0
-    return only_run(folder), (folder / "out.txt").read_text()
+    assert train_in("rl_games", folder, *arguments, "--max_iterations=2") == 0
+    flags = [arguments[0], "--device=cpu", "--num_envs=4", "--num_episodes=6"]
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as output:
+        assert play("rl_games", flags) == 0
+    return only_run(folder), output.getvalue()
 
 
 def hidden_of(state: dict[str, torch.Tensor], obs: torch.Tensor) -> torch.Tensor:
@@ -96,35 +89,3 @@ def test_other_networks_are_exported_too(tmp_path: Path, capsys, words: list[str
     error = capsys.readouterr().err
     assert "\nerror: The checkpoint does not fit the configured networks" in error
     assert error.count("\n") == 2  # after what the run changed of its task
-
-
-class PictureEnv(CartpoleDirectEnv):
-    """Cartpole that is seen as pictures, ``(num_envs, 6, 5, 4)``, height before width."""
-
-    def _make_spaces(self) -> None:
-        # private: a task of pictures without a camera
-        VectorEnv._make_spaces(self)  # direct environments declare vectors
-
-    def _get_observations(self) -> dict[str, torch.Tensor]:
-        obs = super()._get_observations()["policy"]
-        return {"policy": obs[:, None, None, :].repeat(1, 6, 5, 1)}
-
-
-def test_pictures_go_through_convolutions():
-    context = DistributedContext.single("cpu")
-    env_cfg = load_env_cfg(get_task("Isaac-Cartpole-Direct-v0"))
-    env = PictureEnv(merge(env_cfg, {"scene": {"num_envs": 4}, "seed": 1}), context=context)
-    conv = {"filters": 3, "kernel_size": 3, "strides": 1, "padding": 0}
-    cnn = {"type": "conv2d", "activation": "elu", "initializer": {"name": "default"}}
-    network = agent_cfg(4).params.network | {"cnn": cnn | {"convs": [conv]}}
-    params = {"params": {"network": network}}
-    cfg = merge(agent_cfg(4), params, "agent", given_keys=True)
-    learner = RlGamesLearner(env, cfg, context, grad_sync="ddp")
-    model = learner.agent.model
-    before = model.a2c_network.actor_cnn[0].weight.clone()
-    assert before.shape == (3, 4, 3, 3)
-    learner.start(1)
-    learner.iterate(1, lambda rewards, ended, info: None)
-    assert not torch.equal(model.a2c_network.actor_cnn[0].weight, before)
-    assert model.running_mean_std.running_mean.shape == (6, 5, 4)
-    env.close()

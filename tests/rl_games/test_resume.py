@@ -12,26 +12,19 @@ import torch
 from envlab.cli import play
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.cfg import MLP, RlGamesCfg
 from envlab.rl_games.learner import RlGamesLearner
 from envlab.rl_games.sac import SacLearner
-from envlab.training.launch import train
-from tests.learner_contract import timeless_digests
 from tests.rl_games.first_update import TASK, agent_cfg
 from tests.rl_games.worker import CARTPOLE, CENTRAL, CONFIG, LSTM
-from tests.run.test_directory import timeless
+from tests.small_runs import check_same_end, env_of, train_in
 from tests.trained import checkpoint_of, metrics_of, only_run
 
 SAC = [
-    "agent.params.algo.name=sac",
-    "agent.params.model.name=soft_actor_critic",
-    "agent.params.network.name=soft_actor_critic",
-    "agent.params.network.separate=true",
-    "+agent.params.network.log_std_bounds=[-5.0, 2.0]",
-    f"{CONFIG}.num_steps_per_episode=16",
-    f"{CONFIG}.num_warmup_steps=2",
-    f"{CONFIG}.batch_size=64",
+    *("agent.params.algo.name=sac", "agent.params.model.name=soft_actor_critic"),
+    *("agent.params.network.name=soft_actor_critic", "agent.params.network.separate=true"),
+    *("+agent.params.network.log_std_bounds=[-5.0, 2.0]", f"{CONFIG}.num_steps_per_episode=16"),
+    *(f"{CONFIG}.num_warmup_steps=2", f"{CONFIG}.batch_size=64"),
     f"{CONFIG}.replay_buffer_size=1000",
 ]
 CENTRAL_LSTM = (
@@ -47,36 +40,28 @@ KINDS = {
 """Those of one process; an adaptive rate on two ranks is in ``tests/golden/test_old_runs.py``."""
 
 
-def train_in(folder: Path, *arguments: str) -> int:
-    with contextlib.chdir(folder):
-        return train("rl_games", arguments)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_resumed_run_ends_bit_identical(kind: str, tmp_path: Path):
-    whole_folder, resumed_folder = tmp_path / "whole", tmp_path / "resumed"
-    whole_folder.mkdir()
-    resumed_folder.mkdir()
-    assert train_in(whole_folder, *KINDS[kind], "--max_iterations=4") == 0
-    whole = only_run(whole_folder)
-    path = f"--checkpoint={whole}/checkpoints/model_2.pt"
-    assert train_in(resumed_folder, KINDS[kind][0], "--device=cpu", "--resume", path) == 0
-    resumed = only_run(resumed_folder)
-    then, now = (timeless_digests(checkpoint_of(run, 4)) for run in (whole, resumed))
-    assert then == now
-    assert timeless(resumed) == timeless(whole)[2:]
+    assert train_in("rl_games", tmp_path / "whole", *KINDS[kind], "--max_iterations=4") == 0
+    whole = only_run(tmp_path / "whole")
+    task, path = KINDS[kind][0], f"--checkpoint={whole}/checkpoints/model_2.pt"
+    # The run's own configuration names its algorithm, its networks and its end.
+    assert train_in("rl_games", tmp_path / "resumed", task, "--device=cpu", "--resume", path) == 0
+    resumed = only_run(tmp_path / "resumed")
+    check_same_end(resumed, whole, resumed_at=2, iteration=4)
     if kind == "linear":
         return  # it plays like any other
-    with contextlib.chdir(resumed_folder):  # the run's own configuration names its algorithm
+    with contextlib.chdir(tmp_path / "resumed"):
         flags = ["--device=cpu", "--num_envs=2", f"--checkpoint={resumed}/checkpoints/model_4.pt"]
-        assert play("rl_games", [KINDS[kind][0], *flags]) == 0
+        assert play("rl_games", [task, *flags]) == 0
     assert (resumed / "exported" / "policy.pt").is_file() == (kind != "recurrent")
 
 
 def test_linear_schedules_end_with_the_budget_of_frames(tmp_path: Path):
     """The entropy coefficient follows; rl_games itself would go by max_epochs, which is 150."""
     frames = f"--max_frames={4 * 16 * 32}"
-    assert train_in(tmp_path, *KINDS["linear"], f"{CONFIG}.entropy_coef=0.01", frames) == 0
+    words = [*KINDS["linear"], f"{CONFIG}.entropy_coef=0.01", frames]
+    assert train_in("rl_games", tmp_path, *words) == 0
     rates = [record["learning_rate"] for record in metrics_of(only_run(tmp_path))]
     expected = [1e-6 + (3e-4 - 1e-6) * left / 4 for left in (3, 2, 1, 0)]
     assert rates == pytest.approx(expected)
@@ -85,9 +70,7 @@ def test_linear_schedules_end_with_the_budget_of_frames(tmp_path: Path):
 
 
 def test_the_librarys_own_restore_would_forget_the_learning_rate(tmp_path: Path):
-    task, context = get_task(TASK), DistributedContext.single("cpu")
-    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 4}, "seed": 1}, "env")
-    env = task.make(env_cfg, context=context)
+    env, context = env_of(TASK), DistributedContext.single("cpu")
     trained, stock, ours = (
         RlGamesLearner(env, agent_cfg(4), context, grad_sync="ddp") for _ in range(3)
     )
@@ -100,7 +83,7 @@ def test_the_librarys_own_restore_would_forget_the_learning_rate(tmp_path: Path)
 
 def test_the_run_ends_once_the_score_is_won(tmp_path: Path):
     score = [f"{CONFIG}.score_to_win=-1000.0", f"{CONFIG}.save_best_after=3"]
-    assert train_in(tmp_path, *CARTPOLE, *score, "--max_iterations=50") == 0
+    assert train_in("rl_games", tmp_path, *CARTPOLE, *score, "--max_iterations=50") == 0
     run = only_run(tmp_path)
     assert [record["iteration"] for record in metrics_of(run)] == [1, 2, 3]
     assert checkpoint_of(run, 3)["iteration"] == 3
@@ -108,9 +91,7 @@ def test_the_run_ends_once_the_score_is_won(tmp_path: Path):
 
 def test_sac_remembers_the_states_in_which_time_limits_ended_episodes():
     """rl_games would store the state before, and the observation after a reset is neither."""
-    task, context = get_task(TASK), DistributedContext.single("cpu")
-    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 4}, "seed": 1}, "env")
-    env = task.make(env_cfg, context=context)
+    env, context = env_of(TASK), DistributedContext.single("cpu")
     params = {
         "env": {"clip_actions": 1.0},
         "network": {"name": "soft_actor_critic", "log_std_bounds": [-5.0, 2.0], "mlp": MLP},

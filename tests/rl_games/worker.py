@@ -29,16 +29,10 @@ from tests.trained import SEER, session_of
 CONFIG = "agent.params.config"
 # Small, but with everything that must stay equal: normalisers, an adaptive learning rate, resets.
 SMALL = [
-    "--headless",
-    "--device=cpu",
-    "--num_envs=32",
+    *("--headless", "--device=cpu", "--num_envs=32", "agent.save_interval=2"),
     "env.episode_length_s=0.4",  # 24 steps, so that time limits end episodes
-    "agent.save_interval=2",
-    f"{CONFIG}.horizon_length=16",
-    f"{CONFIG}.minibatch_size=256",
-    f"{CONFIG}.mini_epochs=4",
-    f"{CONFIG}.normalize_input=true",
-    f"{CONFIG}.normalize_value=true",
+    *(f"{CONFIG}.horizon_length=16", f"{CONFIG}.minibatch_size=256", f"{CONFIG}.mini_epochs=4"),
+    *(f"{CONFIG}.normalize_input=true", f"{CONFIG}.normalize_value=true"),
 ]
 CARTPOLE = ["--task=Isaac-Cartpole-v0", *SMALL, f"{CONFIG}.schedule_type=standard"]
 CENTRAL = [

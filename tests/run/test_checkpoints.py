@@ -47,28 +47,18 @@ def test_the_newest_are_kept_and_the_best_whatever_its_age(folder: Path):
     assert iteration_of(folder / "latest.pt") == 5
 
 
-def test_all_are_kept_on_request(folder: Path):
-    checkpoints = Checkpoints(folder)
-    for iteration in (9, 10, 11):
-        save(checkpoints, iteration)
-    assert checkpoints.iterations() == [9, 10, 11]
-
-
-def test_the_names_cost_no_room_where_links_can_be_made(folder: Path):
-    save(Checkpoints(folder), 1, is_best=True)
-    assert len({path.stat().st_ino for path in folder.iterdir()}) == 1
-
-
-def test_the_names_are_copies_where_there_are_no_links(folder: Path, monkeypatch):
+def test_the_names_cost_no_room_and_are_copies_where_there_are_no_links(folder: Path, monkeypatch):
     def link(source: Path, target: Path) -> None:
         raise PermissionError(1, "Operation not permitted")  # as a FAT disk says
 
-    monkeypatch.setattr(os, "link", link)
     checkpoints = Checkpoints(folder, keep=1)
     save(checkpoints, 1, is_best=True)
-    save(checkpoints, 2)
-    assert names(folder) == ["best.pt", "latest.pt", "model_2.pt"]
-    assert (iteration_of(folder / "best.pt"), iteration_of(folder / "latest.pt")) == (1, 2)
+    assert len({path.stat().st_ino for path in folder.iterdir()}) == 1
+    monkeypatch.setattr(os, "link", link)
+    save(checkpoints, 2, is_best=True)
+    save(checkpoints, 3)
+    assert names(folder) == ["best.pt", "latest.pt", "model_3.pt"]
+    assert (iteration_of(folder / "best.pt"), iteration_of(folder / "latest.pt")) == (2, 3)
 
 
 def test_the_best_is_not_removed_before_its_name_could_be_written(
@@ -118,27 +108,24 @@ def test_the_watchdog_sees_a_checkpoint_being_written(folder: Path):
     assert set(counts) == {1}  # while it is under way
 
 
-def test_a_folder_that_was_removed_is_made_again(folder: Path):
+def test_a_folder_that_was_removed_is_made_again_and_leftovers_are_removed(folder: Path):
     folder.rmdir()
     save(Checkpoints(folder), 1)
-    assert iteration_of(folder / "latest.pt") == 1
+    (folder / ".model_1.pt.4711.tmp").write_bytes(bytes(100))  # of a killed process
+    save(Checkpoints(folder), 2)
+    assert names(folder) == ["latest.pt", "model_1.pt", "model_2.pt"]
+    assert iteration_of(folder / "latest.pt") == 2
 
 
-@pytest.mark.parametrize(("known", "is_kept"), [(2.0, True), (1.0, False), (None, False)])
-def test_a_continued_run_keeps_the_best_that_its_checkpoint_knows(
-    folder: Path, tmp_path: Path, known: float | None, is_kept: bool
-):
+def test_a_continued_run_keeps_the_best_that_its_checkpoint_knows(folder: Path, tmp_path: Path):
     before = Checkpoints(tmp_path / "before")
     save(before, 3, is_best=True, metrics={"best_return": 2.0})
-    assert Checkpoints(folder).keep_best_of(before.folder, known) is is_kept
-    assert names(folder) == (["best.pt"] if is_kept else [])
-    assert not Checkpoints(folder).keep_best_of(tmp_path, known) or is_kept
-
-
-def test_leftovers_of_a_killed_process_are_removed(folder: Path):
-    (folder / ".model_1.pt.4711.tmp").write_bytes(bytes(100))
-    save(Checkpoints(folder), 2)
-    assert names(folder) == ["latest.pt", "model_2.pt"]
+    for known in (1.0, None):
+        assert not Checkpoints(folder).keep_best_of(before.folder, known)
+        assert names(folder) == []
+    assert not Checkpoints(folder).keep_best_of(tmp_path, 2.0)  # where there is none
+    assert Checkpoints(folder).keep_best_of(before.folder, 2.0)
+    assert names(folder) == ["best.pt"]
 
 
 def test_files_are_found_by_name_and_the_latest_by_its_iteration(folder: Path):
@@ -153,30 +140,20 @@ def test_files_are_found_by_name_and_the_latest_by_its_iteration(folder: Path):
         checkpoints.find("model_3.pt")
 
 
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def truncated(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-100])
-
-
 def flipped(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[data.index(torch.ones(8).numpy().tobytes())] ^= 1
     path.write_bytes(data)
 
 
-def foreign(path: Path) -> None:
-    path.write_bytes(b"\x80\x04]\x94.")
-
-
-def newer(path: Path) -> None:
-    torch.save({"format_version": FORMAT_VERSION + 1}, path)
-
-
-def of_another_task(path: Path) -> None:
-    save_checkpoint(path, {"iteration": 3, "task": "other"})
+DAMAGES = [
+    lambda path: path.write_bytes(b""),
+    lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    lambda path: path.write_bytes(b"\x80\x04]\x94."),
+    lambda path: torch.save({"format_version": FORMAT_VERSION + 1}, path),
+    lambda path: save_checkpoint(path, {"iteration": 3, "task": "other"}),
+    flipped,
+]
 
 
 def accept(values: Mapping[str, Any], path: Path) -> None:
@@ -193,21 +170,13 @@ def three(folder: Path) -> Checkpoints:
     return checkpoints
 
 
-DAMAGES = [empty, truncated, flipped, foreign, newer, of_another_task]
-
-
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_the_newest_that_is_good_is_taken_and_the_others_are_named(three, damage, caplog):
+def test_the_newest_that_is_good_is_taken_and_one_that_was_named_is_refused(three, damage, caplog):
     damage(three.path(3))
     path, values = three.latest(accept)
     assert (path, values["iteration"]) == (three.path(2), 2)
     assert f"Skipped a checkpoint: The checkpoint {three.path(3)}" in caplog.text
     assert f"Taking {three.path(2)} (iteration 2)" in caplog.text
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_file_that_was_named_is_taken_or_refused(three, damage):
-    damage(three.path(3))
     with pytest.raises(CheckpointError, match=r"model_3\.pt"):
         three.find("model_3.pt", accept)
     assert three.find("model_2.pt", accept)[0] == three.path(2)
@@ -222,34 +191,30 @@ def test_the_best_is_the_last_resort(folder: Path, caplog: pytest.LogCaptureFixt
     checkpoints = Checkpoints(folder, keep=1)
     save(checkpoints, 1, is_best=True)
     save(checkpoints, 2)
-    empty(checkpoints.path(2))
+    checkpoints.path(2).write_bytes(b"")
     path, values = checkpoints.latest()
     assert (path.name, values["iteration"]) == ("best.pt", 1)
     assert "(iteration 1)" in caplog.text
 
 
-def test_where_none_is_good_the_newest_ones_fault_is_reported(three):
-    for iteration in (1, 2, 3):
-        empty(three.path(iteration))
-    with pytest.raises(CheckpointError, match=r"None of the 3 checkpoints .*model_3\.pt cannot"):
-        three.latest()
-
-
-def test_the_only_ones_fault_is_reported_in_its_own_words(folder: Path):
-    save(Checkpoints(folder), 1, task="other")
-    with pytest.raises(CheckpointError, match=r"^The checkpoint .* is of the task 'other'\.$"):
-        Checkpoints(folder).latest(accept)
-
-
-def test_an_empty_folder_is_one_sentence(folder: Path):
+def test_where_none_is_good_the_newest_ones_fault_is_reported(folder: Path):
+    checkpoints = Checkpoints(folder)
     with pytest.raises(CheckpointError, match="There is no checkpoint in"):
-        Checkpoints(folder).latest()
+        checkpoints.latest()
     with pytest.raises(CheckpointError, match=r"no checkpoint 'best'; .* iterations none"):
-        Checkpoints(folder).find("best")
+        checkpoints.find("best")
+    save(checkpoints, 1, task="other")
+    with pytest.raises(CheckpointError, match=r"^The checkpoint .* is of the task 'other'\.$"):
+        checkpoints.latest(accept)
+    for iteration in (1, 2, 3):
+        checkpoints.path(iteration).write_bytes(b"")
+    (folder / "latest.pt").unlink()
+    with pytest.raises(CheckpointError, match=r"None of the 3 checkpoints .*model_3\.pt cannot"):
+        checkpoints.latest()
 
 
 def test_a_run_resumed_before_a_damaged_file_keeps_its_new_checkpoints(three):
-    empty(three.path(3))
+    three.path(3).write_bytes(b"")
     checkpoints = Checkpoints(three.folder, keep=1)
     save(checkpoints, 2, task="mine")
     assert checkpoints.iterations() == [2, 3]

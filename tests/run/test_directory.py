@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import re
 import shutil
 from contextlib import nullcontext
@@ -108,13 +108,10 @@ def test_only_rank_0_writes(tmp_path: Path):
     assert not (run.directory / "metrics.jsonl").exists()
 
 
-def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path):
+def test_a_place_that_cannot_be_written_or_was_removed_is_one_sentence(tmp_path: Path):
     (tmp_path / "logs").write_text("a file")
     with pytest.raises(RunDirectoryError, match=r"cannot be made \(Not a directory"):
         make(tmp_path / "logs")
-
-
-def test_a_run_directory_that_was_removed_is_one_sentence(tmp_path: Path):
     run = make(tmp_path)
     shutil.rmtree(run.directory)
     with pytest.raises(RunDirectoryError, match="was removed while the run wrote to it"), run:
@@ -153,20 +150,10 @@ def test_the_manifest_records_the_run(trained: Path):
 def test_metrics_have_one_schema(trained: Path):
     records = metrics_of(trained)
     for number, record in enumerate(records, 1):
-        assert list(record) == [
-            "iteration",
-            "frames",
-            "wall_s",
-            "fps",
-            "collect_s",
-            "learn_s",
-            "mean_return",
-            "mean_episode_length",
-            "learning_rate",
-            "losses",
-            "episode",
-            "details",
-        ]
+        assert list(record) == (
+            "iteration frames wall_s fps collect_s learn_s mean_return mean_episode_length "
+            "learning_rate losses episode details".split()
+        )
         assert (record["iteration"], record["frames"]) == (number, number * 16 * 32)
         assert record["losses"].keys() == {"value", "surrogate", "entropy"}
     assert "Episode_Reward/alive" in records[-1]["episode"]
@@ -202,17 +189,14 @@ def test_a_sweep_makes_a_run_per_combination(tmp_path: Path, capsys):
     folders = sorted(tmp_path.glob("logs/*/*/*/run.json"))
     runs = [manifest_of(path.parent) for path in folders]
     found = sorted(run["overrides"] for run in runs)
-    assert found == [
-        [f"agent.seed={seed}", f"env.rewards.alive.weight={weight}"]
-        for seed in (1, 2)
-        for weight in (1.0, 2.0)
-    ]
+    grid = list(itertools.product((1, 2), (1.0, 2.0)))
+    assert found == [[f"agent.seed={s}", f"env.rewards.alive.weight={w}"] for s, w in grid]
     assert {run["status"] for run in runs} == {"finished"}
     names = {path.parent.name[len("2026-01-01_00-00-00") :] for path in folders}
-    assert names == {f"_seed={seed},weight={weight}" for seed in (1, 2) for weight in (1.0, 2.0)}
+    assert names == {f"_seed={seed},weight={weight}" for seed, weight in grid}
     lines = capsys.readouterr().out.strip().splitlines()[-6:]
     assert lines[0].split() == ["seed", "weight", "Final", "return", "Frames", "Minutes", "Run"]
-    returns = [json.loads((path.parent / "metrics.jsonl").read_text()) for path in folders]
+    returns = [metrics_of(path.parent)[0] for path in folders]
     for line, path, record in zip(lines[2:], folders, returns, strict=True):
         mean = "-" if record["mean_return"] is None else f"{record['mean_return']:.3f}"
         assert line.split()[2:] == [mean, "64", "0.0", str(path.parent.relative_to(tmp_path))]
@@ -221,10 +205,4 @@ def test_a_sweep_makes_a_run_per_combination(tmp_path: Path, capsys):
 def test_max_frames_is_a_budget_of_environment_steps(tmp_path: Path):
     flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=4", "--max_frames=129"]
     assert train_in(tmp_path, *flags) == 0  # an iteration is 4 x 16 frames
-    assert [
-        json.loads(line)["frames"] for line in (only_run(tmp_path) / "metrics.jsonl").open()
-    ] == [
-        64,
-        128,
-        192,
-    ]
+    assert [record["frames"] for record in metrics_of(only_run(tmp_path))] == [64, 128, 192]

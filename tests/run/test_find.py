@@ -22,14 +22,8 @@ PPO = {"algorithm": "ppo", "ml_framework": "torch"}
 
 
 def make(folder: Path, library: str, experiment: str, *, iterations: int = 1, **facts: Any) -> Path:
-    run = Run.create(
-        DistributedContext(),
-        library=library,
-        experiment=experiment,
-        facts={"task": TASK, **facts},
-        configs={},
-        root=str(folder),
-    )
+    named = {"library": library, "experiment": experiment, "facts": {"task": TASK, **facts}}
+    run = Run.create(DistributedContext(), **named, configs={}, root=str(folder))
     run.update(created_at=f"2030-01-01T00:00:0{len(list(folder.glob('*/*/*')))}")
     for iteration in range(iterations):
         (run.checkpoints / f"model_{iteration}.pt").touch()
@@ -61,8 +55,10 @@ def test_a_run_of_another_framework_and_one_of_another_experiment_are_named(tmp_
     assert "with --experiment_name=mine: add that" in refusal(tmp_path)
 
 
-def test_a_run_of_another_library_is_named(tmp_path: Path):
+def test_a_run_of_another_library_is_named_and_a_damaged_one_does_not_hide_it(tmp_path: Path):
     run = make(tmp_path, "rl_games", "cartpole")
+    (tmp_path / "rsl_rl/cartpole/2030").mkdir(parents=True)
+    (tmp_path / "rsl_rl/cartpole/2030/run.json").write_text("{")
     expected = f"{run}, which was trained with rl_games: use that library's script."
     assert expected in refusal(tmp_path)
 
@@ -70,11 +66,8 @@ def test_a_run_of_another_library_is_named(tmp_path: Path):
 @pytest.mark.parametrize("other", ["task", "name", "checkpoint"])
 def test_an_unsuitable_run_is_not_named(tmp_path: Path, other: str):
     run = make(tmp_path, "rsl_rl", "cartpole", iterations=int(other != "checkpoint"))
-    message = refusal(
-        tmp_path,
-        load_run="1999" if other == "name" else None,
-        task="Other-v0" if other == "task" else TASK,
-    )
+    load_run = "1999" if other == "name" else None
+    message = refusal(tmp_path, load_run, task="Other-v0" if other == "task" else TASK)
     assert str(run) not in message
     assert message.endswith("Train first, or give a checkpoint's path with --checkpoint.")
 
@@ -87,13 +80,6 @@ def test_a_run_that_ended_before_its_first_checkpoint_is_named(tmp_path: Path):
 def test_a_policy_that_comes_with_envlab_is_named(tmp_path: Path):
     with pytest.raises(RunDirectoryError, match="already: --checkpoint pretrained plays it"):
         find_run("rsl_rl", "cartpole", None, str(tmp_path), tasks={TASK})
-
-
-def test_a_damaged_run_elsewhere_does_not_hide_the_others(tmp_path: Path):
-    run = make(tmp_path, "rsl_rl", "cartpole")
-    (tmp_path / "rsl_rl/cartpole/2030").mkdir()
-    (tmp_path / "rsl_rl/cartpole/2030/run.json").write_text("{")
-    assert str(run) in refusal(tmp_path)
 
 
 def asked(library: str, agent_cfg: Any) -> Any:

@@ -118,14 +118,10 @@ def test_a_run_that_continues_elsewhere_is_left_alone(tmp_path: Path, held: Hold
 def test_a_run_holds_its_directory_until_it_is_left(tmp_path: Path):
     def is_free() -> bool:
         code = "import sys; from filelock import FileLock; FileLock(sys.argv[1]).acquire(timeout=0)"
-        lock = str(run.directory / "lock")
-        return (
-            subprocess.run([sys.executable, "-c", code, lock], capture_output=True).returncode == 0
-        )
+        words = [sys.executable, "-c", code, str(run.directory / "lock")]
+        return subprocess.run(words, capture_output=True).returncode == 0
 
-    run = Run.create(
-        DistributedContext(), library="x", experiment="y", facts={}, configs={}, root=str(tmp_path)
-    )
-    with run:
+    named = {"library": "x", "experiment": "y", "facts": {}, "configs": {}}
+    with (run := Run.create(DistributedContext(), **named, root=str(tmp_path))):
         assert not is_free()
     assert is_free()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import importlib.util
 import json
 import shutil
 import threading
@@ -19,9 +18,10 @@ pytest.importorskip("playwright", reason="needs playwright: pip install -e '.[te
 from playwright import sync_api as api
 
 from envlab.tools.deploy import Player
+from tests.launcher import ROOT
+from tests.scripts.of_scripts import load
 from tests.system_tools import find
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.tools("chromium", "npm")
 SOFTWARE_GL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 GO2 = "Isaac-Velocity-Flat-Unitree-Go2-v0"
@@ -51,14 +51,9 @@ async ([folder, steps]) => {
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page with its build."""
     folder = tmp_path_factory.mktemp("browser") / "page"
-    ignored = shutil.ignore_patterns("built")
-    shutil.copytree(ROOT / "docs/browser", folder, ignore=ignored)
-    spec = importlib.util.spec_from_file_location(
-        "browser_script", ROOT / "scripts/documentation/browser.py"
-    )
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    assert script.main([f"--output={folder / 'built'}", "--task", *TASKS, UNKNOWN]) == 0
+    shutil.copytree(ROOT / "docs/browser", folder, ignore=shutil.ignore_patterns("built"))
+    build = load("documentation/browser").main
+    assert build([f"--output={folder / 'built'}", "--task", *TASKS, UNKNOWN]) == 0
     return folder
 
 
@@ -119,9 +114,7 @@ def test_a_visitor_sees_it_walk_and_commands_it(
     page.on("request", lambda request: requests.append(request.url))
     page.goto(f"{address}index.html#{GO2}_rsl_rl")
     page.wait_for_function("window.envlab?.player.data.time > 2")
-    x, height = page.evaluate(
-        "[...window.envlab.player.rootState().position].filter((_, i) => i !== 1)"
-    )
+    x, _, height = page.evaluate("[...window.envlab.player.rootState().position]")
     time = page.evaluate("window.envlab.player.data.time")
     assert 0.7 * time - 0.5 < x < 1.2 * time  # as it is exported to do: 1 m/s ahead
     assert height > 0.25

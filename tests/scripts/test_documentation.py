@@ -2,49 +2,36 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from envlab.errors import ConfigurationError
 from envlab.registry import list_tasks
 from tests.launcher import ROOT
-
-
-def load(name: str) -> ModuleType:
-    """Import a script of scripts/documentation."""
-    path = ROOT / f"scripts/documentation/{name}.py"
-    spec = importlib.util.spec_from_file_location(f"documentation_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look for their module
-    spec.loader.exec_module(module)
-    return module
+from tests.scripts.of_scripts import load
 
 
 @pytest.mark.long
 def test_the_page_of_tasks_is_up_to_date():
     written = (ROOT / "docs/tasks.md").read_text()
-    assert load("tasks").page() == written, "run: python scripts/documentation/tasks.py"
+    assert load("documentation/tasks").page() == written, (
+        "run: python scripts/documentation/tasks.py"
+    )
 
 
 def test_the_page_of_tasks_has_each_task_and_picture():
     written = (ROOT / "docs/tasks.md").read_text()
     names = {task.id for task in list_tasks() if not task.id.startswith("Experiment-")}  # of tests
     assert sorted(name for name in names if name not in written) == []
-    assert all(f"### {task.id}\n" in written for task in load("tasks").pictured())
+    assert all(f"### {task.id}\n" in written for task in load("documentation/tasks").pictured())
 
 
 def test_the_page_of_joint_orders_is_up_to_date():
     written = (ROOT / "docs/joint_orders.md").read_text()
-    assert load("joint_orders").page() == written, (
-        "run: python scripts/documentation/joint_orders.py"
-    )
+    page = load("documentation/joint_orders").page()
+    assert page == written, "run: python scripts/documentation/joint_orders.py"
 
 
 def section(link: str) -> str:
@@ -83,7 +70,7 @@ def test_each_comparison_in_the_readme_links_to_where_it_is_explained():
 
 
 def test_commands_are_found_with_the_scripts_they_name():
-    commands = load("commands").find_commands()
+    commands = load("documentation/commands").find_commands()
     assert "--task=Isaac-Cartpole-v0 --headless --distributed" in commands[0].text  # README's first
     run = [command.words(port=1234) for command in commands if not command.skipped]
     assert len(run) > 40
@@ -94,19 +81,23 @@ def test_commands_are_found_with_the_scripts_they_name():
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_every_command_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert load("commands").main([f"--folder={tmp_path}"]) == 0, capsys.readouterr().out
+    assert load("documentation/commands").main([f"--folder={tmp_path}"]) == 0, (
+        capsys.readouterr().out
+    )
 
 
 def test_agilerls_files_are_counted_by_outcome(tmp_path: Path):
-    (tmp_path / "configs/training").mkdir(parents=True)
-    (tmp_path / "demos").mkdir()
-    for name in ("one", "two"):
-        path = tmp_path / f"configs/training/{name}.yaml"
-        path.write_text("algorithm: {name: IPPO}\nenvironment: {name: simple_v3}\n")
-    (tmp_path / "demos/demo_names.py").write_text("from agilerl.algorithms import DQN\nDQN\n")
-    (tmp_path / "demos/demo_several.py").write_text("from agilerl.algorithms import IPPO\n")
-    (tmp_path / "demos/other.py").write_text("import agilerl\n")
-    module = load("from_agilerl")
+    config = "algorithm: {name: IPPO}\nenvironment: {name: simple_v3}\n"
+    for name, text in {
+        "configs/training/one.yaml": config,
+        "configs/training/two.yaml": config,
+        "demos/demo_names.py": "from agilerl.algorithms import DQN\nDQN\n",
+        "demos/demo_several.py": "from agilerl.algorithms import IPPO\n",
+        "demos/other.py": "import agilerl\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    module = load("documentation/from_agilerl")
     written = module.table(list(module.rows(tmp_path)))
     assert "Of 2 configurations 0 train, and 2 end in one sentence." in written
     files = "`configs/training/one.yaml`, `configs/training/two.yaml`"
@@ -115,10 +106,8 @@ def test_agilerls_files_are_counted_by_outcome(tmp_path: Path):
     assert "Of 2 programs of 2.9.1 1 run." in written
     assert "| `demos/demo_names.py` | runs |" in written
     assert "| `demos/demo_several.py` | IPPO is an algorithm which does not evolve here" in written
-    assert (
-        module.shortened('max_steps = 200_000\n"EVO_STEPS": 5')
-        == 'max_steps = 800\n"EVO_STEPS": 400'
-    )
+    shorter = module.shortened('max_steps = 200_000\n"EVO_STEPS": 5')
+    assert shorter == 'max_steps = 800\n"EVO_STEPS": 400'
     with pytest.raises(ConfigurationError, match="has no configs/training"):
         list(module.rows(tmp_path / "demos"))
 
@@ -130,7 +119,7 @@ def test_ids_of_isaac_lab_are_counted_without_running_its_files(tmp_path, monkey
     registrations = "".join(f"gym.register(id={task_id!r})\n" for task_id in ids)
     (tasks / "__init__.py").write_text("raise SystemExit\n" + registrations)
     (tasks / "test/test_tasks.py").write_text("gym.register(id='Isaac-Test-v0')\n")
-    module = load("from_isaac_lab")
+    module = load("documentation/from_isaac_lab")
     page = tmp_path / "page.md"
     page.write_text(f"before\n{module.BEGIN}old\n{module.END}after\n")
     monkeypatch.setattr(module, "PAGE", page)
@@ -139,12 +128,10 @@ def test_ids_of_isaac_lab_are_counted_without_running_its_files(tmp_path, monkey
     before, *rows, after = page.read_text().splitlines()
     assert (before, after) == ("before", "after")
     counts = dict(row.strip("| ").split(" | ") for row in rows[3:-1])
-    assert {row: int(count) for row, count in counts.items() if int(count)} == {
-        "here, by the same id": 1,
-        "here, by the id of 2.3.2": 1,
-        "robots that are not here": 1,
-        "others": 1,
-        "all": 4,
-    }
+    ones = ("by the same id", "by the id of 2.3.2")
+    wanted = dict.fromkeys(
+        [*(f"here, {one}" for one in ones), "robots that are not here", "others"], 1
+    )
+    assert {row: int(count) for row, count in counts.items() if int(count)} == wanted | {"all": 4}
     with pytest.raises(ConfigurationError, match="no folder isaaclab_tasks"):
         module.main([str(tasks)])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 
 from envlab.sim.opengl import opengl_problems
-
-ROOT = Path(__file__).parents[2]
+from tests.launcher import ROOT
+from tests.scripts.of_scripts import load
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +17,7 @@ def ran() -> Any:
     """Return the cells after a run of all of them."""
     if opengl_problems():
         pytest.skip(f"no picture can be drawn here: {opengl_problems()}")
-    path = ROOT / "scripts/documentation/notebook.py"
-    spec = importlib.util.spec_from_file_location("notebook_script", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load("documentation/notebook")
     return module.run(module.NOTEBOOK).cells
 
 

@@ -29,25 +29,23 @@ WALKERS = [
 ]
 """Trained in one launch, which costs less than one each."""
 STEPS = "agent.num_steps_per_env=4"
-RL_GAMES, ROLLOUTS = "agent.params.config", "agent.agent.rollouts=4"
+ROLLOUTS = "agent.agent.rollouts=4"
+SMALL_LSTM = [
+    f"agent.params.{place}.{word}"
+    for place in ("config", "config.central_value_config")
+    for word in ("minibatch_size=32", "mini_epochs=1")
+] + [f"agent.params.{place}network.rnn.units=16" for place in ("", "config.central_value_config.")]
 HANDS_AND_ARMS = [
-    ("rsl_rl", "Isaac-Repose-Cube-Allegro-Direct-v0", [STEPS]),
-    ("rsl_rl", "Envlab-Repose-Cube-Leap-Direct-v0", [STEPS]),
-    ("rsl_rl", "Isaac-Repose-Cube-Shadow-OpenAI-FF-Direct-v0", [STEPS]),
-    ("rsl_rl", "Isaac-Franka-Cabinet-Direct-v0", [STEPS]),
-    ("rsl_rl", "Isaac-Reach-UR10-v0", [STEPS]),
-    ("rsl_rl", "Isaac-Stack-Cube-Franka-v0", [STEPS]),
-    (
-        "rl_games",
-        "Isaac-Repose-Cube-Shadow-OpenAI-LSTM-Direct-v0",
-        [
-            *(f"{RL_GAMES}.minibatch_size=32", f"{RL_GAMES}.mini_epochs=1"),
-            f"{RL_GAMES}.central_value_config.minibatch_size=32",
-            f"{RL_GAMES}.central_value_config.mini_epochs=1",
-            "agent.params.network.rnn.units=16",
-            f"{RL_GAMES}.central_value_config.network.rnn.units=16",
-        ],
+    *(
+        ("rsl_rl", task, [STEPS])
+        for task in (
+            *("Isaac-Repose-Cube-Allegro-Direct-v0", "Envlab-Repose-Cube-Leap-Direct-v0"),
+            "Isaac-Repose-Cube-Shadow-OpenAI-FF-Direct-v0",
+            *("Isaac-Franka-Cabinet-Direct-v0", "Isaac-Reach-UR10-v0"),
+            "Isaac-Stack-Cube-Franka-v0",
+        )
     ),
+    ("rl_games", "Isaac-Repose-Cube-Shadow-OpenAI-LSTM-Direct-v0", SMALL_LSTM),
     ("skrl", "Isaac-Repose-Cube-Shadow-Direct-v0", [ROLLOUTS]),
     ("skrl", "Isaac-Shadow-Hand-Over-Direct-v0", ["--algorithm=MAPPO", ROLLOUTS]),
     ("skrl", "Isaac-Velocity-Flat-Unitree-Go2-v0", [ROLLOUTS]),
@@ -88,9 +86,8 @@ def train_all(
         words += ["+", library, f"--task={task}", *flags, *sizes, *own]
     code, output = run([*torchrun(2, WORKER), *words], folder, deadline_s=180.0)
     assert code == 0, output
-    manifests = {
-        file.parent: manifest_of(file.parent) for file in folder.glob("logs/*/*/*/run.json")
-    }
+    files = folder.glob("logs/*/*/*/run.json")
+    manifests = {file.parent: manifest_of(file.parent) for file in files}
     assert {manifest["status"] for manifest in manifests.values()} == {"finished"}
     directories = {manifest["task"]: directory for directory, manifest in manifests.items()}
     assert sorted(directories) == sorted(task for _, task, _ in runs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -13,30 +12,20 @@ from typing import Any
 import pytest
 
 from tests.launcher import ROOT, Launch
+from tests.scripts.of_scripts import load
 
 SCRIPT = ROOT / "scripts/benchmarks/scaling.py"
 
 
 @pytest.fixture(scope="module")
 def scaling() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("scaling", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("benchmarks/scaling")
 
 
 def iteration(seconds: float, collectives: list[float], gradients: list[float]) -> dict[str, Any]:
-    return {
-        "seconds": seconds,
-        "cpu_s": 0.75 * seconds,
-        "collect_s": 0.25 * seconds,
-        "learn_s": 0.5 * seconds,
-        "collectives": collectives,
-        "gradients": gradients,
-        "audit": [0.125],
-    }
+    shares = {"seconds": 1.0, "cpu_s": 0.75, "collect_s": 0.25, "learn_s": 0.5}
+    times = {name: share * seconds for name, share in shares.items()}
+    return {**times, "collectives": collectives, "gradients": gradients, "audit": [0.125]}
 
 
 def test_the_shortest_time_of_a_collective_is_the_exchange_and_the_rest_is_waiting(scaling):
@@ -46,10 +35,7 @@ def test_the_shortest_time_of_a_collective_is_the_exchange_and_the_rest_is_waiti
     ]
     assert scaling.figures(ranks, [100, 300]) == {
         "fps": 100.0,  # 200 frames in 2 s; the first iteration is not counted
-        "iteration_s": 2.0,
-        "cpu_s": 1.5,
-        "collect_s": 0.5,
-        "learn_s": 1.0,
+        **{"iteration_s": 2.0, "cpu_s": 1.5, "collect_s": 0.5, "learn_s": 1.0},
         "reduce_s": 0.25 + 0.25 + 0.25,
         "wait_s": 0.125 + 0.25,
         "audit_s": 0.125,
@@ -79,9 +65,8 @@ def test_one_and_two_processes_are_measured_in_turns(tmp_path: Path):
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install -e '.[compare]'")
     words = ["--task=Isaac-Cartpole-v0", "--num_envs=16", "--iterations=3", "--repeats=1"]
     places = ["--folder=runs", "--json=scaling.json", "--plot=scaling.svg"]
-    launch = Launch(
-        [sys.executable, SCRIPT, *words, *places, "--", "agent.audit_interval=1"], tmp_path
-    )
+    command = [sys.executable, SCRIPT, *words, *places, "--", "agent.audit_interval=1"]
+    launch = Launch(command, tmp_path)
     try:
         assert launch.wait(200) == 0, launch.output
         assert launch.left() == {}
@@ -97,10 +82,8 @@ def test_one_and_two_processes_are_measured_in_turns(tmp_path: Path):
     assert 0.0 < two["reduce_s"] < two["iteration_s"]
     assert two["collect_s"] + two["learn_s"] <= two["iteration_s"]
     assert [frames for frames, _ in report["runs"][1]["curve"]] == [512, 1024, 1536]
-    ranks = [
-        json.loads((tmp_path / f"runs/weak_2_processes_1/rank{rank}.json").read_text())
-        for rank in range(2)
-    ]
+    files = sorted(tmp_path.glob("runs/weak_2_processes_1/rank?.json"))
+    ranks = [json.loads(file.read_text()) for file in files]
     for same in zip(*(rank["iterations"] for rank in ranks), strict=True):
         assert len(same[0]["gradients"]) == len(same[1]["gradients"]) == 20  # one per minibatch
         assert len(same[0]["audit"]) == 1

@@ -11,15 +11,14 @@ from unittest import mock
 
 import torch
 
-from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.seeding import seed_everything
-from envlab.registry import get_task, load_env_cfg
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.env import Transition
 from envlab.skrl.learner import SkrlLearner
 from envlab.training.launch import train_plan
+from tests.small_runs import env_of
 from tests.trained import session_of
 
 NUM_STEPS = 16
@@ -126,10 +125,8 @@ def first_update(
     Returns:
         Initial states and gradients, and the learner after it.
     """
-    task = get_task(TASK)
-    scene = {"num_envs": num_envs // context.world_size}
     seed_everything(7)
-    env = task.make(merge(load_env_cfg(task), {"scene": scene, "seed": 7}, "env"), context=context)
+    env = env_of(TASK, num_envs // context.world_size, context, seed=7)
     cfg = SkrlCfg.of("ppo", ml_framework).with_task_values(UPDATE).resolved()
     learner = make(env, cfg, context)
     seed_everything(7 + context.rank)

@@ -61,14 +61,9 @@ def test_a_scheduler_is_filled_up_with_its_own_defaults():
 def test_names_of_skrl_1_are_understood(caplog: pytest.LogCaptureFixture):
     logging.getLogger("envlab").propagate = True
     old = {
-        "class": "PPO",
-        "lambda": 0.9,
-        "clip_predicted_values": True,
-        "value_clip": 0.3,
-        "state_preprocessor": "RunningStandardScaler",
-        "state_preprocessor_kwargs": None,
-        "random_timesteps": 0,
-        "learning_starts": 0,
+        **{"class": "PPO", "lambda": 0.9, "clip_predicted_values": True, "value_clip": 0.3},
+        **{"state_preprocessor": "RunningStandardScaler", "state_preprocessor_kwargs": None},
+        **{"random_timesteps": 0, "learning_starts": 0},
     }
     with caplog.at_level(logging.INFO):
         agent = SkrlCfg().with_task_values({"agent": old}).agent
@@ -77,9 +72,7 @@ def test_names_of_skrl_1_are_understood(caplog: pytest.LogCaptureFixture):
     assert agent["state_preprocessor"] is None
     assert "lambda is gae_lambda" in caplog.text
     assert "random_timesteps has no meaning here" in caplog.text
-
-
-def test_1_x_names_for_other_meanings():
+    # Names for other meanings.
     agent = {"clip_predicted_values": False, "shared_state_preprocessor": "RunningStandardScaler"}
     cfg = SkrlCfg().with_task_values({"agent": agent})
     assert cfg.agent["value_clip"] == 0.0
@@ -88,14 +81,12 @@ def test_1_x_names_for_other_meanings():
     assert SkrlCfg().with_task_values({"agent": both}).agent["state_preprocessor"] is None
 
 
-def test_iterations_follow_timesteps_until_they_are_set():
+def test_iterations_and_checkpoints_follow_timesteps_until_they_are_set():
     cfg = overridden(SkrlCfg(), "agent.trainer.timesteps=2400", "agent.agent.rollouts=32")
     assert cfg.resolved().max_iterations == 75
     assert cfg.max_iterations is None
     assert overridden(cfg, "agent.max_iterations=7").resolved().max_iterations == 7
-
-
-def test_checkpoints_follow_skrls_interval_in_timesteps():
+    # Checkpoints follow skrl's interval in timesteps.
     for interval, save_interval in {"auto": 30, "320": 20, "0": 300, "1": 1}.items():
         cfg = overridden(SkrlCfg(), f"agent.agent.experiment.checkpoint_interval={interval}")
         assert cfg.resolved().save_interval == save_interval, interval
@@ -148,7 +139,6 @@ def test_a_mistake_in_an_agent_file_is_one_sentence():
         "agent.agent has no .*gamma|gamma": {"agent": {"gamma": 0.9}},
         "Did you mean ppo": {"agent": {"class": "PPPO"}},
         "Did you mean GaussianMixin": {"models": {"policy": {"class": "GausianMixin"}}},
-        "Did you mean KLAdaptiveLR": {"agent": {"learning_rate_scheduler": "KLAdaptive"}},
         "models": {"modles": {}},
     }
     for message, values in mistakes.items():
@@ -157,6 +147,10 @@ def test_a_mistake_in_an_agent_file_is_one_sentence():
     agent = {"class": "PPO", "rewards_shaper": "math:sqrt", "rewards_shaper_scale": 0.5}
     with pytest.raises(ConfigurationError, match="are both set"):
         library_settings(agent, component)
+
+
+def test_every_component_that_can_be_named_exists():
+    assert [component(name, "agent").__name__ for name in COMPONENTS] == list(COMPONENTS)
 
 
 def test_names_become_classes_and_formulas_functions_without_evaluation():
@@ -169,10 +163,8 @@ def test_names_become_classes_and_formulas_functions_without_evaluation():
         "rewards_shaper_scale": 0.5,
     }
     settings = library_settings(agent, component)
-    assert [found and found.__name__ for found in settings["learning_rate_scheduler"]] == [
-        "StepLR",
-        None,
-    ]
+    first, second = settings["learning_rate_scheduler"]
+    assert (first.__name__, second) == ("StepLR", None)
     assert settings["exploration_scheduler"](25, 100) == 0.5
     assert settings["exploration_scheduler"](90, 100) == 0.1
     assert settings["rewards_shaper"](4.0, 0, 0) == 2.0
@@ -197,11 +189,6 @@ def test_arguments_of_a_replaced_component_are_dropped_and_missing_ones_named():
         component_arguments("StepLR", {"kl_threshold": 0.5, "step_size": 3}, path)
 
 
-def test_every_component_that_can_be_named_exists():
-    for name in COMPONENTS:
-        assert component(name, "agent").__name__ == name
-
-
 def test_the_defaults_are_typed():
     """skrl writes some numbers as integers that may be fractions."""
     assert overridden(SkrlCfg(), "agent.models.policy.min_log_std=-5.5")
@@ -216,11 +203,8 @@ def test_networks_of_skrl_1_read_observations():
         "policy": {"class": "GaussianMixin", "network": network, "output": "ACTIONS"},
         "value": {"class": "DeterministicMixin", "network": network, "output": "ONE"},
     }
-    for algorithm, value in {
-        "PPO": "OBSERVATIONS",
-        "IPPO": "OBSERVATIONS",
-        "MAPPO": "STATES",
-    }.items():
+    observations = {"PPO": "OBSERVATIONS", "IPPO": "OBSERVATIONS"}
+    for algorithm, value in (observations | {"MAPPO": "STATES"}).items():
         values = {"models": models, "agent": {"class": algorithm, "lambda": 0.9}}
         cfg = SkrlCfg().with_task_values(values)
         assert cfg.models["policy"]["network"][0]["input"] == "OBSERVATIONS"

@@ -73,21 +73,19 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if data is None:
             self.send_error(404)
             return
+        etag = f'"{hashlib.sha1(data).hexdigest()}"'
+        self._send(data, has_body=has_body, **{"ETag": etag, "X-Repo-Commit": SHA})
+
+    def _answer(self, values: dict[str, Any]) -> None:
+        self._send(json.dumps(values).encode(), **{"Content-Type": "application/json"})
+
+    def _send(self, data: bytes, *, has_body: bool = True, **headers: str) -> None:
         self.send_response(200)
-        self.send_header("ETag", f'"{hashlib.sha1(data).hexdigest()}"')
-        self.send_header("X-Repo-Commit", SHA)
-        self.send_header("Content-Length", str(len(data)))
+        for name, value in {"Content-Length": str(len(data)), **headers}.items():
+            self.send_header(name, value)
         self.end_headers()
         if has_body:
             self.wfile.write(data)
-
-    def _answer(self, values: dict[str, Any]) -> None:
-        data = json.dumps(values).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -114,10 +112,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> envlab.TrainingRun:
     return envlab.runs(folder / "logs")[0]
 
 
+def push(directory: Path, *words: str, to: str = "hf:me/walker") -> int:
+    return cli.main(["push", str(directory), to, *words])
+
+
+@pytest.fixture
+def copy(run: envlab.TrainingRun, tmp_path: Path) -> Path:
+    """A copy of the run, to be changed."""
+    return shutil.copytree(run.directory, tmp_path / "copy")
+
+
 def test_a_pushed_policy_plays_elsewhere_as_here(
     run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, monkeypatch, capsys
 ) -> None:
-    assert cli.main(["push", str(run.directory), "hf:me/walker", "--private"]) == 0
+    assert push(run.directory, "--private") == 0
     assert capsys.readouterr().out.strip().endswith(f"/me/walker/commit/{SHA}")
     assert set(hub.files) == {
         *("README.md", "run.json", "params/agent.yaml", "params/env.yaml", "checkpoints/policy.pt")
@@ -138,7 +146,7 @@ def test_a_pushed_policy_plays_elsewhere_as_here(
 def test_the_card_holds_the_runs_facts_and_nothing_about_the_machine(
     run: envlab.TrainingRun, hub: type[Hub]
 ) -> None:
-    assert cli.main(["push", str(run.directory), "hf:me/walker", "--checkpoint=latest"]) == 0
+    assert push(run.directory, "--checkpoint=latest") == 0
     card = hub.files["README.md"].decode()
     assert "envlab play rsl_rl --task=Isaac-Cartpole-v0 --checkpoint=hf:me/walker" in card
     assert "| frames | 1,024, in 2 iterations |" in card
@@ -153,15 +161,16 @@ def test_the_card_holds_the_runs_facts_and_nothing_about_the_machine(
 
 
 def test_the_card_says_before_the_return_what_the_run_changed_of_its_task(
-    run: envlab.TrainingRun, tmp_path: Path, capsys
+    copy: Path, hub: type[Hub], capsys
 ) -> None:
-    changed = shutil.copytree(run.directory, tmp_path / "changed")
-    file = changed / "params/env.yaml"
+    file = copy / "params/env.yaml"
     text = file.read_text()
     file.write_text(text.replace("episode_length_s: 5.0", "episode_length_s: 3.0"))
     assert file.read_text() != text
-    assert cli.main(["push", str(changed), "hf:me/walker", "--dry_run"]) == 0
+    assert push(copy, "--dry_run") == 0
+    assert (hub.files, hub.asked) == ({}, [])
     card = capsys.readouterr().out
+    assert "library_name: envlab" in card
     row = "| changed in it (its own value) | env.episode_length_s=3.0 (5.0) |"
     assert 0 < card.index(row) < card.index("| mean return |")
 
@@ -174,32 +183,25 @@ def test_an_exported_policy_is_pushed_with_its_own_checkpoint_only(
     assert cli.main(words) == 0
     exported = run.directory / "exported"
     assert json.loads((exported / EXPORTED_FROM).read_text()) == {"iteration": 2}
-    words = ["push", str(run.directory), "hf:me/walker", "--checkpoint=latest"]
-    assert cli.main(words) == 0
+    assert push(run.directory, "--checkpoint=latest") == 0
     assert "exported/policy.onnx" in hub.files
     assert b"policy without envlab" in hub.files["README.md"]
     hub.files.clear()
     (exported / EXPORTED_FROM).write_text('{"iteration": 1}')
-    assert cli.main(words) == 0
+    assert push(run.directory, "--checkpoint=latest") == 0
     assert "is left out: it is of another checkpoint than iteration 2" in capsys.readouterr().out
     assert "exported/policy.onnx" not in hub.files
     assert b"policy without envlab" not in hub.files["README.md"]
     shutil.rmtree(exported)
 
 
-def test_a_dry_run_pushes_nothing(run: envlab.TrainingRun, hub: type[Hub], capsys) -> None:
-    assert cli.main(["push", str(run.directory), "hf:me/walker", "--dry_run"]) == 0
-    assert "library_name: envlab" in capsys.readouterr().out
-    assert (hub.files, hub.asked) == ({}, [])
-
-
 def test_a_refusal_to_push_is_one_sentence(run: envlab.TrainingRun, hub: type[Hub], capsys) -> None:
-    for words, sentence in [
-        (["hf:walker"], "its form is hf:OWNER/NAME"),
-        (["me/walker"], "its form is hf:OWNER/NAME"),
-        (["hf:me/walker", "--checkpoint=none.pt"], "has no checkpoint 'none.pt'"),
+    for to, words, sentence in [
+        ("hf:walker", [], "its form is hf:OWNER/NAME"),
+        ("me/walker", [], "its form is hf:OWNER/NAME"),
+        ("hf:me/walker", ["--checkpoint=none.pt"], "has no checkpoint 'none.pt'"),
     ]:
-        assert cli.main(["push", str(run.directory), *words]) == 2
+        assert push(run.directory, *words, to=to) == 2
         assert sentence in capsys.readouterr().err
         assert hub.files == {}
 
@@ -215,36 +217,28 @@ def linked(path: Path, to: Path) -> None:
 def test_a_link_that_leads_out_of_the_run_is_not_followed(
     run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, capsys
 ) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "id_rsa").write_text("secret")
     for name, to in [
-        ("params", "."),
-        ("params/id.yaml", "id_rsa"),
-        ("params/keys", "."),
-        ("params/agent.yaml", "id_rsa"),
-        ("exported/policy.onnx", "id_rsa"),
-        ("exported", "."),
-        ("checkpoints/best.pt", "id_rsa"),
-        ("run.json", "id_rsa"),
+        *(("params", "."), ("params/id.yaml", "id_rsa"), ("params/keys", ".")),
+        *(("params/agent.yaml", "id_rsa"), ("exported/policy.onnx", "id_rsa"), ("exported", ".")),
+        *(("checkpoints/best.pt", "id_rsa"), ("run.json", "id_rsa")),
         ("params/endless.yaml", "/dev/zero"),
     ]:
-        private = tmp_path / "private"
-        private.mkdir(exist_ok=True)
-        (private / "id_rsa").write_text("secret")
         stranger = shutil.copytree(run.directory, tmp_path / name.replace("/", "_"))
         linked(stranger / name, private / to)
-        assert cli.main(["push", str(stranger), "hf:me/walker"]) == 2
+        assert push(stranger) == 2
         said = capsys.readouterr().err
         assert f"{stranger / name} is a link that leads out of the run directory" in said
         assert hub.files == {}
 
 
-def test_what_else_lies_among_the_parameters_is_not_sent(
-    run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path
-) -> None:
-    copy = shutil.copytree(run.directory, tmp_path / "copy")
+def test_what_else_lies_among_the_parameters_is_not_sent(copy: Path, hub: type[Hub]) -> None:
     (copy / "params/keys").mkdir()
     for name in ("notes.txt", "keys/id.yaml"):
         (copy / "params" / name).write_text("secret")
-    assert cli.main(["push", str(copy), "hf:me/walker"]) == 0
+    assert push(copy) == 0
     assert {name for name in hub.files if name.startswith("params/")} == {
         *("params/agent.yaml", "params/env.yaml")
     }
@@ -269,13 +263,6 @@ def more_ranks(directory: Path) -> None:
     save_checkpoint(file, {key: one for key, one in values.items() if key != "format_version"})
 
 
-def huge_policy(directory: Path) -> None:
-    (directory / "exported").mkdir()
-    with (directory / "exported/policy.onnx").open("wb") as file:
-        file.truncate(2**40)  # without contents, it has no blocks on the disk
-    (directory / "exported" / EXPORTED_FROM).write_text("[2]")
-
-
 def test_a_damaged_run_is_refused_in_one_sentence(
     run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, capsys
 ) -> None:
@@ -295,29 +282,30 @@ def test_a_damaged_run_is_refused_in_one_sentence(
     ]:
         stranger = shutil.copytree(run.directory, tmp_path / f"{len(list(tmp_path.iterdir()))}")
         change(stranger)
-        assert cli.main(["push", str(stranger), "hf:me/walker"]) == 2
+        assert push(stranger) == 2
         assert sentence in capsys.readouterr().err
         assert hub.files == {}
 
 
 def test_an_exported_policy_without_facts_or_end_is_left_out(
-    run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, capsys
+    copy: Path, hub: type[Hub], capsys
 ) -> None:
-    stranger = shutil.copytree(run.directory, tmp_path / "stranger")
-    huge_policy(stranger)
-    assert cli.main(["push", str(stranger), "hf:me/walker"]) == 0
+    (copy / "exported").mkdir()
+    with (copy / "exported/policy.onnx").open("wb") as file:
+        file.truncate(2**40)  # without contents, it has no blocks on the disk
+    (copy / "exported" / EXPORTED_FROM).write_text("[2]")
+    assert push(copy) == 0
     assert "policy.onnx is left out" in capsys.readouterr().out
     assert not [name for name in hub.files if name.startswith("exported")]
 
 
-def test_a_manifests_texts_stay_in_their_cells(run: envlab.TrainingRun, tmp_path, capsys) -> None:
-    stranger = shutil.copytree(run.directory, tmp_path / "stranger")
+def test_a_manifests_texts_stay_in_their_cells(copy: Path, capsys) -> None:
     manifest_with(
         command="envlab train |\n\n# Heading",
         versions={"envlab": "1\n---\nlicense: mit"},
         git={"commit": "abc\x1b[2J|\n---"},
-    )(stranger)
-    assert cli.main(["push", str(stranger), "hf:me/walker", "--dry_run"]) == 0
+    )(copy)
+    assert push(copy, "--dry_run") == 0
     card = capsys.readouterr().out
     metadata, text = card.removeprefix("---\n").split("---\n", 1)
     assert yaml.safe_load(metadata) == {
@@ -333,7 +321,7 @@ def test_a_manifests_texts_stay_in_their_cells(run: envlab.TrainingRun, tmp_path
 def test_without_network_it_is_one_sentence(run, monkeypatch, capsys, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("HF_TOKEN", "hf_test")
-    assert cli.main(["push", str(run.directory), "hf:me/walker"]) == 2
+    assert push(run.directory) == 2
     assert "hf:me/walker was not pushed" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
     words = ["play", "rsl_rl", "--task=Isaac-Cartpole-v0", "--checkpoint=hf:me/walker"]
@@ -343,8 +331,6 @@ def test_without_network_it_is_one_sentence(run, monkeypatch, capsys, tmp_path: 
 
 
 NAMES = ["run.json", "params/env.yaml", "checkpoints/model_9.pt", "checkpoints/model_10.pt"]
-
-
 LEADING_OUT = ["../run.json", "x/../../params/a.yaml", "../checkpoints/model_99.pt"]
 
 
@@ -375,9 +361,8 @@ def test_wandb_gives_the_newest_checkpoint_or_the_one_that_is_named(
 
 def _wandb_file(name: str) -> SimpleNamespace:
     def download(root: str, replace: bool) -> None:
-        path = Path(root, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
+        Path(root, name).parent.mkdir(parents=True, exist_ok=True)
+        Path(root, name).write_text(name)
 
     return SimpleNamespace(name=name, size=7, download=download)
 

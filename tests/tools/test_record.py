@@ -41,12 +41,8 @@ def test_a_dataset_has_observations_actions_and_rewards():
     env.close()
 
 
-def test_frames_of_a_second():
-    for step_dt, fps in [(1 / 60, 60), (0.02, 50)]:
-        assert record.frames_per_second(step_dt) == fps
-
-
 def test_a_step_that_divides_no_second_is_one_sentence():
+    assert [record.frames_per_second(step_dt) for step_dt in (1 / 60, 0.02)] == [60, 50]
     with pytest.raises(ConfigurationError, match=r"0\.03 s, which is no whole number"):
         record.frames_per_second(0.03)
 

@@ -16,35 +16,39 @@ from envlab.run.records import read_standing
 from tests.fake_run import write_run
 
 
+def run(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    """Run a command of envlab's; return what it prints, or what it answers if it fails."""
+    assert cli.main(list(words)) == code
+    printed = capsys.readouterr()
+    return printed.err if code else printed.out
+
+
 def test_runs_are_listed_oldest_first(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_run(Path("logs"), [1.0, 2.0, None], name="a")
     write_run(Path("logs"), [5.0], name="b", library="skrl", status="failed", task="Isaac-Ant-v0")
-    assert cli.main(["runs"]) == 0
-    heading, _, *lines = capsys.readouterr().out.splitlines()
+    heading, _, *lines = run(capsys, "runs").splitlines()
     assert heading.split() == ["Run", "Task", "Library", "State", "Iterations", "Return", "Age"]
     found = [line.split()[:-2] for line in lines]
     assert found == [
         ["logs/rsl_rl/cartpole/a", "Isaac-Cartpole-v0", "rsl_rl", "finished", "3", "2.000"],
         ["logs/skrl/cartpole/b", "Isaac-Ant-v0", "skrl", "failed", "1", "5.000"],
     ]
-    assert cli.main(["runs", "--task=ant", "--json"]) == 0
-    (run,) = json.loads(capsys.readouterr().out)
-    assert (run["library"], run["iteration"], run["mean_return"]) == ("skrl", 1, 5.0)
-    assert cli.main(["runs", "--library=rl_games"]) == 0
-    assert capsys.readouterr().out == "No run in logs matches.\n"
+    (found,) = json.loads(run(capsys, "runs", "--task=ant", "--json"))
+    assert (found["library"], found["iteration"], found["mean_return"]) == ("skrl", 1, 5.0)
+    assert run(capsys, "runs", "--library=rl_games") == "No run in logs matches.\n"
 
 
 @pytest.mark.parametrize("kept_in", ["logs/rsl_rl/cartpole/a", "logs"])  # or WANDB_DIR
 def test_what_wandb_keeps_of_a_run_is_no_run(kept_in: str, tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    run = write_run(Path("logs"), [1.0, 2.0], name="a")
+    own = write_run(Path("logs"), [1.0, 2.0], name="a")
     copy = Path(kept_in, "wandb/offline-run-20261128_041500-abc/files")
     copy.mkdir(parents=True)
-    shutil.copy(run / "run.json", copy)
-    assert cli.main(["runs", "--json"]) == 0
-    assert [found["directory"] for found in json.loads(capsys.readouterr().out)] == [str(run)]
-    assert [result.directory for result in find_results(["logs"], "mean_return")] == [run]
+    shutil.copy(own / "run.json", copy)
+    listed = json.loads(run(capsys, "runs", "--json"))
+    assert [found["directory"] for found in listed] == [str(own)]
+    assert [result.directory for result in find_results(["logs"], "mean_return")] == [own]
 
 
 def test_a_run_without_new_records_is_silent(tmp_path: Path, capsys):
@@ -53,8 +57,8 @@ def test_a_run_without_new_records_is_silent(tmp_path: Path, capsys):
     before = time.time() - 2 * 3600
     for path in silent.iterdir():
         os.utime(path, (before, before))
-    assert cli.main(["runs", str(tmp_path), "--json"]) == 0
-    found = {run["directory"]: run["status"] for run in json.loads(capsys.readouterr().out)}
+    listed = json.loads(run(capsys, "runs", str(tmp_path), "--json"))
+    found = {one["directory"]: one["status"] for one in listed}
     assert found == {str(running): "running", str(silent): "silent"}
 
 
@@ -80,19 +84,15 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("text", DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_manifest_is_skipped_by_runs_and_named_by_compare(
-    tmp_path: Path, capsys, text: str
-):
+def test_a_damaged_manifest_is_skipped_by_runs_and_named_by_compare(tmp_path: Path, capsys):
     write_run(tmp_path, [1.0], name="good")
     bad = write_run(tmp_path, [1.0], name="bad")
-    (bad / "run.json").write_text(text)
-    assert cli.main(["runs", str(tmp_path)]) == 0
-    out = capsys.readouterr().out
-    assert "good" in out
-    assert "bad" not in out
-    assert cli.main(["compare", str(tmp_path), "--no_plot"]) == 2
-    assert f"error: {bad} is no run directory" in capsys.readouterr().err
+    for name, text in DAMAGED.items():
+        (bad / "run.json").write_text(text)
+        out = run(capsys, "runs", str(tmp_path))
+        assert ("good" in out, "bad" in out) == (True, False), name
+        error = run(capsys, "compare", str(tmp_path), "--no_plot", code=2)
+        assert f"error: {bad} is no run directory" in error, name
 
 
 def test_a_time_out_of_range_and_a_pipe_are_skipped(tmp_path: Path, capsys):
@@ -100,8 +100,7 @@ def test_a_time_out_of_range_and_a_pipe_are_skipped(tmp_path: Path, capsys):
     piped = write_run(tmp_path, [1.0], name="piped")
     (piped / "run.json").unlink()
     os.mkfifo(piped / "run.json")
-    assert cli.main(["runs", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == f"No run in {tmp_path} matches.\n"
+    assert run(capsys, "runs", str(tmp_path)) == f"No run in {tmp_path} matches.\n"
 
 
 NO_FLOAT = "9" * 400
@@ -111,20 +110,18 @@ NO_FLOAT = "9" * 400
     "line", ["[" * 50_000, f'{{"frames": {NO_FLOAT}, "wall_s": 1, "mean_return": {NO_FLOAT}}}']
 )
 def test_a_damaged_record_is_not_counted(tmp_path: Path, capsys, line: str):
-    run = write_run(tmp_path, [1.0], end=f"{line}\n")
-    assert read_standing(run).mean_return == 1.0
-    assert cli.main(["runs", str(tmp_path)]) == 0
-    assert cli.main(["compare", str(run), "--no_plot"]) == 0
-    assert "is cut off; not counted" in capsys.readouterr().out
+    directory = write_run(tmp_path, [1.0], end=f"{line}\n")
+    assert read_standing(directory).mean_return == 1.0
+    run(capsys, "runs", str(tmp_path))
+    assert "is cut off; not counted" in run(capsys, "compare", str(directory), "--no_plot")
 
 
 def test_records_in_a_pipe_are_not_read(tmp_path: Path, capsys):
-    run = write_run(tmp_path, [1.0])
-    (run / "metrics.jsonl").unlink()
-    os.mkfifo(run / "metrics.jsonl")
-    assert cli.main(["runs", str(tmp_path)]) == 0
-    assert cli.main(["compare", str(run), "--no_plot"]) == 2
-    assert "no regular file" in capsys.readouterr().err
+    directory = write_run(tmp_path, [1.0])
+    (directory / "metrics.jsonl").unlink()
+    os.mkfifo(directory / "metrics.jsonl")
+    run(capsys, "runs", str(tmp_path))
+    assert "no regular file" in run(capsys, "compare", str(directory), "--no_plot", code=2)
 
 
 def test_values_from_a_run_cannot_command_the_terminal_or_the_picture(
@@ -134,11 +131,9 @@ def test_values_from_a_run_cannot_command_the_terminal_or_the_picture(
     task = "\x1b]0;title\x07\x9b2J \ud800 $\\frac$"
     for name, algorithm in (("a\x1b[2J", "ppo"), ("b", "$\\frac$ \ud800")):
         write_run(tmp_path, [1.0, 2.0], name=name, task=task, status="\x1b", algorithm=algorithm)
-    for arguments in (["runs", "."], ["compare", "."]):
-        assert cli.main(arguments) == 0
-        out = capsys.readouterr().out
+    for command in ("runs", "compare"):
+        out = run(capsys, command, ".")
         assert r"\x1b]0;title\x07\x9b2J \ud800 $\frac$" in out
         assert not set("\x1b\x07\x9b") & set(out)
     write_run(tmp_path, [1.0], name="c", task="another")
-    assert cli.main(["compare", "."]) == 2
-    assert "\x1b" not in capsys.readouterr().err
+    assert "\x1b" not in run(capsys, "compare", ".", code=2)

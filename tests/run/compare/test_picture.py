@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envlab.run.compare.groups import Group, group_runs
-from envlab.run.compare.picture import choose_path, draw
+from envlab.run.compare.picture import draw
 from envlab.run.compare.results import find_results
 from tests.fake_run import write_run
 
@@ -59,24 +59,12 @@ def test_a_group_without_a_common_range_keeps_its_place_in_the_legend(tmp_path: 
     assert len(figure.legends[0].get_texts()) == 1
 
 
-@pytest.mark.parametrize(
-    ("metric", "label"),
-    [
-        ("learning_rate", "learning rate"),
-        ("collect_s", "collect (s)"),
-        ("fps", "fps (frames/s)"),
-        ("losses.value_function", "losses.value_function"),
-    ],
-)
-def test_the_metric_is_named_with_its_unit(tmp_path: Path, metric: str, label: str):
+def test_the_metric_is_named_with_its_unit(tmp_path: Path):
     write_run(tmp_path, [1.0])
-    assert draw(groups_in(tmp_path), metric, "x").axes[0].get_ylabel() == label
-
-
-def test_a_picture_gets_the_next_free_number(tmp_path: Path):
-    path = tmp_path / "a.b.png"
-    assert choose_path(str(path), force=False) == path
-    for name in ("a.b.png", "a.b_1.png"):
-        (tmp_path / name).touch()
-    assert choose_path(str(path), force=False) == tmp_path / "a.b_2.png"
-    assert choose_path(str(path), force=True) == path
+    for metric, label in {
+        "learning_rate": "learning rate",
+        "collect_s": "collect (s)",
+        "fps": "fps (frames/s)",
+        "losses.value_function": "losses.value_function",
+    }.items():
+        assert draw(groups_in(tmp_path), metric, "x").axes[0].get_ylabel() == label

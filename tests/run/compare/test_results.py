@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from envlab.run.compare.results import (
     with_values,
 )
 from tests.fake_run import write_run
+from tests.refusals import check_refusals
 
 METRIC = "mean_return"
 
@@ -36,12 +36,9 @@ def test_runs_are_found_by_directory_folder_and_pattern_each_once(tmp_path: Path
 
 
 def test_a_place_without_runs_is_named(tmp_path: Path, monkeypatch):
-    for place in ["nothing", "nothing*", "."]:
-        monkeypatch.chdir(tmp_path)
-        with pytest.raises(
-            RunDirectoryError, match=f"no run at '{place.replace('*', '.*')}'.*Give a"
-        ):
-            find_results([place], METRIC)
+    monkeypatch.chdir(tmp_path)
+    rows = [(["nothing*"], r"no run at 'nothing\*'.*Give a"), (["."], r"no run at '\.'.*Give a")]
+    check_refusals(lambda places: find_results(places, METRIC), rows, RunDirectoryError)
 
 
 def test_a_foreign_run_json_is_refused(tmp_path: Path):
@@ -57,13 +54,6 @@ def test_records_become_arrays_and_null_is_no_value(tmp_path: Path):
     np.testing.assert_array_equal(run.values, [math.nan, 3])
     np.testing.assert_array_equal(run.has_value, [False, True])
     assert {"mean_return", "losses.value", "episode.Episode_Reward/alive"} <= run.names
-
-
-def test_a_file_whose_last_line_is_cut_off_is_noted(tmp_path: Path):
-    run = write_run(tmp_path, [1.0])
-    (run / "validation.jsonl").write_text('{"iterat')
-    assert read_result(run, METRIC).cut_file is None
-    assert read_result(run, "validation.mean_return").cut_file == run / "validation.jsonl"
 
 
 @pytest.mark.parametrize("is_moved", [False, True])
@@ -90,15 +80,11 @@ def test_a_resumed_run_and_its_origin_are_one_run(tmp_path: Path, is_moved: bool
 
 
 def test_a_run_resumed_twice_is_one_run(tmp_path: Path):
-    directory = write_run(tmp_path, [1.0], name="run_1")
-    for number in (2, 3):
-        directory = write_run(
-            tmp_path,
-            [float(number)],
-            name=f"run_{number}",
-            first_iteration=number,
-            resumed_from=str(directory / "checkpoints" / f"model_{number - 1}.pt"),
-        )
+    origin = {}
+    for number in (1, 2, 3):
+        place = {"name": f"run_{number}", "first_iteration": number}
+        directory = write_run(tmp_path, [float(number)], **place, **origin)
+        origin = {"resumed_from": str(directory / f"checkpoints/model_{number}.pt")}
     (run,) = join_resumed(find_results([str(tmp_path)], METRIC))
     np.testing.assert_array_equal(run.values, [1, 2, 3])
 
@@ -120,7 +106,6 @@ def test_runs_of_two_tasks_are_refused_with_both_names(tmp_path: Path):
 @pytest.mark.parametrize(
     ("returns", "metric", "message"),
     [
-        ([1.0], "mean_retrun", "no run has recorded. Did you mean mean_return"),
         ([1.0], "losses.valeu", "Did you mean losses.value"),
         ([None], "mean_return", r"None of the runs \(1\) has a value of mean_return"),
         ([1.0], "validation.mean_return", "Run 'envlab validate .*' first"),
@@ -138,10 +123,3 @@ def test_a_run_that_died_before_its_first_iteration_is_no_error_among_others(tmp
     (write_run(tmp_path, [], name="b") / "metrics.jsonl").unlink()
     runs = find_results([str(tmp_path)], METRIC)
     assert [run.directory.name for run in with_values(runs, METRIC)] == ["a"]
-
-
-def test_a_manifest_that_is_no_json_is_named(tmp_path: Path):
-    directory = write_run(tmp_path, [1.0])
-    (directory / "run.json").write_text(json.dumps({"task": "x"})[:-2])
-    with pytest.raises(RunDirectoryError, match="is no run directory"):
-        find_results([str(directory)], METRIC)

@@ -21,13 +21,13 @@ from envlab.run.compare.statistics import (
 
 
 def test_the_interquartile_mean_drops_a_quarter_at_each_end():
+    pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
     for values, mean in [
         ([7.0], 7.0),
         ([1.0, 2.0, 6.0], 3.0),  # a quarter of three is less than one
         ([100.0, 1.0, 3.0, -50.0], 2.0),  # without 100 and -50
         ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 99.0], 3.5),  # without 0, 1, 6 and 99
     ]:
-        pytest.importorskip("scipy", reason="needs scipy: pip install -e '.[compare]'")
         assert interquartile_mean(np.array(values)) == pytest.approx(mean)
 
 
@@ -112,8 +112,7 @@ def test_runs_that_share_one_point_have_a_curve_of_one():
 
 def test_a_missing_package_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    with pytest.raises(
-        ConfigurationError, match=r"pip install -c constraints.txt -e '.\[compare\]'"
-    ):
+    cure = r"pip install -c constraints.txt -e '.\[compare\]'"
+    with pytest.raises(ConfigurationError, match=cure):
         interquartile_mean(np.ones(3))
     assert require("json").loads("1") == 1

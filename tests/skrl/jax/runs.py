@@ -12,7 +12,6 @@ from pathlib import Path
 import jax
 import psutil
 
-from envlab.training.launch import train
 from tests.agents import ADDRESS, free_port
 from tests.launcher import ROOT, Launch
 
@@ -29,27 +28,14 @@ SCALERS = [
 ]
 # Everything that must stay equal: normalisers, an adaptive learning rate, resets.
 PPO = [
-    TASK,
-    *FRAMEWORK,
-    "--num_envs=32",
-    "agent.save_interval=2",
-    "agent.agent.learning_epochs=4",
-    "agent.agent.mini_batches=4",
+    *(TASK, *FRAMEWORK, "--num_envs=32", "agent.save_interval=2", *NETWORKS, *SCALERS),
+    *("agent.agent.learning_epochs=4", "agent.agent.mini_batches=4"),
     "agent.agent.time_limit_bootstrap=true",
-    *NETWORKS,
-    *SCALERS,
 ]
 SAC = [
-    TASK,
-    *FRAMEWORK,
-    "--algorithm=sac",
-    "--num_envs=32",
-    "agent.num_steps_per_env=8",
-    "agent.save_interval=1",
-    "agent.agent.gradient_steps=2",
-    "agent.agent.learning_starts=2",
-    "agent.memory.memory_size=32",
-    SCALERS[0],
+    *(TASK, *FRAMEWORK, "--algorithm=sac", "--num_envs=32", "agent.save_interval=1", SCALERS[0]),
+    *("agent.num_steps_per_env=8", "agent.agent.gradient_steps=2"),
+    *("agent.agent.learning_starts=2", "agent.memory.memory_size=32"),
 ]
 
 
@@ -80,12 +66,6 @@ def compiled_quickly(folder: Path) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def train_in(folder: Path, *arguments: str) -> int:
-    """Run train.py in this process and in a folder; return its exit code."""
-    with contextlib.chdir(folder):
-        return train("skrl", arguments)
 
 
 def skrl_launch(num_processes: int, script: Path, *arguments: str | Path) -> list[str | Path]:

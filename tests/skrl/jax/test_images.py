@@ -8,14 +8,8 @@ import torch
 pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
 pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
-from envlab.distributed.context import DistributedContext
-from envlab.registry import get_task, load_agent_values, load_env_cfg
-from envlab.skrl.cfg import SkrlCfg
-from envlab.skrl.jax.learner import make_learner
 from envlab.skrl.jax.models import channels_last
-from envlab.skrl.jax.play import JaxPlayer, torch_parameters
-
-TASK = "Isaac-Cartpole-Depth-Camera-Direct-v0"
+from envlab.skrl.jax.play import torch_parameters
 
 
 def test_networks_written_for_pytorch_keep_their_channels_last():
@@ -48,19 +42,3 @@ def test_a_dense_layer_after_convolutions_is_reordered():
     assert found["eye_container.0.weight"].shape == (3, 1, 1, 1)
     assert found["eye_container.3.weight"].tolist() == [[10.0, 20.0, 11.0, 21.0, 12.0, 22.0]]
     assert found["net_container.0.weight"].tolist() == [[5.0]]
-
-
-@pytest.mark.long  # the layout of each layer is by hand, above
-def test_a_policy_on_images_acts_alike_on_both_frameworks():
-    """The export is its twin on PyTorch."""
-    task = get_task(TASK)
-    cfg = SkrlCfg.of(ml_framework="jax").with_task_values(load_agent_values(task, "skrl"))
-    context = DistributedContext.single("cpu")
-    env = task.make(load_env_cfg(task), context=context, num_envs=2, seed=0)
-    player = JaxPlayer(make_learner(env, cfg.resolved(), context))
-    # private: what is exported, beside what plays
-    on_jax, twin = player._policy("agent"), player._traceable("agent")
-    images = 5.0 * torch.rand(7, 24, 96, 1, generator=torch.Generator().manual_seed(0))
-    actions = on_jax(images)
-    assert float(actions.detach().std()) > 1e-3
-    torch.testing.assert_close(twin(images), actions, rtol=0.0, atol=1e-5)

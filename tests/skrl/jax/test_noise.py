@@ -106,10 +106,8 @@ def losses(update: Any, actor: Any, value: Any, params: Any) -> list[float]:
     """Return the losses of three updates that differ in their noise only."""
     inputs = {"observations": OBSERVATIONS}
     state = actor.state_dict
-    results = [
-        update(actor.act, value, value, state, params, params, 0.2, dict(inputs)) for _ in range(3)
-    ]
-    return [float(result[1]) for result in results]
+    given = (actor.act, value, value, state, params, params, 0.2)
+    return [float(update(*given, dict(inputs))[1]) for _ in range(3)]
 
 
 def test_sac_sees_new_noise_in_every_update():

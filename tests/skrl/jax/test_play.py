@@ -19,7 +19,8 @@ pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 from envlab.cli import play
 from envlab.skrl.jax.play import torch_parameters
 from tests.launcher import ROOT
-from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK, train_in
+from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK
+from tests.small_runs import train_in
 from tests.trained import check_exported, checkpoint_of, only_run
 
 pytestmark = pytest.mark.slow
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.slow
 def played(quick: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two iterations that was played, and the output."""
     folder = tmp_path_factory.mktemp("played")
-    assert train_in(folder, *PPO, "--max_iterations=2") == 0
+    assert train_in("skrl", folder, *PPO, "--max_iterations=2") == 0
     arguments = [TASK, *FRAMEWORK, "--num_envs=4"]
     with (
         contextlib.chdir(folder),

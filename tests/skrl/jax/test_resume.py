@@ -9,21 +9,15 @@ import pytest
 pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
 pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
-from tests.rsl_rl.test_resume import digests
-from tests.skrl.jax.runs import FRAMEWORK, PPO, SAC, TASK, train_in
+from tests.skrl.jax.runs import FRAMEWORK, PPO, SAC, TASK
+from tests.small_runs import check_same_end, train_in
 from tests.trained import checkpoint_of, only_run
 
 pytestmark = pytest.mark.slow
 
 TD3 = [
-    TASK,
-    *FRAMEWORK,
-    "--algorithm=td3",
-    "--num_envs=4",
-    "agent.num_steps_per_env=4",
-    "agent.save_interval=1",
-    "agent.agent.batch_size=8",
-    "agent.memory.memory_size=6",
+    *(TASK, *FRAMEWORK, "--algorithm=td3", "--num_envs=4", "agent.save_interval=1"),
+    *("agent.num_steps_per_env=4", "agent.agent.batch_size=8", "agent.memory.memory_size=6"),
     "agent.agent.exploration_noise=OrnsteinUhlenbeckNoise",
     "+agent.agent.exploration_noise_kwargs={theta:0.1,sigma:0.5,base_scale:0.5}",
     "agent.agent.smooth_regularization_noise=GaussianNoise",
@@ -37,20 +31,18 @@ TD3 = [
 def test_a_resumed_run_ends_bit_identical_and_other_networks_are_refused(
     tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
 ):
-    assert train_in(tmp_path, *flags, "--max_iterations=2") == 0
+    assert train_in("skrl", tmp_path, *flags, "--max_iterations=2") == 0
     whole = only_run(tmp_path)
     again = tmp_path / "again"
-    again.mkdir()
     resume = ["--max_iterations=2", "--resume", f"--checkpoint={whole}/checkpoints/model_1.pt"]
-    assert train_in(again, *flags, *resume) == 0
-    resumed = checkpoint_of(only_run(again), 2)
-    assert digests(resumed) == digests(checkpoint_of(whole, 2))
-    learner = resumed["ranks"][0]["learner"]
+    assert train_in("skrl", again, *flags, *resume) == 0
+    check_same_end(only_run(again), whole, resumed_at=1, iteration=2)
+    learner = checkpoint_of(only_run(again), 2)["ranks"][0]["learner"]
     assert "observations" in learner["memories"]["memory"]["tensors"]
     assert bool(learner["noise"]) == (flags is TD3)
     capsys.readouterr()
     network = "agent.models.policy.network=[{name:net,input:OBSERVATIONS,layers:[7]}]"
-    assert train_in(again, *flags, *resume, network) == 2
+    assert train_in("skrl", again, *flags, *resume, network) == 2
     error = capsys.readouterr().err
     assert "does not fit the configured agent.policy" in error
     assert "(4, 32) instead of (4, 7)" in error or "in one of them only" in error
@@ -69,7 +61,7 @@ REFUSED = {
 def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     for message, word in REFUSED.items():
         arguments = PPO[:4] if word == "--algorithm=trpo" else PPO
-        assert train_in(tmp_path, *arguments, "--max_iterations=1", word) == 2
+        assert train_in("skrl", tmp_path, *arguments, "--max_iterations=1", word) == 2
         errors = [line for line in capsys.readouterr().err.splitlines() if "error: " in line]
         assert len(errors) == 1, word
         assert message in errors[0]

@@ -1,7 +1,7 @@
 """The work of each of two ranks for this folder's tests, in one launch of skrl's launcher.
 
 Usage: worker.py FOLDER; it trains in folders of FOLDER, and writes ``first_update_rank<i>.pt``,
-``<job>_rank<i>.pt`` and, with the rest, ``others_rank<i>.pt``.
+``<job>_rank<i>.pt``, and learning rates to ``rates_rank<i>.pt``.
 """
 
 from __future__ import annotations
@@ -68,17 +68,12 @@ def main() -> int:
     updates = {"pooled": first_update(context)}
     with mock.patch.object(ranks, "_column_moments", local_columns):
         updates["local_scalers"] = first_update(context)
-    others: dict[str, Any] = {"learning_rates": learning_rates(context)}
-    others["threads"] = [
-        task.joinpath("comm").read_text().strip() for task in Path("/proc/self/task").iterdir()
-    ]
     found = {
         "first_update": updates,
         "ppo": train(folder / "ppo", context, [*PPO, "--max_iterations=4"]),
         "sac": train(folder / "sac", context, [*SAC, "--max_iterations=2"]),
-        "others": others,
+        "rates": learning_rates(context),
     }
-    others["local_world_size"] = context.local_world_size
     for name, values in found.items():
         torch.save(values, folder / f"{name}_rank{context.rank}.pt")
     context.close()

@@ -82,6 +82,12 @@ def test_random_actions_are_within_bounds_and_follow_the_seed():
         assert torch.equal(first, policy.random_act(inputs)[0])
         assert first.min(dim=0).values.tolist() == pytest.approx([-2.0, 0.0], abs=0.02)
         assert first.max(dim=0).values.tolist() == pytest.approx([2.0, 1.0], abs=0.02)
+    # Its own reach the bounds and no further.
+    policy = networks("td3")["policy"]
+    with torch.no_grad():
+        policy.net.layer.bias.copy_(torch.tensor([50.0, -50.0]))
+    actions, _ = policy.compute({"observations": torch.zeros(1, 5)})
+    assert actions.tolist() == [[2.0, 0.0]]
 
 
 def test_a_value_is_of_the_states_where_there_are_any():
@@ -90,14 +96,6 @@ def test_a_value_is_of_the_states_where_there_are_any():
     expected = value.net(inputs["states"])
     assert torch.equal(value.compute(inputs)[0], expected)
     assert networks("ppo")["value"].compute(inputs)[0].shape == (2, 1)
-
-
-def test_a_bounded_policy_reaches_its_bounds_and_no_further():
-    policy = networks("td3")["policy"]
-    with torch.no_grad():
-        policy.net.layer.bias.copy_(torch.tensor([50.0, -50.0]))
-    actions, _ = policy.compute({"observations": torch.zeros(1, 5)})
-    assert actions.tolist() == [[2.0, 0.0]]
 
 
 def test_a_choice_among_actions_is_skrls():

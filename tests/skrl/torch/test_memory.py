@@ -19,15 +19,17 @@ def filled(kind: type[Any], **values: Any) -> Any:
     return memory
 
 
-def test_samples_are_those_of_skrl_with_replacement():
-    mine, skrls = filled(QuickMemory), filled(RandomMemory, replacement=True)
-    batches = []
-    for memory in (mine, skrls):
+@pytest.mark.parametrize("mini_batches", [1, 3])
+def test_samples_are_those_of_skrl_with_replacement_and_mini_batches_their_parts(mini_batches: int):
+    parts, names = [], ["observations", "states"]
+    for memory in (filled(QuickMemory), filled(RandomMemory, replacement=True)):
         torch.manual_seed(0)
-        batches.append(memory.sample(["observations", "states"], batch_size=500)[0])
-    assert torch.equal(batches[0][0], batches[1][0])
-    assert batches[0][1] is None
-    assert batches[0][0].unique().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+        parts.append(memory.sample(names, batch_size=500, mini_batches=mini_batches))
+    assert [len(part[0]) for part in parts[0]] == ([167, 167, 166] if mini_batches == 3 else [500])
+    for (mine, states), (skrls, _) in zip(*parts, strict=True):
+        assert torch.equal(mine, skrls)
+        assert states is None
+    assert parts[0][0][0].unique().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
 def test_a_memory_that_the_machine_does_not_have_is_refused_before_it_is_filled():
@@ -35,16 +37,6 @@ def test_a_memory_that_the_machine_does_not_have_is_refused_before_it_is_filled(
     assert memory.create_tensor("states", size=None) is False
     with pytest.raises(ConfigurationError, match=r"200,000 actions takes 8,000 GB"):
         memory.create_tensor("actions", size=10**7, dtype=torch.float32)
-
-
-def test_mini_batches_are_parts_of_the_batch_as_of_skrls():
-    parts = []
-    for memory in (filled(QuickMemory), filled(RandomMemory, replacement=True)):
-        torch.manual_seed(0)
-        parts.append(memory.sample(["observations"], batch_size=10, mini_batches=3))
-    assert [len(part[0]) for part in parts[0]] == [4, 3, 3]
-    for (mine,), (skrls,) in zip(*parts, strict=True):
-        assert torch.equal(mine, skrls)
 
 
 def test_without_replacement_a_batch_of_all_holds_each_transition_once():

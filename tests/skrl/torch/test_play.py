@@ -11,41 +11,38 @@ import pytest
 import torch
 
 from envlab.cli import play
-from tests.skrl.torch.test_resume import train_in
 from tests.skrl.torch.worker import DQN, MAPPO, PPO
+from tests.small_runs import train_in
 from tests.trained import check_exported, checkpoint_of, only_run
 
 MULTI = ["--task=Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0", *DQN[1:5]]
-KINDS = {
-    "mappo": MAPPO,
-    "dqn": [*DQN, "--algorithm=dqn"],
-    "multi_categorical": MULTI,
-}
+KINDS = {"mappo": MAPPO, "dqn": [*DQN, "--algorithm=dqn"], "multi_categorical": MULTI}
 
 
-def play_after(folder: Path, flags: list[str], capsys: Any) -> tuple[Path, str]:
-    assert train_in(folder, *flags, "--max_iterations=1") == 0
+def play_after(folder: Path, flags: list[str], capsys: Any) -> Path:
+    """Return a run of one iteration, which was played and exported."""
+    assert train_in("skrl", folder, *flags, "--max_iterations=1") == 0
     run = only_run(folder)
     kept = [word for word in flags if word.startswith(("--task", "--algorithm", "--device"))]
     more = ["--num_envs=4", "--num_episodes=4", f"--checkpoint={run}/checkpoints/model_1.pt"]
     capsys.readouterr()
     with contextlib.chdir(folder):
         assert play("skrl", [*kept, *more]) == 0
-    return run, capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert re.search(r"^Mean return -?\d+\.\d+ \(std \d+\.\d+\) over 4 episodes$", printed, re.M)
+    return run
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_policy_is_played_and_exported(kind: str, tmp_path: Path, capsys: Any):
-    run, printed = play_after(tmp_path, KINDS[kind], capsys)
-    assert re.search(r"^Mean return -?\d+\.\d+ \(std \d+\.\d+\) over 4 episodes$", printed, re.M)
+    run = play_after(tmp_path, KINDS[kind], capsys)
     files = {str(path.relative_to(run / "exported")) for path in run.glob("exported/**/policy.*")}
     names = ["cart/", "pendulum/"] if kind == "mappo" else [""]
     assert files == {f"{name}policy.{kind}" for name in names for kind in ("pt", "onnx")}
 
 
 def test_the_exported_policy_holds_the_scaler(tmp_path: Path, capsys: Any):
-    run, printed = play_after(tmp_path, PPO, capsys)
-    assert re.search(r"^Mean return -?\d+\.\d+ \(std \d+\.\d+\) over 4 episodes$", printed, re.M)
+    run = play_after(tmp_path, PPO, capsys)
     modules = checkpoint_of(run, 1)["model"]["modules"]["agent"]
     scaler, policy = modules["observation_preprocessor"], modules["policy"]
     obs = 3.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))

@@ -12,32 +12,33 @@ from gymnasium.spaces import Box
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.registry import get_task, load_agent_values
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.checks import check_clipping
 from envlab.skrl.env import Spaces, final_values
 from envlab.skrl.torch.learner import TorchLearner, make_learner
 from envlab.skrl.torch.ranks import PooledScaler, RunningStandardScaler
 from tests.skrl.jobs import step_to_a_time_limit
+from tests.small_runs import env_of
 
 CARTPOLE = "Isaac-Cartpole-v0"
 DISCRETE = "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0"
 PENDULUM = "Isaac-Cart-Double-Pendulum-Direct-v0"
-
-
+SCALER = "RunningStandardScaler"
+ALONE = DistributedContext.single("cpu")
 PLAIN = {"policy": {"class": "GaussianMixin"}}
 """A policy of skrl's own, whose actions need no bounds."""
 
 
 def learner_of(algorithm: str = "ppo", task_id: str = CARTPOLE, **agent: Any) -> TorchLearner:
     """Return a learner on four environments."""
-    context, task = DistributedContext.single("cpu"), get_task(task_id)
-    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 4}, "seed": 1}, "env")
-    values = load_agent_values(task, "skrl" if algorithm == "ppo" else f"skrl_{algorithm}") or {}
+    key = "skrl" if algorithm == "ppo" else f"skrl_{algorithm}"
+    values = load_agent_values(get_task(task_id), key) or {}
     cfg = SkrlCfg.of(algorithm).with_task_values(values)
     cfg = merge(cfg, {"agent": agent}, "agent").resolved()
+    env = env_of(task_id)
     torch.manual_seed(0)
-    return make_learner(task.make(env_cfg, context=context), cfg, context)
+    return make_learner(env, cfg, ALONE)
 
 
 def test_the_return_of_an_episode_holds_no_bootstrap():
@@ -58,10 +59,7 @@ def test_a_replay_memory_holds_the_final_observation():
 def test_every_agent_gets_its_own_final_observation_and_the_shared_state():
     step, _ = step_to_a_time_limit(learner_of("mappo", PENDULUM))
     final, states = step.final_observations, step.final_states
-    assert {name: tuple(values.shape) for name, values in final.items()} == {
-        "cart": (4, 4),
-        "pendulum": (4, 3),
-    }
+    assert [tuple(final[name].shape) for name in ("cart", "pendulum")] == [(4, 4), (4, 3)]
     joined = torch.cat([final["cart"], final["pendulum"]], dim=1)
     assert torch.equal(states["cart"], joined)
     assert torch.equal(states["pendulum"], joined)
@@ -103,16 +101,14 @@ def test_several_agents_keep_the_arguments_of_their_scalers():
 
 
 def test_several_agents_need_no_scheduler():
-    learner = learner_of(
-        "ippo", PENDULUM, learning_rate_scheduler=None, learning_rate=1e-3, mini_batches=2
-    )
-    assert learner.learning_rate() == 1e-3
+    settings = {"learning_rate_scheduler": None, "learning_rate": 1e-3, "mini_batches": 2}
+    assert learner_of("ippo", PENDULUM, **settings).learning_rate() == 1e-3
 
 
 def test_a_scaler_alone_is_skrls():
     for shape in [(64, 3), (8, 8, 3)]:
         values = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-        ours = PooledScaler.of(DistributedContext.single("cpu"))(3)
+        ours = PooledScaler.of(ALONE)(3)
         stock = RunningStandardScaler(3)
         torch.testing.assert_close(ours(values, train=True), stock(values, train=True))
 
@@ -139,11 +135,8 @@ def test_a_scaler_of_two_ranks_is_skrls_on_the_samples_of_both():
 
 def means_of(algorithm: str) -> torch.Tensor:
     """Return the mean actions of an untrained policy for one observation, asked for 100 times."""
-    task = get_task(CARTPOLE)
-    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 100}, "seed": 1}, "env")
-    context = DistributedContext.single("cpu")
-    env = task.make(env_cfg, context=context)
-    agent = make_learner(env, SkrlCfg.of(algorithm).with_task_values({}).resolved(), context).agent
+    env = env_of(CARTPOLE, num_envs=100)
+    agent = make_learner(env, SkrlCfg.of(algorithm).with_task_values({}).resolved(), ALONE).agent
     inputs = {"observations": torch.ones(100, 4), "alpha": 0.5}
     with torch.no_grad():
         _, outputs = agent.policy.act(inputs, role="policy")
@@ -158,6 +151,11 @@ def test_rpo_perturbs_its_mean_actions_which_skrls_networks_alone_do_not():
     assert len(means.unique()) == 100
     assert 0.8 < float(means.max() - means.min()) <= 1.0
     assert len(means_of("ppo").unique()) == 1
+
+
+def network_of(text: str) -> dict[str, Any]:
+    """Return settings of a policy that reads this."""
+    return {"network": [{"name": "net", "input": text, "layers": [8]}]}
 
 
 def test_settings_that_cannot_train_are_one_sentence():
@@ -178,29 +176,21 @@ def test_settings_that_cannot_train_are_one_sentence():
         (
             "ppo",
             CARTPOLE,
-            {"agent": {"state_preprocessor": "RunningStandardScaler"}},
+            {"agent": {"state_preprocessor": SCALER}},
             "observations for a critic alone",
         ),
+        ("ppo", CARTPOLE, {"models": {"policy": network_of("STATES")}}, "Write OBSERVATIONS"),
         (
             "ppo",
             CARTPOLE,
-            {"models": {"policy": {"network": [{"name": "net", "input": "STATES"}]}}},
-            "Write OBSERVATIONS",
-        ),
-        (
-            "ppo",
-            CARTPOLE,
-            {"models": {"policy": {"network": [{"name": "net", "input": "OBS", "layers": [8]}]}}},
-            "input is 'OBS', but may only hold OBSERVATIONS",
+            {"models": {"policy": network_of("OBS")}},
+            "input is 'OBS', but may only",
         ),
     ]:
-        found = get_task(task)
-        env_cfg = merge(load_env_cfg(found), {"scene": {"num_envs": 4}, "seed": 1}, "env")
-        context = DistributedContext.single("cpu")
         cfg = merge(SkrlCfg.of(algorithm).with_task_values({}), values, "agent").resolved()
-        env = found.make(env_cfg, context=context)
+        env = env_of(task)
         with pytest.raises(ConfigurationError, match=message):
-            make_learner(env, cfg, context)
+            make_learner(env, cfg, ALONE)
         env.close()
 
 

@@ -1,7 +1,7 @@
 """The work of each of two ranks for the tests of skrl, in one launch.
 
 Usage: worker.py FOLDER; it trains once per entry of ``JOBS``, in a folder of that name, and
-writes ``first_update_rank<i>.pt``, ``amp_rank<i>.pt`` and ``<job>_rank<i>.pt``.
+writes ``first_update_rank<i>.pt`` and ``<job>_rank<i>.pt``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from envlab.errors import EnvlabError
 from envlab.skrl.learner import SkrlLearner
 from envlab.skrl.torch import ranks
 from tests.skrl.jobs import local_moments, train
-from tests.skrl.torch.amp import train_amp
 from tests.skrl.torch.first_update import first_update
 from tests.trained import SEER
 
@@ -57,7 +56,8 @@ JOBS: dict[str, list[str]] = {
     "dqn": [*DQN, "--algorithm=dqn", "--max_iterations=2"],
     "td3": [*CARTPOLE, "--algorithm=td3", *REPLAY, "--max_iterations=2"],
     "a2c": [*CARTPOLE, "--algorithm=a2c", "--max_iterations=2"],
-    "amp_task": AMP,
+    "amp": AMP,
+    "amp_library": [*AMP, LIBRARY],
     "amp_resumed": [*AMP, "--resume"],  # from iteration 2 of the one before
     "images": [*SEER, "agent.agent.rollouts=8", "--max_iterations=2"],
     "kl_threshold": [*CARTPOLE, "agent.agent.kl_threshold=0.01"],
@@ -95,11 +95,9 @@ def main() -> None:
     context = DistributedContext.create(distributed=True, device="cpu")
     configure_logging(context.rank, context.world_size)
     torch.save(first_updates(context), folder / f"first_update_rank{context.rank}.pt")
-    amp = {sync: train_amp(context, grad_sync=sync)[0].model_state() for sync in ("ddp", "library")}
-    torch.save(amp, folder / f"amp_rank{context.rank}.pt")
     for name, arguments in JOBS.items():
         if name == "amp_resumed":
-            (checkpoint,) = (folder / "amp_task").rglob("model_2.pt")
+            (checkpoint,) = (folder / "amp").rglob("model_2.pt")
             arguments = [*arguments, f"--checkpoint={checkpoint}"]
         try:
             values = train(context, folder / name, arguments, observations)
