@@ -128,4 +128,4 @@ def test_ranks_of_skrls_launcher_meet_at_the_coordinators_address():
     point = meeting_point(SKRL)
     assert str(point) == "10.0.0.1:5000"
     assert not point.is_kept  # rank 0 keeps the store
-    assert "--coordinator_address" in point.cure
+    assert "--coordinator_address" in point.hint

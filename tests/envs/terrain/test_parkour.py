@@ -12,7 +12,7 @@ from envlab.envs.terrain import (
     ParkourHurdlesTerrainCfg,
     ParkourStepsTerrainCfg,
 )
-from envlab.envs.terrain.tile import Tile
+from envlab.envs.terrain.generator import Tile
 from envlab.errors import ConfigurationError
 from tests.envs.sliders import select
 from tests.envs.terrain.hills import make_env

@@ -18,7 +18,7 @@ from envlab.envs.terrain import (
     MeshRandomGridTerrainCfg,
     SubTerrainCfg,
 )
-from envlab.envs.terrain.tile import Tile
+from envlab.envs.terrain.generator import Tile
 from tests.envs.refusals import assert_refused
 
 TILE = Tile((8.0, 8.0), 0.1, 0.005)

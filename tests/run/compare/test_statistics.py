@@ -112,7 +112,7 @@ def test_runs_that_share_one_point_have_a_curve_of_one():
 
 def test_a_missing_package_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    cure = r"pip install -c constraints.txt -e '.\[compare\]'"
-    with pytest.raises(ConfigurationError, match=cure):
+    hint = r"pip install -c constraints.txt -e '.\[compare\]'"
+    with pytest.raises(ConfigurationError, match=hint):
         interquartile_mean(np.ones(3))
     assert require("json").loads("1") == 1
