@@ -31,7 +31,6 @@ from envlab.envs.checks import (
     unbounded,
 )
 from envlab.envs.masks import clear
-from envlab.envs.measures import EpisodeMeasures
 from envlab.envs.nan_guard import FailureCounter
 from envlab.envs.random import EnvRandom
 from envlab.errors import ConfigurationError
