@@ -140,10 +140,10 @@ class UniformVelocityCommand(CommandTerm):
             with torch.inference_mode(False):
                 self._limits = torch.zeros(3, 3, device=self.command.device)
         # Even if nothing changes: before a step is compiled it is tried, and tensors are restored
-        # afterwards. One number at a time, since a GPU would wait for a tensor from the host.
+        # afterwards. Filled, since to assign a number, or a tensor from the host, makes a GPU wait.
         for column, (low, high) in enumerate(velocity):
             for row, value in enumerate((low, high - low, high)):
-                self._limits[row, column] = value
+                self._limits[row, column].fill_(value)
 
     def update(self) -> None:
         data, robot = self.env.sim.data, self._robot
