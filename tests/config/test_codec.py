@@ -89,9 +89,7 @@ def test_from_dict_takes_values_over_defaults():
 
 
 WRONG: dict[str, dict[str, Any]] = {
-    "env.rewards.alive.weight must be a number (float), but is 'abc' (str).": {
-        "rewards": {"alive": {"weight": "abc"}}
-    },
+    "env.rewards.alive.weight must be a number": {"rewards": {"alive": {"weight": "abc"}}},
     "env.scene.num_envs must be a whole number (int), but is 2.5": {"scene": {"num_envs": 2.5}},
     "env.scene.num_envs must be a whole number (int), but is T": {"scene": {"num_envs": True}},
     "env.sim.dt must be a number (float), but is False (bool).": {"sim": {"dt": False}},
@@ -100,7 +98,6 @@ WRONG: dict[str, dict[str, Any]] = {
     "env.sim.gravity must be a list of 3 values (tuple": {"sim": {"gravity": "abc"}},
     "env.sim.gravity.2 must be a number (float)": {"sim": {"gravity": [0, 1, "x"]}},
     "one of 'mujoco', 'mujoco_warp', but is 'mujoko' (str). Did": {"sim": {"backend": "mujoko"}},
-    "env.scene must be a group of settings (SceneCfg), but is null.": {"scene": None},
     "There is no 'env.xyz'. Valid are env.seed, env.decimation,": {"xyz": 1},
     "env.step_dt is derived from other settings and cannot be set.": {"step_dt": 1},
     "env.rewards.alive.func: 'config": {"rewards": {"alive": {"func": "config_sample:is_aliv"}}},
@@ -145,34 +142,26 @@ def test_null_removes_a_term_and_only_a_term(env_cfg):
     assert merged.events.push_robot is None
     again = merge(merged, {"rewards": {"alive": {"weight": 4.0}}})
     assert again.rewards.alive == RewardTermCfg(weight=4.0)
-    with pytest.raises(ConfigurationError, match=r"env\.sim must be a group of settings"):
-        merge(env_cfg, {"sim": None})
+    assert "env.sim must be a group of" in refusal(lambda: merge(env_cfg, {"sim": None}))
 
 
 def test_values_of_a_free_dict_keep_their_types(env_cfg):
     def params(**values):
-        return merge(
-            env_cfg, {"rewards": {"joint_vel": {"params": values}}}
-        ).rewards.joint_vel.params
+        changes = {"rewards": {"joint_vel": {"params": values}}}
+        return merge(env_cfg, changes).rewards.joint_vel.params
 
-    assert params(threshold=2) == {
-        "joints": ("slider", "hinge"),
-        "threshold": 2.0,
-        "limit": None,
-        "count": 2,
-    }
+    found = params(threshold=2)
+    assert found == {"joints": ("slider", "hinge"), "threshold": 2.0, "limit": None, "count": 2}
+    assert type(found["threshold"]) is float
     assert params(joints=["hinge"])["joints"] == ("hinge",)
     assert params(limit="anything")["limit"] == "anything"
-    with pytest.raises(ConfigurationError, match=r"params\.threshold must be a number"):
-        params(threshold="high")
-    with pytest.raises(ConfigurationError, match=r"params\.count must be a whole number"):
-        params(count=0.5)
-    with pytest.raises(ConfigurationError, match=r"params\.joints\.0 must be text"):
-        params(joints=[1])
-    with pytest.raises(
-        ConfigurationError, match=r"Did you mean env\.rewards\.joint_vel\.params\.thr"
+    for name, value, said in (
+        ("threshold", "high", "params.threshold must be a number"),
+        ("count", 0.5, "params.count must be a whole number"),
+        ("joints", [1], "params.joints.0 must be text"),
+        ("treshold", 1.0, "Did you mean env.rewards.joint_vel.params.thr"),
     ):
-        params(treshold=1.0)
+        assert said in refusal(functools.partial(params, **{name: value}))
 
 
 def test_a_whole_config_decides_the_keys_of_free_dicts(env_cfg):
@@ -185,8 +174,8 @@ def test_a_plain_dict_is_merged_by_its_present_types():
     agent = {"params": {"lr": 1e-3, "name": "ppo", "mlp": {"units": [32, 32]}}}
     merged = merge(agent, {"params": {"lr": 1, "mlp": {"units": [64]}}}, "agent")
     assert merged == {"params": {"lr": 1.0, "name": "ppo", "mlp": {"units": [64]}}}
-    with pytest.raises(ConfigurationError, match=r"agent\.params\.name must be text"):
-        merge(agent, {"params": {"name": 3}}, "agent")
+    said = refusal(lambda: merge(agent, {"params": {"name": 3}}, "agent"))
+    assert "agent.params.name must be text" in said
 
 
 def test_list_elements_keep_their_classes():
@@ -211,12 +200,9 @@ def test_an_unchanged_value_stays_even_where_its_annotation_is_sloppy():
 def test_a_value_that_post_init_undoes_is_an_error():
     merged = merge(PinnedCfg(), {"episode_length_s": 3})
     assert merged.episode_length_s == 3.0
-    with pytest.raises(
-        ConfigurationError, match=r"env\.sim has no effect .* __post_init__ of Pinned"
-    ):
-        merge(PinnedCfg(), {"sim": {"dt": 0.5}})
-    with pytest.raises(ConfigurationError, match=r"env\.sim has no effect"):
-        from_dict(PinnedCfg, {"sim": {"dt": 0.5}})
+    for write in (functools.partial(merge, PinnedCfg()), functools.partial(from_dict, PinnedCfg)):
+        with pytest.raises(ConfigurationError, match=r"env\.sim has no .* __post_init__ of Pinned"):
+            write({"sim": {"dt": 0.5}})
 
 
 @dataclass(kw_only=True)

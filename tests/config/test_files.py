@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import os
+from unittest import mock
 
 import pytest
 import yaml
@@ -47,11 +48,8 @@ def test_every_type_comes_back_exactly(path):
 
 
 def test_awkward_scalars_come_back_here_and_in_plain_yaml(path):
-    values = {
-        "texts": AWKWARD_TEXT,
-        "floats": AWKWARD_FLOATS,
-        "keys": dict.fromkeys(AWKWARD_TEXT, 1),
-    }
+    keys = dict.fromkeys(AWKWARD_TEXT, 1)
+    values = {"texts": AWKWARD_TEXT, "floats": AWKWARD_FLOATS, "keys": keys}
     write_yaml(path, values)
     for back in (load_yaml(path), yaml.safe_load(path.read_text(encoding="utf-8"))):
         assert back == values
@@ -63,23 +61,15 @@ def test_awkward_scalars_come_back_here_and_in_plain_yaml(path):
 def test_the_file_reads_like_the_config(path):
     write_yaml(path, AgentCfg())
     assert path.read_text() == (
-        "max_iterations: 150\n"
-        "run_name: ''\n"
-        "hidden_dims: [32, 32]\n"
-        "algorithm:\n"
-        "  learning_rate: 0.001\n"
-        "  schedule: adaptive\n"
+        "max_iterations: 150\nrun_name: ''\nhidden_dims: [32, 32]\n"
+        "algorithm:\n  learning_rate: 0.001\n  schedule: adaptive\n"
     )
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch):
     write_yaml(path, AgentCfg())
     before = path.read_text()
-
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.replace", fail)
+    monkeypatch.setattr("os.replace", mock.Mock(side_effect=OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         write_yaml(path, AgentCfg(max_iterations=1))
     assert path.read_text() == before
@@ -161,15 +151,8 @@ def test_hand_written_yaml_is_read_as_yaml_1_2(path):
         "base: &base {a: 1, b: 2}\nderived: {<<: *base, b: 3}\n"
     )
     assert load_yaml(path) == {
-        "lr": 0.001,
-        "eps": 0.0005,
-        "big": 1e5,
-        "int": 10,
-        "hex": 31,
-        "yes": "on",
-        "day": "2026-01-31",
-        "none": None,
-        "base": {"a": 1, "b": 2},
+        **{"lr": 0.001, "eps": 0.0005, "big": 1e5, "int": 10, "hex": 31, "yes": "on"},
+        **{"day": "2026-01-31", "none": None, "base": {"a": 1, "b": 2}},
         "derived": {"a": 1, "b": 3},
     }
     path.write_text("")

@@ -11,17 +11,9 @@ from envlab.errors import ConfigurationError
 
 
 def test_paths_are_all_groups_and_leaves_in_order():
-    assert paths(AgentCfg(), "agent") == [
-        "agent",
-        "agent.max_iterations",
-        "agent.run_name",
-        "agent.hidden_dims",
-        "agent.hidden_dims.0",
-        "agent.hidden_dims.1",
-        "agent.algorithm",
-        "agent.algorithm.learning_rate",
-        "agent.algorithm.schedule",
-    ]
+    below = "max_iterations run_name hidden_dims hidden_dims.0 hidden_dims.1 algorithm".split()
+    below += ["algorithm.learning_rate", "algorithm.schedule"]
+    assert paths(AgentCfg(), "agent") == ["agent", *(f"agent.{name}" for name in below)]
 
 
 def test_paths_include_dict_keys_and_leave_out_derived_fields():
