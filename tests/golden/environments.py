@@ -26,6 +26,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
 from tests.archetypes import ARCHETYPES, OWN_CODE
 from tests.golden.kind import kind_of_processor
+from tests.golden.libraries import difference
 from tests.tasks import rollouts
 
 FOLDER = Path(__file__).with_name("values") / "environments"
@@ -85,20 +86,6 @@ def numbers_of(rows: dict[str, torch.Tensor]) -> dict[str, list[list[float]]]:
         stride = max(1, math.ceil(first.shape[1] / (2 * MOST_NUMBERS)))
         found[name] = [[float(f"{x:.7g}") for x in row] for row in first[:, ::stride].tolist()]
     return found
-
-
-def difference(old: dict[str, Any], new: dict[str, Any]) -> float:
-    """Return the largest difference of numbers, relative to those of more than 1."""
-    if old.keys() != new.keys():
-        return math.inf
-    largest = 0.0
-    for name, rows in old.items():
-        before, now = torch.tensor(rows).double(), torch.tensor(new[name]).double()
-        if before.shape != now.shape:
-            return math.inf
-        apart = (before - now).abs() / before.abs().clamp(min=1.0)
-        largest = max(largest, float(apart.max()))
-    return largest
 
 
 def read(name: str) -> dict[str, Any]:

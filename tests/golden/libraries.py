@@ -37,98 +37,51 @@ _TIMES = ("wall_s", "fps", "collect_s", "learn_s")
 _CARTPOLE = ("--task=Isaac-Cartpole-v0", "--num_envs=4", "--seed=7")
 _SMALL = ("agent.actor.hidden_dims=[8]", "agent.critic.hidden_dims=[8]")
 _Q = ("critic_1", "critic_2", "target_critic_1", "target_critic_2")
-WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
+WAYS: dict[str, tuple[str, ...]] = {
     "rsl_rl": (
-        "rsl_rl",
-        (
-            *_CARTPOLE,
-            *_SMALL,
-            "agent.actor.obs_normalization=true",
-            "agent.critic.obs_normalization=true",
-        ),
+        *("rsl_rl", *_CARTPOLE, *_SMALL),
+        *("agent.actor.obs_normalization=true", "agent.critic.obs_normalization=true"),
     ),
     "rl_games": (
-        "rl_games",
-        (
-            *_CARTPOLE,
-            "agent.params.network.mlp.units=[8]",
-            "agent.params.config.normalize_input=true",
-            "agent.params.config.normalize_value=true",
-            "agent.params.config.minibatch_size=32",
-        ),
+        *("rl_games", *_CARTPOLE, "agent.params.network.mlp.units=[8]"),
+        *("agent.params.config.normalize_input=true", "agent.params.config.normalize_value=true"),
+        "agent.params.config.minibatch_size=32",
     ),
     "skrl_ppo": (
-        "skrl",
-        (
-            *_CARTPOLE,
-            "agent.models.policy.network.0.layers=[8]",
-            "agent.models.value.network.0.layers=[8]",
-            "agent.agent.observation_preprocessor=RunningStandardScaler",
-            "agent.agent.value_preprocessor=RunningStandardScaler",
-        ),
+        *("skrl", *_CARTPOLE),
+        *(f"agent.models.{role}.network.0.layers=[8]" for role in ("policy", "value")),
+        "agent.agent.observation_preprocessor=RunningStandardScaler",
+        "agent.agent.value_preprocessor=RunningStandardScaler",
     ),
     "skrl_sac": (
-        "skrl",
-        (
-            "--algorithm=sac",
-            *_CARTPOLE,
-            "agent.num_steps_per_env=8",
-            "agent.memory.memory_size=32",
-            "agent.agent.learning_starts=4",
-            "agent.agent.random_timesteps=4",
-            "agent.agent.batch_size=16",
-            *(f"agent.models.{role}.network.0.layers=[8]" for role in ("policy", *_Q)),
-        ),
+        *("skrl", "--algorithm=sac", *_CARTPOLE, "agent.num_steps_per_env=8"),
+        *("agent.memory.memory_size=32", "agent.agent.batch_size=16"),
+        *("agent.agent.learning_starts=4", "agent.agent.random_timesteps=4"),
+        *(f"agent.models.{role}.network.0.layers=[8]" for role in ("policy", *_Q)),
     ),
     "skrl_ippo": (
-        "skrl",
-        (
-            "--algorithm=ippo",
-            "--task=Isaac-Cart-Double-Pendulum-Direct-v0",
-            "--num_envs=4",
-            "--seed=7",
-        ),
+        *("skrl", "--algorithm=ippo", "--task=Isaac-Cart-Double-Pendulum-Direct-v0"),
+        *("--num_envs=4", "--seed=7"),
     ),
     "fast_sac": (
-        "fast_sac",
-        (*_CARTPOLE, *_SMALL, "agent.replay.size=64", "agent.algorithm.batch_size=32"),
+        *("fast_sac", *_CARTPOLE, *_SMALL),
+        *("agent.replay.size=64", "agent.algorithm.batch_size=32"),
     ),
     "ddppo": (
-        "ddppo",
-        (
-            "--task=gym:CartPole-v1",
-            "--num_envs=4",
-            "--seed=7",
-            "agent.num_steps_per_env=16",
-            "agent.precision=float32",
-            "agent.model.vector_dims=[8]",
-            "agent.model.hidden_dim=8",
-        ),
+        *("ddppo", "--task=gym:CartPole-v1", "--num_envs=4", "--seed=7"),
+        *("agent.num_steps_per_env=16", "agent.precision=float32"),
+        *("agent.model.vector_dims=[8]", "agent.model.hidden_dim=8"),
     ),
     "evolution": (
-        "evolution",
-        (
-            "--algorithm=dqn",
-            "--task=gym:CartPole-v1",
-            "--num_envs=4",
-            "--seed=7",
-            "--population_size=2",
-            "agent.network.hidden_dims=[8]",
-            "agent.memory.memory_size=64",
-        ),
+        *("evolution", "--algorithm=dqn", "--task=gym:CartPole-v1", "--num_envs=4", "--seed=7"),
+        *("--population_size=2", "agent.network.hidden_dims=[8]", "agent.memory.memory_size=64"),
     ),
     "population": (
-        "rsl_rl",
-        (
-            "--population_size=2",
-            *_CARTPOLE,
-            *_SMALL,
-            "agent.algorithm.schedule=fixed",
-            "population.ranges.agent.algorithm.learning_rate=[1e-4,1e-2]",
-        ),
+        *("rsl_rl", "--population_size=2", *_CARTPOLE, *_SMALL, "agent.algorithm.schedule=fixed"),
+        "population.ranges.agent.algorithm.learning_rate=[1e-4,1e-2]",
     ),
 }
-"""Libraries by name, and the words of the frozen configurations.
+"""By name, a library and the words of its frozen configuration.
 
 skrl on JAX has the numbers of skrl on PyTorch in ``tests/skrl/jax``; the sessions of Hogwild! take
 turns by chance.
@@ -137,17 +90,16 @@ turns by chance.
 
 def freeze(name: str) -> None:
     """Write the configuration that a way's words make today."""
-    library, words = WAYS[name]
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
-        code = envlab_command(["config", library, *words])
+        code = envlab_command(["config", *WAYS[name]])
     assert code == 0, name
     (FOLDER / f"{name}.yaml").write_text(text.getvalue())
 
 
 def words_of(name: str) -> list[str]:
     """Return the words that train a way's frozen configuration."""
-    chosen = [word for word in WAYS[name][1] if word.startswith("--")]
+    chosen = [word for word in WAYS[name] if word.startswith("--")]
     return [*FLAGS, *chosen, f"--config={FOLDER / name}.yaml", f"--max_iterations={NUM_ITERATIONS}"]
 
 
@@ -171,7 +123,7 @@ def launch(folder: Path, jobs: Iterable[tuple[str, str, Sequence[str]]]) -> str:
 
 def train_all(folder: Path) -> dict[str, dict[str, Any]]:
     """Return what each way has learned."""
-    launch(folder, ((name, library, words_of(name)) for name, (library, _) in WAYS.items()))
+    launch(folder, ((name, library, words_of(name)) for name, (library, *_) in WAYS.items()))
     return {name: learned(only_run(folder / name)) for name in WAYS}
 
 

@@ -8,13 +8,13 @@ from tests.archetypes import ARCHETYPES, OWN_CODE
 from tests.golden.environments import (
     FOLDER,
     STEPS_PER_DIGEST,
-    difference,
     digests_of,
     numbers_of,
     read,
     roll_out,
 )
 from tests.golden.kind import kind_of_processor
+from tests.golden.libraries import difference
 
 TASKS = (*ARCHETYPES, *OWN_CODE)
 
