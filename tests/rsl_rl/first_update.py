@@ -30,6 +30,30 @@ AGENT = {
 }
 
 
+def captured(
+    optimizer: torch.optim.Optimizer, model: torch.nn.Module, *, of_all: bool = True
+) -> dict[str, torch.Tensor]:
+    """Return where the gradients will be that the optimizer's next step takes.
+
+    Args:
+        optimizer: Its step is replaced.
+        model: Whose parameters are looked at.
+        of_all: Whether each parameter must have a gradient.
+    """
+    gradients: dict[str, torch.Tensor] = {}
+    step = optimizer.step
+
+    def capture() -> None:
+        for name, parameter in model.named_parameters():
+            assert not of_all or parameter.grad is not None
+            if parameter.grad is not None:
+                gradients[name] = parameter.grad.clone()
+        step()
+
+    optimizer.step = capture  # type: ignore[method-assign,assignment]
+    return gradients
+
+
 def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[str, Any]:
     """Return initial states, gradients before the optimizer's first step, normalisers after it."""
     task = get_task(TASK)
@@ -57,19 +81,11 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
         return mean + distribution.std * noise.normal(0.0, 1.0, mean.shape[1])
 
     distribution.sample = sample
-    gradients: dict[str, torch.Tensor] = {}
-    step = algorithm.optimizer.step
     # private: rsl_rl keeps the critic there, without DDP
-    models = {"actor": algorithm.get_policy(), "critic": algorithm._raw_critic}
-
-    def capture() -> None:
-        for model, module in models.items():
-            for name, parameter in module.named_parameters():
-                assert parameter.grad is not None
-                gradients[f"{model}.{name}"] = parameter.grad.clone()
-        step()
-
-    algorithm.optimizer.step = capture
+    models = torch.nn.ModuleDict(
+        {"actor": algorithm.get_policy(), "critic": algorithm._raw_critic}  # private: see above
+    )
+    gradients = captured(algorithm.optimizer, models)
     num_time_outs = [0]
     process = algorithm.process_env_step
 
@@ -85,9 +101,5 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
         "initial": initial,
         "num_time_outs": num_time_outs[0],
         "gradients": gradients,
-        "buffers": {
-            f"{model}.{name}": buffer.clone()
-            for model, module in models.items()
-            for name, buffer in module.named_buffers()
-        },
+        "buffers": {name: buffer.clone() for name, buffer in models.named_buffers()},
     }

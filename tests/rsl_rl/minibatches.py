@@ -11,6 +11,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import seed_everything
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.learner import RslRlLearner
+from tests.rsl_rl.first_update import captured
 from tests.scripted import ScriptedEnv
 
 REWARDS = ((1.0, 1.0), (100.0, 100.0))
@@ -60,16 +61,7 @@ def paid_update(
         return distribution.mean + (0.0 if torch.is_grad_enabled() else aside)
 
     distribution.sample = sample
-    gradients: dict[str, torch.Tensor] = {}
-    step = algorithm.optimizer.step
-
-    def capture() -> None:
-        for name, parameter in algorithm.get_policy().named_parameters():
-            assert parameter.grad is not None
-            gradients[name] = parameter.grad.clone()
-        step()
-
-    algorithm.optimizer.step = capture
+    gradients = captured(algorithm.optimizer, algorithm.get_policy())
     learner.start(1)
     learner.iterate(1, lambda *_: None)
     return gradients

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import re
@@ -15,6 +14,7 @@ from unittest import mock
 import gymnasium
 import pytest
 import torch
+import yaml
 
 from envlab.cli import main
 from envlab.config import load_yaml
@@ -29,9 +29,10 @@ from envlab.rsl_rl.play import RslRlPlayer
 from envlab.rsl_rl.teacher import open_teacher
 from envlab.training.arguments import play_parser, train_parser
 from envlab.training.opening import open_policy_of
-from envlab.training.plan import RunPlan, plan_run
+from envlab.training.plan import plan_run
 from envlab.training.play import open_policy
-from tests.launcher import torchrun
+from tests import small_runs
+from tests.launcher import ROOT, torchrun
 from tests.learner_contract import LearnerContract, digests, timeless_digests
 from tests.rsl_rl.worker_distillation import Lesson, first_update, make_learner
 from tests.trained import (
@@ -50,7 +51,13 @@ from tests.trained import (
 )
 
 LSTM = ["class_name=RNNModel", "rnn_type=lstm", "rnn_hidden_dim=8", "rnn_num_layers=1"]
-POLICIES = Path(__file__).parents[2] / "source/envlab_policies"
+POLICIES = ROOT / "source/envlab_policies"
+UNTAUGHT = [word for word in DISTILLATION if not word.startswith("--checkpoint")]
+
+
+def lstm(*names: str) -> list[str]:
+    """Return the words that give networks a memory."""
+    return [f"agent.{name}.{word}" for name in names for word in LSTM]
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +107,7 @@ def test_the_student_comes_nearer_to_the_teacher():
     context = DistributedContext.single("cpu")
     learner = make_learner(context, Lesson(num_envs=64))
     learner.alg.optimizer.param_groups[0]["lr"] = 0.01
-    losses = [
-        learner.iterate(number, lambda rewards, ended, info: None).losses["behavior"]
-        for number in range(1, 41)
-    ]
+    losses = [learner.iterate(one, lambda *_: None).losses["behavior"] for one in range(1, 41)]
     assert sum(losses[-5:]) < 0.3 * sum(losses[:5])
     learner.env.close()
 
@@ -112,19 +116,13 @@ def test_the_student_comes_nearer_to_the_teacher():
 def recurrent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run of a recurrent student, of 4 iterations, next to that of its teacher."""
     folder = tmp_path_factory.mktemp("recurrent")
-    words = [f"agent.{name}.{word}" for name in ("actor", "critic") for word in LSTM]
-    teacher = [TASK, "--device=cpu", "--num_envs=32", "--experiment_name=teacher", *words]
-    assert train_in(folder, *teacher, "--max_iterations=1") == 0
-    (taught_by,) = (folder / "logs/rsl_rl/teacher").iterdir()
-    assert train_in(folder, *_recurrent_words(taught_by), "--max_iterations=4") == 0
+    words = [TASK, "--device=cpu", "--num_envs=32", "--experiment_name=teacher"]
+    assert train_in(folder, *words, *lstm("actor", "critic"), "--max_iterations=1") == 0
+    (teacher,) = (folder / "logs/rsl_rl/teacher").iterdir()
+    words = [*UNTAUGHT, f"--checkpoint={teacher}", *lstm("student", "teacher")]
+    assert train_in(folder, *words, "--max_iterations=4") == 0
     (run,) = (folder / "logs/rsl_rl/cartpole").iterdir()
     return run
-
-
-def _recurrent_words(teacher: Path) -> list[str]:
-    networks = [f"agent.{name}.{word}" for name in ("student", "teacher") for word in LSTM]
-    words = [word for word in DISTILLATION if not word.startswith("--checkpoint")]
-    return [*words, f"--checkpoint={teacher}", *networks]
 
 
 def test_a_resumed_distillation_ends_as_the_unbroken_one(recurrent: Path, tmp_path: Path):
@@ -145,27 +143,21 @@ def test_a_resumed_distillation_ends_as_the_unbroken_one(recurrent: Path, tmp_pa
     assert all(float(part.abs().max()) > 0.0 for part in kept)  # an update leaves it
 
 
+PRETRAINED = "--checkpoint=pretrained agent."
 REFUSED = {
-    "There is no teacher to distil. Give --checkpoint": [],
-    "There is no checkpoint .*none.pt": ["--checkpoint=./none.pt"],
-    r"observes 60 values, but agent.obs_groups.teacher \(policy\) has 4": [
+    "There is no teacher to distil. Give --checkpoint": "",
+    "There is no checkpoint .*none.pt": "--checkpoint=./none.pt",
+    r"observes 60 values, but agent.obs_groups.teacher \(policy\) has 4": (
         f"--checkpoint={POLICIES}/Isaac-Ant-v0/rsl_rl/policy.pt"
-    ],
-    "has 2 actions, but the task has 1": ["--checkpoint=./arms.pt"],
-    "empty.pt does not fit agent.teacher": ["--checkpoint=./empty.pt"],
-    r"cannot be read \(UnpicklingError\)": ["--checkpoint=./evil.pt"],
-    "agent.obs_groups.teacher names 'scan', but the task observes policy": [
-        "--checkpoint=pretrained",
-        "agent.obs_groups.teacher=[scan]",
-    ],
-    "does not fit agent.teacher .*Give agent.teacher the network of the run": [
-        "--checkpoint=pretrained",
-        "agent.teacher.hidden_dims=[32, 16]",
-    ],
-    "gradient_length is 7, but the 30 steps of an update": [
-        "--checkpoint=pretrained",
-        "agent.algorithm.gradient_length=7",
-    ],
+    ),
+    "has 2 actions, but the task has 1": "--checkpoint=./arms.pt",
+    "empty.pt does not fit agent.teacher": "--checkpoint=./empty.pt",
+    r"cannot be read \(UnpicklingError\)": "--checkpoint=./evil.pt",
+    "agent.obs_groups.teacher names 'scan', but": f"{PRETRAINED}obs_groups.teacher=[scan]",
+    "does not fit agent.teacher .*Give agent.teacher the network of the run": (
+        f"{PRETRAINED}teacher.hidden_dims=[32,16]"
+    ),
+    "gradient_length is 7, but the 30 steps of": f"{PRETRAINED}algorithm.gradient_length=7",
 }
 
 
@@ -175,65 +167,26 @@ def configclass(values: dict[str, Any]) -> Any:
     cfg = dataclasses.make_dataclass("Cfg", fields)()
     for name, value in values.items():
         is_part = isinstance(value, dict) and name != "obs_groups"
+        value = dataclasses.MISSING if value == "MISSING" else value
         setattr(cfg, name, configclass(value) if is_part else value)
     return cfg
 
 
-def anymal_distillation() -> Any:
-    """Return Isaac Lab 3.0.0's ``AnymalDFlatDistillationRunnerCfg()``, without its loggers."""
-    distribution = {
-        "class_name": "GaussianDistribution",
-        "init_std": 0.0,
-        "std_type": "scalar",
-        "std_range": (1e-6, 1e6),
-    }
-    model = {
-        "class_name": "MLPModel",
-        "hidden_dims": [128, 128, 128],
-        "activation": "elu",
-        "obs_normalization": False,
-        "distribution_cfg": distribution,
-        "stochastic": dataclasses.MISSING,
-        "init_noise_std": dataclasses.MISSING,
-        "noise_std_type": "scalar",
-        "state_dependent_std": False,
-    }
-    algorithm = {
-        "class_name": "Distillation",
-        "num_learning_epochs": 2,
-        "learning_rate": 1e-3,
-        "gradient_length": 15,
-        "max_grad_norm": None,
-        "optimizer": "adam",
-        "loss_type": "mse",
-    }
-    values = {
-        "seed": 42,
-        "device": "cuda:0",
-        "num_steps_per_env": 120,
-        "init_at_random_ep_len": True,
-        "max_iterations": 300,
-        "empirical_normalization": dataclasses.MISSING,
-        "obs_groups": {"student": ["policy"], "teacher": ["policy"]},
-        "clip_actions": None,
-        "check_for_nan": True,
-        "save_interval": 50,
-        "experiment_name": "anymal_d_flat",
-        "run_name": "",
-        "load_run": ".*",
-        "load_checkpoint": "model_.*.pt",
-        "class_name": "DistillationRunner",
-        "student": {**model, "distribution_cfg": {**distribution, "init_std": 0.1}},
-        "teacher": model,
-        "algorithm": algorithm,
-        "policy": dataclasses.MISSING,
-    }
-    return configclass(values)
-
-
-def student_plan(teacher: Path) -> RunPlan:
-    words = [word for word in DISTILLATION if not word.startswith("--checkpoint")]
-    return session_of("rsl_rl", [*words, f"--checkpoint={teacher}"])
+ANYMAL = """
+{seed: 42, device: "cuda:0", num_steps_per_env: 120, max_iterations: 300, clip_actions: null,
+ init_at_random_ep_len: true, check_for_nan: true, save_interval: 50, run_name: "",
+ empirical_normalization: MISSING, policy: MISSING, experiment_name: anymal_d_flat,
+ class_name: DistillationRunner, load_run: ".*", load_checkpoint: "model_.*.pt",
+ obs_groups: {student: [policy], teacher: [policy]},
+ teacher: &model {class_name: MLPModel, hidden_dims: [128, 128, 128], activation: elu,
+  obs_normalization: false, stochastic: MISSING, init_noise_std: MISSING, noise_std_type: scalar,
+  state_dependent_std: false, distribution_cfg: &noise {class_name: GaussianDistribution,
+   init_std: 0.0, std_type: scalar, std_range: [1.0e-6, 1.0e+6]}},
+ student: {<<: *model, distribution_cfg: {<<: *noise, init_std: 0.1}},
+ algorithm: {class_name: Distillation, num_learning_epochs: 2, learning_rate: 1.0e-3,
+  gradient_length: 15, max_grad_norm: null, optimizer: adam, loss_type: mse}}
+"""
+"""Isaac Lab 3.0.0's ``AnymalDFlatDistillationRunnerCfg()``, without its loggers."""
 
 
 def test_a_student_forgets_the_episode_before(recurrent: Path, tmp_path: Path):
@@ -276,8 +229,7 @@ def player_of(run: Path) -> tuple[RslRlPlayer, ManagerEnv]:
     """Return a player of a run's last checkpoint, and its two environments, at episodes' starts."""
     words = [f"--config={run}", TASK, "--device=cpu", "--num_envs=2"]
     library = get_library("rsl_rl")
-    flags, overrides = train_parser(library).parse_with_overrides(words)
-    plan = plan_run(flags, overrides, library, run)
+    plan = plan_run(*train_parser(library).parse_with_overrides(words), library, run)
     context = DistributedContext.single("cpu")
     env = plan.task.make(plan.env_cfg, context=context, num_envs=2, seed=4)
     env.episode_length_buf = torch.ones(2, dtype=torch.long)
@@ -286,10 +238,9 @@ def player_of(run: Path) -> tuple[RslRlPlayer, ManagerEnv]:
 
 def test_a_student_is_fine_tuned_with_a_critic_that_learns_first(recurrent: Path, tmp_path: Path):
     student = checkpoint_of(recurrent, 4)["model"]["student_state_dict"]
-    networks = [f"agent.{name}.{word}" for name in ("actor", "critic") for word in LSTM]
-    words = [TASK, "--device=cpu", "--num_envs=32", *networks, "agent.save_interval=1"]
+    words = [TASK, "--device=cpu", "--num_envs=32", *lstm("actor", "critic")]
     tuning = ["agent.actor.obs_normalization=true", "agent.algorithm.critic_warmup=2"]
-    flags = [f"--checkpoint={recurrent}", "--max_iterations=3"]
+    flags = [f"--checkpoint={recurrent}", "--max_iterations=3", "agent.save_interval=1"]
     assert train_in(tmp_path, *words, *tuning, *flags) == 0
     run = only_run(tmp_path)
     models = {number: checkpoint_of(run, number)["model"] for number in (1, 2, 3)}
@@ -314,19 +265,18 @@ def test_bad_input_is_one_sentence(tmp_path: Path, capsys):
     empty = {**arms, "model": {"actor_state_dict": {"mlp": "nothing"}}}
     torch.save(empty, tmp_path / "empty.pt")
     torch.save({"format_version": 1, "model": _Payload()}, tmp_path / "evil.pt")
-    rest = [word for word in DISTILLATION if not word.startswith("--checkpoint")]
     for message, words in REFUSED.items():
-        assert train_in(tmp_path, *rest, *words) == 2, words
+        assert train_in(tmp_path, *UNTAUGHT, *words.split()) == 2, words
         (error,) = re.findall(r"^error: .*", capsys.readouterr().err, re.MULTILINE)
         assert re.search(message, error), error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["arms.pt", "empty.pt", "evil.pt"]
 
 
 def test_isaac_labs_configuration_of_anymal_is_read_as_it_is():
-    task = dataclasses.replace(
-        get_task("Isaac-Cartpole-v0"),
-        kwargs={"rsl_rl_distillation_cfg_entry_point": anymal_distillation},
-    )
+    entry_points = {
+        "rsl_rl_distillation_cfg_entry_point": lambda: configclass(yaml.safe_load(ANYMAL))
+    }
+    task = dataclasses.replace(get_task("Isaac-Cartpole-v0"), kwargs=entry_points)
     values = load_agent_values(task, "rsl_rl_distillation")
     cfg = RslRlCfg().suited(values).with_task_values(values)
     assert isinstance(cfg, DistillationCfg)
@@ -360,11 +310,13 @@ def foreign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp(request.param)
     sizes = {"rl_games": ["agent.params.config.minibatch_size=64"]}.get(request.param, [])
     words = [TASK, "--device=cpu", "--num_envs=32", "--max_iterations=2", *sizes]
-    with contextlib.chdir(folder):
-        from envlab.training.launch import train
-
-        assert train(request.param, words) == 0
+    assert small_runs.train_in(request.param, folder, *words) == 0
     return only_run(folder)
+
+
+def given_by(teacher: Path) -> dict[str, Any]:
+    """Return what a student's learner is given of its teacher."""
+    return open_policy_of(session_of("rsl_rl", [*UNTAUGHT, f"--checkpoint={teacher}"]))
 
 
 def test_a_teacher_of_another_library_acts_as_its_player_does(foreign: Path):
@@ -373,8 +325,7 @@ def test_a_teacher_of_another_library_acts_as_its_player_does(foreign: Path):
         [TASK, "--device=cpu", f"--checkpoint={foreign}/checkpoints/latest.pt"]
     )
     opened = open_policy(library, flags, overrides, 2)
-    plan = student_plan(foreign)
-    given = open_policy_of(plan)
+    given = given_by(foreign)
     env = opened.env
     obs = pack({"policy": torch.rand(8, 3), "critic": torch.rand(8, 1) - 3.0})
     teacher = open_teacher(given, obs, 1, ["policy", "critic"], env.context)
@@ -393,8 +344,7 @@ def test_a_distillation_resumes_with_a_teacher_whose_run_is_gone(foreign: Path, 
     """The student's checkpoint holds it: a resumed run ends like an uninterrupted one."""
     gone = tmp_path / "gone"
     shutil.copytree(foreign, gone)
-    words = [word for word in DISTILLATION if not word.startswith("--checkpoint")]
-    begin = [*words, f"--checkpoint={gone}"]
+    begin = [*UNTAUGHT, f"--checkpoint={gone}"]
     assert train_in(tmp_path, *begin, "--max_iterations=3", "--run_name=whole") == 0
     assert train_in(tmp_path, *begin, "--max_iterations=1", "--run_name=begun") == 0
     shutil.rmtree(gone)
@@ -406,12 +356,11 @@ def test_a_distillation_resumes_with_a_teacher_whose_run_is_gone(foreign: Path, 
     ends = [checkpoint_of(run, 3) for run in (whole, again)]
     for end in ends:
         end["model"]["teacher"].pop("path")
-    ends = [timeless_digests(end) for end in ends]
-    assert ends[0] == ends[1]
+    assert timeless_digests(ends[0]) == timeless_digests(ends[1])
 
 
 def test_a_teacher_with_a_memory_of_another_library_is_refused(foreign: Path):
-    given = open_policy_of(student_plan(foreign))
+    given = given_by(foreign)
     library = get_library(given["library"])
     actions = iter(range(10))
     player = SimpleNamespace(act=lambda obs: torch.full((2, 1), float(next(actions))))

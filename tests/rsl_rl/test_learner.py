@@ -53,12 +53,9 @@ def test_normalisers_are_those_of_all_ranks_data(pair: Pair):
         state = ends[0]["model"][model]
         assert int(state["obs_normalizer.count"]) == len(seen) == 2 * 4 * 16 * 32
         mean, var = seen.mean(dim=0), seen.var(dim=0, unbiased=False)
-        torch.testing.assert_close(
-            state["obs_normalizer._mean"][0].double(), mean, rtol=1e-4, atol=1e-5
-        )
-        torch.testing.assert_close(
-            state["obs_normalizer._var"][0].double(), var, rtol=1e-4, atol=1e-5
-        )
+        for name, expected in (("_mean", mean), ("_var", var)):
+            found = state[f"obs_normalizer.{name}"][0].double()
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -72,12 +69,11 @@ def test_audit_stops_a_run_whose_ranks_differ(tmp_path: Path, words: list[str], 
     assert code != 0
     assert [(tmp_path / f"exit_{rank}").read_text() for rank in range(2)] == ["2", "2"], output
     (error,) = re.findall(r"^error: .*", output, re.MULTILINE)
-    assert (
-        f"by iteration 3: {network}_state_dict.mlp.0.weight on rank 1 differs from rank 0." in error
-    )
+    weight = f"{network}_state_dict.mlp.0.weight on rank 1"
+    assert f"by iteration 3: {weight} differs from rank 0." in error
     manifest = manifest_of(only_run(tmp_path))
     assert manifest["status"] == "failed"
     assert "RankDivergenceError" in manifest["error"]
-    assert f"{network}_state_dict.mlp.0.weight on rank 1" in manifest["error"]
+    assert weight in manifest["error"]
     with pytest.raises(FileNotFoundError):
         checkpoint_of(only_run(tmp_path), 3)

@@ -17,7 +17,7 @@ from envlab.cli import main
 from envlab.libraries import get_library
 from envlab.training.arguments import play_parser
 from envlab.training.play import open_policy
-from tests.launcher import torchrun
+from tests.launcher import ROOT, torchrun
 from tests.learner_contract import LearnerContract
 from tests.rsl_rl.worker_distillation import first_update
 from tests.rsl_rl.worker_recurrent_cnn import CAMERA, GROUND, LESSON, STUDENT
@@ -31,7 +31,7 @@ from tests.trained import (
     train_in,
 )
 
-POLICIES = Path(__file__).parents[2] / "source/envlab_policies"
+POLICIES = ROOT / "source/envlab_policies"
 TASK = f"--task={LESSON.task}"
 WORDS = [
     *(TASK, "--device=cpu", "--headless", "--num_envs=4"),
@@ -86,36 +86,32 @@ class TestRecurrentCNN(LearnerContract):
 
 
 @pytest.fixture(scope="module")
-def seeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of an iteration on one process."""
+def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The words that choose the policy of a run of an iteration on one process."""
     folder = tmp_path_factory.mktemp("seeing")
     assert train_in(folder, *WORDS, "--max_iterations=1") == 0
-    return only_run(folder)
-
-
-EXPORT = [
-    *(TASK, "--device=cpu", "--agent=rsl_rl_distillation_cfg_entry_point"),
-    f"agent.clip_actions={CLIP}",
-]
+    checkpoint = f"--checkpoint={only_run(folder)}/checkpoints/model_1.pt"
+    agent = "--agent=rsl_rl_distillation_cfg_entry_point"
+    return [TASK, "--device=cpu", agent, f"agent.clip_actions={CLIP}", checkpoint]
 
 
 @pytest.fixture(scope="module")
-def exported(seeing: Path) -> tuple[Path, str]:
-    """The folder of ``envlab export`` for the last policy, and its output."""
+def exported(words: list[str]) -> tuple[Path, str]:
+    """The folder of ``envlab export``, and its output."""
     output = io.StringIO()
-    checkpoint = f"--checkpoint={seeing}/checkpoints/model_1.pt"
     with contextlib.redirect_stdout(output):
-        assert main(["export", "rsl_rl", *EXPORT, checkpoint]) == 0
-    return seeing / "exported", output.getvalue()
+        assert main(["export", "rsl_rl", *words]) == 0
+    return Path(words[-1].partition("=")[2]).parents[1] / "exported", output.getvalue()
 
 
-def test_files_act_as_the_student_does_over_several_steps(seeing: Path, exported: tuple[Path, str]):
+def test_files_act_as_the_student_does_over_several_steps(
+    words: list[str], exported: tuple[Path, str]
+):
     """In both files the memory is an input and an output, and the image is as in the task."""
     onnxruntime = pytest.importorskip(
         "onnxruntime", reason="needs onnxruntime: pip install -e '.[export]'"
     )
     library = get_library("rsl_rl")
-    words = [*EXPORT, f"--checkpoint={seeing}/checkpoints/model_1.pt"]
     opened = open_policy(library, *play_parser(library).parse_with_overrides(words), 2)
     env = opened.env
     env.episode_length_buf = torch.ones(2, dtype=torch.long)

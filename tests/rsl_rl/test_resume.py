@@ -6,35 +6,25 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from envlab.config import load_yaml
-from envlab.distributed.audit import flatten
-from envlab.distributed.digest import digest
 from envlab.errors import ConfigurationError
 from envlab.training.preparation import total_iterations
 from envlab.training.start import other_code
-from tests.run.test_directory import timeless
+from tests.learner_contract import timeless_digests as digests  # noqa: F401
+from tests.small_runs import check_resumes_exactly, check_same_end
 from tests.trained import (
     SMALL,
     TASK,
     Pair,
-    checkpoint_of,
     manifest_of,
     metrics_of,
     only_run,
     session_of,
     train_in,
 )
-
-
-def digests(checkpoint: dict[str, Any]) -> dict[str, str]:
-    """Return digests on which two runs must agree: all except wall time."""
-    metrics = {name: value for name, value in checkpoint["metrics"].items() if name != "wall_s"}
-    values = flatten({**checkpoint, "metrics": metrics})
-    return {name: digest(value) for name, value in values.items()}
 
 
 def resumed_exactly(
@@ -44,8 +34,7 @@ def resumed_exactly(
     flags = ["--max_iterations=4", "--resume", f"--checkpoint={trained}/checkpoints/model_2.pt"]
     assert train(folder, *words, *flags) == 0
     resumed = only_run(folder)
-    assert digests(checkpoint_of(resumed, 4)) == digests(checkpoint_of(trained, 4))
-    assert timeless(resumed) == timeless(trained)[2:]
+    check_same_end(resumed, trained, resumed_at=2, iteration=4)
     return resumed
 
 
@@ -84,13 +73,9 @@ def test_the_newest_run_of_the_experiment_is_resumed_with_the_configuration_it_h
     assert train_in(tmp_path, *SMALL, *first, "--run_name=b") == 0
     again = ["--max_iterations=2", "--resume", "--run_name=c", "env.rewards.alive.weight=3.0"]
     assert train_in(tmp_path, TASK, "--device=cpu", *again) == 0
-    manifests = {
-        path.parent: manifest_of(path.parent) for path in tmp_path.glob("logs/*/*/*/run.json")
-    }
-    assert sorted(manifest["iteration"] for manifest in manifests.values()) == [1, 1, 2]
-    (resumed,) = [run for run, manifest in manifests.items() if manifest["resumed_from"]]
-    agent = load_yaml(resumed / "params/agent.yaml")
-    env = load_yaml(resumed / "params/env.yaml")
+    (resumed,) = tmp_path.glob("logs/*/*/*_c")
+    assert manifest_of(resumed)["iteration"] == 2
+    agent, env = (load_yaml(resumed / f"params/{name}.yaml") for name in ("agent", "env"))
     assert agent["algorithm"]["gamma"] == 0.9
     assert env["scene"]["num_envs"] == 32
     assert env["rewards"]["alive"]["weight"] == 3.0
@@ -119,14 +104,8 @@ def test_a_resume_by_other_code_names_it_and_is_not_called_exact(
 def test_a_recurrent_policy_resumes_bit_identically(tmp_path: Path):
     """Its memory of the running episodes is saved, too."""
     lstm = ["class_name=RNNModel", "rnn_type=lstm", "rnn_hidden_dim=8", "rnn_num_layers=1"]
-    flags = [f"agent.{name}.{word}" for name in ("actor", "critic") for word in lstm]
-    words = [*SMALL, *flags, "agent.save_interval=1", "--max_iterations=2"]
-    assert train_in(tmp_path, *words) == 0
-    whole = only_run(tmp_path)
-    path = f"--checkpoint={whole}/checkpoints/model_1.pt"
-    assert train_in(tmp_path, TASK, "--device=cpu", "--resume", path, "--run_name=again") == 0
-    (resumed,) = [path.parent for path in tmp_path.glob("logs/*/*/*_again/run.json")]
-    assert digests(checkpoint_of(resumed, 2)) == digests(checkpoint_of(whole, 2))
+    words = [f"agent.{name}.{word}" for name in ("actor", "critic") for word in lstm]
+    check_resumes_exactly("rsl_rl", tmp_path, *SMALL, *words)
 
 
 def test_another_world_size_resumes_and_reports_fresh_state(

@@ -16,7 +16,7 @@ from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.registry import get_task, load_env_cfg
 from envlab.rsl_rl.teachers import TeachersByGround
 from tests.learner_contract import digests, timeless_digests
-from tests.rsl_rl.test_recurrent_cnn import WORDS
+from tests.rsl_rl.test_recurrent_cnn import POLICIES, WORDS
 from tests.trained import checkpoint_of, manifest_of, train_in
 
 NAMES = ("gaps", "hurdles", "steps")
@@ -135,9 +135,7 @@ def test_checkpoints_hold_all_teachers_and_runs_resume_without_their_files(
     assert ends[0] == ends[1]
 
 
-FOREIGN = Path(__file__).parents[2] / "source/envlab_policies/Isaac-Humanoid-v0/fast_sac/policy.pt"
-
-
+FOREIGN = POLICIES / "Isaac-Humanoid-v0/fast_sac/policy.pt"
 REFUSED: dict[str, tuple[dict[str, Path | None], list[str]]] = {
     "--checkpoint and --load_run have no effect with agent": ({}, ["--checkpoint=pretrained"]),
     "There is no checkpoint .*none/x.pt": ({"gaps": Path("none/x.pt")}, []),

@@ -23,6 +23,7 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.rsl_rl.cfg import DistillationCfg
 from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.learner import RslRlLearner
+from tests.rsl_rl.first_update import captured
 from tests.rsl_rl.worker_pair import train_by_both
 
 NUM_ENVS = 256
@@ -77,16 +78,7 @@ def first_update(
     distribution.sample = lambda: (
         distribution.mean + distribution.std * noise.normal(0.0, 1.0, distribution.mean.shape[1])
     )
-    gradients: dict[str, torch.Tensor] = {}
-    step = algorithm.optimizer.step
-
-    def capture() -> None:
-        for name, parameter in student.named_parameters():
-            if parameter.grad is not None:
-                gradients[name] = parameter.grad.clone()
-        step()
-
-    algorithm.optimizer.step = capture  # type: ignore[method-assign]
+    gradients = captured(algorithm.optimizer, student, of_all=False)
     learner.start(1)
     learner.iterate(1, lambda rewards, ended, info: None)
     env.close()

@@ -29,9 +29,7 @@ STUDENT = {
     "rnn_hidden_dim": 8,
     "rnn_num_layers": 1,
     "cnn_cfg": {
-        "output_channels": [4, 4],
-        "kernel_size": [3, 3],
-        "stride": [2, 2],
+        **{"output_channels": [4, 4], "kernel_size": [3, 3], "stride": [2, 2]},
         "activation": "elu",
     },
 }
@@ -74,9 +72,8 @@ def main() -> None:
         context.gather(None)  # the folder exists
         os.chdir(folder / job)
         words = arguments if job == "trained" else by_ground(arguments)
-        torch.save(
-            train(context, words, DistributedDistillation), folder / f"{job}_rank{context.rank}.pt"
-        )
+        end = train(context, words, DistributedDistillation)
+        torch.save(end, folder / f"{job}_rank{context.rank}.pt")
     context.close()
 
 
