@@ -25,9 +25,7 @@ def warnings_of(output: str) -> list[str]:
     return [line for line in output.splitlines() if "of the actions lie within" in line]
 
 
-def test_training_warns_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-):
+def test_training_warns_once(tmp_path: Path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(action_use, "WINDOW", 16)
     words = [*FLAGS, CARTPOLE, "--max_iterations=8"]
@@ -39,9 +37,7 @@ def test_training_warns_once(
     assert not warnings_of(capfd.readouterr().err)
 
 
-def test_play_says_it_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-):
+def test_play_says_it_too(tmp_path: Path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     words = [*FLAGS, CARTPOLE, "--checkpoint=pretrained", "--no_export"]
     for limit, told in ((0.001, 1), (50.0, 0)):
@@ -50,27 +46,32 @@ def test_play_says_it_too(
 
 
 def test_each_library_names_the_setting_of_its_bound():
-    for library, words, half_width, setting, frees in (
-        ("fast_sac", [CARTPOLE], 1.0, "agent.action_limit=1", "agent.action_limit=2"),
+    for line, half_width, setting, frees in (
+        (f"fast_sac {CARTPOLE}", 1.0, "agent.action_limit=1", "agent.action_limit=2"),
         (
-            *("fast_sac", [G1, "agent.action_limit=2"], 2.0, "agent.action_limit=2"),
+            *(f"fast_sac {G1} agent.action_limit=2", 2.0, "agent.action_limit=2"),
             "agent.action_limit=4 or agent.joint_limits=true",
         ),
         (
-            *("fast_sac", [G1, "agent.joint_limits=true"], None, "agent.joint_limits=true"),
+            *(f"fast_sac {G1} agent.joint_limits=true", None, "agent.joint_limits=true"),
             "agent.joint_limits=false and a wider agent.action_limit",
         ),
-        (
-            *("rsl_rl", [CARTPOLE, "agent.clip_actions=3"], 3.0, "agent.clip_actions=3"),
-            "agent.clip_actions=6",
+        *(
+            (
+                f"{library} {CARTPOLE} {name}={width}",
+                width,
+                f"{name}={width}",
+                f"{name}={2 * width}",
+            )
+            for library, name, width in (
+                ("rsl_rl", "agent.clip_actions", 3),
+                ("rl_games", "agent.params.env.clip_actions", 1),
+            )
         ),
-        (
-            *("rl_games", [CARTPOLE], 1.0, "agent.params.env.clip_actions=1"),
-            "agent.params.env.clip_actions=2",
-        ),
-        ("skrl", [CARTPOLE, "--algorithm=sac"], 1.0, "-1 to 1 for SAC", "--algorithm=ppo"),
-        ("skrl", [CARTPOLE, "--algorithm=td3"], 1.0, "-1 to 1 for TD3", "--algorithm=ppo"),
+        (f"skrl {CARTPOLE} --algorithm=sac", 1.0, "-1 to 1 for SAC", "--algorithm=ppo"),
+        (f"skrl {CARTPOLE} --algorithm=td3", 1.0, "-1 to 1 for TD3", "--algorithm=ppo"),
     ):
+        library, *words = line.split()
         bound = bound_of(library, *words)
         assert bound is not None, (library, words)
         assert half_width is None or np.all(bound.half_width == half_width), (library, words)

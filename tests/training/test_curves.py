@@ -11,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+from envlab.config import write_yaml
 from envlab.training.curves import open_curves
 from tests.trained import SMALL, train_in
 
@@ -86,9 +87,7 @@ def test_the_step_is_the_iteration_whatever_a_tag_counts(wandb, folder: Path):
         curves.add(iteration * 1000, {"envlab/fps": 5.0, "absent": None})
         curves.add(iteration, {"Loss/value": 0.5})
     assert [step for step, _ in wandb.rows] == [1, 1, 1, 2, 2, 2]
-    row = {
-        name: value for step, values in wandb.rows if step == 2 for name, value in values.items()
-    }
+    row = dict(item for step, values in wandb.rows if step == 2 for item in values.items())
     assert row == {"envlab/frames": 2000.0, "envlab/fps": 5.0, "Loss/value": 0.5}
 
 
@@ -141,10 +140,10 @@ def test_a_service_that_cannot_be_opened_is_one_sentence_and_the_run_continues(
 ):
     for error, sentence in (
         (
-            ValueError("No API key configured. Use `wandb login` to log in.\nMore\nlines"),
-            "No API key configured. Use `wandb login` to log in. The run continues without it; "
-            "metrics.jsonl and the event files have all values. Log in with 'wandb login' or "
-            "WANDB_API_KEY, or set WANDB_MODE=offline.",
+            ValueError("No API key configured.\nMore\nlines"),
+            "No API key configured. The run continues without it; metrics.jsonl and the event "
+            "files have all values. Log in with 'wandb login' or WANDB_API_KEY, or set "
+            "WANDB_MODE=offline.",
         ),
         (ConnectionError("no route to host"), "cannot be opened: no route to host."),
         (ModuleNotFoundError("No module named 'wandb'"), "Install it with: pip install wandb"),
@@ -160,9 +159,8 @@ def test_a_service_that_cannot_be_opened_is_one_sentence_and_the_run_continues(
 def test_a_run_of_mlflow_is_continued_with_its_own_steps(folder: Path, tmp_path: Path, monkeypatch):
     mlflow = pytest.importorskip("mlflow", reason="needs mlflow: pip install -e '.[trackers]'")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
-    for name, text in (("agent", "max_iterations: 2\n"), ("env", "decimation: 4\n")):
-        (folder / "params").mkdir(exist_ok=True)
-        (folder / f"params/{name}.yaml").write_text(text)
+    write_yaml(folder / "params/agent.yaml", {"max_iterations": 2})
+    write_yaml(folder / "params/env.yaml", {"decimation": 4})
     first = open_curves("mlflow", folder, project="robots")
     for iteration in (1, 2):
         first.start_iteration(iteration, 512 * iteration)

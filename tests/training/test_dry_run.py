@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from envlab.envs import VectorEnv
 from envlab.training.dry_run_text import changes, dry_run_text
 from envlab.training.footprint import Scale, saved_bytes
 from envlab.training.launch import train
+from tests.agents import end
 from tests.launcher import TRAIN, Launch, torchrun
 from tests.trained import SMALL, TASK, metrics_of
 
@@ -155,7 +157,7 @@ def test_a_folder_that_cannot_be_made_is_refused_as_by_the_run(dry_run, tmp_path
 
 def test_each_run_of_a_sweep_is_reported(dry_run, tmp_path):
     printed = dry_run(tmp_path, TASK, "--num_envs=32", "-m", "agent.seed=1,2")
-    assert [line.split()[-1] for line in re.findall(r"agent.seed .*", printed.text)] == ["1", "2"]
+    assert re.findall(r"agent.seed .* (\d+)$", printed.text, re.MULTILINE) == ["1", "2"]
 
 
 def test_memory_of_a_gpu_does_not_count_as_the_nodes(dry_run, tmp_path, monkeypatch):
@@ -177,12 +179,8 @@ def test_memory_of_a_gpu_does_not_count_as_the_nodes(dry_run, tmp_path, monkeypa
 def test_two_ranks_report_once(tmp_path):
     flags = [TASK, "--device=cpu", "--num_envs=32", "--max_iterations=4", "--distributed"]
     launch = Launch(torchrun(2, TRAIN, *flags, "--dry_run"), tmp_path)
-    try:
-        assert launch.wait(120) == 0, launch.output
-        printed = Printed(launch.output)
-        left = launch.left()
-    finally:
-        launch.close()
+    assert end([launch]) == [0], launch.output
+    printed = Printed(launch.output)
     assert printed["processes"] == "2 over gloo"
     assert printed["rank 0"].endswith(" environments 0 to 31")
     assert printed["rank 1"].endswith(" environments 32 to 63")
@@ -191,32 +189,26 @@ def test_two_ranks_report_once(tmp_path):
     assert printed["seed"].endswith("42 + rank for actions")
     assert "for 2 processes, of " in printed["node 0"]
     assert [path.name.split("_")[0] for path in tmp_path.iterdir()] == ["output"]
-    assert left == {}
 
 
-class SmallLearner:
-    """Something that trains one layer."""
-
-    def __init__(self, momentum: float | None = None) -> None:
-        self.layer = torch.nn.Linear(100, 10)
-        parameters = self.layer.parameters()
-        self.optimizer: torch.optim.Optimizer = (
-            torch.optim.Adam(parameters)
-            if momentum is None
-            else torch.optim.SGD(parameters, momentum=momentum)
-        )
-        self.rollouts = torch.zeros(50, 100)
+def small_learner(kind: type[torch.optim.Optimizer], **settings: float) -> SimpleNamespace:
+    """Return something that trains one layer."""
+    layer = torch.nn.Linear(100, 10)
+    optimizer = kind(layer.parameters(), **settings)
+    return SimpleNamespace(layer=layer, optimizer=optimizer, rollouts=torch.zeros(50, 100))
 
 
 def test_an_optimizers_moments_are_counted_by_its_kind():
-    for momentum, copies in ((None, 2), (0.9, 1), (0.0, 0)):
-        keep = SmallLearner()  # objects that existed before do not count
+    sgd = torch.optim.SGD
+    rows = [(torch.optim.Adam, {}, 2), (sgd, {"momentum": 0.9}, 1), (sgd, {}, 0)]
+    for kind, settings, copies in rows:
+        keep = small_learner(kind)  # objects that existed before do not count
         scale = Scale()
-        learner = SmallLearner(momentum)
+        learner = small_learner(kind, **settings)
         found = scale.weigh(learner)
         assert found.num_parameters == 1010
         assert (found.gradients, found.rollouts) == (4040, 20_000)
-        assert found.moments == pytest.approx(copies * 4040, abs=8), momentum
+        assert found.moments == pytest.approx(copies * 4040, abs=8), (kind, settings)
         assert found.total > found.built > 0
         del keep, learner
 

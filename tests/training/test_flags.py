@@ -32,12 +32,8 @@ def test_a_field_exists_whether_or_not_the_command_has_the_flag():
 def test_only_flags_off_their_defaults_are_given():
     words = [TASK, "--num_envs=4", "--max_frames=2e6", "--grad_sync=ddp", "--trust=a", "--trust=b"]
     flags, _ = train_parser(get_library("rsl_rl")).parse_with_overrides(words)
-    assert flags.given() == {
-        "task": "Isaac-Cartpole-v0",
-        "num_envs": 4,
-        "max_frames": 2_000_000,
-        "trust": ["a", "b"],
-    }
+    values = {"num_envs": 4, "max_frames": 2_000_000, "trust": ["a", "b"]}
+    assert flags.given() == {"task": "Isaac-Cartpole-v0", **values}
 
 
 def test_two_parses_share_nothing():

@@ -8,9 +8,8 @@ import os
 import shutil
 import signal
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -31,19 +30,21 @@ GOOD = FULL_FROM - 1
 """The last iteration with a checkpoint before the disk was full."""
 
 
+def num_points(run: Path) -> int:
+    """Return the length of a curve in the event files."""
+    accumulator = EventAccumulator(str(run), size_guidance={"scalars": 0})
+    return len(accumulator.Reload().Scalars("envlab/wall_s"))
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_a_run_whose_last_checkpoint_is_lost_reports_it_and_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_run_whose_last_checkpoint_is_lost_reports_it_and_fails(tmp_path: Path, capsys):
     """The limit is on file size, which needs no privilege; checkpoints are the largest files."""
     with no_file_beyond(50_000):
         code = train_in(tmp_path, *SMALL, "--max_iterations=3", "agent.save_interval=1")
     assert code == 1
     errors = capsys.readouterr().err
     directory = only_run(tmp_path)
-    for iteration in (1, 2, 3):
-        path = directory / f"checkpoints/model_{iteration}.pt"
-        assert f"{path} could not be written (File too large" in errors
+    assert errors.count(".pt could not be written (File too large") == 3
     assert "error: The run is done, but its last checkpoint could not be written" in errors
     manifest = manifest_of(directory)
     assert manifest["status"] == "failed"
@@ -52,20 +53,12 @@ def test_a_run_whose_last_checkpoint_is_lost_reports_it_and_fails(
     assert not list((directory / "checkpoints").iterdir())
 
 
-REFUSALS = {
-    2: errno.EROFS,
-    3: errno.EPERM,
-    4: errno.EACCES,
-    5: errno.EIO,
-    6: errno.EDQUOT,
-}
+REFUSALS = {2: errno.EROFS, 3: errno.EPERM, 4: errno.EACCES, 5: errno.EIO, 6: errno.EDQUOT}
 """The disk's errors, by the iteration at whose end it is written to."""
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_disk_that_refuses_is_survived_like_a_full_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_a_disk_that_refuses_is_survived_like_a_full_one(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(event_file, "FLUSH_S", 0.0)
     problem: int | None = None
     reduce, opened = RunMetrics.reduce, Path.open
@@ -92,22 +85,17 @@ def test_a_disk_that_refuses_is_survived_like_a_full_one(
     assert Checkpoints(directory / "checkpoints").iterations() == [1, 7]
     assert manifest_of(directory)["status"] == "finished"
     assert [record["iteration"] for record in metrics_of(directory)] == list(range(1, 8))
-    accumulator = EventAccumulator(str(directory), size_guidance={"scalars": 0})
-    accumulator.Reload()
-    assert len(accumulator.Scalars("envlab/wall_s")) == 7
+    assert num_points(directory) == 7
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_run_that_is_preempted_without_room_says_that_it_was_not_saved(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_run_that_is_preempted_without_room_says_that_it_was_not_saved(tmp_path: Path, capsys):
     with no_file_beyond(50_000), signalled(signal.SIGTERM):
         code = train_in(tmp_path, *SMALL, "--max_iterations=9", "agent.save_interval=9")
     assert code == PREEMPTED_EXIT_CODE
     errors = capsys.readouterr().err
     assert "model_2.pt could not be written (File too large" in errors
-    wanted = "Preempted: received SIGTERM, and not saved: the log says why; exit code 75."
-    assert wanted in errors
+    assert "Preempted: received SIGTERM, and not saved: the log says why; exit code 75." in errors
     directory = only_run(tmp_path)
     assert manifest_of(directory)["status"] == "preempted"
     assert not list((directory / "checkpoints").iterdir())
@@ -123,8 +111,7 @@ def in_a_namespace() -> list[str]:
     pytest.skip("no process here may mount a disk of its own: unshare --mount fails")
 
 
-@dataclass
-class FullDisk:
+class FullDisk(NamedTuple):
     """Two runs of two ranks on a disk that was full for a while, or to their end."""
 
     left: Path
@@ -150,26 +137,16 @@ def full_disk(tmp_path_factory: pytest.TempPathFactory) -> FullDisk:
     return FullDisk(left, code, output, runs["recovered"], runs["lost"])
 
 
-@pytest.mark.long
-def test_a_run_continues_while_the_disk_is_full_and_reports_it_each_time(full_disk: FullDisk):
+def test_a_run_has_no_gap_where_room_came_back(full_disk: FullDisk):
     for iteration in range(FULL_FROM, FULL_TO):
         name = f"{full_disk.recovered.name}/checkpoints/model_{iteration}.pt"
-        (line,) = [line for line in full_disk.output.splitlines() if f"{name} could not be" in line]
-        assert "No space left on device; 0.0 MiB are free" in line
-        assert "the last good one is /" in line
-        assert f"model_{GOOD}.pt. Make room there." in line
-    assert manifest_of(full_disk.recovered)["status"] == "finished"
-    assert manifest_of(full_disk.recovered)["iteration"] == END
+        assert full_disk.output.count(f"{name} could not be written (No space left on device") == 1
     iterations = Checkpoints(full_disk.recovered / "checkpoints").iterations()
     assert iterations == [END - 2, END - 1, END]
-
-
-def test_curves_have_no_gap_where_room_came_back(full_disk: FullDisk):
+    assert manifest_of(full_disk.recovered)["status"] == "finished"
     whole = list(range(1, END + 1))
     assert [record["iteration"] for record in metrics_of(full_disk.recovered)] == whole
-    accumulator = EventAccumulator(str(full_disk.recovered), size_guidance={"scalars": 0})
-    accumulator.Reload()
-    assert len(accumulator.Scalars("envlab/wall_s")) == END
+    assert num_points(full_disk.recovered) == END
     assert "The disk takes writes again" in full_disk.output
 
 

@@ -13,31 +13,25 @@ import torch
 from torch.nn import functional
 
 from envlab.cli import play
-from envlab.envs.wrappers.rsl_rl import pack
 from envlab.training.launch import train
-from tests.rsl_rl.test_resume import digests
+from tests.learner_contract import timeless_digests
 from tests.trained import SEER, check_exported, checkpoint_of, only_run
 
 TASK = "--task=Isaac-Cartpole-Depth-Camera-Direct-v0"
 SMALL = [
-    TASK,
-    "--device=cpu",
-    "--num_envs=4",
-    "env.depth_camera.width=32",
-    "env.frame_stack=2",
+    *(TASK, "--device=cpu", "--num_envs=4", "env.depth_camera.width=32", "env.frame_stack=2"),
     "agent.save_interval=1",
 ]
+CONFIG = "agent.params.config"
+SEERS = {
+    "rl_games": [f"{CONFIG}.horizon_length=8", f"{CONFIG}.normalize_input=true"],
+    "skrl": ["agent.agent.rollouts=8"],
+}
+"""On images and vectors."""
 LIBRARIES = {
     "rsl_rl": ["agent.num_steps_per_env=8"],
-    "rl_games": [
-        "agent.params.config.minibatch_size=16",
-        "agent.params.config.horizon_length=8",
-        "agent.params.config.normalize_input=true",
-    ],
-    "skrl": [
-        "agent.agent.rollouts=8",
-        "agent.agent.observation_preprocessor=RunningStandardScaler",
-    ],
+    "rl_games": [*SEERS["rl_games"], f"{CONFIG}.minibatch_size=16"],
+    "skrl": [*SEERS["skrl"], "agent.agent.observation_preprocessor=RunningStandardScaler"],
 }
 IMAGES = 5.0 * torch.rand(20, 24, 32, 2, generator=torch.Generator().manual_seed(1))
 
@@ -47,14 +41,18 @@ def run_in(folder: Path, command: Any, library: str, arguments: Sequence[str]) -
         return command(library, list(arguments))
 
 
+def train_and_play(library: str, folder: Path, words: Sequence[str]) -> tuple[str, Path]:
+    """Return a library, and the run directory of its 2 iterations, which was played."""
+    assert run_in(folder, train, library, [*words, "--max_iterations=2"]) == 0
+    task = next(word for word in words if word.startswith("--task="))
+    assert run_in(folder, play, library, [task, "--device=cpu", "--num_envs=2"]) == 0
+    return library, only_run(folder)
+
+
 @pytest.fixture(scope="module", params=LIBRARIES)
 def trained(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A library, and the run directory of its 2 iterations, which was played."""
     folder = tmp_path_factory.mktemp(request.param)
-    flags = [*SMALL, *LIBRARIES[request.param], "--max_iterations=2"]
-    assert run_in(folder, train, request.param, flags) == 0
-    assert run_in(folder, play, request.param, [TASK, "--device=cpu", "--num_envs=2"]) == 0
-    return request.param, only_run(folder)
+    return train_and_play(request.param, folder, [*SMALL, *LIBRARIES[request.param]])
 
 
 def test_a_resumed_run_ends_bit_identical(trained, tmp_path: Path):
@@ -62,8 +60,8 @@ def test_a_resumed_run_ends_bit_identical(trained, tmp_path: Path):
     checkpoint = whole / "checkpoints/model_1.pt"
     flags = [TASK, "--device=cpu", "--resume", f"--checkpoint={checkpoint}"]
     assert run_in(tmp_path, train, library, flags) == 0
-    resumed = only_run(tmp_path)
-    assert digests(checkpoint_of(resumed, 2)) == digests(checkpoint_of(whole, 2))
+    ends = [timeless_digests(checkpoint_of(run, 2)) for run in (only_run(tmp_path), whole)]
+    assert ends[0] == ends[1]
 
 
 def parameters_of(library: str, whole: Path) -> list[torch.Tensor]:
@@ -112,13 +110,6 @@ def test_the_exported_policy_sees_the_image_as_it_is(trained):
     check_exported(whole, IMAGES, expected)
 
 
-def test_rsl_rl_gets_channels_first_and_vectors_as_they_are():
-    packed = pack({"policy": IMAGES, "critic": torch.ones(20, 3)})
-    assert packed["policy"].shape == (20, 2, 24, 32)
-    assert torch.equal(packed["policy"][:, 1], IMAGES[..., 1])
-    assert torch.equal(packed["critic"], torch.ones(20, 3))
-
-
 def test_encoders_that_actor_and_critic_share_are_stepped_once(tmp_path: Path):
     shared = "agent.algorithm.share_cnn_encoders=true"
     flags = [*SMALL, *LIBRARIES["rsl_rl"], shared, "--max_iterations=1"]
@@ -132,13 +123,6 @@ def test_encoders_that_actor_and_critic_share_are_stepped_once(tmp_path: Path):
     assert len(group["params"]) == 2 * 2 + 2 * 4 + 1
 
 
-SEERS = {
-    "rl_games": [
-        "agent.params.config.horizon_length=8",
-        "agent.params.config.normalize_input=true",
-    ],
-    "skrl": ["agent.agent.rollouts=8"],
-}
 SAMPLES = {
     "rl_games": "agent.params.config.player.deterministic={not_wanted}",
     "skrl": "agent.trainer.stochastic_evaluation={wanted}",
@@ -149,12 +133,9 @@ VECTOR = 10.0 * torch.randn(20, 7, generator=torch.Generator().manual_seed(3))
 
 @pytest.fixture(scope="module", params=SEERS)
 def seer(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A library, and the played run directory of 2 iterations on images and a vector."""
     folder = tmp_path_factory.mktemp(request.param)
-    flags = [*SEER, *SEERS[request.param], "agent.save_interval=1"]
-    assert run_in(folder, train, request.param, [*flags, "--max_iterations=2"]) == 0
-    assert run_in(folder, play, request.param, [*SEER[:3], "--num_envs=2"]) == 0
-    return request.param, only_run(folder)
+    words = [*SEER, *SEERS[request.param], "agent.save_interval=1"]
+    return train_and_play(request.param, folder, words)
 
 
 def logits_by_hand(library: str, whole: Path) -> torch.Tensor:

@@ -12,16 +12,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from envlab.distributed import torchrun
-from envlab.distributed.interrupt import (
-    SAME_PRESS_S,
-    Interrupted,
-    InterruptFlag,
-    interruptible,
-)
+from envlab.distributed.interrupt import SAME_PRESS_S, Interrupted, InterruptFlag, interruptible
 from envlab.errors import RankDivergenceError
 from envlab.libraries import get_library
 from envlab.training.flags import Flags
@@ -40,15 +36,20 @@ from tests.trained import (
 )
 
 
+def error_of(ended: EndedLaunch) -> str:
+    """Return the sentence of a launch that failed."""
+    assert ended.code != 0
+    assert ended.left == {}
+    manifest = manifest_of(only_run(ended.folder))
+    assert manifest["status"] == "failed", (manifest, ended.output)
+    return manifest["error"]
+
+
 def test_a_killed_rank_ends_the_launch_and_is_named_once_without_a_traceback(
     killed_pair: EndedLaunch,
 ):
-    assert killed_pair.code != 0
-    assert killed_pair.left == {}
-    manifest = manifest_of(only_run(killed_pair.folder))
-    assert manifest["status"] == "failed", manifest
-    error = manifest["error"]
-    assert re.match(r"Rank 1 \(.+\) died \(killed, .*\), last seen \d+ s ago in ", error), manifest
+    error = error_of(killed_pair)
+    assert re.match(r"Rank 1 \(.+\) died \(killed, .*\), last seen \d+ s ago in ", error), error
     assert killed_pair.output.count(error) == 1
     assert "Connection closed by peer" not in killed_pair.output
 
@@ -62,12 +63,8 @@ def test_nproc_starts_processes_of_jax_too(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_killed_rank_0_is_reported_by_a_survivor(tmp_path: Path):
-    ended = end_launch(tmp_path, 0, signal.SIGKILL)
-    assert ended.code != 0
-    assert ended.left == {}
-    manifest = manifest_of(only_run(tmp_path))
-    assert manifest["status"] == "failed", (manifest, ended.output)
-    assert re.match(r"Rank 0 \(.+\) died .+ last seen", manifest["error"]), manifest
+    error = error_of(end_launch(tmp_path, 0, signal.SIGKILL))
+    assert re.match(r"Rank 0 \(.+\) died .+ last seen", error), error
 
 
 SELDOM_SAVED = [*SMALL, "--max_iterations=100000", "agent.save_interval=100000"]
@@ -121,36 +118,30 @@ def test_a_second_ctrl_c_ends_a_deferred_section_at_once(flag: InterruptFlag, ca
             flag.handle(signal.SIGINT, None)
 
 
-def summary_of(tmp_path: Path, script: Path, monkeypatch, capsys) -> list[str]:
+def test_the_suggested_command_works_where_it_is_printed(tmp_path: Path, monkeypatch, capsys):
+    """With envlab.sh, nothing is activated; with `envlab train`, there is no script next to it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [str(script)])
-    checkpoint = tmp_path / "logs/run/checkpoints/model_1.pt"
-    session = SimpleNamespace(
+    session: Any = SimpleNamespace(
         library=get_library("rsl_rl"),
         task=SimpleNamespace(id="My-Task-v0"),
         agent_cfg=SimpleNamespace(origin={}),
         flags=SimpleNamespace(),
     )
-    print_summary(session, tmp_path / "logs/run", checkpoint)  # type: ignore[arg-type]
-    return capsys.readouterr().out.splitlines()
-
-
-def test_the_suggested_command_works_where_it_is_printed(tmp_path, monkeypatch, capsys):
-    flags = "--task=My-Task-v0 --checkpoint=logs/run/checkpoints/model_1.pt"
-    monkeypatch.delenv("ENVLAB_SH", raising=False)
-    assert summary_of(tmp_path, TRAIN, monkeypatch, capsys) == [
-        "Run directory: logs/run",
-        "Last checkpoint: logs/run/checkpoints/model_1.pt",
-        f"Play it: python {PLAY} {flags}",
-    ]
-    monkeypatch.setenv("ENVLAB_SH", "./my $(folder)/envlab.sh")
-    command = summary_of(tmp_path, tmp_path / "bin/envlab", monkeypatch, capsys)[-1]
-    words = ["./my $(folder)/envlab.sh", "envlab", "play", "rsl_rl", *flags.split()]
-    assert shlex.split(command.removeprefix("Play it: ")) == words
-    # With envlab.sh, nothing is activated; with `envlab train`, there is no script next to it.
-    monkeypatch.setenv("ENVLAB_SH", "./envlab.sh")
-    command = summary_of(tmp_path, tmp_path / "bin/envlab", monkeypatch, capsys)[-1]
-    assert command == f"Play it: ./envlab.sh envlab play rsl_rl {flags}"
+    for script, envlab_sh, begins in (
+        (TRAIN, "", ["python", str(PLAY)]),
+        (tmp_path / "bin/envlab", "./envlab.sh", "./envlab.sh envlab play rsl_rl".split()),
+        (tmp_path / "bin/envlab", "./my $(x)/a.sh", ["./my $(x)/a.sh", "envlab", "play", "rsl_rl"]),
+    ):
+        monkeypatch.setenv("ENVLAB_SH", envlab_sh)
+        monkeypatch.setattr(sys, "argv", [str(script)])
+        print_summary(session, tmp_path / "logs/run", tmp_path / "logs/run/checkpoints/model_1.pt")
+        *where, command = capsys.readouterr().out.splitlines()
+        assert where == [
+            "Run directory: logs/run",
+            "Last checkpoint: logs/run/checkpoints/model_1.pt",
+        ]
+        flags = ["--task=My-Task-v0", "--checkpoint=logs/run/checkpoints/model_1.pt"]
+        assert shlex.split(command.removeprefix("Play it: ")) == [*begins, *flags]
 
 
 @pytest.mark.parametrize(

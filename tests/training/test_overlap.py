@@ -22,13 +22,11 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.learner import RslRlLearner
 from envlab.rsl_rl.ppo import DistributedPPO
-from envlab.training.launch import train
 from envlab.training.overlap import Overlap, StepLog
 from tests.fast_sac.test_learner import WORDS
 from tests.fast_sac.updates import make_learner
 from tests.launcher import run, torchrun
-from tests.learner_contract import timeless_digests
-from tests.run.test_directory import timeless
+from tests.small_runs import check_same_end, train_in
 from tests.trained import SMALL, checkpoint_of, metrics_of, only_run
 
 ALONE = DistributedContext.single("cpu")
@@ -130,31 +128,17 @@ def test_an_error_of_the_learner_waits_for_the_thread():
     assert len(done) == 2
 
 
-def drawing() -> Number:
-    return Number(int(torch.randint(9, ())))
-
-
-def summing() -> Number:
-    with ALONE.progress.during("reduce"):
-        return Number(0)
-
-
 def test_rollouts_that_share_with_the_learner_are_refused():
+    def summing() -> Number:
+        with ALONE.progress.during("reduce"):
+            return Number(0)
+
     for collect, words in [
-        (drawing, "draws from the process's generators"),
+        (lambda: Number(int(torch.randint(9, ()))), "draws from the process's generators"),
         (summing, "sums over processes"),
     ]:
         with pytest.raises(ConfigurationError, match=words), overlap_of(collect).rollout():
             pass
-
-
-def test_ranks_that_were_built_alike_explore_differently():
-    seeds = set()
-    for rank in range(2):
-        torch.manual_seed(1)
-        context = DistributedContext(rank=rank, world_size=2)
-        seeds.add(Overlap(lambda: Number(0), lambda: None, context).generator.initial_seed())
-    assert len(seeds) == 2
 
 
 def test_steps_are_replayed_as_they_were_when_taken():
@@ -174,16 +158,17 @@ def test_steps_are_replayed_as_they_were_when_taken():
     assert [step[2]["num_ended"] for step in replayed] == [1, 1, 1]
 
 
-def sac_learner() -> tuple[FastSacLearner, dict[str, torch.nn.Module], dict[str, torch.nn.Module]]:
+Networks = dict[str, torch.nn.Module]
+
+
+def sac_learner() -> tuple[FastSacLearner, Networks, Networks]:
     """Return a learner, its learning networks and its acting ones."""
     learner = make_learner(ALONE, overlap=True)
-    names, collector = ("actor", "scaler"), learner.collector
-    learns = (learner.bare_actor, learner.scalers["obs"])
-    acts = (collector.actor, collector.scaler)
-    return learner, dict(zip(names, learns, strict=True)), dict(zip(names, acts, strict=True))
+    learns = {"actor": learner.bare_actor, "scaler": learner.scalers["obs"]}
+    return learner, learns, {name: getattr(learner.collector, name) for name in learns}
 
 
-def ppo_learner() -> tuple[RslRlLearner, dict[str, torch.nn.Module], dict[str, torch.nn.Module]]:
+def ppo_learner() -> tuple[RslRlLearner, Networks, Networks]:
     task = get_task("Isaac-Cartpole-v0")
     env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 8}, "seed": 1}, "env")
     normalised = {name: {"obs_normalization": True} for name in ("actor", "critic")}
@@ -213,10 +198,7 @@ def test_advantages_are_normalised_over_all_ranks_and_by_the_learners_thread():
             called.append((threading.current_thread() is threading.main_thread(), len(values)))
         return 0.5, 2.0
 
-    with (
-        mock.patch("envlab.rsl_rl.ppo.pooled_moments", pooled),
-        learner.rollout(lambda *_: None),
-    ):
+    with mock.patch("envlab.rsl_rl.ppo.pooled_moments", pooled), learner.rollout(lambda *_: None):
         storage = learner.alg.storage
         expected = (storage.returns - storage.values - 0.5) / (2.0 + 1e-8)
         torch.testing.assert_close(storage.advantages, expected)
@@ -235,10 +217,7 @@ def job(request: pytest.FixtureRequest) -> tuple[str, list[str]]:
 
 
 def trained_in(folder: Path, job: tuple[str, list[str]], *words: str) -> Path:
-    folder.mkdir(exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        assert train(job[0], [*job[1], "--max_iterations=4", *words]) == 0
+    assert train_in(job[0], folder, *job[1], "--max_iterations=4", *words) == 0
     return only_run(folder)
 
 
@@ -266,9 +245,7 @@ def test_a_run_does_not_depend_on_which_thread_is_faster(
     collect = Overlap.run
     with mock.patch.object(Overlap, "run", late):
         other = trained_in(tmp_path, job)
-    ends = [timeless_digests(checkpoint_of(folder, 4)) for folder in (whole, other)]
-    assert ends[0] == ends[1]
-    assert timeless(whole) == timeless(other)
+    check_same_end(other, whole, resumed_at=0, iteration=4)
 
 
 def test_a_run_that_was_killed_ends_as_the_unbroken_one(
@@ -276,9 +253,7 @@ def test_a_run_that_was_killed_ends_as_the_unbroken_one(
 ):
     checkpoint = f"--checkpoint={whole}/checkpoints/model_2.pt"
     resumed = trained_in(tmp_path, job, "--resume", checkpoint)
-    ends = [timeless_digests(checkpoint_of(folder, 4)) for folder in (whole, resumed)]
-    assert ends[0] == ends[1]
-    assert timeless(resumed) == timeless(whole)[2:]
+    check_same_end(resumed, whole, resumed_at=2, iteration=4)
 
 
 def test_frames_are_counted_when_they_are_learned_from(whole: Path):
@@ -300,16 +275,12 @@ def test_two_ranks_resume_bit_identically(pair: Path):
     """The ranks are audited after their first update, and at each checkpoint."""
     for name in ["sac", "ppo"]:
         whole, again = only_run(pair / name / "whole"), only_run(pair / name / "again")
-        ends = [timeless_digests(checkpoint_of(folder, 4)) for folder in (whole, again)]
-        assert ends[0] == ends[1]
-        assert timeless(again) == timeless(whole)[2:]
+        check_same_end(again, whole, resumed_at=2, iteration=4)
         first, second = (part["learner"] for part in checkpoint_of(whole, 4)["ranks"])
         assert not torch.equal(first["ahead_generator"], second["ahead_generator"])
 
 
-def test_without_overlap_a_resume_leaves_out_the_rollout_collected_ahead(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-):
+def test_without_overlap_a_resume_leaves_out_the_rollout_collected_ahead(tmp_path: Path, capfd):
     library, words = JOBS["sac"]
     folder = trained_in(tmp_path / "with", (library, words), "--max_iterations=2")
     more = ["--resume", f"--checkpoint={folder}/checkpoints/model_2.pt", "agent.overlap=false"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,17 +43,15 @@ def plan_of(task: str, run: Path):
     return plan_run(flags, [], get_library("rsl_rl"), run)
 
 
-def test_the_task_itself_takes_all_of_a_run(run):
-    plan = plan_of(TRAINED, run)
-    assert plan.agent_cfg.num_steps_per_env == 7
-    assert (plan.env_cfg.episode_length_s, plan.env_cfg.scene.num_envs) == (3.0, 4096)
-
-
-def test_its_play_task_takes_the_agent_alone(run):
-    plan = plan_of(PLAYED, run)
-    assert plan.agent_cfg.num_steps_per_env == 7
-    assert (plan.env_cfg.episode_length_s, plan.env_cfg.scene.num_envs) == (20.0, 50)
-    assert plan.env_cfg.observations.policy.enable_corruption is False
+def test_the_task_itself_takes_all_of_a_run_and_its_play_task_the_agent_alone(run):
+    for task, length_s, num_envs, is_noisy in (
+        (TRAINED, 3.0, 4096, True),
+        (PLAYED, 20.0, 50, False),
+    ):
+        plan = plan_of(task, run)
+        assert plan.agent_cfg.num_steps_per_env == 7
+        assert (plan.env_cfg.episode_length_s, plan.env_cfg.scene.num_envs) == (length_s, num_envs)
+        assert plan.env_cfg.observations.policy.enable_corruption is is_noisy
 
 
 def test_another_task_takes_nothing(run):
@@ -66,25 +63,22 @@ def test_a_shipped_policy_plays_the_task_as_it_is_unless_it_is_to_play_as_traine
     library = get_library("rsl_rl")
     lengths = {}
     for words in ("pretrained", "pretrained --as_trained", "latest"):
-        flags, _ = play_parser(library).parse_with_overrides(
-            [f"--task={TRAINED}", *f"--checkpoint={words}".split()]
-        )
-        plan = plan_run(flags, [], library, run)
+        line = f"--task={TRAINED} --checkpoint={words}".split()
+        plan = plan_run(*play_parser(library).parse_with_overrides(line), library, run)
         assert plan.agent_cfg.num_steps_per_env == 7
         lengths[words] = plan.env_cfg.episode_length_s
     assert lengths == {"pretrained": 20.0, "pretrained --as_trained": 3.0, "latest": 3.0}
 
 
 def test_play_says_where_a_policy_was_trained_in_a_changed_task(caplog):
+    library, task = get_library("fast_sac"), "Mjlab-Velocity-Flat-Unitree-G1"
     for flag, weight, sentence in [
-        ([], 2.0, "plays Mjlab-Velocity-Flat-Unitree-G1 as it is, and was trained in an"),
-        (["--as_trained"], 4.0, "is not Mjlab-Velocity-Flat-Unitree-G1 as it is, so returns are"),
+        ([], 2.0, f"plays {task} as it is, and was trained in an"),
+        (["--as_trained"], 4.0, f"is not {task} as it is, so returns are"),
     ]:
-        library = get_library("fast_sac")
-        words = ["--task=Mjlab-Velocity-Flat-Unitree-G1", "--checkpoint=pretrained", "--device=cpu"]
-        flags, overrides = play_parser(library).parse_with_overrides([*words, *flag])
+        words = [f"--task={task}", "--checkpoint=pretrained", "--device=cpu", *flag]
         with caplog.at_level("INFO", logger="envlab"):
-            opened = open_policy(library, flags, overrides, 1)
+            opened = open_policy(library, *play_parser(library).parse_with_overrides(words), 1)
         opened.env.close()
         assert opened.plan.env_cfg.rewards.track_linear_velocity.weight == weight
         (told,) = [one.getMessage() for one in caplog.records if sentence in one.getMessage()]
@@ -92,22 +86,16 @@ def test_play_says_where_a_policy_was_trained_in_a_changed_task(caplog):
 
 
 def test_an_export_that_cannot_reorder_joints_is_not_left_in_our_order(tmp_path: Path):
+    plan = SimpleNamespace(task=get_task(TRAINED), library=get_library("rsl_rl"))
     for names, message in (
         ([], "none was written"),
         (["policy.pt", "policy.onnx"], "is not manager-based"),
     ):
-
-        def export(directory: Path, names: Sequence[str] = names) -> list[Path]:
-            for name in names:
-                (directory / name).touch()
-            return [directory / name for name in names]
-
-        opened: Any = SimpleNamespace(
-            plan=SimpleNamespace(task=get_task(TRAINED), library=get_library("rsl_rl")),
-            env=None,
-            player=SimpleNamespace(export=export),
-            directory=tmp_path,
-        )
+        files = [tmp_path / name for name in names]
+        for file in files:
+            file.touch()
+        player = SimpleNamespace(export=lambda _, files=files: files)
+        opened: Any = SimpleNamespace(plan=plan, env=None, player=player, directory=tmp_path)
         with pytest.raises(NotDeployable, match=message):
             export_opened(opened, tmp_path, "isaaclab")
         assert not list(tmp_path.iterdir())

@@ -16,7 +16,6 @@ from tests.launcher import Launch
 from tests.trained import (
     SLOW_END,
     SMALL,
-    EndedLaunch,
     checkpoint_of,
     end_launch,
     manifest_of,
@@ -41,28 +40,15 @@ def assert_saved(folder: Path, name: str) -> int:
     return last
 
 
-@pytest.fixture(scope="module")
-def preempted(tmp_path_factory: pytest.TempPathFactory) -> EndedLaunch:
-    """Two ranks, of which only rank 1 was signalled; rank 0 takes seconds longer to end."""
-    folder = tmp_path_factory.mktemp("preempted")
-    return end_launch(folder, 1, signal.SIGUSR1, script=SLOW_END)
-
-
-def test_a_signal_to_one_rank_saves_and_ends_all(preempted: EndedLaunch):
-    assert_saved(preempted.folder, "SIGUSR1")
+def test_a_signal_to_one_rank_saves_and_ends_all(tmp_path: Path):
+    """The other rank, rank 0, takes seconds longer to end."""
+    preempted = end_launch(tmp_path, 1, signal.SIGUSR1, script=SLOW_END)
+    assert_saved(tmp_path, "SIGUSR1")
     assert preempted.left == {}
     codes = [line for line in preempted.output.splitlines() if "exitcode" in line]
     assert len(codes) == 3, preempted.output  # a heading, the first to fail, the other
     assert all(f": {PREEMPTED_EXIT_CODE} " in line for line in codes[1:]), preempted.output
     assert "Preempted: received SIGUSR1, and saved; exit code 75." in preempted.output
-
-
-def test_a_preempted_run_resumes_from_its_checkpoint(preempted: EndedLaunch, tmp_path: Path):
-    directory = only_run(preempted.folder)
-    last = manifest_of(directory)["iteration"]
-    path = f"--checkpoint={directory}/checkpoints/model_{last}.pt"
-    assert train_in(tmp_path, *SMALL, "--resume", path, f"--max_iterations={last + 1}") == 0
-    assert [record["iteration"] for record in metrics_of(only_run(tmp_path))] == [last + 1]
 
 
 @pytest.mark.slow
@@ -94,9 +80,7 @@ def preempt(folder: Path, *flags: str, by: signal.Signals, iteration: int = 2) -
         return train_in(folder, *SMALL, "--max_iterations=9", *flags)
 
 
-def test_slurm_requeues_and_the_run_continues_in_its_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_slurm_requeues_and_the_run_continues_in_its_directory(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(Rank, "number", lambda *_: 1)  # the first of its process, each time
     asked = slurm(tmp_path, monkeypatch, "exit 0")
     assert preempt(tmp_path, "--requeue", by=signal.SIGUSR1) == PREEMPTED_EXIT_CODE
@@ -123,18 +107,21 @@ def test_the_same_run_id_continues_in_the_same_directory(tmp_path: Path, capsys)
     flags = [*SMALL, "--run_id=mine"]
     assert preempt(tmp_path, *flags, by=signal.SIGTERM) == PREEMPTED_EXIT_CODE
     last = assert_saved(tmp_path, "SIGTERM")
-    assert train_in(tmp_path, *flags, f"--max_iterations={last + 1}") == 0
-    assert manifest_of(only_run(tmp_path))["status"] == "finished"
-    assert metrics_of(only_run(tmp_path))[-1]["iteration"] == last + 1
-    assert train_in(tmp_path, *flags, f"--max_iterations={last + 1}") == 0  # and once more
+    run = only_run(tmp_path)
+    flags.append(f"--max_iterations={last + 1}")
+
+    def go_on() -> None:
+        assert train_in(tmp_path, *flags) == 0
+        assert manifest_of(run)["status"] == "finished"
+        assert metrics_of(run)[-1]["iteration"] == last + 1
+
+    go_on()
+    go_on()
     assert "finished already" in capsys.readouterr().err
-    ended = manifest_of(only_run(tmp_path)) | {"status": "running"}  # as if killed before its end
-    (only_run(tmp_path) / "run.json").write_text(json.dumps(ended))
-    assert train_in(tmp_path, *flags, f"--max_iterations={last + 1}") == 0
-    assert manifest_of(only_run(tmp_path))["status"] == "finished"
-    assert metrics_of(only_run(tmp_path))[-1]["iteration"] == last + 1
-    faster = "agent.algorithm.learning_rate=0.002"
-    assert train_in(tmp_path, *flags, f"--max_iterations={last + 1}", faster) == 2
+    ended = manifest_of(run) | {"status": "running"}  # as if killed before its end
+    (run / "run.json").write_text(json.dumps(ended))
+    go_on()
+    assert train_in(tmp_path, *flags, "agent.algorithm.learning_rate=0.002") == 2
     assert "--run_id" in capsys.readouterr().err
     assert train_in(tmp_path, *SMALL, "--run_id=other", "--max_iterations=1") == 0
     assert len(list(tmp_path.glob("logs/*/*/*/run.json"))) == 2

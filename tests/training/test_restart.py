@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.agents import end
 from tests.launcher import Launch, torchrun
 from tests.rl_games.worker import CARTPOLE
-from tests.rsl_rl.test_resume import digests
-from tests.run.test_directory import timeless
 from tests.skrl.torch.worker import PPO
-from tests.trained import SMALL, checkpoint_of, manifest_of
+from tests.small_runs import check_same_end
+from tests.trained import SMALL, manifest_of
 from tests.training.worker_killed import KILL_ITERATION, SAVE_ITERATION
 
 NAMES = "whole,killed"
@@ -46,11 +46,10 @@ def check_restart(
 ) -> None:
     """Train twice, with a rank killed in the second training; compare the results."""
     worker = Path(__file__).with_name("worker_killed.py")
-    launcher, *command = torchrun(num_ranks, worker)
     victim = 0 if library == "rl_games" else num_ranks - 1
-    arguments = [library.removesuffix("_jax"), str(victim), *words]
-    where = command.index(worker)
-    command = [launcher, *command[:where], "--max_restarts=1", *command[where:], *arguments]
+    *launcher, _ = torchrun(num_ranks, worker)
+    job = [worker, library.removesuffix("_jax"), str(victim), *words]
+    command = [*launcher, "--max_restarts=1", *job]
     with contextlib.ExitStack() as settings:
         if library == "skrl_jax":
             pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
@@ -58,19 +57,11 @@ def check_restart(
 
             settings.enter_context(compiled_quickly(compiled))
         launch = Launch(command, tmp_path)
-    try:
-        assert launch.wait(180.0) == 0, launch.output
-        assert launch.left() == {}
-    finally:
-        launch.close()
-    runs = sorted(path.parent for path in tmp_path.glob("logs/*/*/*/run.json"))
-    (whole,) = [run for run in runs if "whole" in run.name]
-    (killed,) = [run for run in runs if "killed" in run.name]
+    assert end([launch]) == [0], launch.output
+    (whole,), (killed,) = (tmp_path.glob(f"logs/*/*/*{name}*") for name in NAMES.split(","))
     assert "finished already" in launch.output  # the first of the two trainings
     (restart,) = manifest_of(killed)["restarts"]
     assert (restart["iteration"], restart["world_size"]) == (SAVE_ITERATION, num_ranks)
     assert manifest_of(killed)["status"] == "finished"
     assert "restarts" not in manifest_of(whole)
-    then, now = (digests(checkpoint_of(run, KILL_ITERATION)) for run in (whole, killed))
-    assert then == now
-    assert timeless(killed) == timeless(whole)  # no iteration is missing or repeated
+    check_same_end(killed, whole, resumed_at=0, iteration=KILL_ITERATION)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -69,9 +68,7 @@ def test_the_requested_scaling_stays_in_the_configuration_of_a_run():
     assert settled.params.config.minibatch_size == 512
     assert found.agent_cfg.params.config.minibatch_size == 256
     assert found.facts == {
-        "rule": "none",
-        "factor": 1.0,
-        "learning_rates": {},
+        **{"rule": "none", "factor": 1.0, "learning_rates": {}},
         "batch_sizes_per_process": {"params.config.minibatch_size": 256},
     }
 
@@ -120,17 +117,13 @@ MODEL = {
 
 
 def test_a_checkpoint_of_another_number_of_processes_gets_this_ones_rates():
-    found = scaled(rsl_rl("linear"), 4).fit({"learning_rate_factor": 2.0, "model": MODEL}, {})[
-        "model"
-    ]
-    (group,) = found["optimizer"]["param_groups"]
-    assert group == {"lr": 0.2, "initial_lr": 0.4, "betas": [0.9, 0.999]}
-    assert found["schedulers"]["scheduler"] == {
-        "base_lrs": [0.4],
-        "_last_lr": [0.2],
-        "last_epoch": 3,
+    found = scaled(rsl_rl("linear"), 4).fit({"learning_rate_factor": 2.0, "model": MODEL}, {})
+    assert found["model"] == {
+        "optimizer": {"param_groups": [{"lr": 0.2, "initial_lr": 0.4, "betas": [0.9, 0.999]}]},
+        "schedulers": {"scheduler": {"base_lrs": [0.4], "_last_lr": [0.2], "last_epoch": 3}},
+        "learning_rate": 0.2,
+        "numbers": {"policy_learning_rate": {"left": 0.2}},
     }
-    assert (found["learning_rate"], found["numbers"]["policy_learning_rate"]["left"]) == (0.2, 0.2)
 
 
 def test_a_checkpoint_of_the_same_number_of_processes_is_not_touched():
@@ -138,18 +131,12 @@ def test_a_checkpoint_of_the_same_number_of_processes_is_not_touched():
     assert scaled(rsl_rl("linear"), 4).fit(checkpoint, {}) is checkpoint
 
 
-def resumed(checkpoint: dict[str, Any], **changed: tuple[float, float]) -> Mapping[str, Any]:
-    """Return the checkpoint of a run some of whose settings have changed."""
-    settings = {f"agent.algorithm.{name}": values for name, values in changed.items()}
-    return scale(rsl_rl("none"), 1).fit(checkpoint, settings)
-
-
 def test_a_resume_with_another_learning_rate_has_it_in_the_same_proportion():
-    checkpoint = {"learning_rate_factor": 1.0, "model": MODEL}
-    found = resumed(checkpoint, learning_rate=(1e-3, 5e-4))
+    checkpoint, scaling = {"learning_rate_factor": 1.0, "model": MODEL}, scale(rsl_rl("none"), 1)
+    found = scaling.fit(checkpoint, {"agent.algorithm.learning_rate": (1e-3, 5e-4)})
     (group,) = found["model"]["optimizer"]["param_groups"]
     assert (group["lr"], found["model"]["learning_rate"]) == (0.05, 0.05)
-    assert resumed(checkpoint, gamma=(0.99, 0.9)) is checkpoint
+    assert scaling.fit(checkpoint, {"agent.algorithm.gamma": (0.99, 0.9)}) is checkpoint
 
 
 def test_learning_rates_that_change_apart_are_refused():

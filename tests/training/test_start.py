@@ -23,7 +23,7 @@ from envlab.training.curves import open_curves
 from envlab.training.launch import train
 from envlab.training.plan import RunPlan, plan_run
 from envlab.training.start import changed_settings, find_launched, start_of
-from tests.trained import SMALL, TASK
+from tests.trained import SMALL, TASK, manifest_of
 
 LAUNCH: dict[str, Any] = {"agents": ["a:1:9"], "slurm": None, "name": None, "session": 1}
 
@@ -82,8 +82,7 @@ def test_a_process_that_trains_twice_numbers_its_sessions(monkeypatch: pytest.Mo
     """A start under torchrun only continues an earlier start's run of the same number."""
     monkeypatch.setattr(start, "restartable_launch", lambda _: "a:1:9")
     for name in ("first", "second"):
-        flags = [*SMALL, "--max_iterations=1", f"--run_name={name}"]
-        assert train("rsl_rl", flags) == 0
+        assert train("rsl_rl", [*SMALL, "--max_iterations=1", f"--run_name={name}"]) == 0
     names = {manifest.parent.name[20:] for manifest in Path().glob("logs/*/*/*/run.json")}
     assert names == {"first", "second"}
 
@@ -97,12 +96,12 @@ def test_a_run_on_another_node_is_not_begun_anew():
 
 def test_a_reopened_run_keeps_its_beginning_and_records_the_restart():
     directory = make()
-    before = json.loads((directory / "run.json").read_text())
+    before = manifest_of(directory)
     (directory / "run.json").write_text(json.dumps(before | {"status": "failed", "error": "E"}))
     facts = {"launch": LAUNCH | {"agents": ["b:2:8"]}, "num_envs": 8, "seed": 7}
     context = DistributedContext()
     run = Run.reopen(context, directory, library="x", facts=facts, iteration=5, frames=50)
-    manifest = json.loads((directory / "run.json").read_text())
+    manifest = manifest_of(directory)
     assert run.directory == directory
     assert manifest["created_at"] == before["created_at"]
     assert (manifest["status"], manifest["num_envs"]) == ("running", 8)
@@ -115,10 +114,9 @@ def test_a_reopened_run_keeps_its_beginning_and_records_the_restart():
 
 def test_the_curves_of_a_reopened_run_have_one_tail():
     directory, facts = make(), {"launch": LAUNCH}
+    context = DistributedContext()
     for first in (1, 3):
-        Run.reopen(
-            DistributedContext(), directory, library="x", facts=facts, iteration=2, frames=20
-        )
+        Run.reopen(context, directory, library="x", facts=facts, iteration=2, frames=20)
         curves = open_curves("tensorboard", directory)
         for iteration in range(first, 5):
             curves.add(iteration * 10, {EVENTS_TAG: float(first)})
@@ -135,24 +133,28 @@ def broken_off(trained: Path) -> Path:
     """A run of this launch that broke off, with its newest checkpoint damaged."""
     run = Path("logs/rsl_rl/cartpole").absolute() / trained.name
     shutil.copytree(trained, run)
-    manifest = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(manifest | {"status": "running"}))
+    (run / "run.json").write_text(json.dumps(manifest_of(run) | {"status": "running"}))
     for name in ("model_4.pt", "latest.pt"):
         path = run / "checkpoints" / name
         path.write_bytes(path.read_bytes()[:-1000])
     return run
 
 
-def plan_of(*others: str) -> RunPlan:
+def plan_of(*others: str, run: Path | None = None) -> RunPlan:
+    """Return the plan of the command line, and of the run that it goes on from."""
     parsed = train_parser(get_library("rsl_rl")).parse_with_overrides([*SMALL, *others])
-    return plan_run(*parsed, get_library("rsl_rl"))
+    return plan_run(*parsed, get_library("rsl_rl"), run)
 
 
-def test_a_restart_resumes_from_the_last_good_checkpoint(
-    broken_off: Path, caplog: pytest.LogCaptureFixture
-):
-    plan = start_of(plan_of(), [("here", str(broken_off))])
+def restart(run: Path, *others: str) -> RunPlan:
+    """Return the plan with which a launch continues its run."""
+    plan = start_of(plan_of(*others), [("here", str(run))])
     assert plan is not None
+    return plan
+
+
+def test_a_restart_resumes_from_the_last_good_checkpoint(broken_off: Path, caplog):
+    plan = restart(broken_off)
     assert plan.start.saved is not None
     assert plan.start.checkpoint == broken_off / "checkpoints/model_2.pt"
     assert plan.start.saved["iteration"] == 2
@@ -160,8 +162,7 @@ def test_a_restart_resumes_from_the_last_good_checkpoint(
 
 
 def test_the_name_of_another_tasks_run_is_refused_even_if_that_run_is_finished(broken_off: Path):
-    path = broken_off / "run.json"
-    manifest = json.loads(path.read_text()) | {"status": "finished"}
+    path, manifest = broken_off / "run.json", manifest_of(broken_off) | {"status": "finished"}
     path.write_text(json.dumps(manifest))
     here = [("here", str(broken_off))]
     assert start_of(plan_of(), here) is None
@@ -170,22 +171,15 @@ def test_the_name_of_another_tasks_run_is_refused_even_if_that_run_is_finished(b
         start_of(plan_of(), here)
 
 
-def test_a_restart_without_the_runs_configuration_takes_the_command_lines(
-    broken_off: Path, caplog: pytest.LogCaptureFixture
-):
+def test_a_restart_without_the_runs_configuration_takes_the_command_lines(broken_off: Path, caplog):
     shutil.rmtree(broken_off / "params")
-    plan = start_of(plan_of(), [("here", str(broken_off))])
-    assert plan is not None
-    assert plan.start.checkpoint == broken_off / "checkpoints/model_2.pt"
+    assert restart(broken_off).start.checkpoint == broken_off / "checkpoints/model_2.pt"
     assert "taking the command line's" in caplog.text
 
 
 def test_settings_that_differ_from_the_run_are_named(broken_off: Path):
-    params = broken_off / "params"
-
     def changed(*others: str) -> dict[str, tuple[Any, Any]]:
-        parsed = train_parser(get_library("rsl_rl")).parse_with_overrides([*SMALL, *others])
-        return changed_settings(plan_run(*parsed, get_library("rsl_rl"), broken_off), params)
+        return changed_settings(plan_of(*others, run=broken_off), broken_off / "params")
 
     assert changed() == {}
     assert changed("--max_iterations=9", "--run_name=again") == {}
@@ -198,25 +192,18 @@ def test_settings_that_differ_from_the_run_are_named(broken_off: Path):
 
 def test_a_given_seed_counts_and_a_drawn_one_stays(broken_off: Path):
     for given, taken in [("7", 7), ("-1", 42)]:
-        plan = start_of(plan_of(f"--seed={given}"), [("here", str(broken_off))])
-        assert plan is not None
-        assert plan.agent_cfg.seed == taken
+        assert restart(broken_off, f"--seed={given}").agent_cfg.seed == taken
 
 
-def test_a_restart_without_a_good_checkpoint_begins_again_and_reports_it(
-    broken_off: Path, caplog: pytest.LogCaptureFixture
-):
+def test_a_restart_without_a_good_checkpoint_begins_again_and_reports_it(broken_off: Path, caplog):
     for path in (broken_off / "checkpoints").iterdir():
         path.write_bytes(b"")
-    plan = start_of(plan_of(), [("here", str(broken_off))])
-    assert plan is not None
+    plan = restart(broken_off)
     assert (plan.start.checkpoint, plan.start.saved) == (None, None)
     assert "The run starts again from where it began" in caplog.text
 
 
-def test_resume_and_play_fall_back_but_not_from_a_named_checkpoint(
-    broken_off: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_resume_and_play_fall_back_but_not_from_a_named_checkpoint(broken_off: Path, capsys):
     resume = [*SMALL, "--max_iterations=3", "--resume"]
     assert train("rsl_rl", [*resume, "--checkpoint=model_4.pt"]) == 2
     assert "model_4.pt cannot be read" in capsys.readouterr().err

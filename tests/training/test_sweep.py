@@ -10,24 +10,14 @@ from envlab.training.sweep import folder_label, short_keys, swept_values
 
 def test_values_that_differ_between_runs_are_swept():
     jobs = expand_sweep(parse_overrides(["a.b=1,2", "c=3", "d.e=x,y"]))
-    assert swept_values(jobs) == [
-        {"a.b": "1", "d.e": "x"},
-        {"a.b": "1", "d.e": "y"},
-        {"a.b": "2", "d.e": "x"},
-        {"a.b": "2", "d.e": "y"},
-    ]
+    assert swept_values(jobs) == [{"a.b": b, "d.e": e} for b in "12" for e in "xy"]
     assert swept_values([parse_overrides(["c=3"])]) == [{}]
 
 
 def test_keys_are_shortened_while_they_stay_distinct():
     keys = ["agent.actor.hidden_dims", "agent.critic.hidden_dims", "env.dt", "seed", "agent.seed"]
-    assert short_keys(keys) == [
-        "actor.hidden_dims",
-        "critic.hidden_dims",
-        "dt",
-        "seed",
-        "agent.seed",
-    ]
+    short = ["actor.hidden_dims", "critic.hidden_dims", "dt", "seed", "agent.seed"]
+    assert short_keys(keys) == short
 
 
 def test_a_label_is_safe_in_a_path():

@@ -11,11 +11,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import random
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,31 +45,16 @@ BAIT = "bait_of_a_stranger"
 """A module that reveals when it is imported or called."""
 
 
-@dataclass(frozen=True)
-class Payload:
-    """A malicious replacement of a text."""
-
-    text: str
-    is_raw: bool = False
-    """Whether it stands in the file as it is, rather than in quotes."""
-
-
 PAYLOADS = (
-    Payload(f"{BAIT}:fire"),
-    Payload(f"{BAIT}.fire"),
-    Payload(f"{BAIT}:data.xml"),
-    Payload(f"__import__('{BAIT}').fire()"),
-    Payload(f"OBSERVATIONS + __import__('{BAIT}').fire()"),
-    Payload(f'", x=__import__("{BAIT}").fire(), y="'),
-    Payload("os:system"),
-    Payload("pydoc:pipepager"),
-    Payload("envlab.envs.vector_env:tempfile._os.system"),
-    Payload("envlab.task:load_entry_point"),
-    Payload("${oc.env:ENVLAB_TEST_SECRET}"),
-    Payload(f"!!python/object/apply:{BAIT}.fire []", is_raw=True),
-    Payload(f"!!python/name:{BAIT}.fire ''", is_raw=True),
-    Payload("../../../../escaped"),
+    *(f"{BAIT}:fire", f"{BAIT}.fire", f"{BAIT}:data.xml", f"__import__('{BAIT}').fire()"),
+    f"OBSERVATIONS + __import__('{BAIT}').fire()",
+    f'", x=__import__("{BAIT}").fire(), y="',
+    *("os:system", "pydoc:pipepager", "envlab.envs.vector_env:tempfile._os.system"),
+    *("envlab.task:load_entry_point", "${oc.env:ENVLAB_TEST_SECRET}"),
+    *(f"!!python/object/apply:{BAIT}.fire []", f"!!python/name:{BAIT}.fire ''"),
+    "../../../../escaped",
 )
+"""Malicious replacements of a text; tags stand in the file as they are, the others in quotes."""
 
 
 class Canary:
@@ -145,17 +128,14 @@ def replaced(values: Any, path: tuple[Any, ...]) -> Any:
     return [replaced(v, tuple(rest)) if i == first else v for i, v in enumerate(values)]
 
 
-def plant(run: Path, file: str, path: tuple[Any, ...], payload: Payload) -> None:
+def plant(run: Path, file: str, path: tuple[Any, ...], payload: str) -> None:
     """Write a file of a run with a payload in place of one text."""
-    planted = replaced(load_yaml(DATA / run / file), path)
+    planted, quoted = replaced(load_yaml(DATA / run / file), path), json.dumps(payload)
     if file.endswith(".json"):
-        text = json.dumps(planted)
-        (Path("logs") / run / file).write_text(
-            text.replace(f'"{PLACE}"', json.dumps(payload.text)).replace(PLACE, "x")
-        )
-        return
-    text = yaml.safe_dump(planted, sort_keys=False)
-    text = text.replace(PLACE, payload.text if payload.is_raw else json.dumps(payload.text))
+        text = json.dumps(planted).replace(f'"{PLACE}"', quoted).replace(PLACE, "x")
+    else:
+        text = yaml.safe_dump(planted, sort_keys=False)
+        text = text.replace(PLACE, payload if payload.startswith("!!") else quoted)
     (Path("logs") / run / file).write_text(text)
 
 
@@ -173,18 +153,7 @@ def commands(library: str) -> dict[str, list[str]]:
     }
 
 
-Case = tuple[str, str, tuple[Any, ...], Payload]
-
-
-def all_cases() -> list[Case]:
-    """Return every text of every file of every library's run, with every payload."""
-    return [
-        (library, file, path, payload)
-        for library, run in RUNS.items()
-        for file in FILES
-        for path in texts_in(load_yaml(DATA / run / file))
-        for payload in PAYLOADS
-    ]
+Case = tuple[str, str, tuple[Any, ...], str]
 
 
 def attempt(case: Case, command: str, canary: Canary, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,7 +169,7 @@ def attempt(case: Case, command: str, canary: Canary, capsys: pytest.CaptureFixt
                 code = f"{type(error).__name__}: {error}"
     finally:
         shutil.copy(DATA / RUNS[library] / file, Path("logs") / RUNS[library] / file)
-    where = f"{command} of {library} with {payload.text!r} at {file}:{'.'.join(map(str, path))}"
+    where = f"{command} of {library} with {payload!r} at {file}:{'.'.join(map(str, path))}"
     assert not canary.sung, f"{where} did {canary.sung}"
     out, err = capsys.readouterr()
     assert SECRET not in f"{out}{err}{code}", f"{where} tells a secret"
@@ -224,9 +193,7 @@ HOLES: dict[str, tuple[str, Case]] = {
 
 
 @pytest.mark.parametrize("hole", HOLES)
-def test_texts_that_once_ran_code_run_nothing(
-    hole: str, stranger: Path, canary: Canary, capsys: pytest.CaptureFixture[str]
-):
+def test_texts_that_once_ran_code_run_nothing(hole: str, stranger: Path, canary: Canary, capsys):
     command, case = HOLES[hole]
     if "jax" in case[0]:
         pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
@@ -242,11 +209,7 @@ def test_texts_that_once_ran_code_run_nothing(
     ],
 )
 def test_a_name_of_no_network_is_not_called_with_untrusted_arguments(
-    name: str,
-    reason: str,
-    stranger: Path,
-    canary: Canary,
-    capsys: pytest.CaptureFixture[str],
+    name: str, reason: str, stranger: Path, canary: Canary, capsys: pytest.CaptureFixture[str]
 ):
     """The first name would import the module that another key of the file names."""
     file = Path("logs") / RUNS["rsl_rl"] / FILES[1]
@@ -283,25 +246,12 @@ def test_neither_play_nor_a_continued_run_overwrites_the_target_of_a_link(
 
 @pytest.mark.parametrize("hole", ["a term", "a term of a configuration", "a class", "a function"])
 def test_the_canary_sings_with_the_gate_open(
-    hole: str,
-    stranger: Path,
-    canary: Canary,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    hole: str, stranger: Path, canary: Canary, capsys, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(Trust, "resolve", lambda _, reference: resolve(reference))
     command, case = HOLES[hole]
     with pytest.raises(AssertionError, match=f"import {BAIT}"):
         attempt(case, command, canary, capsys)
-
-
-def test_a_sample_of_payloads_runs_nothing(
-    stranger: Path, canary: Canary, capsys: pytest.CaptureFixture[str]
-):
-    generator = random.Random(13)
-    for case in generator.sample(all_cases(), 6):
-        names = ["config", "resume"] if "jax" in case[0] else list(commands(case[0]))
-        attempt(case, generator.choice(names), canary, capsys)
 
 
 @pytest.mark.long
@@ -311,33 +261,21 @@ def test_a_sample_of_payloads_runs_nothing(
     # The runs' environments are the same.
     [("rsl_rl", FILES[0]), *((library, file) for library in RUNS for file in FILES[1:])],
 )
-def test_no_payload_runs_anything(
-    library: str,
-    file: str,
-    stranger: Path,
-    canary: Canary,
-    capsys: pytest.CaptureFixture[str],
-):
+def test_no_payload_runs_anything(library: str, file: str, stranger: Path, canary: Canary, capsys):
     """Each text with each payload, by one of the commands in turn; keys with two payloads."""
     if "jax" in library:
         pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
     names = itertools.cycle(commands(library))
-    for case in all_cases():
-        _, _, path, payload = case
-        is_key = path[-1] == "KEY"
-        if case[:2] == (library, file) and (not is_key or payload in PAYLOADS[3:12:8]):
-            attempt(case, next(names), canary, capsys)
+    for path in texts_in(load_yaml(DATA / RUNS[library] / file)):
+        for payload in PAYLOADS[3:12:8] if path[-1] == "KEY" else PAYLOADS:
+            attempt((library, file, path, payload), next(names), canary, capsys)
 
 
 def test_a_runs_task_is_no_strangers_module(stranger: Path, canary: Canary, capsys):
     """Commands that are not told the task take the run's."""
     run = Path("logs") / RUNS["rsl_rl"]
     manifest = json.loads((run / "run.json").read_text())
-    for task in (
-        f"{BAIT}:X-v0",
-        f"gym:{BAIT}:X-v0",
-        "gym:envlab.__main__:X-v0",
-    ):
+    for task in (f"{BAIT}:X-v0", f"gym:{BAIT}:X-v0", "gym:envlab.__main__:X-v0"):
         (run / "run.json").write_text(json.dumps({**manifest, "task": task}))
         with canary.armed():
             assert main(["validate", str(run), "--num_episodes=1"]) == 2

@@ -11,6 +11,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -24,8 +25,6 @@ from envlab.training.arguments import play_parser, train_parser
 from envlab.training.flags import Flags
 from envlab.training.video import VideoRecorder, check_recording, start_recording
 from tests.disk import no_file_beyond
-
-TRAIN, PLAY = train_parser(get_library("rsl_rl")), play_parser(get_library("rsl_rl"))
 
 
 class FakeEnv:
@@ -86,22 +85,19 @@ def test_clips_start_at_each_interval_and_have_the_given_length(av, tmp_path: Pa
         assert env.num_rendered == sum(expected.values())
 
 
-def test_a_full_disk_ends_a_clip_but_not_the_run(av, tmp_path: Path, caplog) -> None:
-    recorder = VideoRecorder(FakeEnv(), tmp_path, length=4, interval=10)
-    with no_file_beyond(10):
+def test_a_disk_that_is_full_or_takes_no_clip_does_not_end_the_run(
+    av, tmp_path: Path, caplog
+) -> None:
+    nowhere = Path("/sys/clips")  # a folder that nobody can make
+    for folder in (tmp_path, nowhere):
+        recorder = VideoRecorder(FakeEnv(), folder, length=4, interval=10)
+        with no_file_beyond(10):
+            record(recorder, 10)
         record(recorder, 10)
-    record(recorder, 10)
-    recorder.close()
+        recorder.close()
     assert f"The video {tmp_path / 'step_0.mp4'} is broken off (File too large" in caplog.text
     assert len(frames_of(av, tmp_path / "step_10.mp4")) == 4
-
-
-def test_a_folder_that_takes_no_clip_does_not_end_the_run(av, caplog) -> None:
-    folder = Path("/sys/clips")  # where nobody can make one
-    recorder = VideoRecorder(FakeEnv(), folder, length=4, interval=10)
-    record(recorder, 10)
-    recorder.close()
-    assert "The video /sys/clips/step_0.mp4 is broken off (" in caplog.text
+    assert f"The video {nowhere}/step_0.mp4 is broken off (" in caplog.text
     assert "See that it can be written to again." in caplog.text
 
 
@@ -121,34 +117,25 @@ def test_frames_are_the_pictures_in_their_order_and_in_real_time(av, tmp_path: P
 
 
 def test_defaults_are_those_of_isaac_lab(tmp_path: Path) -> None:
-    flags, _ = TRAIN.parse_with_overrides(["--task=T", "--video"])
-    recorder = start_recording(flags, FakeEnv(), tmp_path)
-    assert (recorder.length, recorder.interval) == (200, 2000)
-    flags, _ = PLAY.parse_with_overrides(["--task=T", "--video"])
-    recorder = start_recording(flags, FakeEnv(), tmp_path)
-    assert (recorder.length, recorder.interval) == (200, None)
+    for parser_of, interval in ((train_parser, 2000), (play_parser, None)):
+        flags, _ = parser_of(get_library("rsl_rl")).parse_with_overrides(["--task=T", "--video"])
+        recorder = start_recording(flags, FakeEnv(), tmp_path)
+        assert (recorder.length, recorder.interval) == (200, interval)
 
 
 def test_only_rank_0_records(tmp_path: Path) -> None:
     env = SimpleNamespace(context=DistributedContext(rank=1, world_size=2))
-    flags = Flags(video=True)
-    assert start_recording(flags, env, tmp_path / "videos") is None
+    assert start_recording(Flags(video=True), env, tmp_path / "videos") is None
     assert not (tmp_path / "videos").exists()
 
 
-def test_without_an_encoder_the_error_names_the_package_to_install(monkeypatch) -> None:
+def test_without_a_renderer_or_an_encoder_the_error_names_what_to_install(av, monkeypatch) -> None:
+    env = FakeEnv()
+    env.render = mock.Mock(side_effect=RuntimeError("no display"))
+    with pytest.raises(ConfigurationError, match=r"no display.*libegl1.*libosmesa6.*MUJOCO_GL"):
+        check_recording(Flags(video=True), env)
     monkeypatch.setattr(video.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=r"pip install -c constraints.txt -e '.\[video\]'"):
-        check_recording(Flags(video=True), FakeEnv())
-
-
-def test_without_a_renderer_the_error_names_the_package_to_install(av) -> None:
-    def fail() -> None:
-        raise RuntimeError("no display")
-
-    env = FakeEnv()
-    env.render = fail
-    with pytest.raises(ConfigurationError, match=r"no display.*libegl1.*libosmesa6.*MUJOCO_GL"):
         check_recording(Flags(video=True), env)
 
 
@@ -226,8 +213,7 @@ sys.exit(main(["train", *words, *train]) or main(["play", *words, *play]))
     environ = {name: value for name, value in opengl_environ.items() if name != "MUJOCO_GL"}
     subprocess.run([sys.executable, "-c", code], env=environ, cwd=tmp_path, check=True, timeout=200)
     (videos,) = tmp_path.glob("logs/rsl_rl/cartpole/*/videos")
-    found = {
-        str(path.relative_to(videos)): len(frames_of(av, path)) for path in videos.rglob("*.mp4")
-    }
+    found = {f"{path.parent.name}/{path.name}": path for path in videos.rglob("*.mp4")}
+    lengths = {name: len(frames_of(av, path)) for name, path in found.items()}
     # Two iterations of 16 steps.
-    assert found == {"train/step_0.mp4": 5, "train/step_20.mp4": 5, "play/step_0.mp4": 10}
+    assert lengths == {"train/step_0.mp4": 5, "train/step_20.mp4": 5, "play/step_0.mp4": 10}

@@ -37,33 +37,25 @@ def sweep() -> list[RunPlan]:
     return [alike(), alike()]
 
 
-def with_model(folder: str, text: str, inner: str = "") -> Callable[[], list[RunPlan]]:
-    """Return a plan whose model lies in this rank's own folder, next to an inner one."""
-    path = Path(folder, MODEL)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.with_name("inner.xml").write_text(inner)
-    return rsl_rl(f"env.scene.model={path}")
-
-
 def cases(folder: Path) -> dict[str, tuple[Callable[[], list[RunPlan]], ...]]:
     """Return the plans of rank 0 and rank 1, by case."""
     same = rsl_rl()
+    outer = '<mujoco><include file="inner.xml"/></mujoco>'
+
+    def with_model(name: str, text: str, inner: str = "") -> Callable[[], list[RunPlan]]:
+        """Return a plan whose model lies in a folder of its own, next to an inner one."""
+        path = folder / name / MODEL
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.with_name("inner.xml").write_text(inner)
+        return rsl_rl(f"env.scene.model={path}")
+
     return {
         "alike": (same, same),
         "own threads": (rsl_rl("env.sim.num_threads=1"), rsl_rl("env.sim.num_threads=2")),
-        "own paths": tuple(with_model(f"{folder}/own{rank}", "<mujoco/>") for rank in (0, 1)),
-        "own files": tuple(
-            with_model(f"{folder}/file{rank}", f"<!-- {rank} -->") for rank in (0, 1)
-        ),
-        "own parts": tuple(
-            with_model(
-                f"{folder}/part{rank}",
-                '<mujoco><include file="inner.xml"/></mujoco>',
-                f"<mujoco><option timestep='0.00{rank + 1}'/></mujoco>",
-            )
-            for rank in (0, 1)
-        ),
+        "own paths": (with_model("own0", "<mujoco/>"), with_model("own1", "<mujoco/>")),
+        "own files": (with_model("file0", "<!-- 0 -->"), with_model("file1", "<!-- 1 -->")),
+        "own parts": (with_model("part0", outer, "<mujoco/>"), with_model("part1", outer)),
         "reward": (same, rsl_rl("env.rewards.alive.weight=2.0")),
         "agent": (rsl_rl("agent.algorithm.gamma=0.9"), same),
         "flag": (same, rsl_rl("--grad_sync=library")),

@@ -29,13 +29,9 @@ from tests.skrl.torch.worker import PPO
 from tests.trained import session_of
 
 SMALL = [
-    "--task=Isaac-Cartpole-v0",
-    "--device=cpu",
-    "--num_envs=16",
+    *("--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=16", "--lr_scaling=linear"),
+    *("agent.algorithm.schedule=fixed", "agent.algorithm.learning_rate=1e-3"),
     "agent.actor.obs_normalization=true",
-    "agent.algorithm.schedule=fixed",
-    "agent.algorithm.learning_rate=1e-3",
-    "--lr_scaling=linear",
 ]
 SHARED = [flag for flag in CARTPOLE if not flag.startswith("--num_envs")] + ["--global_num_envs=64"]
 FLAGS = {"rsl_rl": SMALL, "rl_games": SHARED, "skrl": PPO}
@@ -140,14 +136,10 @@ def say(training: Training, rate: float, plant: Plant) -> str | None:
 def messages(library: str, context: DistributedContext) -> dict[str, Any]:
     """Train one iteration; return the audits' messages and the settings trained with."""
     found: dict[str, Any] = {}
-    plant = {
-        "rsl_rl": plants_in_rsl_rl,
-        "rl_games": plants_in_rl_games,
-        "skrl": plants_in_skrl,
-    }[library]
+    plants = {"rsl_rl": plants_in_rsl_rl, "rl_games": plants_in_rl_games, "skrl": plants_in_skrl}
 
     def planted(training: Training, iteration: int, rate: float) -> None:
-        for name, harm in plant(training).items():
+        for name, harm in plants[library](training).items():
             here = contextlib.nullcontext() if context.is_main else harm
             found[name] = say(training, rate, here)
         if library == "rl_games":

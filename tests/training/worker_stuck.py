@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-import functools
 import os
 import signal
 import sys
@@ -56,18 +55,15 @@ def plant(how: str) -> None:
     write, step, gather = Training.write, VectorEnv.step, DistributedContext.gather
     fatal_at = [float("inf")]
 
-    @functools.wraps(write)
     def timed(training: Training, record: IterationRecord) -> None:
         write(training, record)
         fatal_at[0] = min(fatal_at[0], time.monotonic() + FATAL_AFTER_S)
 
-    @functools.wraps(step)
     def broken_step(env: VectorEnv, actions: Any) -> Any:
         if time.monotonic() > fatal_at[0]:
             come_to_grief(how)
         return step(env, actions)
 
-    @functools.wraps(gather)
     def skipped(context: DistributedContext, value: Any) -> Any:
         if time.monotonic() > fatal_at[0]:
             fatal_at[0] = float("inf")

@@ -8,36 +8,27 @@ from tests.trained import TASK, session_of
 FIXED = "agent.algorithm.schedule=fixed"
 
 
-def spans(*words: str) -> dict[str, tuple[float, float, bool, bool]]:
-    session = session_of("rsl_rl", [TASK, "--population_size=4", *words])
-    found = spans_of(session.population_cfg, session.agent_cfg)
-    return {one.path: (one.low, one.high, one.is_log, one.is_whole) for one in found}
+def spans(*words: str) -> list[Span]:
+    """Return the spans of settings of the algorithm."""
+    ranges = [f"population.ranges.agent.algorithm.{word}" for word in words]
+    session = session_of("rsl_rl", [TASK, FIXED, "--population_size=4", *ranges])
+    return list(spans_of(session.population_cfg, session.agent_cfg))
 
 
 def test_ranges_are_read_by_path_and_are_logarithmic_over_a_decade():
-    words = ("clip_param=[0.1,0.3]", "num_learning_epochs=[2,8]", "learning_rate=[1e-4,1e-2]")
-    assert spans(FIXED, *(f"population.ranges.agent.algorithm.{word}" for word in words)) == {
+    found = spans("clip_param=[0.1,0.3]", "num_learning_epochs=[2,8]", "learning_rate=[1e-4,1e-2]")
+    assert {one.path: (one.low, one.high, one.is_log, one.is_whole) for one in found} == {
         "agent.algorithm.clip_param": (0.1, 0.3, False, False),
         "agent.algorithm.num_learning_epochs": (2, 8, False, True),
         "agent.algorithm.learning_rate": (1e-4, 1e-2, True, False),
     }
 
 
-def span_of(name: str, values: str) -> Span:
-    """Return the only span, of a setting of the algorithm."""
-    word = f"population.ranges.agent.algorithm.{name}={values}"
-    session = session_of("rsl_rl", [TASK, FIXED, "--population_size=4", word])
-    (span,) = spans_of(session.population_cfg, session.agent_cfg)
-    return span
-
-
-def test_a_range_may_say_its_scale_and_where_members_begin():
-    span = span_of("learning_rate", "{low: 1e-4, high: 1e-2, scale: linear, start: [1e-3, 2e-3]}")
-    assert (span.is_log, span.start) == (False, (1e-3, 2e-3))
-
-
-def test_three_or_more_numbers_are_choices():
-    assert span_of("num_mini_batches", "[2,4,8]").choices == (2, 4, 8)
+def test_a_range_may_say_its_scale_and_where_members_begin_and_more_numbers_are_choices():
+    said = "learning_rate={low: 1e-4, high: 1e-2, scale: linear, start: [1e-3, 2e-3]}"
+    rate, size = spans(said, "num_mini_batches=[2,4,8]")
+    assert (rate.is_log, rate.start) == (False, (1e-3, 2e-3))
+    assert size.choices == (2, 4, 8)
 
 
 def test_a_population_is_none_by_default():

@@ -68,11 +68,10 @@ def test_perturbed_numbers_move_by_a_factor_or_to_a_neighbour():
 
 def test_resampled_numbers_are_drawn_from_the_whole_range():
     cfg = PopulationCfg(size=2, explore="resample")
-    values = [{RATE.path: 1e-3}, {RATE.path: 1e-3}]
-    drawn = [
-        plan([0.0, 1.0], values, [RATE], cfg, np.random.default_rng(seed))[0].hyperparameters
-        for seed in range(50)
-    ]
-    rates = [one[RATE.path] for one in drawn]
+    rates = []
+    for seed in range(50):
+        values = [{RATE.path: 1e-3}, {RATE.path: 1e-3}]
+        (copy,) = plan([0.0, 1.0], values, [RATE], cfg, np.random.default_rng(seed))
+        rates.append(copy.hyperparameters[RATE.path])
     assert min(rates) < 3e-4
     assert max(rates) > 3e-3

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from envlab.cli import main, play
-from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digest
 from envlab.errors import ConfigurationError
 from envlab.rsl_rl.play import RslRlPlayer
+from envlab.tools.lineage import read as read_lineage
 from envlab.training.launch import train
 from envlab.training.population.environments import MemberEnvs
 from tests.launcher import TRAIN, run, torchrun
+from tests.learner_contract import digests
 from tests.run.test_directory import timeless
 from tests.trained import TASK, checkpoint_of, manifest_of, metrics_of, only_run
 
@@ -30,10 +30,7 @@ SMALL = [
     *("agent.actor.obs_normalization=true", "agent.critic.obs_normalization=true"),
     "population.exploit=0.5",
 ]
-POPULATION = [
-    "--population_size=4",
-    "population.ranges.agent.algorithm.learning_rate=[1e-4,1e-2]",
-]
+POPULATION = ["--population_size=4", "population.ranges.agent.algorithm.learning_rate=[1e-4,1e-2]"]
 
 
 def train_in(folder: Path, *arguments: str) -> int:
@@ -46,23 +43,14 @@ def train_in(folder: Path, *arguments: str) -> int:
 
 def members_of(checkpoint: Mapping[str, Any]) -> dict[int, Any]:
     """Return all members of a checkpoint, whatever rank had them, without wall times."""
-    members = {i: one for part in checkpoint["ranks"] for i, one in _members(part).items()}
-    for one in members.values():
-        del one["metrics"]["wall_s"]
+    members = {}
+    for part in checkpoint["ranks"]:
+        episodes = iter(part["episodes"]["members"])
+        for index, one in part["learner"]["members"].items():
+            del one["metrics"]["wall_s"]
+            parts = {"env": part["env"]["members"][index], "episodes": next(episodes)}
+            members[index] = {**one, **parts}
     return dict(sorted(members.items()))
-
-
-def _members(part: Mapping[str, Any]) -> dict[int, Any]:
-    envs, episodes = part["env"]["members"], part["episodes"]["members"]
-    found = part["learner"]["members"].items()
-    return {
-        index: {**one, "env": envs[index], "episodes": episodes[place]}
-        for place, (index, one) in enumerate(found)
-    }
-
-
-def found(state: Any) -> dict[str, str]:
-    return {name: digest(value) for name, value in flatten(state).items()}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +75,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_ranks_train_the_population_of_one_process(whole: Path, pair: Path):
     """Members are copied between ranks, and nothing else of a rank reaches another."""
     alone, shared = (checkpoint_of(one, 5) for one in (whole, pair))
-    assert found(members_of(alone)) == found(members_of(shared))
+    assert digests(members_of(alone)) == digests(members_of(shared))
     assert (whole / "lineage.json").read_text() == (pair / "lineage.json").read_text()
     copies = [
         (one["index"] // 2, one["parent"] // 2)
@@ -103,7 +91,7 @@ def test_a_population_resumes_within_an_interval_bit_by_bit(whole: Path, tmp_pat
     assert train_in(tmp_path, "--resume", f"--checkpoint={path}", "--max_iterations=5") == 0
     again = only_run(tmp_path)
     ends = [checkpoint_of(one, 5) for one in (again, whole)]
-    first, second = ([found(members_of(one)), found(one["model"])] for one in ends)
+    first, second = ([digests(members_of(one)), digests(one["model"])] for one in ends)
     assert first == second
     assert (again / "lineage.json").read_text() == (whole / "lineage.json").read_text()
     for name in ("00", "03"):
@@ -125,23 +113,19 @@ def test_another_number_of_ranks_continues_with_the_same_members(
     assert record["frames"] == 6 * 4 * 8 * 8
 
 
-def test_members_have_folders_that_are_read_as_runs_are(
-    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_members_have_folders_that_are_read_as_runs_are(whole: Path, capsys):
     folders = sorted((whole / "members").iterdir())
     assert [folder.name for folder in folders] == ["00", "01", "02", "03"]
     assert [record["frames"] for record in metrics_of(folders[2])] == [64, 128, 192, 256, 320]
     assert list(folders[2].glob("events.out.tfevents.*"))
-    picture = tmp_path / "members.png"
-    words = ["compare", str(whole / "members"), "--by=member", f"--output={picture}"]
-    assert main(words) == 0
+    assert main(["compare", str(whole / "members"), "--by=member", "--no_plot"]) == 0
     output = capsys.readouterr().out
     assert "member=3" in output
     assert "status" not in output  # only reported for unfinished runs
-    assert picture.stat().st_size > 10_000
 
 
-def test_lineage_prints_and_draws(whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_lineage_has_the_copies_of_better_members(whole: Path):
+    assert len(read_lineage(whole)) == 2
     first, second = json.loads((whole / "lineage.json").read_text())
     assert {one["parent"] for one in first["members"]} == {None}
     copied = [one for one in second["members"] if one["copied"]]
@@ -152,10 +136,6 @@ def test_lineage_prints_and_draws(whole: Path, tmp_path: Path, capsys: pytest.Ca
         assert round(ratio, 6) in (0.8, 1.2)
         worse = first["members"][one["index"]]
         assert worse["fitness"] < parent["fitness"]
-    picture = tmp_path / "lineage.png"
-    assert main(["lineage", str(whole), f"--output={picture}"]) == 0
-    assert "generation 2" in capsys.readouterr().out
-    assert picture.stat().st_size > 10_000
 
 
 def test_the_leader_plays(whole: Path, monkeypatch: pytest.MonkeyPatch):
@@ -171,7 +151,7 @@ def test_the_leader_plays(whole: Path, monkeypatch: pytest.MonkeyPatch):
     assert play("rsl_rl", [*words, "--no_export"]) == 0
     last = checkpoint_of(whole, 5)
     leader = members_of(last)[last["model"]["population"]["leader"]]
-    assert found(played[0]) == found(leader["model"])
+    assert digests(played[0]) == digests(leader["model"])
 
 
 def test_the_best_checkpoint_is_that_of_the_best_leader(whole: Path):
@@ -183,9 +163,7 @@ def test_the_best_checkpoint_is_that_of_the_best_leader(whole: Path):
     assert manifest_of(whole)["global_num_envs"] == 32
 
 
-def test_another_population_is_refused_on_resume(
-    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_another_population_is_refused_on_resume(whole: Path, tmp_path: Path, capsys):
     path = f"--checkpoint={whole / 'checkpoints/latest.pt'}"
     for word, message in (
         ("--population_size=2", "of a population of 4, but --population_size is 2"),

@@ -12,11 +12,11 @@ import torch.distributed as dist
 
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digests
 from envlab.errors import ConfigurationError
 from envlab.training.population.learner import PopulationLearner
 from envlab.training.population.member import Member
 from envlab.training.preparation import prepare
+from tests.learner_contract import digests
 from tests.trained import TASK, session_of
 
 SMALL = ["--headless", "--device=cpu", "--num_envs=8", "env.episode_length_s=0.2"]
@@ -64,21 +64,12 @@ def train(learner: PopulationLearner, *numbers: int) -> None:
         learner.iterate(number, learner.tracker.add_step)
 
 
-def found(state: Any) -> dict[str, str]:
-    return digests(flatten(state))
-
-
 def learned(member: Member) -> dict[str, str]:
-    return found(member.learner.model_state())
+    return digests(member.learner.model_state())
 
 
 def named(values: Any, *names: str) -> set[float]:
     return {v for k, v in flatten(values).items() if k.rpartition(".")[2] in names}
-
-
-def other_rate(member: Member, rate: float) -> dict[str, float]:
-    path = next(name for name in member.hyperparameters if name.endswith("learning_rate"))
-    return member.hyperparameters | {path: rate}
 
 
 def test_a_copy_has_its_parents_networks_and_settings_of_its_own():
@@ -87,7 +78,8 @@ def test_a_copy_has_its_parents_networks_and_settings_of_its_own():
         learner = population(library)
         train(learner, 1)
         first, second = learner.members
-        explored = other_rate(second, 0.00123)
+        rate = next(name for name in second.hyperparameters if name.endswith("learning_rate"))
+        explored = second.hyperparameters | {rate: 0.00123}
         second.become(first.learner.model_state(), explored)
         parent, state = first.learner.model_state(), second.learner.model_state()
         memory = [
@@ -95,7 +87,8 @@ def test_a_copy_has_its_parents_networks_and_settings_of_its_own():
             for flat in (flatten(parent), flatten(state))
         ]
         assert not memory[0] & memory[1]
-        differing = {k.rpartition(".")[2] for k, v in found(parent).items() if found(state)[k] != v}
+        then, now = digests(parent), digests(state)
+        differing = {k.rpartition(".")[2] for k, v in then.items() if now[k] != v}
         assert "lr" in differing
         assert differing <= {"lr", "initial_lr", "learning_rate", "entropy_coef"}
 
@@ -108,9 +101,7 @@ def test_a_copy_has_its_parents_networks_and_settings_of_its_own():
         assert named(state, "entropy_coef") <= set(explored.values())
 
 
-def test_a_members_results_do_not_depend_on_who_else_trains_here(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_a_members_results_do_not_depend_on_who_else_trains_here():
     """Its generators, environments and episodes are its own; the other one's differ."""
     both = population("rsl_rl")
     train(both, 1, 2)
@@ -123,7 +114,7 @@ def test_a_members_results_do_not_depend_on_who_else_trains_here(
     assert learned(both.members[1]) == learned(alone.members[0])
     assert both.members[1].metrics.counters() == alone.members[0].metrics.counters()
     first, second = (member.env.state() for member in both.members)
-    assert found(first) != found(second)
+    assert digests(first) != digests(second)
 
 
 def test_a_copy_keeps_its_episodes_and_forgets_the_returns_of_its_past():
@@ -133,8 +124,8 @@ def test_a_copy_keeps_its_episodes_and_forgets_the_returns_of_its_past():
     assert second.metrics.state()["window"]
     before = copy.deepcopy((second.env.state(), second.tracker.state()))
     second.become(first.learner.model_state(), second.hyperparameters)
-    assert found(before[0]) == found(second.env.state())
-    assert found(before[1]) == found(second.tracker.state())
+    after = second.env.state(), second.tracker.state()
+    assert [digests(state) for state in before] == [digests(state) for state in after]
     assert not second.metrics.state()["window"]
     assert learner.reports[1].record.mean_return is not None
 
