@@ -48,17 +48,6 @@ def agent(
     ]
 
 
-def skrl_agent(
-    node_rank: int, coordinator: str, script: Path, *arguments: str | Path
-) -> list[str | Path]:
-    """Return the command that starts a node's processes by skrl's launcher for JAX."""
-    return [
-        *(sys.executable, "-m", "skrl.utils.distributed.jax", "--nnodes=2", "--nproc_per_node=1"),
-        *(f"--node_rank={node_rank}", f"--coordinator_address={coordinator}"),
-        *(script, *arguments),
-    ]
-
-
 def end(launches: Sequence[Launch], deadline_s: float = DEADLINE_S) -> list[int]:
     """Return the exit codes of launches that belong together; none of their processes is left."""
     try:

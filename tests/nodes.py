@@ -131,12 +131,6 @@ class Nodes:
         for name, node in names.items():
             ip("link", "set", name, "netns", node.namespace, "name", node.interface)
 
-    def set_delay(self, delay_s: float) -> None:
-        """Change the delay of nodes that were made with one."""
-        assert self._wire is not None, "a veth pair has no delay"
-        assert self._wire.stdin is not None
-        print(delay_s, file=self._wire.stdin, flush=True)
-
     def close(self) -> None:
         """Remove them, with their interfaces and files. Their processes must have ended."""
         if self._wire is not None:

@@ -52,15 +52,9 @@ SHAPE = "{{'descr': '{}', 'fortran_order': False, 'shape': ({},)}}"
 
 def test_a_damaged_array_is_one_exception(tmp_path: Path):
     for data, message in [
-        (
-            header(SHAPE.format("<f8", 10**12)),
-            r"says that it has shape \(1000000000000,\), but has not",
-        ),
+        (header(SHAPE.format("<f8", 10**12)), r"says .* shape \(1000000000000,\), but has not"),
         (header(SHAPE.format("<f8", -1)) + bytes(64), r"shape \(-1,\), but"),
-        (
-            header(SHAPE.format("|O", 1)) + b"cos\nsystem\n",
-            "holds objects, which are never unpickled",
-        ),
+        (header(SHAPE.format("|O", 1)) + b"cos\nsystem\n", "objects, which are never unpickled"),
         (header("import os"), None),
         (b"\x93NUMPY\x09\x00" + bytes(64), "unknown version"),
         (b"no array", None),
@@ -85,17 +79,15 @@ def test_a_lying_directory_of_the_archive_is_noticed(tmp_path: Path):
     """Damage to the compressed bytes, an encrypted member, a truncated file."""
     np.savez_compressed(tmp_path / "a.npz", a=np.random.default_rng(0).normal(size=1000))
     data = (tmp_path / "a.npz").read_bytes()
-    for name, changed in {
-        "flipped": data[:200] + bytes(b ^ 255 for b in data[200:400]) + data[400:],
-        "encrypted": data.replace(
-            b"PK\x01\x02" + data[data.index(b"PK\x01\x02") + 4 :][:4] + b"\x00\x00",
-            b"PK\x01\x02" + data[data.index(b"PK\x01\x02") + 4 :][:4] + b"\x01\x00",
-        ),
-        "half": data[: len(data) // 2],
-    }.items():
-        (tmp_path / f"{name}.npz").write_bytes(changed)
+    flags = data.index(b"PK\x01\x02") + 8
+    for changed in (
+        data[:200] + bytes(b ^ 255 for b in data[200:400]) + data[400:],
+        data[:flags] + b"\x01" + data[flags + 1 :],
+        data[: len(data) // 2],
+    ):
+        (tmp_path / "changed.npz").write_bytes(changed)
         with pytest.raises(ValueError, match=r"."):
-            read_arrays(tmp_path / f"{name}.npz")
+            read_arrays(tmp_path / "changed.npz")
 
 
 def test_a_pipe_and_a_single_array_are_refused(tmp_path: Path):

@@ -140,22 +140,20 @@ def test_it_ends_with_its_parent_however_that_ends(tmp_path: Path):
     for kill_signal in ["SIGKILL", "SIGTERM"]:
         file = tmp_path / "file"
         script = PARENT.format(root=str(ROOT), kill_signal=kill_signal)
-        with subprocess.Popen(
-            [sys.executable, "-c", script, file], stdout=subprocess.PIPE
-        ) as parent:
+        command = [sys.executable, "-c", script, file]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
             assert parent.stdout is not None
             pids = [int(word) for word in parent.stdout.readline().split()]
             parent.kill()
         assert len(pids) == 2
         await_end(pids[1:])  # all of the group get the signal
-        if kill_signal == "SIGKILL":
-            await_end(pids)
-        else:
+        if kill_signal == "SIGTERM":
             deadline = time.monotonic() + 10.0
             while not file.exists():
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             os.kill(pids[0], signal.SIGKILL)
+        await_end(pids)
         assert file.exists() == (kill_signal == "SIGTERM")
 
 

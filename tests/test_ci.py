@@ -6,8 +6,8 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -28,13 +28,11 @@ echo "$*|${{{REQUIRED}:-}}|$found" >>calls
 FAST = "-m tools -n 3 --dist loadfile --max-worker-restart=0"
 
 
-@dataclass
-class Call:
-    """A call of envlab.sh."""
+class Call(NamedTuple):
+    """A call of envlab.sh: its words, whether tools are required, and programs that it finds."""
 
     words: str
     are_required: bool
-    """Whether a test may not be skipped for a missing tool."""
     programs: set[str]
 
 
@@ -80,11 +78,9 @@ def ci(checkout: Path) -> Callable[..., tuple[int, list[Call]]]:
 def test_all_tests_run_without_the_tools_and_those_that_need_them_with_them(ci, checkout: Path):
     code, (bare, full) = ci()
     assert code == 0
-    git = str(checkout / "programs/git")
-    assert (bare.words, bare.are_required, bare.programs) == ("test", False, {git})
-    tools = {str(checkout / "programs" / name) for name in NAMES}
-    assert (full.words, full.are_required) == (f"test {FAST}", True)
-    assert full.programs == {git, *tools}
+    git, *tools = (str(checkout / "programs" / name) for name in ("git", *NAMES))
+    assert bare == ("test", False, {git})
+    assert full == (f"test {FAST}", True, {git, *tools})
 
 
 def test_it_fails_where_either_call_does_and_makes_both(ci, checkout: Path):

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from envlab.cli import main
 from tests.launcher import ROOT
 
 
@@ -46,23 +45,6 @@ def completed(folder: Path, line: str) -> set[str]:
     return {word.strip() for word in found.read_text().splitlines()}
 
 
-def test_the_lines_for_a_shell_are_printed(capsys: pytest.CaptureFixture[str]):
-    assert main(["completion", "bash"]) == 0
-    assert "complete " in capsys.readouterr().out
-    assert main(["completion", "fish"]) == 2
-    assert "Name a shell" in capsys.readouterr().err
-
-
-@pytest.fixture
-def path_of_envlab(tmp_path: Path) -> Path:
-    """A folder with an ``envlab`` that a shell can run, and none of the user's files."""
-    program = tmp_path / "bin" / "envlab"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m envlab.cli "$@"\n')
-    program.chmod(0o755)
-    return program.parent
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -70,9 +52,12 @@ def path_of_envlab(tmp_path: Path) -> Path:
         pytest.param(["zsh", "-f", "-i"], id="zsh", marks=pytest.mark.tools("zsh")),
     ],
 )
-def test_a_real_shell_completes_a_task(tmp_path: Path, path_of_envlab: Path, command: list[str]):
+def test_a_real_shell_completes_a_task(tmp_path: Path, command: list[str]):
+    program = tmp_path / "envlab"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m envlab.cli "$@"\n')
+    program.chmod(0o755)
     variables = {
-        "PATH": f"{path_of_envlab}:{os.environ['PATH']}",
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "source"))),
         "HOME": str(tmp_path),
         "TERM": "dumb",

@@ -34,22 +34,22 @@ def write_files(section: str, folder: Path) -> list[str]:
     return names
 
 
+def install(site: Path, *what: str | Path) -> None:
+    """Install packages in a folder, as by pip."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    command = [*pip, "--no-build-isolation", "--target", site, *what]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with both packages installed as by pip, with entry points."""
     suite = write_task("pet_arm", tmp_path_factory.mktemp("suites"))
-    library = tmp_path_factory.mktemp("my_library")
-    assert write_files("Add a library", library) == [
-        "pyproject.toml",
-        "my_library/__init__.py",
-        "my_library/cfg.py",
-        "my_library/learner.py",
-    ]
-    site = tmp_path_factory.mktemp("site")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    command = [*pip, "--no-build-isolation", "--target", str(site), str(suite), str(library)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    library, site = (tmp_path_factory.mktemp(name) for name in ("my_library", "site"))
+    python = [f"my_library/{name}.py" for name in ("__init__", "cfg", "learner")]
+    assert write_files("Add a library", library) == ["pyproject.toml", *python]
+    install(site, suite, library)
     assert (site / "pet_arm/arm.xml").exists()
     (site / "its_tests").symlink_to(suite / "tests")
     return site
@@ -59,11 +59,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def editable(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Folder of a new task, and the one where it is installed as its own instructions say."""
     where, site = tmp_path_factory.mktemp("clone"), tmp_path_factory.mktemp("editable")
-    suite = write_task("pet_arm", where)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    command = [*pip, "--no-build-isolation", "--target", str(site), "-e", str(suite)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    install(site, "-e", write_task("pet_arm", where))
     # Python reads the files of editable installations only in its own folders.
     (site / "sitecustomize.py").write_text(f"import site\nsite.addsitedir({str(site)!r})\n")
     return where, site
@@ -72,14 +68,8 @@ def editable(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def run(site: Path, cwd: Path, *command: str) -> str:
     paths = os.pathsep.join((str(site), str(ROOT), str(ROOT / "source")))
     environment = {**os.environ, "PYTHONPATH": paths}
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    piped = {"capture_output": True, "text": True, "timeout": 120}
+    done = subprocess.run([sys.executable, *command], cwd=cwd, env=environment, **piped)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -102,8 +92,8 @@ def test_the_task_passes_its_own_test(site, tmp_path):
 
 
 def test_the_task_is_trained_with_an_agent_that_suits_its_two_joints(site, tmp_path):
-    flags = ["--task=Pet-Arm-v0", "--headless", "--device=cpu", "--max_iterations=2"]
-    run(site, tmp_path, str(TRAIN), *flags, "--num_envs=64")
+    flags = "--task=Pet-Arm-v0 --headless --device=cpu --max_iterations=2 --num_envs=64".split()
+    run(site, tmp_path, str(TRAIN), *flags)
     (checkpoint,) = tmp_path.glob("logs/rsl_rl/pet_arm/*/checkpoints/model_2.pt")
     actor = torch.load(checkpoint, weights_only=True)["model"]["actor_state_dict"]
     sizes = [tuple(tensor.shape) for name, tensor in actor.items() if name.endswith("weight")]
@@ -129,11 +119,10 @@ def test_the_commands_that_are_printed_run_in_envlabs_environment(
     ]
 
 
-def test_a_name_that_cannot_be_is_refused(tmp_path: Path):
+def test_a_folder_that_is_there_is_not_written_to(tmp_path: Path):
     (tmp_path / "taken").mkdir()
-    for name, message in (("Pet Arm", "is no name for a package"), ("taken", "is there already")):
-        with pytest.raises(ConfigurationError, match=message):
-            write_task(name, tmp_path)
+    with pytest.raises(ConfigurationError, match="is there already"):
+        write_task("taken", tmp_path)
     assert list(tmp_path.rglob("*.toml")) == []
 
 

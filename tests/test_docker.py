@@ -21,7 +21,7 @@ TARGETS = ("cpu", "cuda")
 UNPRIVILEGED = "1000"
 
 
-def stages() -> dict[str, list[tuple[str, str]]]:
+def read_stages() -> dict[str, list[tuple[str, str]]]:
     """Return the instructions of each stage: their names and arguments."""
     text = re.sub(r"^\s*#.*\n", "", DOCKERFILE.read_text(), flags=re.MULTILINE)
     found: dict[str, list[tuple[str, str]]] = {"": []}
@@ -33,69 +33,57 @@ def stages() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def arguments(stage: str, name: str) -> list[str]:
-    return [rest for kind, rest in stages()[stage] if kind == name]
+STAGES = read_stages()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def arguments(stage: str, name: str, start: str = "") -> list[str]:
+    """Return the arguments of a stage's instructions of one name, without their common start."""
+    found = [rest for kind, rest in STAGES[stage] if kind == name and rest.startswith(start)]
+    return [rest.removeprefix(start) for rest in found]
 
 
 def compose(name: str) -> dict[str, Any]:
     return yaml.safe_load((ROOT / "docker" / name).read_text())
 
 
-def ignored() -> list[str]:
-    lines = (ROOT / ".dockerignore").read_text().splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
-
-
-def test_there_is_a_stage_for_each_target():
-    assert list(stages()) == ["", "base", *TARGETS]
-
-
 def test_the_base_image_is_pinned_by_its_digest():
-    (image,) = [rest for rest in arguments("", "ARG") if rest.startswith("PYTHON_IMAGE=")]
-    assert re.fullmatch(r"PYTHON_IMAGE=python:3\.\d+[\w.-]*@sha256:[0-9a-f]{64}", image)
-    (minimum,) = re.findall(
-        r'requires-python = ">=3\.(\d+)"', (ROOT / "pyproject.toml").read_text()
-    )
-    assert int(image.partition(":3.")[2].split("-")[0].split(".")[0]) >= int(minimum)
+    (image,) = arguments("", "ARG", "PYTHON_IMAGE=")
+    version = re.fullmatch(r"python:3\.(\d+)[\w.-]*@sha256:[0-9a-f]{64}", image)
+    assert version is not None
+    assert int(version[1]) >= int(PROJECT["requires-python"].removeprefix(">=3."))
     assert arguments("base", "FROM") == ["${PYTHON_IMAGE} AS base"]
 
 
-def test_a_target_does_not_run_as_root():
+def test_the_targets_install_in_the_same_way_and_do_not_run_as_root():
+    assert list(STAGES) == ["", "base", *TARGETS]
+    for name in ("RUN", "COPY"):
+        assert arguments("cpu", name) == arguments("cuda", name)
+    (made,) = [rest for rest in arguments("base", "RUN") if "useradd" in rest]
+    assert f"--uid {UNPRIVILEGED} " in made
+    assert "install -d -o envlab -g envlab /envlab /envlab/logs" in made
     for target in TARGETS:
-        assert stages()[target][-2] == ("USER", UNPRIVILEGED)
-        (made,) = [rest for rest in arguments("base", "RUN") if "useradd" in rest]
-        assert f"--uid {UNPRIVILEGED} " in made
-        assert "install -d -o envlab -g envlab /envlab /envlab/logs" in made
-
-
-def test_the_targets_install_in_the_same_way():
-    assert arguments("cpu", "RUN") == arguments("cuda", "RUN")
-    assert arguments("cpu", "COPY") == arguments("cuda", "COPY")
+        assert STAGES[target][-2] == ("USER", UNPRIVILEGED)
 
 
 def test_every_package_is_installed_at_the_version_that_is_tested():
-    for target in TARGETS:
-        for step in arguments(target, "RUN"):
-            for command in re.findall(r"pip install[^&]*", step):
-                assert "-c /opt/requirements/constraints.txt" in command or "--no-deps" in command
+    for step in arguments("cpu", "RUN"):
+        for command in re.findall(r"pip install[^&]*", step):
+            assert "-c /opt/requirements/constraints.txt" in command or "--no-deps" in command
 
 
 def test_its_extras_are_those_of_pyproject():
     for target in TARGETS:
-        (extras,) = [rest for rest in arguments(target, "ARG") if rest.startswith("EXTRAS=")]
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        printed = requirements(extras.removeprefix("EXTRAS=")).stdout.splitlines()
-        wanted = list(project["dependencies"])
-        for extra in extras.removeprefix("EXTRAS=").split(","):
-            wanted += project["optional-dependencies"][extra]
-        assert printed == wanted
+        (extras,) = arguments(target, "ARG", "EXTRAS=")
+        wanted = list(PROJECT["dependencies"])
+        for extra in extras.split(","):
+            wanted += PROJECT["optional-dependencies"][extra]
+        assert requirements(extras).stdout.splitlines() == wanted
 
 
 def requirements(extras: str) -> subprocess.CompletedProcess[str]:
-    script = ROOT / "docker/requirements.py"
-    return subprocess.run(
-        [sys.executable, script, extras], capture_output=True, text=True, timeout=60
-    )
+    words = [sys.executable, ROOT / "docker/requirements.py", extras]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60)
 
 
 def test_an_extra_may_name_others_and_an_unknown_one_is_refused():
@@ -109,18 +97,14 @@ def test_an_extra_may_name_others_and_an_unknown_one_is_refused():
 
 
 def test_copied_files_exist_and_are_sent_to_the_engine():
-    allowed = {line[1:] for line in ignored() if line.startswith("!")}
-    assert ignored()[0] == "*"
-    for name in allowed:
-        assert (ROOT / name).exists(), name
-    (single,) = arguments("base", "COPY")
-    for word in single.split()[:-1]:
-        assert (ROOT / word).is_file()
-        assert word in allowed
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    needed = {project["project"]["readme"], *project["project"]["license-files"], "pyproject.toml"}
-    needed |= {"envlab", "source", "scripts", "constraints.txt"}
-    assert needed <= allowed
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    first, *rest = [line for line in lines if line and not line.startswith("#")]
+    assert first == "*"
+    allowed = {line[1:] for line in rest if line.startswith("!")}
+    assert [name for name in allowed if not (ROOT / name).exists()] == []
+    (copied,) = arguments("base", "COPY")
+    needed = {*copied.split()[:-1], PROJECT["readme"], *PROJECT["license-files"], "pyproject.toml"}
+    assert needed | {"envlab", "source", "scripts", "constraints.txt"} <= allowed
 
 
 STEPS = [(stage, step) for stage in ("base", *TARGETS) for step in arguments(stage, "RUN")]
@@ -151,11 +135,8 @@ def words_on_node(rank: int) -> list[str]:
     page = (ROOT / "docs/distribute.md").read_text()
     lines = [line.split() for line in page.splitlines() if line.startswith("    python -m torch")]
     (found,) = [line for line in lines if {"--nnodes=2", f"--node_rank={rank}"} <= set(line)]
-    page_words = " ".join(found)
-    page_words = page_words.replace("--rdzv_id=$RDZV_ID", "--rdzv_id=123")  # a network of their own
-    return re.sub(
-        r"--rdzv_endpoint=(<[^>]*>|\S+?):(\d+)", r"--rdzv_endpoint=node0:\2", page_words
-    ).split()
+    words = " ".join(found).replace("--rdzv_id=$RDZV_ID", "--rdzv_id=123")  # their own network
+    return re.sub(r"(--rdzv_endpoint=)(<[^>]*>|\S+?):", r"\1node0:", words).split()
 
 
 def test_compose_starts_the_command_of_the_page():
@@ -181,11 +162,8 @@ def test_compose_builds_a_target_and_keeps_logs_where_the_image_has_them():
     changed = compose("compose.cuda.yaml")["services"]
     assert changed.keys() == content["services"].keys()
     assert {service["build"]["target"] for service in changed.values()} == {"cuda"}
-    devices = [
-        set(service["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"])
-        for service in changed.values()
-    ]
-    assert not set.intersection(*devices)
+    reserved = [service["deploy"]["resources"]["reservations"] for service in changed.values()]
+    assert not set.intersection(*(set(one["devices"][0]["device_ids"]) for one in reserved))
 
 
 @pytest.mark.tools("docker")

@@ -65,25 +65,18 @@ def reports(output: str) -> list[dict[str, Any]]:
 
 @BOTH
 def test_a_script_finds_its_arguments_and_environment(script: Path, tmp_path: Path, execute: bool):
-    code, output = run([sys.executable, script, "two words", "7"], tmp_path, execute=execute)
+    words = [str(script), "two words", "7"]
+    code, output = run([sys.executable, *words], tmp_path, execute=execute)
     assert code == 7, output
-    assert reports(output) == [
-        {
-            "argv": [str(script), "two words", "7"],
-            "name": "__main__",
-            "first path": str(tmp_path),
-            "folder": str(tmp_path),
-            "shown words": [str(script), "two words", "7"],
-            "shown": ["TOLD=a value = with = signs"],
-            "told": "a value = with = signs",
-            "marks": ["ENVLAB_TEST_LAUNCH", "ENVLAB_TEST_SESSION"],
-            "leads its session": True,
-            "signals": [True, True, True],
-            "files": 0,
-            "rank": None,
-            "is below torchrun": False,
-        }
-    ]
+    (report,) = reports(output)
+    assert report == {
+        **{"argv": words, "shown words": words, "name": "__main__"},
+        **{"first path": str(tmp_path), "folder": str(tmp_path), "files": 0},
+        **{"shown": ["TOLD=a value = with = signs"], "told": "a value = with = signs"},
+        "marks": ["ENVLAB_TEST_LAUNCH", "ENVLAB_TEST_SESSION"],
+        **{"leads its session": True, "signals": [True, True, True]},
+        **{"rank": None, "is below torchrun": False},
+    }
 
 
 @BOTH
@@ -92,10 +85,9 @@ def test_torchruns_workers_are_its_children(script: Path, tmp_path: Path, execut
     assert code == 0, output
     ranks = sorted(reports(output), key=lambda rank: rank["rank"])
     assert [rank["rank"] for rank in ranks] == ["0", "1"]
+    words = [str(script), "one", "0"]
     for rank in ranks:
-        assert rank["argv"] == [str(script), "one", "0"]
-        assert rank["shown words"] == [str(script), "one", "0"]
+        assert (rank["argv"], rank["shown words"], rank["files"]) == (words, words, 0)
         assert rank["signals"] == [True, True, True]
         assert rank["leads its session"]
         assert rank["is below torchrun"]
-        assert rank["files"] == 0

@@ -64,14 +64,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_alone(root: Path, words: list[str], folder: Path, timeout: float) -> str:
     """Run Python on the copy; return its output."""
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": f"{root}:{root / 'source'}"},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    environment = os.environ | {"PYTHONPATH": f"{root}:{root / 'source'}"}
+    piped = {"capture_output": True, "text": True, "timeout": timeout}
+    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, **piped)
     output = done.stdout + done.stderr
     assert done.returncode == 0, output[-6000:]
     return output
@@ -80,19 +75,12 @@ def run_alone(root: Path, words: list[str], folder: Path, timeout: float) -> str
 def test_the_core_names_no_guest():
     ways = set(libraries()) - {library.name for library in CORE}
     names = re.compile(rf"\b({'|'.join([*GUESTS, *sorted(ways)])})\b")
-    files = [
-        *(ROOT / "envlab").rglob("*.py"),
-        *(path for content in CONTENT for path in (ROOT / "source" / content).rglob("*.py")),
-        *(
-            path
-            for path in (ROOT / "tests").rglob("*.py")
-            if not {*ROOMS, *TOGETHER} & {*path.parents}
-        ),
-    ]
+    folders = [ROOT / "envlab", *(ROOT / "source" / content for content in CONTENT), ROOT / "tests"]
+    files = {path for folder in folders for path in folder.rglob("*.py")} - {Path(__file__)}
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in files
-        if path != Path(__file__)
+        if not {*ROOMS, *TOGETHER} & {*path.parents}
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if names.search(line)
     ]

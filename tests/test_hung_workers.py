@@ -38,15 +38,8 @@ def test_a_worker_that_is_stopped_is_ended_and_its_test_named(tmp_path: Path) ->
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_stopped.py").write_text(STOPPED)
     (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n")
-    words = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadfile"]
-    words += [
-        "--max-worker-restart=0",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        os.devnull,
-        f"--rootdir={tmp_path}",
-    ]
+    words = [sys.executable, *"-m pytest -n 2 --dist loadfile --max-worker-restart=0".split()]
+    words += ["-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={tmp_path}"]
     environment = {name: text for name, text in os.environ.items() if "PYTEST_" not in name}
     done = subprocess.run(
         [*words, str(tmp_path)],

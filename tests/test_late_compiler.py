@@ -32,8 +32,7 @@ def run(code: str, cwd: Path | None = None) -> str:
 
 @pytest.mark.slow
 def test_a_training_does_not_import_it(tmp_path: Path):
-    flags = ["--task=Isaac-Cartpole-v0", "--headless", "--device=cpu"]
-    flags += ["--num_envs=8", "--max_iterations=1"]
+    flags = "--task=Isaac-Cartpole-v0 --device=cpu --num_envs=8 --max_iterations=1".split()
     code = f"""
 import sys
 from envlab.cli import main

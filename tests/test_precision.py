@@ -19,13 +19,6 @@ from tests.trained import TASK, session_of
 BATCH = 64
 
 
-@pytest.fixture(params=[True, False], ids=["with bfloat16", "without"])
-def processor_has_it(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether the processor reports bfloat16; torch emulates it slowly on any."""
-    monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: request.param)
-    return bool(request.param)
-
-
 def networks() -> tuple[nn.Sequential, nn.Sequential]:
     """Two equal networks with one output; the second's hidden layers are in bfloat16."""
     plain = nn.Sequential(nn.Linear(8, 64), nn.ELU(), nn.Linear(64, 64), nn.ELU(), nn.Linear(64, 1))
@@ -67,14 +60,15 @@ def test_a_forward_pass_that_fails_leaves_no_autocast():
     assert not torch.is_autocast_enabled("cpu")
 
 
-def test_auto_asks_the_processor_and_bfloat16_insists(processor_has_it: bool):
+def test_auto_asks_the_processor_and_bfloat16_insists(monkeypatch: pytest.MonkeyPatch):
+    """Torch emulates bfloat16, slowly, on any processor."""
     context = DistributedContext.single()
-    assert settle_precision("float32", context) == torch.float32
-    if processor_has_it:
-        assert settle_precision("auto", context) == torch.bfloat16
-        assert settle_precision("bfloat16", context) == torch.bfloat16
-        return
-    assert settle_precision("auto", context) == torch.float32
+    for has_it, auto in ((True, torch.bfloat16), (False, torch.float32)):
+        monkeypatch.setattr("envlab.precision.has_bfloat16", lambda _, has_it=has_it: has_it)
+        assert settle_precision("float32", context) == torch.float32
+        assert settle_precision("auto", context) == auto
+        if has_it:
+            assert settle_precision("bfloat16", context) == torch.bfloat16
     with pytest.raises(ConfigurationError, match=r"bfloat16.*Set it to float32, or to auto"):
         settle_precision("bfloat16", context)
 

@@ -3,8 +3,7 @@
 Linux delays packets by ``tc netem``, a kernel module that small kernels lack. This does the same
 with TUN devices, which every kernel has: each is a node's interface, and its other side is here. A
 packet that a node sends is written to the device with its destination's address after DELAY_S; the
-TCP above it (windows, acknowledgements, slow start) is the kernel's own. Another delay may be
-written to standard input, on a line. See :mod:`tests.nodes`.
+TCP above it (windows, acknowledgements, slow start) is the kernel's own. See :mod:`tests.nodes`.
 """
 
 from __future__ import annotations
@@ -39,12 +38,9 @@ def forward(devices: dict[bytes, int], delay_s: float) -> None:
         ready, _, _ = select.select([control, *devices.values()], (), (), left)
         now = time.monotonic()
         if control in ready:
-            line = os.read(control, 64)
-            if not line:
-                return
-            delay_s = float(line)
+            return
         for device in ready:
-            for packet in _packets(device) if device != control else ():
+            for packet in _packets(device):
                 target = devices.get(packet[16:20])  # the destination in an IPv4 header
                 if target is not None:
                     waiting.append((now + delay_s, target, packet))
