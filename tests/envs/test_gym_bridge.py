@@ -51,7 +51,6 @@ def rest(steps: int) -> torch.Tensor:
 
 
 def choices(steps: int, num_envs: int = NUM_ENVS) -> torch.Tensor:
-    """Return random actions of CartPole."""
     return torch.randint(0, 2, (steps, num_envs, 1), generator=torch.Generator().manual_seed(1))
 
 

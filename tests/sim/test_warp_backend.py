@@ -29,12 +29,7 @@ from envlab.sim.simulation import Simulation, SimulationCfg
 from envlab.sim.warp_backend import WarpSimulation
 from envlab.sim.warp_fields import has_ordered_rows, put
 from envlab.tools import warm
-from tests.sim.contract import (
-    check_force_and_mass,
-    check_recovery,
-    check_resume,
-    check_tensors,
-)
+from tests.sim import contract
 from tests.sim.models import (
     ALL,
     CARTPOLE,
@@ -198,7 +193,7 @@ def test_walker_with_contacts_follows_the_cpu_backend(walker):
 
 
 def test_tensors_are_float32_at_fixed_addresses(walker):
-    check_tensors(walker)
+    contract.check_tensors(walker)
 
 
 def test_graph_and_eager_agree_to_the_bit(walker):
@@ -215,7 +210,7 @@ def test_graph_and_eager_agree_to_the_bit(walker):
 
 def test_a_force_accelerates_by_force_over_mass_and_derived_constants_follow():
     targets = make(TARGETS, "mujoco_warp", model_fields=("body_mass",))
-    check_force_and_mass(targets)
+    contract.check_force_and_mass(targets)
     constants = targets.state()
     mass = constants["constants.body_subtreemass"][:, 1]
     weight = constants["constants.dof_invweight0"][:, 0]
@@ -252,11 +247,11 @@ def test_contacts_of_the_pose_in_which_recording_began_are_not_reported():
 
 
 def test_a_broken_state_is_reported_and_a_reset_recovers(walker):
-    check_recovery(walker, math.nan, math.inf, 1e11)
+    contract.check_recovery(walker, math.nan, math.inf, 1e11)
 
 
 def test_state_resumes_bit_for_bit(walker):
-    check_resume(walker, walker)
+    contract.check_resume(walker, walker)
 
 
 def test_runge_kutta_is_not_replaced_by_euler():
