@@ -31,7 +31,6 @@ def world(inside: str, rest: str = "") -> str:
 
 
 def write(folder: Path, **files: str) -> Path:
-    """Write files; return the first."""
     for name, text in files.items():
         (folder / name.replace("__", ".")).write_text(text)
     return folder / next(iter(files)).replace("__", ".")
