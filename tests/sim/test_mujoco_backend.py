@@ -131,6 +131,19 @@ def test_a_broken_state_is_reported_and_a_reset_recovers():
     contract.check_recovery(make(CARTPOLE, data_fields=("sensordata",)), math.nan, math.inf)
 
 
+def test_a_simulation_that_becomes_unstable_again_is_reported_again():
+    """MuJoCo counts its own resets from one in each failure, so that the count does not grow."""
+    simulation, force = make(CARTPOLE), torch.zeros(4, 1, 3)
+    for _ in range(3):
+        force[1, 0, 0] = 1e13
+        simulation.apply_wrench([1], force, torch.zeros(4, 1, 3))
+        simulation.step()
+        assert simulation.bad().tolist() == [False, True, False, False]
+        simulation.reset(only(1))
+        simulation.step()
+        assert not simulation.bad().any()
+
+
 def test_full_arena_is_reported_once_with_the_setting_to_raise():
     simulation = make(PILE)
     simulation.step()
