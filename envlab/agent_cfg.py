@@ -65,7 +65,7 @@ class AgentCfg:
         Literal["none", "linear", "sqrt"],
         Excludes(
             "--global_num_envs agent.batch_sizes=all",
-            "that leaves the batch of an update as it is on one process",
+            "a total of environments leaves the batch of an update as it is on one process",
         ),
     ] = "none"
     """Factor of the learning rates: 1, the number of processes, or its square root."""

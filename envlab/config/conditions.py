@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envlab.config.ranges import declared
+from envlab.config.tree import children, is_group
 from envlab.errors import ConfigurationError
 
 Given = Callable[[str], str | None]
@@ -39,12 +40,15 @@ class Requires:
     other: str
 
 
-def check_conditions(holders: Mapping[str, object], given: Given) -> None:
+def check_conditions(
+    holders: Mapping[str, object], given: Given, place: Callable[[str], str] = lambda _: ""
+) -> None:
     """Refuse settings that exclude each other, or lack what they require.
 
     Args:
         holders: Dataclasses by what stands before the names of their fields: ``--``, ``agent.``.
         given: Whether, and how, a setting was given.
+        place: Returns where a setting that was given stands, such as `` (a.yaml, line 3)``.
 
     Raises:
         ConfigurationError: Naming both.
@@ -52,22 +56,27 @@ def check_conditions(holders: Mapping[str, object], given: Given) -> None:
     for prefix, holder in holders.items():
         cls: Any = type(holder)
         for name, conditions in declared(cls, Excludes | Requires).items():
-            own = given(f"{prefix}{name}")
-            if own is None:
-                continue
-            for condition in conditions:
-                if isinstance(condition, Requires) and given(condition.other) is None:
-                    other = condition.other.replace("=", " ")
-                    raise ConfigurationError(
-                        f"{own} has no effect without {other}. Add {other}, or leave {own} out."
-                    )
-                if isinstance(condition, Excludes):
-                    _refuse_others(own, condition, given)
+            for condition in conditions if given(f"{prefix}{name}") else ():
+                _check(f"{prefix}{name}", condition, given, place)
+        for name, child in children(holder).items():
+            if is_group(child):
+                check_conditions({f"{prefix}{name}.": child}, given, place)
 
 
-def _refuse_others(own: str, condition: Excludes, given: Given) -> None:
-    for name in condition.others.split():
-        if (other := given(name)) is not None:
-            raise ConfigurationError(
-                f"{own} and {other} exclude each other: {condition.why}. Leave one of them out."
-            )
+def _check(
+    own: str, condition: Excludes | Requires, given: Given, place: Callable[[str], str]
+) -> None:
+    if isinstance(condition, Excludes):
+        for other in condition.others.split():
+            if given(other) is not None:
+                both = [f"{given(one)}{place(one)}" for one in (own, other)]
+                raise ConfigurationError(
+                    f"{both[0]} and {both[1]} exclude each other: {condition.why}. Leave one of "
+                    "them out."
+                )
+    elif given(condition.other) is None:
+        other, text = condition.other, f"{given(own)}{place(own)}"
+        other = other.replace("=", " ") if other.startswith("--") else other
+        raise ConfigurationError(
+            f"{text} has no effect without {other}. Add {other}, or leave {given(own)} out."
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,25 +76,25 @@ class SceneEntity:
     root_qvel_start: int | None
     """First of the free joint's 6 columns of ``qvel``."""
 
-    @property
+    @functools.cached_property
     def root_pos(self) -> slice:
         """Columns of ``qpos`` that hold the root's position, in m, world frame."""
         start = self._free(self.root_qpos_start)
         return slice(start, start + 3)
 
-    @property
+    @functools.cached_property
     def root_quat(self) -> slice:
         """Columns of ``qpos`` that hold the root's orientation, (w, x, y, z)."""
         start = self._free(self.root_qpos_start)
         return slice(start + 3, start + 7)
 
-    @property
+    @functools.cached_property
     def root_lin_vel(self) -> slice:
         """Columns of ``qvel`` that hold the root's linear velocity, in m/s, world frame."""
         start = self._free(self.root_qvel_start)
         return slice(start, start + 3)
 
-    @property
+    @functools.cached_property
     def root_ang_vel(self) -> slice:
         """Columns of ``qvel`` that hold the root's angular velocity, in rad/s, body frame."""
         start = self._free(self.root_qvel_start)

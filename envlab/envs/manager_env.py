@@ -85,6 +85,7 @@ class ManagerEnv(VectorEnv):
         self.reward_manager = RewardManager(self.cfg.rewards, self, sensors)
         self.curriculum_manager = CurriculumManager(self.cfg.curriculum, self, sensors)
         self._log_scales: torch.Tensor | None = None
+        self._dt = self.step_dt
 
     def _restart(self, seed: int) -> None:
         super()._restart(seed)
@@ -101,7 +102,7 @@ class ManagerEnv(VectorEnv):
         self.action_manager.process_action(actions)
 
     def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
-        self.sensor_manager.update(self.step_dt)
+        self.sensor_manager.update(self._dt)
         self.success_manager.compute()
         return self.termination_manager.compute()
 
@@ -155,8 +156,8 @@ class ManagerEnv(VectorEnv):
             self.curriculum_manager.compute(mask)
 
     def _after_resets(self) -> None:
-        self.command_manager.compute(self.step_dt)
-        self.event_manager.apply_intervals(self.step_dt)
+        self.command_manager.compute(self._dt)
+        self.event_manager.apply_intervals(self._dt)
 
     def _name_failing_terms(self) -> str:
         fine = ~self.sim.bad()  # physics that is not finite makes all terms so

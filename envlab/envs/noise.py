@@ -44,7 +44,7 @@ class UniformNoiseCfg(NoiseCfg):
     n_max: float = 1.0
 
     def sample(self, stream: RandomStream, num: int) -> torch.Tensor:
-        return stream.uniform(self.n_min, self.n_max, num)
+        return stream.ranges(((self.n_min, self.n_max),) * num)
 
 
 @dataclass(kw_only=True)

@@ -206,7 +206,7 @@ class RandomStream:
                 are meaningless. It saves time on a CPU; a GPU draws for all, without waiting.
         """
         key: Bounds = tuple(map(tuple, bounds))  # type: ignore[arg-type]
-        low, width = self.scale(key)
+        low, width = self._scales.get(key) or self.scale(key)
         if not self._on_cpu:
             before = self._count(len(key))
             ready = self._take(len(key), key)
@@ -255,8 +255,9 @@ class RandomStream:
 
     def _count(self, num: int) -> int:
         """Count the next ``num`` outputs of this tick; return how many precede them."""
-        if self._tick != self._source.tick:
-            self._tick, self._drawn = self._source.tick, 0
+        tick = self._source.tick
+        if self._tick != tick:
+            self._tick, self._drawn = tick, 0
         self._drawn += num
         return self._drawn - num
 

@@ -189,7 +189,10 @@ class MujocoSimulation(Simulation):
             self._qvel_rows[rows] = qvel.numpy()[rows]
         # If no forward pass follows, nothing else would notice a state that is not finite.
         self._raised[rows] = ~np.isfinite(self._batch.state[rows]).all(axis=1)
-        self._warnings_seen[rows] = self._warning_counts[rows[:, None], _BAD_WARNINGS]
+        # MuJoCo's own reset of an unstable simulation begins the counts anew, so that a second
+        # failure would leave them as the first did.
+        self._warning_counts[rows[:, None], _BAD_WARNINGS] = 0
+        self._warnings_seen[rows] = 0
         self._ctrl[rows] = 0.0
         if self._wrench_used:
             self._wrench[rows] = 0.0

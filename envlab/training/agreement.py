@@ -23,12 +23,11 @@ from envlab.libraries import packages_alike
 from envlab.registry import AGENT_SUFFIX, packages_of
 from envlab.training.plan import RunPlan
 
-_FLAGS = (
-    *("num_envs", "global_num_envs", "max_frames", "grad_sync", "multirun", "dry_run", "resume"),
-    *("run_id", "allow_different_code"),
-)
-"""Flags that change what a rank does. Others are in the configuration, or belong to a node: its
+_DECISIVE = ("num_envs", "global_num_envs", "max_frames", "grad_sync")
+"""Flags that decide a run's results. Others are in the configuration, or belong to a node: its
 device and paths, and the output of rank 0."""
+_ALIKE = (*_DECISIVE, "multirun", "dry_run", "resume", "run_id", "allow_different_code")
+"""Flags that change what a rank does, too."""
 _PER_NODE = (
     *("env.sim.num_threads", "env.num_workers", "env.worker_timeout_s"),
     *(
@@ -77,7 +76,7 @@ def settings_of(plans: Sequence[RunPlan]) -> dict[str, str]:
 
     Settings of a node are left out, and files count by their content, not by their location.
     """
-    values = {f"--{name}": str(getattr(plans[0].flags, name)) for name in _FLAGS}
+    values = {f"--{name}": str(getattr(plans[0].flags, name)) for name in _ALIKE}
     for name, value in plans[0].library.file_values(plans[0].flags).items():
         values[f"--{name}"] = of_any_node(value)
     values["the number of runs"] = str(len(plans))
@@ -91,9 +90,11 @@ def settings_of(plans: Sequence[RunPlan]) -> dict[str, str]:
 
 
 def digest_of(plan: RunPlan) -> str:
-    """Return a digest of :func:`settings_of` a plan, by which equal runs are found."""
-    who = {"library": plan.library.name, "task": plan.task.id}
-    text = "\n".join(f"{name}={value}" for name, value in (who | settings_of([plan])).items())
+    """Return a digest of a plan's decisive settings: two runs with the same repeat each other."""
+    values = {"library": plan.library.name, "task": plan.task.id} | settings_of([plan])
+    for name in set(_ALIKE) - set(_DECISIVE):
+        del values[f"--{name}"]
+    text = "\n".join(f"{name}={value}" for name, value in values.items())
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -36,34 +36,56 @@ def check_exclusions(
             "agent.overlap=true has no effect here: only fast_sac and rsl_rl's PPO can collect "
             "while they learn. Leave it out, or train with one of them."
         )
+    paths = {f"agent.{path}": name for name, path in configs["agent"].FLAGS.items()}
+    for field in dataclasses.fields(flags):
+        paths.setdefault(field.metadata.get("path", ""), field.name)
+
+    def flag_of(path: str) -> str | None:
+        """Return the given flag that sets a value."""
+        name = paths.get(path)
+        return name if name and getattr(flags, name, None) is not None else None
 
     def given(setting: str) -> str | None:
         if setting.startswith("--"):
             return given_flag(flags, setting)
         path, _, wanted = setting.partition("=")
-        root, _, name = path.partition(".")
-        cfg = configs.get(root)
-        value, default = value_at(cfg, name), getattr(type(cfg), name, None)
-        if value == default or wanted not in ("", str(value)):
+        value = value_at(configs, path)
+        if value == _default(configs, path) or wanted not in ("", str(value)):
             return None
-        for field in dataclasses.fields(flags):
-            sets = field.metadata.get("sets") or f"agent.{field.name}"
-            if sets == path and getattr(flags, field.name) is not None:
-                return f"--{field.name} {value}"
-        text = f"{path}={str(value).lower() if isinstance(value, bool) else value}"
-        return text if sets_value(overrides, path) else f"{text}{_place(base, path)}"
+        if name := flag_of(path):
+            return f"--{name} {value}"
+        return f"{path}={str(value).lower() if isinstance(value, bool) else value}"
 
-    check_conditions({"--": flags} | {f"{root}.": cfg for root, cfg in configs.items()}, given)
+    def place(setting: str) -> str:
+        path = setting.partition("=")[0]
+        is_words = path.startswith("--") or flag_of(path) or sets_value(overrides, path)
+        return "" if is_words or base is None else _place(base, path)
+
+    check_conditions(
+        {"--": flags} | {f"{root}.": cfg for root, cfg in configs.items()}, given, place
+    )
 
 
-def _place(base: Path | None, path: str) -> str:
-    """Return the file and line in which a value stands, in brackets."""
-    if base is None:
-        return ""
+def _default(configs: Mapping[str, Any], path: str) -> Any:
+    """Return the default of a value; None if there is no such field."""
+    above, _, name = path.rpartition(".")
+    fields = getattr(value_at(configs, above), "__dataclass_fields__", {})
+    if name not in fields:
+        return None
+    default, factory = fields[name].default, fields[name].default_factory
+    return default if factory is dataclasses.MISSING else factory()
+
+
+def _place(base: Path, path: str) -> str:
+    """Return the file and line in which a value stands, in brackets; empty if it is nowhere."""
     root, *names = path.split(".")
     file = base / "params" / f"{root}.yaml" if base.is_dir() else base
     node: Any = yaml.compose(read_text(file), Loader=yaml.SafeLoader)
+    line = 0
     for wanted in names if base.is_dir() else (root, *names):
-        found = {key.value: (key, value) for key, value in node.value}
-        key, node = found[wanted]
-    return f" ({file}, line {key.start_mark.line + 1})"
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        key, node = next((pair for pair in pairs if pair[0].value == wanted), (None, None))
+        if key is None:  # such as below a merge key
+            return ""
+        line = key.start_mark.line + 1
+    return f" ({file}, line {line})"

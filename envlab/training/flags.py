@@ -47,7 +47,7 @@ def flag(
     choices: Collection[str] | None = None,
     convert: Callable[[str], Any] | None = None,
     exclusive_group: str = "",
-    sets: str = "",
+    path: str = "",
     is_required: bool = False,
     **texts: str,
 ) -> Any:
@@ -61,7 +61,7 @@ def flag(
         names: All its spellings, if not just ``--<name of the field>``.
         choices: The values that it may have.
         convert: Converts the text to the value, if the field's type does not.
-        sets: The path of the configuration's value that it sets, such as ``population.size``.
+        path: The value that a guest's function sets by it, for messages: ``population.size``.
         exclusive_group: A command line may have only one of the flags of a group.
         is_required: Whether it must be given.
         texts: Further commands that have it, each with its own help.
@@ -72,7 +72,7 @@ def flag(
         "choices": choices,
         "convert": convert,
         "exclusive_group": exclusive_group,
-        "sets": sets,
+        "path": path,
         "required": is_required,
         "helps": dict.fromkeys(of.split(), text) | texts,
     }
@@ -107,7 +107,9 @@ class Flags:
     """
 
     task: str = flag("task id; 'envlab list' shows all", "ID", of=_ALL, is_required=True)
-    seed: int | None = flag("base seed of everything random; -1 draws one", "N", of=_ALL)
+    seed: Annotated[int, Range(at_least=-1)] | None = flag(
+        "base seed of everything random; -1 draws one", "N", of=_ALL
+    )
     device: str | None = flag(
         "cpu, cuda or cuda:<index> (default: cuda if there is one)", "DEVICE", of=_ALL
     )
@@ -332,8 +334,7 @@ def given_flag(flags: Flags, setting: str) -> str | None:
 
     Args:
         flags: All flags.
-        setting: ``--name``, or ``--name=value`` if only this value counts; then it is returned with
-            its value, too.
+        setting: ``--name``, or ``--name=value`` if only this value counts.
     """
     name, _, wanted = setting.removeprefix("--").partition("=")
     field = type(flags).__dataclass_fields__.get(name)
@@ -342,7 +343,7 @@ def given_flag(flags: Flags, setting: str) -> str | None:
     value = getattr(flags, name)
     if value == field.default or wanted not in ("", str(value)):
         return None
-    return f"--{name} {wanted}".rstrip()
+    return f"--{name}" if value is True else f"--{name} {value}"
 
 
 def add_flags(parser: argparse.ArgumentParser, flags: type[Flags], command: str) -> None:

@@ -26,7 +26,8 @@ def check_beginning(library: Library, flags: Flags) -> None:
     for name in ("checkpoint", "load_run"):
         if getattr(flags, name) is not None:
             raise ConfigurationError(
-                f"--{name} has no effect on a new run. Add --resume to continue one."
+                f"--{name} has no effect on a new run of {library.name}, which begins with no "
+                "policy. Add --resume to continue a run, or leave it out."
             )
 
 
@@ -41,7 +42,7 @@ def checkpoint_file(flags: Flags) -> Path | None:
     path = Path(selector).absolute()
     is_folder = _is_folder(selector)
     if is_folder:
-        _check_is_run(Path(selector))
+        _check_is_run(Path(selector), "--checkpoint", " or the path of a checkpoint")
     elif not ("/" in selector or path.is_file()):
         return None
     elif not path.is_file():
@@ -69,7 +70,7 @@ def _is_folder(selector: str) -> bool:
     return selector not in ("latest", "best", SELECTOR) and Path(selector).is_dir()
 
 
-def _check_is_run(folder: Path) -> None:
+def _check_is_run(folder: Path, flag: str, otherwise: str) -> None:
     """Refuse a folder that is no run's.
 
     Raises:
@@ -81,10 +82,8 @@ def _check_is_run(folder: Path) -> None:
     if (folder.parent / "run.json").is_file():
         runs = [folder.parent]
     found = f"in which there are {len(runs)} runs" if len(runs) > 1 else "and no run"
-    step = f"Give a run, such as --checkpoint={runs[-1]}," if runs else "Give a run"
-    raise CheckpointError(
-        f"--checkpoint is {folder}, which is a folder, {found}. {step} or the path of a checkpoint."
-    )
+    step = f"Give a run, such as {flag}={runs[-1]}," if runs else "Give a run"
+    raise CheckpointError(f"{flag} is {folder}, which is a folder, {found}. {step}{otherwise}.")
 
 
 def check_any_run(library: str, task: Task) -> None:
@@ -112,6 +111,8 @@ def given_config(flags: Flags) -> Path | None:
     path = Path(flags.config)
     path = path.parent if path.name == "params" else path
     if path.suffix not in (".yaml", ".yml"):
+        if path.is_dir():
+            _check_is_run(path, "--config", " or a file that 'envlab config' printed")
         read_manifest(path)
         return path
     if path.parent.name == "params" and (path.parents[1] / "run.json").is_file():

@@ -99,8 +99,9 @@ def run_training(
     configure_logging(launched_rank(), verbose=flags.verbose)  # composing may log already
     jobs = expand_sweep(overrides) if flags.multirun else [overrides]
     check_requeue(flags)
+    base = given_config(flags)
     plans = [
-        dataclasses.replace(plan_run(flags, job, library, given_config(flags)), swept=swept)
+        dataclasses.replace(plan_run(flags, job, library, base), swept=swept)
         for job, swept in zip(jobs, swept_values(jobs), strict=True)
     ]
     _check_sweep(plans)

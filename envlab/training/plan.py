@@ -61,10 +61,6 @@ _ROOTS = ("env", "agent")
 class Start:
     """Where a run starts, as :func:`envlab.training.start.decide_start` decides."""
 
-    kind: Literal["fresh", "policy", "resume", "continue"] = "fresh"
-    """``fresh``: from the first iteration. ``policy``: so, too, with the networks of another run.
-    ``resume``: from a checkpoint, in a new run directory (``--resume``). ``continue``: in the run
-    directory that an earlier start of the same launch made."""
     checkpoint: Path | None = None
     """The checkpoint that it goes on from."""
     saved: Mapping[str, Any] | None = None
@@ -79,6 +75,20 @@ class Start:
     plan's."""
     other_code: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     """Code and packages that differ from those of that run, as in ``changed``."""
+
+    @property
+    def kind(self) -> Literal["fresh", "policy", "resume", "continue"]:
+        """Which of the four ways to start it is.
+
+        ``fresh``: from the first iteration. ``policy``: so, too, with the networks of another run.
+        ``resume``: from a checkpoint, in a new run directory (``--resume``). ``continue``: in the
+        run directory that an earlier start of the same launch made.
+        """
+        if self.directory is not None:
+            return "continue"
+        if self.saved is not None:
+            return "resume"
+        return "fresh" if self.policy is None else "policy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +174,7 @@ def plan_run(
         # A shipped policy is judged in the task as it is.
         if flags.command == "train" or flags.as_trained or flags.checkpoint != SELECTOR:
             env_cfg = given.env_cfg(env_cfg, task, trust)
-        agent_cfg, population_cfg = given.agent_cfg(agent_cfg, trust), given.population_cfg()
+        agent_cfg, population_cfg = given.agent_cfg(agent_cfg, trust), given.population_cfg(library)
     roots = {"env": env_cfg, "agent": agent_cfg}
     if library.has_members:
         roots["population"] = population_cfg
@@ -178,11 +188,15 @@ def plan_run(
         if getattr(flags, name) is not None
         and value_at(composed["agent"], key) != value_at(agent_cfg, key)
     }
+    env_cfg, new = composed["env"], settle_batches(_with_flags(composed["agent"], flags), flags)
+    has_another = new.seed != agent_cfg.seed == env_cfg.seed  # a run's is its agent's, settled
+    if has_another and not sets_value(overrides, "env.seed"):
+        env_cfg = merge(env_cfg, {"seed": None}, "env")
     plan = RunPlan(
         task=task,
         library=library,
-        env_cfg=composed["env"],
-        agent_cfg=_with_flags(composed["agent"], flags),
+        env_cfg=env_cfg,
+        agent_cfg=new,
         population_cfg=composed.get("population", population_cfg),
         flags=flags,
         overrides=tuple(overrides),
@@ -255,9 +269,15 @@ class _Given:
         default = default.suited(values if isinstance(values, Mapping) else {})
         return self._laid(default, "agent", trust)
 
-    def population_cfg(self) -> PopulationCfg:
-        has_one = self._file("population").is_file()
-        return self._laid(PopulationCfg(), "population") if has_one else PopulationCfg()
+    def population_cfg(self, library: Library) -> PopulationCfg:
+        has_one = self._file("population").is_file() if self.of_run else "population" in self.facts
+        if not has_one:
+            return PopulationCfg()
+        if not library.has_members:
+            raise ConfigurationError(
+                f"{self.path} has a population, but {library.name} trains none. Take it out."
+            )
+        return self._laid(PopulationCfg(), "population")
 
     def _file(self, root: str) -> Path:
         return self.path / "params" / f"{root}.yaml" if self.of_run else self.path
@@ -285,12 +305,14 @@ def _with_flags(agent_cfg: Any, flags: Flags) -> Any:
 def _check(plan: RunPlan) -> None:
     """Refuse values that no run can have, and settings that exclude each other."""
     flags, agent_cfg = plan.flags, plan.agent_cfg
-    for name, pattern in (("experiment_name", r"\w[\w.=,+-]*"), ("run_name", r"[\w.=,+-]*")):
-        if not re.fullmatch(pattern, getattr(agent_cfg, name)):
+    for name, first, more in (
+        ("experiment_name", r"\w", ", and begin with a letter or digit"),
+        ("run_name", "", ""),
+    ):
+        if not re.fullmatch(rf"{first}[\w.=,+-]*", getattr(agent_cfg, name)):
             raise ConfigurationError(
                 f"agent.{agent_cfg.FLAGS[name]} is {getattr(agent_cfg, name)!r}, but names a "
-                "folder: use letters, digits and _ . - = , + only, and begin with a letter or "
-                "digit."
+                f"folder: use letters, digits and _ . - = , + only{more}."
             )
     check_ranges({"agent": agent_cfg, "env": plan.env_cfg})
     if plan.library.has_members and (plan.base is not None or not flags.resume):
@@ -340,7 +362,6 @@ def settle(plan: RunPlan, context: DistributedContext) -> RunPlan:
             "the same. Give it by --num_envs."
         )
     agent_cfg = set_value(plan.agent_cfg, plan.agent_cfg.FLAGS["seed"], seed)
-    agent_cfg = settle_batches(agent_cfg, plan.flags)
     env_seed = seed if plan.env_cfg.seed is None else plan.env_cfg.seed
     return dataclasses.replace(
         plan.in_env(num_envs, env_seed),

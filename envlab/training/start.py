@@ -42,7 +42,7 @@ from envlab.training.task_changes import Changes, differences
 logger = logging.getLogger(__name__)
 
 _DECIDED = ("env_cfg", "agent_cfg", "population_cfg", "base", "is_num_envs_given", "start")
-"""What the start decides of a plan; the rest is in the words, and may be of one node."""
+"""What the start may decide of a plan; the rest is in the words."""
 
 
 def decide_start(plan: RunPlan, context: DistributedContext, *, number: int) -> RunPlan | None:
@@ -75,7 +75,9 @@ def decide_start(plan: RunPlan, context: DistributedContext, *, number: int) -> 
             rest = {name: value for name, value in saved.items() if name != "ranks"}
             start = dataclasses.replace(decided.start, saved=rest)
             decided = dataclasses.replace(decided, start=start)
-        return {name: getattr(decided, name) for name in _DECIDED}
+        values = {name: getattr(decided, name) for name in _DECIDED}
+        # What is as the words have it stays each rank's own: a node has its number of threads.
+        return {name: value for name, value in values.items() if value is not getattr(plan, name)}
 
     decided = context.once(decide)
     if decided is None:
@@ -110,7 +112,7 @@ def start_of(plan: RunPlan, found: Sequence[tuple[str, str] | None]) -> RunPlan 
     if plan.flags.resume:
         return _resume(plan)
     if policy := _policy_of(plan):
-        return dataclasses.replace(plan, start=Start(kind="policy", policy=policy))
+        return dataclasses.replace(plan, start=Start(policy=policy))
     return plan
 
 
@@ -121,11 +123,11 @@ def _policy_of(plan: RunPlan) -> Mapping[str, Any] | None:
     """Return the policy that words or the agent's configuration have a new run begin with."""
     if plan.agent_cfg.policies():
         policy = open_policies_of(plan)
-    elif plan.flags.checkpoint is not None and not plan.flags.resume:
+    elif plan.flags.checkpoint is not None:
         policy = open_policy_of(plan)
     else:
         return None
-    logger.info("A new run begins with the policy of %s.", policy["path"])
+    logger.info("The run begins with the policy of %s.", policy["path"])
     return policy
 
 
@@ -137,9 +139,7 @@ def _resume(plan: RunPlan) -> RunPlan:
         plan = _based_on(run, plan)
         changed = changed_settings(plan, run / "params")
     code = other_code(read_manifest(run), plan) if (run / "run.json").is_file() else {}
-    start = Start(
-        kind="resume", checkpoint=checkpoint, saved=saved, changed=changed, other_code=code
-    )
+    start = Start(checkpoint=checkpoint, saved=saved, changed=changed, other_code=code)
     return dataclasses.replace(plan, start=start)
 
 
@@ -170,40 +170,47 @@ def _continue(plan: RunPlan, directory: Path) -> RunPlan | None:
         key = plan.agent_cfg.FLAGS["seed"]
         drawn = set_value(plan.agent_cfg, key, manifest["seed"])
         plan = dataclasses.replace(plan, agent_cfg=drawn)
-    checkpoint, saved = _newest(directory, manifest, functools.partial(check_origin, plan=plan))
+    accept = functools.partial(check_origin, plan=plan)
+    checkpoint, saved, run = _newest_or_origin(directory, manifest, accept)
+    if run != directory and (run / "params" / "env.yaml").is_file():
+        changed = changed_settings(plan, run / "params")
+    policy = None
+    if saved is None and manifest.get("policy_from") is not None:
+        again = dataclasses.replace(plan.flags, checkpoint=manifest["policy_from"], load_run=None)
+        policy = _policy_of(dataclasses.replace(plan, flags=again))
     start = Start(
-        kind="continue",
         directory=directory,
         checkpoint=checkpoint,
         saved=saved,
-        policy=_policy_of(plan) if saved is None else None,
+        policy=policy,
         changed=changed,
         other_code=other_code(manifest, plan),
     )
     return dataclasses.replace(plan, start=start)
 
 
-def _newest(
+def _newest_or_origin(
     directory: Path, manifest: Mapping[str, Any], accept: Accept
-) -> tuple[Path | None, Mapping[str, Any] | None]:
-    """Return a run's newest checkpoint, or else the one that it was started from, if any."""
+) -> tuple[Path | None, Mapping[str, Any] | None, Path]:
+    """Return a run's newest checkpoint, or else that which it was started from, and whose it is."""
     try:
-        return Checkpoints(directory / "checkpoints").latest(accept)
+        return *Checkpoints(directory / "checkpoints").latest(accept), directory
     except CheckpointError as problem:
         if any((directory / "checkpoints").glob("*.pt")):
             logger.warning("%s The run starts again from where it began.", problem)
     if manifest.get("resumed_from") is None:
-        return None, None
+        return None, None, directory
     checkpoint = Path(manifest["resumed_from"])
     saved = load_checkpoint(checkpoint)
     accept(saved, checkpoint)
-    return checkpoint, saved
+    return checkpoint, saved, checkpoint.parents[1]
 
 
 def _based_on(run: Path, plan: RunPlan) -> RunPlan:
     """Return a run's plan, with what the words of this command change."""
     based = plan_run(plan.flags, plan.overrides, plan.library, run)
-    return dataclasses.replace(based, swept=plan.swept)
+    others = {name: getattr(plan, name) for name in ("swept", "destination", "launch")}
+    return dataclasses.replace(based, **others)
 
 
 # ---- What differs from that run ------------------------------------------------------------------
@@ -215,8 +222,9 @@ def changed_settings(plan: RunPlan, params: Path) -> Changes:
     The length of the training and the name of the run do not count.
     """
     changed: Changes = {}
-    for root, cfg in (("env", plan.env_cfg), ("agent", plan.agent_cfg)):
-        then = yaml.safe_load((params / f"{root}.yaml").read_text())
+    for root, cfg in plan.configs.items():
+        file = params / f"{root}.yaml"  # of a single learner, there is none of a population
+        then = yaml.safe_load(file.read_text()) if file.is_file() else {}
         changed |= differences(then, to_dict(cfg, root), root)
     for path in plan.agent_cfg.FLAGS.values():
         changed.pop(f"agent.{path}", None)
@@ -263,7 +271,7 @@ def _launch_of(plan: RunPlan, context: DistributedContext, number: int) -> dict[
         "agents": list(agents),
         "slurm": everyone[0]["slurm"],
         "name": plan.flags.run_id,
-        "session": number,
+        "session": number,  # of a sweep's runs, or of the trainings of one process
     }
 
 

@@ -164,7 +164,6 @@ class HouseSet:
         nearest, farthest = self._range_mm
         fields = arrays["fields"][self._goals]
         fits = (fields >= nearest) & (fields <= farthest) & arrays["starts"]
-        self._offers[slot] = False
         self._offers[slot, self._goals] = fits.any(axis=(1, 2))
         self._held[slot] = house
 

@@ -88,7 +88,7 @@ def test_a_terminal_that_closes_leaves_the_run_and_no_connection(
 
 
 def test_ctrl_c_while_the_command_line_is_imported_is_one_word(tmp_path: Path):
-    (tmp_path / "gymnasium.py").write_text("raise KeyboardInterrupt")  # while this is imported
+    (tmp_path / "yaml.py").write_text("raise KeyboardInterrupt")  # while this is imported
     words = [sys.executable, "-c", "import envlab.cli"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     done = subprocess.run(words, env=environment, capture_output=True, text=True)

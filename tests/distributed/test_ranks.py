@@ -6,6 +6,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from envlab.distributed import ranks
@@ -79,7 +80,7 @@ def started_by(monkeypatch: pytest.MonkeyPatch, *lines: list[str]) -> None:
     """Make it look as if processes with these command lines had started this one."""
     parents = [SimpleNamespace(cmdline=lambda line=line: line) for line in lines]
     this = SimpleNamespace(parents=lambda: parents)
-    monkeypatch.setattr(ranks.psutil, "Process", lambda: this)
+    monkeypatch.setattr(psutil, "Process", lambda: this)
 
 
 AGENT = ["python", "-m", "torch.distributed.run", "--nnodes=2", "--rdzv_backend=c10d"]

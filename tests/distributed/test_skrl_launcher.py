@@ -19,9 +19,9 @@ from tests.launcher import Launch
 WORKER = Path(__file__).with_name("worker_launched.py")
 
 
-def start(folder: Path, how: str) -> Launch:
+def start(folder: Path, how: str, script: Path = WORKER) -> Launch:
     launcher = ["-m", "skrl.utils.distributed.jax", "--nnodes", "1", "--nproc_per_node", "2"]
-    return Launch([sys.executable, *launcher, WORKER, how], folder)
+    return Launch([sys.executable, *launcher, script, how], folder)
 
 
 def worker(folder: Path, rank: int) -> int:
@@ -55,6 +55,13 @@ def test_a_worker_that_fails_fails_the_launch_after_the_others_have_spoken(
     launch = start(tmp_path, how)
     assert end(launch) == -signal.SIGTERM
     assert [launch.output.count(words) for words in said] == [1] * len(said)
+
+
+@pytest.mark.long  # the reason for the supervisors
+def test_the_library_alone_exits_with_0(tmp_path: Path):
+    script = tmp_path / "broken.py"
+    script.write_text("raise SystemExit(1)")
+    assert end(start(tmp_path, "", script)) == 0
 
 
 def wait_for_workers(launch: Launch, folder: Path) -> None:

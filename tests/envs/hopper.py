@@ -21,7 +21,6 @@ ROLLED = [2**-0.5, 2**-0.5, 0.0, 0.0]  # turned by 90 degrees about x
 
 
 def bodies(*names: str) -> SceneEntityCfg:
-    """Select bodies of the contact sensor."""
     return SceneEntityCfg("contact_forces", body_names=list(names))
 
 

@@ -86,7 +86,6 @@ def place(env: PairEnv, push: list[float], drive: list[float]) -> None:
 
 
 def act(env: PairEnv, pusher: float = 0.0, driver: float = 0.0) -> Values:
-    """Return the same actions for all environments."""
     return {
         "pusher": torch.full((env.num_envs, 1), pusher),
         "driver": torch.full((env.num_envs, 2), driver),
@@ -94,7 +93,6 @@ def act(env: PairEnv, pusher: float = 0.0, driver: float = 0.0) -> Values:
 
 
 def draw(steps: int, num_envs: int = 2) -> list[Values]:
-    """Return random actions."""
     generator = torch.Generator().manual_seed(0)
     sizes = {"pusher": 1, "driver": 2}
     return [

@@ -29,13 +29,11 @@ def terms(**named: Any) -> Any:
 
 
 def group(*, enable_corruption: bool = False, **named: Any) -> Any:
-    """Return an observation group."""
     cls = make_dataclass("Group", named, bases=(ObservationGroupCfg,), kw_only=True)
     return cls(enable_corruption=enable_corruption, **named)
 
 
 def joint(*names: str) -> SceneEntityCfg:
-    """Select joints."""
     return SceneEntityCfg(joint_names=list(names))
 
 

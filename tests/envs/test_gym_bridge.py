@@ -25,15 +25,14 @@ def make(
     task_id: str = COUNTING,
     *overrides: str,
     num_envs: int = NUM_ENVS,
-    seed: int = 0,
     rank: int = 0,
     world_size: int = 1,
-    render_mode: str | None = None,
+    **kwargs,
 ) -> GymEnv:
     task = get_task(task_id)
     cfg = compose({"env": load_env_cfg(task)}, list(overrides))["env"]
     context = DistributedContext(rank=rank, world_size=world_size)
-    return task.make(cfg, context=context, num_envs=num_envs, seed=seed, render_mode=render_mode)
+    return task.make(cfg, context=context, num_envs=num_envs, **({"seed": 0} | kwargs))
 
 
 def record(env: GymEnv, actions: torch.Tensor) -> torch.Tensor:
@@ -51,7 +50,6 @@ def rest(steps: int) -> torch.Tensor:
 
 
 def choices(steps: int, num_envs: int = NUM_ENVS) -> torch.Tensor:
-    """Return random actions of CartPole."""
     return torch.randint(0, 2, (steps, num_envs, 1), generator=torch.Generator().manual_seed(1))
 
 

@@ -31,7 +31,6 @@ def world(inside: str, rest: str = "") -> str:
 
 
 def write(folder: Path, **files: str) -> Path:
-    """Write files; return the first."""
     for name, text in files.items():
         (folder / name.replace("__", ".")).write_text(text)
     return folder / next(iter(files)).replace("__", ".")
@@ -122,8 +121,9 @@ def test_a_file_called_mjcf_is_read_with_its_includes(tmp_path):
 @pytest.fixture
 def menagerie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of the robots, which is empty."""
-    reason = "needs mujoco-menagerie: pip install -e '.[menagerie]'"
-    pytest.importorskip("mujoco_menagerie", reason=reason)
+    pytest.importorskip(
+        "mujoco_menagerie", reason="needs mujoco-menagerie: pip install -e '.[menagerie]'"
+    )
     monkeypatch.setenv("MENAGERIE_ROOT", str(tmp_path))
     return tmp_path
 

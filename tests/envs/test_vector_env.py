@@ -20,6 +20,7 @@ from envlab.envs import VectorEnv
 from envlab.envs.terms import observation
 from envlab.errors import ConfigurationError, SimulationError
 from tests.envs.sliders import group, make_env, push, rank, terms
+from tests.tasks import making
 
 NUM_ENVS = 4
 EPISODE_STEPS = 6
@@ -62,8 +63,8 @@ def record(env: VectorEnv, steps: int, seed: int = 0) -> list[torch.Tensor]:
     actions = drive(seed)
     seen = []
     for _ in range(steps):
-        obs, reward, terminated, truncated, info = env.step(next(actions))
-        seen += [obs["policy"], reward, terminated, truncated]
+        obs, *results, info = env.step(next(actions))
+        seen += [obs["policy"], *results]
         seen += [info["final_obs"]["policy"]] if "final_obs" in info else []
     return seen
 
@@ -75,23 +76,20 @@ def assert_identical(first: list[torch.Tensor], second: list[torch.Tensor]) -> N
 
 
 def test_calls_that_make_no_sense_are_refused(env):
-    cartpole = registry.get_task("Isaac-Cartpole-v0")
+    short = {"reset_mask": [True, False, True]}
+    misspelt = {"num_env": 4, "device": "cpu"}
     calls = {
         r"actions have shape \(4,\), .* must be \(4, 1\)": lambda: env.step(torch.zeros(4)),
         r"actions have shape \(1, 4\)": lambda: env.step(torch.zeros(1, NUM_ENVS)),
-        r"reset_mask has shape \(3,\), but must be \(4,\)": lambda: env.reset(
-            options={"reset_mask": [True, False, True]}
-        ),
+        r"reset_mask has shape \(3,\), but must be \(4,\)": lambda: env.reset(options=short),
         "give one base seed": lambda: env.reset(seed=[1, 2, 3, 4]),
         "base seed": lambda: env.reset(seed=[None]),
         "one base seed": lambda: env.reset(seed=[]),
-        r"env\.scene\.num_envs is 0": lambda: cartpole.make(
-            registry.load_env_cfg(cartpole), num_envs=0, device="cpu"
-        ),
+        r"env\.scene\.num_envs is 0": lambda: making.make("Isaac-Cartpole-v0", num_envs=0),
         r"env\.episode_length_s is 0.0, but must": lambda: make_env(1, episode_length_s=0.0),
         "needs a configuration": VectorEnv,
-        r"no argument 'num_env'\. Did you mean num_envs": lambda: gymnasium.make(
-            "Isaac-Cartpole-v0", num_env=4, device="cpu"
+        r"no argument 'num_env'\. Did you mean num_envs": (
+            lambda: gymnasium.make("Isaac-Cartpole-v0", **misspelt)
         ),
     }
     for words, call in calls.items():
@@ -113,9 +111,8 @@ def test_a_time_limit_truncates_or_at_a_finite_horizon_terminates(task_id, is_fi
 def test_numpy_actions_act_like_tensors():
     first, second = make("Isaac-Cartpole-v0"), make("Isaac-Cartpole-v0")
     actions = first.action_space.sample().clip(-1.0, 1.0)
-    for env, given in ((first, torch.from_numpy(actions)), (second, actions)):
-        env.step(given)
-    assert torch.equal(first.obs_buf["policy"], second.obs_buf["policy"])
+    obs, seen = first.step(torch.from_numpy(actions))[0], second.step(actions)[0]
+    assert torch.equal(obs["policy"], seen["policy"])
 
 
 def test_actions_of_a_network_bring_no_graph_along(env):
@@ -127,8 +124,8 @@ def test_actions_of_a_network_bring_no_graph_along(env):
 
 
 def test_results_of_a_step_are_not_overwritten_by_the_next(env):
-    obs, reward, terminated, truncated, _ = env.step(torch.ones(NUM_ENVS, 1))
-    returned = [obs["policy"], reward, terminated, truncated]
+    obs, *results, _ = env.step(torch.ones(NUM_ENVS, 1))
+    returned = [obs["policy"], *results]
     kept = [values.clone() for values in returned]
     record(env, EPISODE_STEPS)
     assert_identical(returned, kept)
@@ -226,8 +223,7 @@ def break_physics(env: VectorEnv, *indices: int) -> None:
     """Make the positions of some environments NaN."""
     mask = torch.zeros(env.num_envs, dtype=torch.bool)
     mask[list(indices)] = True
-    qpos = torch.full_like(env.sim.data.qpos, torch.nan)
-    env.sim.reset(mask, qpos, torch.zeros_like(env.sim.data.qvel))
+    env.sim.reset(mask, torch.full_like(env.sim.data.qpos, torch.nan))
 
 
 @pytest.mark.parametrize("cause", ["position", "action"])

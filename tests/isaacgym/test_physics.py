@@ -423,6 +423,14 @@ def test_heightfields_hold_falling_objects():
     torch.testing.assert_close(heights_reached, torch.tensor([0.1, 0.6, 0.6]), atol=1e-2, rtol=0)
 
 
+def turned(world: World) -> torch.Tensor:
+    """Return the spins around z that 2 N m give each first actor in a step of 5 ms."""
+    torques = torch.tensor([[0.0, 0.0, 2.0]]).repeat(world.num_envs, 1)
+    world.gym.apply_rigid_body_force_tensors(world.sim, None, gymtorch.unwrap_tensor(torques))
+    world.run(1)
+    return world.refreshed("actor_root_state")[:, 0, 12]
+
+
 def test_actors_of_one_build_may_have_a_size_and_weight_of_their_own_in_each_environment():
     sizes, densities = torch.tensor([0.2, 0.6, 0.4]), torch.tensor([1000.0, 200.0, 1000.0])
     masses = densities * sizes**3
@@ -438,11 +446,7 @@ def test_actors_of_one_build_may_have_a_size_and_weight_of_their_own_in_each_env
     weights = world.refreshed("net_contact_force")[:, 0, 2]
     torch.testing.assert_close(weights, masses * 9.81, atol=0, rtol=2e-3)
 
-    world = World(3, fill, gravity=0.0)
-    torques = torch.tensor([[0.0, 0.0, 2.0]]).repeat(3, 1)
-    world.gym.apply_rigid_body_force_tensors(world.sim, None, gymtorch.unwrap_tensor(torques))
-    world.run(1)
-    spins = world.refreshed("actor_root_state")[:, 0, 12]
+    spins = turned(World(3, fill, gravity=0.0))
     torch.testing.assert_close(spins, 2.0 * 0.005 * 6 / (masses * sizes**2), atol=0, rtol=1e-4)
 
 
@@ -497,6 +501,8 @@ def test_scaled_actors_are_larger_and_heavier_by_their_volume():
     torch.testing.assert_close(heights, torch.tensor([0.1, 0.25]), atol=2e-3, rtol=0)
     weights = world.refreshed("net_contact_force")[:, 0, 2]
     assert float(weights[1] / weights[0]) == pytest.approx(2.5**3, rel=1e-3)
+    first, second = turned(World(2, fill, gravity=0.0)).tolist()
+    assert first / second == pytest.approx(2.5**5, rel=1e-3)  # mass times the square of the size
 
 
 def test_attractors_hold_points_of_bodies_at_their_targets():

@@ -56,14 +56,7 @@ def options(**values: object) -> gymapi.AssetOptions:
 
 
 class World:
-    """Environments with the same actors, and their tensors.
-
-    Args:
-        num_envs: How many.
-        gravity: In m/s^2.
-        fill: Called for each environment, to add actors.
-        dt: Step in s.
-    """
+    """Environments with the same actors, which ``fill`` adds to each, and their tensors."""
 
     def __init__(
         self,

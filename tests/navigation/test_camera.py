@@ -33,15 +33,9 @@ def views(houses, num: int, tan_pitches=(0.0,), goal: int = -1, **cfg):
     slots = np.repeat(np.arange(houses.num_slots, dtype=np.int32), num)
     poses = [draw_poses(load("train", slot), num, slot, tan_pitches) for slot in range(NUM_HOUSES)]
     pose = torch.from_numpy(np.concatenate(poses))
-    camera = Camera(
-        CameraCfg(**cfg),
-        houses.arrays,
-        slot=torch.from_numpy(slots),
-        pose=pose,
-        goal_class=torch.full((len(slots),), goal, dtype=torch.int32),
-        kinds=KINDS,
-    )
-    return camera, slots, pose
+    named = {"slot": torch.from_numpy(slots), "pose": pose, "kinds": KINDS}
+    named["goal_class"] = torch.full((len(slots),), goal, dtype=torch.int32)
+    return Camera(CameraCfg(**cfg), houses.arrays, **named), slots, pose
 
 
 def draw(camera: Camera) -> dict[str, torch.Tensor]:

@@ -22,6 +22,7 @@ from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.library import ALGORITHMS
 from envlab.training.arguments import train_parser
+from envlab.training.plan import Start
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_populations.evolution import cfg as evolution
 from envlab_populations.hogwild import cfg as hogwild
@@ -132,16 +133,15 @@ def made(
     torch.manual_seed(0)
     env, context = env or environment(library, algorithm), DistributedContext.single("cpu")
     found = get_library("skrl" if library == "skrl_jax" else library)
-    session = SimpleNamespace(
+    plan = SimpleNamespace(
         agent_cfg=agent_cfg(library, algorithm),
         flags=train_parser(found).parse_args(["--task=Isaac-Cartpole-v0", "--device=cpu"]),
         task=SimpleNamespace(make=lambda *_, **__: env),
         env_cfg=env.cfg,
-        given_policy=None,
-        resumed=None,
+        start=Start(),
     )
-    learner = found.load("build")(session, env, context)
-    player = found.load("player")(session, env, context, {"model": learner.model_state()})
+    learner = found.load("build")(plan, env, context)
+    player = found.load("player")(plan, env, context, {"model": learner.model_state()})
     learner.start(10)
     acts = {
         "rsl_rl": lambda: learner.alg.act(learner.env.get_observations()),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests.launcher import torchrun
@@ -52,6 +53,20 @@ class TestRlGames(OnPolicyContract):
     UNPOOLED = ["local_advantages", "local_normalisers"]
     NUM_TRAININGS = len(STATE)
     CHATTER = ["RunningMeanStd", "build mlp", "seq_length", "fps step"]
+
+
+def test_normalisers_are_those_of_all_ranks_data(pair: Pair):
+    """The library counts each sample once per pass over it, and one sample at 0 at the start."""
+    passes = 4
+    seen = torch.cat([obs for end in pair.ends["ddp"] for obs in end["obs"]]).double()
+    state = pair.ends["ddp"][0]["model"]["networks"]
+    count = passes * len(seen) + 1
+    assert int(state["running_mean_std.count"]) == count == passes * 2 * 4 * 16 * 32 + 1
+    mean = passes * seen.sum(dim=0) / count
+    squares = passes * seen.square().sum(dim=0) + 1.0
+    torch.testing.assert_close(state["running_mean_std.running_mean"], mean)
+    variance = squares / count - mean.square()
+    torch.testing.assert_close(state["running_mean_std.running_var"], variance)
 
 
 def test_frames_are_counted_on_every_rank(pair: Pair):

@@ -124,8 +124,9 @@ def test_a_continued_run_keeps_the_best_that_its_checkpoint_knows(folder: Path, 
         assert not Checkpoints(folder).keep_best_of(before.folder, known)
         assert names(folder) == []
     assert not Checkpoints(folder).keep_best_of(tmp_path, 2.0)  # where there is none
-    assert Checkpoints(folder).keep_best_of(before.folder, 2.0)
-    assert names(folder) == ["best.pt"]
+    for known in (2.0, None):  # once it is there, it stays
+        assert Checkpoints(folder).keep_best_of(before.folder, known)
+        assert names(folder) == ["best.pt"]
 
 
 def test_files_are_found_by_name_and_the_latest_by_its_iteration(folder: Path):

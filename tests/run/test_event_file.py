@@ -37,6 +37,8 @@ def write(folder: Path, iterations: range, frames: int = 10) -> Path:
 
 
 def test_tensorboard_reads_the_values_also_during_the_run(tmp_path: Path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
     write(tmp_path / "a", range(1, 4))
     assert curve(tmp_path / "a", "envlab/wall_s") == [(10, 1.0), (20, 2.0), (30, 3.0)]
     assert curve(tmp_path / "a", "reward") == [(1, 1.0), (2, 2.0), (3, 3.0)]

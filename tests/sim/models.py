@@ -116,7 +116,6 @@ PILE = """
 
 
 def compile_model(xml: str) -> mujoco.MjModel:
-    """Return a compiled model."""
     return mujoco.MjModel.from_xml_string(xml)
 
 

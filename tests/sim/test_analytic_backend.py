@@ -17,7 +17,7 @@ from envlab.envs.scene import load_model
 from envlab.errors import SimulationError
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from tests.envs.refusals import assert_refused
-from tests.sim.contract import check_recovery, check_reset, check_resume
+from tests.sim import contract
 from tests.sim.models import ALL, CARTPOLE, NUM_ENVS, TARGETS, WALKER, only, walk
 
 FIELDS = ("time", "xpos", "xquat")
@@ -239,17 +239,17 @@ def test_what_it_does_not_compute_is_refused():
 
 
 def test_a_reset_leads_to_the_models_pose_and_minds_its_mask():
-    check_reset(build(MODELS["odd_cart"], data_fields=FIELDS))
+    contract.check_reset(build(MODELS["odd_cart"], data_fields=FIELDS))
 
 
 def test_state_resumes_bit_for_bit():
     cfg = {"data_fields": FIELDS, "model_fields": RANDOMISED}
     for name in ("odd_chain", "odd_drone"):
-        check_resume(*(build(MODELS[name], **cfg) for _ in range(2)))
+        contract.check_resume(*(build(MODELS[name], **cfg) for _ in range(2)))
 
 
 def test_a_broken_state_is_reported_and_a_reset_recovers():
-    check_recovery(build(MODELS["quadcopter"]), math.nan, math.inf, 1e11)
+    contract.check_recovery(build(MODELS["quadcopter"]), math.nan, math.inf, 1e11)
 
 
 def test_model_and_data_of_an_environment_are_mujocos():

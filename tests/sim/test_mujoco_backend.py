@@ -12,14 +12,7 @@ import torch
 
 from envlab.sim import mujoco_backend
 from tests.envs.refusals import assert_refused
-from tests.sim.contract import (
-    GRAVITY,
-    check_force_and_mass,
-    check_recovery,
-    check_reset,
-    check_resume,
-    check_tensors,
-)
+from tests.sim import contract
 from tests.sim.models import (
     ALL,
     CARTPOLE,
@@ -56,7 +49,7 @@ def test_accelerometer_is_fresh_after_a_masked_reset_and_untouched_elsewhere():
     before = fields(simulation)
     simulation.reset(only(1, 3))
     # Upright and at rest the tip feels only gravity's reaction.
-    expected = torch.tensor([0.0, 0.0, GRAVITY])
+    expected = torch.tensor([0.0, 0.0, contract.GRAVITY])
     assert torch.allclose(simulation.data.sensordata[[1, 3], 4:], expected, atol=1e-5)
     for name, tensor in before.items():
         assert torch.equal(simulation.data[name][[0, 2]], tensor[[0, 2]]), name
@@ -71,7 +64,7 @@ def test_acceleration_sensors_are_the_same_with_and_without_a_refresh():
     )
     for simulation in (bare, refreshed):
         walk(simulation, 10)
-    assert bare.data.sensordata.abs().max() > GRAVITY
+    assert bare.data.sensordata.abs().max() > contract.GRAVITY
     assert bare.data.sensordata.unique(dim=0).shape[0] == NUM_ENVS
     assert torch.equal(bare.data.sensordata, refreshed.data.sensordata)
     assert torch.equal(bare.data.qpos, refreshed.data.qpos)
@@ -125,15 +118,30 @@ def test_unknown_and_undeclared_fields_are_refused_with_advice():
 def test_tensors_are_float32_at_fixed_addresses():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_tensors(make(WALKER, data_fields=("xpos", "sensordata"), model_fields=("body_mass",)))
+        contract.check_tensors(
+            make(WALKER, data_fields=("xpos", "sensordata"), model_fields=("body_mass",))
+        )
 
 
 def test_a_reset_leads_to_the_models_pose_and_minds_its_mask():
-    check_reset(make(CARTPOLE, data_fields=("time",)))
+    contract.check_reset(make(CARTPOLE, data_fields=("time",)))
 
 
 def test_a_broken_state_is_reported_and_a_reset_recovers():
-    check_recovery(make(CARTPOLE, data_fields=("sensordata",)), math.nan, math.inf)
+    contract.check_recovery(make(CARTPOLE, data_fields=("sensordata",)), math.nan, math.inf)
+
+
+def test_a_simulation_that_becomes_unstable_again_is_reported_again():
+    """MuJoCo counts its own resets from one in each failure, so that the count does not grow."""
+    simulation, force = make(CARTPOLE), torch.zeros(4, 1, 3)
+    for _ in range(3):
+        force[1, 0, 0] = 1e13
+        simulation.apply_wrench([1], force, torch.zeros(4, 1, 3))
+        simulation.step()
+        assert simulation.bad().tolist() == [False, True, False, False]
+        simulation.reset(only(1))
+        simulation.step()
+        assert not simulation.bad().any()
 
 
 def test_full_arena_is_reported_once_with_the_setting_to_raise():
@@ -147,7 +155,7 @@ def test_full_arena_is_reported_once_with_the_setting_to_raise():
 
 def test_state_resumes_bit_for_bit():
     cfg = {"data_fields": ("sensordata", "xpos"), "model_fields": ("body_mass",)}
-    check_resume(*(make(WALKER, decimation=2, **cfg) for _ in range(2)))
+    contract.check_resume(*(make(WALKER, decimation=2, **cfg) for _ in range(2)))
 
 
 def test_parameters_that_were_never_written_resume_as_the_model_has_them():
@@ -164,7 +172,7 @@ def test_parameters_that_were_never_written_resume_as_the_model_has_them():
 
 
 def test_a_force_accelerates_by_force_over_mass():
-    check_force_and_mass(make(TARGETS, model_fields=("body_mass",)))
+    contract.check_force_and_mass(make(TARGETS, model_fields=("body_mass",)))
 
 
 def test_ray_distances_are_those_of_the_scene():

@@ -108,7 +108,6 @@ def test_an_unrecordable_operation_is_named_with_its_place(caplog):
 
 
 def test_resets_and_restored_states_between_recorded_steps(monkeypatch):
-    """The result equals that of unrecorded steps."""
     monkeypatch.setattr(host, "HOST", set())
     plain, recorded = (make("Isaac-Cartpole-v0", num_envs=4) for _ in range(2))
     recording = record_steps(recorded)

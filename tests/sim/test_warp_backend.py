@@ -29,12 +29,7 @@ from envlab.sim.simulation import Simulation, SimulationCfg
 from envlab.sim.warp_backend import WarpSimulation
 from envlab.sim.warp_fields import has_ordered_rows, put
 from envlab.tools import warm
-from tests.sim.contract import (
-    check_force_and_mass,
-    check_recovery,
-    check_resume,
-    check_tensors,
-)
+from tests.sim import contract
 from tests.sim.models import (
     ALL,
     CARTPOLE,
@@ -48,17 +43,12 @@ from tests.sim.models import (
     walk,
 )
 
-CARTPOLE_CFG = {
-    "data_fields": ("sensordata", "xpos", "qacc"),
-    "model_fields": ("body_mass",),
-    "decimation": 2,
-}
+BOTH = {"model_fields": ("body_mass",), "decimation": 2}
+CARTPOLE_CFG = {"data_fields": ("sensordata", "xpos", "qacc")} | BOTH
 WALKER_CFG = {
     "data_fields": ("sensordata", "xpos", "xmat", "cvel", "subtree_com", "actuator_force", "nefc"),
     "substep_fields": ("sensordata",),
-    "model_fields": ("body_mass",),
-    "decimation": 2,
-}
+} | BOTH
 TOLERANCES = {
     "cartpole": {"qpos": 1e-5, "qvel": 2e-5, "sensordata": 2e-4, "qacc": 2e-4},
     "walker": {"qpos": 1e-4, "qvel": 1e-3, "cvel": 1e-3, "sensordata": 5e-2, "nefc": 0.0},
@@ -198,7 +188,7 @@ def test_walker_with_contacts_follows_the_cpu_backend(walker):
 
 
 def test_tensors_are_float32_at_fixed_addresses(walker):
-    check_tensors(walker)
+    contract.check_tensors(walker)
 
 
 def test_graph_and_eager_agree_to_the_bit(walker):
@@ -215,7 +205,7 @@ def test_graph_and_eager_agree_to_the_bit(walker):
 
 def test_a_force_accelerates_by_force_over_mass_and_derived_constants_follow():
     targets = make(TARGETS, "mujoco_warp", model_fields=("body_mass",))
-    check_force_and_mass(targets)
+    contract.check_force_and_mass(targets)
     constants = targets.state()
     mass = constants["constants.body_subtreemass"][:, 1]
     weight = constants["constants.dof_invweight0"][:, 0]
@@ -223,22 +213,16 @@ def test_a_force_accelerates_by_force_over_mass_and_derived_constants_follow():
     assert weight.tolist() == pytest.approx([1.0, 0.5, 0.5, 1.0])
 
 
-@pytest.mark.parametrize(
-    ("limits", "advice"),
-    [
-        ({"num_contacts_max": 1}, "env.sim.num_contacts_max is 1"),
-        ({"num_constraints_max": 3}, "env.sim.num_constraints_max is 3"),
-    ],
-)
-def test_overflow_is_reported_once_even_across_a_reset(limits, advice):
-    simulation = make(WALKER, "mujoco_warp", **WALKER_CFG, **limits)
+@pytest.mark.parametrize(("name", "limit"), [("num_contacts_max", 1), ("num_constraints_max", 3)])
+def test_overflow_is_reported_once_even_across_a_reset(name, limit):
+    simulation = make(WALKER, "mujoco_warp", **WALKER_CFG, **{name: limit})
     simulation.reset(ALL, standing(simulation))
     assert not simulation.overflow().any()
     simulation.step()
     simulation.reset(ALL)
     assert simulation.overflow().all()
     assert not simulation.overflow().any()
-    assert advice in simulation.overflow_advice()
+    assert f"env.sim.{name} is {limit}" in simulation.overflow_advice()
     assert "raise it to" in simulation.overflow_advice()
 
 
@@ -252,11 +236,11 @@ def test_contacts_of_the_pose_in_which_recording_began_are_not_reported():
 
 
 def test_a_broken_state_is_reported_and_a_reset_recovers(walker):
-    check_recovery(walker, math.nan, math.inf, 1e11)
+    contract.check_recovery(walker, math.nan, math.inf, 1e11)
 
 
 def test_state_resumes_bit_for_bit(walker):
-    check_resume(walker, walker)
+    contract.check_resume(walker, walker)
 
 
 def test_runge_kutta_is_not_replaced_by_euler():
@@ -288,11 +272,9 @@ def test_measured_room_for_contacts_is_proposed(monkeypatch, capsys):
     output = capsys.readouterr().out
     used = re.findall(r"(\d+) contacts and (\d+) constraint rows in 3 steps", output)
     assert len(used) == 2  # of random actions, and of the policy that comes with envlab
-    proposed = re.findall(r"env\.sim\.num_\w+_max=(\d+)", output)
-    assert [int(value) for value in proposed] == [
-        2 * max(int(values[i]) for values in used) for i in range(2)
-    ]
-    assert all(int(value) > 0 for value in proposed)
+    proposed = [int(value) for value in re.findall(r"env\.sim\.num_\w+_max=(\d+)", output)]
+    assert proposed == [2 * max(map(int, values)) for values in zip(*used, strict=True)]
+    assert min(proposed) > 0
     with pytest.raises(ConfigurationError, match="has no contacts to measure"):
         warm.main(["--task=tests.seer:Test-Seer-v0", "--measure"])
 

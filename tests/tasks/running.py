@@ -54,5 +54,4 @@ def reward(env: VectorEnv) -> float:
 
 
 def observed(env: VectorEnv) -> list[float]:
-    """Return the first environment's observation."""
     return env._get_observations()["policy"][0].tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import mujoco
@@ -60,12 +61,11 @@ def test_figures_of_the_model():
     hand = [body for body in range(model.nbody) if model.body(body).name.endswith("_link_3")]
     assert (model.body_gravcomp[hand] == 1.0).all()
     assert model.body_gravcomp[cube.id] == 0.0
-    finger = 0.0164 + 0.054 + 0.0384 + 0.019 + 0.01 + 0.012  # from the knuckle to the tip
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    tip, knuckle = data.geom("middle_tip"), data.body("middle_link_0")
-    reach = float(((tip.xpos - knuckle.xpos) ** 2).sum() ** 0.5) + 0.01 + 0.012
-    assert reach == pytest.approx(finger, abs=1e-6)
+    # From the knuckle to the middle of the tip.
+    reach = data.geom("middle_tip").xpos - data.body("middle_link_0").xpos
+    assert math.hypot(*reach) == pytest.approx(0.0164 + 0.054 + 0.0384 + 0.019, abs=1e-6)
 
 
 def test_rewards_of_a_state():
@@ -128,7 +128,6 @@ def test_the_difference_to_the_goal_turns_the_goal_into_the_object():
     assert obs[52:56].tolist() == pytest.approx(about_x(0.4), abs=1e-6)
     assert obs[45:52].tolist() == pytest.approx([0.0, -0.19, 0.52, *about_x(0.3)], abs=1e-6)
     assert obs[32:35].tolist() == pytest.approx([0.0, -0.19, 0.56], abs=1e-6)
-    middle = [
-        2.0 * (0.0 - low) / (high - low) - 1.0 for low, high in ((-0.47, 0.47), (-0.196, 1.61))
-    ]
+    limits = ((-0.47, 0.47), (-0.196, 1.61))
+    middle = [2.0 * (0.0 - low) / (high - low) - 1.0 for low, high in limits]
     assert obs[:2].tolist() == pytest.approx(middle, abs=1e-5)

@@ -16,7 +16,6 @@ NUM_ENVS = 3
 
 
 def place(env: VectorEnv, cart: float, pole: float, cart_vel: float = 0.0, pole_vel: float = 0.0):
-    """Put all environments into one state."""
     put(env, [cart, pole], [cart_vel, pole_vel])
 
 

@@ -56,7 +56,6 @@ def change_cfg(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
 
 
 def compiled(task: registry.Task, monkeypatch: pytest.MonkeyPatch, **kwargs: Any) -> VectorEnv:
-    """Return an environment whose steps are compiled."""
     monkeypatch.setattr(host, "HOST", {"cpu"})
     with monkeypatch.context() as patched:
         change_cfg(patched, lambda cfg: setattr(cfg.sim, "compile", True))

@@ -80,7 +80,6 @@ def test_targets_move_by_the_actions():
     env = make()
     start = env.targets.clone()
     env.step(torch.full((3, 9), 0.5))
-    low, high = env.limits
     speeds = torch.tensor([1.0] * 7 + [0.1] * 2)
-    expected = (start + 7.5 * 0.5 * STEP_S * speeds).clamp(low, high)
+    expected = (start + 7.5 * 0.5 * STEP_S * speeds).clamp(*env.limits)
     assert torch.allclose(env.sim.ctrl, expected, atol=1e-6)

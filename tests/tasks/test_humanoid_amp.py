@@ -28,15 +28,9 @@ def clip():
 def test_an_observation_by_hand():
     turn = torch.tensor([[math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]])  # x to y
     keys = torch.tensor([[[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]])
-    row = observation(
-        torch.tensor([[0.1, 0.2]]),
-        torch.tensor([[3.0, 4.0]]),
-        torch.tensor([[5.0, 6.0, 1.5]]),
-        turn,
-        torch.tensor([[0.7, 0.8, 0.9]]),
-        torch.tensor([[-1.0, -2.0, -3.0]]),
-        keys,
-    )
+    joints = torch.tensor([[0.1, 0.2]]), torch.tensor([[3.0, 4.0]])
+    velocities = torch.tensor([[0.7, 0.8, 0.9]]), torch.tensor([[-1.0, -2.0, -3.0]])
+    row = observation(*joints, torch.tensor([[5.0, 6.0, 1.5]]), turn, *velocities, keys)
     expected = [0.1, 0.2, 3.0, 4.0, 1.5, *(0.0, 1.0, 0.0), *(0.0, 0.0, 1.0)]
     expected += [0.7, 0.8, 0.9, -1.0, -2.0, -3.0, *(-4.0, -4.0, 1.5), *(-5.0, -6.0, -1.5)]
     assert row[0].tolist() == pytest.approx(expected, abs=1e-6)

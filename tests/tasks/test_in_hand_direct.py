@@ -86,13 +86,13 @@ def test_goals_give_more_time_and_enough_of_them_end_an_episode():
     place(env)
     env.goal[:] = torch.tensor(about_x(1.0))
     env.goal[0] = torch.tensor(STILL)
-    env.episode_length_buf = torch.full((3,), env.max_episode_length - 1)
+    last = env.max_episode_length - 1
+    env.episode_length_buf = torch.tensor([last, 7, last])
     env.successes[1] = 2.0
-    env.episode_length_buf[1] = 7
     _, terminated, truncated = judge(env)
     assert not terminated.any()
     assert truncated.tolist() == [False, True, True]
-    assert env.episode_length_buf.tolist() == [0, 7, env.max_episode_length - 1]
+    assert env.episode_length_buf.tolist() == [0, 7, last]
 
 
 @pytest.mark.parametrize("task_id", HANDS)
@@ -179,12 +179,9 @@ def test_environments_differ_and_stay_as_they_are_for_720_steps():
     assert_spans(params.actuator_gainprm[:, 5, 0], 0.75, 1.5, margin=0.15)
     away = params.jnt_range[:, :24] - torch.tensor(model.jnt_range[:24], dtype=torch.float32)
     assert away.std() == pytest.approx(0.01, rel=0.1)
-    before = mass.clone()
-    mask = torch.zeros(64, dtype=torch.bool)
-    mask[:2] = True
-    state = env.state()
+    before, state = mass.clone(), env.state()
     state["task"]["event_age"][:2] = torch.tensor([719, 720])
     env.set_state(state)
-    env.reset(options={"reset_mask": mask})
+    env.reset(options={"reset_mask": torch.arange(64) < 2})
     changed = params.body_mass[:, model.body("object").id] / 0.216 != before
     assert changed.nonzero().flatten().tolist() == [1]

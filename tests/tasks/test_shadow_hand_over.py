@@ -63,9 +63,8 @@ def test_the_observations_of_the_hands_and_of_a_central_critic():
     assert torch.equal(right[:24], left[:24])  # joints, which are alike
     # Tips: half a turn about the middle between the hands takes one hand to the other.
     tips = right[48:63].view(5, 3)
-    assert torch.allclose(
-        left[48:63].view(5, 3), torch.tensor([0.0, -1.0, 0.0]) + tips * torch.tensor([-1, -1, 1])
-    )
+    mirrored = torch.tensor([0.0, -1.0, 0.0]) + tips * torch.tensor([-1, -1, 1])
+    assert torch.allclose(left[48:63].view(5, 3), mirrored)
     data = env.sim.data_of(0)
     for row, name in zip(tips, ("ff", "mf", "rf", "lf", "th"), strict=True):
         place_of = data.body(f"right_robot0_{name}distal").xpos

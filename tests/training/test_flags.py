@@ -71,7 +71,7 @@ def test_a_guest_adds_a_flag_of_train_by_an_entry_point(monkeypatch: pytest.Monk
     assert plan_of("--greetings=3", "--seed=1").run_name == "hello_3"
     assert plan_of("--seed=1").run_name == ""
     for words, sentence in (
-        (["--greetings=3"], "--greetings has no effect without --seed. Add --seed, or leave"),
+        (["--greetings=3"], "--greetings 3 has no effect without --seed. Add --seed, or leave"),
         (["--greetings=0", "--seed=1"], "--greetings is 0, but must be greater than 0"),
     ):
         with pytest.raises(ConfigurationError, match=sentence):

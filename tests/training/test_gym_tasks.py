@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import itertools
 import os
@@ -51,7 +50,7 @@ def test_agent_files_have_only_keys_that_the_library_knows():
         *itertools.product(SHORT, ("Counting", "Choosing", "ChoosingTwice")),
     ]:
         task = get_task(f"gym:tests.host.gym_envs:{name}-v0")
-        task = task.suited(functools.partial(load_env_cfg, task))
+        task = task.suited(lambda found=task: load_env_cfg(found))
         assert library in task.libraries
         values = load_agent_values(task, library)
         assert values

@@ -13,9 +13,10 @@ import torch
 from envlab.cli import main
 from envlab.distributed.checkpoint import FORMAT_VERSION, save_checkpoint
 from envlab.errors import ConfigurationError
-from envlab.libraries import Library
+from envlab.libraries import Library, get_library
 from envlab.training.agreement import digest_of
-from envlab.training.plan import choose_num_envs
+from envlab.training.arguments import train_parser
+from envlab.training.plan import RunPlan, choose_num_envs, plan_run
 from tests.distributed.test_checkpoint import Bomb
 from tests.trained import SMALL, session_of, train_in
 
@@ -154,3 +155,29 @@ def test_a_way_to_train_that_was_written_for_0_1_is_told_what_to_take(tmp_path: 
     sentence = "The library mine was written for envlab 0.1: its build, of_0_1:build, imports"
     with pytest.raises(ConfigurationError, match=sentence):
         library.load("build")
+
+
+def plan_from(base: Path, *words: str, library: str = "rsl_rl") -> RunPlan:
+    """Return the plan of words that start from the configuration of a run or file."""
+    found = get_library(library)
+    return plan_run(*train_parser(found).parse_with_overrides([*CARTPOLE, *words]), found, base)
+
+
+def test_a_file_may_merge_keys_and_the_place_of_a_conflict_is_then_unsaid(tmp_path: Path):
+    file = tmp_path / "merged.yaml"
+    file.write_text("task: Isaac-Cartpole-v0\nagent:\n  <<: {overlap: true}\n")
+    assert plan_from(file).agent_cfg.overlap
+    with pytest.raises(ConfigurationError, match=r"^agent\.overlap=true and --video exclude"):
+        plan_from(file, "--video")
+
+
+def test_a_seed_given_for_a_runs_configuration_is_that_of_its_environments_too(trained: Path):
+    kept = plan_from(trained)
+    assert kept.env_cfg.seed == kept.agent_cfg.seed == 42
+    assert plan_from(trained, "--seed=7").env_cfg.seed is None  # follows the agent's, once settled
+    assert plan_from(trained, "--seed=7", "env.seed=42").env_cfg.seed == 42
+
+
+def test_a_rule_for_rates_goes_with_batches_that_a_number_per_process_leaves_alone():
+    words = [*CARTPOLE, "agent.batch_sizes=all", "--lr_scaling=linear"]
+    assert session_of("rl_games", words).agent_cfg.batch_sizes == "process"

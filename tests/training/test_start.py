@@ -183,6 +183,8 @@ def test_settings_that_differ_from_the_run_are_named(broken_off: Path):
 
     assert changed() == {}
     assert changed("--max_iterations=9", "--run_name=again") == {}
+    few = ["--population_size=2", "population.ranges.agent.algorithm.gamma=[0.9,0.99]"]
+    assert changed(*few, "agent.algorithm.schedule=fixed")["population.size"] == (None, 2)
     found = changed("env.rewards.alive.weight=2", "env.rewards.terminating=null")
     assert found.pop("env.rewards.alive.weight") == (1.0, 2.0)
     (name, (then, now)) = found.popitem()
@@ -201,6 +203,23 @@ def test_a_restart_without_a_good_checkpoint_begins_again_and_reports_it(broken_
     plan = restart(broken_off)
     assert (plan.start.checkpoint, plan.start.saved) == (None, None)
     assert "The run starts again from where it began" in caplog.text
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again_as_it_began(
+    broken_off: Path, trained: Path
+):
+    for path in (broken_off / "checkpoints").iterdir():
+        path.unlink()
+    began, manifest = str(trained / "checkpoints/model_2.pt"), manifest_of(broken_off)
+    for words in ((), ("--checkpoint=latest",), ("--resume",)):
+        (broken_off / "run.json").write_text(json.dumps(manifest | {"policy_from": began}))
+        plan = restart(broken_off, *words)
+        assert plan.start.policy is not None, words
+        assert (plan.start.kind, plan.start.policy["path"]) == ("continue", began)
+    (broken_off / "run.json").write_text(json.dumps(manifest | {"resumed_from": began}))
+    rate = "agent.algorithm.learning_rate"
+    plan = restart(broken_off, f"{rate}=0.5")
+    assert (str(plan.start.checkpoint), plan.start.changed[rate][1]) == (began, 0.5)
 
 
 def test_resume_and_play_fall_back_but_not_from_a_named_checkpoint(broken_off: Path, capsys):

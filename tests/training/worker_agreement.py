@@ -18,6 +18,7 @@ from envlab.errors import ConfigurationError
 from envlab.training import agreement
 from envlab.training.agreement import check_agreement
 from envlab.training.plan import RunPlan, settle
+from envlab.training.start import decide_start
 from tests.trained import session_of
 
 BASE = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--distributed"]
@@ -106,6 +107,10 @@ def main() -> None:
         settle(alike(), uneven)
     except ConfigurationError as error:
         found["environments"] = str(error)
+    threads = f"env.sim.num_threads={1 + context.rank}"  # a node's own, which no start may change
+    plan = decide_start(rsl_rl(threads)()[0], context, number=1)
+    assert plan is not None
+    assert plan.env_cfg.sim.num_threads == 1 + context.rank
     (folder / f"rank{context.rank}.json").write_text(json.dumps(found))
     context.close()
 

@@ -112,8 +112,9 @@ class CommandManager:
         return self._terms[name]
 
     def get_command(self, name: str) -> torch.Tensor:
-        """Return a command, ``(num_envs, k)``."""
-        return self.get_term(name).command
+        """Return a command, ``(num_envs, k)``; see :meth:`get_term`."""
+        term = self._terms.get(name)
+        return (self.get_term(name) if term is None else term).command
 
     def episode_values(self) -> dict[str, torch.Tensor]:
         """Return ``Metrics/<command>/<metric>`` of the episode so far."""

@@ -56,6 +56,12 @@ class ObservationManager:
         for group, terms in self._terms.items():
             for name, (term, _) in terms.items():
                 refuse_bias(term.noise, f"env.observations.{group}.{name}.noise")
+        self._streams = {
+            (group, name): env.random.stream(f"obs.{group}.{name}")
+            for group, terms in self._terms.items()
+            for name, (term, _) in terms.items()
+            if term.noise is not None
+        }
         empty = [group for group, terms in self._terms.items() if not terms]
         if empty:
             raise ConfigurationError(
@@ -91,10 +97,9 @@ class ObservationManager:
 
     def compute(self, *, corrupt: bool) -> dict[str, torch.Tensor]:
         """Return all groups, each ``(num_envs, dim)``; ``corrupt``: with noise where enabled."""
-        observations = {
-            group: self._compute_group(group, corrupt and cfg.enable_corruption)
-            for group, cfg in self._groups.items()
-        }
+        observations = {}
+        for group, cfg in self._groups.items():
+            observations[group] = self._compute_group(group, corrupt and cfg.enable_corruption)
         self._checked = True
         return observations
 
@@ -109,7 +114,7 @@ class ObservationManager:
             if not self._checked:
                 self._check(group, name, value)
             if corrupt and cfg.noise is not None:
-                value = cfg.noise.apply(value, self._env.random.stream(f"obs.{group}.{name}"))
+                value = cfg.noise.apply(value, self._streams[group, name])
             if cfg.clip is not None:
                 value = value.clamp(*cfg.clip)
             if cfg.scale is not None:

@@ -67,7 +67,7 @@ class TerminationManager:
     def _any_of(self, ids: list[int]) -> torch.Tensor:
         if not ids:
             return self._none
-        return functools.reduce(torch.logical_or, [self._values[i] for i in ids])
+        return functools.reduce(torch.logical_or, map(self._values.__getitem__, ids))
 
 
 @dataclass(kw_only=True)

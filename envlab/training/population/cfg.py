@@ -69,7 +69,7 @@ class PopulationFlags:
         "train so many members with hyper-parameters of their own, which the least fit copy from "
         "the fittest (population.*)",
         "N",
-        sets="population.size",
+        path="population.size",
     )
 
 

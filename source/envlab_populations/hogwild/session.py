@@ -118,7 +118,6 @@ def _train(order: SessionOrder, context: DistributedContext, flag: InterruptFlag
         checkpoints = Checkpoints(order.directory / "checkpoints")
         checkpoint, saved = checkpoints.find("latest", lambda *_: None)
         start = Start(
-            kind="continue",
             directory=order.directory,
             checkpoint=checkpoint,
             saved=saved,

@@ -82,7 +82,7 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
     start = Start()
     if options.resumes is not None:
         saved = find_progress(plan, options.resumes)
-        start = Start(kind="continue", directory=options.resumes, saved=saved)
+        start = Start(directory=options.resumes, saved=saved)
     run_plan = replace(run_plan, destination=options.destination, start=start)
     shared, baseline = prepare_trial(plan, run_plan, context, options)
     facts = {"distributed": plan.agent.distributed, "num_sessions": plan.agent.num_sessions}

@@ -109,10 +109,10 @@ def test_playing_back_a_clip_earns_all_there_is(file):
 def test_a_robot_elsewhere_loses_reward_by_its_distance(file):
     env = make(file)
     show(env, 50, x=0.1, yaw=0.2)
-    *found, linear, _ = (values[0] for values in rewards(env))
+    position, *found, linear, _ = (values[0] for values in rewards(env))
+    assert position == pytest.approx(math.exp(-(0.1**2) / 0.3**2), abs=1e-5)
     # Bodies are compared as seen from the anchor, which both have moved with.
-    expected = [math.exp(-(0.1**2) / 0.3**2), math.exp(-(0.2**2) / 0.3**2), 1.0, 1.0]
-    assert found == pytest.approx(expected, abs=1e-4)
+    assert found == pytest.approx([math.exp(-(0.2**2) / 0.3**2), 1.0, 1.0], abs=1e-4)
     # The feet's velocities are turned with the base: by less than 0.2 rad of some 0.5 m/s.
     assert 0.7 < linear < 1.0
 

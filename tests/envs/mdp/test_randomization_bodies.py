@@ -14,7 +14,6 @@ from tests.envs.sliders import make_env as make_sliders
 
 
 def started(func, *fields: str, num_envs: int = 200, **params):
-    """Return an environment with one startup event."""
     events = terms(event=at_startup(func, **params))
     return make_env(num_envs, sim={"model_fields": fields}, events=events)
 

@@ -139,11 +139,10 @@ def test_a_picture_shows_the_commanded_and_the_real_velocity_above_the_robot():
     scene = mujoco.MjvScene(env.sim.model, maxgeom=10)
     place(env, height=1.0, quat=LEFT, lin_vel=(0.0, 0.8, 0.0))
     env.add_markers(scene)
-    arrows = [scene.geoms[i] for i in range(scene.ngeom)]
-    assert [arrow.type for arrow in arrows] == [mujoco.mjtGeom.mjGEOM_ARROW] * 2
     # Both point along the world's y, at half their speed; the block's arm ends 0.35 m above it.
-    assert [float(arrow.size[2]) for arrow in arrows] == pytest.approx([0.25, 0.4], rel=1e-4)
-    for arrow in arrows:
+    for arrow, length in zip(scene.geoms[: scene.ngeom], (0.25, 0.4), strict=True):
+        assert arrow.type == mujoco.mjtGeom.mjGEOM_ARROW
+        assert float(arrow.size[2]) == pytest.approx(length, rel=1e-4)
         assert arrow.mat[:, 2].tolist() == pytest.approx([0.0, 1.0, 0.0], abs=1e-5)
         assert arrow.pos[2] > 1.35
     place(env, height=1.0)  # a robot at rest has no arrow

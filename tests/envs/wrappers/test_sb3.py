@@ -34,11 +34,8 @@ def test_a_step_gives_numpy_and_sb3s_entries_for_ended_episodes():
     first = env.reset()
     limit = env.env.max_episode_length
     env.env.episode_length_buf = torch.tensor([0, limit - 2, 0, 0])
-    env.env.sim.reset(  # the cart of environment 2 is beyond its bound
-        torch.tensor([False, False, True, False]),
-        torch.tensor([[3.5, 0.0]]).expand(4, 2),
-        torch.zeros(4, 2),
-    )
+    beyond = torch.tensor([[3.5, 0.0]]).expand(4, 2)  # the cart of environment 2
+    env.env.sim.reset(torch.tensor([False, False, True, False]), beyond)
     kept, total = env.reset_infos, np.zeros(4)
     assert kept == [{}] * 4
     for step in (1, 2):

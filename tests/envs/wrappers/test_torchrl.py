@@ -18,15 +18,12 @@ discover()
 
 
 def test_its_own_check_passes():
-    for task in (
-        "Isaac-Cartpole-v0",
-        "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0",
-        "Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0",
-    ):
+    kinds = ("Discrete", "MultiDiscrete")
+    choosing = (f"Isaac-Cartpole-Showcase-Box-{kind}-Direct-v0" for kind in kinds)
+    for task in ("Isaac-Cartpole-v0", *choosing):
         env = TorchRlEnvWrapper(gymnasium.make(task, num_envs=4, device="cpu").unwrapped)
         check_env_specs(env)
-        rollout = env.rollout(5, break_when_any_done=False)
-        assert rollout.shape == (4, 5)
+        assert env.rollout(5, break_when_any_done=False).shape == (4, 5)
 
 
 def test_an_episode_ends_in_its_last_state_and_the_next_begins_once():

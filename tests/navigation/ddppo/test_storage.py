@@ -12,18 +12,12 @@ def filled(rollouts: Rollouts, steps: int, num_envs: int = 2) -> Rollouts:
     """Store ``steps``: rewards 1, 2, ...; environment 0 ends after its second."""
     rollouts.begin(torch.arange(float(num_envs)).unsqueeze(1))
     for step in range(steps):
-        ended = torch.zeros(num_envs, dtype=torch.bool)
+        zeros, ended = torch.zeros(num_envs), torch.zeros(num_envs, dtype=torch.bool)
         ended[0] = step == 1
-        rollouts.add(
-            {"vector": torch.full((num_envs, 3), float(step)) + torch.arange(num_envs)[:, None]},
-            previous_actions=torch.zeros(num_envs, 1),
-            starts=torch.zeros(num_envs, dtype=torch.bool),
-            actions=torch.full((num_envs, 1), step),
-            log_probs=torch.zeros(num_envs),
-            values=torch.full((num_envs,), 0.5),
-            rewards=torch.full((num_envs,), step + 1.0),
-            ended=ended,
-        )
+        obs = {"vector": torch.full((num_envs, 3), float(step)) + torch.arange(num_envs)[:, None]}
+        acted = {"actions": torch.full((num_envs, 1), step), "log_probs": zeros}
+        acted |= {"previous_actions": zeros[:, None], "starts": zeros.bool()}
+        rollouts.add(obs, **acted, values=zeros + 0.5, rewards=zeros + step + 1.0, ended=ended)
     return rollouts
 
 

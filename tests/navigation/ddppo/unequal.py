@@ -33,18 +33,12 @@ def batch_of(rank: int) -> Batch:
     def draw(*sizes: int) -> torch.Tensor:
         return torch.randn(*shape, *sizes, generator=generator)
 
-    return Batch(
-        obs={"vector": draw(NUM_VALUES)},
-        previous_actions=torch.zeros(*shape, 1, dtype=torch.int64),
-        starts=torch.zeros(shape, dtype=torch.bool),
-        memory=0.5 * draw(HIDDEN)[0],
-        actions=torch.randint(NUM_OPTIONS, (*shape, 1), generator=generator),
-        log_probs=-1.4 + 0.05 * draw(),
-        values=draw(),
-        returns=draw(),
-        raw_advantages=draw(),
-        advantages=draw(),
-    )
+    obs, memory = {"vector": draw(NUM_VALUES)}, 0.5 * draw(HIDDEN)[0]
+    begun = {"previous_actions": torch.zeros(*shape, 1).long(), "starts": torch.zeros(shape).bool()}
+    actions = torch.randint(NUM_OPTIONS, (*shape, 1), generator=generator)
+    acted = {"actions": actions, "log_probs": -1.4 + 0.05 * draw()}
+    drawn = {name: draw() for name in ("values", "returns", "raw_advantages", "advantages")}
+    return Batch(obs=obs, memory=memory, **begun, **acted, **drawn)
 
 
 def make_objective() -> Objective:

@@ -27,16 +27,10 @@ def weights_of(pop):
 def train_dqn(accelerator, folder):
     hp = {"DOUBLE": True, "BATCH_SIZE": 16, "LR": 1e-3, "LEARN_STEP": 2, "POP_SIZE": 2}
     env = make_vect_envs("Acrobot-v0", num_envs=2)
-    pop: list[DQN] = create_population(
-        algo="DQN",
-        observation_space=env.single_observation_space,
-        action_space=env.single_action_space,
-        net_config=NET,
-        INIT_HP=hp,
-        population_size=hp["POP_SIZE"],
-        num_envs=2,
-        accelerator=accelerator,
-    )
+    spaces = {"observation_space": env.single_observation_space}
+    spaces["action_space"] = env.single_action_space
+    sizes = {"population_size": hp["POP_SIZE"], "num_envs": 2, "accelerator": accelerator}
+    pop: list[DQN] = create_population(algo="DQN", **spaces, net_config=NET, INIT_HP=hp, **sizes)
     memory = ReplayBuffer(max_size=500)
     dataset = ReplayDataset(memory, hp["BATCH_SIZE"])
     loader = accelerator.prepare(DataLoader(dataset, batch_size=None))
@@ -77,30 +71,16 @@ def train_dqn(accelerator, folder):
 
 def train_crews(accelerator):
     env = AsyncPettingZooVecEnv([Meeting, Meeting])
-    pop = create_population(
-        "MADDPG",
-        [env.single_observation_space(name) for name in env.agents],
-        [env.single_action_space(name) for name in env.agents],
-        NET,
-        {"BATCH_SIZE": 8, "LEARN_STEP": 2, "AGENT_IDS": env.agents},
-        population_size=2,
-        num_envs=2,
-        accelerator=accelerator,
-    )
+    seen = [env.single_observation_space(name) for name in env.agents]
+    acted = [env.single_action_space(name) for name in env.agents]
+    hp = {"BATCH_SIZE": 8, "LEARN_STEP": 2, "AGENT_IDS": env.agents}
+    sizes = {"population_size": 2, "num_envs": 2, "accelerator": accelerator}
+    pop = create_population("MADDPG", seen, acted, NET, hp, **sizes)
     memory = MultiAgentReplayBuffer(500)
-    pop, fitness = train_multi_agent_off_policy(
-        env,
-        "meeting",
-        "MADDPG",
-        pop,
-        memory,
-        max_steps=80,
-        evo_steps=40,
-        tournament=TournamentSelection(2, True, 2),
-        mutation=Mutations(architecture=1.0, no_mutation=0, parameters=0, rl_hp=0, rand_seed=1),
-        accelerator=accelerator,
-        verbose=False,
-    )
+    mutation = Mutations(architecture=1.0, no_mutation=0, parameters=0, rl_hp=0, rand_seed=1)
+    named = {"tournament": TournamentSelection(2, True, 2), "mutation": mutation, "verbose": False}
+    named |= {"max_steps": 80, "evo_steps": 40, "accelerator": accelerator}
+    pop, fitness = train_multi_agent_off_policy(env, "meeting", "MADDPG", pop, memory, **named)
     rows = float(memory.sample(400)["reward"]["left"].mean())
     return weights_of(pop), rows, [round(f, 6) for row in fitness for f in row]
 

@@ -214,13 +214,16 @@ def test_the_loops_train_measure_and_evolve(tmp_path: Path, capsys: pytest.Captu
     pop = PPO.population(2, OBS, CHOICES, net_config=NET, learn_step=16, num_envs=4)
     pop, fitness = train_on_policy(Bandit(), "Bandit", "PPO", pop, **same)
     assert [int(agent.steps) for agent in pop] == [64, 64]
-    data = {"observations": np.zeros((40, 3)), "actions": np.zeros(40, int)}
+    steps = np.tile(np.arange(40)[:, None] / 64, (1, 3))
+    data = {"observations": steps, "actions": np.zeros(40, int)}
     data |= {"rewards": np.ones(40), "terminals": np.zeros(40)}
     memory = ReplayBuffer(max_size=50)
     pop = CQN.population(2, OBS, CHOICES, net_config=NET, batch_size=8)
     same |= {"max_steps": 8, "evo_steps": 4}
     pop, _ = train_offline(Bandit(), "Bandit", data, "CQN", pop, memory, **same)
     assert (memory.counter, [int(agent.steps) for agent in pop]) == (39, [8, 8])
+    rows = memory.sample(100)
+    assert (rows["next_obs"] - rows["obs"] == 1 / 64).all()
 
 
 def test_unsuitable_arguments_are_one_sentence():

@@ -115,16 +115,10 @@ def test_a_network_of_ones_own_is_read_layer_by_layer():
     )
     shape = MakeEvolvable(network, input_tensor=None)
     assert shape.net_config == {"hidden_size": [24, 12], "activation": "Tanh"}
-    pop = create_population(
-        "DQN",
-        spaces.Box(-1, 1, (4, 3), np.float32),  # of four environments, as a demo gives them
-        spaces.MultiDiscrete([2] * 4),
-        None,
-        {"BATCH_SIZE": 8},
-        num_envs=4,
-        actor_network=shape,
-        population_size=2,
-    )
+    # Of four environments, as a demo gives them.
+    seen, actions = spaces.Box(-1, 1, (4, 3), np.float32), spaces.MultiDiscrete([2] * 4)
+    named = {"num_envs": 4, "actor_network": shape, "population_size": 2}
+    pop = create_population("DQN", seen, actions, None, {"BATCH_SIZE": 8}, **named)
     assert str(pop[1].member.genes.architecture) == "24-12 tanh"
     assert (pop[0].batch_size, pop[0].action_space) == (8, spaces.Discrete(2))
     with pytest.raises(ConfigurationError, match="has LSTM"):

@@ -70,18 +70,10 @@ def train(member: Member, steps: int, first: int = 0) -> None:
             actions, _ = agent.act(obs, None, **when)
             following = torch.rand(NUM_ENVS, size)
             never = torch.zeros(NUM_ENVS, 1, dtype=torch.bool)
-            agent.record_transition(
-                observations=obs,
-                states=None,
-                actions=actions,
-                rewards=torch.rand(NUM_ENVS, 1),
-                next_observations=following,
-                next_states=None,
-                terminated=never,
-                truncated=never,
-                infos={},
-                **when,
-            )
+            seen = {"observations": obs, "next_observations": following, "actions": actions}
+            seen |= dict.fromkeys(("states", "next_states"))
+            seen |= dict.fromkeys(("terminated", "truncated"), never)
+            agent.record_transition(**seen, rewards=torch.rand(NUM_ENVS, 1), infos={}, **when)
         agent.post_interaction(**when)
         obs = following
     agent.tracking_data.clear()
@@ -93,15 +85,11 @@ def outputs(member: Member) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(3)
     obs = torch.rand(64, size, generator=generator)
     actions = torch.rand(64, 2, generator=generator)
+    models, found = member.agent.models, {}
     with torch.no_grad():
-        return {
-            role: _of_several(model, obs, actions)
-            if member.nursery.cfg.algorithm in SEVERAL
-            else model.net(obs, actions if model.num_extra else None)
-            for role, model in member.agent.models.items()
-        }
-
-
-def _of_several(model: Any, obs: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
-    values: torch.Tensor = model.compute({"observations": obs, "taken_actions": actions})[0]
-    return values
+        for role, model in models.items():
+            if member.nursery.cfg.algorithm in SEVERAL:
+                found[role] = model.compute({"observations": obs, "taken_actions": actions})[0]
+            else:
+                found[role] = model.net(obs, actions if model.num_extra else None)
+    return found

@@ -26,14 +26,8 @@ from tests.trained import bound_of
 
 EPISODES = {"memory": {"name": "OnPolicyReplay"}, "env": {"num_envs": 1, "max_frame": 200}}
 REINFORCE = changed(PPO, algorithm={"name": "Reinforce", "training_frequency": 20})
-SIL: dict[str, Any] = {
-    "name": "SIL",
-    "training_iter": 2,
-    "training_batch_iter": 3,
-    "sil_policy_loss_coef": 2.0,
-    "sil_val_loss_coef": 0.5,
-    "training_frequency": 20,
-}
+SIL: dict[str, Any] = {"name": "SIL", "training_frequency": 20, "training_iter": 2}
+SIL |= {"training_batch_iter": 3, "sil_policy_loss_coef": 2.0, "sil_val_loss_coef": 0.5}
 ALWAYS = {"explore_var_spec": {"name": "no_decay", "start_val": 1.0}}
 SARSA = changed(PPO, algorithm={"name": "SARSA", "training_frequency": 4, **ALWAYS})
 
@@ -50,15 +44,10 @@ def test_returns_are_discounted_to_the_end_of_an_episode():
 
 def test_returns_of_two_steps_end_with_a_value():
     compute = n_step_advantages(2)(lambda **_: (torch.zeros(1), torch.zeros(1)))
+    steps = {"rewards": column(1, 2, 4), "values": column(10, 20, 40), "discount_factor": 0.5}
+    steps |= {"last_values": torch.tensor([[80.0]]), "truncated": column(0, 0, 0).bool()}
     for ends, expected in (((0, 0, 0), [12.0, 24.0, 44.0]), ((0, 1, 0), [2.0, 2.0, 44.0])):
-        returns, advantages = compute(
-            rewards=column(1, 2, 4),
-            values=column(10, 20, 40),
-            last_values=torch.tensor([[80.0]]),
-            terminated=column(*ends).bool(),
-            truncated=torch.zeros(3, 1, 1, dtype=torch.bool),
-            discount_factor=0.5,
-        )
+        returns, advantages = compute(**steps, terminated=column(*ends).bool())
         assert returns.flatten().tolist() == expected
         plain = returns - column(10, 20, 40)
         torch.testing.assert_close(advantages, (plain - plain.mean()) / plain.std())
@@ -190,19 +179,11 @@ def test_episodes_are_imitated_by_their_returns(scale: float):
     agent = learner.agent
     for number, reward in enumerate((1.0, 2.0, 4.0)):
         agent.act(torch.zeros(1, 4), None, timestep=0, timesteps=1)
-        agent.record_transition(
-            observations=torch.full((1, 4), float(number)),
-            states=None,
-            actions=torch.tensor([[1]]),
-            rewards=torch.tensor([[reward]]),
-            next_observations=torch.zeros(1, 4),
-            next_states=None,
-            terminated=torch.tensor([[number == 2]]),
-            truncated=torch.tensor([[False]]),
-            infos={},
-            timestep=number,
-            timesteps=1,
-        )
+        seen = {"observations": torch.full((1, 4), float(number)), "states": None}
+        seen |= {"next_observations": torch.zeros(1, 4), "next_states": None}
+        seen |= {"actions": torch.tensor([[1]]), "rewards": torch.tensor([[reward]]), "infos": {}}
+        ends = {"terminated": torch.tensor([[number == 2]]), "truncated": torch.tensor([[False]])}
+        agent.record_transition(**seen, **ends, timestep=number, timesteps=1)
     returns = agent.imitated.tensors_view["returns"][:3].flatten().tolist()
     wanted = [scale * one for one in (1 + 0.9 * 2 + 0.81 * 4, 2 + 0.9 * 4, 4.0)]
     assert returns == pytest.approx(wanted)

@@ -69,6 +69,23 @@ def test_gradient_of_the_entropy_coefficient_is_averaged(pair: Pair):
     assert not (first == second).any()
 
 
+def test_normalisers_are_those_of_all_ranks_data(pair: Pair):
+    seen = torch.cat([obs for end in pair.ends["ppo"] for obs in end["obs"]]).double()
+    state = pair.ends["ppo"][0]["model"]["arrays"]["agent.observation_preprocessor"]
+    assert int(state["current_count"]) == 1 + len(seen) == 1 + 2 * 4 * 16 * 32  # skrl begins at 1
+    weight = len(seen) / (1 + len(seen))
+    mean = weight * seen.mean(dim=0)
+    torch.testing.assert_close(state["running_mean"].double(), mean, rtol=1e-3, atol=1e-4)
+    var = weight * (seen.var(dim=0) + seen.mean(dim=0).square() * (1 - weight))
+    torch.testing.assert_close(state["running_variance"].double(), var, rtol=1e-2, atol=1e-3)
+
+
+def test_unpooled_normalisers_differ(pair: Pair):
+    first, second = (update["local_scalers"]["buffers"] for update in pair.first_update)
+    for name in ("agent.observation_preprocessor", "agent.value_preprocessor"):
+        assert not torch.equal(first[f"{name}.running_mean"], second[f"{name}.running_mean"])
+
+
 def test_an_update_reports_progress_at_each_step_of_an_optimizer(pair: Pair, single_update):
     """Otherwise the watchdog would take an update longer than --timeout_s for a hang."""
     assert single_update["num_marks"] == 2  # one mini-batch: policy and value

@@ -68,6 +68,20 @@ def test_amp_resumes_exactly_on_two_ranks_with_the_motions_of_each(pair: Pair):
     assert not torch.equal(*replays)
 
 
+def test_scalers_are_those_of_all_ranks_data(pair: Pair):
+    ends = pair.ends["ddp"]
+    seen = torch.cat([obs for end in ends for obs in end["obs"]]).double()
+    assert len(seen) == 2 * 4 * 16 * 32
+    state = ends[0]["model"]["modules"]["agent"]["observation_preprocessor"]
+    assert float(state["current_count"]) == 1 + len(seen)  # skrl begins with one sample of 0
+    start = torch.zeros(1, 4, dtype=torch.float64)
+    mean = torch.cat((start, seen)).mean(dim=0)
+    torch.testing.assert_close(state["running_mean"], mean, rtol=1e-6, atol=1e-6)
+    # skrl takes the unbiased variance of each mini-batch, here of 128 samples.
+    var = torch.cat((start, seen)).var(dim=0, unbiased=False)
+    torch.testing.assert_close(state["running_variance"], var, rtol=1e-2, atol=1e-3)
+
+
 def test_what_would_hang_is_refused_on_all_ranks(pair: Pair):
     for job, message in [
         ("kl_threshold", "agent.agent.kl_threshold is 0.01, but on 2 processes"),

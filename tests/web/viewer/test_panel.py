@@ -19,16 +19,10 @@ from envlab_web.viewer.panel import Panel
 
 @pytest.fixture(scope="module")
 def panel() -> Iterator[Panel]:
-    stage = Stage(
-        title="test",
-        model=mujoco.MjModel.from_xml_string("<mujoco/>"),
-        num_envs=40,
-        num_shown=8,
-        port=0,
-        is_played=True,
-        is_apart=False,
-        commands={"velocity": {"forward": (-1.0, 2.0), "turn": (-0.5, 0.5)}},
-    )
+    model = mujoco.MjModel.from_xml_string("<mujoco/>")
+    commands = {"velocity": {"forward": (-1.0, 2.0), "turn": (-0.5, 0.5)}}
+    counts = {"num_envs": 40, "num_shown": 8, "port": 0, "is_played": True, "is_apart": False}
+    stage = Stage(title="test", model=model, commands=commands, **counts)
     server = serve_viser(take_address(0), "test", Gamepad())
     yield Panel(server, stage)
     server.stop()

@@ -137,23 +137,14 @@ class Poles(ExperimentConfig):
 
     @staticmethod
     def pipeline(named_losses, stages, **settings):
+        usual = {"num_mini_batch": 2, "update_repeats": 2, "max_grad_norm": 0.5, "num_steps": 16}
+        usual |= {"gamma": 0.99, "use_gae": True, "gae_lambda": 0.95, "save_interval": 10_000}
+        usual |= {"advance_scene_rollout_period": None, "metric_accumulate_interval": 128}
         return TrainingPipeline(
             named_losses=named_losses,
             pipeline_stages=stages,
             optimizer_builder=Builder(optim.Adam, {"lr": 0.01}),
-            **{
-                "num_mini_batch": 2,
-                "update_repeats": 2,
-                "max_grad_norm": 0.5,
-                "num_steps": 16,
-                "gamma": 0.99,
-                "use_gae": True,
-                "gae_lambda": 0.95,
-                "advance_scene_rollout_period": None,
-                "save_interval": 10_000,
-                "metric_accumulate_interval": 128,
-                **settings,
-            },
+            **{**usual, **settings},
         )
 
 

@@ -57,16 +57,9 @@ class Rooms(ExperimentConfig):
             named_losses=named_losses,
             pipeline_stages=stages,
             optimizer_builder=Builder(optim.Adam, {"lr": 0.002}),
-            num_mini_batch=1,
-            update_repeats=2,
-            max_grad_norm=0.5,
-            num_steps=16,
-            gamma=0.99,
-            use_gae=True,
-            gae_lambda=1.0,
-            advance_scene_rollout_period=None,
-            save_interval=10_000,
-            metric_accumulate_interval=1_000,
+            **{"num_mini_batch": 1, "update_repeats": 2, "max_grad_norm": 0.5, "num_steps": 16},
+            **{"gamma": 0.99, "use_gae": True, "gae_lambda": 1.0, "save_interval": 10_000},
+            **{"advance_scene_rollout_period": None, "metric_accumulate_interval": 1_000},
         )
 
 

@@ -10,6 +10,7 @@ from agilerl.utils.utils import initialPopulation, makeVectEnvs
 if __name__ == "__main__":
     env = makeVectEnvs("CartPole-v1", num_envs=2)
     hp = {"DOUBLE": True, "BATCH_SIZE": 16, "LR": 1e-3, "GAMMA": 0.99, "LEARN_STEP": 2, "TAU": 1e-2}
+    sizes = {"population_size": 2, "num_envs": 2}
     pop = initialPopulation(
         algo="DQN",
         state_dim=env.single_observation_space.shape,
@@ -17,27 +18,21 @@ if __name__ == "__main__":
         one_hot=False,
         net_config={"arch": "mlp", "h_size": [16, 16]},
         INIT_HP=hp,
-        population_size=2,
-        num_envs=2,
+        **sizes,
     )
-    memory = ReplayBuffer(
-        action_dim=int(env.single_action_space.n),
-        memory_size=500,
-        field_names=["state", "action", "reward", "next_state", "done"],
-    )
+    fields = ["state", "action", "reward", "next_state", "done"]
+    actions = int(env.single_action_space.n)
+    memory = ReplayBuffer(action_dim=actions, memory_size=500, field_names=fields)
     tournament = TournamentSelection(2, True, 2, 1)
+    odds = {"no_mutation": 0.5, "architecture": 0.5, "parameters": 0, "activation": 0, "rl_hp": 0}
     mutations = Mutations(
         algo="DQN",
-        no_mutation=0.5,
-        architecture=0.5,
         new_layer_prob=0.5,
-        parameters=0,
-        activation=0,
-        rl_hp=0,
         rl_hp_selection=["lr", "batch_size"],
         mutation_sd=0.1,
         arch="mlp",
         rand_seed=1,
+        **odds,
     )
     all_fitness = []
     for _ in range(2):
