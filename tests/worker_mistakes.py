@@ -14,10 +14,14 @@ import io
 import json
 import os
 import runpy
+import signal
 import sys
 import tempfile
 
 import envlab.cli
+
+DEADLINE_S = 100
+"""A command line that is not refused trains, until this ends it."""
 
 
 def run(folder: str, words: list[str]) -> dict[str, object]:
@@ -29,6 +33,7 @@ def run(folder: str, words: list[str]) -> dict[str, object]:
             os.dup2(out.fileno(), 1)
             os.dup2(err.fileno(), 2)
             os.chdir(folder)
+            signal.alarm(DEADLINE_S)
             code = 70
             try:
                 code = main(words)
