@@ -71,7 +71,7 @@ def warp_compiles_in_a_hurry(pytestconfig: pytest.Config) -> Iterator[None]:
 
             patch.setattr(warp.config, "cpu_compiler_flags", "-march=native")
             patch.setattr(warp.config, "optimization_level", 0)
-            patch.setattr(warp.config, "quiet", True)  # else the first use prints
+            patch.setattr(warp.config, "log_level", warp.LOG_WARNING)  # else the first use prints
         yield
 
 
