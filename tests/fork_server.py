@@ -282,22 +282,52 @@ def _fork_workers() -> None:
     subprocess_handler.SubprocessHandler._popen = popen  # type: ignore[method-assign,assignment]
 
 
-class _Child:
-    """The part of ``subprocess.Popen`` that torchrun uses, for a forked child.
+class _Gate:
+    """Holds the workers of a start back until all of them are forked.
 
-    Torchrun has threads by now, but none holds a lock that a worker needs: they keep a store's
-    connection alive and wait.
+    Torchrun has threads by now. That of its store looks up the name of each worker that connects,
+    for which it takes a lock of the C library. A worker that was forked meanwhile would have it
+    locked for ever, and hang in its own first lookup (of 1,000 launches of three, several did).
     """
+
+    def __init__(self) -> None:
+        self._ends: tuple[int, int] | None = None
+
+    def fork(self) -> int:
+        """Fork as ``os.fork()``; the child returns once the gate is open."""
+        if self._ends is None:
+            self._ends = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            wait, hold = self._ends
+            os.close(hold)
+            os.read(wait, 1)  # nothing, when the parent opens the gate, or ends
+        return pid
+
+    def open(self) -> None:
+        """Let the workers go."""
+        if self._ends is not None:
+            for end in self._ends:
+                os.close(end)
+            self._ends = None
+
+
+_GATE = _Gate()
+
+
+class _Child:
+    """The part of ``subprocess.Popen`` that torchrun uses, for a forked child."""
 
     def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
         self.returncode: int | None = None
         sys.stdout.flush()
         sys.stderr.flush()
-        self.pid = os.fork()
+        self.pid = _GATE.fork()
         if self.pid == 0:
             _run_below(words, environment)
 
     def poll(self) -> int | None:
+        _GATE.open()  # torchrun looks at its workers once it has started all
         if self.returncode is None:
             found, status = os.waitpid(self.pid, os.WNOHANG)
             if found:
