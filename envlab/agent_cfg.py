@@ -57,7 +57,7 @@ class AgentCfg:
     overlap: Annotated[
         bool,
         Excludes("population.size", "the members of a process take turns"),
-        Excludes("--video --viz", "the steps to be shown are taken in a thread of their own"),
+        Excludes("--video --viz", "overlap takes the steps to be shown in a separate thread"),
     ] = False
     """Whether the next rollout is collected while learning from one, with a policy that is one
     update older (:mod:`envlab.training.overlap`)."""

@@ -27,7 +27,7 @@ class Task:
     kwargs: dict[str, Any] = field(repr=False)
     """The registration's keywords."""
     shares_agents: ClassVar[bool] = False
-    """Whether its agents' files are those of other tasks, too, so that they name no experiment."""
+    """Whether other tasks use its agents' files as well, which then name no experiment."""
 
     @property
     def trained_id(self) -> str:

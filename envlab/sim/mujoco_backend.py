@@ -189,8 +189,8 @@ class MujocoSimulation(Simulation):
             self._qvel_rows[rows] = qvel.numpy()[rows]
         # If no forward pass follows, nothing else would notice a state that is not finite.
         self._raised[rows] = ~np.isfinite(self._batch.state[rows]).all(axis=1)
-        # MuJoCo's own reset of an unstable simulation begins the counts anew, so that a second
-        # failure would leave them as the first did.
+        # MuJoCo's own reset of an unstable simulation restarts the counts at one, so a second
+        # failure would leave them unchanged.
         self._warning_counts[rows[:, None], _BAD_WARNINGS] = 0
         self._warnings_seen[rows] = 0
         self._ctrl[rows] = 0.0

@@ -27,7 +27,7 @@ _DECISIVE = ("num_envs", "global_num_envs", "max_frames", "grad_sync")
 """Flags that decide a run's results. Others are in the configuration, or belong to a node: its
 device and paths, and the output of rank 0."""
 _ALIKE = (*_DECISIVE, "multirun", "dry_run", "resume", "run_id", "allow_different_code")
-"""Flags that change what a rank does, too."""
+"""These, and further flags that must be the same on all ranks."""
 _PER_NODE = (
     *("env.sim.num_threads", "env.num_workers", "env.worker_timeout_s"),
     *(

@@ -19,7 +19,6 @@ from envlab.training import isaac_lab
 from envlab.training.flags import Flags, add_flags, check_flags, flags_of
 from envlab.training.inputs import (
     check_any_run,
-    check_beginning,
     checkpoint_file,
     given_config,
     run_and_name,
@@ -194,7 +193,7 @@ def _check_early(command: str, library: Library, flags: Flags) -> None:
         if not is_found:
             check_any_run(library.name, task)
         return
-    check_beginning(library, flags)
+    _check_beginning(library, flags)
     given_config(flags)
     if command != "train":
         return
@@ -202,3 +201,19 @@ def _check_early(command: str, library: Library, flags: Flags) -> None:
         read_ranks(flags.distributed, os.environ)
     else:
         check_num_processes(flags.nproc, os.environ)
+
+
+def _check_beginning(library: Library, flags: Flags) -> None:
+    """Refuse to begin a new run with a policy if the library cannot.
+
+    Raises:
+        ConfigurationError: Naming the flag.
+    """
+    if flags.resume or (library.takes_policies and flags.checkpoint is not None):
+        return
+    for name in ("checkpoint", "load_run"):
+        if getattr(flags, name) is not None:
+            raise ConfigurationError(
+                f"--{name} has no effect on a new run of {library.name}, which begins with no "
+                "policy. Add --resume to continue a run, or leave it out."
+            )

@@ -1,4 +1,4 @@
-"""The table of flags, with Isaac Lab's names: all that is to be said of a flag stands at its field.
+"""The table of flags, with Isaac Lab's names: everything about a flag is declared at its field.
 
 Its annotation has its type, its range, and what it excludes or requires (:mod:`envlab.config`);
 :func:`flag` its help and its commands. The parser, ``--help``, completion, the checks and the table

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from envlab.errors import CheckpointError, ConfigurationError, RunDirectoryError
-from envlab.libraries import Library
 from envlab.run.manifest import LOG_ROOT, read_manifest, read_manifests
 from envlab.run.pretrained import SELECTOR, TRAIN_FIRST, shipped
 from envlab.task import Task
@@ -13,22 +12,6 @@ from envlab.training.flags import Flags
 
 _BELOW = ("*", "*/*", "*/*/*")
 """Where a folder of runs may have them: of an experiment, a library, or all."""
-
-
-def check_beginning(library: Library, flags: Flags) -> None:
-    """Refuse to begin a new run with a policy if the library cannot.
-
-    Raises:
-        ConfigurationError: Naming the flag.
-    """
-    if flags.resume or (library.takes_policies and flags.checkpoint is not None):
-        return
-    for name in ("checkpoint", "load_run"):
-        if getattr(flags, name) is not None:
-            raise ConfigurationError(
-                f"--{name} has no effect on a new run of {library.name}, which begins with no "
-                "policy. Add --resume to continue a run, or leave it out."
-            )
 
 
 def checkpoint_file(flags: Flags) -> Path | None:

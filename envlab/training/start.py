@@ -174,17 +174,19 @@ def _continue(plan: RunPlan, directory: Path) -> RunPlan | None:
     checkpoint, saved, run = _newest_or_origin(directory, manifest, accept)
     if run != directory and (run / "params" / "env.yaml").is_file():
         changed = changed_settings(plan, run / "params")
-    policy = None
-    if saved is None and manifest.get("policy_from") is not None:
-        again = dataclasses.replace(plan.flags, checkpoint=manifest["policy_from"], load_run=None)
-        policy = _policy_of(dataclasses.replace(plan, flags=again))
+    policy, began_with = None, manifest.get("policy_from")
+    if saved is None and began_with is not None:
+        flags = plan.flags
+        if not plan.agent_cfg.policies():  # else the run's configuration names them
+            flags = dataclasses.replace(flags, checkpoint=began_with, load_run=None)
+        policy = _policy_of(dataclasses.replace(plan, flags=flags))
     start = Start(
         directory=directory,
         checkpoint=checkpoint,
         saved=saved,
         policy=policy,
         changed=changed,
-        other_code=other_code(manifest, plan),
+        other_code=other_code(read_manifest(run) if (run / "run.json").is_file() else {}, plan),
     )
     return dataclasses.replace(plan, start=start)
 
@@ -219,7 +221,7 @@ def _based_on(run: Path, plan: RunPlan) -> RunPlan:
 def changed_settings(plan: RunPlan, params: Path) -> Changes:
     """Return the settings that differ from the run of ``params``, by dotted path: both values.
 
-    The length of the training and the name of the run do not count.
+    The length of the training, the name of the run and the seed do not count.
     """
     changed: Changes = {}
     for root, cfg in plan.configs.items():
@@ -228,6 +230,8 @@ def changed_settings(plan: RunPlan, params: Path) -> Changes:
         changed |= differences(then, to_dict(cfg, root), root)
     for path in plan.agent_cfg.FLAGS.values():
         changed.pop(f"agent.{path}", None)
+    if plan.env_cfg.seed is None:  # it follows the agent's
+        changed.pop("env.seed", None)
     return changed
 
 

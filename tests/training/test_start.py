@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from envlab.agent_cfg import AgentCfg
 from envlab.cli import play
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError, RunDirectoryError
@@ -194,7 +195,8 @@ def test_settings_that_differ_from_the_run_are_named(broken_off: Path):
 
 def test_a_given_seed_counts_and_a_drawn_one_stays(broken_off: Path):
     for given, taken in [("7", 7), ("-1", 42)]:
-        assert restart(broken_off, f"--seed={given}").agent_cfg.seed == taken
+        plan = restart(broken_off, f"--seed={given}")
+        assert (plan.agent_cfg.seed, plan.start.changed) == (taken, {})
 
 
 def test_a_restart_without_a_good_checkpoint_begins_again_and_reports_it(broken_off: Path, caplog):
@@ -220,6 +222,25 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again_as_it_be
     rate = "agent.algorithm.learning_rate"
     plan = restart(broken_off, f"{rate}=0.5")
     assert (str(plan.start.checkpoint), plan.start.changed[rate][1]) == (began, 0.5)
+
+
+def test_policies_that_the_configuration_names_are_opened_again_as_it_names_them(
+    broken_off: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for path in (broken_off / "checkpoints").iterdir():
+        path.unlink()
+    facts = manifest_of(broken_off) | {"policy_from": "agent.teachers.a=a.pt"}
+    (broken_off / "run.json").write_text(json.dumps(facts))
+    monkeypatch.setattr(AgentCfg, "policies", lambda self: {"agent.teachers.a": "a.pt"})
+    asked: list[str | None] = []
+
+    def opened(plan: RunPlan) -> dict[str, Any]:
+        asked.append(plan.flags.checkpoint)
+        return {"path": "a.pt"}
+
+    monkeypatch.setattr(start, "open_policies_of", opened)
+    assert restart(broken_off).start.policy == {"path": "a.pt"}
+    assert asked == [None]  # beside which --checkpoint is refused
 
 
 def test_resume_and_play_fall_back_but_not_from_a_named_checkpoint(broken_off: Path, capsys):

@@ -168,7 +168,7 @@ class RelativeJointPositionActionCfg(ActionTermCfg):
     """``target = position + scale * action`` for the named joints. For position actuators.
 
     The position is that at the beginning of the control step, as in MuJoCo Playground; Isaac Lab
-    adds the action to the position anew in each physics step.
+    adds the action to the position again in each physics step.
     """
 
     joint_names: str | list[str]
