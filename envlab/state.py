@@ -1,0 +1,371 @@
+"""What a run must remember: declared where it lives, and walked in one place.
+
+A class that changes from step to step names the attributes that a resumed run needs, and what they
+belong to; a subclass adds its own::
+
+    class GaitPhase(CommandTerm):
+        STATE = State(per_env=("phase", "frequency"))
+
+One walker then does everything else: :func:`save` copies an object and its parts, :func:`restore`
+writes them back, :func:`shared` returns what must be equal on all ranks, for the audit, and
+:func:`deal` gives each process its rows of what another number of processes saved.
+
+An attribute holds tensors, NumPy arrays, numbers and texts, in lists and dictionaries, or an object
+that saves itself by ``state()`` and ``set_state(state)``, such as physics. An attribute of another
+library's object is named by its path, ``"agent.dones"``. Where an attribute is missing or None,
+None is saved. A class that must act when its attributes are written defines ``on_restore()``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from envlab.errors import CheckpointError
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """The attributes of a class that a run must remember, by what they belong to."""
+
+    per_env: tuple[str, ...] = ()
+    """Each environment: ``(num_envs, ...)``."""
+    per_env_dim_1: tuple[str, ...] = ()
+    """Each environment, in the second dimension: ``(steps, num_envs, ...)``."""
+    shared: tuple[str, ...] = ()
+    """All ranks, which have the same."""
+    of_rank: tuple[str, ...] = ()
+    """One rank; begins anew on another number of processes."""
+    parts: tuple[str, ...] = ()
+    """Objects with a state of their own, or a dictionary or list of them."""
+
+
+class Share(NamedTuple):
+    """The environments of one process among those that other processes saved."""
+
+    first: int
+    """Global index of its first environment."""
+    num_envs: int
+    """Number of its environments."""
+    num_envs_before: int
+    """Number of environments of each process that saved."""
+
+    def rows(self, saved: Sequence[Any], take: Callable[[Any, int, int], Any]) -> list[Any]:
+        """Return the parts of ``saved``, one value a process, that hold this share's rows.
+
+        Args:
+            saved: The values by rank.
+            take: Returns some rows of a value: ``take(value, first, number)``.
+        """
+        parts, before = [], self.num_envs_before
+        for rank, value in enumerate(saved):
+            first = max(self.first - rank * before, 0)
+            last = min(self.first + self.num_envs - rank * before, before)
+            if first < last:
+                parts.append(take(value, first, last - first))
+        return parts
+
+
+class _Field(NamedTuple):
+    """A declared attribute."""
+
+    path: str
+    kind: str
+    """The field of :class:`State` that names it."""
+
+
+def save(part: Any) -> dict[str, Any]:
+    """Return copies on the CPU of all that ``part`` and its parts declare, by name."""
+    return {
+        name: _save_parts(value) if one.kind == "parts" else _saved(value)
+        for name, one, value in _walk(part)
+    }
+
+
+def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: str = "") -> None:
+    """Write what :func:`save` returned back into ``part`` and its parts.
+
+    Terms that ``saved`` does not have begin anew, as do attributes that were None.
+
+    Args:
+        part: The object.
+        saved: What was saved.
+        device: Of tensors that are not there yet.
+        where: Path of ``part``, for errors.
+
+    Raises:
+        CheckpointError: If ``saved`` lacks a declared attribute, has another one, or has it in
+            another shape.
+    """
+    declared = declared_by(type(part))
+    for name in sorted(declared.keys() ^ saved.keys()):
+        raise CheckpointError(
+            f"The state of {where or type(part).__name__} "
+            + (
+                f"has no {name!r}, which {type(part).__name__} declares."
+                if name in declared
+                else f"has {name!r}, which {type(part).__name__} does not declare."
+            )
+            + " It was saved by other code: resume with that, or begin from the policy alone, by "
+            "--checkpoint."
+        )
+    for name, one, value in _walk(part):
+        path = f"{where}.{name}" if where else name
+        if one.kind == "parts":
+            _restore_parts(value, saved[name], device, path)
+        else:
+            _write(part, one.path, value, saved[name], device, path)
+    if hasattr(part, "on_restore"):
+        part.on_restore()
+
+
+def shared(part: Any) -> dict[str, Any]:
+    """Return what all ranks must have alike of ``part`` and its parts, by path; no copies."""
+    found: dict[str, Any] = {}
+    for name, one, value in _walk(part):
+        if one.kind == "shared":
+            found[name] = _saved(value) if hasattr(value, "set_state") else value
+        elif one.kind == "parts":
+            for key, inner in _named_parts(value):
+                path = name if key is None else f"{name}.{key}"
+                found |= {f"{path}.{below}": leaf for below, leaf in shared(inner).items()}
+    return found
+
+
+def deal(
+    part: Any, saved: Sequence[Mapping[str, Any]], share: Share, where: str = ""
+) -> dict[str, Any]:
+    """Return a process's share of what the processes of another launch saved.
+
+    Args:
+        part: The object, which tells what each value belongs to.
+        saved: What :func:`save` returned, by rank.
+        share: The process's environments.
+        where: Path of ``part``, for errors.
+
+    Raises:
+        CheckpointError: If ranks differ in what they must have alike.
+    """
+    dealt = {}
+    for name, one, value in _walk(part):
+        if any(name in values for values in saved):
+            path = f"{where}.{name}" if where else name
+            values = [values.get(name) for values in saved]
+            dealt[name] = _deal_field(one, value, values, share, path)
+    return dealt
+
+
+@functools.cache
+def declared_by(cls: type) -> Mapping[str, _Field]:
+    """Return the attributes that a class and its bases declare, by the name they are saved under.
+
+    The name is the attribute's, without the underscores of private ones.
+    """
+    found: dict[str, _Field] = {}
+    for base in reversed(cls.__mro__):
+        state = vars(base).get("STATE")
+        if isinstance(state, State):
+            for kind in fields(state):
+                for path in getattr(state, kind.name):
+                    name = ".".join(step.lstrip("_") for step in path.split("."))
+                    found[name] = _Field(path, kind.name)
+    return found
+
+
+def rows_of_tree(values: Sequence[Any], share: Share, dim: int, where: str) -> Any:
+    """Return a share's rows of one value, which each process saved its rows of.
+
+    Args:
+        values: Tensors, in equal lists and dictionaries, by rank.
+        share: The process's environments.
+        dim: Which dimension is that of environments.
+        where: Name of the value, for errors.
+
+    Raises:
+        CheckpointError: If a tensor has another number of environments.
+    """
+    first = values[0]
+    if any(value is None for value in values):  # such as a memory before its first step
+        return None
+    if isinstance(first, Mapping):
+        return {
+            name: rows_of_tree([value[name] for value in values], share, dim, f"{where}.{name}")
+            for name in first
+        }
+    if isinstance(first, list | tuple):
+        return type(first)(
+            rows_of_tree(list(parts), share, dim, f"{where}.{place}")
+            for place, parts in enumerate(zip(*values, strict=True))
+        )
+    if not isinstance(first, torch.Tensor) or first.dim() <= dim:
+        return _agreed(values, where)
+    for value in values:
+        if value.shape[dim] != share.num_envs_before:
+            raise CheckpointError(
+                f"The state has {where} of shape {tuple(value.shape)}, but its processes had "
+                f"{share.num_envs_before} environments each, which dimension {dim} must count."
+            )
+    return torch.cat(share.rows(values, lambda value, row, num: value.narrow(dim, row, num)), dim)
+
+
+# --------------------------------------------------------------------------------------------------
+
+
+def _walk(part: Any) -> Iterator[tuple[str, _Field, Any]]:
+    """Yield each declared attribute's name, declaration and value."""
+    for name, one in declared_by(type(part)).items():
+        yield name, one, _value_at(part, one.path)
+
+
+def _value_at(part: Any, path: str) -> Any:
+    for step in path.split("."):
+        part = getattr(part, step, None)
+    return part
+
+
+def _saved(value: Any) -> Any:
+    """Return a copy of a value on the CPU."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value.copy())
+    if hasattr(value, "set_state"):
+        return value.state()
+    if isinstance(value, Mapping):
+        return {name: _saved(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_saved(inner) for inner in value)
+    return value
+
+
+def _write(part: Any, path: str, value: Any, saved: Any, device: torch.device, where: str) -> None:
+    """Write a saved value into an attribute: in place where there is memory for it."""
+    if saved is None and value is not None:
+        return
+    if hasattr(value, "set_state"):
+        value.set_state(saved)
+    elif not _fill(value, saved, where):
+        *steps, last = path.split(".")
+        setattr(_value_at(part, ".".join(steps)) if steps else part, last, _moved(saved, device))
+
+
+def _fill(value: Any, saved: Any, where: str) -> bool:
+    """Copy a saved value into the memory of one; return whether that could be done."""
+    if isinstance(value, torch.Tensor | np.ndarray):
+        shape = tuple(saved.shape) if isinstance(saved, torch.Tensor) else type(saved).__name__
+        if shape != tuple(value.shape):
+            raise CheckpointError(
+                f"The state has {where} of shape {shape}, but here it is {tuple(value.shape)}. "
+                "Resume with the run's own settings, or begin from the policy alone, by "
+                "--checkpoint."
+            )
+        if isinstance(value, np.ndarray):
+            np.copyto(value, saved.numpy(), casting="unsafe")
+            return True
+        if value.is_inference() and not torch.is_inference_mode_enabled():
+            return False
+        value.copy_(saved)
+        return True
+    if isinstance(value, Mapping) and value:
+        if not isinstance(saved, Mapping) or value.keys() != saved.keys():
+            names = sorted(map(str, saved)) if isinstance(saved, Mapping) else saved
+            raise CheckpointError(
+                f"The state has {where} with {names}, but here it has {sorted(map(str, value))}. "
+                "Resume with the run's own settings, or begin from the policy alone, by "
+                "--checkpoint."
+            )
+        # All or none: whoever holds the dictionary keeps it.
+        return all([_fill(value[name], saved[name], f"{where}.{name}") for name in value])
+    return False
+
+
+def _moved(saved: Any, device: torch.device) -> Any:
+    """Return a copy of a saved value on a device."""
+    if isinstance(saved, torch.Tensor):
+        return saved.to(device, copy=True)
+    if isinstance(saved, Mapping):
+        return {name: _moved(inner, device) for name, inner in saved.items()}
+    if isinstance(saved, list | tuple):
+        return type(saved)(_moved(inner, device) for inner in saved)
+    return saved
+
+
+def _named_parts(value: Any) -> list[tuple[Any, Any]]:
+    """Return the parts of an attribute by key; the key of a single one is None."""
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, list | tuple):
+        return list(enumerate(value))
+    return [(None, value)]
+
+
+def _save_parts(value: Any) -> Any:
+    """Save the objects of an attribute: one, None, or many by key."""
+    if value is None:
+        return None
+    saved = {key: save(one) for key, one in _named_parts(value)}
+    return saved[None] if None in saved else saved
+
+
+def _restore_parts(value: Any, saved: Any, device: torch.device, where: str) -> None:
+    if saved is None:
+        return
+    for key, one in _named_parts(value):
+        if key is None:
+            restore(one, saved, device, where)
+        elif key in saved:
+            restore(one, saved[key], device, f"{where}.{key}")
+
+
+def _deal_field(one: _Field, value: Any, saved: list[Any], share: Share, where: str) -> Any:
+    if one.kind == "parts":
+        found = dict(_named_parts(value))
+        if not found or any(each is None for each in saved):
+            return None
+        if None in found:
+            return deal(found[None], saved, share, where)
+        return {
+            key: deal(inner, [each[key] for each in saved], share, f"{where}.{key}")
+            for key, inner in found.items()
+            if all(key in each for each in saved)
+        }
+    if hasattr(value, "deal"):
+        return value.deal(saved, share)
+    if one.kind == "of_rank":
+        return None
+    if one.kind == "shared":
+        return _agreed(saved, where)
+    return rows_of_tree(saved, share, 1 if one.kind == "per_env_dim_1" else 0, where)
+
+
+def _agreed(values: Sequence[Any], where: str) -> Any:
+    """Return the value that all ranks saved; of numbers that differ, the largest.
+
+    Counters differ where ranks do not make the same number of steps.
+    """
+    first = values[0]
+    if all(isinstance(value, int | float) for value in values):
+        return max(values)
+    if all(_is_equal(value, first) for value in values):
+        return first
+    raise CheckpointError(
+        f"The state's {where} differs between the processes that saved it, but must be the same "
+        "on all. Resume on as many processes as there were."
+    )
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_is_equal(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_is_equal, one, other))
+    return bool(one == other)

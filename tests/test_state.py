@@ -1,0 +1,160 @@
+"""Declared state: saved, restored, compared between ranks, and dealt to other numbers of them."""
+
+import numpy as np
+import pytest
+import torch
+
+from envlab.errors import CheckpointError
+from envlab.state import Share, State, deal, restore, save, shared
+
+CPU = torch.device("cpu")
+
+
+class Term:
+    STATE = State(per_env=("phase",), shared=("_bins",))
+
+    def __init__(self, phases):
+        self.phase = torch.tensor(phases)
+        self._bins = torch.tensor([1.0, 2.0])
+
+
+class Own:
+    """Saves itself, as physics does."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def state(self):
+        return {"rows": self.values.clone()}
+
+    def set_state(self, state):
+        self.values = state["rows"].clone()
+
+
+class Base:
+    STATE = State(shared=("steps",), parts=("terms", "nothing"))
+    nothing = None
+
+    def __init__(self, ids):
+        self.steps = 5
+        self.terms = {"a": Term([float(i) for i in ids]), "b": Term([-float(i) for i in ids])}
+
+
+class Whole(Base):
+    STATE = State(
+        per_env=("sim", "foreign.dones", "_groups", "late"),
+        per_env_dim_1=("memory",),
+        of_rank=("noise",),
+    )
+    late = None
+
+    def __init__(self, ids):
+        super().__init__(ids)
+        self.sim = Own(torch.tensor(ids))
+        self.foreign = type("Foreign", (), {})()
+        self.foreign.dones = np.array(ids, dtype=np.float64)
+        self._groups = {"policy": torch.tensor(ids).unsqueeze(1)}
+        self.memory = [torch.tensor(ids).repeat(3, 1), (torch.tensor(ids).repeat(2, 1),)]
+        self.noise = 7 + ids[0]
+        self.was_restored = False
+
+    def on_restore(self):
+        self.was_restored = True
+
+
+def test_it_comes_back():
+    one, other = Whole([0, 1, 2, 3]), Whole([9, 9, 9, 9])
+    address = other.terms["a"].phase
+    other.steps = other.noise = 0
+    restore(other, save(one), CPU)
+    assert other.terms["a"].phase is address and address.tolist() == [0, 1, 2, 3]
+    assert other.foreign.dones.tolist() == [0, 1, 2, 3]
+    assert other.sim.values.tolist() == [0, 1, 2, 3] and other.memory[1][0][1].tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert (other.steps, other.noise, other.was_restored) == (5, 7, True)
+
+
+def test_it_is_a_copy():
+    one = Whole([0, 1])
+    saved = save(one)
+    one.terms["a"].phase += 1
+    one.foreign.dones += 1
+    assert saved["terms"]["a"]["phase"].tolist() == [0, 1]
+    assert saved["foreign.dones"].tolist() == [0, 1]
+
+
+def test_what_was_none_is_there_afterwards():
+    one, other = Whole([0, 1]), Whole([0, 1])
+    one.late = torch.ones(2)
+    restore(other, save(one), CPU)
+    assert other.late.tolist() == [1, 1] and other.late is not one.late
+
+
+def test_what_is_new_begins_anew():
+    one, other = Whole([0, 1]), Whole([5, 6])
+    del one.terms["b"]
+    restore(other, save(one), CPU)
+    assert other.terms["a"].phase.tolist() == [0, 1] and other.terms["b"].phase.tolist() == [-5, -6]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda saved: saved.pop("memory"), "has no 'memory', which Whole declares"),
+        (lambda saved: saved.update(gone=1), "has 'gone', which Whole does not declare"),
+        (
+            lambda saved: saved["terms"]["a"].update(phase=torch.zeros(3)),
+            r"has terms.a.phase of shape \(3,\), but here it is \(2,\)",
+        ),
+        (
+            lambda saved: saved.update(groups={"critic": torch.zeros(2, 1)}),
+            r"has groups with \['critic'\], but here it has \['policy'\]",
+        ),
+    ],
+)
+def test_a_state_that_does_not_fit_is_named(change, text):
+    saved = save(Whole([0, 1]))
+    change(saved)
+    with pytest.raises(CheckpointError, match=text):
+        restore(Whole([0, 1]), saved, CPU)
+
+
+def test_what_ranks_must_have_alike():
+    found = shared(Whole([0, 1]))
+    assert list(found) == ["steps", "terms.a.bins", "terms.b.bins"]
+
+
+@pytest.mark.parametrize("before", [1, 2, 4])
+@pytest.mark.parametrize("now", [1, 2, 4])
+def test_rows_are_dealt_by_global_index(before, now):
+    each = 8 // before
+    saved = [save(Whole(list(range(r * each, (r + 1) * each)))) for r in range(before)]
+    num = 8 // now
+    for rank in range(now):
+        mine = list(range(rank * num, (rank + 1) * num))
+        here = Whole([50 + i for i in range(num)])
+        restore(here, deal(here, saved, Share(mine[0], num, each)), CPU)
+        assert here.terms["a"].phase.tolist() == mine and here.sim.values.tolist() == mine
+        assert here.foreign.dones.tolist() == mine
+        assert here._groups["policy"][:, 0].tolist() == mine
+        assert here.memory[0][2].tolist() == mine and here.memory[1][0][1].tolist() == mine
+        assert here.noise == 57, "a rank's own begins anew"
+
+
+def test_ranks_that_differ_in_what_they_share():
+    saved = [save(Whole([0, 1])), save(Whole([2, 3]))]
+    saved[1]["steps"] = 6  # the further of two counters
+    assert deal(Whole([0] * 4), saved, Share(0, 4, 2))["steps"] == 6
+    saved[1]["terms"]["b"]["bins"] = torch.zeros(2)
+    with pytest.raises(CheckpointError, match="terms.b.bins differs between the processes"):
+        deal(Whole([0] * 4), saved, Share(0, 4, 2))
+
+
+def test_rows_of_another_number_of_environments():
+    saved = [save(Whole([0, 1])), save(Whole([2, 3]))]
+    with pytest.raises(CheckpointError, match=r"terms.a.phase of shape \(2,\)"):
+        deal(Whole([0] * 4), saved, Share(0, 4, 3))
