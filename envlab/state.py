@@ -102,14 +102,15 @@ def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: st
         CheckpointError: If ``saved`` lacks a declared attribute, has another one, or has it in
             another shape.
     """
-    declared = declared_by(type(part))
+    cls: type = type(part)
+    declared = declared_by(cls)
     for name in sorted(declared.keys() ^ saved.keys()):
         raise CheckpointError(
-            f"The state of {where or type(part).__name__} "
+            f"The state of {where or cls.__name__} "
             + (
-                f"has no {name!r}, which {type(part).__name__} declares."
+                f"has no {name!r}, which {cls.__name__} declares."
                 if name in declared
-                else f"has {name!r}, which {type(part).__name__} does not declare."
+                else f"has {name!r}, which {cls.__name__} does not declare."
             )
             + " It was saved by other code: resume with that, or begin from the policy alone, by "
             "--checkpoint."
@@ -218,7 +219,8 @@ def rows_of_tree(values: Sequence[Any], share: Share, dim: int, where: str) -> A
 
 def _walk(part: Any) -> Iterator[tuple[str, _Field, Any]]:
     """Yield each declared attribute's name, declaration and value."""
-    for name, one in declared_by(type(part)).items():
+    cls: type = type(part)
+    for name, one in declared_by(cls).items():
         yield name, one, _value_at(part, one.path)
 
 
@@ -280,7 +282,8 @@ def _fill(value: Any, saved: Any, where: str) -> bool:
                 "--checkpoint."
             )
         # All or none: whoever holds the dictionary keeps it.
-        return all([_fill(value[name], saved[name], f"{where}.{name}") for name in value])
+        filled = [_fill(value[name], saved[name], f"{where}.{name}") for name in value]
+        return all(filled)
     return False
 
 
@@ -311,7 +314,7 @@ def _save_parts(value: Any) -> Any:
     if value is None:
         return None
     saved = {key: save(one) for key, one in _named_parts(value)}
-    return saved[None] if None in saved else saved
+    return saved.get(None, saved)
 
 
 def _restore_parts(value: Any, saved: Any, device: torch.device, where: str) -> None:
