@@ -74,7 +74,7 @@ class ScriptedEnv(BatchedEnv):
     def _check_actions(self, actions: torch.Tensor | np.ndarray) -> torch.Tensor:
         return torch.as_tensor(actions)
 
-    def _advance(self, actions: torch.Tensor) -> None:
+    def _apply_actions(self, actions: torch.Tensor) -> None:
         step = self.common_step_counter
         self._now.fill_(self._observed[min(step, len(self._observed) - 1)])
         self._happens.zero_()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import gymnasium
 import numpy as np
@@ -49,6 +50,62 @@ Log = dict[str, torch.Tensor | float]
 """Means over the episodes that ended, by name: numbers, or 0-d tensors on a GPU."""
 
 
+class StepMaker(Protocol):
+    """Makes steps as :meth:`BatchedEnv.transition` does, such as by graphs of it."""
+
+    def step(self) -> Step:
+        """Make a step with the environment's actions."""
+
+    def record_anew(self) -> None:
+        """Record anew at the next step, because it will read other values."""
+
+
+class LatestLog:
+    """The log of the episodes that ended last, without asking a GPU whether one did.
+
+    Attributes:
+        values: The log.
+    """
+
+    def __init__(self) -> None:
+        self.values: Log = {}
+        self._table: torch.Tensor | None = None
+        self._names: list[str] = []
+
+    def keep(self, log: Log, num_ended: torch.Tensor | int) -> None:
+        """Take a step's log, unless no episode ended in it; never waits for a GPU."""
+        if not isinstance(num_ended, torch.Tensor):
+            self.values = log
+            return
+        new = _scalars(log, num_ended.device)
+        if not new:
+            self.values = log
+            return
+        if self._table is None or list(new) != self._names:
+            self._names = list(new)
+            old = _scalars(self.values, num_ended.device)
+            self._table = torch.stack([old.get(name, value) for name, value in new.items()])
+        table = torch.stack(list(new.values()))  # three operations for all values
+        torch.where(num_ended > 0, table, self._table, out=self._table)
+        self.values = log | dict(zip(new, self._table.clone().unbind(), strict=True))
+
+    def go_back(self, values: Log) -> None:
+        """Hold an earlier log again, in the memory that graphs read."""
+        if self._table is not None:
+            zero = self._table.new_zeros(())
+            old = [torch.as_tensor(values.get(name, zero)) for name in self._names]
+            self._table.copy_(torch.stack(old))
+
+
+def _scalars(log: Log, device: torch.device) -> dict[str, torch.Tensor]:
+    """Return the 0-d tensors of a log on a device."""
+    return {
+        name: value
+        for name, value in log.items()
+        if isinstance(value, torch.Tensor) and value.dim() == 0 and value.device == device
+    }
+
+
 class _IsaacLabInterface:
     """A base by whose module skrl's ``wrap_env()`` recognises how to treat an environment."""
 
@@ -60,8 +117,8 @@ _IsaacLabInterface.__module__ = "isaaclab.envs"
 class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc]
     """``num_envs`` environments that are stepped together and reset themselves in the same step.
 
-    :meth:`step` and :meth:`reset` are here; subclasses define their parts in the methods with a
-    leading underscore.
+    :meth:`step` and :meth:`reset` are here, and :meth:`transition` has the order of a step;
+    subclasses define their parts in the methods with a leading underscore.
 
     Attributes:
         cfg: The configuration.
@@ -93,10 +150,18 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     """Sums up ``info["episodes"]``, where it exists."""
     place = ""
     """Where episodes take place, such as ``houses of val``, for those who read their measures."""
+    success: torch.Tensor | None = None
+    """How successful each episode is so far, 0 to 1, float32 ``(num_envs,)``; None: unknown."""
     action_use: ActionUse | None = None
     """Counts actions at a bound that an agent's configuration sets; made by those who train."""
+    recording: StepMaker | None = None
+    """Makes steps instead of :meth:`transition`, by graphs of it, if they are recorded."""
     _is_compiled = False
     """Whether steps are compiled, and thus run the same operations each time, as on a GPU."""
+    _options: DiscreteCfg | None = None
+    """What actions choose among, once the spaces are made; None where they are numbers."""
+    _stepping: AbstractContextManager[Any] = nullcontext()
+    """Entered for each step."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -150,9 +215,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             draws_ahead=self._is_compiled or None,
         )
         self.common_step_counter = 0
-        self._latest_log: Log = {}
-        self._log_table: torch.Tensor | None = None
-        self._log_names: list[str] = []
+        self.latest_log = LatestLog()
         self._episode_length = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
         self._failures = FailureCounter(
             num_envs,
@@ -177,11 +240,6 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     def max_episode_length(self) -> int:
         """Time limit of an episode, in steps; 0: none."""
         raise NotImplementedError
-
-    @property
-    def success(self) -> torch.Tensor | None:
-        """How successful each episode is so far, 0 to 1, float32 ``(num_envs,)``; None: unknown."""
-        return None
 
     @property
     def episode_length_buf(self) -> torch.Tensor:
@@ -222,11 +280,11 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
                 )
         count = mask.sum()
         log = self._reset_masked(mask, count)
-        self._latest_log = log if on_host(self.device) else self._keep_log(log, count)
+        self.latest_log.keep(log, 1 if on_host(self.device) else count)
         self._observe()
         return self.obs_buf, {}
 
-    def step(self, actions: torch.Tensor | np.ndarray) -> Step:  # type: ignore[override]
+    def step(self, actions: Any) -> Any:
         """Apply actions for one environment step and reset the environments that end.
 
         Args:
@@ -247,42 +305,58 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             ValueError: If ``actions`` has another shape.
             SimulationError: If too many environments fail at once, see :class:`NanGuardCfg`.
         """
-        self.actions = self._check_actions(actions)
-        if self.action_use is not None:
-            self.action_use.add(self.actions)
-        self.random.advance()
-        self.common_step_counter += 1
-        self._failures.count_step()
-        return self._transition()
+        with self._stepping:
+            self.actions = self._check_actions(actions)
+            if self.action_use is not None:
+                self.action_use.add(self.actions)
+            self.random.advance()
+            self.common_step_counter += 1
+            self._failures.num_steps += 1
+            recording = self.recording
+            return self._shown(self.transition() if recording is None else recording.step())
 
-    def _transition(self) -> Step:
-        """Return the result of :meth:`step`; a GPU runs the same operations in every step."""
-        self.random.draw_ahead()
-        self._advance(self.actions)
+    def transition(self) -> Step:
+        """Make a step with :attr:`actions`. These lines are the order of a step.
+
+        Each part is a method below, for subclasses to define; none of them calls this. A GPU runs
+        the same operations in every step, and is never asked whether an episode ended.
+        """
+        if self.random.ahead is not None:
+            self.random.draw_ahead()
+
+        self._apply_actions(self.actions)
+        self._advance()  # physics
         self._episode_length += 1
 
-        terminated, time_outs, reward = self._judge()
-        if self.cfg.is_finite_horizon:
+        self._measure()  # sensors, success
+        terminated, time_outs = self._get_dones()
+        reward = self._get_rewards()
+        if self.common_step_counter == 1:
+            self._check_results(terminated, time_outs, reward)
+        if isinstance(reward, dict):  # by agent: a row for each
+            terminated, time_outs, reward = self._rows(terminated, time_outs, reward)
+        if self.cfg.is_finite_horizon:  # time limits are part of the task
             terminated, time_outs = terminated | time_outs, torch.zeros_like(time_outs)
         terminated, reward = self._end_failed(terminated, reward)
-        self.reward_buf = reward
         truncated = time_outs > terminated  # and not terminated
         ended = terminated | truncated
-        if ended.dim() > 1:  # a row per agent
+        if ended.dim() > 1:
             ended = ended.all(dim=0)
-        self._before_resets(ended)
+        self.reward_buf = reward
 
+        self._before_resets(ended)  # curricula
         num_ended = self._count(ended)
         info: dict[str, Any] = {"num_ended": num_ended}
         if self.success is not None:
             info["success"] = self.success.clone()
         if isinstance(num_ended, torch.Tensor) or num_ended:
-            info["final_obs"] = self._final_observations()
-            info["_final_obs"] = ended
-            self._latest_log = self._keep_log(self._reset_ended(ended, num_ended), num_ended)
-        info["log"] = dict(self._latest_log)  # a copy: rsl_rl's logger writes into it
-        self._after_resets()
+            info["final_obs"], info["_final_obs"] = self._final_observations(), ended
+            self.latest_log.keep(self._reset_ended(ended, num_ended), num_ended)
+        info["log"] = dict(self.latest_log.values)  # a copy: rsl_rl's logger writes into it
+
+        self._after_resets()  # commands, interval events
         self._observe()
+        self._tell(info)
         return self.obs_buf, reward, terminated, truncated, info
 
     def action_names(self) -> list[str]:
@@ -355,9 +429,17 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         """Return what actions choose among; None where they are numbers."""
         return None
 
-    def _advance(self, actions: torch.Tensor) -> None:
-        """Step all environments with ``actions``, ``(num_envs, num_actions)``, without a reset."""
+    # The parts of a step, in its order.
+
+    def _apply_actions(self, actions: torch.Tensor) -> None:
+        """Act, or write controls, with ``actions``, ``(num_envs, num_actions)``."""
         raise NotImplementedError
+
+    def _advance(self) -> None:
+        """Simulate what follows from the actions, without a reset."""
+
+    def _measure(self) -> None:
+        """Measure what ends, rewards and observations of a step have in common."""
 
     def _get_dones(self) -> tuple[Any, Any]:
         """Return terminated and time-outs, both bool ``(num_envs,)``; several agents': by agent."""
@@ -398,6 +480,13 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     def _after_resets(self) -> None:
         """Do the work that follows the resets of a step: commands, interval events."""
 
+    def _observe(self) -> None:
+        """Set :attr:`obs_buf`, after a step or a reset."""
+        self.obs_buf = self._sample_observations()
+
+    def _tell(self, info: dict[str, Any]) -> None:
+        """Add the task's own values to a step's info."""
+
     def _get_observations(self) -> Observations:
         """Return ``{"policy": (num_envs, ...), ...}`` of the state, without side effects."""
         raise NotImplementedError
@@ -416,25 +505,23 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         """Restart all that is random from a base seed."""
         self.random.seed(seed)
 
-    def _observe(self) -> None:
-        self.obs_buf = self._sample_observations()
-
     def _count(self, ended: torch.Tensor) -> torch.Tensor | int:
         """Return how many environments ended; on a GPU a 0-d tensor, so as not to wait for it."""
         return int(np.count_nonzero(ended.numpy())) if on_host(ended.device) else ended.sum()
 
-    def _judge(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return terminated, time-outs and rewards of the state after a step.
+    def _check_results(self, terminated: Any, time_outs: Any, reward: Any) -> None:
+        """Refuse a task's results of another shape or type, in the first step."""
+        check_result("terminated", terminated, torch.bool, self.num_envs)
+        check_result("time-outs", time_outs, torch.bool, self.num_envs)
+        check_result("rewards", reward, torch.float32, self.num_envs)
 
-        Each is ``(num_envs,)``, or ``(num_agents, num_envs)`` where there are several agents.
-        """
-        terminated, time_outs = self._get_dones()
-        reward = self._get_rewards()
-        if self.common_step_counter == 1:
-            check_result("terminated", terminated, torch.bool, self.num_envs)
-            check_result("time-outs", time_outs, torch.bool, self.num_envs)
-            check_result("rewards", reward, torch.float32, self.num_envs)
-        return terminated, time_outs, reward
+    def _rows(self, *values: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        """Return values by agent, each ``(num_envs,)``, as ``(num_agents, num_envs)``."""
+        raise NotImplementedError
+
+    def _shown(self, step: Step) -> Any:
+        """Return a step as :meth:`step` does; several agents' by agent."""
+        return step
 
     def _save_failure(self, states: Mapping[str, Any]) -> Path:
         """Save the states of failed environments and the steps before them; return where."""
@@ -455,12 +542,13 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         return Path(path)
 
     def _make_spaces(self) -> None:
+        self._options = self._choices()
         if self._num_actions() < 1:
             raise ConfigurationError(
                 f"The task has {self._num_actions()} actions, but needs at least one. Keep an "
                 "action term, or set action_space."
             )
-        dtype = torch.float32 if self._choices() is None else torch.int64
+        dtype = torch.float32 if self._options is None else torch.int64
         self.actions = torch.zeros(
             self.num_envs, self._num_actions(), dtype=dtype, device=self.device
         )
@@ -476,11 +564,11 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         return spaces.Dict(groups)
 
     def _make_action_space(self) -> spaces.Space:
-        choices = self._choices()
+        choices = self._options
         return unbounded((self._num_actions(),)) if choices is None else choices.make_space()
 
-    def _check_actions(self, actions: torch.Tensor | np.ndarray) -> torch.Tensor:
-        choices = self._choices()
+    def _check_actions(self, actions: Any) -> torch.Tensor:
+        choices = self._options
         if choices is not None:
             actions = choices.columns(torch.as_tensor(actions, device=self.device))
         actions = torch.as_tensor(actions, dtype=self.actions.dtype, device=self.device)
@@ -493,30 +581,6 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             choices.check_range(actions)
         return actions.detach()  # physics has no gradient, and a graph would grow without end
 
-    def _keep_log(self, log: Log, num_ended: torch.Tensor | int) -> Log:
-        """Return a step's log, or the previous one if no episode ended; never waits for a GPU."""
-        if not isinstance(num_ended, torch.Tensor):
-            return log
-        new = _scalars(log, num_ended.device)
-        if not new:
-            return log
-        if self._log_table is None or list(new) != self._log_names:
-            self._log_names = list(new)
-            old = _scalars(self._latest_log, num_ended.device)
-            self._log_table = torch.stack([old.get(name, value) for name, value in new.items()])
-        table = torch.stack(list(new.values()))  # three operations for all values
-        torch.where(num_ended > 0, table, self._log_table, out=self._log_table)
-        return log | dict(zip(new, self._log_table.clone().unbind(), strict=True))
-
     def _clear_lengths(self, mask: torch.Tensor) -> None:
         """Restart the step counts of the environments of ``mask`` for a new episode."""
         clear(self._episode_length, mask)
-
-
-def _scalars(log: Log, device: torch.device) -> dict[str, torch.Tensor]:
-    """Return the 0-d tensors of a log on a device."""
-    return {
-        name: value
-        for name, value in log.items()
-        if isinstance(value, torch.Tensor) and value.dim() == 0 and value.device == device
-    }

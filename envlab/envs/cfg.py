@@ -71,7 +71,7 @@ class EnvCfg:
     def max_episode_length(self) -> int:
         """Time limit in environment steps: ``ceil(episode_length_s / step_dt)``."""
         # The tolerance keeps 0.55 s / (11 * 0.001 s) at 50, where division gives 50.00000000000001.
-        return math.ceil(self.episode_length_s / self.step_dt - 1e-6)
+        return math.ceil(self.episode_length_s / (self.sim.dt * self.decimation) - 1e-6)
 
     def check_values(self, path: str) -> None:
         """Refuse an episode that is shorter than a step, or has more steps than are counted.

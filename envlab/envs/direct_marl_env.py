@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from envlab.envs.batched_env import Step
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.checks import check_result, unbounded
 from envlab.envs.noise import NoiseCfg, refuse_bias
@@ -106,39 +107,6 @@ class DirectMarlEnv(VectorEnv):
         super().reset(seed=seed, options=options)
         return self._seen(), {}
 
-    def step(  # type: ignore[override]
-        self, actions: Mapping[str, torch.Tensor | np.ndarray]
-    ) -> tuple[
-        dict[str, torch.Tensor],
-        dict[str, torch.Tensor],
-        dict[str, torch.Tensor],
-        dict[str, torch.Tensor],
-        dict[str, Any],
-    ]:
-        """Apply all agents' actions for one step and reset the environments that end.
-
-        Args:
-            actions: ``(num_envs, num_actions)`` of each agent.
-
-        Returns:
-            By agent: observations, float32 ``(num_envs, dim)``, of the new episode where one ended;
-            rewards, float32 ``(num_envs,)``; terminated and truncated, bool ``(num_envs,)``. And
-            info as of :meth:`VectorEnv.step`: ``final_obs`` is by agent, and holds the state of a
-            central critic under ``"state"`` where there is one.
-
-        Raises:
-            ConfigurationError: If an agent is missing or its actions have another shape.
-            SimulationError: If too many environments fail at once, see :class:`NanGuardCfg`.
-        """
-        _, rewards, terminated, truncated, info = super().step(self._joined_actions(actions))
-        return (
-            self._seen(),
-            self._by_agent(rewards),
-            self._by_agent(terminated),
-            self._by_agent(truncated),
-            info,
-        )
-
     def split_actions(self, actions: torch.Tensor) -> dict[str, torch.Tensor]:
         """Return joined actions, ``(num_envs, num_actions of all agents)``, by agent."""
         parts = actions.split([self.cfg.action_spaces[agent] for agent in self.possible_agents], 1)
@@ -200,25 +168,22 @@ class DirectMarlEnv(VectorEnv):
             final[STATE] = self._join(final)
         return final
 
-    def _judge(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        terminated, time_outs = self._get_dones()
-        rewards = self._get_rewards()
-        if self.common_step_counter == 1:
-            self._check_results("terminated", terminated, torch.bool)
-            self._check_results("time-outs", time_outs, torch.bool)
-            self._check_results("rewards", rewards, torch.float32)
-        return self._rows(terminated), self._rows(time_outs), self._rows(rewards)
+    def _check_results(self, terminated: Any, time_outs: Any, reward: Any) -> None:
+        for name, values, dtype in (
+            ("terminated", terminated, torch.bool),
+            ("time-outs", time_outs, torch.bool),
+            ("rewards", reward, torch.float32),
+        ):
+            _require_agents(f"The task's {name}", values, self.possible_agents)
+            for agent in self.possible_agents:
+                check_result(f"{name} of {agent!r}", values[agent], dtype, self.num_envs)
 
-    def _check_results(
-        self, name: str, values: Mapping[str, torch.Tensor], dtype: torch.dtype
-    ) -> None:
-        _require_agents(f"The task's {name}", values, self.possible_agents)
-        for agent in self.possible_agents:
-            check_result(f"{name} of {agent!r}", values[agent], dtype, self.num_envs)
+    def _rows(self, *values: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        return [torch.stack([one[agent] for agent in self.possible_agents]) for one in values]
 
-    def _rows(self, values: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Return values by agent, each ``(num_envs,)``, as ``(num_agents, num_envs)``."""
-        return torch.stack([values[agent] for agent in self.possible_agents])
+    def _shown(self, step: Step) -> Any:
+        _, *rows, info = step
+        return self._seen(), *map(self._by_agent, rows), info
 
     def _by_agent(self, rows: torch.Tensor) -> dict[str, torch.Tensor]:
         """Return the opposite of :meth:`_rows`."""
@@ -228,7 +193,7 @@ class DirectMarlEnv(VectorEnv):
         """Return all agents' observations side by side."""
         return torch.cat([observations[agent] for agent in self.possible_agents], dim=1)
 
-    def _joined_actions(self, actions: Mapping[str, torch.Tensor | np.ndarray]) -> torch.Tensor:
+    def _check_actions(self, actions: Mapping[str, torch.Tensor | np.ndarray]) -> torch.Tensor:
         _require_agents("actions", actions, self.possible_agents)
         parts = []
         for agent in self.possible_agents:
@@ -240,7 +205,7 @@ class DirectMarlEnv(VectorEnv):
                     "(num_envs, num_actions)."
                 )
             parts.append(part)
-        return torch.cat(parts, dim=1)
+        return torch.cat(parts, dim=1).detach()
 
     def _seen(self) -> dict[str, torch.Tensor]:
         return {agent: self.obs_buf[agent] for agent in self.possible_agents}

@@ -186,7 +186,6 @@ class GymEnv(BatchedEnv):
         """Rows whose episodes ended in this step."""
         self._observed = Observations(model.observation_space)
         self._acted = Actions(model.action_space)
-        self._options = _options(self._acted)
         self._low, self._high = (
             torch.from_numpy(bound).to(self.device) for bound in (self._acted.low, self._acted.high)
         )
@@ -200,7 +199,7 @@ class GymEnv(BatchedEnv):
         return self._acted.num
 
     def _choices(self) -> DiscreteCfg | None:
-        return self._options
+        return _options(self._acted)
 
     def _make_observation_space(self) -> spaces.Space:
         shape = self._observed.shape
@@ -213,13 +212,15 @@ class GymEnv(BatchedEnv):
             return self._options.make_space()
         return spaces.Box(self._acted.low, self._acted.high, dtype=np.float32)
 
-    def _advance(self, actions: torch.Tensor) -> None:
+    def _apply_actions(self, actions: torch.Tensor) -> None:
         if self._options is None:
             actions = torch.clamp(actions, self._low, self._high)
         actions = actions.cpu()
         if self._options is not None and self.device.type != "cpu":
             self._options.check_range(actions)
         self._batch.arrays.actions[:] = actions.numpy()
+
+    def _advance(self) -> None:
         self._ended = self._batch.step()
         failed = self._batch.arrays.failed
         if failed.any():

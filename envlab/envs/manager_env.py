@@ -82,6 +82,7 @@ class ManagerEnv(VectorEnv):
         self.observation_manager = ObservationManager(self.cfg.observations, self, sensors)
         self.termination_manager = TerminationManager(self.cfg.terminations, self, sensors)
         self.success_manager = SuccessManager(self.cfg.success, self, sensors)
+        self.success = self.success_manager.values
         self.reward_manager = RewardManager(self.cfg.rewards, self, sensors)
         self.curriculum_manager = CurriculumManager(self.cfg.curriculum, self, sensors)
         self._log_scales: torch.Tensor | None = None
@@ -101,14 +102,13 @@ class ManagerEnv(VectorEnv):
     def _apply_actions(self, actions: torch.Tensor) -> None:
         self.action_manager.process_action(actions)
 
-    def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def _measure(self) -> None:
         self.sensor_manager.update(self._dt)
-        self.success_manager.compute()
-        return self.termination_manager.compute()
+        if self.success is not None:
+            self.success_manager.compute()
 
-    @property
-    def success(self) -> torch.Tensor | None:
-        return self.success_manager.values
+    def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.termination_manager.compute()
 
     def _get_rewards(self) -> torch.Tensor:
         return self.reward_manager.compute()

@@ -163,12 +163,8 @@ class FailureCounter:
         self._num_envs, self._share, self._explain = num_envs, max_bad_share, explain
         self._num_failed = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._name_terms, self._named = name_terms, ""
-        self._num_steps = 0
+        self.num_steps = 0
         """Steps since failures were last reported."""
-
-    def count_step(self) -> None:
-        """Count a step, whether or not environments break down in it."""
-        self._num_steps += 1
 
     def add(self, failed: torch.Tensor) -> None:
         """Count the environments that broke down in a step.
@@ -190,7 +186,7 @@ class FailureCounter:
         Raises:
             SimulationError: If more than the configured share failed per step, on average.
         """
-        failed, steps = int(self._num_failed.sum()), max(1, self._num_steps)
+        failed, steps = int(self._num_failed.sum()), max(1, self.num_steps)
         named = self._named
         self.restart()
         if failed:
@@ -206,7 +202,7 @@ class FailureCounter:
         """Count from 0 again."""
         self._num_failed.zero_()
         self._named = ""
-        self._num_steps = 0
+        self.num_steps = 0
 
     def _limit(self, failed: int, steps: int) -> None:
         """Stop the run if more than the allowed share failed; one may always fail."""

@@ -104,12 +104,14 @@ class EnvRandom:
 
     def advance(self) -> None:
         """Move to the next tick, whose draws are independent of all earlier ones."""
-        self.tick += 1
+        self._tick += 1
+        if self._offset is not None:
+            self._offset.fill_(_offset(self._tick))
 
     def draw_ahead(self) -> None:
         """Make the tick's draws that :attr:`ahead` has planned, without waiting for the first."""
-        if self.ahead is not None:
-            self.ahead.start(self.tick, self.offset)
+        assert self.ahead is not None
+        self.ahead.start(self.tick, self.offset)
 
     def keep_offset(self) -> None:
         """Keep :attr:`offset` at a fixed address, where graphs read it."""
@@ -248,14 +250,16 @@ class RandomStream:
         """Return the result of :meth:`bits` as uint64: NumPy takes a third of torch's time here."""
         if num not in self._steps:
             self._steps[num] = np.arange(1, num + 1, dtype=np.uint64) * np.uint64(GAMMA)
-        before = self._count(num)
-        start = np.uint64(((self._tick * _DRAWS_PER_TICK + before) * GAMMA) & 0xFFFFFFFFFFFFFFFF)
+        if self._tick != self._source._tick:
+            self._tick, self._drawn = self._source._tick, 0
+        before, self._drawn = self._tick * _DRAWS_PER_TICK + self._drawn, self._drawn + num
+        start = np.uint64((before * GAMMA) & 0xFFFFFFFFFFFFFFFF)
         keys = self._numpy_keys if rows is None else self._numpy_keys[rows]
         return mix_numpy(keys + (self._steps[num] + start))
 
     def _count(self, num: int) -> int:
         """Count the next ``num`` outputs of this tick; return how many precede them."""
-        tick = self._source.tick
+        tick = self._source._tick
         if self._tick != tick:
             self._tick, self._drawn = tick, 0
         self._drawn += num

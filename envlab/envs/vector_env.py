@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import mujoco
@@ -55,10 +55,8 @@ class VectorEnv(BatchedEnv):
     """
 
     cfg: EnvCfg
+    recording: RecordedStep | None = None
     _renderer: mujoco.Renderer | None = None
-    recording: Recording | None = None
-    """Of the steps, if they are recorded."""
-    _is_outdated = False
     is_rehearsing = False
     """Whether steps are made only to be recorded, and will be undone."""
 
@@ -83,12 +81,8 @@ class VectorEnv(BatchedEnv):
     def reset(  # type: ignore[override]
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observations, dict[str, Any]]:
-        with self._branches():
+        with _branches(self._is_compiled):
             return super().reset(seed=seed, options=options)
-
-    def step(self, actions: torch.Tensor | np.ndarray) -> Step:  # type: ignore[override]
-        with self._threads:
-            return super().step(actions)
 
     def nominal(self, name: str) -> torch.Tensor:
         """Return the shared model's own values of a field, float32, as compiled."""
@@ -127,10 +121,6 @@ class VectorEnv(BatchedEnv):
             "terrain": None if self.terrain is None else self.terrain.state(),
             "task": self._task_state(),
         }
-
-    def record_anew(self) -> None:
-        """Record steps anew from the next one on, because they will read other values."""
-        self._is_outdated = True
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         if self.recording is not None:
@@ -188,10 +178,6 @@ class VectorEnv(BatchedEnv):
     def _setup(self) -> None:
         """Prepare the task: called once, when the simulation exists."""
 
-    def _apply_actions(self, actions: torch.Tensor) -> None:
-        """Write ``sim.ctrl`` (and wrenches) from ``actions``, ``(num_envs, num_actions)``."""
-        raise NotImplementedError
-
     def _reset_envs(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
         """Edit ``reset_qpos`` and ``reset_qvel`` and drop the state of the ended episodes.
 
@@ -240,13 +226,13 @@ class VectorEnv(BatchedEnv):
         return self.sim.device
 
     def _build(self) -> None:
-        with self._branches():
+        with _branches(self._is_compiled):
             self._prepare()
             self._setup()
             self._make_spaces()
             self.reset()
         size = sum(values.numel() for values in self.obs_buf.values())
-        self._threads = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
+        self._stepping = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
         if self._is_compiled:
             self.record_steps(
                 lambda: CompiledGraph,
@@ -258,75 +244,11 @@ class VectorEnv(BatchedEnv):
             is_required = self.cfg.graph == "on"
             self.record_steps(asked=f"env.graph={self.cfg.graph}", is_required=is_required)
 
-    def record_steps(self, new_graphs: NewGraphs = cuda_graphs, **options: Any) -> Recording:
-        """Record steps from now on, and return the recording; see :class:`Recording`."""
-        self.recording = Recording(self._recorded_transition, new_graphs, **options)
-        self._recorded_actions = self.actions.clone()
-        self.random.keep_offset()
+    def record_steps(self, new_graphs: NewGraphs = cuda_graphs, **options: Any) -> RecordedStep:
+        """Record steps from now on; see :class:`RecordedStep`."""
+        compiled = self._is_compiled
+        self.recording = RecordedStep(self, new_graphs, is_compiled=compiled, **options)
         return self.recording
-
-    def _recorded_transition(self) -> Step:
-        # A clone, so that a task that keeps self.actions has this step's, not the next one's.
-        self.actions = self._recorded_actions.clone()
-        return super()._transition()
-
-    def _transition(self) -> Step:
-        recording = self.recording
-        if recording is None:
-            return super()._transition()
-        if self._is_outdated:
-            recording.forget()
-            self._is_outdated = False
-        with self._branches():
-            if self._is_compiled and not recording.is_made:
-                self._record_ahead(recording)
-            obs, reward, terminated, truncated, info = self._run_recorded(recording)
-        self.obs_buf, self.reward_buf = obs, reward
-        if self.device.type == "cpu" and not info["num_ended"]:
-            del info["final_obs"], info["_final_obs"]
-        return obs, reward, terminated, truncated, info
-
-    def _branches(self) -> AbstractContextManager[None]:
-        """Return a context in which a compiled step is the same each time."""
-        return _branches_of_compiled() if self._is_compiled else nullcontext()
-
-    def _run_recorded(self, recording: Recording) -> Step:
-        self._recorded_actions.copy_(self.actions)
-        self.sim.num_changes += 1  # recorded steps count no changes
-        if recording.is_made:
-            _, self.reward_buf, *_ = recording.written  # as curricula find it
-        step: Step = recording.run()
-        return step
-
-    def _record_ahead(self, recording: Recording) -> None:
-        """Record with steps that are undone, so that each step that counts is a compiled one.
-
-        A compiled step rounds differently, so a resumed run would not repeat the original.
-
-        Raises:
-            SimulationError: If the step cannot be compiled.
-        """
-        state, log, generator = self.state(), self._latest_log, torch.get_rng_state()
-        others = {
-            name: one for name, one in vars(self).items() if not isinstance(one, torch.Tensor)
-        }
-        del others["_log_names"], others["_latest_log"]  # the recording's own, like those tensors
-        self.is_rehearsing = True
-        with Undo() as undo:
-            while not recording.is_made:
-                self.random.advance()
-                self.common_step_counter += 1
-                self._run_recorded(recording)
-        self.recording, self.is_rehearsing = None, False
-        self.set_state(state)  # without forgetting the recording
-        undo.restore()
-        self.__dict__.update(others)
-        self.sim.set_state(state["sim"])  # NumPy's part, which undo does not know
-        torch.set_rng_state(generator)
-        if self._log_table is not None:
-            zero = torch.zeros((), device=self.device)
-            old = [torch.as_tensor(log.get(name, zero)) for name in self._log_names]
-            self._log_table.copy_(torch.stack(old))
 
     def _explain_failures(self) -> str:
         path = self._save_failure(self.nan_guard.failed_states())
@@ -371,9 +293,8 @@ class VectorEnv(BatchedEnv):
         if self.terrain is not None:
             self.terrain.restart()
 
-    def _advance(self, actions: torch.Tensor) -> None:
+    def _advance(self) -> None:
         self.nan_guard.remember()
-        self._apply_actions(actions)
         self.sim.step()
         self.nan_guard.look()
 
@@ -401,8 +322,9 @@ class VectorEnv(BatchedEnv):
         return log
 
     def _observe(self) -> None:
-        self.staged_wrenches.apply()
-        super()._observe()
+        if self.staged_wrenches.staged:
+            self.staged_wrenches.apply()
+        self.obs_buf = self._sample_observations()
         self.nan_guard.clean(self.obs_buf)
 
     def _camera(self) -> int:
@@ -410,8 +332,98 @@ class VectorEnv(BatchedEnv):
         return 0 if self.sim.model.ncam else -1
 
 
+class RecordedStep(Recording):
+    """Makes the steps of an environment by graphs of its :meth:`~VectorEnv.transition`."""
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        new_graphs: NewGraphs = cuda_graphs,
+        *,
+        is_compiled: bool = False,
+        **options: Any,
+    ) -> None:
+        """Record from the next step on.
+
+        Args:
+            env: The environment.
+            new_graphs: See :data:`NewGraphs`.
+            is_compiled: Whether the graphs are compiled, so that they round differently.
+            options: Those of :class:`Recording`.
+        """
+        super().__init__(self._transition, new_graphs, **options)
+        self._env, self._is_compiled = env, is_compiled
+        self._actions = env.actions.clone()
+        self._is_outdated = False
+        env.random.keep_offset()
+
+    def record_anew(self) -> None:
+        """Record anew at the next step, because it will read other values."""
+        self._is_outdated = True
+
+    def step(self) -> Step:
+        """Return the result of :meth:`~VectorEnv.transition`."""
+        env = self._env
+        if self._is_outdated:
+            self.forget()
+            self._is_outdated = False
+        with _branches(self._is_compiled):
+            if self._is_compiled and not self.is_made:
+                self._record_ahead()
+            obs, reward, terminated, truncated, info = self._run()
+        env.obs_buf, env.reward_buf = obs, reward
+        if env.device.type == "cpu" and not info["num_ended"]:
+            del info["final_obs"], info["_final_obs"]
+        return obs, reward, terminated, truncated, info
+
+    def _transition(self) -> Step:
+        # A clone, so that a task that keeps env.actions has this step's, not the next one's.
+        self._env.actions = self._actions.clone()
+        return self._env.transition()
+
+    def _run(self) -> Step:
+        env = self._env
+        self._actions.copy_(env.actions)
+        env.sim.num_changes += 1  # recorded steps count no changes
+        if self.is_made:
+            _, env.reward_buf, *_ = self.written  # as curricula find it
+        step: Step = self.run()
+        return step
+
+    def _record_ahead(self) -> None:
+        """Record with steps that are undone, so that each step that counts is a compiled one.
+
+        A compiled step rounds differently, so a resumed run would not repeat the original.
+
+        Raises:
+            SimulationError: If the step cannot be compiled.
+        """
+        env = self._env
+        state, log, generator = env.state(), env.latest_log.values, torch.get_rng_state()
+        others = {name: one for name, one in vars(env).items() if not isinstance(one, torch.Tensor)}
+        env.is_rehearsing = True
+        with Undo() as undo:
+            while not self.is_made:
+                env.random.advance()
+                env.common_step_counter += 1
+                self._run()
+        env.recording, env.is_rehearsing = None, False
+        env.set_state(state)  # without forgetting the recording
+        undo.restore()
+        vars(env).update(others)
+        env.sim.set_state(state["sim"])  # NumPy's part, which undo does not know
+        torch.set_rng_state(generator)
+        env.latest_log.go_back(log)
+
+
 @contextmanager
-def _branches_of_compiled() -> Iterator[None]:
-    """Run the same operations in each step; without inference mode, which hides some from watch."""
+def _branches(is_compiled: bool) -> Iterator[None]:
+    """Run a compiled step's operations in each step.
+
+    They are those of a GPU, without inference mode, which hides some from watch.
+    """
+    if not is_compiled:
+        yield
+        return
     with as_on_a_gpu(), torch.inference_mode(False), torch.no_grad():
         yield

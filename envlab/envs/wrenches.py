@@ -12,7 +12,8 @@ class StagedWrenches:
 
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
-        self._staged: list[tuple[torch.Tensor, list[int], torch.Tensor]] = []
+        self.staged: list[tuple[torch.Tensor, list[int], torch.Tensor]] = []
+        """Masks, bodies and wrenches that wait."""
 
     def add(
         self, mask: torch.Tensor, body_ids: list[int], force: torch.Tensor, torque: torch.Tensor
@@ -25,16 +26,16 @@ class StagedWrenches:
             force: World frame, in N, ``(num_envs, k, 3)``.
             torque: World frame, in N m, ``(num_envs, k, 3)``.
         """
-        self._staged.append((mask, body_ids, torch.cat((force, torque), dim=2)))
+        self.staged.append((mask, body_ids, torch.cat((force, torque), dim=2)))
 
     def apply(self) -> None:
         """Write the added wrenches to the simulation, where they stay until the next reset."""
-        for mask, body_ids, wrench in self._staged:
+        for mask, body_ids, wrench in self.staged:
             kept = self._sim.xfrc_applied[:, self._sim.body_index(body_ids)]
             force, torque = torch.where(mask[:, None, None], wrench, kept).split(3, dim=2)
             self._sim.apply_wrench(body_ids, force, torque)
-        self._staged.clear()
+        self.staged.clear()
 
     def forget(self) -> None:
         """Drop the added wrenches."""
-        self._staged.clear()
+        self.staged.clear()

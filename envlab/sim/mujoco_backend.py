@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -160,9 +161,9 @@ class MujocoSimulation(Simulation):
             # A rollout records natively, which costs less than separate calls. It stops simulations
             # in which MuJoCo warns; bad() and overflow() report these.
             names = tuple(self._records)
-            self._call(lambda: self._batch.rollout(steps, record=names, out=self._records))
+            self._call(self._batch.rollout, steps, record=names, out=self._records)
         if steps < self.decimation:
-            self._call(lambda: self._batch.step(nstep=self.decimation - steps, stage=self._stage))
+            self._call(self._batch.step, nstep=self.decimation - steps, stage=self._stage)
         self._pull()
         for name, records in self._records.items():
             shown = self._shown_substeps[name]
@@ -197,7 +198,7 @@ class MujocoSimulation(Simulation):
         if self._wrench_used:
             self._wrench[rows] = 0.0
         if self._has_derived:
-            self._call(lambda: self._batch.forward(rows, stage=_STAGE_ACC))
+            self._call(self._batch.forward, rows, stage=_STAGE_ACC)
         for name, source in self._sources.items():
             self._mirrors[name][rows] = source[rows]
 
@@ -209,7 +210,7 @@ class MujocoSimulation(Simulation):
         self._qvel_rows[rows] = qvel.numpy()[rows]
         self._raised[rows] |= ~np.isfinite(self._qvel_rows[rows]).all(axis=1)
         if self._stage != _STAGE_NONE:
-            self._call(lambda: self._batch.forward(rows, stage=_STAGE_VEL))
+            self._call(self._batch.forward, rows, stage=_STAGE_VEL)
         for name, source in self._sources.items():
             if name == "sensordata":
                 columns = np.ix_(rows, self._early_sensors)
@@ -364,10 +365,10 @@ class MujocoSimulation(Simulation):
         self.num_changes += len(rows) > 0 or not on_host(self.device)
         return rows
 
-    def _call(self, function: Callable[[], object]) -> None:
+    def _call(self, function: Callable[..., object], *args: Any, **kwargs: Any) -> None:
         """Run a batch call; simulations in which MuJoCo raises are bad, the others continue."""
         try:
-            function()
+            function(*args, **kwargs)
         except batch.SimulationError as error:
             self._raised[error.ids] = True
             logger.warning("%s", error)

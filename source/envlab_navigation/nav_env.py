@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from envlab.envs.batched_env import BatchedEnv, Log, Observations, Step
+from envlab.envs.batched_env import BatchedEnv, Log, Observations
 from envlab.envs.checks import unbounded
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.masks import assign, masked_means
@@ -67,6 +67,7 @@ class NavEnv(BatchedEnv):
     """Steps since the last seed, which determine the houses in memory."""
     _images: Pictures
     ended_episodes: dict[str, torch.Tensor] | None = None
+    _on_torch_stream: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     _view: EpisodeView | None = None
 
     @property
@@ -102,15 +103,8 @@ class NavEnv(BatchedEnv):
         for kind, values in self._images.items():
             images[kind].copy_(values)
         self._images = images
-        with self._on_torch_stream():
+        with self._on_torch_stream:
             return super().reset(**kwargs)
-
-    def step(self, actions: torch.Tensor | np.ndarray) -> Step:  # type: ignore[override]
-        with self._threads, self._on_torch_stream():
-            obs, reward, terminated, truncated, info = super().step(actions)
-        if "final_obs" in info:
-            info["episodes"] = self.ended_episodes
-        return obs, reward, terminated, truncated, info
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         """Return agent 0's view next to its path on a map.
@@ -181,7 +175,7 @@ class NavEnv(BatchedEnv):
         if self._augmentation is not None:
             self._augmentation.bits.copy_(state["augmentation"])
         self._images = self.camera.new_images()
-        with self._on_torch_stream():
+        with self._on_torch_stream:
             self._draw(self._everyone)
             self._observe()
 
@@ -219,11 +213,13 @@ class NavEnv(BatchedEnv):
         self._augmentation: Augmentation | None = None
         if cfg.augmentation.changes_colours:
             self._augmentation = Augmentation(cfg.augmentation, self.num_envs, self.device)
+        if self.device.type != "cpu":
+            self._on_torch_stream = _TorchStream(self.device)
         self._clock = 0
         self._success = torch.zeros_like(agents.failed)
         self._everyone = torch.ones_like(agents.failed)
         self._images = self.camera.new_images()
-        self._threads = OneThread(self.device.type == "cpu")
+        self._stepping = OneThread(True) if self.device.type == "cpu" else self._on_torch_stream
         self._make_spaces()
         self.reset()
 
@@ -251,10 +247,12 @@ class NavEnv(BatchedEnv):
     def _make_action_space(self) -> spaces.Space:
         return self.cfg.action_space.make_space()
 
-    def _advance(self, actions: torch.Tensor) -> None:
+    def _apply_actions(self, actions: torch.Tensor) -> None:
         self._clock += 1
         self.houses.advance(self._clock)
         self.agents.act(actions[:, 0])
+
+    def _advance(self) -> None:
         # On a CPU reading them takes no time.
         if self.device.type != "cpu" or self.agents.failed.numpy().any():
             self._failures.add(self.agents.failed)
@@ -317,6 +315,10 @@ class NavEnv(BatchedEnv):
         self._look(mask)
         return dict.fromkeys(_LOG_NAMES, 0.0)
 
+    def _tell(self, info: dict[str, Any]) -> None:
+        if "final_obs" in info:
+            info["episodes"] = self.ended_episodes
+
     def _get_observations(self) -> Observations:
         return {"policy": self.agents.tell()} | dict(self._images.items())
 
@@ -326,13 +328,6 @@ class NavEnv(BatchedEnv):
         self.houses.set_clock(0)
 
     # --------------------------------------------------------------------------------------------
-
-    def _on_torch_stream(self) -> contextlib.AbstractContextManager[Any]:
-        """Return a context in which Warp's kernels run on torch's stream on a GPU."""
-        if self.device.type == "cpu":
-            return contextlib.nullcontext()
-        stream = torch.cuda.current_stream(self.device)
-        return wp.ScopedStream(wp.stream_from_torch(stream))  # type: ignore[no-any-return]
 
     def _look(self, mask: torch.Tensor) -> None:
         """Draw the current views of the agents of ``mask``."""
@@ -377,6 +372,21 @@ class NavEnv(BatchedEnv):
             return torch.ones_like(self.start_distance)
         straight = torch.linalg.vector_norm(self.goal_points() - self.start[:, :2], dim=1)
         return (self.start_distance + POINT_RADIUS) / straight.clamp(min=POINT_RADIUS)
+
+
+class _TorchStream(contextlib.AbstractContextManager[None]):
+    """Runs Warp's kernels on a GPU's current stream of torch while it is entered."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def __enter__(self) -> None:
+        stream = torch.cuda.current_stream(self._device)
+        self._scope = wp.ScopedStream(wp.stream_from_torch(stream))
+        self._scope.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._scope.__exit__(*error)
 
 
 def _goals(cfg: NavEnvCfg) -> list[int]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from gymnasium.envs.registration import EnvSpec
 
 from envlab.config import check_ranges
-from envlab.envs.batched_env import Step
 from envlab.envs.gym_bridge import GroupedGymEnv, GymEnvCfg, GymSceneCfg
 from envlab.errors import ConfigurationError
 from envlab_navigation import metrics
@@ -73,8 +71,7 @@ class ThorNavEnv(GroupedGymEnv):
         """Return the names of the columns of the group ``policy``."""
         return [*(f"goal_is_{name}" for name in TARGETS), "tan_pitch"]
 
-    def step(self, actions: torch.Tensor | np.ndarray) -> Step:  # type: ignore[override]
-        obs, reward, terminated, truncated, info = super().step(actions)
+    def _tell(self, info: dict[str, Any]) -> None:
         if self._ended:
             rows = torch.tensor([row for row, _ in self._ended], device=self.device)
             info["episodes"] = {}
@@ -85,7 +82,6 @@ class ThorNavEnv(GroupedGymEnv):
                 )
                 is_number = name in ("goal", "end")
                 info["episodes"][name] = values.long() if is_number else values
-        return obs, reward, terminated, truncated, info
 
 
 def _setup(cfg: NavEnvCfg) -> Setup:

@@ -46,7 +46,7 @@ class SeerEnv(BatchedEnv):
     def _choices(self) -> DiscreteCfg | None:
         return DiscreteCfg(num_options=4)
 
-    def _advance(self, actions: torch.Tensor) -> None:
+    def _apply_actions(self, actions: torch.Tensor) -> None:
         self._angle += 0.1 * actions.flatten().float()
 
     def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:

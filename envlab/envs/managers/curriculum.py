@@ -32,13 +32,10 @@ class CurriculumManager:
             name: bind(term, env, sensors)
             for name, term in terms_of(cfg, CurriculumTermCfg).items()
         }
+        self.active_terms = list(self._functions)
+        """Names of the terms."""
         self._device = env.device
         self._values: dict[str, torch.Tensor] = {}
-
-    @property
-    def active_terms(self) -> list[str]:
-        """Names of the terms."""
-        return list(self._functions)
 
     @between_graphs  # terms may use values on the host, such as the number of steps
     def compute(self, mask: torch.Tensor) -> None:

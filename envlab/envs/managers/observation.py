@@ -98,29 +98,26 @@ class ObservationManager:
     def compute(self, *, corrupt: bool) -> dict[str, torch.Tensor]:
         """Return all groups, each ``(num_envs, dim)``; ``corrupt``: with noise where enabled."""
         observations = {}
-        for group, cfg in self._groups.items():
-            observations[group] = self._compute_group(group, corrupt and cfg.enable_corruption)
+        for group, terms in self._terms.items():
+            is_noisy, values = corrupt and self._groups[group].enable_corruption, []
+            for name, (cfg, function) in terms.items():
+                try:
+                    value = function()
+                except Exception as error:
+                    name_term(error, "observation", name)
+                    raise
+                if not self._checked:
+                    self._check(group, name, value)
+                if is_noisy and cfg.noise is not None:
+                    value = cfg.noise.apply(value, self._streams[group, name])
+                if cfg.clip is not None:
+                    value = value.clamp(*cfg.clip)
+                if cfg.scale is not None:
+                    value = value * cfg.scale
+                values.append(value)
+            observations[group] = torch.cat(values, dim=-1)
         self._checked = True
         return observations
-
-    def _compute_group(self, group: str, corrupt: bool) -> torch.Tensor:
-        values = []
-        for name, (cfg, function) in self._terms[group].items():
-            try:
-                value = function()
-            except Exception as error:
-                name_term(error, "observation", name)
-                raise
-            if not self._checked:
-                self._check(group, name, value)
-            if corrupt and cfg.noise is not None:
-                value = cfg.noise.apply(value, self._streams[group, name])
-            if cfg.clip is not None:
-                value = value.clamp(*cfg.clip)
-            if cfg.scale is not None:
-                value = value * cfg.scale
-            values.append(value)
-        return torch.cat(values, dim=-1)
 
     def _check(self, group: str, name: str, value: torch.Tensor) -> None:
         """Refuse a term that cannot be joined with the others; called in the first computation."""

@@ -126,7 +126,8 @@ class RewardManager:
         self.check_params(name, params)
         self._functions[index] = functools.partial(bound.func, *bound.args, **merged)
         self._new_params[name] = {**self._new_params.get(name, {}), **params}
-        self._env.record_anew()
+        if self._env.recording is not None:
+            self._env.recording.record_anew()
 
     def state(self) -> dict[str, Any]:
         """Return the state that a resume needs."""

@@ -84,12 +84,9 @@ class SuccessManager:
     def __init__(self, cfg: SuccessTermCfg | None, env: VectorEnv, sensors: SensorManager) -> None:
         self._function = None if cfg is None else bind(cfg, env, sensors)
         self._values = torch.zeros(env.num_envs, device=env.device)
-        self._checked = False
-
-    @property
-    def values(self) -> torch.Tensor | None:
+        self.values = None if cfg is None else self._values
         """Success of the episodes so far, float32 ``(num_envs,)``; None if the task has none."""
-        return None if self._function is None else self._values
+        self._checked = False
 
     def compute(self) -> None:
         """Look at the state after a step."""

@@ -133,8 +133,8 @@ def _centre_of_mass(env: VectorEnv, asset_cfg: SceneEntity) -> torch.Tensor | No
     ``(1, 3)``.
     """
     body = asset_cfg.root_body
-    if "body_ipos" in env.sim.params:
-        return env.sim.params.body_ipos[:, body]
+    if (own := vars(env.sim.params).get("body_ipos")) is not None:
+        return own[:, body]
     if not env.sim.model.body_ipos[body].any():
         return None
     return env.nominal("body_ipos")[body].unsqueeze(0)

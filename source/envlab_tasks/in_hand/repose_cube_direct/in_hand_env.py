@@ -95,7 +95,7 @@ class InHandEnv(DirectEnv):
     cfg: InHandEnvCfg
 
     @property
-    def success(self) -> torch.Tensor:
+    def success(self) -> torch.Tensor:  # type: ignore[override]
         """Goals that the episode has reached over those it has had, ``n / (n + 1)``."""
         return self.successes / (self.successes + 1.0)
 

@@ -77,7 +77,7 @@ class FrankaCabinetEnv(DirectEnv):
     cfg: FrankaCabinetEnvCfg
 
     @property
-    def success(self) -> torch.Tensor:
+    def success(self) -> torch.Tensor:  # type: ignore[override]
         """Whether the drawer is out, which ends the episode, ``(num_envs,)``."""
         return (self._opening()[:, 0] > self.cfg.open_distance).float()
 

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from envlab.envs import DirectEnv, SceneEntityCfg
-from envlab.envs.batched_env import Step
 from envlab.envs.entities import resolve_entity
 from envlab.envs.masks import assign
 from envlab.envs.math import matrix_from_quat, quat_apply_inverse
@@ -112,9 +111,11 @@ class HumanoidAmpEnv(DirectEnv):
         )
         return {"policy": obs}
 
-    def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def _measure(self) -> None:
         self._remember(torch.ones_like(self._begins))
         self._amp_obs.copy_(self._history.flatten(1))
+
+    def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
         height = self.sim.data.xpos[:, self._reference, 2]
         fallen = (height < self.cfg.termination_height) & self.cfg.early_termination
         # Isaac Lab's direct tasks count the step to come, so that an episode has 299 steps of 300.
@@ -160,10 +161,8 @@ class HumanoidAmpEnv(DirectEnv):
         newer = torch.cat((obs.unsqueeze(1), self._history[:, :-1]), dim=1)
         torch.where(rows.view(-1, 1, 1), newer, self._history, out=self._history)
 
-    def _transition(self) -> Step:
-        obs, reward, terminated, truncated, info = super()._transition()
+    def _tell(self, info: dict[str, Any]) -> None:
         info["amp_obs"] = self._amp_obs.clone()
-        return obs, reward, terminated, truncated, info
 
     def _task_state(self) -> dict[str, Any]:
         return {"history": self._history.cpu().clone()}
