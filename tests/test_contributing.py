@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 import torch
 
 import envlab
+from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.tools import new
 from envlab.tools.new import write_task
@@ -162,3 +165,12 @@ def test_the_newest_release_of_the_changelog_is_this_version():
     newest = re.search(r"^## (\d+\.\d+\.\d+) \((\d{4}-\d{2}-\d{2})\)$", page, re.MULTILINE)
     assert newest is not None
     assert newest[1] == envlab.__version__
+
+
+def test_the_page_shows_the_order_of_a_step_and_nobody_has_another():
+    shown = textwrap.dedent(inspect.getsource(BatchedEnv.transition))
+    assert shown in (ROOT / "CONTRIBUTING.md").read_text()
+    words = [*(ROOT / "envlab").rglob("*.py"), *(ROOT / "source").rglob("*.py")]
+    assert [path.name for path in words if "def transition(self" in path.read_text()] == [
+        "batched_env.py"
+    ]
