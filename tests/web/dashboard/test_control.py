@@ -98,7 +98,7 @@ def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path
 
     def popen(words, **options):
         started.append((words, options))
-        program = "import sys; print(sys.argv[1:])"
+        program = "import os, sys, time\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint(sys.argv[1:])"
         return real([sys.executable, "-c", program, *words[1:]], **options)
 
     monkeypatch.setattr(control.subprocess, "Popen", popen)
@@ -114,6 +114,7 @@ def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path
     assert not options.get("shell")
     with pytest.raises(RunDirectoryError, match="has already been resumed"):
         control.resume(run)
+    (tmp_path / "go").touch()
     assert control.started.pop(run.directory).wait(timeout=30) == 0
     assert "--nproc=2" in (run.directory / control.OUTPUT).read_text()
     assert not (tmp_path / "pwned").exists()
