@@ -98,7 +98,8 @@ def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path
 
     def popen(words, **options):
         started.append((words, options))
-        program = "import os, sys, time\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint(sys.argv[1:])"
+        wait = "while not os.path.exists('go'): time.sleep(0.01)"
+        program = f"import os, sys, time\n{wait}\nprint(sys.argv[1:])"
         return real([sys.executable, "-c", program, *words[1:]], **options)
 
     monkeypatch.setattr(control.subprocess, "Popen", popen)
