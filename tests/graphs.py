@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -36,18 +39,28 @@ class RepeatedOperations(TorchDispatchMode):
                 if not func._schema.is_mutable:  # private: torch has no other name for it
                     first.copy_(result)
 
-        if not func.is_view:
+        if not func.is_view and func.namespace != "profiler":
             self._calls.append(repeat)
         return results
 
     def replay(self) -> None:
         """Repeat the recorded operations."""
-        for call in self._calls:
-            call()
+        with torch.no_grad():  # gradients are among the operations
+            for call in self._calls:
+                call()
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
     return [one for one in tree_leaves(values) if isinstance(one, torch.Tensor)]
+
+
+@contextlib.contextmanager
+def capturable_on_a_cpu() -> Iterator[None]:
+    """Let torch's optimizers keep all on a CPU's tensors, as they do on a GPU's."""
+    name, yes = "_get_capturable_supported_devices", lambda *_: ["cpu"]
+    adam, base = (sys.modules[f"torch.optim.{module}"] for module in ("adam", "optimizer"))
+    with mock.patch.object(adam, name, yes), mock.patch.object(base, name, yes):
+        yield
 
 
 def record_steps(env: VectorEnv) -> Recording:

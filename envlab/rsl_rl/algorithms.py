@@ -11,15 +11,17 @@ from types import FunctionType, SimpleNamespace
 
 import torch
 from rsl_rl.modules import EmpiricalNormalization
+from rsl_rl.modules.distribution import GaussianDistribution
 from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import ConfigurationError
 from envlab.precision import compute_in, settle_precision
-from envlab.rsl_rl.cfg import DistillationCfg, RunnerCfg
+from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg, RunnerCfg
 from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
+from envlab.rsl_rl.recorded_update import RecordedUpdate, obstacle
 from envlab.rsl_rl.symmetry import FUNCTION, symmetry_function
 
 logger = logging.getLogger(__name__)
@@ -40,6 +42,18 @@ class LocalNormalization(EmpiricalNormalization):
     """
 
     update = _without_group(EmpiricalNormalization.update)
+
+
+class UnreadGaussian(GaussianDistribution):
+    """rsl_rl's Gaussian with the same draws, for which a GPU need not wait.
+
+    ``torch.normal`` looks on the host whether deviations are negative.
+    """
+
+    @torch.no_grad()
+    def sample(self) -> torch.Tensor:
+        mean, std = self.params
+        return torch.randn_like(mean) * std + mean
 
 
 Algorithm = DistributedPPO | DistributedDistillation
@@ -65,12 +79,43 @@ def make_algorithm(
         algorithm.be_taught_by_ground(cfg.teachers, env.env)
     dtype = settle_precision(cfg.precision, context)
     for name in cfg.NETWORKS:
-        compute_in(algorithm.networks[name], dtype)
+        network = algorithm.networks[name]
+        compute_in(network, dtype)
+        if type(getattr(network, "distribution", None)) is GaussianDistribution:
+            network.distribution.__class__ = UnreadGaussian
     if torch.distributed.is_initialized() and not context.is_distributed:
         _keep_normalisers(algorithm.networks.values())
     if context.is_distributed and grad_sync == "ddp":
         algorithm.wrap()
+    if isinstance(cfg, RslRlCfg):
+        assert isinstance(algorithm, DistributedPPO)
+        _record(algorithm, cfg.graph, context)
     return algorithm
+
+
+def _record(algorithm: DistributedPPO, graph: str, context: DistributedContext) -> None:
+    """Have updates recorded as graphs, where ``agent.graph`` and the device ask for it.
+
+    Raises:
+        ConfigurationError: If they cannot be, and must.
+    """
+    device = context.device
+    if graph == "on" and device.type != "cuda":
+        raise ConfigurationError(
+            f"agent.graph=on records the updates of a GPU, but this process learns on {device}. "
+            "Choose a GPU with --device cuda:0, or set agent.graph=auto."
+        )
+    if graph == "off" or device.type != "cuda":
+        return
+    reason = obstacle(algorithm)
+    if reason is None:
+        algorithm.recorded = RecordedUpdate(algorithm, is_required=graph == "on")
+    elif graph == "on":
+        raise ConfigurationError(
+            f"agent.graph=on, but the update cannot be recorded: {reason}. Set agent.graph=auto."
+        )
+    elif context.is_main:
+        logger.info("Updates are not recorded as graphs: %s.", reason)
 
 
 def _construct(env: RslRlVecEnvWrapper, cfg: RunnerCfg, context: DistributedContext) -> Algorithm:

@@ -215,6 +215,10 @@ class RslRlCfg(RunnerCfg):
     """Value network."""
     algorithm: AlgorithmCfg = field(default_factory=AlgorithmCfg)
     """Learning algorithm."""
+    graph: Literal["auto", "off", "on"] = "auto"
+    """Whether updates are recorded as graphs, on a GPU (:mod:`envlab.rsl_rl.recorded_update`).
+    ``off``: the library's own update; ``auto``: recorded if the algorithm allows it, and the log
+    says why it does not; ``on``: else it is an error."""
 
     def suited(self, values: Mapping[str, Any]) -> RunnerCfg:
         algorithm = values.get("algorithm")

@@ -18,6 +18,7 @@ from envlab.distributed.ddp import wrap_actor_critic
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs.masks import computed_where
 from envlab.rsl_rl.policies import load_policy
+from envlab.rsl_rl.recorded_update import RecordedUpdate
 
 
 class PooledBatches(RolloutStorage):
@@ -60,12 +61,14 @@ class DistributedPPO(PPO):
         for group in self.optimizer.param_groups:  # shared encoders are listed, and stepped, twice
             group["params"] = list(dict.fromkeys(group["params"]))
         self._context = context
-        self._normalises_batches = self.normalize_advantage_per_mini_batch
-        if self._normalises_batches:
+        self.normalises_batches = self.normalize_advantage_per_mini_batch
+        if self.normalises_batches:
             self.normalize_advantage_per_mini_batch = False  # not by this rank's moments
             self.storage.__class__ = PooledBatches.of(context)
-        self._uses_ddp = False
+        self.uses_ddp = False
         self._critic_warmup, self._actor_rests = critic_warmup, False
+        self.recorded: RecordedUpdate | None = None
+        """Makes updates instead of the library, if they are recorded."""
         self.optimizer.register_step_pre_hook(self._hold_actor)
 
     @property
@@ -79,6 +82,17 @@ class DistributedPPO(PPO):
         self._actor_rests = number <= self._critic_warmup
         if self._critic_warmup:
             self._raw_actor.obs_normalizer.train(not self._actor_rests)
+
+    def update(self) -> dict[str, float]:
+        """Return the mean losses of an update; the library's own, unless it is recorded."""
+        if self.recorded is None or self._actor_rests:
+            return super().update()
+        return self.recorded()
+
+    def load(self, loaded_dict: dict[str, Any], load_cfg: Any, strict: bool) -> bool:
+        if self.recorded is not None:
+            self.recorded.forget()
+        return bool(super().load(loaded_dict, load_cfg, strict))
 
     def _hold_actor(self, *_: Any) -> None:
         """Let the optimizer skip the parameters that only the actor has, during the warm-up."""
@@ -125,10 +139,10 @@ class DistributedPPO(PPO):
     def wrap(self) -> None:
         """Average the gradients by torch's DistributedDataParallel instead of the library."""
         self.actor, self.critic = wrap_actor_critic(self.actor, self.critic)
-        self._uses_ddp = True
+        self.uses_ddp = True
 
     def reduce_parameters(self) -> None:
-        if not self._uses_ddp:
+        if not self.uses_ddp:
             super().reduce_parameters()
         elif self.rnd:  # its predictor has its own optimizer and is not in the DDP module
             reduce_gradients_in_buckets(
@@ -166,7 +180,7 @@ class DistributedPPO(PPO):
         """Normalise advantages over the samples of all ranks, unless minibatches are instead."""
         # The library has normalised them by this rank's moments: start again from the returns.
         advantages = self.storage.returns - self.storage.values
-        if not self._normalises_batches:
+        if not self.normalises_batches:
             mean, std = pooled_moments(advantages, self._context)
             advantages = (advantages - mean) / (std + 1e-8)
         self.storage.advantages = advantages

@@ -168,7 +168,7 @@ class Recording:
         with _made_current(self), self._watch:
             result = self._function() if is_watched else self._record()
         if is_watched and self._watch.obstacle is not None:
-            self._give_up(self._watch.obstacle)
+            self._refuse(self._watch.obstacle)
         return result
 
     def call(self, function: Callable[[], Any]) -> Any:
@@ -213,9 +213,13 @@ class Recording:
         graph.__exit__(None, None, None)
         self._parts.append(graph.replay)
 
-    def _give_up(self, obstacle: str) -> None:
+    def give_up(self, obstacle: str = "") -> None:
+        """Run the function directly from now on, for a reason that is a part of a sentence."""
         self.forget()
         self._obstacle = obstacle
+
+    def _refuse(self, obstacle: str) -> None:
+        self.give_up(obstacle)
         if self._is_required:
             raise SimulationError(
                 f"{self._asked}, but the step cannot be recorded: {obstacle}. Change that, or set "

@@ -6,6 +6,7 @@ of the environments, so that how these are spread over ranks changes nothing but
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from envlab.distributed.seeding import seed_everything
 from envlab.registry import get_task, load_env_cfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.learner import RslRlLearner
+from envlab.rsl_rl.recorded_update import RecordedUpdate
+from tests.graphs import capturable_on_a_cpu
 
 NUM_STEPS = 16
 NUM_ENVS = 1024
@@ -55,14 +58,19 @@ def captured(
 
 
 def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[str, Any]:
-    """Return initial states, gradients before the optimizer's first step, normalisers after it."""
+    """Return initial states, gradients before the optimizer's first step, normalisers after it.
+
+    ``grad_sync``: as the flag; or ``recorded``, for the update that a GPU records, here without
+    graphs.
+    """
+    is_recorded = grad_sync == "recorded"
     task = get_task(TASK)
     num_envs = NUM_ENVS // context.world_size
     env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": num_envs}, "seed": 7}, "env")
     seed_everything(7)
     env = task.make(env_cfg, context=context)
     cfg = merge(RslRlCfg(), AGENT, "agent")
-    learner = RslRlLearner(env, cfg, context, grad_sync=grad_sync)
+    learner = RslRlLearner(env, cfg, context, grad_sync="library" if is_recorded else grad_sync)
     seed_everything(7 + context.rank)
     initial = torch.cat((env.sim.data.qpos, env.sim.data.qvel), dim=1).clone()
     # Half of the environments reach the time limit within the rollout.
@@ -71,6 +79,9 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
     env.episode_length_buf = lengths
 
     algorithm = learner.alg
+    if is_recorded:
+        algorithm.recorded = RecordedUpdate(algorithm)
+        algorithm.recorded.recording.give_up()
     distribution = algorithm.get_policy().distribution
     noise = env.random.stream("test")
 
@@ -95,7 +106,8 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
 
     algorithm.process_env_step = count
     learner.start(1)
-    learner.iterate(1, lambda rewards, ended, info: None)
+    with capturable_on_a_cpu() if is_recorded else contextlib.nullcontext():
+        learner.iterate(1, lambda rewards, ended, info: None)
     env.close()
     return {
         "initial": initial,

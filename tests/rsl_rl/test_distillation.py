@@ -16,6 +16,7 @@ import pytest
 import torch
 import yaml
 
+from envlab import registry
 from envlab.cli import main
 from envlab.config import load_yaml
 from envlab.distributed.context import DistributedContext
@@ -288,6 +289,7 @@ def test_isaac_labs_configuration_of_anymal_is_read_as_it_is():
 
 
 def test_every_tasks_distillation_is_read_as_one():
+    registry.discover()
     found = 0
     for spec in list(gymnasium.registry.values()):
         if "rsl_rl_distillation_cfg_entry_point" in spec.kwargs:

@@ -43,6 +43,7 @@ class TestRslRl(OnPolicyContract):
     REDUCTIONS = [("ddp", "library", "MLPModel")]
     WRAPPER = "JointModule"
     UNPOOLED = ["local"]
+    AVERAGED = ("pooled", "library", "recorded")
     NUM_TRAININGS = 2
 
 

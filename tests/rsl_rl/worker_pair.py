@@ -78,7 +78,8 @@ def main() -> None:
     folder, arguments = Path(sys.argv[1]), sys.argv[2:]
     context = DistributedContext.create(distributed=True, device="cpu")
     configure_logging(context.rank, context.world_size)
-    updates = {"pooled": first_update(context), "library": first_update(context, "library")}
+    kinds = {"pooled": "ddp", "library": "library", "recorded": "recorded"}
+    updates = {name: first_update(context, kind) for name, kind in kinds.items()}
     with mock.patch.object(ppo, "pooled_moments", local_moments):
         updates["local"] = first_update(context)
     torch.save(updates, folder / f"first_update_rank{context.rank}.pt")
