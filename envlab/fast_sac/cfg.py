@@ -138,6 +138,10 @@ class FastSacCfg(BasicAgentCfg):
     precision: Precision = "float32"
     """Number format of hidden layers; ``auto``: bfloat16 if every process supports it. FastSAC uses
     bfloat16, on GPUs."""
+    graph: Literal["auto", "off", "on"] = "auto"
+    """Whether gradient steps are recorded as graphs, on a GPU
+    (:mod:`envlab.fast_sac.recorded_steps`). ``auto``: if they can be; ``on``: else it is an
+    error."""
     actor: ActorCfg = field(default_factory=ActorCfg)
     """The policy's network."""
     critic: CriticCfg = field(default_factory=CriticCfg)

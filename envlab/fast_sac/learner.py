@@ -30,15 +30,21 @@ from envlab.fast_sac.objective import (
     target_values,
     temperature_loss,
 )
+from envlab.fast_sac.recorded_steps import RecordedSteps
 from envlab.fast_sac.replay import Batch, Replay
 from envlab.fast_sac.scaling import ObsScaler, RewardScaler
 from envlab.learner import Iteration, Learner, OnStep
 from envlab.precision import compute_in, settle_precision
+from envlab.sim.recording import records_updates
 from envlab.training.overlap import Overlap, StepLog, check_overlap, restore_ahead
 from envlab.training.plan import RunPlan
 
 logger = logging.getLogger(__name__)
 
+LOSSES = ("critic", "return_min", "return_max")
+"""Names of the losses of each update."""
+POLICY_LOSSES = ("policy", "entropy", "temperature")
+"""Further names, of updates of the policy; td3 has only the first."""
 BETAS = (0.9, 0.95)
 """Betas of AdamW, as in FastSAC: past gradients are forgotten sooner."""
 
@@ -56,6 +62,7 @@ class FastSacLearner(Learner):
         replay: This rank's replay memory.
         scalers: Scalers of observations by name, pooled over ranks.
         reward_scaler: The scaler of rewards, likewise.
+        optimizers: The optimizers of the ``actor`` and the ``critic``.
         half_width: Half the width of the actions' range, ``(num_actions,)``.
         middle: The middle of the range.
     """
@@ -102,8 +109,10 @@ class FastSacLearner(Learner):
             for ddp in (self.actor, self.critics):
                 settle_buckets(ddp)
             self.target.load_state_dict(critics.state_dict())  # DDP sent rank 0's to all
-        self._actor_optimizer = self._optimizer(actor)
-        self._critic_optimizer = self._optimizer(critics)
+        self.optimizers = {
+            "actor": self._optimizer(actor),
+            "critic": self._optimizer(critics),
+        }
         self._target_entropy = num_actions * (
             math.log(algorithm.target_std) + 0.5 * math.log(2.0 * math.pi * math.e)
         )
@@ -138,7 +147,25 @@ class FastSacLearner(Learner):
         self._returns = torch.zeros(env.num_envs, device=device)
         self.num_updates = 0
         self._has_warned = False
-        self._losses: dict[str, list[torch.Tensor]] = {}
+        self._losses: list[tuple[bool, torch.Tensor]] = []
+        """Of each update: whether it was of the policy too, and its losses."""
+        self.recorded: RecordedSteps | None = None
+        """Takes gradient steps instead, if they are recorded."""
+        if records_updates(cfg.graph, device, self._obstacle(), is_main=context.is_main):
+            self._record()
+
+    def _obstacle(self) -> str | None:
+        """Return why gradient steps cannot be recorded, as a part of a sentence."""
+        if self._context.is_distributed:
+            return "DistributedDataParallel keeps to the stream on which it was made"
+        return "agent.overlap uses the GPU at the same time" if self.cfg.overlap else None
+
+    def _record(self) -> None:
+        self.recorded = RecordedSteps(
+            self.gradient_step,
+            tuple(self.optimizers.values()),
+            is_required=self.cfg.graph == "on",
+        )
 
     def _optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
         rate, decay = self.cfg.algorithm.learning_rate, self.cfg.algorithm.weight_decay
@@ -165,7 +192,7 @@ class FastSacLearner(Learner):
                     learning = time.perf_counter()
                     self.learn()
                     learn_s += time.perf_counter() - learning
-            losses = self._take_losses()
+            losses = self.take_losses()
             self.warn_beyond_v_max(losses)
             for name in self._groups:
                 samples = torch.cat([obs[name] for obs in seen])
@@ -175,7 +202,7 @@ class FastSacLearner(Learner):
             frames=self.cfg.num_steps_per_env * self.env.num_envs,
             collect_s=time.perf_counter() - start - learn_s,
             learn_s=learn_s,
-            learning_rate=self._actor_optimizer.param_groups[0]["lr"],
+            learning_rate=self.optimizers["actor"].param_groups[0]["lr"],
             losses=losses,
         )
 
@@ -224,6 +251,13 @@ class FastSacLearner(Learner):
 
     def update(self, batch: Batch) -> None:
         """Take a gradient step of critics and temperature, and sometimes of the policy."""
+        with_policy = self.num_updates % self.cfg.algorithm.policy_frequency == 0
+        step = self.gradient_step if self.recorded is None else self.recorded
+        self._losses.append((with_policy, step(batch, with_policy)))
+        self.num_updates += 1
+
+    def gradient_step(self, batch: Batch, with_policy: bool) -> torch.Tensor:
+        """Take a step without a read on the host; return its losses, those of :data:`LOSSES`."""
         algorithm = self.cfg.algorithm
         is_least = algorithm.q_reduction == "min"
         with torch.no_grad():
@@ -244,45 +278,43 @@ class FastSacLearner(Learner):
         loss = judging = critic_loss(judged, target)
         if self._is_sac:
             loss = loss + temperature_loss(log_temperature, log_probs, self._target_entropy)
-        self._critic_optimizer.zero_grad()
+        self.optimizers["critic"].zero_grad()
         loss.backward()
-        self._critic_optimizer.step()
-        self._note("critic", judging)
-        self._note("return_min", returns.amin())
-        self._note("return_max", returns.amax())
-        if self.num_updates % algorithm.policy_frequency == 0:
-            self._update_policy(batch, temperature, is_least)
+        self.optimizers["critic"].step()
+        losses = [judging, returns.amin(), returns.amax()]
+        if with_policy:
+            losses += self._update_policy(batch, temperature, is_least)
         with torch.no_grad():
             torch._foreach_lerp_(
                 list(self.target.parameters()), list(self.bare_critics.parameters()), algorithm.tau
             )
-        self.num_updates += 1
+        return torch.stack(losses).detach()
 
-    def _update_policy(self, batch: Batch, temperature: torch.Tensor, is_least: bool) -> None:
+    def _update_policy(
+        self, batch: Batch, temperature: torch.Tensor, is_least: bool
+    ) -> list[torch.Tensor]:
         actions, log_probs = self.actor(batch.obs)
         self.bare_critics.requires_grad_(False)  # their gradients would be discarded
         loss = policy_loss(
             self.bare_critics, batch.critic_obs, actions, log_probs, temperature, is_least=is_least
         )
-        self._actor_optimizer.zero_grad()
+        self.optimizers["actor"].zero_grad()
         loss.backward()
         self.bare_critics.requires_grad_(True)
-        self._actor_optimizer.step()
-        self._note("policy", loss)
-        if self._is_sac:
-            self._note("entropy", -log_probs.mean())
-            self._note("temperature", temperature)
+        self.optimizers["actor"].step()
+        return [loss, -log_probs.mean(), temperature] if self._is_sac else [loss]
 
-    def _note(self, name: str, value: torch.Tensor) -> None:
-        self._losses.setdefault(name, []).append(value.detach())
-
-    def _take_losses(self) -> dict[str, float]:
+    def take_losses(self) -> dict[str, float]:
         """Return the iteration's mean losses; the device is read only once."""
-        means = [torch.stack(values).mean() for values in self._losses.values()]
-        read = torch.stack(means).tolist() if means else []
-        names = list(self._losses)
-        self._losses = {}
-        return dict(zip(names, read, strict=True))
+        taken, self._losses = self._losses, []
+        if not taken:
+            return {}
+        num_critic, names = len(LOSSES), list(LOSSES)
+        parts = [torch.stack([losses[:num_critic] for _, losses in taken]).mean(dim=0)]
+        if of_policy := [losses[num_critic:] for with_policy, losses in taken if with_policy]:
+            names += POLICY_LOSSES if self._is_sac else POLICY_LOSSES[:1]
+            parts.append(torch.stack(of_policy).mean(dim=0))
+        return dict(zip(names, torch.cat(parts).tolist(), strict=True))
 
     def warn_beyond_v_max(self, losses: Mapping[str, float]) -> None:
         """Warn once if returns leave the range of the critics' distributions."""
@@ -304,8 +336,8 @@ class FastSacLearner(Learner):
             "critics": self.bare_critics.state_dict(),
             "target": self.target.state_dict(),
             "scalers": {name: one.state_dict() for name, one in self.all_scalers().items()},
-            "actor_optimizer": self._actor_optimizer.state_dict(),
-            "critic_optimizer": self._critic_optimizer.state_dict(),
+            "actor_optimizer": self.optimizers["actor"].state_dict(),
+            "critic_optimizer": self.optimizers["critic"].state_dict(),
             "num_updates": self.num_updates,
         }
 
@@ -322,8 +354,8 @@ class FastSacLearner(Learner):
                 network.load_state_dict(weights)
             for name, scaler in self.all_scalers().items():
                 scaler.load_state_dict(_scaler_state(state["scalers"][name]))
-            self._actor_optimizer.load_state_dict(state["actor_optimizer"])
-            self._critic_optimizer.load_state_dict(state["critic_optimizer"])
+            self.optimizers["actor"].load_state_dict(state["actor_optimizer"])
+            self.optimizers["critic"].load_state_dict(state["critic_optimizer"])
         except (LookupError, RuntimeError, TypeError, ValueError) as error:
             reason = str(error).splitlines()[-1].strip()
             raise CheckpointError(
@@ -331,6 +363,11 @@ class FastSacLearner(Learner):
                 "own configuration: leave out overrides of agent.actor and agent.critic."
             ) from error
         self.num_updates = int(state["num_updates"])
+        for optimizer in self.optimizers.values():
+            for group in optimizer.param_groups:
+                group["capturable"] = False  # that of a GPU's checkpoint
+        if self.recorded is not None:
+            self.recorded.forget()
 
     def all_scalers(self) -> dict[str, nn.Module]:
         """Return the normalisers of observations and rewards by name."""

@@ -23,6 +23,7 @@ from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.rsl_rl.recorded_update import RecordedUpdate, obstacle
 from envlab.rsl_rl.symmetry import FUNCTION, symmetry_function
+from envlab.sim.recording import records_updates
 
 logger = logging.getLogger(__name__)
 
@@ -89,33 +90,11 @@ def make_algorithm(
         algorithm.wrap()
     if isinstance(cfg, RslRlCfg):
         assert isinstance(algorithm, DistributedPPO)
-        _record(algorithm, cfg.graph, context)
+        reason = "agent.overlap uses the GPU at the same time" if cfg.overlap else None
+        reason = reason or obstacle(algorithm)
+        if records_updates(cfg.graph, context.device, reason, is_main=context.is_main):
+            algorithm.recorded = RecordedUpdate(algorithm, is_required=cfg.graph == "on")
     return algorithm
-
-
-def _record(algorithm: DistributedPPO, graph: str, context: DistributedContext) -> None:
-    """Have updates recorded as graphs, where ``agent.graph`` and the device ask for it.
-
-    Raises:
-        ConfigurationError: If they cannot be, and must.
-    """
-    device = context.device
-    if graph == "on" and device.type != "cuda":
-        raise ConfigurationError(
-            f"agent.graph=on records the updates of a GPU, but this process learns on {device}. "
-            "Choose a GPU with --device cuda:0, or set agent.graph=auto."
-        )
-    if graph == "off" or device.type != "cuda":
-        return
-    reason = obstacle(algorithm)
-    if reason is None:
-        algorithm.recorded = RecordedUpdate(algorithm, is_required=graph == "on")
-    elif graph == "on":
-        raise ConfigurationError(
-            f"agent.graph=on, but the update cannot be recorded: {reason}. Set agent.graph=auto."
-        )
-    elif context.is_main:
-        logger.info("Updates are not recorded as graphs: %s.", reason)
 
 
 def _construct(env: RslRlVecEnvWrapper, cfg: RunnerCfg, context: DistributedContext) -> Algorithm:

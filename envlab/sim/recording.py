@@ -250,6 +250,38 @@ def check_graph(graph: str, is_compiled: bool, device: torch.device) -> None:
         )
 
 
+def records_updates(
+    graph: str, device: torch.device, obstacle: str | None, *, is_main: bool = True
+) -> bool:
+    """Return whether ``agent.graph`` has updates recorded on a device.
+
+    Args:
+        graph: ``auto``, ``off`` or ``on``.
+        device: The learner's.
+        obstacle: Why they cannot be, as a part of a sentence; None: they can.
+        is_main: Whether this process says why they are not.
+
+    Raises:
+        ConfigurationError: If they must be, and cannot.
+    """
+    if graph == "on" and device.type != "cuda":
+        raise ConfigurationError(
+            f"agent.graph=on records the updates of a GPU, but this process learns on {device}. "
+            "Choose a GPU with --device cuda:0, or set agent.graph=auto."
+        )
+    if graph == "off" or device.type != "cuda":
+        return False
+    if obstacle is None:
+        return True
+    if graph == "on":
+        raise ConfigurationError(
+            f"agent.graph=on, but updates cannot be recorded: {obstacle}. Set agent.graph=auto."
+        )
+    if is_main:
+        logger.info("Updates are not recorded as graphs: %s.", obstacle)
+    return False
+
+
 class _Copies:
     """Copies the contents of tensors within tuples and dicts."""
 

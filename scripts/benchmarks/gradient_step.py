@@ -82,7 +82,7 @@ def beside_bare_passes(learner: FastSacLearner, repeats: int) -> None:
     def step() -> None:
         for _ in range(frequency):
             learner.update(batch)
-        learner._losses.clear()
+        learner.take_losses()
 
     def with_losses() -> None:
         for _ in range(frequency):
@@ -126,7 +126,7 @@ def critic_passes(learner: FastSacLearner, batch: Batch, *, has_loss: bool) -> N
         else:
             wanted = target.judge(batch.next_critic_obs, actions)
     judged = critics.judge(batch.critic_obs, batch.actions)
-    learner._critic_optimizer.zero_grad()
+    learner.optimizers["critic"].zero_grad()
     if has_loss:
         critic_loss(judged, wanted).backward()
     else:
@@ -138,7 +138,7 @@ def policy_passes(learner: FastSacLearner, batch: Batch, *, has_loss: bool) -> N
     critics = learner.bare_critics
     actions, log_probs = learner.actor(batch.obs)
     critics.requires_grad_(False)
-    learner._actor_optimizer.zero_grad()
+    learner.optimizers["actor"].zero_grad()
     if has_loss:
         temperature = critics.log_temperature.exp()
         obs = batch.critic_obs
@@ -171,7 +171,7 @@ def beside_holosoma(flags: argparse.Namespace) -> None:
         kept = [{name: seen[name] for name in sizes} for seen in (before, following)]
         learner.replay.add(kept[0], actions, rewards, none, none, kept[1])
         learner.learn()
-        learner._losses.clear()
+        learner.take_losses()
 
     def theirs() -> None:
         from tensordict import TensorDict

@@ -310,7 +310,7 @@ def test_fast_sac_of_scalar_critics_learns_as_their_sac(monkeypatch: pytest.Monk
             values += 0.1 * torch.randn_like(values)
     found: list[list[torch.Tensor]] = []
     # private: gradients are what the optimizers are given
-    for optimizer in (learner._critic_optimizer, learner._actor_optimizer):
+    for optimizer in learner.optimizers.values():
         for group in optimizer.param_groups:
             group["lr"] = 0.0
         optimizer.register_step_pre_hook(
