@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import torch
 from rsl_rl.algorithms import PPO
@@ -18,7 +18,6 @@ from envlab.distributed.ddp import wrap_actor_critic
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs.masks import computed_where
 from envlab.rsl_rl.policies import load_policy
-from envlab.rsl_rl.recorded_update import RecordedUpdate
 
 
 class PooledBatches(RolloutStorage):
@@ -47,6 +46,16 @@ class PooledBatches(RolloutStorage):
         return batch
 
 
+class Update(Protocol):
+    """Makes updates instead of the library, such as by graphs."""
+
+    def __call__(self) -> dict[str, float]:
+        """Return the mean losses."""
+
+    def forget(self) -> None:
+        """Prepare for other contents of networks and optimizer."""
+
+
 class DistributedPPO(PPO):
     """PPO with advantages, time limits and gradients over all ranks."""
 
@@ -67,7 +76,7 @@ class DistributedPPO(PPO):
             self.storage.__class__ = PooledBatches.of(context)
         self.uses_ddp = False
         self._critic_warmup, self._actor_rests = critic_warmup, False
-        self.recorded: RecordedUpdate | None = None
+        self.recorded: Update | None = None
         """Makes updates instead of the library, if they are recorded."""
         self.optimizer.register_step_pre_hook(self._hold_actor)
 

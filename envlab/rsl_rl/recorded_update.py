@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from rsl_rl.models import MLPModel
@@ -20,10 +20,8 @@ from tensordict import TensorDict
 from torch import nn
 
 from envlab.errors import SimulationError
+from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.sim.recording import NewGraphs, Recording, cuda_graphs
-
-if TYPE_CHECKING:
-    from envlab.rsl_rl.ppo import DistributedPPO
 
 logger = logging.getLogger(__name__)
 
