@@ -65,6 +65,12 @@ CORE = (
     ),
     Command(name="zero", main="envlab.tools.agents:zero_main", usage="", description=""),
     Command(
+        name="check",
+        main="envlab.tools.check:main",
+        usage="check TASK",
+        description="whether a task keeps what is promised of every task: seeds, resumes, ranks",
+    ),
+    Command(
         name="warm",
         main="envlab.tools.warm:main",
         usage="warm --task ID ...",
