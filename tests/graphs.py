@@ -4,54 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 from unittest import mock
-
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from envlab.envs import VectorEnv
 from envlab.sim.recording import Recording
-
-
-class RepeatedOperations(TorchDispatchMode):
-    """Stands in for :class:`envlab.sim.recording.CudaGraph`; it also runs them while recording."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._calls: list[Callable[[], None]] = []
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        results = func(*args, **kwargs)
-        firsts = _tensors(results)
-
-        def repeat() -> None:
-            for first, result in zip(firsts, _tensors(func(*args, **kwargs)), strict=True):
-                if not func._schema.is_mutable:  # private: torch has no other name for it
-                    first.copy_(result)
-
-        if not func.is_view and func.namespace != "profiler":
-            self._calls.append(repeat)
-        return results
-
-    def replay(self) -> None:
-        """Repeat the recorded operations."""
-        with torch.no_grad():  # gradients are among the operations
-            for call in self._calls:
-                call()
-
-
-def _tensors(values: Any) -> list[torch.Tensor]:
-    return [one for one in tree_leaves(values) if isinstance(one, torch.Tensor)]
+from envlab.sim.repeated import RepeatedOperations
 
 
 @contextlib.contextmanager

@@ -56,9 +56,9 @@ class EnvCfg:
     """Physics."""
     scene: SceneCfg = field(default_factory=SceneCfg)
     """Model and number of environments."""
-    graph: Literal["auto", "off", "on"] = "off"
+    graph: Literal["auto", "off", "on"] = "auto"
     """Whether a step on a GPU is recorded as graphs, see :mod:`envlab.sim.recording`. ``auto``: if
-    the task allows it; ``on``: else it is an error."""
+    the task allows it, which ``envlab check`` tells on a CPU; ``on``: else it is an error."""
     nan_guard: NanGuardCfg = field(default_factory=NanGuardCfg)
     """Limits for non-finite values."""
 

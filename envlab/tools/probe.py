@@ -19,9 +19,11 @@ from gymnasium import spaces
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.envs import BatchedEnv
+from envlab.envs import BatchedEnv, VectorEnv
 from envlab.envs.random import EnvRandom
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, SimulationError
+from envlab.sim.host import as_on_a_gpu
+from envlab.sim.repeated import RepeatedOperations
 from envlab.state import Share, deal
 from envlab.task import Task
 from envlab.tools.agents import draw_actions
@@ -63,6 +65,8 @@ def check(task: Task, cfg: Any) -> Iterator[tuple[str, str | None]]:
             ("two processes do what one does", probe.shards),
             ("what one process saved, two go on with, and one again", probe.is_dealt),
         ]
+    if probe.has_physics:
+        promises.append(("steps may be recorded as a GPU's graphs", probe.records))
     for what, promise in promises:
         yield what, _found(promise)
 
@@ -95,6 +99,7 @@ class Probe:
         self._task, self._cfg = task, cfg
         self._env = self._make(seed=1)
         self.resumes_exactly = self._env.resumes_exactly
+        self.has_physics = isinstance(self._env, VectorEnv)
         self._actions = self._draw_actions(self._env)
 
     def steps(self) -> None:
@@ -150,6 +155,24 @@ class Probe:
         one.set_state(deal(one, [saved for _, saved in halves], Share(0, NUM_ENVS, half)))
         found = list(_follow(one, self._actions[BEFORE:]))
         _compare(expected, found, "on one process again, the")
+
+    def records(self) -> None:
+        """Check that steps can be repeated without Python: on a CPU, by a GPU's branches.
+
+        Any change that a recording would miss within the steps is found, not only one in those that
+        a recording looks at.
+        """
+        actions = self._actions + self._actions
+        with as_on_a_gpu():
+            direct, recorded = self._make(seed=1), self._make(seed=1)
+            assert isinstance(recorded, VectorEnv)
+            asked = "env.graph=on"
+            recorded.record_steps(lambda: RepeatedOperations, asked=asked, is_required=True)
+            try:
+                found = list(_follow(recorded, actions))
+            except SimulationError as error:
+                raise Broken(str(error)) from None
+            _compare(list(_follow(direct, actions)), found, "recorded, the")
 
     # ----------------------------------------------------------------------------------------------
 

@@ -14,8 +14,9 @@ from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.recorded_steps import RecordedSteps
 from envlab.fast_sac.replay import Batch
 from envlab.sim.recording import records_updates
+from envlab.sim.repeated import RepeatedOperations
 from tests.fast_sac.updates import BATCH, make_learner
-from tests.graphs import RepeatedOperations, capturable_on_a_cpu
+from tests.graphs import capturable_on_a_cpu
 from tests.operations import Operations
 
 ALONE = DistributedContext.single("cpu")

@@ -12,7 +12,8 @@ from envlab import registry
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim import host
 from envlab.sim.recording import Recording, between_graphs
-from tests.graphs import RepeatedOperations, record_steps
+from envlab.sim.repeated import RepeatedOperations
+from tests.graphs import record_steps
 from tests.tasks.making import make
 
 STEPS = 10
