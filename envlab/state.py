@@ -13,7 +13,8 @@ writes them back, :func:`shared` returns what must be equal on all ranks, for th
 An attribute holds tensors, NumPy arrays, numbers and texts, in lists and dictionaries, or an object
 that saves itself by ``state()`` and ``set_state(state)``, such as physics. An attribute of another
 library's object is named by its path, ``"agent.dones"``. Where an attribute is missing or None,
-None is saved. A class that must act when its attributes are written defines ``on_restore()``.
+None is saved. A class that must act before its attributes are written, or afterwards, defines
+``before_restore()`` or ``on_restore()``.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class State:
 
     per_env: tuple[str, ...] = ()
     """Each environment: ``(num_envs, ...)``."""
+    per_env_by_name: tuple[str, ...] = ()
+    """The same, in a dictionary by the names of terms; those that were not saved begin anew."""
     per_env_dim_1: tuple[str, ...] = ()
     """Each environment, in the second dimension: ``(steps, num_envs, ...)``."""
     shared: tuple[str, ...] = ()
@@ -43,6 +46,8 @@ class State:
     """One rank; begins anew on another number of processes."""
     parts: tuple[str, ...] = ()
     """Objects with a state of their own, or a dictionary or list of them."""
+    wraps: str | None = None
+    """Attribute whose state this object's is, whatever its bases declare."""
 
 
 class Share(NamedTuple):
@@ -90,7 +95,8 @@ def save(part: Any) -> dict[str, Any]:
 def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: str = "") -> None:
     """Write what :func:`save` returned back into ``part`` and its parts.
 
-    Terms that ``saved`` does not have begin anew, as do attributes that were None.
+    Terms that ``saved`` does not have begin anew, as do attributes that were None. What ``saved``
+    does not have need not be there if it is None here, too.
 
     Args:
         part: The object.
@@ -103,8 +109,25 @@ def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: st
             another shape.
     """
     cls: type = type(part)
+    if hasattr(cls, "before_restore"):
+        part.before_restore()
+    wrapped = _wrapped(part)
+    if wrapped is part:
+        _restore_declared(part, saved, device, where)
+    else:
+        restore(wrapped, saved, device, where)
+    if hasattr(cls, "on_restore"):
+        part.on_restore()
+
+
+def _restore_declared(
+    part: Any, saved: Mapping[str, Any], device: torch.device, where: str
+) -> None:
+    cls: type = type(part)
     declared = declared_by(cls)
     for name in sorted(declared.keys() ^ saved.keys()):
+        if name in declared and _value_at(part, declared[name].path) is None:
+            continue
         raise CheckpointError(
             f"The state of {where or cls.__name__} "
             + (
@@ -118,11 +141,13 @@ def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: st
     for name, one, value in _walk(part):
         path = f"{where}.{name}" if where else name
         if one.kind == "parts":
-            _restore_parts(value, saved[name], device, path)
+            _restore_parts(value, saved.get(name), device, path)
+        elif one.kind == "per_env_by_name":
+            for key in saved[name].keys() & value.keys():
+                if not _fill(value[key], saved[name][key], f"{path}.{key}"):
+                    value[key] = _moved(saved[name][key], device)
         else:
-            _write(part, one.path, value, saved[name], device, path)
-    if hasattr(part, "on_restore"):
-        part.on_restore()
+            _write(part, one.path, value, saved.get(name), device, path)
 
 
 def shared(part: Any) -> dict[str, Any]:
@@ -172,7 +197,7 @@ def declared_by(cls: type) -> Mapping[str, _Field]:
         state = vars(base).get("STATE")
         if isinstance(state, State):
             for kind in fields(state):
-                for path in getattr(state, kind.name):
+                for path in getattr(state, kind.name) if kind.name != "wraps" else ():
                     name = ".".join(step.lstrip("_") for step in path.split("."))
                     found[name] = _Field(path, kind.name)
     return found
@@ -219,9 +244,17 @@ def rows_of_tree(values: Sequence[Any], share: Share, dim: int, where: str) -> A
 
 def _walk(part: Any) -> Iterator[tuple[str, _Field, Any]]:
     """Yield each declared attribute's name, declaration and value."""
+    part = _wrapped(part)
     cls: type = type(part)
     for name, one in declared_by(cls).items():
         yield name, one, _value_at(part, one.path)
+
+
+def _wrapped(part: Any) -> Any:
+    """Return the object whose state a part's is: itself, except of wrappers."""
+    state = getattr(type(part), "STATE", None)
+    wraps = state.wraps if isinstance(state, State) else None
+    return part if wraps is None else getattr(part, wraps)
 
 
 def _value_at(part: Any, path: str) -> Any:
@@ -252,6 +285,7 @@ def _write(part: Any, path: str, value: Any, saved: Any, device: torch.device, w
     if hasattr(value, "set_state"):
         value.set_state(saved)
     elif not _fill(value, saved, where):
+        device = getattr(value, "device", device)
         *steps, last = path.split(".")
         setattr(_value_at(part, ".".join(steps)) if steps else part, last, _moved(saved, device))
 

@@ -17,6 +17,7 @@ from envlab.foreign import printable
 from envlab.learner import IterationRecord, Learner
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.directory import Run
+from envlab.run.old_states import env_state
 from envlab.training.metrics import EpisodeTracker, RunMetrics
 from envlab.training.task_changes import MOST_TOLD
 
@@ -161,7 +162,8 @@ class Saver:
             )
             return
         mine = values["ranks"][self._context.rank]
-        self._env.set_state(mine["env"])
+        env = mine["env"]
+        self._env.set_state(env_state(env) if "tick" in env or "members" in env else env)
         self._learner.set_rank_state(mine["learner"])
         set_generator_state(mine["generators"])
         if self._env.resumes_exactly:

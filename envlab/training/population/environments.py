@@ -12,6 +12,7 @@ import torch
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.statistics import WeightedMeans
 from envlab.errors import ConfigurationError
+from envlab.state import State, restore, save
 from envlab.training.metrics import EpisodeTracker
 
 
@@ -22,6 +23,8 @@ class MemberEnvs:
         by_index: Environments by member.
         num_envs: Number of all environments of this rank.
     """
+
+    STATE = State(parts=("by_index",))
 
     def __init__(
         self, size: int, context: DistributedContext, make: Callable[[DistributedContext], Any]
@@ -71,12 +74,11 @@ class MemberEnvs:
 
     def state(self) -> dict[str, Any]:
         """Return all state that their next steps depend on."""
-        return {"members": {index: env.state() for index, env in self.by_index.items()}}
+        return save(self)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore the result of :meth:`state`."""
-        for index, env in self.by_index.items():
-            env.set_state(state["members"][index])
+        restore(self, state, self.device)
 
     def close(self) -> None:
         """Close all."""

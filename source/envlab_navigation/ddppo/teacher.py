@@ -13,23 +13,21 @@ import torch
 
 from envlab.errors import ConfigurationError
 from envlab.registry import load_entry_point
+from envlab.state import restore, save
 from envlab.task import Task
 
 
 class Expert(Protocol):
-    """Chooses actions for all environments; it may see more than agents do."""
+    """Chooses actions for all environments; it may see more than agents do.
+
+    It declares what a resume needs; see :mod:`envlab.state`.
+    """
 
     def act(self) -> torch.Tensor:
         """Return the next actions, ``(num_envs, num_actions)``; -1, or NaN, where it has none."""
 
     def note_taken(self, actions: torch.Tensor) -> None:
         """Note which actions were taken in its place, ``(num_envs, num_actions)``."""
-
-    def state(self) -> Mapping[str, torch.Tensor]:
-        """Return the state that must survive a resume."""
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned."""
 
 
 class Teacher:
@@ -63,11 +61,13 @@ class Teacher:
 
     def state(self) -> dict[str, Any]:
         """Return the state that must survive a resume."""
-        return dict(self._expert.state())
+        return save(self._expert)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state` returned."""
-        self._expert.set_state(state)
+        # Checkpoints of format 1 have the names of private attributes.
+        named = {name.lstrip("_"): values for name, values in state.items()}
+        restore(self._expert, named, torch.get_default_device())
 
 
 def make_teacher(task: Task, env: Any) -> Teacher:

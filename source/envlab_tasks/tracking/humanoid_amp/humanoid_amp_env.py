@@ -7,9 +7,6 @@ clip's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import gymnasium
 import numpy as np
 import torch
@@ -20,6 +17,7 @@ from envlab.envs.masks import assign
 from envlab.envs.math import matrix_from_quat, quat_apply_inverse
 from envlab.envs.mdp.events import joint_limits
 from envlab.motion import fit_clip, read_clip
+from envlab.state import State
 from envlab_tasks.tracking.humanoid_amp.humanoid_amp_env_cfg import HumanoidAmpEnvCfg
 from envlab_tasks.tracking.humanoid_amp.motion_frames import Frames, MotionFrames
 
@@ -36,6 +34,7 @@ class HumanoidAmpEnv(DirectEnv):
         amp_observation_space: Flat space of the discriminator's observations.
     """
 
+    STATE = State(per_env=("_history",))
     cfg: HumanoidAmpEnvCfg
 
     def _setup(self) -> None:
@@ -163,12 +162,6 @@ class HumanoidAmpEnv(DirectEnv):
 
     def _tell(self, info: dict[str, Any]) -> None:
         info["amp_obs"] = self._amp_obs.clone()
-
-    def _task_state(self) -> dict[str, Any]:
-        return {"history": self._history.cpu().clone()}
-
-    def _set_task_state(self, state: Mapping[str, Any]) -> None:
-        self._history.copy_(state["history"])
 
 
 def observation(
