@@ -288,7 +288,7 @@ class _Attribute:
         setattr(self.holder, self.name, value)
 
 
-_PLAIN = (int, float, str, bool, type(None))
+_PLAIN = int | float | str | bool | None
 _OTHERS = ("torch", "numpy", "mujoco", "warp")
 """Libraries whose objects are not looked into."""
 _FIXED = ("cfg", "context", "random", "sim", "recording", "spec")

@@ -7,6 +7,8 @@ clip's.
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 import torch
