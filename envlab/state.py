@@ -280,7 +280,7 @@ def _saved(value: Any) -> Any:
 
 def _write(part: Any, path: str, value: Any, saved: Any, device: torch.device, where: str) -> None:
     """Write a saved value into an attribute: in place where there is memory for it."""
-    if saved is None and value is not None:
+    if saved is None:
         return
     if hasattr(value, "set_state"):
         value.set_state(saved)

@@ -82,7 +82,7 @@ class SuccessManager:
     The mean over the episodes that end is logged as ``Metrics/success_rate``, as in Isaac Lab 3.
     """
 
-    STATE = State(per_env=("values",))
+    STATE = State(per_env=("_values",))
 
     def __init__(self, cfg: SuccessTermCfg | None, env: VectorEnv, sensors: SensorManager) -> None:
         self._function = None if cfg is None else bind(cfg, env, sensors)
