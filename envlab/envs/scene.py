@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +21,8 @@ from envlab.envs.surroundings import (
 )
 from envlab.envs.terrain.cfg import TerrainCfg
 from envlab.envs.terrain.ground import add_terrain
+from envlab.sim.options import apply_options
+from envlab.sim.simulation import SimulationCfg
 
 
 @dataclass(kw_only=True)
@@ -54,31 +55,29 @@ _FRAMES = {"body_ipos", "body_iquat"}
 """Fields that may move a body's centre of mass away from its frame."""
 
 
-def build_model(
-    cfg: SceneCfg, dt: float | None = None, model_fields: Iterable[str] = ()
-) -> mujoco.MjModel:
+def build_model(cfg: SceneCfg, sim: SimulationCfg | None = None) -> mujoco.MjModel:
     """Compile the scene of ``cfg``.
 
     Args:
         cfg: The scene.
-        dt: Physics time step in seconds; None: the file's.
-        model_fields: Fields of the model that will change; see ``SimulationCfg.model_fields``.
+        sim: Its physics: time step, options, and the fields that will change; None: the file's.
 
     Raises:
         SimulationError: If its model is missing or MuJoCo refuses it.
         ConfigurationError: For joints that do not exist.
     """
-    return build_spec(cfg, dt, model_fields)[1]
+    return build_spec(cfg, sim)[1]
 
 
 def build_spec(
-    cfg: SceneCfg, dt: float | None = None, model_fields: Iterable[str] = ()
+    cfg: SceneCfg, sim: SimulationCfg | None = None
 ) -> tuple[mujoco.MjSpec, mujoco.MjModel]:
     """Return the scene of ``cfg``, and its compiled model; see :func:`build_model`."""
     path = find_model(cfg.model)
     spec = read_spec(path)
-    if dt is not None:
-        spec.option.timestep = dt
+    if sim is not None:
+        spec.option.timestep = sim.dt
+        apply_options(spec.option, sim)
     set_floating_base(spec, cfg.floating_base, urdf_moves_freely(path))
     place_root(spec, cfg.init_state)
     if cfg.actuators:
@@ -90,7 +89,7 @@ def build_spec(
         add_surroundings(spec, compiled())
     if cfg.terrain is not None:
         add_terrain(spec, cfg.terrain)
-    if not _FRAMES.isdisjoint(model_fields):
+    if sim is not None and not _FRAMES.isdisjoint(sim.model_fields):
         allow_moved_centres(spec)
     add_sky(spec)
     model = compile_spec(spec, path)

@@ -189,7 +189,7 @@ class VectorEnv(BatchedEnv):
         check_graph(self.cfg.graph, self._is_compiled, self.context.device)
         if self._is_compiled:
             check_compiler_cache()
-        model = build_model(self.cfg.scene, self.cfg.sim.dt, self.cfg.sim.model_fields)
+        model = build_model(self.cfg.scene, self.cfg.sim)
         base, per_number = BYTES[sim_cfg.backend == "analytic"]
         numbers = model.nq + model.nv + model.nu + model.nsensordata
         check_memory(self.num_envs, base + per_number * numbers, self.context)

@@ -21,6 +21,7 @@ import torch
 
 from envlab.config import NonNegativeInt, PositiveFloat, PositiveInt
 from envlab.errors import ConfigurationError, SimulationError, did_you_mean
+from envlab.sim.options import OptionsCfg
 
 BACKENDS = {
     "mujoco": "envlab.sim.mujoco_backend:MujocoSimulation",
@@ -41,8 +42,8 @@ values of another simulation (in ``mujoco.batch``)."""
 
 
 @dataclass(kw_only=True)
-class SimulationCfg:
-    """Physics settings of a task (``env.sim.*``)."""
+class SimulationCfg(OptionsCfg):
+    """Physics settings of a task (``env.sim.*``), with MuJoCo's own options."""
 
     dt: PositiveFloat = 1.0 / 120.0
     """Physics time step, in seconds."""

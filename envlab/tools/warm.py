@@ -62,9 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         ) from error
     from envlab.envs.scene import build_model
 
-    seconds = warm_kernel_cache(
-        cfg.sim, build_model(cfg.scene, model_fields=cfg.sim.model_fields), device
-    )
+    seconds = warm_kernel_cache(cfg.sim, build_model(cfg.scene, cfg.sim), device)
     print(f"The kernels of {task.id} are ready on {device} ({seconds:.1f} s).")
     if flags.measure:
         _measure(task, [str(override.input_line) for override in overrides], str(device))

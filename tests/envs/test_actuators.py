@@ -52,7 +52,7 @@ def make(
     folder: Path, backend: str, actuator: AnyActuatorCfg, num_envs: int, rest: str = ""
 ) -> Simulation:
     cfg = SimulationCfg(dt=DT, backend=backend, data_fields=("actuator_force",))
-    model = build_model(scene(folder, actuator, rest), DT)
+    model = build_model(scene(folder, actuator, rest), SimulationCfg(dt=DT))
     return create_simulation(cfg, model, num_envs, decimation=1, device=torch.device("cpu"))
 
 

@@ -14,6 +14,7 @@ from envlab.envs.entities import joint_actuators, resolve_entity
 from envlab.envs.initial_state import InitialStateCfg
 from envlab.envs.scene import build_model, load_model
 from envlab.errors import ConfigurationError, SimulationError
+from envlab.sim.simulation import SimulationCfg
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import MODEL
 from tests.refusals import check_refusals
@@ -160,7 +161,9 @@ def test_where_the_mass_of_a_lone_body_lies_can_change(tmp_path):
         "</body></worldbody></mujoco>"
     )
     for field in ("body_ipos", "body_iquat"):
-        model = build_model(SceneCfg(model=str(tmp_path / "cube.xml")), model_fields=[field])
+        model = build_model(
+            SceneCfg(model=str(tmp_path / "cube.xml")), SimulationCfg(model_fields=(field,))
+        )
         data, inertia = mujoco.MjData(model), np.zeros((6, 6))
         getattr(model, field)[1, -1] = 0.05
         mujoco.mj_setConst(model, data)

@@ -17,6 +17,7 @@ from envlab.envs.scene import build_model
 from envlab.envs.terms import at_reset
 from envlab.errors import ConfigurationError
 from envlab.motion import MotionClip, clip_of_states, write_clip
+from envlab.sim.simulation import SimulationCfg
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import make_cfg, rank, terms
 
@@ -27,7 +28,7 @@ DT = 0.02
 
 @functools.cache
 def build() -> mujoco.MjModel:
-    return build_model(SceneCfg(model=MODEL), 0.005)
+    return build_model(SceneCfg(model=MODEL), SimulationCfg(dt=0.005))
 
 
 def states(num_frames: int = 101) -> np.ndarray:
