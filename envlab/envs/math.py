@@ -83,6 +83,13 @@ def _euler_table(device: torch.device, dims: int) -> tuple[torch.Tensor, torch.T
 
 
 @functools.cache
+def _turn_table(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return which component goes with z of a turn about z, and with which sign, ``(4,)`` each."""
+    signs = torch.tensor([-1.0, -1.0, 1.0, 1.0], device=device)
+    return torch.tensor([3, 2, 1, 0], device=device), signs
+
+
+@functools.cache
 def _conjugate_signs(device: torch.device) -> torch.Tensor:
     return torch.tensor([1.0, -1.0, -1.0, -1.0], device=device)
 
@@ -177,6 +184,16 @@ def yaw_quat(q: torch.Tensor) -> torch.Tensor:
     half = 0.5 * yaw_from_quat(q)
     zero = torch.zeros_like(half)
     return torch.stack((half.cos(), zero, zero, half.sin()), dim=-1)
+
+
+def turned_about_z(q: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
+    """Return orientations ``(..., 4)`` turned about the world's vertical by ``(...)``, in rad.
+
+    It is the product with the turn's quaternion, whose x and y are 0.
+    """
+    columns, signs = _turn_table(q.device)
+    half = 0.5 * angle.unsqueeze(-1)
+    return half.cos() * q + half.sin() * (q.index_select(-1, columns) * signs)
 
 
 def quat_from_euler_xyz(roll: torch.Tensor, pitch: torch.Tensor, yaw: torch.Tensor) -> torch.Tensor:
