@@ -27,11 +27,15 @@ def joint_pos_rel(
 
     ``biased``: as encoders measure them, with the errors of ``randomize_encoder_bias``.
     """
-    positions = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
-        env.default_qpos_rows, asset_cfg.qpos_ids
+    positions: torch.Tensor = env.once(
+        ("joint_pos_rel", *asset_cfg.joint_names),
+        lambda: (
+            columns(env.sim.data.qpos, asset_cfg.qpos_ids)
+            - columns(env.default_qpos_rows, asset_cfg.qpos_ids)
+        ),
     )
     if biased and env.encoder_bias is not None:
-        positions += columns(env.encoder_bias, asset_cfg.qpos_ids)
+        return positions + columns(env.encoder_bias, asset_cfg.qpos_ids)
     return positions
 
 
