@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,8 @@ import torch
 from envlab.envs.managers.function_term import FunctionTermCfg, bind
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import TermCfg, terms_of
-from envlab.envs.noise import NoiseCfg, refuse_bias
+from envlab.envs.noise import NoiseCfg, UniformNoiseCfg, refuse_bias
+from envlab.envs.random import Bounds, EnvRandom, RandomStream
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, name_term
 
@@ -44,6 +46,7 @@ class ObservationManager:
         self._groups = terms_of(cfg, ObservationGroupCfg)
         self._checked = False
         self._widths: dict[tuple[str, str], int] = {}
+        self._wholes: dict[str, _Whole] = {}
         if "policy" not in self._groups:
             raise ConfigurationError("env.observations needs a group called 'policy'.")
         self._terms: dict[str, dict[str, tuple[ObservationTermCfg, Callable[[], torch.Tensor]]]] = {
@@ -100,7 +103,8 @@ class ObservationManager:
         observations = {}
         for group, terms in self._terms.items():
             is_noisy, values = corrupt and self._groups[group].enable_corruption, []
-            for name, (cfg, function) in terms.items():
+            whole = self._wholes.get(group)
+            for name, (_, function) in terms.items():
                 try:
                     value = function()
                 except Exception as error:
@@ -108,16 +112,37 @@ class ObservationManager:
                     raise
                 if not self._checked:
                     self._check(group, name, value)
-                if is_noisy and cfg.noise is not None:
-                    value = cfg.noise.apply(value, self._streams[group, name])
-                if cfg.clip is not None:
-                    value = value.clamp(*cfg.clip)
-                if cfg.scale is not None:
-                    value = value * cfg.scale
+                if whole is None:
+                    value = self._finish(group, name, value, is_noisy)
                 values.append(value)
-            observations[group] = torch.cat(values, dim=-1)
+            joined = torch.cat(values, dim=-1)
+            observations[group] = joined if whole is None else whole.finish(joined, is_noisy)
+            if not self._checked and self._env.random.ahead is not None and joined.dim() == 2:
+                self._prepare(group)
         self._checked = True
         return observations
+
+    def _finish(self, group: str, name: str, value: torch.Tensor, is_noisy: bool) -> torch.Tensor:
+        """Return a term's value as its configuration wants it to be observed."""
+        cfg, _ = self._terms[group][name]
+        if is_noisy and cfg.noise is not None:
+            value = cfg.noise.apply(value, self._streams[group, name])
+        if cfg.clip is not None:
+            value = value.clamp(*cfg.clip)
+        if cfg.scale is not None:
+            value = value * cfg.scale
+        return value
+
+    def _prepare(self, group: str) -> None:
+        """Let a group be finished as a whole from now on, if its noise can be drawn so."""
+        terms = self._terms[group]
+        parts = [
+            (cfg, self._streams.get((group, name)), self._widths[group, name])
+            for name, (cfg, _) in terms.items()
+        ]
+        noises = [cfg.noise for cfg, _, _ in parts if cfg.noise is not None]
+        if all(isinstance(noise, UniformNoiseCfg) and noise.operation == "add" for noise in noises):
+            self._wholes[group] = _Whole(parts, self._env.random)
 
     def _check(self, group: str, name: str, value: torch.Tensor) -> None:
         """Refuse a term that cannot be joined with the others; called in the first computation."""
@@ -127,3 +152,38 @@ class ObservationManager:
                 f"{tuple(value.shape)}, but must return ({self._env.num_envs}, k)."
             )
         self._widths[group, name] = value.shape[-1]
+
+
+class _Whole:
+    """Noise, clip and scale of a group's terms as whole matrices, for devices that launch kernels.
+
+    Values are those that the terms get one by one.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[tuple[ObservationTermCfg, RandomStream | None, int]],
+        random: EnvRandom,
+    ) -> None:
+        columns = [cfg for cfg, _, width in parts for _ in range(width)]
+        self._noise = random.joined([(stream, width) for _, stream, width in parts])
+        self._bounds: Bounds = tuple(
+            (noise.n_min, noise.n_max) if isinstance(noise, UniformNoiseCfg) else (0.0, 0.0)
+            for noise in (cfg.noise for cfg in columns)
+        )
+        clips = [(-math.inf, math.inf) if cfg.clip is None else tuple(cfg.clip) for cfg in columns]
+        scales = [1.0 if cfg.scale is None else cfg.scale for cfg in columns]
+        has_clip, has_scale = set(clips) != {(-math.inf, math.inf)}, set(scales) != {1.0}
+        self._is_noisy = any(stream is not None for _, stream, _ in parts)
+        self._clip = torch.tensor(clips, device=random.device).T if has_clip else None
+        self._scale = torch.tensor(scales, device=random.device) if has_scale else None
+
+    def finish(self, values: torch.Tensor, is_noisy: bool) -> torch.Tensor:
+        """Return the joined terms, ``(num_envs, dim)``, as they are observed; overwrites them."""
+        if is_noisy and self._is_noisy:
+            values += self._noise.ranges(self._bounds)
+        if self._clip is not None:
+            values.clamp_(*self._clip)
+        if self._scale is not None:
+            values *= self._scale
+        return values
