@@ -95,8 +95,7 @@ class UniformVelocityCommand(CommandTerm):
         self._ahead_min = torch.tensor([cfg.forward_speed_min, 0.0, 0.0], device=env.device)
         self._ahead = torch.tensor([1.0, 0.0, 0.0], device=env.device)
         self._shares = torch.tensor(shares, device=env.device)
-        self._errors = torch.zeros(2, env.num_envs, device=env.device)
-        self.metrics = dict(zip(("error_vel_xy", "error_vel_yaw"), self._errors, strict=True))
+        self._errors = self.make_metrics("error_vel_xy", "error_vel_yaw")
         self._max_steps = cfg.resampling_time_range[1] / env.step_dt
         self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
