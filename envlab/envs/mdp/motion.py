@@ -97,7 +97,7 @@ def motion_anchor_ori_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
 
     They are the first two columns of the rotation matrix, row by row.
     """
-    return _in_anchor(_motion(env, command_name))[1][:, 0].flatten(1)
+    return _in_anchor(_motion(env, command_name))[1][:, 0]
 
 
 def robot_body_pos_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
@@ -227,7 +227,7 @@ def _in_anchor(motion: MotionCommand) -> tuple[torch.Tensor, torch.Tensor]:
 
     Returns:
         Positions in m, ``(num_envs, 1 + num_bodies, 3)``, and the first two columns of rotation
-        matrices, ``(num_envs, 1 + num_bodies, 3, 2)``.
+        matrices, row by row, ``(num_envs, 1 + num_bodies, 6)``.
     """
 
     def compute() -> tuple[torch.Tensor, torch.Tensor]:
@@ -240,7 +240,7 @@ def _in_anchor(motion: MotionCommand) -> tuple[torch.Tensor, torch.Tensor]:
             pos,
             quat,
         )
-        return pos, matrix_from_quat(quat)[..., :2]
+        return pos, matrix_from_quat(quat)[..., :2].flatten(2)
 
     found: tuple[torch.Tensor, torch.Tensor] = motion.once("in_anchor", compute)
     return found

@@ -28,7 +28,7 @@ from envlab.envs.masks import assign
 from envlab.envs.math import (
     quat_apply,
     quat_apply_inverse,
-    quat_conjugate,
+    quat_difference,
     quat_error_magnitude,
     quat_from_euler_xyz,
     quat_mul,
@@ -270,6 +270,7 @@ class MotionCommand(CommandTerm):
     @property
     def body_vel_error(self) -> torch.Tensor:
         """From bodies' velocities, linear and angular, to the reference's, ``(..., 2, 3)``."""
+
         def compute() -> torch.Tensor:
             robot = self.once("velocity", self._body_velocities)
             return (self._bodies()[..., 7:] - robot).unflatten(2, (2, 3))
@@ -431,7 +432,7 @@ class MotionCommand(CommandTerm):
     def _compute_relative(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return ``body_pos_relative_w`` and ``body_quat_relative_w``."""
         anchor_pos, robot_pos = self.anchor_pos_w.unsqueeze(1), self.robot_anchor_pos_w
-        turn = yaw_quat(quat_mul(self.robot_anchor_quat_w, quat_conjugate(self.anchor_quat_w)))
+        turn = yaw_quat(quat_difference(self.robot_anchor_quat_w, self.anchor_quat_w))
         turn = turn.unsqueeze(1)
         above = torch.cat((robot_pos[:, :2], self.anchor_pos_w[:, 2:]), dim=1).unsqueeze(1)
         offset = self.body_pos_w - anchor_pos
