@@ -260,12 +260,18 @@ class MotionCommand(CommandTerm):
     @property
     def anchor_angle(self) -> torch.Tensor:
         """Between the robot's anchor and the reference's, in rad, ``(num_envs,)``."""
-        return self.once("angles", self._compute_angles)[:, 0]
+        return self.once(
+            "anchor_angle",
+            lambda: quat_error_magnitude(self.anchor_quat_w, self.robot_anchor_quat_w),
+        )
 
     @property
     def body_angles(self) -> torch.Tensor:
         """Between bodies and those of the reference at the robot's anchor, in rad."""
-        return self.once("angles", self._compute_angles)[:, 1:]
+        return self.once(
+            "body_angles",
+            lambda: quat_error_magnitude(self.body_quat_relative_w, self.robot_body_quat_w),
+        )
 
     @property
     def body_vel_error(self) -> torch.Tensor:
@@ -420,14 +426,6 @@ class MotionCommand(CommandTerm):
 
     def _update_goal(self) -> None:
         torch.index_select(self._reference.joints, 0, self.frames, out=self.command)
-
-    def _compute_angles(self) -> torch.Tensor:
-        """Return the angles of the anchor, then of the bodies, ``(num_envs, 1 + num_bodies)``."""
-        anchor, robot = self.anchor_quat_w.unsqueeze(1), self.robot_anchor_quat_w.unsqueeze(1)
-        return quat_error_magnitude(
-            torch.cat((anchor, self.body_quat_relative_w), dim=1),
-            torch.cat((robot, self.robot_body_quat_w), dim=1),
-        )
 
     def _compute_relative(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return ``body_pos_relative_w`` and ``body_quat_relative_w``."""
