@@ -97,6 +97,7 @@ class UniformVelocityCommand(CommandTerm):
         self._ahead_max = torch.tensor([math.inf, 0.0, 0.0], device=env.device)
         self._shares = torch.tensor(shares, device=env.device)
         self._errors = self.make_metrics("error_vel_xy", "error_vel_yaw")
+        self._errors_now = torch.zeros_like(self._errors)
         self._max_steps = cfg.resampling_time_range[1] / env.step_dt
         self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
@@ -150,9 +151,10 @@ class UniformVelocityCommand(CommandTerm):
     def update(self) -> None:
         data, robot = self.env.sim.data, self._robot
         velocity = base_lin_vel(self.env, robot)
-        error = torch.linalg.vector_norm(self.command[:, :2] - velocity[:, :2], dim=1)
-        turning = (self.command[:, 2] - data.qvel[:, robot.root_ang_vel][:, 2]).abs()
-        self._errors += torch.stack((error, turning)) / self._max_steps
+        moving, turning = self._errors_now
+        torch.linalg.vector_norm(self.command[:, :2] - velocity[:, :2], dim=1, out=moving)
+        torch.sub(self.command[:, 2], data.qvel[:, robot.root_ang_vel][:, 2], out=turning).abs_()
+        self._errors += self._errors_now / self._max_steps
 
     def update_command(self) -> None:
         if self.cfg.heading_command:
