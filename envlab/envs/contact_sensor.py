@@ -78,15 +78,14 @@ class ContactSensor(SensorTerm):
         self._threshold, self._sim, self._device = cfg.force_threshold, env.sim, env.device
         shape = (env.num_envs, len(self.body_names))
         self.net_forces_w = torch.zeros(*shape, 3, device=env.device)
-        self.force_norms = torch.zeros(shape, device=env.device)
-        self._history = torch.zeros(
-            env.num_envs, cfg.history_length, len(self.body_names), device=env.device
-        )
+        # What the same operation clears: times in the air and on the ground, which the same
+        # operations count, and forces.
+        self._memory = torch.zeros(5 + cfg.history_length, *shape, device=env.device)
+        self._current, self._last = self._memory[:2], self._memory[2:4]
+        self.force_norms = self._memory[4]
+        self._history = self._memory[5:].transpose(0, 1)
         self._contacts = torch.zeros(2, *shape, dtype=torch.bool, device=env.device)
         self.in_contact, self.first_contact = self._contacts.unbind()
-        # Of times in the air and on the ground, which the same operations count.
-        self._times = torch.zeros(2, 2, *shape, device=env.device)
-        self._current, self._last = self._times.unbind()
         self.current_air_time, self.current_contact_time = self._current.unbind()
         self.last_air_time, self.last_contact_time = self._last.unbind()
 
@@ -123,10 +122,9 @@ class ContactSensor(SensorTerm):
             self._current.masked_fill_(ends_now, 0.0)
 
     def reset(self, mask: torch.Tensor) -> None:
-        for values in (self.net_forces_w, self.force_norms, self._history):
-            clear(values, mask)
-        clear(self._contacts.movedim(1, 0), mask)
-        clear(self._times.movedim(2, 0), mask)
+        clear(self.net_forces_w, mask)
+        clear(self._contacts.transpose(0, 1), mask)
+        clear(self._memory.transpose(0, 1), mask)
 
     def select(self, cfg: SceneEntityCfg) -> ContactBodies:
         """Return the bodies that ``cfg.body_names`` matches.

@@ -60,14 +60,28 @@ def _form_table(
     return [torch.tensor(columns, device=device), *tables]
 
 
+def _product(a: torch.Tensor, b: torch.Tensor, *, inverts_b: bool = False) -> torch.Tensor:
+    """Return the components of the product of quaternions ``(..., 4)`` as rows, ``(4, ...)``."""
+    a, b = torch.broadcast_tensors(a, b)
+    columns, signs = _product_table(b.device, b.dim() - 1, inverts_b)
+    partners = b.movedim(-1, 0).index_select(0, columns).unflatten(0, (4, 4))
+    return (partners * (signs * a.movedim(-1, 0))).sum(dim=1)
+
+
 @functools.cache
-def _product_table(device: torch.device, dims: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _product_table(
+    device: torch.device, dims: int, inverts_b: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return which component of ``b`` goes with w, x, y, z of ``a``, and with which sign.
 
     Four for each component of the product: ``(16,)``, and ``(4, 4)`` over ``dims`` of a batch.
     """
     columns = [*(0, 1, 2, 3), *(1, 0, 3, 2), *(2, 3, 0, 1), *(3, 2, 1, 0)]
     signs = [[1.0, -1, -1, -1], [1.0, 1, 1, -1], [1.0, -1, 1, 1], [1.0, 1, -1, 1]]
+    if inverts_b:
+        flat = [sign for row in signs for sign in row]
+        flat = [sign if not column else -sign for sign, column in zip(flat, columns, strict=True)]
+        signs = [flat[start : start + 4] for start in range(0, 16, 4)]
     return torch.tensor(columns, device=device), _over_batch(signs, device, dims)
 
 
@@ -136,10 +150,12 @@ def quat_conjugate(q: torch.Tensor) -> torch.Tensor:
 
 def quat_mul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return the rotations ``b`` followed by ``a``, ``(..., 4)``."""
-    a, b = torch.broadcast_tensors(a, b)
-    columns, signs = _product_table(b.device, b.dim() - 1)
-    partners = b.movedim(-1, 0).index_select(0, columns).unflatten(0, (4, 4))
-    return (partners * (signs * a.movedim(-1, 0))).sum(dim=1).movedim(0, -1)
+    return _product(a, b).movedim(0, -1)
+
+
+def quat_difference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return the rotations from ``b`` to ``a``, in the world's frame, ``(..., 4)``."""
+    return _product(a, b, inverts_b=True).movedim(0, -1)
 
 
 def quat_apply(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -225,12 +241,12 @@ def rotation_vector_from_quat(q: torch.Tensor) -> torch.Tensor:
 
 def quat_box_minus(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return rotation vectors from ``b`` to ``a``, in rad, world frame, ``(..., 3)``."""
-    return rotation_vector_from_quat(quat_mul(a, quat_conjugate(b)))
+    return rotation_vector_from_quat(quat_difference(a, b))
 
 
 def quat_error_magnitude(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return the angles between orientations, in rad, ``(...)``, in [0, pi]."""
-    difference = quat_mul(a, quat_conjugate(b))
+    difference = quat_difference(a, b)
     return 2.0 * torch.atan2(difference[..., 1:].norm(dim=-1), difference[..., 0].abs())
 
 

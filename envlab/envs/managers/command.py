@@ -37,6 +37,8 @@ class CommandTerm:
     mirror: ClassVar[tuple[Sequence[int], Sequence[float]] | None] = None
     """Places and signs of the goal's columns in a mirror, if known; see
     :class:`envlab.envs.mirror.Reflection`."""
+    is_drawn_when_due: ClassVar[bool] = True
+    """Whether goals are drawn by the clock, too, and not in resets alone."""
     command: torch.Tensor
     """The goal, ``(num_envs, k)``."""
     metrics: dict[str, torch.Tensor]
@@ -46,7 +48,19 @@ class CommandTerm:
         self.cfg = cfg
         self.env = env
         self.metrics = {}
+        self._table: torch.Tensor | None = None
         self.time_left = torch.zeros(env.num_envs, device=env.device)
+
+    def make_metrics(self, *names: str) -> torch.Tensor:
+        """Make :attr:`metrics` of these names; return their sums as one ``(k, num_envs)``."""
+        self._table = torch.zeros(len(names), self.env.num_envs, device=self.env.device)
+        self.metrics = dict(zip(names, self._table, strict=True))
+        return self._table
+
+    def clear_metrics(self, mask: torch.Tensor) -> None:
+        """Begin the sums of the environments of ``mask`` anew."""
+        for values in self.metrics.values() if self._table is None else [self._table.T]:
+            clear(values, mask)
 
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
         """Draw new goals for the environments of ``mask``."""
@@ -130,18 +144,18 @@ class CommandManager:
         """Start new episodes in the environments of ``mask``, with new commands."""
         self.num_changes += 1
         for name, term in self._terms.items():
-            for values in term.metrics.values():
-                clear(values, mask)
+            term.clear_metrics(mask)
             self._draw(name, "reset", term, mask)
 
     def compute(self, dt: float) -> None:
         """Let ``dt`` seconds pass, update the terms, and draw the commands that are due."""
         for name, term in self._terms.items():
             term.update()
-            term.time_left -= dt
-            due = term.time_left < 0.5 * dt  # at the nearest step, whatever the rounding
-            if not on_host(self._env.device) or due.any():
-                self._draw(name, "due", term, due)
+            if term.is_drawn_when_due:
+                term.time_left -= dt
+                due = term.time_left < 0.5 * dt  # at the nearest step, whatever the rounding
+                if not on_host(self._env.device) or due.any():
+                    self._draw(name, "due", term, due)
             term.update_command()
         self.num_changes += 1
 

@@ -80,8 +80,8 @@ class FootSensor(SensorTerm):
         ring = cfg.ring_radius_m * torch.stack((angles.cos(), angles.sin()))
         self._around = torch.cat((torch.zeros(2, 1), ring), dim=1).to(env.device)
         shape = (env.num_envs, len(sites))
-        self.peak_heights = torch.zeros(shape, device=env.device)
-        self.landing_heights = torch.zeros(shape, device=env.device)
+        self._memory = torch.zeros(2, *shape, device=env.device)
+        self.peak_heights, self.landing_heights = self._memory.unbind()
         self._contacts: ContactBodies | None = None
 
     @property
@@ -117,8 +117,7 @@ class FootSensor(SensorTerm):
         self.peak_heights.masked_fill_(landed, 0.0)
 
     def reset(self, mask: torch.Tensor) -> None:
-        clear(self.peak_heights, mask)
-        clear(self.landing_heights, mask)
+        clear(self._memory.transpose(0, 1), mask)
 
     def select(self, cfg: SceneEntityCfg) -> FootSensor:
         return self

@@ -15,7 +15,6 @@ from envlab.envs.math import (
     gravity_in_body,
     matrix_from_quat,
     quat_apply_inverse,
-    quat_error_magnitude,
     subtract_frame_transforms,
 )
 from envlab.envs.mdp.falls import reset_to_one_of
@@ -90,7 +89,7 @@ def _states_in(motion_file: str, env: ManagerEnv, asset_cfg: SceneEntity) -> tor
 
 def motion_anchor_pos_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
     """Return the reference anchor's position in the frame of the robot's, in m, 3 columns."""
-    return _anchor_in_robot(_motion(env, command_name))[0]
+    return _in_anchor(_motion(env, command_name))[0][:, 0]
 
 
 def motion_anchor_ori_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
@@ -98,17 +97,17 @@ def motion_anchor_ori_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
 
     They are the first two columns of the rotation matrix, row by row.
     """
-    return _two_columns(_anchor_in_robot(_motion(env, command_name))[1])
+    return _in_anchor(_motion(env, command_name))[1][:, 0]
 
 
 def robot_body_pos_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
     """Return the positions of the robot's bodies in its anchor's frame, in m, 3 columns each."""
-    return _bodies_in_anchor(_motion(env, command_name))[0].flatten(1)
+    return _in_anchor(_motion(env, command_name))[0][:, 1:].flatten(1)
 
 
 def robot_body_ori_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
     """Return the orientations of the robot's bodies in its anchor's frame, 6 columns each."""
-    return _two_columns(_bodies_in_anchor(_motion(env, command_name))[1])
+    return _in_anchor(_motion(env, command_name))[1][:, 1:].flatten(1)
 
 
 def motion_global_anchor_position_error_exp(
@@ -116,8 +115,7 @@ def motion_global_anchor_position_error_exp(
 ) -> torch.Tensor:
     """Return 1 where the robot's anchor is at the reference's, less by distances; ``std`` in m."""
     motion = _motion(env, command_name)
-    error = (motion.anchor_pos_w - motion.robot_anchor_pos_w).square().sum(dim=1)
-    return torch.exp(-error / std**2)
+    return torch.exp(motion.anchor_pos_error.square().sum(dim=1) / -(std**2))
 
 
 def motion_global_anchor_orientation_error_exp(
@@ -125,8 +123,7 @@ def motion_global_anchor_orientation_error_exp(
 ) -> torch.Tensor:
     """Return 1 where the anchor is turned as the reference's, less by angles over ``std``, rad."""
     motion = _motion(env, command_name)
-    error = quat_error_magnitude(motion.anchor_quat_w, motion.robot_anchor_quat_w)
-    return torch.exp(-error.square() / std**2)
+    return torch.exp(motion.anchor_angle.square() / -(std**2))
 
 
 def motion_relative_body_position_error_exp(
@@ -134,7 +131,7 @@ def motion_relative_body_position_error_exp(
 ) -> torch.Tensor:
     """Return 1 where bodies are at the reference's, seen from the robot's anchor; ``std`` in m."""
     motion = _motion(env, command_name)
-    return _closeness(motion.body_pos_relative_w, motion.robot_body_pos_w, motion, std, body_names)
+    return _closeness(motion.body_pos_error.square().sum(dim=2), motion, std, body_names)
 
 
 def motion_relative_body_orientation_error_exp(
@@ -142,8 +139,7 @@ def motion_relative_body_orientation_error_exp(
 ) -> torch.Tensor:
     """Return 1 where bodies are turned as the reference's, seen from the anchor; ``std`` in rad."""
     motion = _motion(env, command_name)
-    error = quat_error_magnitude(motion.body_quat_relative_w, motion.robot_body_quat_w).square()
-    return torch.exp(-error[:, motion.indexes(body_names)].mean(dim=1) / std**2)
+    return _closeness(motion.body_angles.square(), motion, std, body_names)
 
 
 def motion_global_body_linear_velocity_error_exp(
@@ -151,7 +147,7 @@ def motion_global_body_linear_velocity_error_exp(
 ) -> torch.Tensor:
     """Return 1 where bodies are as fast as the reference's, in the world; ``std`` in m/s."""
     motion = _motion(env, command_name)
-    return _closeness(motion.body_lin_vel_w, motion.robot_body_lin_vel_w, motion, std, body_names)
+    return _closeness(_speed_errors(motion)[..., 0, :].sum(dim=2), motion, std, body_names)
 
 
 def motion_global_body_angular_velocity_error_exp(
@@ -159,20 +155,19 @@ def motion_global_body_angular_velocity_error_exp(
 ) -> torch.Tensor:
     """Return 1 where bodies turn as fast as the reference's, in the world; ``std`` in rad/s."""
     motion = _motion(env, command_name)
-    return _closeness(motion.body_ang_vel_w, motion.robot_body_ang_vel_w, motion, std, body_names)
+    return _closeness(_speed_errors(motion)[..., 1, :].sum(dim=2), motion, std, body_names)
 
 
 def bad_anchor_pos(env: ManagerEnv, command_name: str, threshold: float) -> torch.Tensor:
     """Return whether the anchor is further than ``threshold``, in m, from the reference's."""
     motion = _motion(env, command_name)
-    distance = torch.linalg.vector_norm(motion.anchor_pos_w - motion.robot_anchor_pos_w, dim=1)
-    return distance > threshold
+    return torch.linalg.vector_norm(motion.anchor_pos_error, dim=1) > threshold
 
 
 def bad_anchor_pos_z_only(env: ManagerEnv, command_name: str, threshold: float) -> torch.Tensor:
     """Return whether the anchor is higher or lower than the reference's by ``threshold``, in m."""
     motion = _motion(env, command_name)
-    return (motion.anchor_pos_w[:, 2] - motion.robot_anchor_pos_w[:, 2]).abs() > threshold
+    return motion.anchor_pos_error[:, 2].abs() > threshold
 
 
 def bad_anchor_ori(env: ManagerEnv, command_name: str, threshold: float) -> torch.Tensor:
@@ -181,8 +176,9 @@ def bad_anchor_ori(env: ManagerEnv, command_name: str, threshold: float) -> torc
     It compares the vertical components of gravity in both frames: 0 to 2.
     """
     motion = _motion(env, command_name)
-    reference = gravity_in_body(motion.anchor_quat_w)[:, 2]
-    return (reference - gravity_in_body(motion.robot_anchor_quat_w)[:, 2]).abs() > threshold
+    quats = torch.stack((motion.anchor_quat_w, motion.robot_anchor_quat_w))
+    reference, robot = gravity_in_body(quats)[..., 2]
+    return (reference - robot).abs() > threshold
 
 
 def bad_motion_body_pos(
@@ -190,7 +186,7 @@ def bad_motion_body_pos(
 ) -> torch.Tensor:
     """Return whether a body is further than ``threshold``, in m, from its reference."""
     motion = _motion(env, command_name)
-    error = torch.linalg.vector_norm(motion.body_pos_relative_w - motion.robot_body_pos_w, dim=2)
+    error = torch.linalg.vector_norm(motion.body_pos_error, dim=2)
     return (error[:, motion.indexes(body_names)] > threshold).any(dim=1)
 
 
@@ -199,7 +195,7 @@ def bad_motion_body_pos_z_only(
 ) -> torch.Tensor:
     """Return whether a body is higher or lower than its reference by ``threshold``, in m."""
     motion = _motion(env, command_name)
-    error = (motion.body_pos_relative_w - motion.robot_body_pos_w)[..., 2].abs()
+    error = motion.body_pos_error[..., 2].abs()
     return (error[:, motion.indexes(body_names)] > threshold).any(dim=1)
 
 
@@ -214,35 +210,37 @@ def _motion(env: ManagerEnv, command_name: str) -> MotionCommand:
 
 
 def _closeness(
-    reference: torch.Tensor,
-    values: torch.Tensor,
-    motion: MotionCommand,
-    std: float,
-    body_names: list[str] | None,
+    squares: torch.Tensor, motion: MotionCommand, std: float, body_names: list[str] | None
 ) -> torch.Tensor:
-    """Return exp(-mean squared distance / std^2) over bodies, of ``(num_envs, num_bodies, 3)``."""
-    error = (reference - values).square().sum(dim=2)
-    return torch.exp(-error[:, motion.indexes(body_names)].mean(dim=1) / std**2)
+    """Return exp(-mean / std^2) over bodies of squared errors, ``(num_envs, num_bodies)``."""
+    return torch.exp(squares[:, motion.indexes(body_names)].mean(dim=1) / -(std**2))
 
 
-def _anchor_in_robot(motion: MotionCommand) -> tuple[torch.Tensor, torch.Tensor]:
-    return subtract_frame_transforms(
-        motion.robot_anchor_pos_w,
-        motion.robot_anchor_quat_w,
-        motion.anchor_pos_w,
-        motion.anchor_quat_w,
-    )
+def _speed_errors(motion: MotionCommand) -> torch.Tensor:
+    """Return squared errors of linear and angular velocity, ``(num_envs, num_bodies, 2, 3)``."""
+    squares: torch.Tensor = motion.once("squares", lambda: motion.body_vel_error.square())
+    return squares
 
 
-def _bodies_in_anchor(motion: MotionCommand) -> tuple[torch.Tensor, torch.Tensor]:
-    pos, quat = motion.robot_body_pos_w, motion.robot_body_quat_w
-    return subtract_frame_transforms(
-        motion.robot_anchor_pos_w.unsqueeze(1).expand_as(pos),
-        motion.robot_anchor_quat_w.unsqueeze(1).expand_as(quat),
-        pos,
-        quat,
-    )
+def _in_anchor(motion: MotionCommand) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the poses of the reference's anchor and of the robot's bodies in the robot's anchor.
 
+    Returns:
+        Positions in m, ``(num_envs, 1 + num_bodies, 3)``, and the first two columns of rotation
+        matrices, row by row, ``(num_envs, 1 + num_bodies, 6)``.
+    """
 
-def _two_columns(quat: torch.Tensor) -> torch.Tensor:
-    return matrix_from_quat(quat)[..., :2].flatten(1)
+    def compute() -> tuple[torch.Tensor, torch.Tensor]:
+        reference = motion.anchor_pos_w.unsqueeze(1), motion.anchor_quat_w.unsqueeze(1)
+        pos = torch.cat((reference[0], motion.robot_body_pos_w), dim=1)
+        quat = torch.cat((reference[1], motion.robot_body_quat_w), dim=1)
+        pos, quat = subtract_frame_transforms(
+            motion.robot_anchor_pos_w.unsqueeze(1),
+            motion.robot_anchor_quat_w.unsqueeze(1),
+            pos,
+            quat,
+        )
+        return pos, matrix_from_quat(quat)[..., :2].flatten(2)
+
+    found: tuple[torch.Tensor, torch.Tensor] = motion.once("in_anchor", compute)
+    return found

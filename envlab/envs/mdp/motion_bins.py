@@ -59,41 +59,49 @@ class MotionBins:
                     smoothing[first + index, first + min(index + offset, count - 1)] += share
             first += count
         self.of_frame = torch.as_tensor(np.concatenate(of_frame), device=device)
-        self._smoothing = torch.as_tensor(smoothing, dtype=torch.float64, device=device)
-        columns = torch.tensor(table, dtype=torch.float64, device=device).unbind(1)
-        self._start, self._frames, self._index, self._count, self._weight = columns
-        self._uniform = uniform / self.num
+        start, num_frames, index, count, weight = np.array(table, dtype=np.float64).T
+        shares = {
+            "uniform": num_frames / count * weight,
+            "start": (index == 0) * weight,
+        }
+        # The robot is first compared with the frame after that in which it starts.
+        rows = (index, count, num_frames - 1, num_frames - 2, start, start + num_frames)
+
+        def moved(values: np.ndarray) -> torch.Tensor:
+            return torch.as_tensor(values, dtype=torch.float64, device=device)
+
+        self._smoothing = moved(smoothing * weight[:, None])
+        self._fixed = {mode: moved(values) for mode, values in shares.items()}
+        self._rows = moved(np.stack(rows, axis=1))
+        self._uniform = moved(np.full(self.num, uniform / self.num))
 
     def shares(self, failed: torch.Tensor, mode: str) -> torch.Tensor:
         """Return how often each bin is drawn, float64 ``(num,)``, of sum 1."""
         if mode == "adaptive":
-            shares = self._smoothing @ (failed.double() + self._uniform)
-        elif mode == "uniform":
-            shares = self._frames / self._count
+            shares = self._smoothing @ (failed + self._uniform)
         else:
-            shares = (self._index == 0).double()
-        shares = shares * self._weight
+            shares = self._fixed[mode]
         return shares / shares.sum()
 
     def frames(
-        self, shares: torch.Tensor, which: torch.Tensor, where: torch.Tensor, mode: str
+        self, shares: torch.Tensor, drawn: torch.Tensor, mode: str
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return frames, int64, and the ends of their clips, of two draws from [0, 1)."""
-        bins = torch.searchsorted(shares.cumsum(0), which.double(), right=True)
-        bins = bins.clamp(max=self.num - 1)
-        place = (self._index[bins] + where.double() * (mode != "start")) / self._count[bins]
-        # The robot is first compared with the frame after it.
-        frame = (place * (self._frames[bins] - 1)).long().clamp(max=(self._frames[bins] - 2).long())
-        start = self._start[bins].long()
-        return start + frame, start + self._frames[bins].long()
+        """Return frames, int64, and the ends of their clips, of two draws from [0, 1) each."""
+        which, where = drawn.double().unbind(1)
+        bins = torch.searchsorted(shares.cumsum(0)[:-1], which.contiguous(), right=True)
+        index, count, last, most, start, end = self._rows[bins].unbind(1)
+        place = index / count if mode == "start" else (index + where) / count
+        frame = torch.minimum((place * last).floor_(), most)
+        frames, ends = torch.stack((start + frame, end)).long()
+        return frames, ends
 
     def statistics(self, shares: torch.Tensor) -> torch.Tensor:
         """Return the entropy of ``shares`` over its maximum, the greatest, and its place, (3,)."""
-        entropy = -(shares * (shares + 1e-12).log()).sum() / max(math.log(self.num), 1e-12)
+        entropy = (shares * (shares + 1e-12).log()).sum() / -max(math.log(self.num), 1e-12)
         most, index = shares.max(dim=0)
         if self.num == 1:
             entropy = torch.ones_like(entropy)
-        return torch.stack((entropy, most, index / self.num)).float()
+        return torch.stack((entropy, most, index / self.num))
 
 
 def clip_weights(weights: Sequence[float] | None, num_clips: int) -> list[float]:

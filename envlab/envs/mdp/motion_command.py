@@ -12,9 +12,9 @@ After mjlab 1.6.0's ``MotionCommand`` and BeyondMimic (arXiv 2508.08241). Differ
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import mujoco
 import numpy as np
@@ -28,7 +28,7 @@ from envlab.envs.masks import assign
 from envlab.envs.math import (
     quat_apply,
     quat_apply_inverse,
-    quat_conjugate,
+    quat_difference,
     quat_error_magnitude,
     quat_from_euler_xyz,
     quat_mul,
@@ -117,6 +117,7 @@ class MotionCommand(CommandTerm):
         of_rank=("_failed_now",),  # zero after a step
     )
     cfg: MotionCommandCfg
+    is_drawn_when_due = False
 
     def __init__(self, cfg: MotionCommandCfg, env: VectorEnv) -> None:
         super().__init__(cfg, env)
@@ -130,8 +131,7 @@ class MotionCommand(CommandTerm):
             self._check_bodies(clip, root)
         self._body_ids = torch.tensor([model.body(name).id for name in bodies], device=device)
         self._anchor = bodies.index(cfg.anchor_body_name)
-        self._reference = _Reference(self.clips, bodies, root)
-        self._reference.to(device)
+        self._reference = _Reference(self.clips, bodies, root, device)
         weights = clip_weights(cfg.motion_weights, len(self.clips))
         kernel = cfg.adaptive_lambda ** np.arange(cfg.adaptive_kernel_size)
         self.bins = MotionBins(
@@ -144,48 +144,44 @@ class MotionCommand(CommandTerm):
         low, high = joint_limits(env, self._robot)
         margin = torch.nan_to_num((0.5 - 0.5 * cfg.soft_limit_factor) * (high - low), posinf=0.0)
         self.limits = low + margin, high - margin
-        self._kept: dict[str, tuple[tuple[int, int], torch.Tensor]] = {}
         self._columns: dict[tuple[str, ...], torch.Tensor] = {}
         self._moves = 0
         self.command = torch.zeros(env.num_envs, 2 * len(self._robot.joint_names), device=device)
-        self._errors = torch.zeros(len(_ERRORS), env.num_envs, device=device)
-        self._sampling = torch.zeros(len(_SAMPLING), env.num_envs, device=device)
-        self.metrics = dict(
-            zip((*_ERRORS, *_SAMPLING), (*self._errors, *self._sampling), strict=True)
-        )
+        sums = self.make_metrics(*_ERRORS, *_SAMPLING)
+        self._errors, self._sampling = sums.split((len(_ERRORS), len(_SAMPLING)))
 
     # The reference ------------------------------------------------------------------------------
 
     @property
     def joint_pos(self) -> torch.Tensor:
         """Joint positions of the reference, ``(num_envs, num_joints)``."""
-        return self._reference.joint_pos[self.frames]
+        return self._joints()[0]
 
     @property
     def joint_vel(self) -> torch.Tensor:
         """Joint velocities of the reference."""
-        return self._reference.joint_vel[self.frames]
+        return self._joints()[1]
 
     @property
     def body_pos_w(self) -> torch.Tensor:
         """Bodies of the reference, in m, from the world's origin, ``(num_envs, num_bodies, 3)``."""
-        pos = self._of_frame("body_pos_w")
-        return pos + self.env.env_origins.unsqueeze(1)
+        origins = self.env.env_origins.unsqueeze(1)
+        return self.once("body_pos_w", lambda: self._bodies()[..., :3] + origins)
 
     @property
     def body_quat_w(self) -> torch.Tensor:
         """Orientations of the reference's bodies, ``(num_envs, num_bodies, 4)``."""
-        return self._of_frame("body_quat_w")
+        return self._bodies()[..., 3:7]
 
     @property
     def body_lin_vel_w(self) -> torch.Tensor:
         """Velocities of the reference's bodies, in m/s, ``(num_envs, num_bodies, 3)``."""
-        return self._of_frame("body_lin_vel_w")
+        return self._bodies()[..., 7:10]
 
     @property
     def body_ang_vel_w(self) -> torch.Tensor:
         """Angular velocities of the reference's bodies, in rad/s."""
-        return self._of_frame("body_ang_vel_w")
+        return self._bodies()[..., 10:]
 
     @property
     def anchor_pos_w(self) -> torch.Tensor:
@@ -203,7 +199,7 @@ class MotionCommand(CommandTerm):
 
         It is moved horizontally and turned about the vertical, ``(num_envs, num_bodies, 3)``.
         """
-        return self._relative()[..., :3]
+        return self.once("relative", self._compute_relative)[0]
 
     @property
     def body_quat_relative_w(self) -> torch.Tensor:
@@ -211,7 +207,7 @@ class MotionCommand(CommandTerm):
 
         ``(num_envs, num_bodies, 4)``.
         """
-        return self._relative()[..., 3:]
+        return self.once("relative", self._compute_relative)[1]
 
     # The robot ----------------------------------------------------------------------------------
 
@@ -228,22 +224,22 @@ class MotionCommand(CommandTerm):
     @property
     def robot_body_pos_w(self) -> torch.Tensor:
         """Bodies of the robot, in m, ``(num_envs, num_bodies, 3)``."""
-        return self._once("pos", lambda: self.env.sim.data.xpos[:, self._body_ids])
+        return self.once("pos", lambda: self.env.sim.data.xpos[:, self._body_ids])
 
     @property
     def robot_body_quat_w(self) -> torch.Tensor:
         """Orientations of the robot's bodies, ``(num_envs, num_bodies, 4)``."""
-        return self._once("quat", lambda: self.env.sim.data.xquat[:, self._body_ids])
+        return self.once("quat", lambda: self.env.sim.data.xquat[:, self._body_ids])
 
     @property
     def robot_body_lin_vel_w(self) -> torch.Tensor:
         """Velocities of the robot's bodies, at their origins, in m/s, world frame."""
-        return self._once("velocity", self._body_velocities)[..., 3:]
+        return self.once("velocity", self._body_velocities)[..., :3]
 
     @property
     def robot_body_ang_vel_w(self) -> torch.Tensor:
         """Angular velocities of the robot's bodies, in rad/s, world frame."""
-        return self._once("velocity", self._body_velocities)[..., :3]
+        return self.once("velocity", self._body_velocities)[..., 3:]
 
     @property
     def robot_anchor_pos_w(self) -> torch.Tensor:
@@ -255,6 +251,44 @@ class MotionCommand(CommandTerm):
         """Orientation of the robot's anchor, ``(num_envs, 4)``."""
         return self.robot_body_quat_w[:, self._anchor]
 
+    # Errors, which terms share ------------------------------------------------------------------
+
+    @property
+    def anchor_pos_error(self) -> torch.Tensor:
+        """From the robot's anchor to the reference's, in m, ``(num_envs, 3)``."""
+        return self.once("anchor_pos_error", lambda: self.anchor_pos_w - self.robot_anchor_pos_w)
+
+    @property
+    def body_pos_error(self) -> torch.Tensor:
+        """From bodies to those of the reference at the robot's anchor, in m."""
+        return self.once("body_pos_error", lambda: self.body_pos_relative_w - self.robot_body_pos_w)
+
+    @property
+    def anchor_angle(self) -> torch.Tensor:
+        """Between the robot's anchor and the reference's, in rad, ``(num_envs,)``."""
+        return self.once(
+            "anchor_angle",
+            lambda: quat_error_magnitude(self.anchor_quat_w, self.robot_anchor_quat_w),
+        )
+
+    @property
+    def body_angles(self) -> torch.Tensor:
+        """Between bodies and those of the reference at the robot's anchor, in rad."""
+        return self.once(
+            "body_angles",
+            lambda: quat_error_magnitude(self.body_quat_relative_w, self.robot_body_quat_w),
+        )
+
+    @property
+    def body_vel_error(self) -> torch.Tensor:
+        """From bodies' velocities, linear and angular, to the reference's, ``(..., 2, 3)``."""
+
+        def compute() -> torch.Tensor:
+            robot = self.once("velocity", self._body_velocities)
+            return (self._bodies()[..., 7:] - robot).unflatten(2, (2, 3))
+
+        return self.once("body_vel_error", compute)
+
     # A term's life ------------------------------------------------------------------------------
 
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
@@ -263,23 +297,19 @@ class MotionCommand(CommandTerm):
         env = self.env
         self._place(frames, draws, env.reset_qpos, env.reset_qvel)
         self._go_to(mask, frames, ends)
+        self._update_goal()
 
     def update(self) -> None:
-        anchor = self._anchor
-        difference = self.body_pos_relative_w - self.robot_body_pos_w
-        quats = self.robot_body_quat_w
-        velocity = self.body_lin_vel_w - self.robot_body_lin_vel_w
-        turning = self.body_ang_vel_w - self.robot_body_ang_vel_w
         norm = torch.linalg.vector_norm
+        speeds = norm(self.body_vel_error, dim=3)
+        mean_speeds = speeds.mean(dim=1)
         rows = (
-            norm(self.anchor_pos_w - self.robot_anchor_pos_w, dim=1),
-            quat_error_magnitude(self.anchor_quat_w, self.robot_anchor_quat_w),
-            norm(velocity[:, anchor], dim=1),
-            norm(turning[:, anchor], dim=1),
-            norm(difference, dim=2).mean(dim=1),
-            quat_error_magnitude(self.body_quat_relative_w, quats).mean(dim=1),
-            norm(velocity, dim=2).mean(dim=1),
-            norm(turning, dim=2).mean(dim=1),
+            norm(self.anchor_pos_error, dim=1),
+            self.anchor_angle,
+            *speeds[:, self._anchor].unbind(1),
+            norm(self.body_pos_error, dim=2).mean(dim=1),
+            self.body_angles.mean(dim=1),
+            *mean_speeds.unbind(1),
             norm(self.joint_pos - self.robot_joint_pos, dim=1),
             norm(self.joint_vel - self.robot_joint_vel, dim=1),
         )
@@ -287,11 +317,12 @@ class MotionCommand(CommandTerm):
 
     def update_command(self) -> None:
         # Environments that were just reset are already at the frame after that of their state.
-        self.move(self.frames + (self.env.episode_length_buf > 0))
+        self.frames += self.env.episode_length_buf > 0
+        self._moves += 1
         if self.cfg.sampling_mode == "adaptive":
             self.average_failures()
         self._start_again(self.frames >= self._ends)
-        self.command.copy_(torch.cat((self.joint_pos, self.joint_vel), dim=1))
+        self._update_goal()
 
     def restart(self) -> None:
         self.bin_failed_count.zero_()
@@ -319,7 +350,7 @@ class MotionCommand(CommandTerm):
         """Put all robots into a frame of the reference, without physics."""
         frames = torch.full_like(self.frames, frame)
         qpos, qvel = self.env.sim.data.qpos.clone(), self.env.sim.data.qvel.clone()
-        none = torch.zeros(len(frames), 12 + len(self._robot.joint_names), device=frames.device)
+        none = self._reference.states.new_zeros(len(frames), self._reference.num_drawn)
         self._place(frames, none, qpos, qvel)
         self.env.sim.reset(torch.ones_like(frames, dtype=torch.bool), qpos, qvel)
         self.move(frames)
@@ -380,38 +411,41 @@ class MotionCommand(CommandTerm):
                 f"anchor_body_name is {cfg.anchor_body_name!r}, which must be one of body_names."
             )
 
-    def _of_frame(self, name: str) -> torch.Tensor:
-        return self._once(name, lambda: getattr(self._reference, name)[self.frames])
-
-    def _once(self, name: str, compute: object) -> torch.Tensor:
+    def once(self, name: str, compute: Callable[[], Any]) -> Any:
         """Compute a quantity once for all terms that ask before the state or frame changes."""
-        key = self.env.sim.num_changes, self._moves
-        kept = self._kept.get(name)
-        if kept is None or kept[0] != key:
-            kept = self._kept[name] = key, compute()  # type: ignore[operator]
-        return kept[1]
+        return self.env.once((self, name), compute, self._moves)
 
-    def _relative(self) -> torch.Tensor:
-        return self._once("relative", self._compute_relative)
+    def _bodies(self) -> torch.Tensor:
+        """Return the reference's bodies: position, orientation, velocities, ``(..., 13)``."""
+        bodies: torch.Tensor = self.once("bodies", lambda: self._reference.bodies[self.frames])
+        return bodies
 
-    def _compute_relative(self) -> torch.Tensor:
-        """Return ``body_pos_relative_w`` and ``body_quat_relative_w``, joined."""
+    def _joints(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return joint positions and velocities of the reference."""
+        pos, vel = self.once("joints", lambda: self._reference.joints[self.frames]).chunk(2, dim=1)
+        return pos, vel
+
+    def _update_goal(self) -> None:
+        torch.index_select(self._reference.joints, 0, self.frames, out=self.command)
+
+    def _compute_relative(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return ``body_pos_relative_w`` and ``body_quat_relative_w``."""
         anchor_pos, robot_pos = self.anchor_pos_w.unsqueeze(1), self.robot_anchor_pos_w
-        turn = yaw_quat(quat_mul(self.robot_anchor_quat_w, quat_conjugate(self.anchor_quat_w)))
+        turn = yaw_quat(quat_difference(self.robot_anchor_quat_w, self.anchor_quat_w))
         turn = turn.unsqueeze(1)
         above = torch.cat((robot_pos[:, :2], self.anchor_pos_w[:, 2:]), dim=1).unsqueeze(1)
         offset = self.body_pos_w - anchor_pos
         pos = above + quat_apply(turn.expand(*offset.shape[:2], 4), offset)
-        return torch.cat((pos, quat_mul(turn, self.body_quat_w)), dim=2)
+        return pos, quat_mul(turn, self.body_quat_w)
 
     def _body_velocities(self) -> torch.Tensor:
-        """Return angular, then linear velocities of the bodies' origins, in the world frame."""
+        """Return linear, then angular velocities of the bodies' origins, in the world frame."""
         data = self.env.sim.data
         # cvel is the velocity of the body-fixed frame now at the tree's centre of mass.
         spatial = data.cvel[:, self._body_ids]
         arm = self.robot_body_pos_w - data.subtree_com[:, self._robot.root_body, None]
         linear = spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
-        return torch.cat((spatial[..., :3], linear), dim=2)
+        return torch.cat((linear, spatial[..., :3]), dim=2)
 
     def move(self, frames: torch.Tensor) -> None:
         """Let the environments follow these frames, ``(num_envs,)``."""
@@ -421,8 +455,8 @@ class MotionCommand(CommandTerm):
     def _go_to(self, mask: torch.Tensor, frames: torch.Tensor, ends: torch.Tensor) -> None:
         """Let the environments of ``mask`` follow the frames after ``frames``."""
         assign(self._ends, mask, ends)
-        self.move(torch.where(mask, frames + 1, self.frames))
-        self.command.copy_(torch.cat((self.joint_pos, self.joint_vel), dim=1))
+        assign(self.frames, mask, frames + 1)
+        self._moves += 1
 
     def _draw(
         self, mask: torch.Tensor, stream: RandomStream
@@ -435,22 +469,27 @@ class MotionCommand(CommandTerm):
         drawn = stream.ranges([(0.0, 1.0), (0.0, 1.0), *six, *joints], mask)
         shares = self.bins.shares(self.bin_failed_count, cfg.sampling_mode)
         self._sampling.copy_(self.bins.statistics(shares).unsqueeze(1))
-        frames, ends = self.bins.frames(shares, drawn[:, 0], drawn[:, 1], cfg.sampling_mode)
+        frames, ends = self.bins.frames(shares, drawn[:, :2], cfg.sampling_mode)
         return frames, ends, drawn[:, 2:]
 
     def _place(
         self, frames: torch.Tensor, draws: torch.Tensor, qpos: torch.Tensor, qvel: torch.Tensor
     ) -> None:
         """Write the robot's state in ``frames``, plus offsets, to all rows."""
-        root, robot = self._reference.root[frames], self._robot
-        quat = quat_mul(quat_from_euler_xyz(*draws[:, 3:6].unbind(1)), root[:, 3:7])
-        qpos[:, robot.root_pos] = root[:, :3] + self.env.env_origins + draws[:, :3]
+        robot, num = self._robot, draws.shape[1]
+        states = self._reference.states[frames]
+        states[:, :3] += self.env.env_origins
+        states[:, :num] += draws
+        pos, angles, lin_vel, ang_vel, joint_pos, joint_vel, quat = states.split(
+            self._reference.widths, dim=1
+        )
+        quat = quat_mul(quat_from_euler_xyz(*angles.unbind(1)), quat)
+        qpos[:, robot.root_pos] = pos
         qpos[:, robot.root_quat] = quat
-        qvel[:, robot.root_lin_vel] = root[:, 7:10] + draws[:, 6:9]
-        qvel[:, robot.root_ang_vel] = quat_apply_inverse(quat, root[:, 10:] + draws[:, 9:12])
-        joints = (self._reference.joint_pos[frames] + draws[:, 12:]).clamp(*self.limits)
-        qpos[:, robot.qpos_ids] = joints
-        qvel[:, robot.qvel_ids] = self._reference.joint_vel[frames]
+        qvel[:, robot.root_lin_vel] = lin_vel
+        qvel[:, robot.root_ang_vel] = quat_apply_inverse(quat, ang_vel)
+        qpos[:, robot.qpos_ids] = joint_pos.clamp(*self.limits)
+        qvel[:, robot.qvel_ids] = joint_vel
 
     def _start_again(self, over: torch.Tensor) -> None:
         """Draw a frame, and put the robot into it, where a clip has ended within an episode."""
@@ -513,9 +552,23 @@ class Pose(NamedTuple):
 
 
 class _Reference:
-    """The frames of all clips, concatenated, as float32 tensors ``(T, ...)``."""
+    """The frames of all clips, concatenated, as float32 tensors ``(T, ...)``.
 
-    def __init__(self, clips: Sequence[MotionClip], bodies: Sequence[str], root: str) -> None:
+    Attributes:
+        bodies: Position, orientation, linear and angular velocity of each, ``(T, n, 13)``.
+        joints: Positions, then velocities.
+        states: The root's position, place for draws of its rotation, linear and angular velocity;
+            the joints; the root's orientation. The first ``num_drawn`` columns are randomised.
+        widths: Of these parts of a state.
+    """
+
+    def __init__(
+        self,
+        clips: Sequence[MotionClip],
+        bodies: Sequence[str],
+        root: str,
+        device: torch.device,
+    ) -> None:
         def joined(name: str, chosen: Sequence[str] | None = None) -> torch.Tensor:
             tables = []
             for clip in clips:
@@ -524,17 +577,15 @@ class _Reference:
                 tables.append(table if columns_ is None else table[:, columns_])
             return torch.as_tensor(np.concatenate(tables), dtype=torch.float32)
 
-        self.joint_pos, self.joint_vel = joined("joint_pos"), joined("joint_vel")
-        states = ("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w")
-        self.body_pos_w, self.body_quat_w, self.body_lin_vel_w, self.body_ang_vel_w = (
-            joined(name, bodies) for name in states
-        )
-        self.root = torch.cat([joined(name, [root])[:, 0] for name in states], dim=1)
-
-    def to(self, device: torch.device) -> None:
-        """Move the tensors."""
-        for name, values in vars(self).items():
-            setattr(self, name, values.to(device))
+        fields = ("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w")
+        self.bodies = torch.cat([joined(name, bodies) for name in fields], dim=2).to(device)
+        joint_pos, joint_vel = joined("joint_pos"), joined("joint_vel")
+        self.joints = torch.cat((joint_pos, joint_vel), dim=1).to(device)
+        pos, quat, lin_vel, ang_vel = (joined(name, [root])[:, 0] for name in fields)
+        parts = (pos, torch.zeros_like(pos), lin_vel, ang_vel, joint_pos, joint_vel, quat)
+        self.states = torch.cat(parts, dim=1).to(device)
+        self.widths = [part.shape[1] for part in parts]
+        self.num_drawn = sum(self.widths[:5])
 
 
 def _sources(cfg: MotionCommandCfg) -> list[str]:

@@ -44,8 +44,9 @@ def push_by_setting_velocity(
     quat = data.qpos[:, asset_cfg.root_quat]
     turning = quat_apply_inverse(quat, drawn[:, 3:])
     # The relation of the two velocities is linear, so it also holds for changes of them.
-    qvel[:, asset_cfg.root_lin_vel] += origin_velocity(env, quat, drawn[:, :3], turning, asset_cfg)
-    qvel[:, asset_cfg.root_ang_vel] += turning
+    moving = origin_velocity(env, quat, drawn[:, :3], turning, asset_cfg)
+    qvel[:, asset_cfg.root_lin_vel].add_(moving)
+    qvel[:, asset_cfg.root_ang_vel].add_(turning)
     env.sim.set_velocity(mask, qvel)
 
 

@@ -91,12 +91,13 @@ class UniformVelocityCommand(CommandTerm):
         """Current ranges of the draws."""
         # Lower bounds, widths and upper bounds, where a curriculum sets them.
         self._limits: torch.Tensor | None = None
+        self._written: list[tuple[float, float]] = []
         shares = [cfg.rel_heading_envs * cfg.heading_command, cfg.rel_standing_envs]
         self._ahead_min = torch.tensor([cfg.forward_speed_min, 0.0, 0.0], device=env.device)
-        self._ahead = torch.tensor([1.0, 0.0, 0.0], device=env.device)
+        self._ahead_max = torch.tensor([math.inf, 0.0, 0.0], device=env.device)
         self._shares = torch.tensor(shares, device=env.device)
-        self._errors = torch.zeros(2, env.num_envs, device=env.device)
-        self.metrics = dict(zip(("error_vel_xy", "error_vel_yaw"), self._errors, strict=True))
+        self._errors = self.make_metrics("error_vel_xy", "error_vel_yaw")
+        self._errors_now = torch.zeros_like(self._errors)
         self._max_steps = cfg.resampling_time_range[1] / env.step_dt
         self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
@@ -113,8 +114,7 @@ class UniformVelocityCommand(CommandTerm):
             low, width, _ = self._limits
             command = command * width + low
         if goes_ahead:
-            ahead = command * self._ahead
-            ahead = ahead.abs().clamp(min=self._ahead_min)
+            ahead = command.abs().clamp(self._ahead_min, self._ahead_max)
             is_ahead = drawn[:, 6:] < self.cfg.rel_forward_envs
             command = torch.where(is_ahead, ahead, command)
         assign(self.command, mask, command)
@@ -139,8 +139,11 @@ class UniformVelocityCommand(CommandTerm):
         if self._limits is None:
             with torch.inference_mode(False):
                 self._limits = torch.zeros(3, 3, device=self.command.device)
-        # Even if nothing changes: before a step is compiled it is tried, and tensors are restored
-        # afterwards. Filled, since to assign a number, or a tensor from the host, makes a GPU wait.
+        if velocity == self._written:
+            return
+        # Before a step is compiled it is tried, and tensors are restored afterwards.
+        self._written = [] if self.env.is_rehearsing else velocity
+        # Filled, since to assign a number, or a tensor from the host, makes a GPU wait.
         for column, (low, high) in enumerate(velocity):
             for row, value in enumerate((low, high - low, high)):
                 self._limits[row, column].fill_(value)
@@ -148,9 +151,10 @@ class UniformVelocityCommand(CommandTerm):
     def update(self) -> None:
         data, robot = self.env.sim.data, self._robot
         velocity = base_lin_vel(self.env, robot)
-        error = torch.linalg.vector_norm(self.command[:, :2] - velocity[:, :2], dim=1)
-        turning = (self.command[:, 2] - data.qvel[:, robot.root_ang_vel][:, 2]).abs()
-        self._errors += torch.stack((error, turning)) / self._max_steps
+        moving, turning = self._errors_now
+        torch.linalg.vector_norm(self.command[:, :2] - velocity[:, :2], dim=1, out=moving)
+        torch.sub(self.command[:, 2], data.qvel[:, robot.root_ang_vel][:, 2], out=turning).abs_()
+        self._errors += self._errors_now / self._max_steps
 
     def update_command(self) -> None:
         if self.cfg.heading_command:

@@ -24,8 +24,13 @@ ON = {"command_name": "twist", "command_threshold": 0.05}
 def commanded(*commands: list[float], **parts) -> SimpleNamespace:
     """Return an environment that has only commands and the given parts."""
     values = torch.tensor(commands)
+    manager = SimpleNamespace(get_command=lambda name: values, num_changes=0)
     return SimpleNamespace(
-        command_manager=SimpleNamespace(get_command=lambda name: values), **parts
+        command_manager=manager,
+        once=lambda key, compute, version=0: compute(),
+        constants={},
+        device="cpu",
+        **parts,
     )
 
 
@@ -36,7 +41,7 @@ def test_velocities_off_the_command_in_any_direction_cost():
     )
     places = {"root_quat": slice(3, 7), "root_lin_vel": slice(0, 3), "root_ang_vel": slice(3, 6)}
     robot = SimpleNamespace(root_body=1, **places)
-    env = commanded(MOVING, sim=SimpleNamespace(data=data, num_changes=0), derived={})
+    env = commanded(MOVING, sim=SimpleNamespace(data=data))
     linear = mdp.track_linear_velocity(env, 0.5, "twist", robot)
     assert linear.item() == pytest.approx(math.exp(-(0.1**2 + 0.2**2) / 0.25))
     turning = mdp.track_angular_velocity(env, math.sqrt(0.5), "twist", robot)
@@ -68,7 +73,7 @@ def test_uprightness_is_against_the_grounds_slope_where_it_is_seen(monkeypatch):
 def test_postures_are_narrow_where_the_robot_should_stand():
     joints = SimpleNamespace(joint_names=["hip", "knee"], qpos_ids=slice(0, 2))
     data = SimpleNamespace(qpos=torch.tensor([[0.1, 0.5]] * 3))
-    parts = {"constants": {}, "device": "cpu", "sim": SimpleNamespace(data=data)}
+    parts = {"sim": SimpleNamespace(data=data), "encoder_bias": None}
     default = torch.tensor([[0.0, 0.3]] * 3)
     env = commanded(STANDING, MOVING, [2.0, 0.0, 0.0], default_qpos_rows=default, **parts)
     widths = {".*": 0.1}, {"hip": 0.2, "knee": 0.4}, {".*": 1.0}
