@@ -110,7 +110,7 @@ def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: st
     Args:
         part: The object.
         saved: What was saved.
-        device: Of tensors that are not there yet.
+        device: Of tensors that are not there yet, in parts without a ``device`` of their own.
         where: Path of ``part``, for errors.
 
     Raises:
@@ -118,7 +118,7 @@ def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: st
             another shape.
     """
     cls: type = type(part)
-    declared = declared_by(cls)
+    declared, device = declared_by(cls), getattr(part, "device", device)
     for name in sorted(declared.keys() ^ saved.keys()):
         raise CheckpointError(
             f"The state of {where or cls.__name__} "
@@ -201,6 +201,33 @@ def without_tensors(saved: Any) -> Any:
     if isinstance(saved, list | tuple):
         return type(saved)(without_tensors(value) for value in saved)
     return None if isinstance(saved, torch.Tensor) else saved
+
+
+class Ring(NamedTuple):
+    """The steps of a memory that overwrites its oldest."""
+
+    steps: torch.Tensor
+    """``(num_steps, num_envs, ...)``; those that are there, in the memory's order."""
+    num_added: int
+    """Number of steps ever added: where the next one would go, if the memory is full."""
+
+    def in_order(self) -> torch.Tensor:
+        """Return the steps, the oldest first."""
+        held = len(self.steps)
+        return self.steps.roll(-(self.num_added % held), 0) if self.num_added > held else self.steps
+
+
+def dealt_steps(saved: Sequence[Ring], share: Share, most: int) -> torch.Tensor:
+    """Return a share's steps of a memory, the oldest first.
+
+    Args:
+        saved: The memory of each process, in which one process may have fewer steps.
+        share: The environments.
+        most: Most steps to return; the newest.
+    """
+    most = min(most, *(len(ring.steps) for ring in saved))
+    newest = [ring.in_order()[len(ring.steps) - most :] for ring in saved]
+    return torch.cat(share.rows(newest, lambda steps, row, num: steps.narrow(1, row, num)), 1)
 
 
 def rows_of_tree(values: Sequence[Any], share: Share, dim: int, where: str) -> Any:
@@ -359,7 +386,8 @@ def _restore_parts(value: Any, saved: Any, device: torch.device, where: str) -> 
 
 
 def _saves_itself(part: Any) -> bool:
-    return not declared_by(type(part)) and hasattr(part, "set_state")
+    cls: type = type(part)
+    return not declared_by(cls) and hasattr(part, "set_state")
 
 
 def _deal_field(one: _Field, value: Any, saved: list[Any], share: Share, where: str) -> Any:

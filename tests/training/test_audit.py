@@ -13,6 +13,7 @@ import pytest
 
 from envlab.distributed.audit import flatten
 from envlab.distributed.digest import digests
+from envlab.state import save
 from envlab.training.launch import train
 from envlab.training.loop import Training
 from tests.agents import end
@@ -57,7 +58,7 @@ def test_all_that_training_changes_is_in_a_checkpoint_and_audited(kind: str, tmp
 
     def watched(training: Training, record: Any) -> None:
         learner: Any = training.learner
-        kept = {"shared": learner.model_state(), "own": learner.rank_state()}
+        kept = {"shared": learner.model_state(), "own": save(learner)}
         seen.append((live_digests(learner), set(digests(flatten(kept)).values())))
         write(training, record)
 

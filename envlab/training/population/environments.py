@@ -12,6 +12,7 @@ import torch
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.statistics import WeightedMeans
 from envlab.errors import ConfigurationError
+from envlab.state import State
 from envlab.training.metrics import EpisodeTracker
 
 
@@ -91,6 +92,8 @@ class MembersTracker(EpisodeTracker):
         turn: Place on this rank of the member whose steps come next.
     """
 
+    STATE = State(parts=("parts",))
+
     def __init__(self, parts: list[EpisodeTracker]) -> None:
         self.parts, self.turn = parts, 0
         self.means = WeightedMeans()
@@ -98,10 +101,3 @@ class MembersTracker(EpisodeTracker):
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
         """Add a step of the member's environments, see :class:`EpisodeTracker`."""
         self.parts[self.turn].add_step(rewards, ended, info)
-
-    def state(self) -> dict[str, Any]:
-        return {"members": [part.state() for part in self.parts]}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        for part, values in zip(self.parts, state["members"], strict=True):
-            part.set_state(values)
