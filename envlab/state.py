@@ -21,6 +21,7 @@ or None, None is saved. A class that must act when its attributes are written de
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ import numpy as np
 import torch
 
 from envlab.errors import CheckpointError
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -375,6 +378,8 @@ def _save_parts(value: Any) -> Any:
 def _restore_parts(value: Any, saved: Any, device: torch.device, where: str) -> None:
     if saved is None:
         return
+    if value is None:
+        logger.info("The checkpoint's %s is left out: this run has none.", where)
     for key, one in _named_parts(value):
         if key is not None and (key not in saved or saved[key] is None):
             continue
