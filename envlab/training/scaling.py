@@ -135,7 +135,7 @@ def scale(cfg: Any, size: int, begun_with: int | None = None) -> Scaling:
     of_all = 1 if getattr(cfg, "batch_sizes", "process") == "all" else begun_with
     if size != of_all and hasattr(cfg, "batch_sizes"):
         batches = {
-            path: _share(path, value * of_all, size)
+            path: _share(path, value * of_all, size, goes_on=size != begun_with)
             for path, value in (
                 (path, value_at(cfg, path)) for path in _present(cfg.BATCH_SIZES, cfg)
             )
@@ -178,12 +178,14 @@ def _change(cfg: Any, settings: Mapping[str, tuple[Any, Any]]) -> float:
     return ratios.pop()
 
 
-def _share(path: str, value: int, size: int) -> int:
+def _share(path: str, value: int, size: int, *, goes_on: bool) -> int:
     if value % size:
+        why, instead = "--global_num_envs requires", "--num_envs, which counts per process"
+        if goes_on:
+            why, instead = "a run that keeps its batches requires", "another number of processes"
         raise ConfigurationError(
             f"agent.{path} is {value} samples, which {size} processes cannot share equally, as "
-            f"--global_num_envs requires. Use a multiple of {size}, such as "
-            f"{-(-value // size) * size}, or --num_envs, which counts per process."
+            f"{why}. Use a multiple of {size}, such as {-(-value // size) * size}, or {instead}."
         )
     return value // size
 
