@@ -42,31 +42,30 @@ def what_goes_on(
     saved: Mapping[str, Any], how: How, world_size: int, num_envs: int, *, resumes_exactly: bool
 ) -> str:
     """Return in words what goes on, and what does not, unless it is as it was."""
-    processes = _processes(saved["world_size"], saved["num_envs"])
+    size, each = saved["world_size"], saved["num_envs"]
     if how == "anew":
         return (
             "networks, optimizer, learning rate and counters continue; environments and "
-            f"generators start fresh, because it was saved on {processes} with seed "
-            f"{saved['seed']}"
+            f"generators start fresh, because it was saved on {_processes(size)} of {each} "
+            f"environments with seed {saved['seed']}"
         )
-    kept = "environments, memories and counters continue" if resumes_exactly else WITHOUT_EPISODES
+    kept = "environments, memories and counters continue"
+    if not resumes_exactly:
+        own = ", generators" if how == "as it was" else ""
+        kept = (
+            f"networks, optimizer, learning rate, memories{own} and counters continue; episodes "
+            "start fresh, because Gymnasium's environments cannot be saved"
+        )
     if how == "as it was":
         return kept
     return (
-        f"on {_processes(world_size, num_envs)} instead of {processes}: {kept}; draws of actions "
-        "and the order of minibatches differ"
+        f"on {_processes(world_size)} of {num_envs} environments instead of {size} of {each}: "
+        f"{kept}; draws of actions and the order of minibatches differ"
     )
 
 
-WITHOUT_EPISODES = (
-    "networks, optimizer, learning rate, memories and counters continue; episodes start fresh, "
-    "because Gymnasium's environments cannot be saved"
-)
-
-
-def _processes(world_size: int, num_envs: int) -> str:
-    each = f"{num_envs} environment{'' if num_envs == 1 else 's'}"
-    return f"{world_size} process{'' if world_size == 1 else 'es'} of {each}"
+def _processes(number: int) -> str:
+    return f"{number} process{'' if number == 1 else 'es'}"
 
 
 # ---- The number of environments ------------------------------------------------------------------
@@ -119,13 +118,9 @@ def check_total(saved: Mapping[str, Any], world_size: int, given: Mapping[str, i
         if num_envs not in (each, saved["num_envs"], begun_with):
             raise ConfigurationError(
                 f"{name} is {num_envs}, which makes {num_envs * world_size} environments on "
-                f"{_plural(world_size)}, but the run has {total} in all, which a resume keeps. "
+                f"{_processes(world_size)}, but the run has {total} in all, which a resume keeps. "
                 f"Leave it out, or give {each}."
             )
-
-
-def _plural(world_size: int) -> str:
-    return f"{world_size} process{'' if world_size == 1 else 'es'}"
 
 
 # ---- The processes' parts ------------------------------------------------------------------------
