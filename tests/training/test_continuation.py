@@ -45,7 +45,8 @@ def test_how_a_run_goes_on(world_size: int, num_envs: int, seed: int, deals: boo
 def test_it_says_what_goes_on():
     told = what_goes_on(saved(), "dealt", 1, 6, resumes_exactly=True)
     assert told == (
-        "on 1 process of 6 environments instead of 2 of 3: environments, memories and counters continue; draws of actions and the order of minibatches differ"
+        "on 1 process of 6 environments instead of 2 of 3: environments, memories and counters "
+        "continue; draws of actions and the order of minibatches differ"
     )
     told = what_goes_on(saved(), "dealt", 1, 6, resumes_exactly=False)
     assert "episodes start fresh, because Gymnasium's environments cannot be saved" in told
