@@ -14,8 +14,8 @@ An attribute holds tensors, NumPy arrays, numbers and texts, in lists and dictio
 that saves itself by ``state()`` and ``set_state(state)``, such as physics; one whose rows are not
 those of environments also has ``deal(saved_by_rank, share)``, such as a replay memory. An attribute
 of another library's object is named by its path, ``"agent.dones"``. Where an attribute is missing
-or None, None is saved. A class that must act when its attributes are written defines
-``on_restore()``.
+or None, None is saved. A class that must act before its attributes are written, or afterwards,
+defines ``before_restore()`` or ``on_restore()``.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class State:
 
     per_env: tuple[str, ...] = ()
     """Each environment: ``(num_envs, ...)``."""
+    per_env_by_name: tuple[str, ...] = ()
+    """The same, in a dictionary by the names of terms; those that were not saved begin anew."""
     per_env_dim_1: tuple[str, ...] = ()
     """Each environment, in the second dimension: ``(steps, num_envs, ...)``."""
     shared: tuple[str, ...] = ()
@@ -49,6 +51,8 @@ class State:
     parts: tuple[str, ...] = ()
     """Objects with a state of their own, declared or by ``state()`` and ``set_state()``; or a
     dictionary or list of them."""
+    wraps: str | None = None
+    """Attribute whose state this object's is, whatever its bases declare."""
 
 
 class Share(NamedTuple):
@@ -108,7 +112,8 @@ def save(part: Any) -> dict[str, Any]:
 def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: str = "") -> None:
     """Write what :func:`save` returned back into ``part`` and its parts.
 
-    Terms that ``saved`` does not have begin anew, as do attributes that were None.
+    Terms that ``saved`` does not have begin anew, as do attributes that were None. What ``saved``
+    does not have need not be there if it is None here, too.
 
     Args:
         part: The object.
@@ -121,8 +126,25 @@ def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: st
             another shape.
     """
     cls: type = type(part)
-    declared, device = declared_by(cls), getattr(part, "device", device)
+    if hasattr(cls, "before_restore"):
+        part.before_restore()
+    wrapped = _wrapped(part)
+    if wrapped is part:
+        _restore_declared(part, saved, getattr(part, "device", device), where)
+    else:
+        restore(wrapped, saved, device, where)
+    if hasattr(cls, "on_restore"):
+        part.on_restore()
+
+
+def _restore_declared(
+    part: Any, saved: Mapping[str, Any], device: torch.device, where: str
+) -> None:
+    cls: type = type(part)
+    declared = declared_by(cls)
     for name in sorted(declared.keys() ^ saved.keys()):
+        if name in declared and _value_at(part, declared[name].path) is None:
+            continue
         raise CheckpointError(
             f"The state of {where or cls.__name__} "
             + (
@@ -136,11 +158,13 @@ def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: st
     for name, one, value in _walk(part):
         path = f"{where}.{name}" if where else name
         if one.kind == "parts":
-            _restore_parts(value, saved[name], device, path)
+            _restore_parts(value, saved.get(name), device, path)
+        elif one.kind == "per_env_by_name":
+            for key in saved[name].keys() & value.keys():
+                if not _fill(value[key], saved[name][key], f"{path}.{key}"):
+                    value[key] = _moved(saved[name][key], device)
         else:
-            _write(part, one.path, value, saved[name], device, path)
-    if hasattr(part, "on_restore"):
-        part.on_restore()
+            _write(part, one.path, value, saved.get(name), device, path)
 
 
 def shared(part: Any) -> dict[str, Any]:
@@ -191,7 +215,7 @@ def declared_by(cls: type) -> Mapping[str, _Field]:
         state = vars(base).get("STATE")
         if isinstance(state, State):
             for kind in fields(state):
-                for path in getattr(state, kind.name):
+                for path in getattr(state, kind.name) if kind.name != "wraps" else ():
                     name = ".".join(step.lstrip("_") for step in path.split("."))
                     found[name] = _Field(path, kind.name)
     return found
@@ -274,9 +298,17 @@ def rows_of_tree(values: Sequence[Any], share: Share, dim: int, where: str) -> A
 
 def _walk(part: Any) -> Iterator[tuple[str, _Field, Any]]:
     """Yield each declared attribute's name, declaration and value."""
+    part = _wrapped(part)
     cls: type = type(part)
     for name, one in declared_by(cls).items():
         yield name, one, _value_at(part, one.path)
+
+
+def _wrapped(part: Any) -> Any:
+    """Return the object whose state a part's is: itself, except of wrappers."""
+    state = getattr(type(part), "STATE", None)
+    wraps = state.wraps if isinstance(state, State) else None
+    return part if wraps is None else getattr(part, wraps)
 
 
 def _value_at(part: Any, path: str) -> Any:
@@ -309,7 +341,7 @@ def _write(part: Any, path: str, value: Any, saved: Any, device: torch.device, w
     if hasattr(value, "set_state"):
         value.set_state(saved)
     elif not _fill(value, saved, where):
-        setattr(owner, last, _moved(saved, device))
+        setattr(owner, last, _moved(saved, getattr(value, "device", device)))
 
 
 def _fill(value: Any, saved: Any, where: str) -> bool:
@@ -391,8 +423,8 @@ def _restore_parts(value: Any, saved: Any, device: torch.device, where: str) -> 
 
 
 def _saves_itself(part: Any) -> bool:
-    cls: type = type(part)
-    return not declared_by(cls) and hasattr(part, "set_state")
+    is_declared = isinstance(getattr(type(part), "STATE", None), State)
+    return not is_declared and hasattr(part, "set_state")
 
 
 def _deal_field(one: _Field, value: Any, saved: list[Any], share: Share, where: str) -> Any:

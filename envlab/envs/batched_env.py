@@ -10,7 +10,7 @@ import secrets
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -35,6 +35,7 @@ from envlab.envs.nan_guard import FailureCounter
 from envlab.envs.random import EnvRandom
 from envlab.errors import ConfigurationError
 from envlab.sim.host import on_host
+from envlab.state import State, restore, save
 
 if TYPE_CHECKING:
     from envlab.envs.action_use import ActionUse
@@ -80,6 +81,9 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "render_modes": ["rgb_array"],
     }
+    STATE: ClassVar[State] = State(
+        per_env=("_episode_length",), shared=("common_step_counter",), parts=("random",)
+    )
     cfg: Any
     obs_buf: Observations
     reward_buf: torch.Tensor
@@ -316,17 +320,14 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
 
     def state(self) -> dict[str, Any]:
         """Return copies of everything that the next step depends on, for an exact resume."""
-        return {
-            "common_step_counter": self.common_step_counter,
-            "seed": self.random.base_seed,
-            "tick": self.random.tick,
-        }
+        return save(self)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state` returned."""
-        self.common_step_counter = int(state["common_step_counter"])
-        self.random.seed(int(state["seed"]))
-        self.random.tick = int(state["tick"])
+        restore(self, state, self.device)
+
+    def on_restore(self) -> None:
+        """Forget the failures before; see :mod:`envlab.state`."""
         self._failures.restart()
 
     # For subclasses to define ---------------------------------------------------------------------

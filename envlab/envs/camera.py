@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import mujoco
 import numpy as np
@@ -24,9 +24,9 @@ from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, SimulationError, did_you_mean
 from envlab.sim.host import on_host
 from envlab.sim.recording import between_graphs
+from envlab.state import State
 
 DataType = Literal["depth", "distance_to_image_plane", "distance_to_camera"]
-_MEMORY = ("frames", "_slot", "_count", "_age", "_delay", "_stale")
 _AXES = {
     "ros": np.eye(3),
     "opengl": np.diag([1.0, -1.0, -1.0]),
@@ -150,6 +150,8 @@ class DepthCameraSensor(SensorTerm):
             axis in m, inf where nothing is seen.
     """
 
+    STATE = State(per_env=("frames", "_slot", "_count", "_age", "_delay", "_stale"))
+
     def __init__(self, cfg: DepthCameraSensorCfg, env: VectorEnv) -> None:
         """Prepare to render.
 
@@ -237,13 +239,6 @@ class DepthCameraSensor(SensorTerm):
 
     def select(self, cfg: SceneEntityCfg) -> DepthCameraSensor:
         return self
-
-    def state(self) -> dict[str, torch.Tensor]:
-        return {name: getattr(self, name).cpu().clone() for name in _MEMORY}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        for name in _MEMORY:
-            getattr(self, name).copy_(state[name])
 
     def _take(self, mask: torch.Tensor) -> None:
         """Take an image in the environments of ``mask``."""

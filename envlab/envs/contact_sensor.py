@@ -11,7 +11,6 @@ that touches within a control step count.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -24,16 +23,13 @@ from envlab.envs.entities import Names, SceneEntityCfg, as_index, columns
 from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab.state import State
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
 
 _NET_FORCE = (1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3)
 """The compiled form of ``data="force" reduce="netforce"``."""
-_MEMORY = (
-    *("current_air_time", "last_air_time", "current_contact_time", "last_contact_time"),
-    "_history",
-)
 
 
 @dataclass(kw_only=True)
@@ -68,6 +64,13 @@ class ContactSensor(SensorTerm):
         current_contact_time: Time since the body touched down, in s; 0 in the air.
         last_contact_time: Time on the ground before it last left, in s.
     """
+
+    STATE = State(
+        per_env=(
+            *("current_air_time", "last_air_time", "current_contact_time", "last_contact_time"),
+            "_history",
+        )
+    )
 
     def __init__(self, cfg: ContactSensorCfg, env: VectorEnv) -> None:
         self.body_names, readings = _contact_sensors(env.sim.model)
@@ -132,13 +135,6 @@ class ContactSensor(SensorTerm):
             ConfigurationError: For a name that matches none of the sensor's bodies.
         """
         return ContactBodies(self, self._ids(cfg.body_names))
-
-    def state(self) -> dict[str, torch.Tensor]:
-        return {name: getattr(self, name).cpu().clone() for name in _MEMORY}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        for name in _MEMORY:
-            getattr(self, name).copy_(state[name])
 
     def _ids(self, patterns: Names) -> slice | torch.Tensor:
         if patterns is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -15,6 +14,7 @@ from envlab.envs.masks import assign
 from envlab.envs.noise import NoiseCfg, NoiseModelWithAdditiveBiasCfg
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
+from envlab.state import State
 
 
 @dataclass(kw_only=True)
@@ -44,6 +44,7 @@ class DirectEnv(VectorEnv):
     all substeps in one call, so ``_apply_action()`` is called once per step, not per substep.
     """
 
+    STATE = State(per_env=("_biases",))
     cfg: DirectEnvCfg
     _biases: Mapping[str, torch.Tensor] = {}
     """Biases drawn by noise models, by name; a subclass that declares its spaces itself has
@@ -103,15 +104,6 @@ class DirectEnv(VectorEnv):
             stream = self.random.stream(f"{name}.bias")
             assign(bias, mask, model.bias_noise_cfg.apply(torch.zeros_like(bias), stream))
         return super()._reset_masked(mask, count)
-
-    def state(self) -> dict[str, Any]:
-        biases = {name: bias.cpu().clone() for name, bias in self._biases.items()}
-        return super().state() | {"noise_biases": biases}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        super().set_state(state)
-        for name, bias in self._biases.items():
-            bias.copy_(state["noise_biases"][name])
 
     def _choices(self) -> DiscreteCfg | None:
         space = self.cfg.action_space

@@ -146,12 +146,12 @@ class GymEnv(BatchedEnv):
         self._batch.arrays.elapsed[:] = values.cpu().numpy()
         self._batch.set_elapsed()
 
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the counters, and begin new episodes with seeds derived from them.
+    def on_restore(self) -> None:
+        """Begin new episodes with seeds derived from the restored counters.
 
         Gymnasium's environments themselves cannot be saved.
         """
-        super().set_state(state)
+        super().on_restore()
         self.reset()
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]

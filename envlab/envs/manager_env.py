@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +27,7 @@ from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import masked_means
 from envlab.envs.vector_env import VectorEnv
 from envlab.sim.simulation import SimulationCfg
+from envlab.state import State
 
 
 @dataclass(kw_only=True)
@@ -61,6 +61,13 @@ class ManagerEnv(VectorEnv):
     duration), resets (curriculum, events, managers), commands, interval events, observations.
     """
 
+    STATE = State(
+        per_env=("encoder_bias",),
+        parts=(
+            *("action_manager", "reward_manager", "event_manager"),
+            *("command_manager", "sensor_manager", "success_manager"),
+        ),
+    )
     cfg: ManagerEnvCfg
     encoder_bias: torch.Tensor | None = None
     """Errors of the joints' encoders, ``(num_envs, nq)``, if an event adds them."""
@@ -178,27 +185,3 @@ class ManagerEnv(VectorEnv):
 
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         self.command_manager.add_markers(scene)
-
-    def _task_state(self) -> dict[str, Any]:
-        return {
-            "actions": self.action_manager.state(),
-            "rewards": self.reward_manager.state(),
-            "events": self.event_manager.state(),
-            "commands": self.command_manager.state(),
-            "sensors": self.sensor_manager.state(),
-            "success": None if self.success is None else self.success.cpu().clone(),
-            "encoder_bias": None if self.encoder_bias is None else self.encoder_bias.cpu().clone(),
-        }
-
-    def _set_task_state(self, state: Mapping[str, Any]) -> None:
-        self.action_manager.set_state(state["actions"])
-        self.reward_manager.set_state(state["rewards"])
-        self.event_manager.set_state(state["events"])
-        self.command_manager.set_state(state["commands"])
-        self.sensor_manager.set_state(state["sensors"])
-        if self.success is not None:
-            self.success.copy_(state["success"])
-        if state["encoder_bias"] is not None:
-            if self.encoder_bias is None:
-                self.encoder_bias = torch.zeros_like(self.default_qpos_rows)
-            self.encoder_bias.copy_(state["encoder_bias"])

@@ -11,6 +11,7 @@ import torch
 from envlab.errors import SimulationError
 from envlab.sim.host import on_host
 from envlab.sim.simulation import Simulation
+from envlab.state import State
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +21,8 @@ class NanGuard:
 
     A failure ends the episode with reward 0.
     """
+
+    STATE = State(per_env=("_bad_obs",))
 
     def __init__(
         self, sim: Simulation, failures: FailureCounter, *, allows_overflow: bool = False
@@ -100,13 +103,8 @@ class NanGuard:
         self._has_overflowed = True
         logger.warning("%s", sentence)
 
-    def state(self) -> torch.Tensor:
-        """Return the state that a resume needs."""
-        return self._bad_obs.cpu().clone()
-
-    def set_state(self, state: torch.Tensor) -> None:
-        """Restore what :meth:`state` returned."""
-        self._bad_obs.copy_(state)
+    def on_restore(self) -> None:
+        """Look for observations that are not finite: there may be some."""
         self._has_bad_obs = True
 
     def failed_states(self) -> dict[str, torch.Tensor]:

@@ -23,6 +23,7 @@ import torch
 from envlab.envs.masks import rows_of
 from envlab.errors import ConfigurationError
 from envlab.sim.host import on_host
+from envlab.state import State
 
 _DRAWS_PER_TICK = 1 << 20
 """Most draws of one stream between two ticks, per environment."""
@@ -52,6 +53,8 @@ Bounds = tuple[tuple[float, float], ...]
 
 class EnvRandom:
     """The random streams of a batch of environments."""
+
+    STATE = State(shared=("base_seed", "tick"))
 
     def __init__(
         self,
@@ -101,6 +104,12 @@ class EnvRandom:
             stream.set_keys(self._keys(stream.name, shared=stream.shared))
         if self.ahead is not None:
             self.ahead.forget()
+
+    def on_restore(self) -> None:
+        """Let all streams go on from the restored seed and tick."""
+        tick = self.tick
+        self.seed(self.base_seed)
+        self.tick = tick
 
     def advance(self) -> None:
         """Move to the next tick, whose draws are independent of all earlier ones."""

@@ -14,8 +14,10 @@ from gymnasium.vector.utils import batch_space
 
 from envlab.envs.batched_env import BatchedEnv, Observations, Step
 from envlab.envs.checks import unbounded
-from envlab.envs.direct_marl_env import STATE, DirectMarlEnv
+from envlab.envs.direct_marl_env import STATE as COMMON_STATE
+from envlab.envs.direct_marl_env import DirectMarlEnv
 from envlab.errors import ConfigurationError
+from envlab.state import State
 
 
 def multi_agent_to_single_agent(
@@ -45,6 +47,8 @@ class SingleAgentEnv(BatchedEnv):
         env: The inner environment.
     """
 
+    STATE = State(wraps="env")
+
     def __init__(self, env: DirectMarlEnv, state_as_observation: bool = False) -> None:
         """See :func:`multi_agent_to_single_agent`."""
         if state_as_observation and env.state_space is None:
@@ -55,7 +59,7 @@ class SingleAgentEnv(BatchedEnv):
         self.env = env
         # A state of -1 joins the observations too.
         has_own_state = state_as_observation and env.cfg.state_space > 0
-        self._groups = [STATE] if has_own_state else env.possible_agents
+        self._groups = [COMMON_STATE] if has_own_state else env.possible_agents
         super().__init__(
             env.cfg,
             context=env.context,
@@ -111,11 +115,8 @@ class SingleAgentEnv(BatchedEnv):
     def check_health(self) -> None:
         self.env.check_health()
 
-    def state(self) -> dict[str, Any]:
-        return self.env.state()
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        self.env.set_state(state)
+    def on_restore(self) -> None:
+        super().on_restore()
         self._observe()
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -25,6 +25,7 @@ from envlab.sim.opengl import provide_opengl
 from envlab.sim.recordable import Undo
 from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
+from envlab.state import State
 
 BYTES = {False: (500, 60), True: (200, 35)}
 """Bytes of an environment, and of each number in its state, actions and sensors, at least: with
@@ -54,6 +55,7 @@ class VectorEnv(BatchedEnv):
         reset_qvel: Velocities that a reset will write, ``(num_envs, nv)``.
     """
 
+    STATE = State(per_env=("sim", "obs_buf"), parts=("nan_guard", "terrain"))
     cfg: EnvCfg
     _renderer: mujoco.Renderer | None = None
     recording: Recording | None = None
@@ -118,32 +120,16 @@ class VectorEnv(BatchedEnv):
         super().check_health()
         self.nan_guard.check_memory()
 
-    def state(self) -> dict[str, Any]:
-        return super().state() | {
-            "sim": self.sim.state(),
-            "episode_length": self._episode_length.cpu().clone(),
-            "nan_guard": self.nan_guard.state(),
-            "obs": {name: values.cpu().clone() for name, values in self.obs_buf.items()},
-            "terrain": None if self.terrain is None else self.terrain.state(),
-            "task": self._task_state(),
-        }
-
     def record_anew(self) -> None:
         """Record steps anew from the next one on, because they will read other values."""
         self._is_outdated = True
 
-    def set_state(self, state: Mapping[str, Any]) -> None:
+    def before_restore(self) -> None:
+        """Forget what graphs and events would still do; see :mod:`envlab.state`."""
         if self.recording is not None:
             self.recording.forget()
-        super().set_state(state)
         self.staged_wrenches.forget()
-        self.sim.set_state(state["sim"])
-        self._episode_length.copy_(state["episode_length"])
-        self.nan_guard.set_state(state["nan_guard"])
-        self.obs_buf = {name: values.to(self.device) for name, values in state["obs"].items()}
-        if self.terrain is not None:
-            self.terrain.set_state(state["terrain"])
-        self._set_task_state(state["task"])
+        self.obs_buf = {}  # the latest ones, which were returned, stay as they are
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         """Return a picture of environment 0, uint8 ``(height, width, 3)``."""
@@ -208,13 +194,6 @@ class VectorEnv(BatchedEnv):
 
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         """Add markers of environment 0 to its pictures, such as goals."""
-
-    def _task_state(self) -> dict[str, Any]:
-        """Return the task's own memory between steps, as CPU copies."""
-        return {}
-
-    def _set_task_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`_task_state` returned."""
 
     # --------------------------------------------------------------------------------------------
 

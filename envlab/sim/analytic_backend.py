@@ -175,7 +175,7 @@ class AnalyticSimulation(Simulation):
             "time": self._time.cpu().clone(),
             "ctrl": self.ctrl.cpu().clone(),
             "xfrc_applied": self.xfrc_applied.cpu().clone(),
-            "pushed": torch.tensor(self._pushed, dtype=torch.int64),
+            "pushed": self._is_pushed().expand(self.num_envs, -1).clone(),
         }
         return values | {f"params.{n}": tensor.cpu().clone() for n, tensor in self.params.items()}
 
@@ -188,7 +188,8 @@ class AnalyticSimulation(Simulation):
         self._time.copy_(state["time"])
         self.ctrl.copy_(state["ctrl"])
         self.xfrc_applied.copy_(state["xfrc_applied"])
-        self._pushed = sorted({*self._pushed, *state["pushed"].tolist()})
+        pushed = self._is_pushed() | state["pushed"].any(dim=0)
+        self._pushed = pushed.flatten().nonzero().flatten().tolist()
         if self._has_poses:
             self._poses.update(self._qpos)
 
@@ -207,6 +208,12 @@ class AnalyticSimulation(Simulation):
         data.xfrc_applied[:] = self.xfrc_applied[index].cpu()
         mujoco.mj_forward(model, data)
         return data
+
+    def _is_pushed(self) -> torch.Tensor:
+        """Return to which bodies wrenches were applied in any environment, bool ``(1, nbody)``."""
+        pushed = torch.zeros(1, self.model.nbody, dtype=torch.bool)
+        pushed[:, self._pushed] = True
+        return pushed
 
     def _next(
         self, state: torch.Tensor, ctrl: torch.Tensor, xfrc_applied: torch.Tensor

@@ -269,7 +269,10 @@ class Simulation(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, torch.Tensor]:
-        """Return copies on the CPU of all that :meth:`step` depends on, for an exact resume."""
+        """Return copies on the CPU of all that :meth:`step` depends on, for an exact resume.
+
+        Each is ``(num_envs, ...)``.
+        """
 
     @abstractmethod
     def set_state(self, state: dict[str, torch.Tensor]) -> None:

@@ -139,7 +139,7 @@ def _found(
     saved: Mapping[str, Any] = plan.start.saved or {"iteration": 0, "frames": 0}
     own_state = save(learner)
     state = {
-        "env": prepared.env.state(),
+        "env": save(prepared.env),
         "episodes": torch.zeros(2, prepared.env.num_envs),  # returns and lengths so far
         "generators": generator_state(),
         "learner": own_state,

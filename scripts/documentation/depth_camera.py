@@ -34,7 +34,7 @@ def views(*, of_its_legs: bool = False) -> list[np.ndarray]:
             pos=(0.33, 0.0, -0.12), rot=(0.0, -math.sin(pitch / 2), 0.0, math.cos(pitch / 2))
         )
     env = task.make(cfg, context=DistributedContext(num_threads=1), num_envs=12, seed=1)
-    env.terrain.set_state({"levels": torch.full((12,), 6)})
+    env.terrain.move(torch.full((12,), 6))
     qpos = env.sim.data.qpos.clone()
     qpos[:, :2] = env.env_origins[:, :2]
     qpos[:, 0] += 0.25

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import warp as wp
 
+from envlab import state
 from envlab_navigation.agent_kernels import Houses, Rules, State, act, begin, measure, tell
 from envlab_navigation.furniture import FIRST_TARGET, TARGETS
 from envlab_navigation.geodesics import UNREACHABLE
@@ -42,6 +43,8 @@ class Agents:
         failed: Whether the pose was not finite before the last step, bool.
         action: The last actions, numbers in ``ACTIONS``, int32 ``(num_envs,)``.
     """
+
+    STATE = state.State(per_env=KEPT)
 
     def __init__(self, cfg: NavEnvCfg, houses: HouseSet, num_envs: int, num_told: int) -> None:
         """Prepare to start episodes.
@@ -116,14 +119,8 @@ class Agents:
         )
         return distance
 
-    def state(self) -> dict[str, torch.Tensor]:
-        """Return copies of the state that the next step depends on."""
-        return {name: getattr(self, name).cpu().clone() for name in KEPT}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned."""
-        for name, values in state.items():
-            getattr(self, name).copy_(values)
+    def on_restore(self) -> None:
+        """Derive the classes of the restored goals."""
         is_class = self.goal < len(TARGETS)
         self.goal_class.copy_(torch.where(is_class, self.goal + FIRST_TARGET, -1))
 

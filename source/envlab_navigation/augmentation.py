@@ -6,6 +6,7 @@ import torch
 import warp as wp
 
 from envlab.envs.masks import assign
+from envlab.state import State
 from envlab_navigation.augmentation_kernels import Changes, change_colours, measure_light
 from envlab_navigation.nav_cfg import AugmentationCfg
 
@@ -16,6 +17,8 @@ class Augmentation:
     Attributes:
         bits: The random bits of each environment's latest picture, int64 ``(num_envs,)``.
     """
+
+    STATE = State(per_env=("bits",))
 
     def __init__(self, cfg: AugmentationCfg, num_envs: int, device: torch.device) -> None:
         """Change pictures of ``num_envs`` environments."""

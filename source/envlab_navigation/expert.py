@@ -6,11 +6,11 @@ It is an upper bound of an agent's results, and a teacher for imitation.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import torch
 
 from envlab.errors import ConfigurationError
+from envlab.state import State
 from envlab_navigation.nav_cfg import Action
 from envlab_navigation.nav_env import TAN_PITCH, YAW, NavEnv, X, Y
 
@@ -28,14 +28,14 @@ _STROLL = 5
 """Random steps that follow them: something may hide the goal, or steps and turns of these sizes may
 lead back and forth."""
 
-_KEPT = ("_ahead", "_last_travelled", "_nearest", "_waited")
-
 
 class Expert:
     """Chooses actions for a :class:`NavEnv`; near an unseen goal, it looks around.
 
     Unlike agents, it sees the distances and the free cells.
     """
+
+    STATE = State(per_env=("_ahead", "_last_travelled", "_nearest", "_waited"))
 
     def __init__(self, env: NavEnv) -> None:
         """Watch ``env``.
@@ -91,15 +91,6 @@ class Expert:
         It considers an agent stuck that should have moved ahead, and has not.
         """
         self._ahead = actions[:, 0] == self._number("MoveAhead")
-
-    def state(self) -> dict[str, torch.Tensor]:
-        """Return the state that must survive a resume; the draws are the environment's."""
-        return {name: getattr(self, name).cpu().clone() for name in _KEPT}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned."""
-        for name in _KEPT:
-            setattr(self, name, state[name].to(self._env.device))
 
     def _is_strolling(self) -> torch.Tensor:
         """Return which agents have made no progress for a while, bool ``(num_envs,)``."""

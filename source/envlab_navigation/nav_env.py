@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.masks import assign, masked_means
 from envlab.envs.measures import EpisodeMeasures
 from envlab.sim.host import OneThread
+from envlab.state import State
 from envlab_navigation import metrics, missing_extra
 from envlab_navigation.furniture import CLASSES, FIRST_TARGET, TARGETS
 from envlab_navigation.house import CELL, NUM_GOALS, POINT_RADIUS
@@ -61,6 +61,7 @@ class NavEnv(BatchedEnv):
         ended_episodes: ``info["episodes"]`` of the last step in which episodes ended.
     """
 
+    STATE = State(shared=("_clock",), parts=("agents", "_augmentation"))
     cfg: NavEnvCfg
     measures: EpisodeMeasures | None = metrics
     _clock: int
@@ -163,23 +164,10 @@ class NavEnv(BatchedEnv):
         row, column = row.clamp(0, free.shape[1] - 1), column.clamp(0, free.shape[2] - 1)
         return free[self.slot.long().unsqueeze(1), row, column]
 
-    def state(self) -> dict[str, Any]:
-        changes = self._augmentation
-        return super().state() | {
-            "clock": self._clock,
-            "episode_length": self._episode_length.cpu().clone(),
-            "episodes": self.agents.state(),
-            "augmentation": None if changes is None else changes.bits.cpu().clone(),
-        }
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        super().set_state(state)
-        self._clock = int(state["clock"])
+    def on_restore(self) -> None:
+        """Load the houses of the restored clock, and draw what agents see in them."""
+        super().on_restore()
         self.houses.set_clock(self._clock)
-        self._episode_length.copy_(state["episode_length"])
-        self.agents.set_state(state["episodes"])
-        if self._augmentation is not None:
-            self._augmentation.bits.copy_(state["augmentation"])
         self._images = self.camera.new_images()
         with self._on_torch_stream():
             self._draw(self._everyone)

@@ -125,7 +125,7 @@ def test_a_saved_state_does_not_change_with_the_environment():
     copy = deepcopy(state)
     rollout(env, actions_for(6))
     assert_equal(copy["sim"], state["sim"])
-    goals = (each["task"]["commands"]["goal"]["command"] for each in (copy, state))
+    goals = (each["command_manager"]["terms"]["goal"]["command"] for each in (copy, state))
     assert torch.equal(*goals)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from envlab.envs import BatchedEnv, EnvCfg
 from envlab.envs.batched_env import Log, Observations
 from envlab.envs.discrete import DiscreteCfg
+from envlab.state import State
 
 SIZE = 40
 
@@ -24,6 +23,8 @@ class SeerCfg(EnvCfg):
 
 class SeerEnv(BatchedEnv):
     """An agent at an angle, which its choice of four turns by as many tenths of a radian."""
+
+    STATE = State(per_env=("_angle",))
 
     @property
     def step_dt(self) -> float:
@@ -68,12 +69,6 @@ class SeerEnv(BatchedEnv):
         harmonics = self._angle[:, None] * torch.arange(1.0, 8.0, device=self.device)
         return {"policy": harmonics.sin(), "depth": depth.unsqueeze(-1)}
 
-    def state(self) -> dict[str, Any]:
-        own = {"angle": self._angle.clone(), "length": self._episode_length.clone()}
-        return super().state() | own
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        super().set_state(state)
-        self._angle = state["angle"].clone()
-        self._episode_length.copy_(state["length"])
+    def on_restore(self) -> None:
+        super().on_restore()
         self._observe()

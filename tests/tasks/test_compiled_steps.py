@@ -142,7 +142,7 @@ class Pushed(DirectEnv):
 
 
 class Remembers(Pushed):
-    """Sums up actions in place, without declaring the sum in ``_task_state``."""
+    """Sums up actions in place, without declaring the sum in ``STATE``."""
 
     def _setup(self) -> None:
         self.total = torch.zeros(self.num_envs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from envlab.envs.masks import clear
 from envlab.envs.noise import NoiseCfg, refuse_bias
 from envlab.envs.vector_env import VectorEnv
 from envlab.sim.host import on_host
+from envlab.state import State
 
 
 @dataclass(kw_only=True)
@@ -51,13 +51,6 @@ class ActionTerm:
     def reset(self, mask: torch.Tensor) -> None:
         """Forget the ended episodes of ``mask``, whose ``env.reset_qpos`` is staged by now."""
 
-    def state(self) -> dict[str, torch.Tensor]:
-        """Return the term's memory between steps, as CPU copies."""
-        return {}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned."""
-
 
 class ActionManager:
     """Splits actions into terms and remembers the last two.
@@ -66,6 +59,8 @@ class ActionManager:
         action: Last action, ``(num_envs, total_action_dim)``; zero after a reset.
         prev_action: The action before it.
     """
+
+    STATE = State(per_env=("action", "prev_action"), parts=("_terms",))
 
     def __init__(self, cfg: Any, env: VectorEnv) -> None:
         self._env = env
@@ -132,18 +127,3 @@ class ActionManager:
         clear(self._last_two.transpose(0, 1), mask)
         for term in self._terms.values():
             term.reset(mask)
-
-    def state(self) -> dict[str, Any]:
-        """Return the state that a resume needs."""
-        return {
-            "action": self.action.cpu().clone(),
-            "prev_action": self.prev_action.cpu().clone(),
-            "terms": {name: term.state() for name, term in self._terms.items()},
-        }
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned."""
-        self.action.copy_(state["action"])
-        self.prev_action.copy_(state["prev_action"])
-        for name, term in self._terms.items():
-            term.set_state(state["terms"][name])

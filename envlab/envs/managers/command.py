@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from envlab.envs.random import RandomStream
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.sim.host import on_host
+from envlab.state import State
 
 
 @dataclass(kw_only=True)
@@ -32,6 +33,7 @@ class CommandTermCfg(TermCfg):
 class CommandTerm:
     """A goal per environment. Subclasses fill :attr:`command` in :meth:`resample`."""
 
+    STATE: ClassVar[State] = State(per_env=("command", "time_left", "metrics"))
     mirror: ClassVar[tuple[Sequence[int], Sequence[float]] | None] = None
     """Places and signs of the goal's columns in a mirror, if known; see
     :class:`envlab.envs.mirror.Reflection`."""
@@ -68,19 +70,14 @@ class CommandTerm:
         self.command.copy_(self.command.new_tensor(values))
         self.time_left.fill_(self.cfg.resampling_time_range[1])
 
-    def state(self) -> dict[str, torch.Tensor]:
-        """Return the state that a resume needs in addition to command, metrics and clock."""
-        return {}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned."""
-
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         """Show environment 0's goal in a scene that is about to be drawn."""
 
 
 class CommandManager:
     """Keeps the commands' clocks and draws them when they are due."""
+
+    STATE = State(parts=("_terms",))
 
     def __init__(self, cfg: Any, env: VectorEnv) -> None:
         self._env = env
@@ -145,29 +142,6 @@ class CommandManager:
         """Show the goals of environment 0."""
         for term in self._terms.values():
             term.add_markers(scene)
-
-    def state(self) -> dict[str, Any]:
-        """Return the state that a resume needs."""
-        return {
-            name: {
-                "command": term.command.cpu().clone(),
-                "time_left": term.time_left.cpu().clone(),
-                "metrics": {key: values.cpu().clone() for key, values in term.metrics.items()},
-                "own": term.state(),
-            }
-            for name, term in self._terms.items()
-        }
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned; terms that it does not have begin anew."""
-        for name, term in self._terms.items():
-            if name not in state:
-                continue
-            term.command.copy_(state[name]["command"])
-            term.time_left.copy_(state[name]["time_left"])
-            for key, values in term.metrics.items():
-                values.copy_(state[name]["metrics"][key])
-            term.set_state(state[name]["own"])
 
     def _draw(self, name: str, reason: str, term: CommandTerm, mask: torch.Tensor) -> None:
         # One stream per reason: whether another environment was reset in this tick must not shift

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from envlab.envs.masks import assign
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, name_term
 from envlab.sim.host import on_host
+from envlab.state import State
 
 
 @dataclass(kw_only=True)
@@ -36,6 +37,8 @@ class EventTermCfg(FunctionTermCfg):
 
 class EventManager:
     """Calls event terms when they are due."""
+
+    STATE = State(per_env_by_name=("_time_left",))
 
     def __init__(self, cfg: Any, env: VectorEnv, sensors: SensorManager) -> None:
         self._env = env
@@ -87,17 +90,17 @@ class EventManager:
                 self._call(name, function, due)
                 self._draw_interval(name, "due", due)
 
-    def state(self) -> dict[str, torch.Tensor]:
-        """Return the state that a resume needs."""
-        return {name: left.cpu().clone() for name, left in self._time_left.items()}
+    def before_restore(self) -> None:
+        """Mark all times, to know afterwards which were not saved."""
+        for left in self._time_left.values():
+            left.fill_(torch.nan)
 
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned; terms that it does not have begin anew."""
+    def on_restore(self) -> None:
+        """Let terms that were not saved begin anew."""
         for name, left in self._time_left.items():
-            if name in state:
-                left.copy_(state[name])
-            else:
-                self._draw_interval(name, "reset", torch.ones_like(left, dtype=torch.bool))
+            is_new = left.isnan()
+            if is_new.any():
+                self._draw_interval(name, "reset", is_new)
 
     def _call(self, name: str, function: Callable[..., None], mask: torch.Tensor) -> None:
         try:

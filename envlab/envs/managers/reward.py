@@ -15,6 +15,7 @@ from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import clear
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean, name_term
+from envlab.state import State
 
 
 @dataclass(kw_only=True)
@@ -27,6 +28,8 @@ class RewardTermCfg(FunctionTermCfg):
 
 class RewardManager:
     """Sums reward terms, and keeps each term's sum over the episode for the log."""
+
+    STATE = State(per_env_by_name=("episode_sums",), shared=("_new_params", "_new_weights"))
 
     def __init__(self, cfg: Any, env: VectorEnv, sensors: SensorManager) -> None:
         self._env = env
@@ -73,6 +76,11 @@ class RewardManager:
     def step_values(self) -> torch.Tensor:
         """Each term's share of the last step's rewards, ``(num_terms, num_envs)``."""
         return self._values
+
+    @property
+    def episode_sums(self) -> dict[str, torch.Tensor]:
+        """Each term's sum over the episode so far, ``(num_envs,)``, by name."""
+        return dict(zip(self.active_terms, self._episode_sums.unbind(), strict=True))
 
     def not_finite(self) -> dict[str, torch.Tensor]:
         """Return where each term was not finite in the last step, by name if anywhere."""
@@ -128,32 +136,23 @@ class RewardManager:
         self._new_params[name] = {**self._new_params.get(name, {}), **params}
         self._env.record_anew()
 
-    def state(self) -> dict[str, Any]:
-        """Return the state that a resume needs."""
-        return {
-            "params": self._new_params,
-            "weights": dict(self._new_weights),
-            "terms": list(self.active_terms),
-            "episode_sums": self._episode_sums.cpu().clone(),
-        }
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned; terms that it does not have begin anew."""
+    def before_restore(self) -> None:
+        """Begin anew, as terms do that were not saved."""
+        self._episode_sums.zero_()
         self._functions, self._new_params = list(self._initial), {}
-        for name, params in state.get("params", {}).items():  # runs of 0.1.0 have none
-            if name in self.active_terms:
-                self.set_params(name, params)
         for name, weight in zip(self.active_terms, self._initial_weights, strict=True):
             self.set_weight(name, weight)
         self._new_weights = {}
-        for name, weight in state["weights"].items():
-            if name in self.active_terms:
-                self.set_weight(name, weight)
-        rows = state["episode_sums"]
-        unnamed = self.active_terms if len(rows) == len(self.active_terms) else []
-        sums = dict(zip(state.get("terms", unnamed), rows, strict=False))  # 0.1.0 has no names
-        for name, row in zip(self.active_terms, self._episode_sums, strict=True):
-            row.copy_(sums.get(name, torch.zeros_like(row)))
+
+    def on_restore(self) -> None:
+        """Change what curricula had changed of the terms that there are."""
+        params, weights = self._new_params, self._new_weights
+        self._new_params, self._new_weights = {}, {}
+        for name in self.active_terms:
+            if name in params:
+                self.set_params(name, params[name])
+            if name in weights:
+                self.set_weight(name, weights[name])
 
     def _index(self, name: str) -> int:
         if name not in self.active_terms:

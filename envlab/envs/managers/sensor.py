@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ import torch
 from envlab.envs.entities import SceneEntityCfg
 from envlab.envs.managers.term import TermCfg, terms_of
 from envlab.envs.vector_env import VectorEnv
+from envlab.state import State
 
 
 @dataclass(kw_only=True)
@@ -42,16 +42,11 @@ class SensorTerm:
         """Return the part of the sensor that a term's ``sensor_cfg`` names."""
         raise NotImplementedError
 
-    def state(self) -> dict[str, torch.Tensor]:
-        """Return the state that a resume needs."""
-        return {}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned."""
-
 
 class SensorManager:
     """Keeps the sensors; a term reaches one by a :class:`SceneEntityCfg` of the sensor's name."""
+
+    STATE = State(parts=("_terms",))
 
     def __init__(self, cfg: Any, env: VectorEnv) -> None:
         self._terms = {name: term.build(env) for name, term in terms_of(cfg, SensorTermCfg).items()}
@@ -74,13 +69,3 @@ class SensorManager:
         """Forget the ended episodes of ``mask``."""
         for term in self._terms.values():
             term.reset(mask)
-
-    def state(self) -> dict[str, dict[str, torch.Tensor]]:
-        """Return what must survive a resume."""
-        return {name: term.state() for name, term in self._terms.items()}
-
-    def set_state(self, state: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
-        """Restore what :meth:`state` returned; terms that it does not have begin anew."""
-        for name, term in self._terms.items():
-            if name in state:
-                term.set_state(state[name])

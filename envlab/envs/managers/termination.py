@@ -14,6 +14,7 @@ from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import clear
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import name_term
+from envlab.state import State
 
 
 @dataclass(kw_only=True)
@@ -80,6 +81,8 @@ class SuccessManager:
 
     The mean over the episodes that end is logged as ``Metrics/success_rate``, as in Isaac Lab 3.
     """
+
+    STATE = State(per_env=("_values",))
 
     def __init__(self, cfg: SuccessTermCfg | None, env: VectorEnv, sensors: SensorManager) -> None:
         self._function = None if cfg is None else bind(cfg, env, sensors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from envlab.envs.managers.action import ActionTerm, ActionTermCfg
 from envlab.envs.masks import assign
 from envlab.envs.mdp.events import joint_limits
 from envlab.errors import ConfigurationError
+from envlab.state import State
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
@@ -232,6 +232,8 @@ class EMAJointPositionToLimitsActionCfg(ActionTermCfg):
 class EMAJointPositionToLimitsAction(ActionTerm):
     """The term of an :class:`EMAJointPositionToLimitsActionCfg`."""
 
+    STATE = State(per_env=("_target",))
+
     def __init__(self, cfg: EMAJointPositionToLimitsActionCfg, env: VectorEnv) -> None:
         names = SceneEntityCfg(cfg.asset_name, joint_names=cfg.joint_names)
         entity = resolve_entity(names, env.sim.model, env.device)
@@ -261,9 +263,3 @@ class EMAJointPositionToLimitsAction(ActionTerm):
     def reset(self, mask: torch.Tensor) -> None:
         # The positions that the reset is about to write.
         assign(self._target, mask, columns(self._env.reset_qpos, self._entity.qpos_ids))
-
-    def state(self) -> dict[str, torch.Tensor]:
-        return {"target": self._target.cpu().clone()}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        self._target.copy_(state["target"])

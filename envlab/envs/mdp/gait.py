@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from envlab.envs.math import gravity_in_body, quat_apply_inverse
 from envlab.envs.mdp.height_scan import RayCasterCfg, ground_normal
 from envlab.envs.mdp.root import base_ang_vel, base_origin_vel
 from envlab.errors import ConfigurationError
+from envlab.state import State
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -61,6 +61,8 @@ class FootSensor(SensorTerm):
         peak_heights: Greatest height since a foot last touched down, in m.
         landing_heights: That height where a foot touches down in this step, else 0.
     """
+
+    STATE = State(per_env=("peak_heights", "landing_heights"))
 
     def __init__(self, cfg: FootSensorCfg, env: VectorEnv) -> None:
         self._env, self._contact_name = env, cfg.contact_sensor
@@ -116,13 +118,6 @@ class FootSensor(SensorTerm):
     def select(self, cfg: SceneEntityCfg) -> FootSensor:
         return self
 
-    def state(self) -> dict[str, torch.Tensor]:
-        return {name: getattr(self, name).cpu().clone() for name in _FOOT_MEMORY}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        for name in _FOOT_MEMORY:
-            getattr(self, name).copy_(state[name])
-
     def _feet(self) -> ContactBodies:
         """Return the feet in the contact sensor, which exists once all sensors are built."""
         if self._contacts is None:
@@ -141,9 +136,6 @@ class FootSensor(SensorTerm):
                 )
             self._contacts = contacts
         return self._contacts
-
-
-_FOOT_MEMORY = ("peak_heights", "landing_heights")
 
 
 # Observations -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ After mjlab 1.6.0's ``MotionCommand`` and BeyondMimic (arXiv 2508.08241). Differ
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -41,6 +41,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.motion import MotionClip, fit_clip, read_clip, resample_clip
 from envlab.sim.host import on_host
 from envlab.sim.recording import between_graphs
+from envlab.state import State
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
@@ -110,6 +111,11 @@ class MotionCommand(CommandTerm):
         bin_failed_count: Moving average of the failures in each bin, ``(num_bins,)``.
     """
 
+    STATE = State(
+        per_env=("frames", "_ends"),
+        shared=("bin_failed_count",),  # of all ranks
+        of_rank=("_failed_now",),  # zero after a step
+    )
     cfg: MotionCommandCfg
 
     def __init__(self, cfg: MotionCommandCfg, env: VectorEnv) -> None:
@@ -305,14 +311,9 @@ class MotionCommand(CommandTerm):
             pos, quat = clip.body_pos_w[frame, index], clip.body_quat_w[frame, index]
             add_body(scene, model, model.body(name).id, pos + origin, quat, rgba=_GHOST)
 
-    def state(self) -> dict[str, torch.Tensor]:
-        names = ("frames", "_ends", "bin_failed_count", "_failed_now", "_sampling")
-        return {name: getattr(self, name).cpu().clone() for name in names}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        self.move(state["frames"].to(self.frames.device))
-        for name in ("_ends", "bin_failed_count", "_failed_now", "_sampling"):
-            getattr(self, name).copy_(state[name])
+    def on_restore(self) -> None:
+        """Follow the restored frames."""
+        self.move(self.frames)
 
     def show(self, frame: int) -> None:
         """Put all robots into a frame of the reference, without physics."""

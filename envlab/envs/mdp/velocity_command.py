@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,10 @@ from envlab.envs.masks import assign
 from envlab.envs.math import quat_apply, wrap_to_pi, yaw_from_quat, yaw_quat
 from envlab.envs.mdp.root import base_lin_vel
 from envlab.envs.random import RandomStream, check_bounds
+from envlab.state import State
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
-
-_STATE = ("heading_target", "is_heading_env", "is_standing_env")
 
 
 @dataclass(kw_only=True)
@@ -76,6 +75,7 @@ class UniformVelocityCommand(CommandTerm):
     of steps between two draws.
     """
 
+    STATE = State(per_env=("heading_target", "is_heading_env", "is_standing_env"))
     cfg: UniformVelocityCommandCfg
     mirror = ((0, 1, 2), (1.0, -1.0, -1.0))
 
@@ -178,13 +178,6 @@ class UniformVelocityCommand(CommandTerm):
         super().hold(values)
         self.is_heading_env.zero_()
         self.is_standing_env.zero_()
-
-    def state(self) -> dict[str, torch.Tensor]:
-        return {name: getattr(self, name).cpu().clone() for name in _STATE}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        for name in _STATE:
-            getattr(self, name).copy_(state[name])
 
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         data, robot = self.env.sim.data, self._robot

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import mujoco
 import torch
 
@@ -13,6 +11,7 @@ from envlab.envs.terrain.generator import generate
 from envlab.envs.terrain.ground import GROUP, surface
 from envlab.errors import ConfigurationError
 from envlab.sim.height_field import HeightField
+from envlab.state import State
 
 
 class Terrain:
@@ -31,6 +30,8 @@ class Terrain:
         kind_names: The sub-terrains, in their order.
         env_origins: Start of each environment's episodes, in m, ``(num_envs, 3)``.
     """
+
+    STATE = State(per_env=("terrain_levels",))
 
     def __init__(
         self, cfg: TerrainCfg, model: mujoco.MjModel, random: EnvRandom, world_size: int
@@ -75,7 +76,7 @@ class Terrain:
     def restart(self) -> None:
         """Draw all levels as at the start of a run."""
         stream = self._random.stream("terrain.start")
-        self._move(stream.integers(0, self._max_init_level + 1))
+        self.move(stream.integers(0, self._max_init_level + 1))
 
     def update_env_origins(
         self, mask: torch.Tensor, move_up: torch.Tensor, move_down: torch.Tensor
@@ -90,7 +91,7 @@ class Terrain:
         levels = self.terrain_levels + move_up.long() - move_down.long()
         drawn = self._random.stream("terrain.beyond").integers(0, self.num_levels)
         levels = torch.where(levels >= self.num_levels, drawn, levels.clamp(min=0))
-        self._move(torch.where(mask, levels, self.terrain_levels))
+        self.move(torch.where(mask, levels, self.terrain_levels))
 
     @property
     def terrain_kinds(self) -> torch.Tensor:
@@ -101,14 +102,11 @@ class Terrain:
         """Return the ground's height at points of the world, in m, of the shape of ``x``."""
         return self._field.heights(x, y)
 
-    def state(self) -> dict[str, torch.Tensor]:
-        """Return the state that a resume needs."""
-        return {"levels": self.terrain_levels.cpu().clone()}
+    def on_restore(self) -> None:
+        """Move the origins to the restored levels."""
+        self.move(self.terrain_levels)
 
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned."""
-        self._move(state["levels"].to(self.terrain_levels.device))
-
-    def _move(self, levels: torch.Tensor) -> None:
+    def move(self, levels: torch.Tensor) -> None:
+        """Give the environments tiles of these levels, int64 ``(num_envs,)``."""
         self.terrain_levels.copy_(levels)
         self.env_origins.copy_(self._origins[levels * self._num_types + self.terrain_types])

@@ -24,6 +24,8 @@ class MemberEnvs:
         num_envs: Number of all environments of this rank.
     """
 
+    STATE = State(parts=("by_index",))
+
     def __init__(
         self, size: int, context: DistributedContext, make: Callable[[DistributedContext], Any]
     ) -> None:
@@ -69,15 +71,6 @@ class MemberEnvs:
         """Report environments that failed."""
         for env in self.by_index.values():
             env.check_health()
-
-    def state(self) -> dict[str, Any]:
-        """Return all state that their next steps depend on."""
-        return {"members": {index: env.state() for index, env in self.by_index.items()}}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the result of :meth:`state`."""
-        for index, env in self.by_index.items():
-            env.set_state(state["members"][index])
 
     def close(self) -> None:
         """Close all."""

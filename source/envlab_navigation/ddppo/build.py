@@ -136,5 +136,6 @@ def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> DdppoL
 
 
 def old_state(old: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a rank remembered in checkpoints of format 1, which may lack a teacher."""
-    return {"teacher": None, **old}
+    """Return what a rank remembers, from what it did in checkpoints of format 1."""
+    expert = {name.lstrip("_"): values for name, values in old.get("teacher", {}).items()}
+    return {**old, "teacher": {"expert": expert} if "teacher" in old else None}

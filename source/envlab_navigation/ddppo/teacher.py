@@ -6,18 +6,21 @@ interface of navigation's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import torch
 
 from envlab.errors import ConfigurationError
 from envlab.registry import load_entry_point
+from envlab.state import State
 from envlab.task import Task
 
 
 class Expert(Protocol):
-    """Chooses actions for all environments; it may see more than agents do."""
+    """Chooses actions for all environments; it may see more than agents do.
+
+    It declares what a resume needs; see :mod:`envlab.state`.
+    """
 
     def act(self) -> torch.Tensor:
         """Return the next actions, ``(num_envs, num_actions)``; -1, or NaN, where it has none."""
@@ -25,18 +28,14 @@ class Expert(Protocol):
     def note_taken(self, actions: torch.Tensor) -> None:
         """Note which actions were taken in its place, ``(num_envs, num_actions)``."""
 
-    def state(self) -> Mapping[str, torch.Tensor]:
-        """Return the state that must survive a resume."""
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned."""
-
 
 class Teacher:
     """Asks the expert in each step, and lets it act for a share of the environments.
 
     Shares are drawn with torch's default generator, which is each rank's own and saved.
     """
+
+    STATE = State(parts=("_expert",))
 
     def __init__(self, expert: Expert) -> None:
         self._expert = expert
@@ -60,14 +59,6 @@ class Teacher:
             actions = torch.where((forced & known).unsqueeze(1), advice, actions)
         self._expert.note_taken(actions)
         return actions
-
-    def state(self) -> dict[str, Any]:
-        """Return the state that must survive a resume."""
-        return dict(self._expert.state())
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned."""
-        self._expert.set_state(state)
 
 
 def make_teacher(task: Task, env: Any) -> Teacher:

@@ -12,6 +12,7 @@ from envlab.envs.entities import SceneEntity, joint_actuators, resolve_entity
 from envlab.envs.masks import assign
 from envlab.envs.math import quat_apply, quat_from_euler_xyz, quat_mul
 from envlab.envs.mdp.events import joint_limits
+from envlab.state import State
 
 
 class Hand:
@@ -26,6 +27,8 @@ class Hand:
         limits: Lower and upper limits of all joints, in rad, ``(num_joints,)`` each.
         targets: Targets of the driven joints, in rad, ``(num_envs, num_driven)``.
     """
+
+    STATE = State(per_env=("targets",))
 
     def __init__(
         self,

@@ -163,8 +163,8 @@ def test_a_resume_takes_over_the_terms_that_are_left_and_begins_new_ones():
     after = make_env(2, rewards=terms(new=alive(8.0), alive=alive(2.0)))
     after.set_state(before.state())
     push(after, 0.0, 0.0)
-    sums = after.reward_manager.state()["episode_sums"]
-    assert sums.tolist() == [pytest.approx([0.8] * 2), pytest.approx([0.4] * 2)]
+    sums = {name: row.tolist() for name, row in after.reward_manager.episode_sums.items()}
+    assert sums == {"new": pytest.approx([0.8] * 2), "alive": pytest.approx([0.4] * 2)}
 
 
 def test_a_reward_that_is_not_finite_does_not_reach_the_log():

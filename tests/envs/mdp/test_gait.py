@@ -11,6 +11,7 @@ import torch
 from envlab.envs import ManagerEnv, mdp
 from envlab.envs.math import quat_from_euler_xyz
 from envlab.envs.mdp import gait
+from envlab.state import restore, save
 from tests.envs.sliders import select
 from tests.tasks.making import make
 
@@ -166,7 +167,7 @@ def test_the_highest_point_of_a_swing_is_known_when_it_ends(env):
     for height, touches in ((0.0, True), (0.05, False), (0.12, False), (0.06, False)):
         move(height, touches)
         assert not feet.landing_heights.any()
-    state = feet.state()
+    state = save(feet)
     move(0.0, True)
     assert torch.allclose(feet.landing_heights, low + 0.12, atol=1e-6)
     move(0.0, True)
@@ -174,7 +175,7 @@ def test_the_highest_point_of_a_swing_is_known_when_it_ends(env):
     move(0.04, False)
     move(0.0, True)  # after a lower swing
     assert torch.allclose(feet.landing_heights, low + 0.04, atol=1e-6)
-    feet.set_state(state)
+    restore(feet, state, torch.device("cpu"))
     assert torch.allclose(feet.peak_heights, low + 0.12, atol=1e-6)
     feet.reset(torch.tensor([True, False]))
     assert (feet.peak_heights > 0.1).tolist() == [[False, False], [True, True]]

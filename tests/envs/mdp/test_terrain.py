@@ -37,7 +37,7 @@ def walk(env, *distances: float) -> None:
 
 def test_far_walkers_go_up_and_slow_ones_down():
     env = make_walkers(4)
-    env.terrain.set_state({"levels": torch.tensor([1, 1, 1, 1])})
+    env.terrain.move(torch.tensor([1, 1, 1, 1]))
     walk(env, 3.1, 2.1, 1.9, 3.1)  # tiles are 6 m long
     mask = torch.tensor([True, True, True, False])
     robot = select(env)
@@ -48,7 +48,7 @@ def test_far_walkers_go_up_and_slow_ones_down():
 
 def test_levels_change_at_the_end_of_episodes_and_are_logged():
     env = make_walkers(2)
-    env.terrain.set_state({"levels": torch.tensor([2, 2])})
+    env.terrain.move(torch.tensor([2, 2]))
     env.episode_length_buf = torch.tensor([399, 0])  # the first ends with the next step
     walk(env, 0.0, 0.0)
     *_, info = env.step(torch.zeros(2, 1))

@@ -40,7 +40,7 @@ def test_origins_are_the_middles_of_the_tiles():
 
 def test_levels_move_by_one_and_beyond_the_last_are_drawn_anew():
     env = make_env(200)
-    env.terrain.set_state({"levels": torch.arange(200) % NUM_ROWS})
+    env.terrain.move(torch.arange(200) % NUM_ROWS)
     before = env.terrain.terrain_levels.clone()
     move_up = torch.arange(200) % 8 < 4
     mask = torch.arange(200) < 160

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 
 from envlab.envs import BatchedEnv
@@ -43,10 +41,3 @@ class ObservedExpert:
 
     def note_taken(self, actions: torch.Tensor) -> None:
         """Do nothing: the sensor asks the expert in each step."""
-
-    def state(self) -> Mapping[str, torch.Tensor]:
-        """Return nothing."""
-        return {}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore nothing."""

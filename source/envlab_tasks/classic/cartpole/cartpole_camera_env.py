@@ -12,15 +12,14 @@ Differs from Isaac Lab 2.3.2:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from envlab.envs import SceneCfg, default
 from envlab.envs.depth_camera import DepthCamera, DepthCameraCfg
 from envlab.errors import ConfigurationError
+from envlab.state import State
 from envlab_tasks.classic.cartpole.cartpole_direct_env import (
     CartpoleDirectEnv,
     CartpoleDirectEnvCfg,
@@ -47,7 +46,9 @@ class CartpoleDepthCameraEnvCfg(CartpoleDirectEnvCfg):
 class CartpoleDepthCameraEnv(CartpoleDirectEnv):
     """The task as one class; only the observations differ from the direct Cartpole's."""
 
+    STATE = State(per_env=("_last_frames",))
     cfg: CartpoleDepthCameraEnvCfg
+    _last_frames: torch.Tensor | None = None
 
     def _setup(self) -> None:
         super()._setup()
@@ -56,19 +57,20 @@ class CartpoleDepthCameraEnv(CartpoleDirectEnv):
                 f"env.frame_stack is {self.cfg.frame_stack}, but at least one image is observed."
             )
         self._camera_sensor = DepthCamera(self.cfg.depth_camera, self.sim)
-        height, width, _ = self.cfg.depth_camera.shape
-        shape = (self.num_envs, height, width, self.cfg.frame_stack)
-        self._last_frames = torch.zeros(shape, device=self.device)
+        if self.cfg.frame_stack > 1:
+            height, width, _ = self.cfg.depth_camera.shape
+            shape = (self.num_envs, height, width, self.cfg.frame_stack)
+            self._last_frames = torch.zeros(shape, device=self.device)
         self._ended: torch.Tensor | None = None
 
     def _pre_physics_step(self, actions: torch.Tensor) -> None:
         super()._pre_physics_step(actions)
-        if self.cfg.frame_stack > 1:
+        if self._last_frames is not None:
             self._last_frames.copy_(self.obs_buf["policy"])
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
         image = self._camera_sensor.image(self._ended)
-        if self.cfg.frame_stack == 1:
+        if self._last_frames is None:
             return {"policy": image}
         seen = torch.cat((self._last_frames[..., 1:], image), dim=-1)
         is_first = (self.episode_length_buf == 0).view(-1, 1, 1, 1)
@@ -81,10 +83,3 @@ class CartpoleDepthCameraEnv(CartpoleDirectEnv):
 
     def _after_resets(self) -> None:
         self._ended = None
-
-    def _task_state(self) -> dict[str, Any]:
-        return {"last_frames": self._last_frames.cpu().clone()} if self.cfg.frame_stack > 1 else {}
-
-    def _set_task_state(self, state: Mapping[str, Any]) -> None:
-        if self.cfg.frame_stack > 1:
-            self._last_frames.copy_(state["last_frames"])

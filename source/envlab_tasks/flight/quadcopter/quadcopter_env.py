@@ -7,7 +7,6 @@ Differs from Isaac Lab 2.3.2:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from envlab.envs.markers import add_sphere
 from envlab.envs.masks import assign, clear, masked_means
 from envlab.envs.math import gravity_in_body, quat_apply_inverse
 from envlab.errors import ConfigurationError
+from envlab.state import State
 
 MOTORS = ("thrust", "roll", "pitch", "yaw")
 """Actuators of the model: thrust along the body's z axis, and moments about x, y and z."""
@@ -61,6 +61,7 @@ class QuadcopterEnv(DirectEnv):
     drone in each physics step.
     """
 
+    STATE = State(per_env=("goal",), per_env_dim_1=("_sums",))
     cfg: QuadcopterEnvCfg
 
     def reset(  # type: ignore[override]
@@ -165,10 +166,3 @@ class QuadcopterEnv(DirectEnv):
 
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         add_sphere(scene, self.goal[0].cpu().numpy(), radius=0.02, rgba=(0.95, 0.75, 0.1, 0.8))
-
-    def _task_state(self) -> dict[str, Any]:
-        return {"goal": self.goal.cpu().clone(), "sums": self._sums.cpu().clone()}
-
-    def _set_task_state(self, state: Mapping[str, Any]) -> None:
-        self.goal.copy_(state["goal"])
-        self._sums.copy_(state["sums"])

@@ -9,7 +9,6 @@ Differs from Isaac Lab 2.3.2:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,6 +24,7 @@ from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.markers import add_body
 from envlab.envs.masks import assign, clear, masked_means
 from envlab.envs.math import quat_conjugate, quat_error_magnitude, quat_mul
+from envlab.state import State
 from envlab_tasks.in_hand.direct_hand import Hand, draw_goals, object_state, start_object
 
 
@@ -92,6 +92,7 @@ class InHandEnv(DirectEnv):
         successes: Number of goals that the episode has reached, ``(num_envs,)``.
     """
 
+    STATE = State(per_env=("goal", "successes", "_event_age"), parts=("_hand",))
     cfg: InHandEnvCfg
 
     @property
@@ -224,17 +225,3 @@ class InHandEnv(DirectEnv):
         # Only here: as in Isaac Lab, an episode's first observation holds the last one's action.
         self._last_actions.zero_()
         self._event_age.fill_(self.cfg.min_step_count_between_reset)
-
-    def _task_state(self) -> dict[str, Any]:
-        return {
-            "goal": self.goal.cpu().clone(),
-            "successes": self.successes.cpu().clone(),
-            "targets": self._hand.targets.cpu().clone(),
-            "event_age": self._event_age.cpu().clone(),
-        }
-
-    def _set_task_state(self, state: Mapping[str, Any]) -> None:
-        self.goal.copy_(state["goal"])
-        self.successes.copy_(state["successes"])
-        self._hand.targets.copy_(state["targets"])
-        self._event_age.copy_(state["event_age"])

@@ -12,9 +12,7 @@ Differs from Isaac Lab 2.3.2:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import mujoco
 import numpy as np
@@ -32,6 +30,7 @@ from envlab.envs.entities import resolve_entity
 from envlab.envs.markers import add_body
 from envlab.envs.masks import assign, masked_means
 from envlab.envs.math import quat_conjugate, quat_mul
+from envlab.state import State
 from envlab_tasks.in_hand.direct_hand import Hand, draw_goals, object_state, start_object
 
 ROBOTS = {"right_hand": "right_robot", "left_hand": "left_robot"}
@@ -93,6 +92,7 @@ class ShadowHandOverEnv(DirectMarlEnv):
             4)``; no reward asks for it.
     """
 
+    STATE = State(per_env=("goal",), parts=("_hands",))
     cfg: ShadowHandOverEnvCfg
 
     def _setup(self) -> None:
@@ -184,12 +184,3 @@ class ShadowHandOverEnv(DirectMarlEnv):
         # Only here: as in Isaac Lab, an episode's first observation holds the last one's action.
         for last in self._last_actions.values():
             last.zero_()
-
-    def _task_state(self) -> dict[str, Any]:
-        targets = {agent: hand.targets.cpu().clone() for agent, hand in self._hands.items()}
-        return {"goal": self.goal.cpu().clone(), "targets": targets}
-
-    def _set_task_state(self, state: Mapping[str, Any]) -> None:
-        self.goal.copy_(state["goal"])
-        for agent, hand in self._hands.items():
-            hand.targets.copy_(state["targets"][agent])

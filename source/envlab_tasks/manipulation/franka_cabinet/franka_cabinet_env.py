@@ -8,9 +8,7 @@ Differs from Isaac Lab 2.3.2:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -27,6 +25,7 @@ from envlab.envs.entities import resolve_entity
 from envlab.envs.masks import assign, masked_means
 from envlab.envs.math import quat_apply, quat_mul
 from envlab.envs.mdp.events import joint_limits
+from envlab.state import State
 
 START_RANGE = (-0.125, 0.125)
 """Bounds of joints' initial offsets from the default pose, in rad and m."""
@@ -74,6 +73,7 @@ class FrankaCabinetEnvCfg(DirectEnvCfg):
 class FrankaCabinetEnv(DirectEnv):
     """The task as one class."""
 
+    STATE = State(per_env=("targets",))
     cfg: FrankaCabinetEnvCfg
 
     @property
@@ -186,9 +186,3 @@ class FrankaCabinetEnv(DirectEnv):
         self.reset_qpos[:, ids] = (self.default_qpos[:, ids] + drawn).clamp(*self.limits)
         assign(self.targets, mask, self.reset_qpos[:, ids])
         return {"Metrics/success_rate": opened}
-
-    def _task_state(self) -> dict[str, Any]:
-        return {"targets": self.targets.cpu().clone()}
-
-    def _set_task_state(self, state: Mapping[str, Any]) -> None:
-        self.targets.copy_(state["targets"])

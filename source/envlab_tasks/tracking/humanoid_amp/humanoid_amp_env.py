@@ -7,9 +7,6 @@ clip's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import gymnasium
 import numpy as np
 import torch
@@ -21,6 +18,7 @@ from envlab.envs.masks import assign
 from envlab.envs.math import matrix_from_quat, quat_apply_inverse
 from envlab.envs.mdp.events import joint_limits
 from envlab.motion import fit_clip, read_clip
+from envlab.state import State
 from envlab_tasks.tracking.humanoid_amp.humanoid_amp_env_cfg import HumanoidAmpEnvCfg
 from envlab_tasks.tracking.humanoid_amp.motion_frames import Frames, MotionFrames
 
@@ -37,6 +35,7 @@ class HumanoidAmpEnv(DirectEnv):
         amp_observation_space: Flat space of the discriminator's observations.
     """
 
+    STATE = State(per_env=("_history",))
     cfg: HumanoidAmpEnvCfg
 
     def _setup(self) -> None:
@@ -164,12 +163,6 @@ class HumanoidAmpEnv(DirectEnv):
         obs, reward, terminated, truncated, info = super()._transition()
         info["amp_obs"] = self._amp_obs.clone()
         return obs, reward, terminated, truncated, info
-
-    def _task_state(self) -> dict[str, Any]:
-        return {"history": self._history.cpu().clone()}
-
-    def _set_task_state(self, state: Mapping[str, Any]) -> None:
-        self._history.copy_(state["history"])
 
 
 def observation(

@@ -7,7 +7,6 @@ half a turn apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -18,6 +17,7 @@ from envlab.envs.managers import CommandTermCfg
 from envlab.envs.managers.command import CommandTerm
 from envlab.envs.masks import assign
 from envlab.envs.random import RandomStream
+from envlab.state import State
 
 if TYPE_CHECKING:
     from envlab.envs import VectorEnv
@@ -48,6 +48,7 @@ class GaitPhase(CommandTerm):
         phase: Phase of the left and the right foot, in [-pi, pi), ``(num_envs, 2)``.
     """
 
+    STATE = State(per_env=("phase", "frequency"))
     cfg: GaitPhaseCfg
     mirror = ((1, 0, 3, 2), (1.0, 1.0, 1.0, 1.0))
 
@@ -77,13 +78,6 @@ class GaitPhase(CommandTerm):
 
     def _write(self) -> None:
         torch.cat((torch.cos(self.phase), torch.sin(self.phase)), dim=1, out=self.command)
-
-    def state(self) -> dict[str, torch.Tensor]:
-        return {"phase": self.phase.cpu().clone(), "frequency": self.frequency.cpu().clone()}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        self.phase.copy_(state["phase"])
-        self.frequency.copy_(state["frequency"])
 
 
 def foot_heights(phase: torch.Tensor, swing_height: float) -> torch.Tensor:
