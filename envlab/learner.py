@@ -105,7 +105,8 @@ class Learner(abc.ABC):
     """An :class:`~envlab.training.metrics.EpisodeTracker` that counts this rank's episodes instead
     of the loop's own, if they are not those of one batch of environments."""
     steps_alike = True
-    """Whether the environments of all ranks make the same number of steps."""
+    """Whether the environments of all ranks are one batch, which makes the same number of steps
+    everywhere: the audit then compares what they declare as shared."""
 
     def start(self, total: int) -> None:
         """Prepare for the first iteration.

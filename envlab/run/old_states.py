@@ -28,10 +28,10 @@ def converted(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     ranks = values.get("ranks")
     if values["format_version"] > 1 or not isinstance(ranks, list):
-        return dict(values)  # a policy that ships has no ranks
+        return dict(values)
     library = str(values.get("library"))
     try:
-        return {**values, "ranks": [_part(part, library) for part in ranks]}
+        return {**values, "ranks": [_rank_part(part, library) for part in ranks]}
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"The checkpoint is damaged, or was not written by envlab: a rank's part of it cannot "
@@ -39,7 +39,9 @@ def converted(values: Mapping[str, Any]) -> dict[str, Any]:
         ) from error
 
 
-def _part(old: Old, library: str) -> dict[str, Any]:
+def _rank_part(old: Old, library: str) -> dict[str, Any]:
+    if "learner" not in old:  # of a policy that ships, without what its training remembered
+        return dict(old)
     learner, episodes = old["learner"], old["episodes"]
     old = {**old, "env": env_state(old["env"])}
     if "since" in learner:  # a population's

@@ -37,6 +37,7 @@ class PopulationLearner(Learner):
     """
 
     STATE = State(of_rank=("_since",), parts=("_members",))
+    steps_alike = False
 
     def __init__(
         self,
