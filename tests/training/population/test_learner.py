@@ -48,7 +48,7 @@ def members_of(checkpoint: Mapping[str, Any]) -> dict[int, Any]:
         episodes = iter(part["episodes"]["members"])
         for index, one in part["learner"]["members"].items():
             del one["metrics"]["wall_s"]
-            parts = {"env": part["env"]["members"][index], "episodes": next(episodes)}
+            parts = {"env": part["env"]["by_index"][index], "episodes": next(episodes)}
             members[index] = {**one, **parts}
     return dict(sorted(members.items()))
 
