@@ -213,3 +213,52 @@ def test_rows_of_another_number_of_environments():
     saved = [save(Whole([0, 1])), save(Whole([2, 3]))]
     with pytest.raises(CheckpointError, match=r"terms.a.phase of shape \(2,\)"):
         deal(Whole([0] * 4), saved, Share(0, 4, 3))
+
+
+class Clocks:
+    STATE = State(per_env_by_name=("left",))
+
+    def __init__(self, **left):
+        self.left = {name: torch.tensor(values) for name, values in left.items()}
+        self.order = []
+
+    def before_restore(self):
+        self.order.append("before")
+        for left in self.left.values():
+            left.zero_()
+
+    def on_restore(self):
+        self.order.append({name: left.tolist() for name, left in self.left.items()})
+
+
+def test_terms_by_name_come_back_where_both_have_them():
+    other = Clocks(new=[5.0, 6.0], kept=[7.0, 8.0])
+    restore(other, save(Clocks(gone=[1.0, 2.0], kept=[3.0, 4.0])), CPU)
+    assert other.order == ["before", {"new": [0, 0], "kept": [3, 4]}]
+
+
+class Wrapper(Base):
+    STATE = State(wraps="inner")
+
+    def __init__(self, ids):
+        self.inner = Whole(ids)
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+def test_a_wrapper_has_the_state_of_what_it_wraps():
+    saved = save(Wrapper([0, 1]))
+    assert saved.keys() == save(Whole([0, 1])).keys()
+    other = Wrapper([8, 9])
+    restore(other, saved, CPU)
+    assert other.inner.terms["a"].phase.tolist() == [0, 1]
+    assert list(shared(other)) == ["steps", "terms.a.bins", "terms.b.bins"]
+    dealt = deal(Wrapper([0]), [saved], Share(1, 1, 2))
+    assert dealt["terms"]["a"]["phase"].tolist() == [1]
+
+
+def test_what_is_none_here_need_not_have_been_saved():
+    saved = save(Whole([0, 1]))
+    del saved["late"]
+    restore(Whole([0, 1]), saved, CPU)

@@ -136,10 +136,10 @@ def env_state(old: Old) -> dict[str, Any]:
 
 
 def _physics(old: Old) -> dict[str, Any]:
-    if "pushed" in old:  # the analytic backend's; it was a list of bodies
+    if "pushed" in old:  # the analytic backend's: a list of bodies, and columns of environments
         pushed = torch.zeros(old["xfrc_applied"].shape[:2], dtype=torch.bool)
         pushed[:, old["pushed"]] = True
-        return {"sim": {**old, "pushed": pushed}}
+        return {"sim": {**old, "state": old["state"].T, "pushed": pushed}}
     return {"sim": old}
 
 

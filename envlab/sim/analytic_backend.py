@@ -171,7 +171,7 @@ class AnalyticSimulation(Simulation):
 
     def state(self) -> dict[str, torch.Tensor]:
         values = {
-            "state": self._state.cpu().clone(),
+            "state": self._state.T.cpu().clone(),
             "time": self._time.cpu().clone(),
             "ctrl": self.ctrl.cpu().clone(),
             "xfrc_applied": self.xfrc_applied.cpu().clone(),
@@ -184,7 +184,7 @@ class AnalyticSimulation(Simulation):
         for name, tensor in self.params.items():
             tensor.copy_(state[f"params.{name}"])
         self._set_constants()
-        self._state.copy_(state["state"])
+        self._state.copy_(state["state"].T)
         self._time.copy_(state["time"])
         self.ctrl.copy_(state["ctrl"])
         self.xfrc_applied.copy_(state["xfrc_applied"])

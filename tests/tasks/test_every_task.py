@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -35,6 +34,7 @@ from tests.operations import Operations
 from tests.tasks.rollouts import (
     EPISODE_STEPS,
     NUM_ENVS,
+    Together,
     assert_equal,
     by_agent,
     draw_actions,
@@ -274,21 +274,6 @@ def test_a_seeded_reset_repeats_the_run_and_seeds_matter(played):
     assert any(not torch.equal(values[0], other[name][0]) for name, values in first.items())
     env.reset(seed=5)
     assert_equal(record(env, actions), first)
-
-
-class Together:
-    """Sums over ranks that are threads; it stands in for ``DistributedContext.sum``."""
-
-    def __init__(self, num_ranks: int) -> None:
-        self._barrier = threading.Barrier(num_ranks, timeout=60.0)
-        self._values: dict[int, torch.Tensor] = {}
-
-    def __call__(self, values: torch.Tensor) -> torch.Tensor:
-        self._values[threading.get_ident()] = values.clone()
-        self._barrier.wait()
-        total = torch.stack(list(self._values.values())).sum(dim=0)
-        self._barrier.wait()
-        return total
 
 
 def test_two_ranks_simulate_the_same_as_one_process(task, monkeypatch):
