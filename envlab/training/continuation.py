@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from envlab.errors import ConfigurationError
 from envlab.state import Share, without_tensors
-from envlab.training.population.checkpoint import dealt as dealt_members
 
 How = Literal["as it was", "dealt", "anew"]
 """What each process gets back of environments, episodes and the learner's memories."""
@@ -132,17 +131,13 @@ def share_of(saved: Mapping[str, Any], rank: int, world_size: int) -> Share:
     return Share(rank * num_envs, num_envs, saved["num_envs"])
 
 
-def parts_of(saved: Mapping[str, Any], world_size: int, *, deals: bool) -> list[Any]:
-    """Return what each process needs of a checkpoint's parts.
+def parts_of(saved: Mapping[str, Any], world_size: int) -> list[dict[str, Any]]:
+    """Return what each of another number of processes needs of a checkpoint's parts.
 
-    Where environments are dealt it is the list of all parts, of which those with none of the
-    process's environments have no tensors.
+    It is the list of all ``ranks``, of which those with none of the process's environments have no
+    tensors.
     """
     ranks = saved["ranks"]
-    if len(ranks) == world_size:
-        return list(ranks)
-    if not deals:
-        return dealt_members(saved, world_size)
     bare = [without_tensors({**part, "generators": None}) for part in ranks]
     needed = [share_of(saved, rank, world_size).ranks for rank in range(world_size)]
     return [

@@ -36,6 +36,7 @@ from envlab.training.agreement import own_packages
 from envlab.training.continuation import parts_of
 from envlab.training.opening import check_origin, open_checkpoint, open_policies_of, open_policy_of
 from envlab.training.plan import RunPlan, Start, plan_run
+from envlab.training.population.checkpoint import dealt
 from envlab.training.task_changes import Changes, differences
 
 logger = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ def decide_start(plan: RunPlan, context: DistributedContext, *, number: int) -> 
             return None
         saved = decided.start.saved
         if saved is not None:  # all ranks' own state, such as memories, may not fit into one
-            parts[:] = parts_of(saved, context.world_size, deals=decided.deals_environments)
+            parts[:] = _parts(decided, saved, context.world_size)
             rest = {name: value for name, value in saved.items() if name != "ranks"}
             start = dataclasses.replace(decided.start, saved=rest)
             decided = dataclasses.replace(decided, start=start)
@@ -86,6 +87,15 @@ def decide_start(plan: RunPlan, context: DistributedContext, *, number: int) -> 
     own = {context.rank: context.scatter_from_main(parts)}
     start = dataclasses.replace(plan.start, saved={**plan.start.saved, "ranks": own})
     return dataclasses.replace(plan, start=start)
+
+
+def _parts(plan: RunPlan, saved: Mapping[str, Any], world_size: int) -> list[Any]:
+    """Return each rank's part of a checkpoint."""
+    if len(saved["ranks"]) == world_size:
+        return list(saved["ranks"])
+    if plan.deals_environments:
+        return parts_of(saved, world_size)
+    return dealt(saved, world_size)
 
 
 def start_of(plan: RunPlan, found: Sequence[tuple[str, str] | None]) -> RunPlan | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import pytest
@@ -70,7 +69,7 @@ def test_another_total_is_refused_with_both_and_repeated_words_are_not():
 
 
 def test_each_process_gets_the_environments_that_it_needs():
-    found = parts_of(saved(), 3, deals=True)
+    found = parts_of(saved(), 3)
     ids = [[part["env"]["ids"] for part in one["ranks"]] for one in found]
     assert [[one is not None for one in row] for row in ids] == [
         [True, False],
@@ -78,6 +77,3 @@ def test_each_process_gets_the_environments_that_it_needs():
         [False, True],
     ]
     assert [[part["env"]["tick"] for part in one["ranks"]] for one in found] == [[0, 1]] * 3
-    whole = saved()
-    assert all(map(operator.is_, parts_of(whole, 2, deals=True), whole["ranks"]))
-    assert parts_of(saved(), 3, deals=False) == [None] * 3
