@@ -10,9 +10,11 @@ import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
+
+from envlab.state import State
 
 
 class OnStep(Protocol):
@@ -88,8 +90,14 @@ class Curve(NamedTuple):
 
 
 class Learner(abc.ABC):
-    """A library's algorithm on one rank, with its environments: everything but the loop."""
+    """A library's algorithm on one rank, with its environments: everything but the loop.
 
+    What a resume needs beside :meth:`model_state` is declared as :attr:`STATE`: the memory of
+    recurrent networks, a replay memory, running returns.
+    """
+
+    STATE: ClassVar[State] = State()
+    """The attributes to save, by what they belong to; see :mod:`envlab.state`."""
     frame_budget: int | None = None
     """Frames of all ranks after which to end, if iterations may differ in frames; None: iterations
     are counted."""
@@ -97,7 +105,8 @@ class Learner(abc.ABC):
     """An :class:`~envlab.training.metrics.EpisodeTracker` that counts this rank's episodes instead
     of the loop's own, if they are not those of one batch of environments."""
     steps_alike = True
-    """Whether the environments of all ranks make the same number of steps."""
+    """Whether the environments of all ranks are one batch, which makes the same number of steps
+    everywhere: the audit then compares what they declare as shared."""
 
     def start(self, total: int) -> None:
         """Prepare for the first iteration.
@@ -126,13 +135,6 @@ class Learner(abc.ABC):
         Raises:
             CheckpointError: If the networks have other shapes than the configuration's.
         """
-
-    def rank_state(self) -> dict[str, Any]:
-        """Return the state specific to a rank, such as the memory of recurrent networks."""
-        return {}
-
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`rank_state` returned."""
 
     def noise_keys(self) -> dict[str, Any]:
         """Return keys of generators for sampling actions, in addition to the process's own."""

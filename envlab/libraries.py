@@ -45,6 +45,12 @@ class Library:
     has_members: bool = False
     """Whether ``--population_size`` trains several learners of it together, see
     :mod:`envlab.training.population`."""
+    deals_environments: bool = True
+    """Whether a run goes on with its environments on another number of processes; not where each
+    process has members of its own."""
+    old_state: str | None = None
+    """``(state) -> state``: what its learner declares, from what a rank of it remembered in
+    checkpoints of format 1; None if there are none with other names."""
     takes_policies: bool = False
     """Whether ``--checkpoint`` without ``--resume`` gives a new run a policy to begin with, such as
     a teacher: :attr:`envlab.training.plan.Start.policy`."""

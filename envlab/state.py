@@ -11,15 +11,17 @@ writes them back, :func:`shared` returns what must be equal on all ranks, for th
 :func:`deal` gives each process its rows of what another number of processes saved.
 
 An attribute holds tensors, NumPy arrays, numbers and texts, in lists and dictionaries, or an object
-that saves itself by ``state()`` and ``set_state(state)``, such as physics. An attribute of another
-library's object is named by its path, ``"agent.dones"``. Where an attribute is missing or None,
-None is saved. A class that must act before its attributes are written, or afterwards, defines
-``before_restore()`` or ``on_restore()``.
+that saves itself by ``state()`` and ``set_state(state)``, such as physics; one whose rows are not
+those of environments also has ``deal(saved_by_rank, share)``, such as a replay memory. An attribute
+of another library's object is named by its path, ``"agent.dones"``. Where an attribute is missing
+or None, None is saved. A class that must act before its attributes are written, or afterwards,
+defines ``before_restore()`` or ``on_restore()``.
 """
 
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
@@ -28,6 +30,8 @@ import numpy as np
 import torch
 
 from envlab.errors import CheckpointError
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +49,8 @@ class State:
     of_rank: tuple[str, ...] = ()
     """One rank; begins anew on another number of processes."""
     parts: tuple[str, ...] = ()
-    """Objects with a state of their own, or a dictionary or list of them."""
+    """Objects with a state of their own, declared or by ``state()`` and ``set_state()``; or a
+    dictionary or list of them."""
     wraps: str | None = None
     """Attribute whose state this object's is, whatever its bases declare."""
 
@@ -59,6 +64,18 @@ class Share(NamedTuple):
     """Number of its environments."""
     num_envs_before: int
     """Number of environments of each process that saved."""
+
+    @property
+    def ranks(self) -> range:
+        """The processes that saved some of its environments."""
+        last = self.first + self.num_envs - 1
+        return range(self.first // self.num_envs_before, last // self.num_envs_before + 1)
+
+    def within(self, saved: Sequence[Any]) -> tuple[list[Any], Share]:
+        """Return the values of :attr:`ranks` alone, and this share as one of theirs."""
+        ranks = self.ranks
+        first = self.first - ranks.start * self.num_envs_before
+        return list(saved[ranks.start : ranks.stop]), self._replace(first=first)
 
     def rows(self, saved: Sequence[Any], take: Callable[[Any, int, int], Any]) -> list[Any]:
         """Return the parts of ``saved``, one value a process, that hold this share's rows.
@@ -101,7 +118,7 @@ def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: st
     Args:
         part: The object.
         saved: What was saved.
-        device: Of tensors that are not there yet.
+        device: Of tensors that are not there yet, in parts without a ``device`` of their own.
         where: Path of ``part``, for errors.
 
     Raises:
@@ -113,7 +130,7 @@ def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: st
         part.before_restore()
     wrapped = _wrapped(part)
     if wrapped is part:
-        _restore_declared(part, saved, device, where)
+        _restore_declared(part, saved, getattr(part, "device", device), where)
     else:
         restore(wrapped, saved, device, where)
     if hasattr(cls, "on_restore"):
@@ -170,7 +187,8 @@ def deal(
 
     Args:
         part: The object, which tells what each value belongs to.
-        saved: What :func:`save` returned, by rank.
+        saved: What :func:`save` returned, by rank; of those with none of the share's environments,
+            :func:`without_tensors` is enough.
         share: The process's environments.
         where: Path of ``part``, for errors.
 
@@ -201,6 +219,42 @@ def declared_by(cls: type) -> Mapping[str, _Field]:
                     name = ".".join(step.lstrip("_") for step in path.split("."))
                     found[name] = _Field(path, kind.name)
     return found
+
+
+def without_tensors(saved: Any) -> Any:
+    """Return what was saved with None in place of tensors: the numbers by which ranks differ."""
+    if isinstance(saved, Mapping):
+        return {name: without_tensors(value) for name, value in saved.items()}
+    if isinstance(saved, list | tuple):
+        return type(saved)(without_tensors(value) for value in saved)
+    return None if isinstance(saved, torch.Tensor) else saved
+
+
+class Ring(NamedTuple):
+    """The steps of a memory that overwrites its oldest."""
+
+    steps: torch.Tensor
+    """``(num_steps, num_envs, ...)``; those that are there, in the memory's order."""
+    num_added: int
+    """Number of steps ever added: where the next one would go, if the memory is full."""
+
+    def in_order(self) -> torch.Tensor:
+        """Return the steps, the oldest first."""
+        held = len(self.steps)
+        return self.steps.roll(-(self.num_added % held), 0) if self.num_added > held else self.steps
+
+
+def dealt_steps(saved: Sequence[Ring], share: Share, most: int) -> torch.Tensor:
+    """Return a share's steps of a memory, the oldest first.
+
+    Args:
+        saved: The memory of each process, in which one process may have fewer steps.
+        share: The environments.
+        most: Most steps to return; the newest.
+    """
+    most = min(most, *(len(ring.steps) for ring in saved))
+    newest = [ring.in_order()[len(ring.steps) - most :] for ring in saved]
+    return torch.cat(share.rows(newest, lambda steps, row, num: steps.narrow(1, row, num)), 1)
 
 
 def rows_of_tree(values: Sequence[Any], share: Share, dim: int, where: str) -> Any:
@@ -280,14 +334,14 @@ def _saved(value: Any) -> Any:
 
 def _write(part: Any, path: str, value: Any, saved: Any, device: torch.device, where: str) -> None:
     """Write a saved value into an attribute: in place where there is memory for it."""
-    if saved is None:
+    *steps, last = path.split(".")
+    owner = _value_at(part, ".".join(steps)) if steps else part
+    if saved is None or owner is None:
         return
     if hasattr(value, "set_state"):
         value.set_state(saved)
     elif not _fill(value, saved, where):
-        device = getattr(value, "device", device)
-        *steps, last = path.split(".")
-        setattr(_value_at(part, ".".join(steps)) if steps else part, last, _moved(saved, device))
+        setattr(owner, last, _moved(saved, getattr(value, "device", device)))
 
 
 def _fill(value: Any, saved: Any, where: str) -> bool:
@@ -347,18 +401,30 @@ def _save_parts(value: Any) -> Any:
     """Save the objects of an attribute: one, None, or many by key."""
     if value is None:
         return None
-    saved = {key: save(one) for key, one in _named_parts(value)}
+    saved = {
+        key: one.state() if _saves_itself(one) else save(one) for key, one in _named_parts(value)
+    }
     return saved.get(None, saved)
 
 
 def _restore_parts(value: Any, saved: Any, device: torch.device, where: str) -> None:
     if saved is None:
         return
+    if value is None:
+        logger.info("The checkpoint's %s is left out: this run has none.", where)
     for key, one in _named_parts(value):
-        if key is None:
-            restore(one, saved, device, where)
-        elif key in saved:
-            restore(one, saved[key], device, f"{where}.{key}")
+        if key is not None and (key not in saved or saved[key] is None):
+            continue
+        path, values = (where, saved) if key is None else (f"{where}.{key}", saved[key])
+        if _saves_itself(one):
+            one.set_state(values)
+        else:
+            restore(one, values, device, path)
+
+
+def _saves_itself(part: Any) -> bool:
+    is_declared = isinstance(getattr(type(part), "STATE", None), State)
+    return not is_declared and hasattr(part, "set_state")
 
 
 def _deal_field(one: _Field, value: Any, saved: list[Any], share: Share, where: str) -> Any:
@@ -367,19 +433,27 @@ def _deal_field(one: _Field, value: Any, saved: list[Any], share: Share, where: 
         if not found or any(each is None for each in saved):
             return None
         if None in found:
-            return deal(found[None], saved, share, where)
+            return _deal_part(found[None], saved, share, where)
         return {
-            key: deal(inner, [each[key] for each in saved], share, f"{where}.{key}")
+            key: _deal_part(inner, [each[key] for each in saved], share, f"{where}.{key}")
             for key, inner in found.items()
             if all(key in each for each in saved)
         }
     if hasattr(value, "deal"):
-        return value.deal(saved, share)
+        return value.deal(*share.within(saved))
     if one.kind == "of_rank":
         return None
     if one.kind == "shared":
         return _agreed(saved, where)
-    return rows_of_tree(saved, share, 1 if one.kind == "per_env_dim_1" else 0, where)
+    return rows_of_tree(*share.within(saved), 1 if one.kind == "per_env_dim_1" else 0, where)
+
+
+def _deal_part(part: Any, saved: list[Any], share: Share, where: str) -> Any:
+    if not _saves_itself(part):
+        return deal(part, saved, share, where)
+    if hasattr(part, "deal"):
+        return part.deal(*share.within(saved))
+    return rows_of_tree(*share.within(saved), 0, where)
 
 
 def _agreed(values: Sequence[Any], where: str) -> Any:
@@ -387,10 +461,20 @@ def _agreed(values: Sequence[Any], where: str) -> Any:
 
     Counters differ where ranks do not make the same number of steps.
     """
-    first = values[0]
-    if all(isinstance(value, int | float) for value in values):
-        return max(values)
-    if all(_is_equal(value, first) for value in values):
+    known = [value for value in values if value is not None]  # see without_tensors()
+    if not known:
+        return None
+    first = known[0]
+    if all(isinstance(value, int | float) for value in known):
+        return max(known)
+    if all(isinstance(value, Mapping) and value.keys() == first.keys() for value in known):
+        return {name: _agreed([one[name] for one in known], f"{where}.{name}") for name in first}
+    if all(isinstance(value, list | tuple) and len(value) == len(first) for value in known):
+        return type(first)(
+            _agreed(parts, f"{where}.{place}")
+            for place, parts in enumerate(zip(*known, strict=True))
+        )
+    if all(_is_equal(value, first) for value in known):
         return first
     raise CheckpointError(
         f"The state's {where} differs between the processes that saved it, but must be the same "
@@ -401,8 +485,4 @@ def _agreed(values: Sequence[Any], where: str) -> Any:
 def _is_equal(one: Any, other: Any) -> bool:
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return torch.equal(one, other)
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_is_equal(one[name], other[name]) for name in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_is_equal, one, other))
     return bool(one == other)

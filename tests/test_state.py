@@ -5,7 +5,17 @@ import pytest
 import torch
 
 from envlab.errors import CheckpointError
-from envlab.state import Share, State, deal, restore, save, shared
+from envlab.state import (
+    Ring,
+    Share,
+    State,
+    deal,
+    dealt_steps,
+    restore,
+    save,
+    shared,
+    without_tensors,
+)
 
 CPU = torch.device("cpu")
 
@@ -149,6 +159,45 @@ def test_rows_are_dealt_by_global_index(before, now):
         assert here.memory[0][2].tolist() == mine
         assert here.memory[1][0][1].tolist() == mine
         assert here.noise == 57, "a rank's own begins anew"
+
+
+def test_of_other_ranks_numbers_are_enough():
+    saved = [save(Whole([0, 1])), save(Whole([2, 3])), save(Whole([4, 5]))]
+    saved[2]["steps"] = 9
+    needed = [without_tensors(saved[0]), saved[1], without_tensors(saved[2])]
+    share = Share(2, 2, 2)
+    assert share.ranks == range(1, 2)
+    dealt = deal(Whole([0, 0]), needed, share)
+    assert (dealt["steps"], dealt["sim"]["rows"].tolist()) == (9, [2, 3])
+    assert dealt["terms"]["a"]["bins"].tolist() == [1, 2]
+
+
+def test_parts_may_save_themselves_and_deal_their_rows():
+    class Memory(Own):
+        def deal(self, saved, share):
+            return {"rows": torch.cat([each["rows"] for each in saved])[share.first :][:1] + 100}
+
+    class Holder:
+        STATE = State(parts=("memories", "gone"))
+        gone = None
+
+        def __init__(self, number):
+            self.memories = {"own": Own(torch.tensor([number])), "dealt": Memory(torch.ones(1))}
+
+    saved = [save(Holder(0)), save(Holder(1))]
+    one = Holder(5)
+    restore(one, deal(one, saved, Share(1, 1, 1)), CPU)
+    assert (one.memories["own"].values, one.memories["dealt"].values) == (1, 101)
+
+
+def test_the_newest_steps_of_rings_are_dealt_in_their_order():
+    def ring(env, *steps, added):
+        return Ring(torch.tensor([[10 * env + step] for step in steps]), added)
+
+    rings = [ring(1, 4, 2, 3, added=4), ring(2, 4, 2, 3, added=4)]
+    assert dealt_steps(rings, Share(0, 2, 1), 9).tolist() == [[12, 22], [13, 23], [14, 24]]
+    assert dealt_steps(rings, Share(0, 2, 1), 2).tolist() == [[13, 23], [14, 24]]
+    assert dealt_steps([ring(1, 0, 1, added=2)], Share(0, 1, 1), 9).tolist() == [[10], [11]]
 
 
 def test_ranks_that_differ_in_what_they_share():

@@ -13,7 +13,9 @@ import torch
 from envlab.distributed.disk import whole_file
 from envlab.errors import CheckpointError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Written with each checkpoint. Version 1 named the ranks' state otherwise:
+:mod:`envlab.run.old_states`."""
 
 
 def save_checkpoint(

@@ -29,6 +29,15 @@ def evaluation_seed(seed: int) -> int:
     return int.from_bytes(hashlib.sha256(f"evaluation/{seed}".encode()).digest()[:4], "little") >> 1
 
 
+def continued_seed(seed: int, iteration: int) -> int:
+    """Return the base seed for actions after an iteration, of a run on other processes than then.
+
+    With the run's own seed they would repeat the draws of its first iterations.
+    """
+    digest = hashlib.sha256(f"continued/{seed}/{iteration}".encode()).digest()
+    return int.from_bytes(digest[:4], "little") >> 1
+
+
 def generator_state() -> dict[str, Any]:
     """Return the states of Python's, NumPy's and torch's generators, as tensors and numbers.
 

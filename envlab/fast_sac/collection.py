@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +13,7 @@ from envlab.fast_sac.networks import Actor
 from envlab.fast_sac.noise import ExplorationNoise
 from envlab.fast_sac.scaling import ObsScaler
 from envlab.learner import OnStep
+from envlab.state import Share, rows_of_tree
 from envlab.training.overlap import StepLog, copied
 
 
@@ -44,6 +45,14 @@ class Rollout(NamedTuple):
         """Return the state that a resume needs, on the CPU."""
         steps = [transitions._asdict() for transitions in self.steps]
         return {"steps": copied(steps, torch.device("cpu")), "log": self.log.state()}
+
+    @classmethod
+    def dealt(cls, saved: Sequence[Mapping[str, Any]], share: Share) -> dict[str, Any]:
+        """Return a share of what several processes saved."""
+        return {
+            "steps": rows_of_tree([each["steps"] for each in saved], share, 0, "steps"),
+            "log": StepLog.dealt([each["log"] for each in saved], share),
+        }
 
     @classmethod
     def of(cls, state: Mapping[str, Any], context: DistributedContext) -> Rollout:

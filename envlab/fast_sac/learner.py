@@ -36,7 +36,8 @@ from envlab.fast_sac.scaling import ObsScaler, RewardScaler
 from envlab.learner import Iteration, Learner, OnStep
 from envlab.precision import compute_in, settle_precision
 from envlab.sim.recording import records_updates
-from envlab.training.overlap import Overlap, StepLog, check_overlap, restore_ahead
+from envlab.state import State
+from envlab.training.overlap import Overlap, StepLog, check_overlap
 from envlab.training.plan import RunPlan
 
 logger = logging.getLogger(__name__)
@@ -66,6 +67,8 @@ class FastSacLearner(Learner):
         half_width: Half the width of the actions' range, ``(num_actions,)``.
         middle: The middle of the range.
     """
+
+    STATE = State(per_env=("_returns", "collector.noise.deviations"), parts=("_overlap", "replay"))
 
     def __init__(self, env: BatchedEnv, cfg: FastSacCfg, context: DistributedContext) -> None:
         """Build networks, optimizers and replay memory.
@@ -121,7 +124,11 @@ class FastSacLearner(Learner):
         policy, generator = (actor, self.scalers["obs"]), None
         if cfg.overlap:
             self._overlap = Overlap(
-                self._collect_ahead, lambda: self.collector.follow(*policy), context
+                self._collect_ahead,
+                lambda: self.collector.follow(*policy),
+                lambda state: Rollout.of(state, context),
+                Rollout,
+                context,
             )
             generator = self._overlap.generator
         self.collector = Collector(
@@ -142,6 +149,7 @@ class FastSacLearner(Learner):
             n_step=algorithm.n_step,
             device=device,
             num_sharing=context.local_world_size if device.type == "cpu" else 1,
+            is_saved=cfg.replay.is_saved,
         )
         self._first_update = cfg.first_update(env.num_envs, context.world_size)
         self._returns = torch.zeros(env.num_envs, device=device)
@@ -373,25 +381,9 @@ class FastSacLearner(Learner):
         """Return the normalisers of observations and rewards by name."""
         return {**self.scalers, "reward": self.reward_scaler}
 
-    def rank_state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"returns": self._returns.cpu().clone()}
-        if self.collector.noise is not None:
-            state["noise"] = self.collector.noise.deviations.cpu().clone()
-        if self._overlap is not None:
-            state |= self._overlap.state()
-        if self.cfg.replay.is_saved:
-            state["replay"] = self.replay.state()
-        return state
-
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        self._returns.copy_(state["returns"])
-        if self.collector.noise is not None:
-            self.collector.noise.deviations.copy_(state["noise"])
-        context = self._context
-        restore_ahead(self._overlap, state, lambda ahead: Rollout.of(ahead, context), context)
-        if "replay" in state:
-            self.replay.set_state(state["replay"])
-        elif self._context.is_main:
+    def on_restore(self) -> None:
+        """Warn where a checkpoint had no replay memory."""
+        if not self.replay.num_added and self._context.is_main:
             logger.warning(
                 "The checkpoint holds no replay memory (agent.replay.is_saved=false): it is filled "
                 "anew, so that the run does not end as the unbroken one would."

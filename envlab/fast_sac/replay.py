@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
 from envlab.distributed.limits import describe_size, free_memory
 from envlab.errors import CheckpointError, ConfigurationError
+from envlab.state import Ring, Share, dealt_steps
 
 MOST_STEPS = 2**53
 """Most steps that a memory has ever seen; a million a second would take 285 years."""
@@ -43,6 +44,7 @@ class Replay:
         n_step: int,
         device: torch.device,
         num_sharing: int = 1,
+        is_saved: bool = True,
     ) -> None:
         """Allocate the memory.
 
@@ -55,6 +57,7 @@ class Replay:
             n_step: Number of summed rewards.
             device: Its device.
             num_sharing: Number of processes that each have one there, and share the free memory.
+            is_saved: Whether checkpoints hold it.
 
         Raises:
             ConfigurationError: If it is too short for ``n_step``, or does not fit.
@@ -71,6 +74,7 @@ class Replay:
             gamma,
             n_step,
         )
+        self._is_saved = is_saved
         widths = {**sizes, **{f"next_{name}": size for name, size in sizes.items()}}
         widths |= {"actions": num_actions, "outcomes": 3}
         rows, row_bytes = num_steps * num_envs, 4 * sum(widths.values())
@@ -154,8 +158,10 @@ class Replay:
             next_critic_obs=self._rows("next_critic_obs", last) if has_own else next_obs,
         )
 
-    def state(self) -> dict[str, torch.Tensor | int]:
-        """Return its contents, on the CPU."""
+    def state(self) -> dict[str, torch.Tensor | int] | None:
+        """Return its contents, on the CPU; None if checkpoints do not hold it."""
+        if not self._is_saved:
+            return None
         rows = self.num_held * self._num_envs
         held = {name: values[:rows].cpu().clone() for name, values in self.tensors.items()}
         return {"num_added": self.num_added, **held}
@@ -186,6 +192,28 @@ class Replay:
         self.num_added = num_added
         for name, held in sound.items():
             self.tensors[name][:rows].copy_(held)
+
+    def deal(
+        self, saved: Sequence[Mapping[str, Any]], share: Share
+    ) -> dict[str, torch.Tensor | int]:
+        """Return a share of what several processes saved, as :meth:`state` would.
+
+        Memories are per process, so that their length changes with the number of environments: of
+        more steps than fit, the newest stay.
+        """
+        rings = [
+            {
+                name: Ring(values.unflatten(0, (-1, share.num_envs_before)), each["num_added"])
+                for name, values in each.items()
+                if name != "num_added"
+            }
+            for each in saved
+        ]
+        dealt: dict[str, torch.Tensor | int] = {}
+        for name in self.tensors:
+            steps = dealt_steps([ring[name] for ring in rings], share, self._num_steps)
+            dealt |= {"num_added": len(steps), name: steps.flatten(0, 1)}
+        return dealt
 
     def _rows(self, name: str, rows: torch.Tensor) -> torch.Tensor:
         return self.tensors[name].index_select(0, rows)

@@ -26,6 +26,7 @@ from envlab.rl_games.env import RlGamesVecEnv, make_agent
 from envlab.rl_games.normalisers import pool_normalisers
 from envlab.rl_games.ppo import ContinuousAgent, DiscreteAgent
 from envlab.rl_games.sac import SacLearner
+from envlab.state import State
 from envlab.training.plan import RunPlan
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,11 @@ class RlGamesLearner(Learner):
         env: The environment as the agent sees it.
         context: The process's context.
     """
+
+    STATE = State(
+        per_env=("agent.dones",),
+        per_env_dim_1=("agent.rnn_states", "agent.central_value_net.rnn_states"),
+    )
 
     def __init__(
         self, env: BatchedEnv, cfg: RlGamesCfg, context: DistributedContext, *, grad_sync: str
@@ -167,23 +173,6 @@ class RlGamesLearner(Learner):
         agent.last_lr, agent.entropy_coef = state["learning_rate"], state["entropy_coef"]
         agent.epoch_num, agent.frame = state["epoch"], state["frame"]
 
-    def rank_state(self) -> dict[str, Any]:
-        """Return which episodes have just ended, and memories of recurrent networks."""
-        agent = self.agent
-        central = agent.central_value_net.rnn_states if agent.has_central_value else None
-        return {
-            "dones": agent.dones.cpu().clone(),
-            "memory": _copied(agent.rnn_states, "cpu"),
-            "central_memory": _copied(central, "cpu"),
-        }
-
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        agent, device = self.agent, self.context.device
-        agent.dones = state["dones"].to(device)
-        agent.rnn_states = _copied(state["memory"], device)
-        if agent.has_central_value:
-            agent.central_value_net.rnn_states = _copied(state["central_memory"], device)
-
     def _losses(self, lists: Sequence[Any]) -> dict[str, float]:
         """Return this rank's mean losses of an iteration, by the library's names."""
         agent = self.agent
@@ -251,11 +240,6 @@ class RlGamesLearner(Learner):
         if self.agent.has_central_value:
             net = self.agent.central_value_net
             net.model.compile(mode="default" if critic is True else critic)
-
-
-def _copied(memory: Any, device: Any) -> Any:
-    """Return copies of a recurrent memory, which is None or several tensors."""
-    return None if memory is None else tuple(part.clone().to(device) for part in memory)
 
 
 def _mean(losses: Sequence[torch.Tensor]) -> float:

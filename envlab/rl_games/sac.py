@@ -19,10 +19,32 @@ from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rl_games.checks import check_vectors, fitting_checkpoint, supported_configuration
 from envlab.rl_games.curves import library_curves
 from envlab.rl_games.env import RlGamesVecEnv, make_agent
+from envlab.state import State
 
 OPTIMIZERS = ("actor_optimizer", "critic_optimizer", "log_alpha_optimizer")
 MEMORY = ("obses", "next_obses", "actions", "rewards", "dones")
 """Tensors of the replay memory, with a row for each transition."""
+
+
+class SavedMemory:
+    """The filled part of the library's replay memory, as checkpoints hold it."""
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+
+    def state(self) -> dict[str, Any]:
+        """Return it on the CPU."""
+        memory = self._memory
+        size = memory.capacity if memory.full else memory.idx
+        rows = {name: getattr(memory, name)[:size].cpu().clone() for name in MEMORY}
+        return {"position": memory.idx, "full": memory.full, **rows}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned."""
+        memory = self._memory
+        memory.idx, memory.full = state["position"], state["full"]
+        for name in MEMORY:
+            getattr(memory, name)[: len(state[name])] = state[name].to(memory.device)
 
 
 class SacLearner(Learner):
@@ -34,7 +56,10 @@ class SacLearner(Learner):
     Attributes:
         agent: The library's agent.
         env: The environment as the agent sees it.
+        memory: What a checkpoint holds of its replay memory.
     """
+
+    STATE = State(parts=("memory",))
 
     def __init__(self, env: BatchedEnv, cfg: RlGamesCfg, context: DistributedContext) -> None:
         """Build networks, optimizers and the replay memory.
@@ -50,6 +75,7 @@ class SacLearner(Learner):
                 lambda params: SACAgent("run", params), self.env, cfg, context
             )
         compute_in(self.agent.model, settle_precision(cfg.precision, context))
+        self.memory = SavedMemory(self.agent.replay_buffer)
         self._step_s = 0.0
 
     def iterate(self, number: int, on_step: OnStep) -> Iteration:
@@ -101,19 +127,6 @@ class SacLearner(Learner):
             agent.log_alpha.copy_(state["log_alpha"])
         agent.update_counter, agent.epoch_num = state["updates"], state["epoch"]
         agent.frame = state["frame"]
-
-    def rank_state(self) -> dict[str, Any]:
-        """Return the filled part of the replay memory."""
-        memory = self.agent.replay_buffer
-        size = memory.capacity if memory.full else memory.idx
-        rows = {name: getattr(memory, name)[:size].cpu().clone() for name in MEMORY}
-        return {"position": memory.idx, "full": memory.full, **rows}
-
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        memory = self.agent.replay_buffer
-        memory.idx, memory.full = state["position"], state["full"]
-        for name in MEMORY:
-            getattr(memory, name)[: len(state[name])] = state[name].to(memory.device)
 
     @torch.no_grad()
     def _step(self, obs: torch.Tensor, *, explores: bool) -> torch.Tensor:

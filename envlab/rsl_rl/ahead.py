@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -15,6 +15,7 @@ from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.collection import collect
 from envlab.rsl_rl.ppo import DistributedPPO
+from envlab.state import Share, rows_of_tree
 from envlab.training.overlap import Overlap, StepLog, copied
 
 
@@ -49,6 +50,17 @@ class Rollout(NamedTuple):
         for network in "ac":
             values[f"memories_{network}"] = getattr(storage, f"saved_hidden_state_{network}")
         return {**copied(values, torch.device("cpu")), "log": self.log.state()}
+
+    @classmethod
+    def dealt(cls, saved: Sequence[Mapping[str, Any]], share: Share) -> dict[str, Any]:
+        """Return a share of what several processes saved; a memory has its layers before rows."""
+        dims = {"memories_a": 2, "memories_c": 2}
+        found = {
+            name: rows_of_tree([each[name] for each in saved], share, dims.get(name, 1), name)
+            for name in saved[0]
+            if name != "log"
+        }
+        return {**found, "log": StepLog.dealt([each["log"] for each in saved], share)}
 
     @classmethod
     def of(
@@ -90,7 +102,13 @@ class Ahead:
         context: DistributedContext,
     ) -> None:
         self._env, self._alg, self._cfg, self._context = env, alg, cfg, context
-        self.overlap: Overlap[Rollout] = Overlap(self._collect, self._hand_over, context)
+        self.overlap: Overlap[Rollout] = Overlap(
+            self._collect,
+            self._hand_over,
+            lambda state: Rollout.of(state, alg, context),
+            Rollout,
+            context,
+        )
         self.acting = alg.acting_copy()
         # One is filled while the learner uses the other.
         self._storages = deque([alg.storage, copy.deepcopy(alg.storage)])

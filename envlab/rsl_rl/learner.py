@@ -14,7 +14,7 @@ from envlab.envs import BatchedEnv
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
-from envlab.rsl_rl.ahead import Ahead, Rollout
+from envlab.rsl_rl.ahead import Ahead
 from envlab.rsl_rl.algorithms import make_algorithm
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg, RunnerCfg
 from envlab.rsl_rl.checks import check_supported
@@ -23,7 +23,7 @@ from envlab.rsl_rl.distillation import TEACHER, DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.rsl_rl.teacher import open_teacher
 from envlab.rsl_rl.teachers import check_teachers
-from envlab.training.overlap import restore_ahead
+from envlab.state import State
 from envlab.training.plan import RunPlan
 
 
@@ -34,6 +34,12 @@ class RslRlLearner(Learner):
         alg: The algorithm, with networks, optimizer and storage.
         env: The environments as rsl_rl sees them.
     """
+
+    STATE = State(
+        per_env=("alg.rnd.reward_normalizer.disc_avg.avg",),
+        per_env_dim_1=("memories",),
+        parts=("ahead.overlap",),
+    )
 
     def __init__(
         self,
@@ -134,27 +140,19 @@ class RslRlLearner(Learner):
                 f"own configuration: leave out overrides of agent.{' and agent.'.join(names)}."
             ) from error
 
-    def rank_state(self) -> dict[str, Any]:
-        """Return the memories of recurrent networks, and the intrinsic returns of environments."""
-        acting, ahead = self.alg, dict[str, Any]()
-        if self.ahead is not None:
-            acting, ahead = self.ahead.acting, self.ahead.overlap.state()
-        average = getattr(getattr(self._rnd, "reward_normalizer", None), "disc_avg", None)
-        return {
-            **{name: _to_device(memory, "cpu") for name, memory in acting.memories().items()},
-            **ahead,
-            "intrinsic_returns": _to_device(getattr(average, "avg", None), "cpu"),
-        }
+    @property
+    def memories(self) -> dict[str, Any]:
+        """Memories of recurrent networks by name, ``(layers, num_envs, size)``, or None."""
+        return self._acting.memories()
 
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        device, context = str(self._context.device), self._context
-        overlap, acting = None, self.alg
-        if self.ahead is not None:
-            overlap, acting = self.ahead.overlap, self.ahead.acting
-        restore_ahead(overlap, state, lambda saved: Rollout.of(saved, self.alg, context), context)
-        acting.set_memories({name: _to_device(state[name], device) for name in self._cfg.NETWORKS})
-        if state.get("intrinsic_returns") is not None:
-            self._rnd.reward_normalizer.disc_avg.avg = state["intrinsic_returns"].to(device)
+    @memories.setter
+    def memories(self, memories: Mapping[str, Any]) -> None:
+        self._acting.set_memories(memories)
+
+    @property
+    def _acting(self) -> Any:
+        """The algorithm that acts: a copy, if it does so while the other learns."""
+        return self.alg if self.ahead is None else self.ahead.acting
 
     @property
     def _rnd(self) -> Any:
@@ -188,10 +186,3 @@ def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> RslRlL
         stream = env.random.stream("initial_episode_length")
         env.episode_length_buf = stream.integers(0, env.max_episode_length)
     return learner
-
-
-def _to_device(memory: Any, device: str) -> Any:
-    """Move None, a tensor, or a tuple of them, such as a recurrent memory."""
-    if isinstance(memory, tuple):
-        return tuple(_to_device(part, device) for part in memory)
-    return None if memory is None else memory.detach().to(device)

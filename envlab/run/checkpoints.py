@@ -18,6 +18,7 @@ from typing import Any
 from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
 from envlab.distributed.disk import NO_ROOM, surviving_disk_errors, sync_folder, whole_file
 from envlab.errors import CheckpointError
+from envlab.run.old_states import converted
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,15 @@ _PARTS: dict[str, type] = {
     "services": dict,
     "learning_rate_factor": float,
 }
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Return a checkpoint's contents with today's names, on the CPU.
+
+    Raises:
+        CheckpointError: See :func:`envlab.distributed.checkpoint.load_checkpoint`.
+    """
+    return converted(load_checkpoint(path))
 
 
 def check_header(values: Mapping[str, Any], path: Path) -> None:
@@ -140,7 +150,7 @@ class Checkpoints:
                 f"The run {self.folder.parent} has no checkpoint {selector!r}; it has those of the "
                 f"iterations {self.iterations() or 'none'}. Use 'latest', 'best', or a file's path."
             )
-        values = load_checkpoint(path)
+        values = read_checkpoint(path)
         accept(values, path)
         return path, values
 
@@ -153,7 +163,7 @@ class Checkpoints:
         problems: list[CheckpointError] = []
         for path in self._candidates():
             try:
-                values = load_checkpoint(path)
+                values = read_checkpoint(path)
                 accept(values, path)
             except CheckpointError as error:
                 problems.append(error)
@@ -187,7 +197,7 @@ class Checkpoints:
         if (self.folder / best.name).is_file():
             return True
         try:
-            values = load_checkpoint(best)
+            values = read_checkpoint(best)
         except CheckpointError:
             return False
         metrics = values.get("metrics")

@@ -16,6 +16,7 @@ from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.env import SkrlEnv, Spaces
 from envlab.skrl.library import OFF_POLICY
+from envlab.state import State
 
 UNEQUAL = ("Stats / ", "Learning / ", "Reward / ", "Episode / ")
 """Tags that are not averaged over ranks: times, and envlab's own measurements."""
@@ -30,6 +31,8 @@ class SkrlLearner(Learner):
         env: The environments as skrl sees them.
         cfg: The configuration, resolved.
     """
+
+    STATE = State(parts=("memories",))
 
     def __init__(self, agent: Any, env: SkrlEnv, cfg: SkrlCfg) -> None:
         """Prepare the agent for training; it writes no files of its own."""
@@ -85,30 +88,9 @@ class SkrlLearner(Learner):
         }
         return [Curve(record.iteration * self._steps, scalars)]
 
-    def rank_state(self) -> dict[str, Any]:
-        """Return memories that outlive an iteration, and the state of exploration noise."""
-        return {
-            "memories": {name: memory.state() for name, memory in self._kept_memories().items()},
-            "noise": self._noise_state(),
-        }
-
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        """See :class:`Learner`."""
-        for name, memory in self._kept_memories().items():
-            memory.set_state(state["memories"][name])
-        self._set_noise_state(state["noise"])
-
     @abc.abstractmethod
     def learning_rate(self) -> float:
         """Return the (policy's) learning rate; the first agent's if there are several."""
-
-    @abc.abstractmethod
-    def _noise_state(self) -> Any:
-        """Return the state of noise on actions."""
-
-    @abc.abstractmethod
-    def _set_noise_state(self, state: Any) -> None:
-        """Restore what :meth:`_noise_state` returned."""
 
     def _interact(
         self, observations: Any, states: Any, when: Mapping[str, int], on_step: OnStep
@@ -132,8 +114,9 @@ class SkrlLearner(Learner):
             )
         return step.observations, step.states
 
-    def _kept_memories(self) -> dict[str, Any]:
-        """Return the memories that are not overwritten in each iteration."""
+    @property
+    def memories(self) -> dict[str, Any]:
+        """The memories that are not overwritten in each iteration."""
         names = ("motion_dataset", "reply_buffer") if self.cfg.algorithm == "amp" else ()
         found = {name: getattr(self.agent, name) for name in names}
         return {"memory": self.agent.memory} if self.cfg.algorithm in OFF_POLICY else found

@@ -13,6 +13,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import generator_identities
 from envlab.envs import BatchedEnv
 from envlab.learner import Learner
+from envlab.state import shared
 
 
 def audit_run(
@@ -46,23 +47,25 @@ def shared_values(
     """Return the values that must be bit-identical on all ranks.
 
     Args:
-        learner: Its networks, optimizers, normalisers, schedulers and counters.
-        env: Its seed and counters. State that environments acquire, such as terrain levels, is
-            each environment's own.
+        learner: Its networks, optimizers, normalisers, schedulers and counters, and what it
+            declares as shared.
+        env: What it declares as shared, such as its seed, its counters and curricula. State that
+            environments acquire, such as terrain levels, is each environment's own.
         context: The process's context.
         counters: The run's iteration, frames, budget, learning rate, mean returns.
     """
-    random = env.random
-    steps = {"tick": random.tick, "steps": env.common_step_counter} if learner.steps_alike else {}
+    # Counters and curricula follow the steps, of which ranks may make different numbers.
+    alike: dict[str, Any] = {"environments": {"seed": env.random.base_seed}}
+    if learner.steps_alike:
+        alike = {"environments": shared(env), "learner": shared(learner)}
     return {
         **learner.model_state(),
+        **alike,
         "run": dict(counters),
-        "environments": {
-            "seed": random.base_seed,
-            **steps,
-            "number per process": env.num_envs,
+        "world": {
+            "environments per process": env.num_envs,
             # Equal on all ranks if every rank's environments follow those of the previous rank.
-            "first of rank 0": int(random.env_ids[0]) - context.rank * env.num_envs,
+            "first environment of rank 0": int(env.random.env_ids[0]) - context.rank * env.num_envs,
         },
     }
 

@@ -22,6 +22,7 @@ from envlab.distributed.limits import free_memory
 from envlab.distributed.seeding import generator_state
 from envlab.errors import RunDirectoryError
 from envlab.run.manifest import LOG_ROOT
+from envlab.state import save
 from envlab.training.flags import Flags
 from envlab.training.footprint import Footprint, Scale, saved_bytes
 from envlab.training.plan import RunPlan
@@ -76,6 +77,8 @@ class DryRun:
     """Whether checkpoints grow with a replay memory."""
     checkpoint_bytes: int
     """Size of a checkpoint with a full replay memory, if there is one."""
+    resumes_exactly: bool
+    """Whether checkpoints hold the environments."""
     free_disk_bytes: int
 
     @property
@@ -134,9 +137,9 @@ def _found(
     assert plan.scaling is not None
     directory = _directory(plan, context)
     saved: Mapping[str, Any] = plan.start.saved or {"iteration": 0, "frames": 0}
-    own_state = learner.rank_state()
+    own_state = save(learner)
     state = {
-        "env": prepared.env.state(),
+        "env": save(prepared.env),
         "episodes": torch.zeros(2, prepared.env.num_envs),  # returns and lengths so far
         "generators": generator_state(),
         "learner": own_state,
@@ -166,6 +169,7 @@ def _found(
         frames_done=int(saved["frames"]),
         total_iterations=prepared.total_iterations,
         has_replay_memory=replay_bytes > 0,
+        resumes_exactly=prepared.env.resumes_exactly,
         checkpoint_bytes=model_bytes + sum(process.state_bytes for process in processes),
         free_disk_bytes=shutil.disk_usage(_existing(directory)).free,
     )
@@ -178,9 +182,9 @@ def _gpu_memory(context: DistributedContext) -> tuple[int, int] | None:
     return total - free, total
 
 
-def _has_replay_memory(rank_state: Mapping[str, Any]) -> bool:
+def _has_replay_memory(own_state: Mapping[str, Any]) -> bool:
     """Return whether a rank saves a memory of transitions, which is still empty and fills up."""
-    return any(name.split(".")[-1] in ("filled", "full") for name in flatten(rank_state))
+    return any(name.split(".")[-1] in ("filled", "full") for name in flatten(own_state))
 
 
 def _directory(plan: RunPlan, context: DistributedContext) -> Path:

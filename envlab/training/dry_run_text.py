@@ -7,6 +7,7 @@ from typing import Any
 
 from envlab.config import to_dict, yaml_text
 from envlab.distributed.limits import describe_size
+from envlab.training.continuation import how_it_goes_on, what_goes_on
 from envlab.training.dry_run import DryRun, ProcessNeeds
 
 _NAME_WIDTH = 15
@@ -103,16 +104,13 @@ def _resume(run: DryRun) -> str:
     """Return how much of a checkpoint would be restored; see ``Saver.restore``."""
     values = run.plan.start.saved
     assert values is not None
-    then = (values["world_size"], values["num_envs"], values["seed"])
-    now = (len(run.processes), run.num_envs, run.plan.agent_cfg.seed)
+    count, seed, deals = len(run.processes), run.plan.agent_cfg.seed, run.plan.deals_environments
+    how = how_it_goes_on(values, count, run.num_envs, seed, deals=deals)
     at = f"iteration {values['iteration']}"
-    if then == now:
+    if how == "as it was" and run.resumes_exactly:
         return f"{at}; everything continues"
-    return (
-        f"{at}; networks and counters continue, environments and random generators start afresh, "
-        f"because it was saved with {then[0]} processes of {then[1]} environments and "
-        f"seed {then[2]}"
-    )
+    exactly = run.resumes_exactly
+    return f"{at}; " + what_goes_on(values, how, count, run.num_envs, resumes_exactly=exactly)
 
 
 def _world(run: DryRun) -> dict[str, str]:

@@ -184,6 +184,7 @@ def train_prepared(
                 "library": plan.library.name,
                 "task": plan.task.id,
                 "learning_rate_factor": scaling.factor,
+                "scaled_for": scaling.size,
                 **cfg.origin,
             },
             total_iterations=total,
@@ -197,7 +198,13 @@ def train_prepared(
             with progress.naming_lost_peers():
                 if start.saved is not None:
                     at = str(start.checkpoint)
-                    training.saver.restore(start.saved, at, start.changed, start.other_code)
+                    training.saver.restore(
+                        start.saved,
+                        at,
+                        start.changed,
+                        start.other_code,
+                        deals=plan.deals_environments,
+                    )
                 with flag.deferred():
                     training.run(done=0 if start.saved is None else int(start.saved["iteration"]))
             if validator is not None:

@@ -18,6 +18,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.disk import surviving_disk_errors
 from envlab.distributed.statistics import Mean, WeightedMeans
 from envlab.learner import Iteration, IterationRecord
+from envlab.state import State
 
 WINDOW_EPISODES = 100
 """Mean return and length cover at least this many last episodes, as in the libraries."""
@@ -27,6 +28,8 @@ _FRAMES = "frames"
 
 class EpisodeTracker:
     """Returns and lengths of episodes, and the environments' own log, summed over steps."""
+
+    STATE = State(per_env=("_returns", "_lengths"))
 
     def __init__(self, num_envs: int, device: torch.device) -> None:
         self._episodes = torch.zeros(2, num_envs, device=device)
@@ -60,15 +63,6 @@ class EpisodeTracker:
             if name not in there:
                 self.means.add(name, value * count, count)
         self._episodes.masked_fill_(ended, 0.0)
-
-    def state(self) -> dict[str, torch.Tensor]:
-        """Return the state that must survive a resume."""
-        return {"returns": self._returns.cpu().clone(), "lengths": self._lengths.cpu().clone()}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore the result of :meth:`state`."""
-        self._returns.copy_(state["returns"])
-        self._lengths.copy_(state["lengths"])
 
 
 class RunMetrics:

@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from envlab.distributed.checkpoint import load_checkpoint
 from envlab.errors import CheckpointError, ConfigurationError
-from envlab.run.checkpoints import Accept, Checkpoints, check_header
+from envlab.run.checkpoints import Accept, Checkpoints, check_header, read_checkpoint
 from envlab.run.find import find_run, flags_of
 from envlab.run.pretrained import SELECTOR, find_policy
 from envlab.training.inputs import checkpoint_file, run_and_name
@@ -36,11 +35,11 @@ def open_checkpoint(
     agent_cfg, path = plan.agent_cfg, checkpoint_file(plan.flags)
     if plan.flags.checkpoint == SELECTOR:
         policy = find_policy(plan.library.name, agent_cfg.origin, tasks)
-        values = load_checkpoint(policy.checkpoint)
+        values = read_checkpoint(policy.checkpoint)
         accept(values, policy.checkpoint)
         return policy.checkpoint, values, policy.folder
     if path is not None:
-        values = load_checkpoint(path)
+        values = read_checkpoint(path)
         accept(values, path)
         run = path.parent.parent
         return path, values, run if (run / "run.json").is_file() else path.parent

@@ -14,7 +14,6 @@ thread rests, and hold the rollout that is ahead, so a resumed run begins by lea
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Generic, Protocol, TypeVar
@@ -28,8 +27,7 @@ from envlab.distributed.seeding import generator_state
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.learner import OnStep
-
-logger = logging.getLogger(__name__)
+from envlab.state import Share, rows_of_tree
 
 
 class Saved(Protocol):
@@ -37,6 +35,10 @@ class Saved(Protocol):
 
     def state(self) -> dict[str, Any]:
         """Return the state that must survive a resume, on the CPU."""
+
+    @classmethod
+    def dealt(cls, saved: Sequence[Mapping[str, Any]], share: Share) -> dict[str, Any]:
+        """Return a share of the rollouts whose :meth:`state` several processes saved."""
 
 
 Rollout = TypeVar("Rollout", bound=Saved)
@@ -54,6 +56,8 @@ class Overlap(Generic[Rollout]):
         self,
         collect: Callable[[], Rollout],
         hand_over: Callable[[], None],
+        load: Callable[[Mapping[str, Any]], Rollout],
+        kind: type[Rollout],
         context: DistributedContext,
     ) -> None:
         """Start no thread yet.
@@ -62,9 +66,12 @@ class Overlap(Generic[Rollout]):
             collect: Collects a rollout. The thread calls it, so it may not touch anything that the
                 learner changes meanwhile.
             hand_over: Copies the policy to where ``collect`` finds it. Called between rollouts.
+            load: Returns the rollout of a saved state.
+            kind: The class of rollouts.
             context: The process's context.
         """
         self._collect, self._hand_over, self._context = collect, hand_over, context
+        self._load, self._kind = load, kind
         # torch keeps a number of threads per thread, and environments change it as they step.
         self._thread = ThreadPoolExecutor(
             1, "collect", initializer=torch.set_num_threads, initargs=(torch.get_num_threads(),)
@@ -73,9 +80,12 @@ class Overlap(Generic[Rollout]):
         # With its own stream, it need not wait for the work that the learner has queued on a GPU.
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.generator = torch.Generator(device)
-        # Ranks are built with the same seed, but explore differently.
-        self.generator.manual_seed(int(torch.randint(2**62, ())) + context.rank)
+        self._seed_actions()
         self.ahead: Rollout | None = None
+
+    def _seed_actions(self) -> None:
+        # Ranks may have the same seed, but explore differently.
+        self.generator.manual_seed(int(torch.randint(2**62, ())) + self._context.rank)
 
     @contextlib.contextmanager
     def rollout(self) -> Iterator[Rollout]:
@@ -131,31 +141,24 @@ class Overlap(Generic[Rollout]):
     def state(self) -> dict[str, Any]:
         """Return the state that must survive a resume. Do not call this within :meth:`rollout`."""
         ahead = None if self.ahead is None else self.ahead.state()
-        return {"ahead": ahead, "ahead_generator": self.generator.get_state()}
+        return {"ahead": ahead, "generator": self.generator.get_state()}
 
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore the result of :meth:`state`, or of :meth:`deal`, which has no generator."""
+        if state["generator"] is None:
+            self._seed_actions()
+        else:
+            self.generator.set_state(state["generator"])
+        self.ahead = None if state["ahead"] is None else self._load(state["ahead"])
 
-def restore_ahead(
-    overlap: Overlap[Rollout] | None,
-    state: Mapping[str, Any],
-    load: Callable[[Mapping[str, Any]], Rollout],
-    context: DistributedContext,
-) -> None:
-    """Restore the result of :meth:`Overlap.state`, if a checkpoint has it.
-
-    Args:
-        overlap: None if the resumed run does not collect alongside learning.
-        state: The rank's part of a checkpoint.
-        load: Returns the rollout of a state.
-        context: The process's context.
-    """
-    ahead = state.get("ahead")
-    if overlap is None:
-        if ahead is not None and context.is_main:
-            logger.info("The rollout that was collected ahead is left out: agent.overlap is off.")
-        return
-    if "ahead_generator" in state:
-        overlap.generator.set_state(state["ahead_generator"])
-    overlap.ahead = None if ahead is None else load(ahead)
+    def deal(self, saved: Sequence[Mapping[str, Any]], share: Share) -> dict[str, Any]:
+        """Return a share of what several processes saved; see :func:`envlab.state.deal`."""
+        rollouts = [each["ahead"] for each in saved]
+        has_all = all(rollout is not None for rollout in rollouts)
+        return {
+            "ahead": self._kind.dealt(rollouts, share) if has_all else None,
+            "generator": None,
+        }
 
 
 class StepLog:
@@ -186,6 +189,33 @@ class StepLog:
     def set_state(self, state: Sequence[Mapping[str, Any]]) -> None:
         """Restore the result of :meth:`state`."""
         self._steps = copied(list(state), self._device)
+
+    @staticmethod
+    def dealt(saved: Sequence[Sequence[Mapping[str, Any]]], share: Share) -> list[dict[str, Any]]:
+        """Return a share of the steps that several processes saved, in their order."""
+        return [_dealt_step(step, share) for step in zip(*saved, strict=True)]
+
+
+def _dealt_step(saved: Sequence[Mapping[str, Any]], share: Share) -> dict[str, Any]:
+    """Return a share of a step, whose log is the mean over the episodes that ended in it."""
+    rows = {
+        name: rows_of_tree([step[name] for step in saved], share, 0, name)
+        for name in ("rewards", "ended")
+    }
+    counts = [ended.sum() for ended in share.rows([step["ended"] for step in saved], _narrowed)]
+    logs = [step["info"]["log"] for step in saved]
+    total = sum(counts)
+    log = {
+        name: sum(count * log[name] for count, log in zip(counts, logs, strict=True)) / total
+        for name in logs[0]
+        if total and all(name in log for log in logs)
+    }
+    is_tensor = isinstance(saved[0]["info"]["num_ended"], torch.Tensor)
+    return {**rows, "info": {"num_ended": total if is_tensor else int(total), "log": log}}
+
+
+def _narrowed(values: torch.Tensor, first: int, number: int) -> torch.Tensor:
+    return values.narrow(0, first, number)
 
 
 def copied(values: Any, device: torch.device | None = None) -> Any:

@@ -42,6 +42,7 @@ from envlab.libraries import Library
 from envlab.registry import Task, get_task, load_agent_values, load_entry_point, load_env_cfg
 from envlab.run.manifest import read_manifest
 from envlab.run.pretrained import SELECTOR
+from envlab.training.continuation import begun_on, check_total, share_of_total, total_of
 from envlab.training.exclusions import check_exclusions
 from envlab.training.flags import Flags, guest_flags, is_given
 from envlab.training.population.cfg import PopulationCfg, spans_of, with_ranges
@@ -134,6 +135,11 @@ class RunPlan:
         return roots if self.population_cfg.size else {root: roots[root] for root in _ROOTS}
 
     @property
+    def deals_environments(self) -> bool:
+        """Whether it goes on with its environments on another number of processes."""
+        return self.library.deals_environments and not self.population_cfg.size
+
+    @property
     def for_learner(self) -> RunPlan:
         """The plan with the agent's configuration as this number of processes trains with it."""
         assert self.scaling is not None, "the plan is not settled"
@@ -149,7 +155,12 @@ class RunPlan:
 
 
 def plan_run(
-    flags: Flags, overrides: Sequence[Override], library: Library, base: Path | None = None
+    flags: Flags,
+    overrides: Sequence[Override],
+    library: Library,
+    base: Path | None = None,
+    *,
+    goes_on: bool = False,
 ) -> RunPlan:
     """Return the plan of one run, composed from what the user gave.
 
@@ -159,6 +170,7 @@ def plan_run(
         library: The library to train with.
         base: A run directory whose ``params/`` to start from, or a file of ``envlab config``,
             instead of the task's defaults.
+        goes_on: Whether it is of a run that goes on, whose batches stay as they are, too.
 
     Raises:
         EnvlabError: For anything wrong in flags, overrides or files.
@@ -188,7 +200,9 @@ def plan_run(
         if getattr(flags, name) is not None
         and value_at(composed["agent"], key) != value_at(agent_cfg, key)
     }
-    env_cfg, new = composed["env"], settle_batches(_with_flags(composed["agent"], flags), flags)
+    env_cfg, new = composed["env"], _with_flags(composed["agent"], flags)
+    if not goes_on:
+        new = settle_batches(new, flags)
     has_another = new.seed != agent_cfg.seed == env_cfg.seed  # a run's is its agent's, settled
     if has_another and not sets_value(overrides, "env.seed"):
         env_cfg = merge(env_cfg, {"seed": None}, "env")
@@ -366,7 +380,7 @@ def settle(plan: RunPlan, context: DistributedContext) -> RunPlan:
     return dataclasses.replace(
         plan.in_env(num_envs, env_seed),
         agent_cfg=agent_cfg,
-        scaling=scale(agent_cfg, context.world_size),
+        scaling=scale(agent_cfg, context.world_size, _scaled_for(plan, context.world_size)),
     )
 
 
@@ -383,18 +397,32 @@ def agree_on_seed(seed: int, context: DistributedContext) -> int:
     return context.broadcast(secrets.randbits(31) if seed == -1 else seed)
 
 
+def _scaled_for(plan: RunPlan, world_size: int) -> int:
+    """Return the number of processes that batch sizes and learning rates are for.
+
+    A run that goes on keeps its environments, and so the samples of an update.
+    """
+    saved = plan.start.saved
+    if saved is None or not plan.deals_environments:
+        return world_size
+    return begun_on(saved)
+
+
 def choose_num_envs(plan: RunPlan, context: DistributedContext) -> int:
     """Return the number of environments of this process.
 
-    ``--num_envs`` wins, then ``--global_num_envs``, then ``env.scene.num_envs`` if an override or a
-    run gave it. Otherwise it is the task's default on a GPU, and on a CPU a number that suits the
-    machine and fills whole minibatches.
+    A run that goes on from a checkpoint keeps its total. Otherwise ``--num_envs`` wins, then
+    ``--global_num_envs``, then ``env.scene.num_envs`` if an override or a run gave it. Without
+    these it is the task's default on a GPU, and on a CPU a number that suits the machine and fills
+    whole minibatches.
 
     Raises:
-        ConfigurationError: If the total cannot be divided.
+        ConfigurationError: If the total cannot be divided, or is not that of the checkpoint.
     """
     flags = plan.flags
     total = flags.global_num_envs
+    if plan.start.saved is not None and plan.deals_environments:
+        return _kept_num_envs(plan, plan.start.saved, context.world_size)
     if flags.num_envs is not None:
         return flags.num_envs
     if total is not None:
@@ -420,3 +448,19 @@ def choose_num_envs(plan: RunPlan, context: DistributedContext) -> int:
             default,
         )
     return suited
+
+
+def _kept_num_envs(plan: RunPlan, saved: Mapping[str, Any], world_size: int) -> int:
+    """Return this process's share of a checkpoint's environments; refuse another total."""
+    flags, given = plan.flags, {}
+    if flags.num_envs is not None:
+        given["--num_envs"] = flags.num_envs
+    elif sets_value(plan.overrides, "env.scene.num_envs"):
+        given["env.scene.num_envs"] = plan.env_cfg.scene.num_envs
+    check_total(saved, world_size, given)
+    if flags.global_num_envs not in (None, total_of(saved)):
+        raise ConfigurationError(
+            f"--global_num_envs is {flags.global_num_envs}, but the run has {total_of(saved)} "
+            "environments in all, which a resume keeps. Leave it out."
+        )
+    return share_of_total(saved, world_size)

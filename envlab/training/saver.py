@@ -10,14 +10,20 @@ from typing import Any
 
 from envlab.agent_cfg import AgentCfg
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.seeding import generator_state, set_generator_state
+from envlab.distributed.seeding import (
+    continued_seed,
+    generator_state,
+    seed_everything,
+    set_generator_state,
+)
 from envlab.envs import BatchedEnv
 from envlab.errors import ResultLostError
 from envlab.foreign import printable
 from envlab.learner import IterationRecord, Learner
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.directory import Run
-from envlab.run.old_states import env_state
+from envlab.state import State, deal, restore, save
+from envlab.training.continuation import How, how_it_goes_on, share_of, what_goes_on
 from envlab.training.metrics import EpisodeTracker, RunMetrics
 from envlab.training.task_changes import MOST_TOLD
 
@@ -27,11 +33,16 @@ logger = logging.getLogger(__name__)
 class Saver:
     """Writes a run's checkpoints on rank 0, with every rank's part, and restores them.
 
+    A rank's part has the state of its ``env``, its ``episodes`` and its ``learner``, as they
+    declare it (:mod:`envlab.state`), and its process's ``generators``.
+
     Attributes:
         last_checkpoint: The newest checkpoint of this run, on rank 0.
         good_checkpoint: The same, or before there is one, the checkpoint that the run began with.
         is_result_lost: Whether the last checkpoint could not be written, on rank 0.
     """
+
+    STATE = State(parts=("_env", "_episodes", "_learner"))
 
     def __init__(
         self,
@@ -46,7 +57,7 @@ class Saver:
     ) -> None:
         """Write nothing yet; see :class:`envlab.training.loop.Training`."""
         self._learner, self._env, self._context, self._run = learner, env, context, run
-        self._tracker, self._metrics = tracker, metrics
+        self._episodes, self._metrics = tracker, metrics
         self._origin, self._seed = dict(origin), cfg.seed
         self._interval_s = 60.0 * cfg.save_interval_minutes
         self._saved_at = time.monotonic()
@@ -64,13 +75,7 @@ class Saver:
 
     def save(self, record: IterationRecord) -> None:
         """Write a checkpoint of an iteration. Called by every rank."""
-        mine = {
-            "env": self._env.state(),
-            "episodes": self._tracker.state(),
-            "generators": generator_state(),
-            "learner": self._learner.rank_state(),
-        }
-        ranks = self._context.gather_to_main(mine)
+        ranks = self._context.gather_to_main({**save(self), "generators": generator_state()})
         mean_return = self._learner.merit(record)
         self._metrics.note_return(mean_return)
         self._saved_at = time.monotonic()
@@ -117,6 +122,8 @@ class Saver:
         path: str,
         changed: Mapping[str, tuple[Any, Any]],
         other_code: Mapping[str, tuple[Any, Any]],
+        *,
+        deals: bool,
     ) -> None:
         """Go on from a checkpoint: exactly, with as many ranks and environments, and its code.
 
@@ -125,66 +132,70 @@ class Saver:
             path: The checkpoint's file.
             changed: Settings that differ from the run's: its values, and ours.
             other_code: Code and packages that do.
+            deals: Whether environments can be dealt to another number of ranks.
         """
-        if other_code:
-            logger.warning(
-                "The run was made with other code: %s. From here on it may differ from one that "
-                "was not interrupted; to continue it exactly, install what it had.",
-                "; ".join(
-                    printable(f"{name!s:.80} was {then!s:.80}, and is {now or 'not here'}")
-                    for name, (then, now) in list(other_code.items())[:MOST_TOLD]
-                ),
-            )
-        if changed:
-            logger.info(
-                "Continuing with settings that differ from the run's: %s.",
-                ", ".join(
-                    f"{name}={now}" + ("" if isinstance(then, Mapping) else f" (was {then})")
-                    for name, (then, now) in changed.items()
-                ),
-            )
+        _tell_differences(changed, other_code)
         self._metrics.set_state(values["metrics"])
         self.good_checkpoint = path
         best = self._metrics.best_return
         if self._context.is_main and self._checkpoints.keep_best_of(Path(path).parent, best):
             self._kept_return = best
-        then = (values["world_size"], values["num_envs"], values["seed"])
-        now = (self._context.world_size, self._env.num_envs, self._seed)
-        if then != now:
-            logger.info(
-                "Resuming from %s (iteration %d): networks, optimizer, learning rate and counters "
-                "continue; environments and generators start fresh, because it was saved with "
-                "%d processes of %d environments and seed %d, not %d of %d and %d.",
-                path,
-                values["iteration"],
-                *then,
-                *now,
-            )
+        rank, world_size = self._context.rank, self._context.world_size
+        how = how_it_goes_on(values, world_size, self._env.num_envs, self._seed, deals=deals)
+        self._tell(values, path, how, is_same=not changed and not other_code)
+        if how == "anew":
             return
-        mine = values["ranks"][self._context.rank]
-        env = mine["env"]
-        self._env.set_state(env_state(env) if "tick" in env or "members" in env else env)
-        self._learner.set_rank_state(mine["learner"])
-        set_generator_state(mine["generators"])
-        if self._env.resumes_exactly:
-            self._tracker.set_state(mine["episodes"])
-            is_exact = self._env.repeats_exactly and not changed and not other_code
-            logger.info(
-                "Resuming %sfrom %s (iteration %d).",
-                "exactly " if is_exact else "",
-                path,
-                values["iteration"],
-            )
-            if not self._env.repeats_exactly:
+        mine = dict(values["ranks"][rank])
+        generators = mine.pop("generators", None)
+        if how == "dealt":
+            mine = deal(self, mine["ranks"], share_of(values, rank, world_size))
+            seed_everything(continued_seed(self._seed, values["iteration"]) + rank)
+        if not self._env.resumes_exactly:
+            mine["episodes"] = None
+        restore(self, mine, self._context.device)
+        if generators is not None:
+            set_generator_state(generators)
+
+    def _tell(self, values: Mapping[str, Any], path: str, how: How, *, is_same: bool) -> None:
+        """Log how the run goes on from a checkpoint; ``is_same``: by the same settings and code."""
+        env, at = self._env, f"{path} (iteration {values['iteration']})"
+        if how == "as it was" and env.resumes_exactly:
+            exactly = "exactly " if env.repeats_exactly and is_same else ""
+            logger.info("Resuming %sfrom %s.", exactly, at)
+            if not env.repeats_exactly:
                 logger.info(
                     "On a GPU, constraints are summed in another order in each run: from here "
                     "on, this run may differ by rounding from one that was not interrupted."
                 )
             return
+        what = what_goes_on(
+            values,
+            how,
+            self._context.world_size,
+            env.num_envs,
+            resumes_exactly=env.resumes_exactly,
+        )
+        logger.info("Resuming from %s%s %s.", at, "" if how == "dealt" else ":", what)
+
+
+def _tell_differences(
+    changed: Mapping[str, tuple[Any, Any]], other_code: Mapping[str, tuple[Any, Any]]
+) -> None:
+    """Log what differs from the run that is resumed."""
+    if other_code:
+        logger.warning(
+            "The run was made with other code: %s. From here on it may differ from one that "
+            "was not interrupted; to continue it exactly, install what it had.",
+            "; ".join(
+                printable(f"{name!s:.80} was {then!s:.80}, and is {now or 'not here'}")
+                for name, (then, now) in list(other_code.items())[:MOST_TOLD]
+            ),
+        )
+    if changed:
         logger.info(
-            "Resuming from %s (iteration %d): networks, optimizer, learning rate, counters and "
-            "generators continue; episodes start fresh, because Gymnasium's environments cannot "
-            "be saved.",
-            path,
-            values["iteration"],
+            "Continuing with settings that differ from the run's: %s.",
+            ", ".join(
+                f"{name}={now}" + ("" if isinstance(then, Mapping) else f" (was {then})")
+                for name, (then, now) in changed.items()
+            ),
         )

@@ -10,7 +10,9 @@ arXiv:1705.08741).
 sizes that a library counts in samples, so that an update sees what it would on one process.
 
 A run's ``params/`` hold the requested values, so that they mean the same on any number of
-processes; its manifest holds the resulting ones.
+processes; its manifest holds the resulting ones. A run that goes on keeps its total of
+environments: batch sizes are then divided among the processes that there are, as they were among
+those that it began with, and learning rates stay.
 """
 
 from __future__ import annotations
@@ -41,6 +43,9 @@ class Scaling:
     """``none``, ``linear`` or ``sqrt``."""
     factor: float
     """Factor of the learning rates."""
+    size: int
+    """Number of processes that learning rates and batch sizes of a process are for: those that the
+    run began with."""
     learning_rates: dict[str, Any] = field(default_factory=dict)
     """Learning rates that differ from the configuration's, by path."""
     batch_sizes: dict[str, int] = field(default_factory=dict)
@@ -99,13 +104,20 @@ def settle_batches(cfg: Any, flags: Flags) -> Any:
     return cfg
 
 
-def scale(cfg: Any, size: int) -> Scaling:
+def scale(cfg: Any, size: int, begun_with: int | None = None) -> Scaling:
     """Return the scaling of an agent's configuration to a number of processes, and log it.
+
+    Args:
+        cfg: The configuration.
+        size: The number of processes.
+        begun_with: The number that the run began with, whose batches and rates it keeps; None:
+            ``size``.
 
     Raises:
         ConfigurationError: If a batch size cannot be divided, or a learning rate is not known.
     """
-    factor = RULES[cfg.lr_scaling](size)
+    begun_with = begun_with or size
+    factor = RULES[cfg.lr_scaling](begun_with)
     rates: dict[str, Any] = {}
     batches: dict[str, int] = {}
     if cfg.lr_scaling != "none":
@@ -115,14 +127,15 @@ def scale(cfg: Any, size: int) -> Scaling:
         logger.info(
             "--lr_scaling %s: on %d process%s the learning rates are multiplied by %g: %s.",
             cfg.lr_scaling,
-            size,
-            "es" if size > 1 else "",
+            begun_with,
+            "es" if begun_with > 1 else "",
             factor,
             ", ".join(f"agent.{path} is {value}" for path, value in rates.items()),
         )
-    if size > 1 and getattr(cfg, "batch_sizes", "process") == "all":
+    of_all = 1 if getattr(cfg, "batch_sizes", "process") == "all" else begun_with
+    if size != of_all and hasattr(cfg, "batch_sizes"):
         batches = {
-            path: _share(path, value, size)
+            path: _share(path, value * of_all, size, goes_on=size != begun_with)
             for path, value in (
                 (path, value_at(cfg, path)) for path in _present(cfg.BATCH_SIZES, cfg)
             )
@@ -130,7 +143,7 @@ def scale(cfg: Any, size: int) -> Scaling:
         }
     for path, value in batches.items():
         logger.info(
-            "--global_num_envs: agent.%s, %d samples, is %d on each of %d processes.",
+            "A total of environments: agent.%s, %d samples of all processes, is %d on each of %d.",
             path,
             value * size,
             value,
@@ -142,6 +155,7 @@ def scale(cfg: Any, size: int) -> Scaling:
         agent_cfg=cfg,
         rule=cfg.lr_scaling,
         factor=factor,
+        size=begun_with,
         learning_rates=rates,
         batch_sizes=batches,
     )
@@ -164,12 +178,14 @@ def _change(cfg: Any, settings: Mapping[str, tuple[Any, Any]]) -> float:
     return ratios.pop()
 
 
-def _share(path: str, value: int, size: int) -> int:
+def _share(path: str, value: int, size: int, *, goes_on: bool) -> int:
     if value % size:
+        why, instead = "--global_num_envs requires", "--num_envs, which counts per process"
+        if goes_on:
+            why, instead = "a run that keeps its batches requires", "another number of processes"
         raise ConfigurationError(
             f"agent.{path} is {value} samples, which {size} processes cannot share equally, as "
-            f"--global_num_envs requires. Use a multiple of {size}, such as "
-            f"{-(-value // size) * size}, or --num_envs, which counts per process."
+            f"{why}. Use a multiple of {size}, such as {-(-value // size) * size}, or {instead}."
         )
     return value // size
 

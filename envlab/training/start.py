@@ -27,13 +27,13 @@ import yaml
 from envlab.agent_cfg import set_value
 from envlab.commit import code_digests, git_state
 from envlab.config import to_dict
-from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import is_requeued, restartable_launch, slurm_job
 from envlab.errors import CheckpointError, RunDirectoryError
-from envlab.run.checkpoints import Accept, Checkpoints
+from envlab.run.checkpoints import Accept, Checkpoints, read_checkpoint
 from envlab.run.manifest import LOG_ROOT, package_versions, read_manifest, read_manifests
 from envlab.training.agreement import own_packages
+from envlab.training.continuation import parts_of
 from envlab.training.opening import check_origin, open_checkpoint, open_policies_of, open_policy_of
 from envlab.training.plan import RunPlan, Start, plan_run
 from envlab.training.population.checkpoint import dealt
@@ -70,8 +70,7 @@ def decide_start(plan: RunPlan, context: DistributedContext, *, number: int) -> 
             return None
         saved = decided.start.saved
         if saved is not None:  # all ranks' own state, such as memories, may not fit into one
-            fits = len(saved["ranks"]) == context.world_size
-            parts[:] = saved["ranks"] if fits else dealt(saved, context.world_size)
+            parts[:] = _parts(decided, saved, context.world_size)
             rest = {name: value for name, value in saved.items() if name != "ranks"}
             start = dataclasses.replace(decided.start, saved=rest)
             decided = dataclasses.replace(decided, start=start)
@@ -88,6 +87,15 @@ def decide_start(plan: RunPlan, context: DistributedContext, *, number: int) -> 
     own = {context.rank: context.scatter_from_main(parts)}
     start = dataclasses.replace(plan.start, saved={**plan.start.saved, "ranks": own})
     return dataclasses.replace(plan, start=start)
+
+
+def _parts(plan: RunPlan, saved: Mapping[str, Any], world_size: int) -> list[Any]:
+    """Return each rank's part of a checkpoint."""
+    if len(saved["ranks"]) == world_size:
+        return list(saved["ranks"])
+    if plan.deals_environments:
+        return parts_of(saved, world_size)
+    return dealt(saved, world_size)
 
 
 def start_of(plan: RunPlan, found: Sequence[tuple[str, str] | None]) -> RunPlan | None:
@@ -203,14 +211,14 @@ def _newest_or_origin(
     if manifest.get("resumed_from") is None:
         return None, None, directory
     checkpoint = Path(manifest["resumed_from"])
-    saved = load_checkpoint(checkpoint)
+    saved = read_checkpoint(checkpoint)
     accept(saved, checkpoint)
     return checkpoint, saved, checkpoint.parents[1]
 
 
 def _based_on(run: Path, plan: RunPlan) -> RunPlan:
     """Return a run's plan, with what the words of this command change."""
-    based = plan_run(plan.flags, plan.overrides, plan.library, run)
+    based = plan_run(plan.flags, plan.overrides, plan.library, run, goes_on=True)
     others = {name: getattr(plan, name) for name in ("swept", "destination", "launch")}
     return dataclasses.replace(based, **others)
 

@@ -249,12 +249,11 @@ class Validator:
 
     def _load(self, iteration: int) -> dict[str, Any] | None:
         """Return a checkpoint's contents; None if it cannot be read, or is gone."""
-        from envlab.distributed.checkpoint import load_checkpoint
-        from envlab.run.checkpoints import check_header
+        from envlab.run.checkpoints import check_header, read_checkpoint
 
         path = self._checkpoints.path(iteration)
         try:
-            values = load_checkpoint(path)
+            values = read_checkpoint(path)
             check_header(values, path)
         except CheckpointError as error:
             if path.is_file():

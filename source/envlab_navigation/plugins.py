@@ -9,6 +9,7 @@ DDPPO = Library(
     name="ddppo",
     cfg="envlab_navigation.ddppo.cfg:default_cfg",
     build="envlab_navigation.ddppo.build:build",
+    old_state="envlab_navigation.ddppo.build:old_state",
     player="envlab_navigation.ddppo.play:DdppoPlayer",
     bound="envlab_navigation.ddppo.checks:action_bound",
     flags="envlab_navigation.ddppo.flags:DdppoFlags",

@@ -13,6 +13,8 @@ HOGWILD = Library(
     bound="envlab_populations.hogwild.agents:action_bound",
     flags="envlab_populations.hogwild.cfg:HogwildFlags",
     description="sessions on shared parameters, by skrl's agents: see envlab lab run",
+    deals_environments=False,
+    old_state="envlab_populations.old_states:hogwild_state",
 )
 EVOLUTION = Library(
     name="evolution",
@@ -24,6 +26,8 @@ EVOLUTION = Library(
     prepare="envlab_populations.evolution.agilerl_words:prepare",
     description="populations of skrl's agents that evolve while they learn",
     packages={"skrl": "skrl.agents.torch.ppo"},
+    deals_environments=False,
+    old_state="envlab_populations.old_states:evolution_state",
 )
 LAB = Command(
     name="lab",

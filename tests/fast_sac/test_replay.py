@@ -9,6 +9,7 @@ import torch
 
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.fast_sac.replay import Batch, Replay
+from envlab.state import Share
 
 GAMMA = 0.5
 
@@ -129,6 +130,44 @@ def test_a_restored_memory_continues_like_the_original():
     for one in (replay, other):
         add(one, 5)
     assert drawn(replay) == drawn(other)
+
+
+def of_many(first: int, num_envs: int, num_steps: int, *, num_added: int = 5) -> Replay:
+    """Return a memory whose observations are the environment's index, and a tenth of the step."""
+    replay = make(num_steps=num_steps, num_envs=num_envs)
+    envs = torch.arange(first, first + num_envs).float()
+    for number in range(num_added):
+        obs = (envs + number / 10).unsqueeze(1)
+        flags = torch.zeros(num_envs, dtype=torch.bool)
+        replay.add({"obs": obs}, obs, envs, flags, flags, {"obs": obs})
+    return replay
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "held"),
+    [(1, 2, [[2, 3, 4], [2, 3, 4]]), (2, 1, [[2, 3, 4]]), (4, 2, [[3, 4], [3, 4]])],
+)
+def test_a_memory_is_dealt_by_environment_and_keeps_the_newest_steps(before, now, held):
+    """A process's memory holds fewer steps of more environments, in either direction."""
+    each, num_envs = 4 // before, 4 // now
+    saved = [of_many(rank * each, each, 3).state() for rank in range(before)]
+    for rank in range(now):
+        share = Share(rank * num_envs, num_envs, each)
+        replay = of_many(0, num_envs, len(held[rank]) if before == 4 else 4, num_added=0)
+        replay.set_state(replay.deal(*share.within(saved)))
+        steps = sorted(drawn(replay))
+        expected = [
+            env + step / 10
+            for env in range(share.first, share.first + num_envs)
+            for step in held[rank]
+        ]
+        assert steps == pytest.approx(expected)
+        flags = torch.zeros(num_envs, dtype=torch.bool)
+        new = torch.full((num_envs, 1), 9.0)
+        for _ in range(2):  # the oldest make room first
+            replay.add({"obs": new}, new, new[:, 0], flags, flags, {"obs": new})
+        oldest = share.first + held[rank][0] / 10
+        assert min(drawn(replay)) > oldest
 
 
 DAMAGES: dict[str, dict[str, Any]] = {

@@ -103,12 +103,20 @@ def words_of(name: str) -> list[str]:
     return [*FLAGS, *chosen, f"--config={FOLDER / name}.yaml", f"--max_iterations={NUM_ITERATIONS}"]
 
 
-def launch(folder: Path, jobs: Iterable[tuple[str, str, Sequence[str]]]) -> str:
-    """Train on two ranks in one launch; return its output.
+def launch(
+    folder: Path,
+    jobs: Iterable[tuple[str, str, Sequence[str]]],
+    *,
+    worker: Path = WORKER,
+    num_ranks: int = 2,
+) -> str:
+    """Train on several ranks in one launch; return its output.
 
     Args:
         folder: Where each job gets a folder of its name.
         jobs: Their names, libraries and words.
+        worker: The script that trains.
+        num_ranks: Number of ranks.
     """
     asked = []
     for name, library, words in jobs:
@@ -116,7 +124,7 @@ def launch(folder: Path, jobs: Iterable[tuple[str, str, Sequence[str]]]) -> str:
         asked.append((str(folder / name), library, list(words)))
     path = folder / "jobs.json"
     path.write_text(json.dumps(asked))
-    code, output = run(torchrun(2, WORKER, path), folder, deadline_s=280.0)
+    code, output = run(torchrun(num_ranks, worker, path), folder, deadline_s=280.0)
     assert code == 0, output
     return output
 

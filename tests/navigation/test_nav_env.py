@@ -17,6 +17,7 @@ pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.errors import SimulationError
+from envlab.state import restore, save
 from envlab_navigation.expert import Expert
 from envlab_navigation.house import AGENT_RADIUS, CELL
 from envlab_navigation.metrics import ENDS
@@ -258,7 +259,7 @@ def test_an_expert_resumes_exactly_and_takes_account_of_others_actions():
     for step in range(40):
         if step == 20:
             again.set_state(env.state())
-            resumed.set_state(going.state())
+            restore(resumed, save(going), again.device)
         actions = going.act()
         if step >= 20:
             assert torch.equal(resumed.act(), actions), step

@@ -108,18 +108,18 @@ def test_a_recurrent_policy_resumes_bit_identically(tmp_path: Path):
     check_resumes_exactly("rsl_rl", tmp_path, *SMALL, *words)
 
 
-def test_another_world_size_resumes_and_reports_fresh_state(
+def test_with_another_seed_environments_start_fresh(
     trained_pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     path = trained_pair.run("ddp") / "checkpoints/model_4.pt"
-    flags = ["--max_iterations=5", "--resume", f"--checkpoint={path}"]
+    flags = ["--max_iterations=5", "--resume", f"--checkpoint={path}", "--seed=7"]
     assert train_in(tmp_path, *SMALL, *flags) == 0
     output = capsys.readouterr().err
     assert "environments and generators start fresh" in output
-    assert "saved with 2 processes of 32" in output
+    assert "saved on 2 processes of 32 environments with seed 42" in output
     (record,) = metrics_of(only_run(tmp_path))
     assert record["iteration"] == 5
-    assert record["frames"] == 4 * 16 * 64 + 16 * 32
+    assert record["frames"] == 5 * 16 * 64
 
 
 def test_a_budget_of_frames_counts_those_before_the_resume():

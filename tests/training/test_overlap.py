@@ -52,13 +52,15 @@ class Number(NamedTuple):
         return {"value": self.value}
 
 
-def overlap_of(collect: Callable[[], Any]) -> Overlap[Any]:
-    return Overlap(collect, lambda: None, ALONE)
+def overlap_of(
+    collect: Callable[[], Any], hand_over: Callable[[], None] = lambda: None
+) -> Overlap[Any]:
+    return Overlap(collect, hand_over, lambda state: Number(**state), Number, ALONE)
 
 
 def test_a_rollout_is_collected_by_the_policy_of_two_iterations_before():
     learner, copy = {"updates": 0}, {}
-    overlap = Overlap(lambda: Number(copy["updates"]), lambda: copy.update(learner), ALONE)
+    overlap = overlap_of(lambda: Number(copy["updates"]), lambda: copy.update(learner))
     found = []
     for _ in range(4):
         with overlap.rollout() as rollout:
@@ -277,7 +279,8 @@ def test_two_ranks_resume_bit_identically(pair: Path):
         whole, again = only_run(pair / name / "whole"), only_run(pair / name / "again")
         check_same_end(again, whole, resumed_at=2, iteration=4)
         first, second = (part["learner"] for part in checkpoint_of(whole, 4)["ranks"])
-        assert not torch.equal(first["ahead_generator"], second["ahead_generator"])
+        place = {"sac": "overlap", "ppo": "ahead.overlap"}[name]
+        assert not torch.equal(first[place]["generator"], second[place]["generator"])
 
 
 def test_without_overlap_a_resume_leaves_out_the_rollout_collected_ahead(tmp_path: Path, capfd):
@@ -285,4 +288,4 @@ def test_without_overlap_a_resume_leaves_out_the_rollout_collected_ahead(tmp_pat
     folder = trained_in(tmp_path / "with", (library, words), "--max_iterations=2")
     more = ["--resume", f"--checkpoint={folder}/checkpoints/model_2.pt", "agent.overlap=false"]
     trained_in(tmp_path / "without", (library, WORDS), *more)
-    assert "collected ahead is left out" in capfd.readouterr().err
+    assert "The checkpoint's learner.overlap is left out" in capfd.readouterr().err

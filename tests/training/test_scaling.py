@@ -95,6 +95,17 @@ def test_environments_per_process_leave_batches_as_they_are():
     assert scaled(again, 4, num_envs=16).batch_sizes == {}
 
 
+def test_a_run_that_goes_on_elsewhere_keeps_the_batch_of_all_processes_and_its_rates():
+    begun_on_two = merge(rl_games("linear"), {"lr_scaling": "linear"}, "agent")
+    for size, minibatch in ((1, 1024), (2, 512), (4, 256)):
+        config = scale(begun_on_two, size, 2).agent_cfg.params.config
+        assert (config.minibatch_size, config.learning_rate) == (minibatch, 2e-3)
+    of_all = merge(rl_games(), {"batch_sizes": "all"}, "agent")
+    assert scale(of_all, 4, 2).agent_cfg.params.config.minibatch_size == 128
+    with pytest.raises(ConfigurationError, match=r"1024 samples.*or another number of processes"):
+        scale(begun_on_two, 3, 2)
+
+
 def test_a_batch_that_cannot_be_divided_is_refused():
     with pytest.raises(ConfigurationError, match=r"512 samples, which 3 processes.*such as 513"):
         scaled(rl_games(), 3, global_num_envs=63)

@@ -7,7 +7,7 @@ torch makes a copy for each transfer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +15,8 @@ import numpy as np
 import torch
 
 from envlab.skrl.library import load_skrl, misfit
+from envlab.skrl.memory import dealt_memory
+from envlab.state import Share
 
 load_skrl()
 
@@ -49,6 +51,14 @@ class CompiledMemory(RandomMemory):
         """Restore what :meth:`state` returned."""
         self.memory_index, self.filled = state["index"], state["filled"]
         self.tensors = load_tree(self.tensors, state["tensors"], "memory")
+
+    def deal(self, saved: Sequence[Mapping[str, Any]], share: Share) -> dict[str, Any]:
+        """Return a share of what several processes saved; see :func:`envlab.state.deal`."""
+        dealt = dealt_memory(saved, share, self.memory_size)
+        for name, values in dealt["tensors"].items():
+            rest = values.new_zeros(self.memory_size - len(values), *values.shape[1:])
+            dealt["tensors"][name] = torch.cat([values, rest])
+        return dealt
 
 
 def to_jax(tensor: torch.Tensor) -> jax.Array:

@@ -32,6 +32,7 @@ from envlab.skrl.jax.ranks import (
 )
 from envlab.skrl.learner import SkrlLearner
 from envlab.skrl.library import library_errors, load_skrl, misfit
+from envlab.state import State
 
 ALGORITHMS = ("ppo", "a2c", "sac", "td3", "ddpg", "dqn", "ddqn", "ippo", "mappo")
 """Supported algorithms of skrl on JAX. RPO is not: skrl's own networks would make it PPO, and flax
@@ -61,13 +62,33 @@ _SCHEDULERS = ("policy_scheduler", "value_scheduler")
 _NOISES = ("_exploration_noise", "_smooth_regularization_noise")
 
 
+class Noises:
+    """The states of an agent's noises, such as Ornstein and Uhlenbeck's, by their names."""
+
+    def __init__(self, agent: Any) -> None:
+        self._agent = agent
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return them on the CPU."""
+        found = {name: getattr(getattr(self._agent, name, None), "state", None) for name in _NOISES}
+        return tree_state({name: state for name, state in found.items() if hasattr(state, "shape")})
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state` returned."""
+        for name, values in state.items():
+            array = jax.device_put(np.array(values.numpy()), self._agent.device)
+            getattr(self._agent, name).state = array
+
+
 class JaxLearner(SkrlLearner):
     """See :class:`SkrlLearner`."""
+
+    STATE = State(parts=("noises",))
 
     def __init__(self, agent: Any, env: JaxEnv, cfg: SkrlCfg, noise: ActionNoise) -> None:
         """Prepare the agent for training."""
         super().__init__(agent, env, cfg)
-        self._noise = noise
+        self._noise, self.noises = noise, Noises(agent)
         _derive_entropy_coefficient(agent)
 
     def learning_rate(self) -> float:
@@ -114,15 +135,6 @@ class JaxLearner(SkrlLearner):
     ) -> tuple[Any, Any]:
         self._noise.start(when["timestep"])
         return super()._interact(observations, states, when, on_step)
-
-    def _noise_state(self) -> dict[str, torch.Tensor]:
-        found = {name: getattr(getattr(self.agent, name, None), "state", None) for name in _NOISES}
-        return tree_state({name: state for name, state in found.items() if hasattr(state, "shape")})
-
-    def _set_noise_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        for name, values in state.items():
-            array = jax.device_put(np.array(values.numpy()), self.agent.device)
-            getattr(self.agent, name).state = array
 
     def _parts(self) -> dict[str, tuple[dict[str, Any], str]]:
         """Return the place of everything that training changes, by path: a dictionary and a key."""

@@ -20,6 +20,7 @@ from envlab.skrl.torch.amp import FinalValues
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.models import make_models
 from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages, wrap_models
+from envlab.state import State
 
 _COUNTERS = ("_rollout", "_update_counter", "_entropy_coefficient")
 _OPTIMIZERS = ("optimizer", "policy_optimizer", "value_optimizer")
@@ -28,6 +29,8 @@ _SCHEDULERS = ("scheduler", "policy_scheduler", "critic_scheduler", "value_sched
 
 class TorchLearner(SkrlLearner):
     """See :class:`SkrlLearner`."""
+
+    STATE = State(per_env=("agent._exploration_noise.state",))
 
     def learning_rate(self) -> float:
         modules = next(iter(self._modules().values()))
@@ -67,14 +70,6 @@ class TorchLearner(SkrlLearner):
                 agent.log_entropy_coefficient.copy_(state["log_entropy_coefficient"])
         if state.get("scaler"):
             agent.scaler.load_state_dict(state["scaler"])
-
-    def _noise_state(self) -> Any:
-        noise = getattr(getattr(self.agent, "_exploration_noise", None), "state", None)
-        return noise.cpu().clone() if isinstance(noise, torch.Tensor) else noise
-
-    def _set_noise_state(self, state: Any) -> None:
-        if state is not None:
-            self.agent._exploration_noise.state = _to_device(state, self.agent.device)
 
     def _modules(self) -> dict[str, dict[str, Any]]:
         """Return networks, optimizers and preprocessors by agent and name."""

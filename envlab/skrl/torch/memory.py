@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import torch
 from envlab.distributed.limits import free_memory
 from envlab.errors import ConfigurationError
 from envlab.skrl.library import load_skrl
+from envlab.skrl.memory import dealt_memory
+from envlab.state import Share
 
 load_skrl()
 
@@ -125,6 +127,10 @@ class QuickMemory(RandomMemory):
         self.memory_index, self.filled = state["index"], state["filled"]
         for name, values in state["tensors"].items():
             self.tensors[name][: len(values)].copy_(values)
+
+    def deal(self, saved: Sequence[Mapping[str, Any]], share: Share) -> dict[str, Any]:
+        """Return a share of what several processes saved; see :func:`envlab.state.deal`."""
+        return dealt_memory(saved, share, self.memory_size)
 
 
 def _too_large(rows: int, what: str, taken: int) -> ConfigurationError:

@@ -12,7 +12,7 @@ import torch
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.statistics import WeightedMeans
 from envlab.errors import ConfigurationError
-from envlab.state import State, restore, save
+from envlab.state import State
 from envlab.training.metrics import EpisodeTracker
 
 
@@ -72,14 +72,6 @@ class MemberEnvs:
         for env in self.by_index.values():
             env.check_health()
 
-    def state(self) -> dict[str, Any]:
-        """Return all state that their next steps depend on."""
-        return save(self)
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the result of :meth:`state`."""
-        restore(self, state, self.device)
-
     def close(self) -> None:
         """Close all."""
         for env in self.by_index.values():
@@ -93,6 +85,8 @@ class MembersTracker(EpisodeTracker):
         turn: Place on this rank of the member whose steps come next.
     """
 
+    STATE = State(parts=("parts",))
+
     def __init__(self, parts: list[EpisodeTracker]) -> None:
         self.parts, self.turn = parts, 0
         self.means = WeightedMeans()
@@ -100,10 +94,3 @@ class MembersTracker(EpisodeTracker):
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
         """Add a step of the member's environments, see :class:`EpisodeTracker`."""
         self.parts[self.turn].add_step(rewards, ended, info)
-
-    def state(self) -> dict[str, Any]:
-        return {"members": [part.state() for part in self.parts]}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        for part, values in zip(self.parts, state["members"], strict=True):
-            part.set_state(values)

@@ -18,6 +18,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import combined, digests
 from envlab.errors import CheckpointError, ConfigurationError, RankDivergenceError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.state import State
 from envlab.training.population import lineage
 from envlab.training.population.cfg import PopulationCfg, label, spans_of
 from envlab.training.population.environments import MemberEnvs, MembersTracker
@@ -34,6 +35,9 @@ class PopulationLearner(Learner):
     Attributes:
         members: This rank's members.
     """
+
+    STATE = State(of_rank=("_since",), parts=("_members",))
+    steps_alike = False
 
     def __init__(
         self,
@@ -236,7 +240,7 @@ class PopulationLearner(Learner):
         return self.reports[self._leader].is_finished
 
     def model_state(self) -> dict[str, Any]:
-        """Return the state known to all ranks; members' networks are in :meth:`rank_state`."""
+        """Return the state known to all ranks; members' networks are in their own state."""
         return {
             "population": {
                 "size": self._cfg.size,
@@ -275,13 +279,7 @@ class PopulationLearner(Learner):
         for member in self.members:
             member.load(saved[member.index])
 
-    def rank_state(self) -> dict[str, Any]:
-        return {
-            "members": {member.index: member.state() for member in self.members},
-            "since": list(self._since),
-        }
-
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        self._since = list(state["since"])
-        for member in self.members:
-            member.go_on(state["members"][member.index])
+    @property
+    def _members(self) -> dict[int, Member]:
+        """This rank's members by their place in the population, as checkpoints name them."""
+        return {member.index: member for member in self.members}

@@ -15,6 +15,7 @@ from envlab.distributed.seeding import generator_state, seed_everything, set_gen
 from envlab.distributed.statistics import WeightedMeans
 from envlab.envs import BatchedEnv
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.state import restore, save
 from envlab.training.metrics import EpisodeTracker, RunMetrics
 from envlab.training.population.cfg import with_values
 
@@ -124,14 +125,14 @@ class Member:
         """
         self.hyperparameters = dict(hyperparameters)
         with self._turn():
-            own, lengths = self.learner.rank_state(), self.env.episode_length_buf.clone()
+            own, lengths = save(self.learner), self.env.episode_length_buf.clone()
             self.learner = self._make()
             self.env.episode_length_buf = lengths  # which rsl_rl's learner randomises
             fresh = self.learner.model_state()
             self.learner.load_models(
                 {"model": adopted(model, fresh, configured_names(hyperparameters))}
             )
-            self.learner.set_rank_state(own)
+            restore(self.learner, own, self.env.device)
             self.learner.start(self._total)
         self.metrics.forget_returns()
 
@@ -139,7 +140,7 @@ class Member:
         """Return all of its state, by reference; the loop saves its environments and episodes."""
         return {
             "model": self.learner.model_state(),
-            "rank": self.learner.rank_state(),
+            "learner": save(self.learner),
             "generators": self._generators,
             "hyperparameters": dict(self.hyperparameters),
             "returns": list(self._returns),
@@ -157,9 +158,9 @@ class Member:
         self.learner.load_models({"model": state["model"]})
         self.metrics.set_state(state["metrics"])
 
-    def go_on(self, state: Mapping[str, Any]) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore the rest, after :meth:`load`, so that training continues exactly."""
-        self.learner.set_rank_state(state["rank"])
+        restore(self.learner, state["learner"], self.env.device)
         self._generators, self._returns = state["generators"], list(state["returns"])
 
     @contextmanager

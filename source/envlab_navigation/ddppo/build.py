@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -132,3 +133,9 @@ def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> DdppoL
     )
     learner.frame_budget = flags.max_frames
     return learner
+
+
+def old_state(old: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a rank remembers, from what it did in checkpoints of format 1."""
+    expert = {name.lstrip("_"): values for name, values in old.get("teacher", {}).items()}
+    return {**old, "teacher": {"expert": expert} if "teacher" in old else None}

@@ -16,6 +16,7 @@ from envlab.distributed.statistics import pooled_moments
 from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.state import State
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.model import RecurrentActorCritic
 from envlab_navigation.ddppo.objective import Gradients, Objective
@@ -33,6 +34,8 @@ class DdppoLearner(Learner):
         model: The agent's network.
         pipeline: The stages of the training.
     """
+
+    STATE = State(per_env=("_memory", "_last_actions", "_starts"), parts=("_teacher",))
 
     def __init__(
         self,
@@ -299,21 +302,6 @@ class DdppoLearner(Learner):
                 "The checkpoint is of a run whose stages are all done: there is nothing to resume. "
                 "Play it, or give the experiment more steps (max_stage_steps)."
             )
-
-    def rank_state(self) -> dict[str, Any]:
-        """Return the agents' memories."""
-        state = (self._memory, self._last_actions, self._starts)
-        names = ("memory", "last_actions", "starts")
-        kept: dict[str, Any] = {name: value.cpu() for name, value in zip(names, state, strict=True)}
-        return kept | ({} if self._teacher is None else {"teacher": self._teacher.state()})
-
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        device = self._context.device
-        self._memory = state["memory"].to(device)
-        self._last_actions = state["last_actions"].to(device)
-        self._starts = state["starts"].to(device)
-        if self._teacher is not None and "teacher" in state:
-            self._teacher.set_state(state["teacher"])
 
 
 def _collected_share(record: IterationRecord) -> float:

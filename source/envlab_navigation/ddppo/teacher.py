@@ -6,14 +6,13 @@ interface of navigation's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import torch
 
 from envlab.errors import ConfigurationError
 from envlab.registry import load_entry_point
-from envlab.state import restore, save
+from envlab.state import State
 from envlab.task import Task
 
 
@@ -35,6 +34,8 @@ class Teacher:
 
     Shares are drawn with torch's default generator, which is each rank's own and saved.
     """
+
+    STATE = State(parts=("_expert",))
 
     def __init__(self, expert: Expert) -> None:
         self._expert = expert
@@ -58,16 +59,6 @@ class Teacher:
             actions = torch.where((forced & known).unsqueeze(1), advice, actions)
         self._expert.note_taken(actions)
         return actions
-
-    def state(self) -> dict[str, Any]:
-        """Return the state that must survive a resume."""
-        return save(self._expert)
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned."""
-        # Checkpoints of format 1 have the names of private attributes.
-        named = {name.lstrip("_"): values for name, values in state.items()}
-        restore(self._expert, named, torch.get_default_device())
 
 
 def make_teacher(task: Task, env: Any) -> Teacher:

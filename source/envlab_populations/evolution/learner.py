@@ -20,6 +20,7 @@ from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.skrl.learner import UNEQUAL, summaries
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.torch.ranks import join_ranks
+from envlab.state import State, restore, save
 from envlab.training.plan import RunPlan
 from envlab.training.population import lineage
 from envlab_populations.evolution.cfg import EvolutionCfg
@@ -32,6 +33,36 @@ from envlab_populations.evolution.tournament import TournamentSelection
 logger = logging.getLogger(f"envlab.{__name__}")
 
 
+class OwnMembers:
+    """The members of a learner's process in checkpoints, where others do not have them."""
+
+    def __init__(self, learner: EvolutionLearner) -> None:
+        self._learner = learner
+
+    def state(self) -> dict[str, Any]:
+        """Return the members that only this process has, and all members' noise."""
+        one = self._learner
+        return {
+            "members": {i: one.members[i].state() for i in one.own if one.is_shared},
+            "noise": {i: save(_Noise(one.members[i].agent)) for i in one.own},
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned."""
+        one = self._learner
+        for position, member in state["members"].items():
+            one.members[position] = Member.of(one.nursery, member)
+        for position, noise in state["noise"].items():
+            restore(_Noise(one.members[position].agent), noise, one.nursery.env.env.device)
+
+
+class _Noise:
+    STATE = State(per_env=("agent._exploration_noise.state",))
+
+    def __init__(self, agent: Any) -> None:
+        self.agent = agent
+
+
 class EvolutionLearner(Learner):
     """Members with equal shares of this process's environments, and their evolution.
 
@@ -40,7 +71,11 @@ class EvolutionLearner(Learner):
 
     Attributes:
         members: The population; the same on all processes right after a tournament.
+        own: Places of the members that this process trains.
+        is_shared: Whether other processes train the others.
     """
+
+    STATE = State(parts=("_own_members", "nursery.memory"))
 
     def __init__(
         self, env: Any, eval_env: Any, cfg: EvolutionCfg, context: DistributedContext
@@ -58,13 +93,13 @@ class EvolutionLearner(Learner):
         """
         population = cfg.population
         self._cfg, self._context = cfg, context
-        self._is_shared = population.parallel == "members" and context.is_distributed
-        self._together = context.alone() if self._is_shared else context
+        self.is_shared = population.parallel == "members" and context.is_distributed
+        self._together = context.alone() if self.is_shared else context
         join_ranks(self._together)
         self.env = seen_by(cfg.algorithm, env)
         self._eval_env = eval_env
-        self._own = _own_positions(population.size, context, self._is_shared)
-        num_envs = _envs_of_each(env.num_envs, len(self._own))
+        self.own = _own_positions(population.size, context, self.is_shared)
+        num_envs = _envs_of_each(env.num_envs, len(self.own))
         memory = None
         if cfg.algorithm not in ON_POLICY:
             gathering = context if population.replay == "gathered" else None
@@ -73,6 +108,7 @@ class EvolutionLearner(Learner):
         self.nursery = Nursery(
             cfg=cfg, env=self.env, num_envs=num_envs, memory=memory, context=self._together
         )
+        self._own_members = OwnMembers(self)
         self.members = [Member.first(self.nursery, index) for index in range(population.size)]
         self.tournament = TournamentSelection(
             population.tournament_size,
@@ -104,8 +140,8 @@ class EvolutionLearner(Learner):
         self._frames += frames * self._context.world_size
         self._trained += frames * self._context.world_size
         self._trained_s += collect_s + learn_s
-        own = [self.members[position] for position in self._own]
-        ranks = 1 if self._is_shared else self._context.world_size
+        own = [self.members[position] for position in self.own]
+        ranks = 1 if self.is_shared else self._context.world_size
         for member in own:
             member.frames += self._steps * self.nursery.num_envs * ranks
         losses = _mean_losses(own)
@@ -124,7 +160,7 @@ class EvolutionLearner(Learner):
 
     def _train(self, number: int, on_step: OnStep) -> float:
         """Have this process's members act and learn; return the seconds of learning."""
-        own = [self.members[position].agent for position in self._own]
+        own = [self.members[position].agent for position in self.own]
         size, learn_s = self.nursery.num_envs, 0.0
         observations, _ = self.env.observe()
         for timestep in range((number - 1) * self._steps, number * self._steps):
@@ -173,7 +209,7 @@ class EvolutionLearner(Learner):
         generation += rest > 0
         if self.generations and self.generations[-1]["generation"] == generation:
             self.generations.pop()  # of a short last one, which a resume has completed
-            for position in self._own:
+            for position in self.own:
                 self.members[position].fitness.pop()
         self._evaluate(generation)
         self._meet()
@@ -212,22 +248,22 @@ class EvolutionLearner(Learner):
         """
         seed = (evaluation_seed(self._cfg.seed) + generation) % 2**31
         with self._context.progress.during("evaluate"):
-            for position in self._own:
+            for position in self.own:
                 self.members[position].test(self._eval_env, self._together, seed)
 
     def _meet(self) -> None:
         """Exchange members with the other processes."""
-        if not self._is_shared:
+        if not self.is_shared:
             return
-        mine = {position: self.members[position].state() for position in self._own}
+        mine = {position: self.members[position].state() for position in self.own}
         for states in self._context.gather(mine):
             for position, state in states.items():
-                if position not in self._own:
+                if position not in self.own:
                     self.members[position] = Member.of(self.nursery, state)
 
     def _note_meeting(self) -> None:
         """Keep the common state of all processes until they meet again."""
-        if self._is_shared:
+        if self.is_shared:
             self._met = [_copied(member.state()) for member in self.members]
 
     @property
@@ -262,7 +298,7 @@ class EvolutionLearner(Learner):
         self._eval_env.close()
 
     def model_state(self) -> dict[str, Any]:
-        members = self._met if self._is_shared else [member.state() for member in self.members]
+        members = self._met if self.is_shared else [member.state() for member in self.members]
         return {
             "members": members,
             "elite": self._elite_index,
@@ -284,23 +320,6 @@ class EvolutionLearner(Learner):
         self._apart = None if apart is None else Member.of(self.nursery, apart)
         self.generations, self._frames = list(state["generations"]), state["frames"]
         self._note_meeting()
-
-    def rank_state(self) -> dict[str, Any]:
-        memory = self.nursery.memory
-        own = self._own if self._is_shared else []
-        return {
-            "members": {position: self.members[position].state() for position in own},
-            "noise": {i: self.members[i].learner._noise_state() for i in self._own},
-            "replay": None if memory is None else memory.state(),
-        }
-
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        for position, member in state["members"].items():
-            self.members[position] = Member.of(self.nursery, member)
-        for position, noise in state["noise"].items():
-            self.members[position].learner._set_noise_state(noise)
-        if self.nursery.memory is not None and state["replay"] is not None:
-            self.nursery.memory.set_state(state["replay"])
 
 
 def build(plan: RunPlan, env: Any, context: DistributedContext) -> EvolutionLearner:

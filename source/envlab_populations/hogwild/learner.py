@@ -16,9 +16,9 @@ from envlab.learner import Iteration, OnStep
 from envlab.skrl.play import SkrlPlayer
 from envlab.skrl.settings import schedule
 from envlab.skrl.torch.learner import TorchLearner
+from envlab.state import State
 from envlab_populations.hogwild.agents import NORMALISER, make_session_agent
 from envlab_populations.hogwild.cfg import RANDOM, SARSA, HogwildCfg
-from envlab_populations.hogwild.episodes import EpisodeMemory
 from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 
 if TYPE_CHECKING:
@@ -29,8 +29,19 @@ GRADIENT_STEPS = "gradient_steps"
 """A record's detail: a session's gradient steps so far, which efficiency is relative to."""
 
 
+class UnderWay:
+    """Steps whose episode, or number of episodes, is not complete, in what an agent has."""
+
+    STATE = State(of_rank=("agent.memory.steps", "agent.num_ended", "agent.episodes"))
+
+    def __init__(self, agent: Any) -> None:
+        self.agent = agent
+
+
 class HogwildLearner(TorchLearner):
     """See :class:`envlab.learner.Learner`."""
+
+    STATE = State(per_env=(f"agent.{NORMALISER}.returns",), parts=("_under_way",))
 
     def __init__(
         self, agent: Any, env: Any, skrl_cfg: Any, cfg: HogwildCfg, shared: Shared | None = None
@@ -112,41 +123,18 @@ class HogwildLearner(TorchLearner):
         state = super().model_state()
         return state if self.shared is None else tree_map_only(torch.Tensor, torch.clone, state)
 
-    def _kept_memories(self) -> dict[str, Any]:
+    @property
+    def memories(self) -> dict[str, Any]:
+        """See :class:`SkrlLearner`."""
         imitated = getattr(self.agent, "imitated", None)
         own = {} if imitated is None else {"imitated": imitated}
-        found = super()._kept_memories() if self.session_cfg.is_off_policy else {}
+        found = super().memories if self.session_cfg.is_off_policy else {}
         return {**found, **own}
 
-    def rank_state(self) -> dict[str, Any]:
-        """See :class:`SkrlLearner`; plus running returns, and the steps of episodes under way."""
-        normaliser = getattr(self.agent, NORMALISER, None)
-        state = {} if normaliser is None else {"returns": normaliser.returns.cpu().clone()}
-        if self.env.env.resumes_exactly:  # else episodes start anew
-            state["under_way"] = {
-                name: list(value) if isinstance(value, list) else value
-                for part, name in self._under_way()
-                if (value := getattr(part, name, None)) is not None
-            }
-        return {**super().rank_state(), **state}
-
-    def _under_way(self) -> list[tuple[Any, str]]:
-        """Return where steps are kept whose episode, or number of episodes, is not complete."""
-        is_whole = isinstance(self.agent.memory, EpisodeMemory)
-        whole = [(self.agent.memory, "steps"), (self.agent, "num_ended")] if is_whole else []
-        return [*whole, (self.agent, "episodes")]
-
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        """See :class:`Learner`."""
-        super().set_rank_state(state)
-        if "returns" in state:
-            self.agent.reward_normaliser.returns.copy_(state["returns"])
-        for part, name in self._under_way():
-            if name in state.get("under_way", {}):
-                value = tree_map_only(
-                    torch.Tensor, lambda one: one.to(self.agent.device), state["under_way"][name]
-                )
-                setattr(part, name, value)
+    @property
+    def _under_way(self) -> UnderWay | None:
+        """The steps of episodes under way; None where a resume begins new episodes."""
+        return UnderWay(self.agent) if self.env.env.resumes_exactly else None
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         """See :class:`Learner`; shared parameters are overwritten in place, or kept."""

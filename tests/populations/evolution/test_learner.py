@@ -123,12 +123,12 @@ def test_members_apart_resume_within_a_generation_bit_by_bit(pair: Pair):
     assert timeless(resumed) == timeless(whole)[3:]
     generations = first["model"]["generations"]
     assert [one["generation"] for one in generations] == [1, 2, 3]  # the third is a short one
-    trained = [sorted(rank["learner"]["members"]) for rank in first["ranks"]]
+    trained = [sorted(rank["learner"]["own_members"]["members"]) for rank in first["ranks"]]
     assert trained == [[0, 2], [1, 3]]
 
 
 def test_a_population_resumes_within_a_generation_bit_by_bit(whole: Path, tmp_path: Path):
-    replay = checkpoint_of(whole, 5)["ranks"][0]["learner"]["replay"]
+    replay = checkpoint_of(whole, 5)["ranks"][0]["learner"]["nursery.memory"]
     assert replay["tensors"]["observations"].shape == (5 * 8 * 4, 2, 4)  # of all members
     assert train_in(tmp_path, *DQN, *resume(whole, 3), "--max_iterations=5") == 0
     again = only_run(tmp_path)

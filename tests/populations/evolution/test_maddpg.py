@@ -170,7 +170,7 @@ def test_a_population_of_crews_resumes_where_it_was(run: Path, tmp_path: Path):
             del member["frames"]
         del one["model"]["frames"]
     assert digests(before["model"]) == digests(after["model"])
-    rows = [one["ranks"][0]["learner"]["replay"]["index"] for one in (before, after)]
+    rows = [one["ranks"][0]["learner"]["nursery.memory"]["index"] for one in (before, after)]
     assert rows[1] == rows[0] + 64 * 2, "both members write the steps of another iteration"
 
 

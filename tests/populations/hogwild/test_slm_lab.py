@@ -19,6 +19,7 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from envlab.distributed.context import DistributedContext
+from envlab.state import restore, save
 from envlab.training.preparation import prepare
 from envlab_populations.hogwild.learner import HogwildLearner, build
 from envlab_populations.hogwild.rewards import RewardNormaliser
@@ -81,7 +82,7 @@ def restored(spec: dict[str, Any], learner: HogwildLearner) -> HogwildLearner:
     """Return another learner, with what a checkpoint holds of this one."""
     other = learner_of(spec)
     other.load_models({"model": learner.model_state()})
-    other.set_rank_state(learner.rank_state())
+    restore(other, save(learner), torch.device("cpu"))
     return other
 
 

@@ -39,7 +39,7 @@ def test_a_resumed_run_ends_bit_identical_and_other_networks_are_refused(
     check_same_end(only_run(again), whole, resumed_at=1, iteration=2)
     learner = checkpoint_of(only_run(again), 2)["ranks"][0]["learner"]
     assert "observations" in learner["memories"]["memory"]["tensors"]
-    assert bool(learner["noise"]) == (flags is TD3)
+    assert bool(learner["noises"]) == (flags is TD3)
     capsys.readouterr()
     network = "agent.models.policy.network=[{name:net,input:OBSERVATIONS,layers:[7]}]"
     assert train_in("skrl", again, *flags, *resume, network) == 2

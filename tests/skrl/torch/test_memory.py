@@ -9,6 +9,7 @@ import torch
 
 from envlab.errors import ConfigurationError
 from envlab.skrl.torch.memory import QuickMemory, RandomMemory
+from envlab.state import Share
 
 
 def filled(kind: type[Any], **values: Any) -> Any:
@@ -55,6 +56,27 @@ def test_a_memory_restores_the_contents_of_another():
     assert torch.equal(
         other.tensors_view["observations"][:24], memory.tensors_view["observations"][:24]
     )
+
+
+@pytest.mark.parametrize(("size", "steps"), [(10, [3, 4, 5, 6]), (3, [4, 5, 6])])
+def test_a_memory_is_dealt_by_environment_and_keeps_the_newest_steps(size: int, steps: list[int]):
+    saved = []
+    for rank in range(2):
+        memory = QuickMemory(memory_size=4, num_envs=2, device="cpu")
+        memory.create_tensor("observations", size=1, dtype=torch.float32)
+        for step in range(7):
+            envs = torch.tensor([[2.0 * rank], [2.0 * rank + 1.0]])
+            memory.add_samples(observations=10.0 * envs + step)
+        saved.append(memory.state())
+    found = QuickMemory(memory_size=size, num_envs=4, device="cpu")
+    found.create_tensor("observations", size=1, dtype=torch.float32)
+    found.set_state(found.deal(*Share(0, 4, 2).within(saved)))
+    assert len(found) == 4 * len(steps)
+    assert found.tensors["observations"][: len(steps), :, 0].tolist() == [
+        [10 * env + step for env in range(4)] for step in steps
+    ]
+    found.add_samples(observations=torch.full((4, 1), -1.0))
+    assert (found.tensors["observations"][len(steps) % size] == -1.0).all()
 
 
 def test_combined_experience_replay_holds_the_newest_step_of_each_environment():

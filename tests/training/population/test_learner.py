@@ -45,10 +45,10 @@ def members_of(checkpoint: Mapping[str, Any]) -> dict[int, Any]:
     """Return all members of a checkpoint, whatever rank had them, without wall times."""
     members = {}
     for part in checkpoint["ranks"]:
-        episodes = iter(part["episodes"]["members"])
+        episodes = iter(part["episodes"]["parts"].values())
         for index, one in part["learner"]["members"].items():
             del one["metrics"]["wall_s"]
-            parts = {"env": part["env"]["members"][index], "episodes": next(episodes)}
+            parts = {"env": part["env"]["by_index"][index], "episodes": next(episodes)}
             members[index] = {**one, **parts}
     return dict(sorted(members.items()))
 

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
+from envlab.state import save
 from envlab.training.population.learner import PopulationLearner
 from envlab.training.population.member import Member
 from envlab.training.preparation import prepare
@@ -122,9 +123,9 @@ def test_a_copy_keeps_its_episodes_and_forgets_the_returns_of_its_past():
     train(learner, 1, 2)
     first, second = learner.members
     assert second.metrics.state()["window"]
-    before = copy.deepcopy((second.env.state(), second.tracker.state()))
+    before = copy.deepcopy((second.env.state(), save(second.tracker)))
     second.become(first.learner.model_state(), second.hyperparameters)
-    after = second.env.state(), second.tracker.state()
+    after = second.env.state(), save(second.tracker)
     assert [digests(state) for state in before] == [digests(state) for state in after]
     assert not second.metrics.state()["window"]
     assert learner.reports[1].record.mean_return is not None
