@@ -67,9 +67,10 @@ class SimulationCfg(OptionsCfg):
     """Whether training continues when contacts do not fit for the second time; the first time is
     a warning."""
     deterministic: bool = False
-    """Whether ``mujoco_warp`` on a GPU orders contacts and sums, at four times the time. Runs then
-    repeat bit by bit if at most one constraint can be active (:func:`has_ordered_rows` in
-    :mod:`envlab.sim.warp_fields`); on a CPU they always do."""
+    """Whether ``mujoco_warp`` on a GPU orders sums by atomic operations, at four times the time. It
+    orders neither contacts nor constraints, so runs repeat bit by bit only if at most one
+    constraint can be active (:func:`has_ordered_rows` in :mod:`envlab.sim.warp_fields`); on a CPU
+    they always do."""
     graph: bool = True
     """Whether ``mujoco_warp`` records step and reset as graphs."""
     compile: bool = False

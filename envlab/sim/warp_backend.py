@@ -93,8 +93,8 @@ class WarpSimulation(Simulation):
             )
             if cfg.deterministic and not self.repeats_exactly:
                 logger.warning(
-                    "env.sim.deterministic=true orders contacts and sums, but mujoco_warp does not "
-                    "order the rows of constraints: runs of this task may differ on a GPU."
+                    "env.sim.deterministic=true orders sums, but mujoco_warp orders neither "
+                    "contacts nor constraints: runs of this task may differ on a GPU."
                 )
             self._data = DataTensors(model, self._d, names)
             self.substeps = self._data.keep_substeps(cfg.substep_fields, decimation)

@@ -92,3 +92,13 @@ def test_quaternions_are_reordered_for_others_and_back():
     for to, values, message in wrong:
         with pytest.raises(ConfigurationError, match=message):
             rotations.convert_quat(values, to=to)  # type: ignore[arg-type]
+
+
+def test_shorter_ways_round_as_the_longer_ones():
+    angle = torch.linspace(-3.0, 3.0, 64)
+    none = torch.zeros(64)
+    turn = rotations.quat_from_euler_xyz(none, none, angle)
+    product = rotations.quat_mul(turn, QUATS)
+    assert torch.equal(rotations.turned_about_z(QUATS, angle), product)
+    inverse = rotations.quat_conjugate(QUATS)
+    assert torch.equal(rotations.quat_difference(turn, QUATS), rotations.quat_mul(turn, inverse))

@@ -170,3 +170,25 @@ def test_a_tick_with_the_draws_of_the_last_one_is_one_batch(monkeypatch):
         counts.append(operations.count)
     assert counts[0] > 200
     assert counts[2] < 20
+
+
+def test_joined_streams_draw_what_each_draws_alone(monkeypatch):
+    alone = EnvRandom(7, 3, 5, CPU)
+    monkeypatch.setattr(host, "HOST", set())
+    together = EnvRandom(7, 3, 5, CPU)
+    first, second = (together.stream(name) for name in ("first", "second"))
+    joined = together.joined([(first, 2), (None, 1), (second, 3)])
+    bounds = [(-1.0, 2.0)] * 2 + [(0.0, 0.0)] + [(0.0, 5.0)] * 3
+    for tick in range(4):
+        if tick == 3:
+            alone.seed(11)
+            together.seed(11)
+        alone.advance()
+        together.advance()
+        for _ in range(2):  # a second time in the same tick
+            parts = (
+                alone.stream("first").uniform(-1.0, 2.0, 2),
+                torch.zeros(5, 1),
+                alone.stream("second").uniform(0.0, 5.0, 3),
+            )
+            assert torch.equal(joined.ranges(bounds), torch.cat(parts, dim=1))

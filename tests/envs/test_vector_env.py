@@ -351,3 +351,14 @@ def test_the_first_overflow_is_a_warning_with_advice_and_the_second_an_error(
     monkeypatch.setattr(lenient.sim, "overflow", lambda: full)
     for _ in range(2):
         lenient.check_health()
+
+
+def test_what_terms_share_is_computed_once_until_the_state_or_its_version_changes():
+    env, calls = making.make("Isaac-Cartpole-v0", num_envs=2), []
+
+    def share(version: int = 0) -> int:
+        return env.once("key", lambda: calls.append(0) or len(calls), version)
+
+    assert [share(), share(), share(1), share(1)] == [1, 1, 2, 2]
+    env.step(torch.zeros_like(env.actions))
+    assert [share(1), share(1)] == [3, 3]

@@ -240,7 +240,7 @@ def _in_anchor(motion: MotionCommand) -> tuple[torch.Tensor, torch.Tensor]:
             pos,
             quat,
         )
-        return pos, matrix_from_quat(quat)[..., :2].flatten(2)
+        return pos, matrix_from_quat(quat)[..., :2].contiguous().flatten(2)
 
     found: tuple[torch.Tensor, torch.Tensor] = motion.once("in_anchor", compute)
     return found

@@ -89,10 +89,11 @@ class MotionBins:
         """Return frames, int64, and the ends of their clips, of two draws from [0, 1) each."""
         which, where = drawn.double().unbind(1)
         bins = torch.searchsorted(shares.cumsum(0)[:-1], which.contiguous(), right=True)
-        index, count, last, most, start, end = self._rows[bins].unbind(1)
+        rows = self._rows[bins]
+        index, count, last, most, start, _ = rows.unbind(1)
         place = index / count if mode == "start" else (index + where) / count
-        frame = torch.minimum((place * last).floor_(), most)
-        frames, ends = torch.stack((start + frame, end)).long()
+        start += torch.minimum((place * last).floor_(), most)
+        frames, ends = rows[:, 4:].long().unbind(1)
         return frames, ends
 
     def statistics(self, shares: torch.Tensor) -> torch.Tensor:

@@ -93,6 +93,8 @@ class UniformVelocityCommand(CommandTerm):
         self._limits: torch.Tensor | None = None
         self._written: list[tuple[float, float]] = []
         shares = [cfg.rel_heading_envs * cfg.heading_command, cfg.rel_standing_envs]
+        if cfg.rel_forward_envs > 0.0:
+            shares.append(cfg.rel_forward_envs)
         self._ahead_min = torch.tensor([cfg.forward_speed_min, 0.0, 0.0], device=env.device)
         self._ahead_max = torch.tensor([math.inf, 0.0, 0.0], device=env.device)
         self._shares = torch.tensor(shares, device=env.device)
@@ -109,17 +111,16 @@ class UniformVelocityCommand(CommandTerm):
         goes_ahead = self.cfg.rel_forward_envs > 0.0
         bounds = [*velocity, ranges.heading, unit, unit, *[unit] * goes_ahead]
         drawn = stream.ranges(bounds, mask)
-        command = drawn[:, :3]
+        command, is_of_kind = drawn[:, :3], drawn[:, 4:] < self._shares
         if self._limits is not None:
             low, width, _ = self._limits
             command = command * width + low
         if goes_ahead:
             ahead = command.abs().clamp(self._ahead_min, self._ahead_max)
-            is_ahead = drawn[:, 6:] < self.cfg.rel_forward_envs
-            command = torch.where(is_ahead, ahead, command)
+            command = torch.where(is_of_kind[:, 2:], ahead, command)
         assign(self.command, mask, command)
         assign(self.heading_target, mask, drawn[:, 3])
-        assign(self._is_of_kind, mask, drawn[:, 4:6] < self._shares)
+        assign(self._is_of_kind, mask, is_of_kind[:, :2])
 
     def set_ranges(self, **ranges: tuple[float, float]) -> None:
         """Draw from other ranges from now on, as a curriculum does.

@@ -7,6 +7,7 @@ import torch
 from envlab.envs import ConstantNoiseCfg, UniformNoiseCfg, mdp
 from envlab.envs.managers import ObservationTermCfg
 from envlab.envs.terms import observation
+from envlab.sim import host
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import HOME, LOOSE, group, joint, make_env, place, push, terms
 
@@ -76,3 +77,14 @@ def test_final_observations_are_without_noise():
     obs, *_, info = push(env, 0.0)
     assert obs["policy"].item() == HOME[LOOSE] + 0.75
     assert info["final_obs"]["policy"].item() == HOME[LOOSE]
+
+
+def test_a_gpu_finishes_a_group_as_a_whole_with_the_same_values(monkeypatch):
+    named = {
+        "plain": position("servo"),
+        "noisy": position("drive", noise=UniformNoiseCfg(n_min=-1.0, n_max=1.0), scale=2.0),
+        "cut": position("push", noise=UniformNoiseCfg(n_max=0.5), clip=(0.5, 1.0)),
+    }
+    expected = observed(corrupt=True, **named)
+    monkeypatch.setattr(host, "HOST", set())
+    assert observed(corrupt=True, **named) == expected
