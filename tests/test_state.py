@@ -155,6 +155,7 @@ def test_rows_are_dealt_by_global_index(before, now):
         assert here.terms["a"].phase.tolist() == mine
         assert here.sim.values.tolist() == mine
         assert here.foreign.dones.tolist() == mine
+        # private: it is saved without the underscore
         assert here._groups["policy"][:, 0].tolist() == mine
         assert here.memory[0][2].tolist() == mine
         assert here.memory[1][0][1].tolist() == mine
