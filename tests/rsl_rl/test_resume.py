@@ -1,4 +1,4 @@
-"""Resuming: exact at the same world size; at another, fresh state is reported."""
+"""Resuming: exact with the same processes and seed; with another seed, fresh state is reported."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from envlab.training.agreement import digest_of
 from envlab.training.arguments import train_parser
 from envlab.training.plan import RunPlan, choose_num_envs, plan_run
 from tests.distributed.test_checkpoint import Bomb
-from tests.trained import SMALL, session_of, train_in
+from tests.trained import SMALL, TASK, session_of, train_in
 
 CARTPOLE = ("--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=4", "--max_iterations=1")
 
@@ -92,6 +92,9 @@ def test_a_checkpoint_that_cannot_be_resumed_is_named(message_of, tmp_path: Path
         (broken, CARTPOLE, "truncated"),
         (bomb, CARTPOLE, "cannot be read"),
         (good, [*SMALL, "agent.actor.hidden_dims=[8]"], "does not fit the configured networks"),
+        (good, [*SMALL, "--num_envs=16"], "makes 16 environments on 1 process, but the run has 32"),
+        (good, [TASK, "env.scene.num_envs=8"], "env.scene.num_envs is 8, which makes 8"),
+        (good, [TASK, "--global_num_envs=64"], "--global_num_envs is 64, but the run has 32"),
         (good, [*SMALL, "--max_iterations=4"], "to end at iteration 4, but 4 are done already"),
     ):
         message = message_of("--max_iterations=9", *flags, "--resume", f"--checkpoint={path}")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
 pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
+from envlab.skrl.jax.arrays import CompiledMemory
+from envlab.state import Share
 from tests.skrl.jax.runs import FRAMEWORK, PPO, SAC, TASK
 from tests.small_runs import check_same_end, train_in
 from tests.trained import checkpoint_of, only_run
@@ -66,3 +69,18 @@ def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture
         assert len(errors) == 1, word
         assert message in errors[0]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_memory_is_dealt_by_environment_and_keeps_the_newest_steps():
+    def memory(size: int, num_envs: int) -> CompiledMemory:
+        made = CompiledMemory(memory_size=size, num_envs=num_envs)
+        made.create_tensor("actions", size=1, dtype=np.float32)
+        return made
+
+    saved = memory(3, 2)
+    for step in range(4):
+        saved.add_samples(actions=np.array([[step], [10.0 + step]], dtype=np.float32))
+    one = memory(4, 1)
+    one.set_state(one.deal(*Share(1, 1, 2).within([saved.state()])))
+    assert (one.memory_index, one.filled) == (3, False)
+    assert np.array(one.tensors["actions"])[:, 0, 0].tolist() == [11.0, 12.0, 13.0, 0.0]
