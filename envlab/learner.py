@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 
+from envlab.errors import ConfigurationError
 from envlab.state import State
 
 
@@ -107,6 +108,14 @@ class Learner(abc.ABC):
     steps_alike = True
     """Whether the environments of all ranks are one batch, which makes the same number of steps
     everywhere: the audit then compares what they declare as shared."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "rank_state" in vars(cls):
+            raise ConfigurationError(
+                f"{cls.__name__} has rank_state(), which envlab no longer calls. Declare what a "
+                'resume needs: STATE = State(per_env=("memory",)), see CONTRIBUTING.md.'
+            )
 
     def start(self, total: int) -> None:
         """Prepare for the first iteration.

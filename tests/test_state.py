@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from envlab.errors import CheckpointError
+from envlab.envs import DirectEnv
+from envlab.errors import CheckpointError, ConfigurationError
+from envlab.learner import Learner
 from envlab.state import (
     Ring,
     Share,
@@ -262,3 +264,10 @@ def test_what_is_none_here_need_not_have_been_saved():
     saved = save(Whole([0, 1]))
     del saved["late"]
     restore(Whole([0, 1]), saved, CPU)
+
+
+def test_functions_of_earlier_versions_are_refused_with_what_to_write():
+    with pytest.raises(ConfigurationError, match=r"Old has _task_state\(\).* STATE = State"):
+        type("Old", (DirectEnv,), {"_task_state": lambda self: {}})
+    with pytest.raises(ConfigurationError, match=r"Old has rank_state\(\).* STATE = State"):
+        type("Old", (Learner,), {"rank_state": lambda self: {}})

@@ -171,6 +171,11 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "_task_state" in vars(cls):
+            raise ConfigurationError(
+                f"{cls.__name__} has _task_state(), which envlab no longer calls. Declare what a "
+                'resume needs: STATE = State(per_env=("targets",)), see docs/environments.md.'
+            )
         cls.__bases__ = (*cls.__bases__, _IsaacLabInterface)  # skrl looks at direct bases only
 
     def __init__(
