@@ -164,6 +164,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     """Whether steps are compiled, and thus run the same operations each time, as on a GPU."""
     is_resetting = False
     """Whether observations are those of :meth:`reset`, in which no time passes."""
+    _has_agents = False
+    """Whether :meth:`step` returns dictionaries by agent."""
     _options: DiscreteCfg | None = None
     """What actions choose among, once the spaces are made; None where they are numbers."""
     _stepping: AbstractContextManager[Any] = nullcontext()
@@ -328,7 +330,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             self.common_step_counter += 1
             self._failures.num_steps += 1
             recording = self.recording
-            return self._shown(self.transition() if recording is None else recording.step())
+            step = self.transition() if recording is None else recording.step()
+            return self._shown(step) if self._has_agents else step
 
     def transition(self) -> Step:
         """Make a step with :attr:`actions`. These lines are the order of a step.
@@ -532,8 +535,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         raise NotImplementedError
 
     def _shown(self, step: Step) -> Any:
-        """Return a step as :meth:`step` does; several agents' by agent."""
-        return step
+        """Return a step of several agents by agent."""
+        raise NotImplementedError
 
     def _save_failure(self, states: Mapping[str, Any]) -> Path:
         """Save the states of failed environments and the steps before them; return where."""

@@ -61,6 +61,7 @@ class DirectMarlEnv(VectorEnv):
         actions: The last actions, joined, ``(num_envs, num_actions of all agents)``.
     """
 
+    _has_agents = True
     cfg: DirectMarlEnvCfg
     possible_agents: list[str]
     observation_spaces: dict[str, spaces.Box]

@@ -43,6 +43,11 @@ class UniformNoiseCfg(NoiseCfg):
     n_min: float = -1.0
     n_max: float = 1.0
 
+    def apply(self, values: torch.Tensor, stream: RandomStream) -> torch.Tensor:
+        if self.operation != "add" or values.dim() != 2:
+            return super().apply(values, stream)
+        return values + stream.ranges(((self.n_min, self.n_max),) * values.shape[1])
+
     def sample(self, stream: RandomStream, num: int) -> torch.Tensor:
         return stream.ranges(((self.n_min, self.n_max),) * num)
 

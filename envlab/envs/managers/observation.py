@@ -112,6 +112,8 @@ class ObservationManager:
             }
             for group, group_cfg in self._groups.items()
         }
+        self._unfinished: set[tuple[str, str]] = set()
+        """Terms whose values are changed before they are observed."""
         self._scales: dict[tuple[str, str], torch.Tensor | float] = {}
         """A factor, or one of each column."""
         self._streams = {
@@ -177,7 +179,7 @@ class ObservationManager:
                     raise
                 if not self._checked:
                     self._check(group, name, value)
-                if whole is None:
+                if whole is None and (group, name) in self._unfinished:
                     value = self._finish(group, name, value, is_noisy, mode)
                 if not self._checked:
                     self._widths[group, name] = value.shape[-1]
@@ -238,6 +240,10 @@ class ObservationManager:
     def _build_stages(self, group: str, name: str, value: torch.Tensor) -> None:
         """Make what a term remembers, for the shape of its values."""
         cfg, where = self._terms[group][name][0], f"{group}.{name}"
+        if any(
+            (cfg.modifiers, cfg.noise, cfg.clip, cfg.scale, cfg.delay_max_lag, cfg.history_length)
+        ):
+            self._unfinished.add((group, name))
         if isinstance(cfg.scale, float | int):
             self._scales[group, name] = cfg.scale
         elif cfg.scale is not None:

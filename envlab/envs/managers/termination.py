@@ -59,8 +59,10 @@ class TerminationManager:
         if not self._checked:
             check_shapes("termination", self.active_terms, self._values, len(self._none))
             self._checked = True
-        self.terminated = self._any_of(self._failure_ids)
-        self.time_outs = self._any_of(self._time_out_ids)
+        self.terminated, self.time_outs = (
+            values[ids[0]] if len(ids) == 1 else self._any_of(ids)
+            for ids in (self._failure_ids, self._time_out_ids)
+        )
         return self.terminated, self.time_outs
 
     def episode_values(self) -> dict[str, torch.Tensor]:

@@ -33,13 +33,16 @@ _Quantity = Callable[["VectorEnv", SceneEntity], torch.Tensor]
 
 
 def _once(compute: _Quantity) -> Callable[..., torch.Tensor]:
-    """Compute a quantity of a root once for all terms that ask; see :meth:`VectorEnv.once`."""
+    """Compute a quantity of a root once for all terms that ask, as :meth:`VectorEnv.once`."""
 
     @functools.wraps(compute)
     def kept(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-        key = (compute, asset_cfg.root_body)
-        found: torch.Tensor = env.once(key, lambda: compute(env, asset_cfg))
-        return found
+        key, now = (compute, asset_cfg.root_body), (env.sim.num_changes, 0)
+        found = env.derived.get(key)
+        if found is None or found[0] != now:  # here, as these are the calls of most terms
+            found = env.derived[key] = now, compute(env, asset_cfg)
+        value: torch.Tensor = found[1]
+        return value
 
     return kept
 
