@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from envlab.envs import ConstantNoiseCfg, GaussianNoiseCfg, NoiseModelWithAdditiveBiasCfg, mdp
-from envlab.envs.managers import ObservationTermCfg
 from envlab.envs.random import EnvRandom, RandomStream
 from envlab.errors import ConfigurationError
-from tests.envs.sliders import group, make_env, terms
+from tests.envs.sliders import make_env, terms
 
 VALUES = torch.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
 
@@ -38,6 +37,6 @@ def test_gaussian_noise_is_its_stream():
 def test_a_bias_of_each_episode_is_refused_where_none_is_drawn():
     gaussian = GaussianNoiseCfg()
     noise = NoiseModelWithAdditiveBiasCfg(noise_cfg=gaussian, bias_noise_cfg=gaussian)
-    term = ObservationTermCfg(func=mdp.joint_pos_rel, noise=noise)
-    with pytest.raises(ConfigurationError, match=r"env\.observations\.policy\.angle\.noise has a"):
-        make_env(1, observations=terms(policy=group(angle=term)))
+    term = mdp.JointEffortActionCfg(joint_names="push", noise=noise)
+    with pytest.raises(ConfigurationError, match=r"env\.actions\.force\.noise has a"):
+        make_env(1, actions=terms(force=term))

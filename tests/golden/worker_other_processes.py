@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ restore = Saver.restore
 
 def restore_and_write(saver: Saver, *arguments: Any, **names: Any) -> None:
     restore(saver, *arguments, **names)
-    torch.save(save(saver), f"rank{saver._context.rank}.pt")
+    torch.save(save(saver), f"rank{os.environ['RANK']}.pt")
 
 
 def main(jobs: list[tuple[str, str, list[str]]]) -> int:

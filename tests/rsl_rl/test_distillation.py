@@ -140,7 +140,7 @@ def test_a_resumed_distillation_ends_as_the_unbroken_one(recurrent: Path, tmp_pa
     assert again == whole
     memories = [name for name in whole if ".teacher." in name or ".student." in name]
     assert len(memories) == 4, memories
-    kept = ends[0]["ranks"][0]["learner"]["teacher"]
+    kept = ends[0]["ranks"][0]["learner"]["memories"]["teacher"]
     assert all(float(part.abs().max()) > 0.0 for part in kept)  # an update leaves it
 
 

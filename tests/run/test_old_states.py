@@ -56,6 +56,8 @@ def test_managers():
             "new_weights": {"a": 2.0},
         },
         "event_manager": {"time_left": {"push": 10}},
+        "observation_manager": {"stages": {}},
+        "memories": {},
         "command_manager": {
             "terms": {
                 "go": {
