@@ -18,6 +18,8 @@ from envlab.envs.mdp.commands import (
     position_is_reached,
 )
 from envlab.envs.mdp.contacts import (
+    contact_forces,
+    desired_contacts,
     feet_air_time,
     feet_air_time_positive_biped,
     feet_slide,
@@ -33,6 +35,11 @@ from envlab.envs.mdp.curriculums import (
     reward_curriculum,
 )
 from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsActionCfg, OffsetCfg
+from envlab.envs.mdp.efforts import (
+    applied_torque_limits,
+    electrical_power_cost,
+    joint_effort_out_of_limit,
+)
 from envlab.envs.mdp.events import (
     randomize_rigid_body_mass,
     reset_joints_by_offset,
@@ -80,6 +87,14 @@ from envlab.envs.mdp.joints import (
     joint_deviation_l1,
     joint_pos_limits,
     joint_torques_l2,
+    posture,
+    stand_still_joint_deviation_l1,
+)
+from envlab.envs.mdp.limits import (
+    joint_pos_out_of_limit,
+    joint_vel_limits,
+    joint_vel_out_of_limit,
+    joint_vel_out_of_manual_limit,
 )
 from envlab.envs.mdp.manipulation import (
     object_ee_distance,
@@ -87,6 +102,15 @@ from envlab.envs.mdp.manipulation import (
     object_is_at_goal,
     object_is_lifted,
     object_position_in_robot_root_frame,
+)
+from envlab.envs.mdp.model_sensors import (
+    body_incoming_wrench,
+    builtin_sensor,
+    imu_ang_vel,
+    imu_lin_acc,
+    imu_orientation,
+    imu_projected_gravity,
+    projected_gravity_from_sensor,
 )
 from envlab.envs.mdp.motion import (
     bad_anchor_ori,
@@ -109,13 +133,16 @@ from envlab.envs.mdp.motion import (
 from envlab.envs.mdp.motion_command import MotionCommand, MotionCommandCfg
 from envlab.envs.mdp.observations import (
     actuator_force,
+    current_time_s,
     generated_commands,
+    joint_effort,
     joint_pos,
     joint_pos_limit_normalized,
     joint_pos_rel,
     joint_vel,
     joint_vel_rel,
     last_action,
+    remaining_time_s,
     sensor,
 )
 from envlab.envs.mdp.pushes import apply_external_force_torque, push_by_setting_velocity
@@ -127,11 +154,18 @@ from envlab.envs.mdp.randomization import (
     randomize_rigid_body_com,
     randomize_rigid_body_material,
 )
+from envlab.envs.mdp.resets import (
+    reset_root_state_with_random_orientation,
+    reset_scene_to_default,
+)
 from envlab.envs.mdp.rewards import (
     action_l2,
     action_rate_l2,
+    base_height_l2,
+    body_lin_acc_l2,
     is_alive,
     is_terminated,
+    is_terminated_term,
     joint_pos_target_l2,
     joint_vel_l1,
     joint_vel_l2,
@@ -141,7 +175,9 @@ from envlab.envs.mdp.root import (
     base_lin_vel,
     base_pos_z,
     base_pose,
+    body_pose_w,
     body_poses,
+    body_projected_gravity_b,
     projected_gravity,
     root_ang_vel_w,
     root_lin_vel_w,
@@ -152,6 +188,7 @@ from envlab.envs.mdp.root import (
 )
 from envlab.envs.mdp.terminations import (
     joint_pos_out_of_manual_limit,
+    nan_detection,
     root_height_below_minimum,
     time_out,
 )
@@ -193,6 +230,7 @@ __all__ = [
     "actuator_force",
     "ang_vel_xy_l2",
     "angular_momentum_penalty",
+    "applied_torque_limits",
     "apply_external_force_torque",
     "bad_anchor_ori",
     "bad_anchor_pos",
@@ -201,13 +239,23 @@ __all__ = [
     "bad_motion_body_pos_z_only",
     "bad_orientation",
     "base_ang_vel",
+    "base_height_l2",
     "base_lin_vel",
     "base_pos_z",
     "base_pose",
     "body_angular_velocity_penalty",
+    "body_incoming_wrench",
+    "body_lin_acc_l2",
+    "body_pose_w",
     "body_poses",
+    "body_projected_gravity_b",
+    "builtin_sensor",
     "commands_vel",
+    "contact_forces",
     "crossed_tile",
+    "current_time_s",
+    "desired_contacts",
+    "electrical_power_cost",
     "feet_air_time",
     "feet_air_time_in_range",
     "feet_air_time_positive_biped",
@@ -227,13 +275,21 @@ __all__ = [
     "illegal_collision",
     "illegal_contact",
     "image",
+    "imu_ang_vel",
+    "imu_lin_acc",
+    "imu_orientation",
+    "imu_projected_gravity",
     "is_alive",
     "is_terminated",
+    "is_terminated_term",
     "joint_acc_l2",
     "joint_deviation_l1",
+    "joint_effort",
+    "joint_effort_out_of_limit",
     "joint_pos",
     "joint_pos_limit_normalized",
     "joint_pos_limits",
+    "joint_pos_out_of_limit",
     "joint_pos_out_of_manual_limit",
     "joint_pos_rel",
     "joint_pos_target_l2",
@@ -241,6 +297,9 @@ __all__ = [
     "joint_vel",
     "joint_vel_l1",
     "joint_vel_l2",
+    "joint_vel_limits",
+    "joint_vel_out_of_limit",
+    "joint_vel_out_of_manual_limit",
     "joint_vel_rel",
     "last_action",
     "lin_vel_z_l2",
@@ -254,6 +313,7 @@ __all__ = [
     "motion_global_body_linear_velocity_error_exp",
     "motion_relative_body_orientation_error_exp",
     "motion_relative_body_position_error_exp",
+    "nan_detection",
     "object_away_from_robot",
     "object_ee_distance",
     "object_goal_distance",
@@ -264,7 +324,9 @@ __all__ = [
     "position_command_error",
     "position_command_error_tanh",
     "position_is_reached",
+    "posture",
     "projected_gravity",
+    "projected_gravity_from_sensor",
     "push_by_setting_velocity",
     "randomize_actuator_gains",
     "randomize_encoder_bias",
@@ -273,10 +335,13 @@ __all__ = [
     "randomize_rigid_body_com",
     "randomize_rigid_body_mass",
     "randomize_rigid_body_material",
+    "remaining_time_s",
     "reset_joints_by_offset",
     "reset_joints_by_scale",
     "reset_joints_within_limits_range",
     "reset_root_state_uniform",
+    "reset_root_state_with_random_orientation",
+    "reset_scene_to_default",
     "reset_to_fallen_state",
     "reset_to_motion_frame",
     "reward_curriculum",
@@ -294,6 +359,7 @@ __all__ = [
     "site_positions",
     "sliding_speeds",
     "soft_landing",
+    "stand_still_joint_deviation_l1",
     "success_bonus",
     "terrain_levels_vel",
     "terrain_out_of_bounds",

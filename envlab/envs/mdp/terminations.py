@@ -34,3 +34,12 @@ def root_height_below_minimum(
 ) -> torch.Tensor:
     """Return whether the root is lower in the world than ``minimum_height``, in m."""
     return env.sim.data.qpos[:, asset_cfg.root_pos][:, 2] < minimum_height
+
+
+def nan_detection(env: ManagerEnv) -> torch.Tensor:
+    """Return whether a field of the physics that the task reads is not finite.
+
+    The NaN guard ends such episodes in every task, and gives them no reward.
+    """
+    fields = [values.flatten(1) for _, values in env.sim.data.items()]
+    return torch.stack([~values.isfinite().all(dim=1) for values in fields]).any(dim=0)
