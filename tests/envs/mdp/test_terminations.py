@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from envlab.envs import mdp
 from envlab.envs.terms import termination
 from tests.envs.sliders import joint, make_env, place, terms
@@ -17,3 +19,11 @@ def test_joint_pos_out_of_manual_limit():
         env = make_env(len(rows), terminations=terms(out=term))
         place(env, rows, [[0.0] * 4] * len(rows))
         assert env._get_dones()[0].tolist() == out, names
+
+
+def test_nan_detection_looks_at_the_fields_that_the_task_reads():
+    env = make_env(3, sim={"data_fields": ("xpos",)})
+    place(env, [[0.0] * 4] * 3, [[0.0] * 4] * 3)
+    assert mdp.nan_detection(env).tolist() == [False] * 3
+    env.sim.data.qvel[1, 2], env.sim.data.xpos[2, 1, 0] = math.nan, math.inf
+    assert mdp.nan_detection(env).tolist() == [False, True, True]
