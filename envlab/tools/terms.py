@@ -40,7 +40,9 @@ _OF_CONFIG = {
     "TerminationTermCfg": "termination",
     "SuccessTermCfg": "success",
 }
-_OBSERVE = ("observations", "root", "height_scan")
+_IN_ONE_LINE = ("observation", "reward", "termination")
+"""Functions of envlab.envs.terms, whose first argument is a term."""
+_OBSERVE = ("observations", "root", "height_scan", "model_sensors")
 """Modules of terms that are observations, whether or not a task uses them."""
 _GIVEN = ("env", "mask", "stream")
 """Parameters that the managers pass."""
@@ -184,10 +186,13 @@ def _uses(trees: Iterable[ast.Module]) -> dict[str, list[str]]:
     """Return the uses of functions in tasks: kinds by the function's name."""
     uses: dict[str, list[str]] = {}
     for call in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        kind = _OF_CONFIG.get(_last_name(call.func))
-        for keyword in call.keywords if kind else ():
-            kinds = uses.setdefault(_last_name(keyword.value), [])
-            if keyword.arg == "func" and kind not in kinds:
+        kind = _OF_CONFIG.get(name := _last_name(call.func))
+        functions = [keyword.value for keyword in call.keywords if kind and keyword.arg == "func"]
+        if name in _IN_ONE_LINE:
+            kind, functions = name, call.args[:1]
+        for function in functions:
+            kinds = uses.setdefault(_last_name(function), [])
+            if kind not in kinds:
                 kinds.append(str(kind))
     return uses
 

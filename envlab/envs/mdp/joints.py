@@ -79,7 +79,7 @@ def stand_still_joint_deviation_l1(
     command_threshold: float = 0.06,
     asset_cfg: SceneEntity = _ROBOT,
 ) -> torch.Tensor:
-    """Return :func:`joint_deviation_l1` where the commanded speed is below a bound in m/s, else 0.
+    """Return ``joint_deviation_l1`` where the commanded speed is below a bound in m/s, else 0.
 
     It is that of Isaac Lab's tasks of walking.
     """
