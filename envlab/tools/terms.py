@@ -185,16 +185,29 @@ def _modules(package: str) -> Iterator[tuple[str, ast.Module]]:
 def _uses(trees: Iterable[ast.Module]) -> dict[str, list[str]]:
     """Return the uses of functions in tasks: kinds by the function's name."""
     uses: dict[str, list[str]] = {}
-    for call in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        kind = _OF_CONFIG.get(name := _last_name(call.func))
-        functions = [keyword.value for keyword in call.keywords if kind and keyword.arg == "func"]
-        if name in _IN_ONE_LINE:
-            kind, functions = name, call.args[:1]
-        for function in functions:
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        for kind, function in _used(node):
             kinds = uses.setdefault(_last_name(function), [])
             if kind not in kinds:
-                kinds.append(str(kind))
+                kinds.append(kind)
     return uses
+
+
+def _used(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Yield the functions that an expression uses as terms, each with its kind."""
+    if isinstance(node, ast.Call):
+        name = _last_name(node.func)
+        if name in _IN_ONE_LINE:
+            yield from ((name, function) for function in node.args[:1])
+        elif name in _OF_CONFIG:
+            functions = (each.value for each in node.keywords if each.arg == "func")
+            yield from ((_OF_CONFIG[name], function) for function in functions)
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        # A field of a task, which may come from a function of its own: feet(mdp.foot_height).
+        of_field = [_OF_CONFIG[name] for name in _OF_CONFIG if name in ast.unparse(node.annotation)]
+        for part in ast.walk(node.value) if of_field else ():
+            if isinstance(part, ast.Attribute) and _last_name(part.value) == "mdp":
+                yield of_field[0], part
 
 
 def _last_name(node: ast.AST) -> str:

@@ -77,7 +77,8 @@ def generated_commands(env: ManagerEnv, command_name: str) -> torch.Tensor:
 def joint_effort(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return what actuators exert on joints, in N or N m, ``(num_envs, num_joints)``.
 
-    Needs ``qfrc_actuator`` in ``env.sim.data_fields``; efforts are within all limits.
+    Needs ``qfrc_actuator`` in ``env.sim.data_fields``; efforts are those of the last physics step,
+    within all limits.
     """
     return columns(env.sim.data.qfrc_actuator, asset_cfg.qvel_ids)
 
