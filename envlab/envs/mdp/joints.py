@@ -65,14 +65,6 @@ def joint_pos_limits(
     return (positions - positions.clamp(low, high)).abs().sum(dim=1)
 
 
-def joint_deviation_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return joints' distances from their default positions, in m or rad, summed."""
-    deviation = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
-        env.default_qpos_rows, asset_cfg.qpos_ids
-    )
-    return torch.linalg.vector_norm(deviation, ord=1, dim=1)
-
-
 def stand_still_joint_deviation_l1(
     env: ManagerEnv,
     command_name: str,
@@ -103,3 +95,11 @@ def posture(
         env.default_qpos_rows, asset_cfg.qpos_ids
     )
     return torch.exp(-(error / env.constants[key]).square().mean(dim=1))
+
+
+def joint_deviation_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return joints' distances from their default positions, in m or rad, summed."""
+    deviation = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
+        env.default_qpos_rows, asset_cfg.qpos_ids
+    )
+    return torch.linalg.vector_norm(deviation, ord=1, dim=1)
