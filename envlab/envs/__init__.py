@@ -11,6 +11,7 @@ from envlab.envs.direct_marl_env import DirectMarlEnv, DirectMarlEnvCfg
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
 from envlab.envs.manager_env import ManagerEnv, ManagerEnvCfg
+from envlab.envs.managers import ManagerTermBase
 from envlab.envs.noise import (
     ConstantNoiseCfg,
     GaussianNoiseCfg,
@@ -35,6 +36,7 @@ __all__ = [
     "GaussianNoiseCfg",
     "ManagerEnv",
     "ManagerEnvCfg",
+    "ManagerTermBase",
     "NanGuardCfg",
     "NoiseCfg",
     "NoiseModelWithAdditiveBiasCfg",

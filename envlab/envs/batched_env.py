@@ -162,6 +162,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     """Makes steps instead of :meth:`transition`, by graphs of it, if they are recorded."""
     _is_compiled = False
     """Whether steps are compiled, and thus run the same operations each time, as on a GPU."""
+    is_resetting = False
+    """Whether observations are those of :meth:`reset`, in which no time passes."""
     _options: DiscreteCfg | None = None
     """What actions choose among, once the spaces are made; None where they are numbers."""
     _stepping: AbstractContextManager[Any] = nullcontext()
@@ -285,7 +287,11 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         count = mask.sum()
         log = self._reset_masked(mask, count)
         self.latest_log.keep(log, 1 if on_host(self.device) else count)
-        self._observe()
+        self.is_resetting = True
+        try:
+            self._observe()
+        finally:
+            self.is_resetting = False
         return self.obs_buf, {}
 
     def step(self, actions: Any) -> Any:

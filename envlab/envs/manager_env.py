@@ -15,6 +15,7 @@ from envlab.envs.managers import (
     CommandManager,
     CurriculumManager,
     EventManager,
+    ManagerTermBase,
     ObservationManager,
     RewardManager,
     SensorManager,
@@ -25,6 +26,7 @@ from envlab.envs.managers import (
 )
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import masked_means
+from envlab.envs.modifiers import Mode
 from envlab.envs.vector_env import VectorEnv
 from envlab.sim.simulation import SimulationCfg
 from envlab.state import State
@@ -66,9 +68,12 @@ class ManagerEnv(VectorEnv):
         parts=(
             *("action_manager", "reward_manager", "event_manager"),
             *("command_manager", "sensor_manager", "success_manager"),
+            *("observation_manager", "memories"),
         ),
     )
     cfg: ManagerEnvCfg
+    memories: dict[str, ManagerTermBase]
+    """Terms that are classes, by kind and name, such as ``rewards.feet``."""
     encoder_bias: torch.Tensor | None = None
     """Errors of the joints' encoders, ``(num_envs, nq)``, if an event adds them."""
 
@@ -81,6 +86,7 @@ class ManagerEnv(VectorEnv):
         return dataclasses.replace(cfg.sim, data_fields=data, substep_fields=fields)
 
     def _setup(self) -> None:
+        self.memories: dict[str, ManagerTermBase] = {}
         sensors = self.sensor_manager = SensorManager(self.cfg.sensors, self)
         self.event_manager = EventManager(self.cfg.events, self, sensors)
         self.event_manager.apply("startup", torch.ones_like(self.env_ids, dtype=torch.bool))
@@ -124,7 +130,8 @@ class ManagerEnv(VectorEnv):
         return self.observation_manager.compute(corrupt=False)
 
     def _sample_observations(self) -> dict[str, torch.Tensor]:
-        return self.observation_manager.compute(corrupt=True)
+        mode: Mode = "reset" if self.is_resetting else "step"
+        return self.observation_manager.compute(corrupt=True, mode=mode)
 
     def _reset_envs(
         self, mask: torch.Tensor, count: torch.Tensor | int
@@ -137,6 +144,9 @@ class ManagerEnv(VectorEnv):
         self.success_manager.reset(mask)
         self.command_manager.reset(mask)
         self.event_manager.reset(mask)
+        self.observation_manager.reset(mask)
+        for memory in self.memories.values():
+            memory.reset(mask)
         return log | self.curriculum_manager.log()
 
     def _episode_log(

@@ -35,9 +35,49 @@ from envlab.envs.projection import (  # noqa: F401
 )
 from envlab.errors import ConfigurationError
 
-# Quaternions are multiplied as whole rows of components: six operations, where a formula for each
-# component has thirty. Rounding is the same, as the order of additions is the formulas'. On a CPU,
-# that is faster at any number of environments; on a GPU, each operation is a kernel to launch.
+# Components are computed as whole rows: four operations, where a formula for each has up to forty.
+# On a CPU, that is faster at any number of environments; on a GPU, each operation is a kernel to
+# launch. Rounding is that of the formulas: signs and powers of two are exact, and the order of
+# additions is theirs.
+
+_Form = tuple[float, float, str, float, str]
+"""``offset + scale * (first + sign * second)``, in this order; a product is written ``"wx"``."""
+_GRAVITY: tuple[_Form, ...] = (
+    (0.0, 2.0, "wy", -1.0, "xz"),
+    (0.0, -2.0, "yz", 1.0, "wx"),
+    (-1.0, 2.0, "xx", 1.0, "yy"),
+)
+# An offset of -0.0 changes nothing, not even the sign of a zero.
+_YAW: tuple[_Form, ...] = ((-0.0, 2.0, "wz", 1.0, "xy"), (1.0, -2.0, "yy", 1.0, "zz"))
+_EULER: tuple[_Form, ...] = (
+    *((-0.0, 2.0, "wx", 1.0, "yz"), (1.0, -2.0, "xx", 1.0, "yy"), (-0.0, 2.0, "wy", -1.0, "xz")),
+    *_YAW,
+)
+_MATRIX: tuple[_Form, ...] = (
+    *((1.0, -2.0, "yy", 1.0, "zz"), (-0.0, 2.0, "xy", -1.0, "wz"), (-0.0, 2.0, "xz", 1.0, "wy")),
+    *((-0.0, 2.0, "xy", 1.0, "wz"), (1.0, -2.0, "xx", 1.0, "zz"), (-0.0, 2.0, "yz", -1.0, "wx")),
+    *((-0.0, 2.0, "xz", -1.0, "wy"), (-0.0, 2.0, "yz", 1.0, "wx"), (1.0, -2.0, "xx", 1.0, "yy")),
+)
+
+
+def _evaluate(forms: tuple[_Form, ...], q: torch.Tensor) -> torch.Tensor:
+    """Return the values of forms in the components of ``q``, ``(..., 4)``: ``(num_forms, ...)``."""
+    columns, signs, scales, offsets = _form_table(forms, q.device, q.dtype, q.dim() - 1)
+    factors = q.movedim(-1, 0).index_select(0, columns).unflatten(0, (2, 2, len(forms)))
+    first, second = (factors[0] * factors[1]).unbind()
+    return torch.addcmul(offsets, torch.addcmul(first, second, signs), scales)
+
+
+@functools.cache
+def _form_table(
+    forms: tuple[_Form, ...], device: torch.device, dtype: torch.dtype, dims: int
+) -> list[torch.Tensor]:
+    """Return the columns of left, then of right factors, the signs, scales and offsets."""
+    offsets, scales, first, signs, second = zip(*forms, strict=True)
+    products = [*first, *second]
+    columns = ["wxyz".index(product[side]) for side in (0, 1) for product in products]
+    tables = (_over_batch(table, device, dims).to(dtype) for table in (signs, scales, offsets))
+    return [torch.tensor(columns, device=device), *tables]
 
 
 @functools.cache
@@ -52,27 +92,26 @@ def _product_table(device: torch.device, dims: int) -> tuple[torch.Tensor, torch
 
 
 @functools.cache
-def _gravity_table(device: torch.device, dims: int) -> list[torch.Tensor]:
-    """Return tables of 2(wy - xz), -2(yz + wx), 2(xx + yy) - 1: factors, signs, scale, offset."""
-    w, x, y, z = range(4)
-    columns = [*(w, y, x), *(x, w, y), *(y, z, x), *(z, x, y)]
-    signs = [[1.0, 1.0, 1.0], [-1.0, 1.0, 1.0]]
-    tables = (signs, [2.0, -2.0, 2.0], [0.0, 0.0, -1.0])
-    return [
-        torch.tensor(columns, device=device),
-        *(_over_batch(table, device, dims) for table in tables),
-    ]
-
-
-@functools.cache
-def _euler_table(device: torch.device, dims: int) -> list[torch.Tensor]:
+def _euler_table(device: torch.device, dims: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the two products that each component adds, and the sign of the second.
 
     Products of cosines (0) and sines (1) of roll, pitch and yaw are numbered in binary.
     """
     first, second = [0b000, 0b100, 0b010, 0b001], [0b111, 0b011, 0b101, 0b110]
-    chosen = [torch.tensor(row, device=device) for row in (first, second)]
-    return [*chosen, _over_batch([1.0, -1.0, 1.0, -1.0], device, dims)]
+    signs = _over_batch([1.0, -1.0, 1.0, -1.0], device, dims)
+    return torch.tensor([*first, *second], device=device), signs
+
+
+@functools.cache
+def _turn_table(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return which component goes with z of a turn about z, and with which sign, ``(4,)`` each."""
+    signs = torch.tensor([-1.0, -1.0, 1.0, 1.0], device=device)
+    return torch.tensor([3, 2, 1, 0], device=device), signs
+
+
+@functools.cache
+def _conjugate_signs(device: torch.device) -> torch.Tensor:
+    return torch.tensor([1.0, -1.0, -1.0, -1.0], device=device)
 
 
 def _over_batch(table: Sequence[Any], device: torch.device, dims: int) -> torch.Tensor:
@@ -112,7 +151,7 @@ def convert_quat(quat: torch.Tensor, to: Literal["xyzw", "wxyz"] = "xyzw") -> to
 
 def quat_conjugate(q: torch.Tensor) -> torch.Tensor:
     """Return the inverse rotations of unit quaternions ``(..., 4)``."""
-    return torch.cat((q[..., :1], -q[..., 1:]), dim=-1)
+    return q * _conjugate_signs(q.device)
 
 
 def quat_mul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -120,61 +159,44 @@ def quat_mul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     a, b = torch.broadcast_tensors(a, b)
     columns, signs = _product_table(b.device, b.dim() - 1)
     partners = b.movedim(-1, 0).index_select(0, columns).unflatten(0, (4, 4))
-    terms = partners * signs * a.movedim(-1, 0)
-    return (terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]).movedim(0, -1)
+    return (partners * (signs * a.movedim(-1, 0))).sum(dim=1).movedim(0, -1)
 
 
 def quat_apply(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """Return vectors ``(..., 3)`` rotated by unit quaternions ``(..., 4)``: body to world."""
     w, u = q[..., :1], q[..., 1:]
-    t = 2.0 * torch.linalg.cross(u, v)
-    return v + w * t + torch.linalg.cross(u, t)
+    half = torch.linalg.cross(u, v)
+    turned = torch.add(v, w * half, alpha=2.0)
+    return torch.add(turned, torch.linalg.cross(u, half), alpha=2.0)
 
 
 def quat_apply_inverse(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """Return vectors ``(..., 3)`` rotated by the inverses of ``(..., 4)``: world to body."""
     w, u = q[..., :1], q[..., 1:]
-    t = 2.0 * torch.linalg.cross(v, u)
-    return v + w * t + torch.linalg.cross(t, u)
+    half = torch.linalg.cross(v, u)
+    turned = torch.add(v, w * half, alpha=2.0)
+    return torch.add(turned, torch.linalg.cross(half, u), alpha=2.0)
 
 
 def gravity_in_body(q: torch.Tensor) -> torch.Tensor:
     """Return the direction of gravity, (0, 0, -1), in the frames of ``q``, ``(..., 3)``."""
-    columns, signs, scale, offset = _gravity_table(q.device, q.dim() - 1)
-    factors = q.movedim(-1, 0).index_select(0, columns).unflatten(0, (2, 2, 3))
-    products = factors[0] * factors[1] * signs
-    return ((products[0] + products[1]) * scale + offset).movedim(0, -1)
+    return _evaluate(_GRAVITY, q).movedim(0, -1)
 
 
 def matrix_from_quat(q: torch.Tensor) -> torch.Tensor:
     """Return rotation matrices, ``(..., 3, 3)``, of unit quaternions."""
-    w, x, y, z = q.unbind(-1)
-    rows = (
-        1 - 2 * (y * y + z * z),
-        2 * (x * y - w * z),
-        2 * (x * z + w * y),
-        2 * (x * y + w * z),
-        1 - 2 * (x * x + z * z),
-        2 * (y * z - w * x),
-        2 * (x * z - w * y),
-        2 * (y * z + w * x),
-        1 - 2 * (x * x + y * y),
-    )
-    return torch.stack(rows, dim=-1).unflatten(-1, (3, 3))
+    return _evaluate(_MATRIX, q).movedim(0, -1).unflatten(-1, (3, 3))
 
 
 def euler_xyz_from_quat(q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return roll, pitch and yaw in rad, each ``(...)``, in [-pi, pi]; rotations about x, y, z."""
-    w, x, y, z = q.unbind(-1)
-    roll = torch.atan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-    pitch = torch.asin((2.0 * (w * y - x * z)).clamp(-1.0, 1.0))
-    return roll, pitch, yaw_from_quat(q)
+    sine, cosine, pitch, *yaw = _evaluate(_EULER, q)
+    return torch.atan2(sine, cosine), torch.asin(pitch.clamp_(-1.0, 1.0)), torch.atan2(*yaw)
 
 
 def yaw_from_quat(q: torch.Tensor) -> torch.Tensor:
     """Return the rotation about the vertical, in rad, ``(...)``, in [-pi, pi]."""
-    w, x, y, z = q.unbind(-1)
-    return torch.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    return torch.atan2(*_evaluate(_YAW, q))
 
 
 def yaw_quat(q: torch.Tensor) -> torch.Tensor:
@@ -184,14 +206,24 @@ def yaw_quat(q: torch.Tensor) -> torch.Tensor:
     return torch.stack((half.cos(), zero, zero, half.sin()), dim=-1)
 
 
+def turned_about_z(q: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
+    """Return orientations ``(..., 4)`` turned about the world's vertical by ``(...)``, in rad.
+
+    It is the product with the turn's quaternion, whose x and y are 0.
+    """
+    columns, signs = _turn_table(q.device)
+    half = 0.5 * angle.unsqueeze(-1)
+    return half.cos() * q + half.sin() * (q.index_select(-1, columns) * signs)
+
+
 def quat_from_euler_xyz(roll: torch.Tensor, pitch: torch.Tensor, yaw: torch.Tensor) -> torch.Tensor:
     """Return quaternions ``(..., 4)`` of rotations about x, then y, then z (fixed axes), in rad."""
-    first, second, signs = _euler_table(roll.device, roll.dim())
+    chosen, signs = _euler_table(roll.device, roll.dim())
     half = 0.5 * torch.stack((roll, pitch, yaw))
     x, y, z = torch.stack((half.cos(), half.sin()), dim=1)
     products = ((x[:, None] * y)[:, :, None] * z).flatten(0, 2)
-    added = products.index_select(0, second) * signs
-    return (products.index_select(0, first) + added).movedim(0, -1)
+    first, second = products.index_select(0, chosen).unflatten(0, (2, 4))
+    return torch.addcmul(first, second, signs).movedim(0, -1)
 
 
 def quat_from_rotation_vector(rotation: torch.Tensor) -> torch.Tensor:

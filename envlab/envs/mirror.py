@@ -24,6 +24,7 @@ from envlab.envs import mdp
 from envlab.envs.batched_env import BatchedEnv
 from envlab.envs.entities import SceneEntity
 from envlab.envs.manager_env import ManagerEnv
+from envlab.envs.managers import ObservationTermCfg
 from envlab.envs.mdp.height_scan import RayCasterCfg
 from envlab.errors import ConfigurationError
 
@@ -146,8 +147,8 @@ class Mirror:
         self.obs: Mapping[str, Reflection] = {
             group: Reflection.joined(
                 [
-                    self._of_term(group, name, function)
-                    for name, (_, function) in env.observation_manager.terms(group).items()
+                    self._of_observed(group, name, cfg, function)
+                    for name, (cfg, function) in env.observation_manager.terms(group).items()
                 ]
             )
             for group in env.observation_manager.active_terms
@@ -181,6 +182,26 @@ class Mirror:
             _check_symmetric(f"offset of the action {name!r}", part, facts["offset"])
             parts.append(part)
         return Reflection.joined(parts)
+
+    def _of_observed(
+        self, group: str, name: str, cfg: ObservationTermCfg, function: Any
+    ) -> Reflection:
+        """Return the reflection of a term as it is observed: of each value of its history."""
+        where = f"the observation term {name!r} of the group {group!r}"
+        if cfg.modifiers:
+            raise ConfigurationError(
+                f"{where.capitalize()} has modifiers, whose mirror image is unknown. Leave the "
+                "symmetry out."
+            )
+        part = self._of_term(group, name, function)
+        if isinstance(cfg.scale, tuple | list):
+            _check_symmetric(f"scale of {where}", part, list(cfg.scale), signed=False)
+        if cfg.history_length and not cfg.flatten_history_dim:
+            raise ConfigurationError(
+                f"{where.capitalize()} has a history of its own dimension, which has no mirror "
+                "image. Join it by flatten_history_dim=true, or leave the symmetry out."
+            )
+        return Reflection.joined([part] * max(1, cfg.history_length))
 
     def _of_term(self, group: str, name: str, function: Any) -> Reflection:
         """Return the reflection of a term, a function with its parameters filled in."""

@@ -143,6 +143,13 @@ class EnvRandom:
             self._streams[name] = RandomStream(self, name, keys, shared=shared)
         return self._streams[name]
 
+    def joined(self, parts: Sequence[tuple[RandomStream | None, int]]) -> JoinedStream:
+        """Return the streams of ``parts`` side by side, with so many columns each; not on a CPU.
+
+        A part without a stream has columns of nothing random, whose bounds must be equal.
+        """
+        return JoinedStream(self, parts)
+
     def fingerprint(self) -> torch.Tensor:
         """Return numbers that identify the environments' randomness, int64 ``(num_envs,)``.
 
@@ -183,14 +190,14 @@ class RandomStream:
         if self._on_cpu:
             return torch.from_numpy(self._bits_numpy(num).view(np.int64))
         before = self._count(num)
-        ready = self._take(num, None)
+        ready = self._take(before, num, None)
         return mix(self.states(before, num) + self._source.offset) if ready is None else ready
 
-    def states(self, before: int, num: int) -> torch.Tensor:
+    def states(self, before: Any, num: int) -> torch.Tensor:
         """Return the inputs of :func:`mix` for outputs in tick 0, int64 ``(num_envs, num)``.
 
         Args:
-            before: Number of the tick's outputs before the first of them.
+            before: What :meth:`_count` returned.
             num: Number of outputs.
         """
         if num not in self._columns:
@@ -198,13 +205,13 @@ class RandomStream:
             self._columns[num] = steps * signed(GAMMA)
         return self._keys + (self._columns[num] + signed(before * GAMMA))
 
-    def _take(self, num: int, bounds: Bounds | None) -> torch.Tensor | None:
+    def _take(self, before: Any, num: int, bounds: Bounds | None) -> torch.Tensor | None:
         """Return the draws just counted, if they were made ahead."""
         ahead = self._source.ahead
         if ahead is None:
             return None
         ahead.start(self._source.tick, self._source.offset)
-        return ahead.take(_Draws(self, self._drawn - num, num, bounds))
+        return ahead.take(_Draws(self, before, num, bounds))
 
     def ranges(
         self, bounds: Sequence[tuple[float, float]], mask: torch.Tensor | None = None
@@ -220,7 +227,7 @@ class RandomStream:
         low, width = self._scales.get(key) or self.scale(key)
         if not self._on_cpu:
             before = self._count(len(key))
-            ready = self._take(len(key), key)
+            ready = self._take(before, len(key), key)
             if ready is not None:
                 return ready
             return scaled(self.states(before, len(key)) + self._source.offset, low, width)
@@ -266,7 +273,7 @@ class RandomStream:
         keys = self._numpy_keys if rows is None else self._numpy_keys[rows]
         return mix_numpy(keys + (self._steps[num] + start))
 
-    def _count(self, num: int) -> int:
+    def _count(self, num: int) -> Any:
         """Count the next ``num`` outputs of this tick; return how many precede them."""
         tick = self._source._tick
         if self._tick != tick:
@@ -291,11 +298,33 @@ class RandomStream:
         return shift_right(self.bits(1)[:, 0], 1) % (high - low) + low
 
 
+class JoinedStream(RandomStream):
+    """Several streams side by side, each with the draws that it would make alone.
+
+    So a device for which each operation is a kernel to launch adds all of a group's noise at once.
+    """
+
+    def __init__(self, source: EnvRandom, parts: Sequence[tuple[RandomStream | None, int]]) -> None:
+        names = "+".join(stream.name for stream, _ in parts if stream is not None)
+        super().__init__(source, names, torch.zeros_like(source.env_ids))
+        self._parts = parts
+
+    def states(self, before: Any, num: int) -> torch.Tensor:
+        blocks = [
+            self._keys.expand(-1, width) if stream is None else stream.states(first, width)
+            for (stream, width), first in zip(self._parts, before, strict=True)
+        ]
+        return torch.cat(blocks, dim=1)
+
+    def _count(self, num: int) -> Any:
+        return tuple(0 if stream is None else stream._count(width) for stream, width in self._parts)
+
+
 class _Draws(NamedTuple):
     """Draws of one stream within a tick, identified by the number of draws before them."""
 
     stream: RandomStream
-    before: int
+    before: Any
     num: int
     bounds: Bounds | None
     """None: plain bits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,7 +47,7 @@ class VectorEnv(BatchedEnv):
         terrain: Generated ground, with the level of each environment; None on a plane.
         staged_wrenches: External wrenches from events, applied after the resets.
         constants: Tensors that terms derive from the model once and keep, by the terms' own keys.
-        derived: Results that terms share, and ``sim.num_changes`` when they were computed.
+        derived: Results of :meth:`once`, with the state and version that they belong to.
         default_qpos: Positions of the pose in which episodes start, ``(1, nq)``.
         default_qpos_rows: The same for each environment, ``(num_envs, nq)``: subtracting as many
             rows takes a third of the time of subtracting one.
@@ -94,6 +94,22 @@ class VectorEnv(BatchedEnv):
                 np.asarray(getattr(self.sim.model, name)), dtype=torch.float32, device=self.device
             )
         return self._nominal[name]
+
+    def once(self, key: Hashable, compute: Callable[[], Any], version: int = 0) -> Any:
+        """Return what ``compute`` does, computed once for all who ask before the state changes.
+
+        They get the same tensors, and must not write to them.
+
+        Args:
+            key: Equal for all who ask for the same.
+            compute: Called where it is not known yet.
+            version: A number that changes with whatever else the result depends on.
+        """
+        now = self.sim.num_changes, version
+        kept = self.derived.get(key)
+        if kept is None or kept[0] != now:
+            kept = self.derived[key] = now, compute()
+        return kept[1]
 
     def joint_positions(self) -> dict[str, torch.Tensor]:
         """Return the positions of hinges (rad) and slides (m) by name, ``(num_envs,)`` each."""
@@ -258,7 +274,7 @@ class VectorEnv(BatchedEnv):
             self.terrain = Terrain(cfg.scene.terrain, model, self.random, world_size)
             self.env_origins = self.terrain.env_origins
         self.constants: dict[Any, torch.Tensor] = {}
-        self.derived: dict[Any, tuple[int, torch.Tensor]] = {}
+        self.derived: dict[Hashable, tuple[tuple[int, int], Any]] = {}
         self._nominal: dict[str, torch.Tensor] = {}
         allows_overflow = self.cfg.sim.allow_overflow
         self.nan_guard = NanGuard(self.sim, self._failures, allows_overflow=allows_overflow)

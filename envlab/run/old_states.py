@@ -42,9 +42,8 @@ def _physics(old: Old) -> dict[str, Any]:
 
 def _task(old: Old) -> dict[str, Any]:
     if "commands" in old:
-        return {
-            name: value for key, part in old.items() for name, value in _TASK[key](part).items()
-        }
+        new = {name: value for key, part in old.items() for name, value in _TASK[key](part).items()}
+        return new | {"observation_manager": {"stages": {}}, "memories": {}}
     new = dict(old)
     if "event_age" in old:  # one hand
         new["hand"] = {"targets": new.pop("targets")}

@@ -158,18 +158,29 @@ class Player:
         if qvel is not None:
             self.data.qvel[:] = qvel
         self.last_action[:] = 0.0
+        self._past: dict[str, list[np.ndarray]] = {}
+        self._seen: dict[str, np.ndarray] = {}
         mujoco.mj_forward(self.model, self.data)
 
     def observe(self) -> np.ndarray:
-        """Return the observation, float32 ``(num_obs,)``: each term clipped, then scaled."""
+        """Return the observation, float32 ``(num_obs,)``: each term clipped, then scaled.
+
+        A term with a history is observed with its values in the steps before, the oldest first;
+        before the first step, with the first value.
+        """
         parts = []
-        for term in self.cfg["observations"].values():
+        for name, term in self.cfg["observations"].items():
             values = np.atleast_1d(
                 self._terms[term["func"].rpartition(":")[2]](self, term["params"])
             )
             if term["clip"] is not None:
                 values = values.clip(*term["clip"])
-            parts.append(values * np.asarray(term["scale"]))
+            values = values * np.asarray(term["scale"])
+            length = term.get("history_length", 1)
+            if length > 1:
+                self._seen[name] = values
+                parts += self._past.get(name, [values] * (length - 1))
+            parts.append(values)
         return np.concatenate(parts).astype(np.float32)
 
     def act(self, options: Any = None) -> np.ndarray:
@@ -196,6 +207,9 @@ class Player:
         The offset of a relative action is its joints' positions at the beginning of the step.
         """
         self.last_action[:] = action
+        for name, values in self._seen.items():
+            length = self.cfg["observations"][name]["history_length"]
+            self._past[name] = [*self._past.get(name, [values] * (length - 1)), values][1:]
         start = 0
         for name, term in self.cfg["actions"].items():
             own = action[start : start + len(term["joint_names"])]

@@ -24,6 +24,7 @@ from envlab.envs import BatchedEnv, ManagerEnv, SceneEntityCfg
 from envlab.envs.entities import SceneEntity, resolve_entity
 from envlab.envs.joint_order import Convention, joint_names
 from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.managers.observation import factors
 from envlab.envs.mdp.motion_command import MotionCommand
 from envlab.envs.scene import build_spec
 from envlab.errors import EnvlabError
@@ -191,14 +192,25 @@ def _observation(
             plain["sensor_names"] = _sensor_names(env.sim.model, entity)
         elif kind.startswith("joint_") and len(entity.joint_names) < len(names):
             plain["joint_names"] = [name for name in names if name in entity.joint_names]
+    if term.modifiers:
+        raise NotDeployable(
+            f"The observation term {kind!r} has modifiers, which deploy.yaml cannot describe."
+        )
+    length = max(1, term.history_length)
+    if not term.flatten_history_dim and term.history_length:
+        raise NotDeployable(
+            f"The observation term {kind!r} has a history of its own dimension, but a policy on a "
+            "robot sees one row of numbers."
+        )
+    size //= length
     return {
         "func": function,
         "params": plain,
         "size": size,
-        "scale": [1.0 if term.scale is None else float(term.scale)] * size,
+        "scale": factors(term.scale, size),
         "clip": None if term.clip is None else list(term.clip),
         "noise": None if term.noise is None else to_dict(term.noise),
-        "history_length": 1,
+        "history_length": length,
         "frame": _FRAMES.get(kind),
     }
 
@@ -272,7 +284,7 @@ def _check_inputs(path: Path, cfg: Mapping[str, Any]) -> None:
             "policy.onnx, one step of it, in a controller of your own."
         )
     width = inputs[0].type.tensor_type.shape.dim[-1].dim_value
-    size = sum(term["size"] for term in cfg["observations"].values())
+    size = sum(term["size"] * term["history_length"] for term in cfg["observations"].values())
     if names != ["obs"] or width != size:
         raise NotDeployable(
             f"The policy takes {', '.join(names)} with {width} values, but the observation group "
@@ -362,5 +374,7 @@ def _columns(ours: Mapping[str, Any], cfg: Mapping[str, Any]) -> tuple[list[int]
                 f"The observation {name!r} has {size} values for {len(target)} joints, so that "
                 "they cannot be put into another order."
             )
-        obs += [start + (source.index(target[i]) if is_joints else i) for i in range(size)]
+        for age in range(term["history_length"]):
+            first = start + age * size
+            obs += [first + (source.index(target[i]) if is_joints else i) for i in range(size)]
     return obs, [driven(ours).index(joint) for joint in driven(cfg)]

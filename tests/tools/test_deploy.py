@@ -327,3 +327,42 @@ def test_a_scan_of_the_ground_is_described_by_its_points():
     assert scan["size"] == 187
     pattern = scan["params"]["sensor_cfg"]["pattern_cfg"]
     assert (pattern["resolution"], pattern["size"]) == (0.1, [1.6, 1.0])
+
+
+def test_the_player_remembers_what_the_policy_observes_of_the_past(tmp_path):
+    cfg = load_env_cfg(get_task(GO2))
+    cfg.observations.policy.history_length = 3
+    cfg.observations.policy.enable_corruption = False
+    for name in RANDOM:
+        setattr(cfg.events, name, None)
+    env = get_task(GO2).make(cfg, num_envs=1, context=DistributedContext.single("cpu"), seed=0)
+    torch.manual_seed(0)
+    policy = torch.nn.Linear(env.obs_buf["policy"].shape[1], 12)
+    for order in ("envlab", "isaaclab"):
+        folder = tmp_path / order
+        folder.mkdir()
+        names = {"input_names": ["obs"], "output_names": ["actions"]}
+        axes = {"obs": {0: "batch"}, "actions": {0: "batch"}}
+        example = torch.zeros(1, policy.in_features)
+        path = str(folder / "policy.onnx")
+        torch.onnx.export(policy, (example,), path, dynamo=False, dynamic_axes=axes, **names)
+        write_deployment(env, folder, {"task": GO2, "library": "none", "run": None}, order)
+        player = Player(folder)
+        env.reset(seed=1)
+        player.reset(env.sim.data.qpos[0].numpy(), env.sim.data.qvel[0].numpy())
+        places = [player.cfg["joint_names"].index(name) for name in describe_names(env)]
+        for _ in range(12):
+            for name in player.commands:
+                player.commands[name] = env.command_manager.get_command(name)[0].numpy()
+            with torch.inference_mode():
+                action = policy(env.obs_buf["policy"])
+            np.testing.assert_allclose(player.act()[places], action[0], atol=1e-4)
+            player.step(player.act())
+            env.step(action)
+    assert {one["history_length"] for one in player.cfg["observations"].values()} == {3}
+    env.close()
+
+
+def describe_names(env: Any) -> list[str]:
+    """Return the joints in the environment's own order."""
+    return describe(env, {}, "envlab")["joint_names"]

@@ -4,7 +4,7 @@ from envlab.envs.managers.action import ActionManager, ActionTerm, ActionTermCfg
 from envlab.envs.managers.command import CommandManager, CommandTerm, CommandTermCfg
 from envlab.envs.managers.curriculum import CurriculumManager, CurriculumTermCfg
 from envlab.envs.managers.event import EventManager, EventTermCfg
-from envlab.envs.managers.function_term import FunctionTermCfg
+from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
 from envlab.envs.managers.observation import (
     ObservationGroupCfg,
     ObservationManager,
@@ -32,6 +32,7 @@ __all__ = [
     "EventManager",
     "EventTermCfg",
     "FunctionTermCfg",
+    "ManagerTermBase",
     "ObservationGroupCfg",
     "ObservationManager",
     "ObservationTermCfg",

@@ -75,12 +75,17 @@ class CommandTerm:
 
 
 class CommandManager:
-    """Keeps the commands' clocks and draws them when they are due."""
+    """Keeps the commands' clocks and draws them when they are due.
+
+    Attributes:
+        num_changes: Times that commands may have changed, for what is derived from them.
+    """
 
     STATE = State(parts=("_terms",))
 
     def __init__(self, cfg: Any, env: VectorEnv) -> None:
         self._env = env
+        self.num_changes = 0
         self._terms = {
             name: term.build(env) for name, term in terms_of(cfg, CommandTermCfg).items()
         }
@@ -123,6 +128,7 @@ class CommandManager:
 
     def reset(self, mask: torch.Tensor) -> None:
         """Start new episodes in the environments of ``mask``, with new commands."""
+        self.num_changes += 1
         for name, term in self._terms.items():
             for values in term.metrics.values():
                 clear(values, mask)
@@ -137,6 +143,7 @@ class CommandManager:
             if not on_host(self._env.device) or due.any():
                 self._draw(name, "due", term, due)
             term.update_command()
+        self.num_changes += 1
 
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         """Show the goals of environment 0."""

@@ -29,7 +29,7 @@ class CurriculumManager:
 
     def __init__(self, cfg: Any, env: VectorEnv, sensors: SensorManager) -> None:
         self._functions = {
-            name: bind(term, env, sensors)
+            name: bind(term, env, sensors, f"curriculum.{name}")
             for name, term in terms_of(cfg, CurriculumTermCfg).items()
         }
         self.active_terms = list(self._functions)

@@ -48,7 +48,9 @@ class EventManager:
         self._time_left: dict[str, torch.Tensor] = {}
         self._global: set[str] = {name for name, term in terms.items() if term.is_global_time}
         for name, term in terms.items():
-            self._functions.setdefault(term.mode, {})[name] = bind(term, env, sensors)
+            self._functions.setdefault(term.mode, {})[name] = bind(
+                term, env, sensors, f"events.{name}"
+            )
             if (term.mode == "interval") != (term.interval_range_s is not None):
                 raise ConfigurationError(
                     f"env.events.{name} has mode {term.mode!r} and interval_range_s "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,7 @@ from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import TermCfg
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
+from envlab.state import State
 
 
 @dataclass(kw_only=True)
@@ -27,22 +29,53 @@ class FunctionTermCfg(TermCfg):
     """Keyword arguments; a :class:`SceneEntityCfg` arrives as the :class:`SceneEntity` it names."""
 
 
-def bind(term: FunctionTermCfg, env: VectorEnv, sensors: SensorManager) -> functools.partial[Any]:
+class ManagerTermBase:
+    """A term with a memory: a class where a function may stand, under Isaac Lab's name.
+
+    It is made once, and then called as a function is: ``__call__(env, **params)``. A subclass
+    declares what it remembers in ``STATE``, and forgets it in :meth:`reset`.
+
+    Attributes:
+        cfg: The term's configuration, whose ``params`` hold entities already looked up.
+        env: The environment.
+    """
+
+    STATE = State()
+
+    def __init__(self, cfg: FunctionTermCfg, env: VectorEnv) -> None:
+        self.cfg, self.env = cfg, env
+
+    def reset(self, mask: torch.Tensor) -> None:
+        """Forget the episodes of ``mask``, bool ``(num_envs,)``, which have ended."""
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        """Return what the function of such a term returns."""
+        raise NotImplementedError
+
+
+def bind(
+    term: FunctionTermCfg, env: Any, sensors: SensorManager, name: str
+) -> functools.partial[Any]:
     """Return ``term.func`` with ``env`` and its parameters filled in, scene entities looked up.
+
+    A term that is a class is made, and joins ``env.memories``.
 
     Args:
         term: The term.
         env: The environment, the function's first argument.
         sensors: The sensors that parameters may name instead of a part of the scene.
+        name: Its kind and name, such as ``rewards.feet``.
 
     Raises:
         ConfigurationError: If the parameters do not fit the function.
     """
-    check_names(term.func, term.params)
-    signature = inspect.signature(term.func)
+    made: Any = term.func
+    is_class = inspect.isclass(made)
+    check_names(made, term.params)
+    signature = inspect.signature(made.__call__ if is_class else made)
     needed = [
         name
-        for name, parameter in list(signature.parameters.items())[1:]
+        for name, parameter in list(signature.parameters.items())[2 if is_class else 1 :]
         if parameter.default is parameter.empty and name not in (*term.params, "mask", "stream")
     ]
     if needed:
@@ -59,21 +92,31 @@ def bind(term: FunctionTermCfg, env: VectorEnv, sensors: SensorManager) -> funct
         name: _look_up(value, env, sensors) if isinstance(value, SceneEntityCfg) else value
         for name, value in (defaults | term.params).items()
     }
-    return functools.partial(term.func, env, **params)
+    if not is_class:
+        return functools.partial(made, env, **params)
+    if not issubclass(made, ManagerTermBase):
+        raise ConfigurationError(
+            f"The term {made.__name__} is a class, but no ManagerTermBase. Derive it from "
+            "envlab.envs.ManagerTermBase."
+        )
+    made = env.memories[name] = made(dataclasses.replace(term, params=params), env)
+    return functools.partial(made, env, **params)
 
 
-def check_names(func: Callable[..., Any], names: Iterable[str]) -> None:
+def check_names(func: Any, names: Iterable[str]) -> None:
     """Refuse names that are not parameters of a term's function.
 
     Raises:
         ConfigurationError: With the first of them.
     """
-    parameters = inspect.signature(func).parameters
+    is_class = inspect.isclass(func)
+    parameters = list(inspect.signature(func.__call__ if is_class else func).parameters)
     unknown = set(names) - set(parameters)
     if unknown:
+        name = getattr(func, "__name__", type(func).__name__)
         raise ConfigurationError(
-            f"The term function {func.__name__} has no parameter {sorted(unknown)[0]!r}; "
-            f"it has {', '.join(list(parameters)[1:]) or 'none'}."
+            f"The term function {name} has no parameter {sorted(unknown)[0]!r}; "
+            f"it has {', '.join(parameters[2 if is_class else 1 :]) or 'none'}."
         )
 
 

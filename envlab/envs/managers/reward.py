@@ -37,7 +37,9 @@ class RewardManager:
         self.active_terms = list(terms)
         """Names of the terms."""
         self._log_names = [f"Episode_Reward/{name}" for name in terms]
-        self._functions = [bind(term, env, sensors) for term in terms.values()]
+        self._functions = [
+            bind(term, env, sensors, f"rewards.{name}") for name, term in terms.items()
+        ]
         self._initial = list(self._functions)
         self._new_params: dict[str, dict[str, Any]] = {}
         """Parameters that a curriculum has changed, by term."""

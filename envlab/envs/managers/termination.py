@@ -33,7 +33,9 @@ class TerminationManager:
         self.active_terms = list(terms)
         """Names of the terms."""
         self._log_names = [f"Episode_Termination/{name}" for name in terms]
-        self._functions = [bind(term, env, sensors) for term in terms.values()]
+        self._functions = [
+            bind(term, env, sensors, f"terminations.{name}") for name, term in terms.items()
+        ]
         self._time_out_ids = [i for i, term in enumerate(terms.values()) if term.time_out]
         self._failure_ids = [i for i, term in enumerate(terms.values()) if not term.time_out]
         self._none = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
@@ -85,7 +87,7 @@ class SuccessManager:
     STATE = State(per_env=("_values",))
 
     def __init__(self, cfg: SuccessTermCfg | None, env: VectorEnv, sensors: SensorManager) -> None:
-        self._function = None if cfg is None else bind(cfg, env, sensors)
+        self._function = None if cfg is None else bind(cfg, env, sensors, "success")
         self._values = torch.zeros(env.num_envs, device=env.device)
         self.values = None if cfg is None else self._values
         """Success of the episodes so far, float32 ``(num_envs,)``; None if the task has none."""

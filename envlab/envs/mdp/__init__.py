@@ -183,6 +183,7 @@ from envlab.envs.mdp.root import (
     root_lin_vel_w,
     root_pos_w,
     root_quat_w,
+    root_rotation_w,
     site_orientations,
     site_positions,
 )
@@ -352,6 +353,7 @@ __all__ = [
     "root_lin_vel_w",
     "root_pos_w",
     "root_quat_w",
+    "root_rotation_w",
     "self_collision_cost",
     "sensor",
     "share_of_goals_reached",

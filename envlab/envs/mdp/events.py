@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
-from envlab.envs.math import quat_apply_inverse, quat_from_euler_xyz, quat_mul
+from envlab.envs.math import quat_apply_inverse, quat_from_euler_xyz, quat_mul, turned_about_z
 from envlab.envs.mdp.randomization import combine
 from envlab.envs.mdp.root import origin_velocity
 from envlab.envs.random import RandomStream
@@ -87,13 +88,25 @@ def reset_root_state_uniform(
     ranges = [*six_ranges(pose_range, "pose_range"), *six_ranges(velocity_range, "velocity_range")]
     drawn = stream.ranges(ranges, mask)
     env.reset_qpos[:, asset_cfg.root_pos].add_(env.env_origins + drawn[:, :3])
-    default = env.default_qpos[:, asset_cfg.root_quat]
-    quat = quat_mul(quat_from_euler_xyz(*drawn[:, 3:6].unbind(1)), default.expand(len(drawn), 4))
-    env.reset_qpos[:, asset_cfg.root_quat] = quat
-    ang_vel = quat_apply_inverse(quat, drawn[:, 9:])
-    velocity = origin_velocity(env, quat, drawn[:, 6:9], ang_vel, asset_cfg)
-    env.reset_qvel[:, asset_cfg.root_lin_vel] = velocity
-    env.reset_qvel[:, asset_cfg.root_ang_vel] = ang_vel
+    quat = env.default_qpos[:, asset_cfg.root_quat]
+    # What is not drawn has been staged already: the default orientation, at rest.
+    if _any(ranges[3:5]):
+        turn = quat_from_euler_xyz(*drawn[:, 3:6].unbind(1))
+        quat = quat_mul(turn, quat.expand(len(drawn), 4))
+    elif _any(ranges[5:6]):
+        quat = turned_about_z(quat, drawn[:, 5])
+    if _any(ranges[3:6]):
+        env.reset_qpos[:, asset_cfg.root_quat] = quat
+    if _any(ranges[6:]):
+        ang_vel = quat_apply_inverse(quat, drawn[:, 9:])
+        velocity = origin_velocity(env, quat, drawn[:, 6:9], ang_vel, asset_cfg)
+        env.reset_qvel[:, asset_cfg.root_lin_vel] = velocity
+        env.reset_qvel[:, asset_cfg.root_ang_vel] = ang_vel
+
+
+def _any(ranges: Sequence[tuple[float, float]]) -> bool:
+    """Return whether draws from any of the ranges may differ from 0."""
+    return any(low != 0.0 or high != 0.0 for low, high in ranges)
 
 
 def six_ranges(ranges: dict[str, tuple[float, float]], param: str) -> list[tuple[float, float]]:

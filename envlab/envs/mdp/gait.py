@@ -20,6 +20,7 @@ from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
 from envlab.envs.math import gravity_in_body, quat_apply_inverse
 from envlab.envs.mdp.height_scan import RayCasterCfg, ground_normal
+from envlab.envs.mdp.observations import joint_pos_rel
 from envlab.envs.mdp.root import base_ang_vel, base_origin_vel
 from envlab.errors import ConfigurationError
 from envlab.state import State
@@ -96,6 +97,10 @@ class FootSensor(SensorTerm):
     @property
     def speeds(self) -> torch.Tensor:
         """Horizontal speeds of the sites, in m/s, ``(num_envs, num_feet)``."""
+        speeds: torch.Tensor = self._env.once(self, self._measure_speeds)
+        return speeds
+
+    def _measure_speeds(self) -> torch.Tensor:
         data = self._env.sim.data
         # cvel is the velocity of the body-fixed frame now at the tree's centre of mass.
         spatial = data.cvel[:, self._bodies]
@@ -159,7 +164,7 @@ def foot_contact(env: ManagerEnv, sensor_cfg: ContactBodies) -> torch.Tensor:
 def foot_contact_forces(env: ManagerEnv, sensor_cfg: ContactBodies) -> torch.Tensor:
     """Return ``sign(f) log(1 + |f|)`` of the forces on each foot, in N, three columns each."""
     forces = sensor_cfg.net_forces_w.flatten(1)
-    return forces.sign() * forces.abs().log1p()
+    return torch.copysign(forces.abs().log1p(), forces)
 
 
 # Rewards ------------------------------------------------------------------------------------------
@@ -172,9 +177,8 @@ def track_linear_velocity(
 
     The wanted vertical part is 0; ``std`` is in m/s.
     """
-    error = base_origin_vel(env, asset_cfg).clone()
-    error[:, :2] -= env.command_manager.get_command(command_name)[:, :2]
-    return torch.exp(error.square().sum(dim=1) / -(std**2))
+    velocity = base_origin_vel(env, asset_cfg)
+    return _tracking(env, velocity, command_name, (1.0, 1.0, 0.0), std)
 
 
 def track_angular_velocity(
@@ -184,8 +188,22 @@ def track_angular_velocity(
 
     The wanted rolling and pitching are 0; ``std`` is in rad/s.
     """
-    error = base_ang_vel(env, asset_cfg).clone()
-    error[:, 2] -= env.command_manager.get_command(command_name)[:, 2]
+    return _tracking(env, base_ang_vel(env, asset_cfg), command_name, (0.0, 0.0, 1.0), std)
+
+
+def _tracking(
+    env: ManagerEnv,
+    velocity: torch.Tensor,
+    command_name: str,
+    commanded: tuple[float, float, float],
+    std: float,
+) -> torch.Tensor:
+    """Return ``exp(-error^2 / std^2)`` of a velocity, of which only some parts are commanded."""
+    key = ("commanded", *commanded)
+    if key not in env.constants:
+        env.constants[key] = torch.tensor(commanded, device=env.device)
+    command = env.command_manager.get_command(command_name)
+    error = torch.addcmul(velocity, command, env.constants[key], value=-1.0)
     return torch.exp(error.square().sum(dim=1) / -(std**2))
 
 
@@ -238,13 +256,13 @@ def variable_posture(
     key = ("variable_posture", repr(stds), *asset_cfg.joint_names)
     if key not in env.constants:
         widths = [joint_values(std, asset_cfg.joint_names) for std in stds]
-        env.constants[key] = torch.tensor(widths, device=env.device).square().reciprocal()
-    speed = _commanded(env, command_name)
-    kind = (speed >= walking_threshold).long() + (speed >= running_threshold)
-    error = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
-        env.default_qpos_rows, asset_cfg.qpos_ids
-    )
-    return torch.exp(-(error.square() * env.constants[key][kind]).mean(dim=1))
+        env.constants[key] = -torch.tensor(widths, device=env.device).square().reciprocal()
+    bounds = ("variable_posture", walking_threshold, running_threshold)
+    if bounds not in env.constants:
+        env.constants[bounds] = torch.tensor(bounds[1:], device=env.device)
+    kind = torch.bucketize(_commanded(env, command_name), env.constants[bounds], right=True)
+    error = joint_pos_rel(env, asset_cfg)
+    return torch.exp((error.square() * env.constants[key][kind]).mean(dim=1))
 
 
 def body_angular_velocity_penalty(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
@@ -275,7 +293,7 @@ def feet_air_time_in_range(
     """
     time = sensor_cfg.current_air_time
     swinging = ((time > threshold_min) & (time < threshold_max)).sum(dim=1)
-    return swinging * (_commanded(env, command_name) > command_threshold)
+    return swinging * _is_commanded(env, command_name, command_threshold)
 
 
 def feet_clearance(
@@ -290,7 +308,7 @@ def feet_clearance(
     Zero where the commanded speed plus turning is at most ``command_threshold``.
     """
     cost = ((feet_cfg.heights - target_height).abs() * feet_cfg.speeds).sum(dim=1)
-    return cost * (_commanded(env, command_name) > command_threshold)
+    return cost * _is_commanded(env, command_name, command_threshold)
 
 
 def feet_swing_height(
@@ -307,7 +325,7 @@ def feet_swing_height(
     """
     error = (feet_cfg.landing_heights / target_height - 1.0).square()
     cost = (error * sensor_cfg.first_contact).sum(dim=1)
-    return cost * (_commanded(env, command_name) > command_threshold)
+    return cost * _is_commanded(env, command_name, command_threshold)
 
 
 def feet_slip(
@@ -322,7 +340,7 @@ def feet_slip(
     Zero where the commanded speed plus turning is at most ``command_threshold``.
     """
     cost = (feet_cfg.speeds.square() * sensor_cfg.in_contact).sum(dim=1)
-    return cost * (_commanded(env, command_name) > command_threshold)
+    return cost * _is_commanded(env, command_name, command_threshold)
 
 
 def soft_landing(
@@ -334,10 +352,26 @@ def soft_landing(
     """
     force = torch.linalg.vector_norm(sensor_cfg.net_forces_w, dim=2)
     cost = (force * sensor_cfg.first_contact).sum(dim=1)
-    return cost * (_commanded(env, command_name) > command_threshold)
+    return cost * _is_commanded(env, command_name, command_threshold)
 
 
 def _commanded(env: ManagerEnv, command_name: str) -> torch.Tensor:
     """Return the commanded speed plus turning, in m/s and rad/s, ``(num_envs,)``."""
-    command = env.command_manager.get_command(command_name)
-    return torch.linalg.vector_norm(command[:, :2], dim=1) + command[:, 2].abs()
+    manager = env.command_manager
+
+    def compute() -> torch.Tensor:
+        command = manager.get_command(command_name)
+        return torch.linalg.vector_norm(command[:, :2], dim=1) + command[:, 2].abs()
+
+    speed: torch.Tensor = env.once(("speed", command_name), compute, manager.num_changes)
+    return speed
+
+
+def _is_commanded(env: ManagerEnv, command_name: str, threshold: float) -> torch.Tensor:
+    """Return whether the commanded speed plus turning exceeds ``threshold``, ``(num_envs,)``."""
+    is_commanded: torch.Tensor = env.once(
+        ("is_commanded", command_name, threshold),
+        lambda: _commanded(env, command_name) > threshold,
+        env.command_manager.num_changes,
+    )
+    return is_commanded

@@ -8,6 +8,7 @@ import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns, joint_values
 from envlab.envs.mdp.events import joint_limits
+from envlab.envs.mdp.observations import joint_pos_rel
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -99,7 +100,4 @@ def posture(
 
 def joint_deviation_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return joints' distances from their default positions, in m or rad, summed."""
-    deviation = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
-        env.default_qpos_rows, asset_cfg.qpos_ids
-    )
-    return torch.linalg.vector_norm(deviation, ord=1, dim=1)
+    return torch.linalg.vector_norm(joint_pos_rel(env, asset_cfg), ord=1, dim=1)

@@ -27,18 +27,32 @@ def joint_pos_rel(
 
     ``biased``: as encoders measure them, with the errors of ``randomize_encoder_bias``.
     """
-    positions = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
-        env.default_qpos_rows, asset_cfg.qpos_ids
+    positions: torch.Tensor = env.once(
+        ("joint_pos_rel", *asset_cfg.joint_names),
+        lambda: (
+            columns(env.sim.data.qpos, asset_cfg.qpos_ids)
+            - columns(env.default_qpos_rows, asset_cfg.qpos_ids)
+        ),
     )
     if biased and env.encoder_bias is not None:
-        positions += columns(env.encoder_bias, asset_cfg.qpos_ids)
+        return positions + columns(env.encoder_bias, asset_cfg.qpos_ids)
     return positions
 
 
 def joint_pos_limit_normalized(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return joint positions in units of their limits: -1 at the lower one, 1 at the upper one."""
-    low, high = joint_limits(env, asset_cfg)
-    return (2.0 * columns(env.sim.data.qpos, asset_cfg.qpos_ids) - (low + high)) / (high - low)
+    key = ("joint_centres", *asset_cfg.joint_names)
+    if key not in env.constants:
+        low, high = joint_limits(env, asset_cfg)
+        env.constants[key] = torch.stack((-(low + high), high - low))
+    centres, ranges = env.constants[key]
+    found: torch.Tensor = env.once(
+        key,
+        lambda: (
+            torch.add(centres, columns(env.sim.data.qpos, asset_cfg.qpos_ids), alpha=2.0) / ranges
+        ),
+    )
+    return found
 
 
 def joint_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:

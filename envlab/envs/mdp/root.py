@@ -16,7 +16,13 @@ import numpy as np
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
-from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse, quat_mul
+from envlab.envs.math import (
+    gravity_in_body,
+    matrix_from_quat,
+    quat_apply,
+    quat_apply_inverse,
+    quat_mul,
+)
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -27,17 +33,13 @@ _Quantity = Callable[["VectorEnv", SceneEntity], torch.Tensor]
 
 
 def _once(compute: _Quantity) -> Callable[..., torch.Tensor]:
-    """Compute a quantity of a root once for all terms that ask before the state changes.
-
-    They get the same tensor, and must not write to it.
-    """
+    """Compute a quantity of a root once for all terms that ask; see :meth:`VectorEnv.once`."""
 
     @functools.wraps(compute)
     def kept(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-        key, changes = (compute, asset_cfg.root_body), env.sim.num_changes
-        if key not in env.derived or env.derived[key][0] != changes:
-            env.derived[key] = changes, compute(env, asset_cfg)
-        return env.derived[key][1]
+        key = (compute, asset_cfg.root_body)
+        found: torch.Tensor = env.once(key, lambda: compute(env, asset_cfg))
+        return found
 
     return kept
 
@@ -55,6 +57,12 @@ def root_pos_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor
 def root_quat_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the root's orientation in the world, (w, x, y, z), ``(num_envs, 4)``."""
     return env.sim.data.qpos[:, asset_cfg.root_quat]
+
+
+@_once
+def root_rotation_w(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return the root's rotation matrix, whose columns are its axes, ``(num_envs, 3, 3)``."""
+    return matrix_from_quat(env.sim.data.qpos[:, asset_cfg.root_quat])
 
 
 @_once

@@ -81,7 +81,7 @@ def bad_orientation(
     env: ManagerEnv, limit_angle: float, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return whether the root is tilted by more than ``limit_angle``, in rad: a termination."""
-    return -projected_gravity(env, asset_cfg)[:, 2] < math.cos(limit_angle)
+    return projected_gravity(env, asset_cfg)[:, 2] > -math.cos(limit_angle)
 
 
 def _kernel_xy(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
-from envlab.envs.math import normalize
+from envlab.envs.math import matrix_from_quat, normalize
 
 
 def to_target(position: torch.Tensor, target: tuple[float, float, float]) -> torch.Tensor:
     """Return the horizontal vector from positions in m, ``(num_envs, 3)``, to a point."""
-    return torch.stack((target[0] - position[:, 0], target[1] - position[:, 1]), dim=1)
+    return _point(tuple(target[:2]), position.device) - position[:, :2]
+
+
+@functools.cache
+def _point(target: tuple[float, ...], device: torch.device) -> torch.Tensor:
+    return torch.tensor(target, device=device)
 
 
 def uprightness(quat: torch.Tensor) -> torch.Tensor:
@@ -18,15 +25,23 @@ def uprightness(quat: torch.Tensor) -> torch.Tensor:
 
 
 def heading(quat: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
-    """Return how far bodies face horizontal directions, a cosine, ``(num_envs,)``.
+    """Return how far bodies face horizontal directions; see :func:`facing`.
 
     Args:
         quat: Orientations (w, x, y, z), ``(num_envs, 4)``; forward is the body's x.
         direction: Of any length, ``(num_envs, 2)``.
     """
-    w, x, y, z = quat.unbind(1)
-    forward = torch.stack((1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z)), dim=1)
-    return torch.linalg.vecdot(forward, normalize(direction))
+    return facing(matrix_from_quat(quat), direction)
+
+
+def facing(rotation: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
+    """Return the cosine of the angle between bodies' x axes and directions, ``(num_envs,)``.
+
+    Args:
+        rotation: Rotation matrices, ``(num_envs, 3, 3)``.
+        direction: Horizontal, of any length, ``(num_envs, 2)``.
+    """
+    return torch.linalg.vecdot(rotation[:, :2, 0], normalize(direction))
 
 
 def progress(

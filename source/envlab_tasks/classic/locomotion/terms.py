@@ -12,9 +12,9 @@ import torch
 
 from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.entities import SceneEntity, columns, joint_values
-from envlab.envs.math import euler_xyz_from_quat, wrap_to_pi, yaw_from_quat
+from envlab.envs.math import wrap_to_pi
 from envlab.envs.mirror import mirrored
-from envlab_tasks.classic.locomotion.geometry import heading, progress, to_target, uprightness
+from envlab_tasks.classic.locomotion.geometry import facing, progress, to_target
 
 if TYPE_CHECKING:
     from envlab.envs import ManagerEnv
@@ -29,8 +29,8 @@ Point = tuple[float, float, float]
 @mirrored(-1.0, -1.0)
 def base_yaw_roll(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the root's yaw and roll, in rad, in [-pi, pi], ``(num_envs, 2)``."""
-    roll, _, yaw = euler_xyz_from_quat(mdp.root_quat_w(env, asset_cfg))
-    return torch.stack((yaw, roll), dim=1)
+    up = mdp.root_rotation_w(env, asset_cfg)[:, 2]
+    return torch.stack((_yaw(env, asset_cfg), torch.atan2(up[:, 1], up[:, 2])), dim=1)
 
 
 @mirrored(-1.0)
@@ -38,16 +38,14 @@ def base_angle_to_target(
     env: ManagerEnv, target_pos: Point, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return the turn that would face the target, in rad, in [-pi, pi), ``(num_envs, 1)``."""
-    qpos = env.sim.data.qpos
-    x, y = to_target(qpos[:, asset_cfg.root_pos], target_pos).unbind(1)
-    angle = torch.atan2(y, x) - yaw_from_quat(qpos[:, asset_cfg.root_quat])
-    return wrap_to_pi(angle).unsqueeze(1)
+    x, y = _way(env, target_pos, asset_cfg).unbind(1)
+    return wrap_to_pi(torch.atan2(y, x) - _yaw(env, asset_cfg)).unsqueeze(1)
 
 
 @mirrored(1.0)
 def base_up_proj(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the cosine of the root's tilt, 1 when upright, ``(num_envs, 1)``."""
-    return uprightness(mdp.root_quat_w(env, asset_cfg)).unsqueeze(1)
+    return mdp.root_rotation_w(env, asset_cfg)[:, 2, 2:]
 
 
 @mirrored(1.0)
@@ -55,9 +53,12 @@ def base_heading_proj(
     env: ManagerEnv, target_pos: Point, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return how far the root faces the target, in [-1, 1], ``(num_envs, 1)``."""
-    qpos = env.sim.data.qpos
-    direction = to_target(qpos[:, asset_cfg.root_pos], target_pos)
-    return heading(qpos[:, asset_cfg.root_quat], direction).unsqueeze(1)
+    rotation = mdp.root_rotation_w(env, asset_cfg)
+    cosine: torch.Tensor = env.once(
+        ("facing", asset_cfg.root_body, *target_pos),
+        lambda: facing(rotation, _way(env, target_pos, asset_cfg)),
+    )
+    return cosine.unsqueeze(1)
 
 
 # Rewards ------------------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ def upright_posture_bonus(
     env: ManagerEnv, threshold: float, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return 1 where the root stands more upright than ``threshold``, a cosine, else 0."""
-    return (uprightness(mdp.root_quat_w(env, asset_cfg)) > threshold).float()
+    return (mdp.root_rotation_w(env, asset_cfg)[:, 2, 2] > threshold).float()
 
 
 def move_to_target_bonus(
@@ -117,6 +118,24 @@ def joint_pos_limits_penalty_ratio(
     share = mdp.joint_pos_limit_normalized(env, asset_cfg).abs().clamp(threshold, 1.0)
     violation = (share - threshold) / (1.0 - threshold)
     return violation @ _relative_gears(env, gear_ratio, asset_cfg)
+
+
+def _yaw(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return the root's rotation about the vertical, in rad, in [-pi, pi], ``(num_envs,)``."""
+    forward = mdp.root_rotation_w(env, asset_cfg)[..., 0]
+    yaw: torch.Tensor = env.once(
+        ("yaw", asset_cfg.root_body), lambda: torch.atan2(forward[:, 1], forward[:, 0])
+    )
+    return yaw
+
+
+def _way(env: ManagerEnv, target_pos: Point, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return the horizontal vector from the root to the target, in m, ``(num_envs, 2)``."""
+    way: torch.Tensor = env.once(
+        ("way", asset_cfg.root_body, *target_pos),
+        lambda: to_target(env.sim.data.qpos[:, asset_cfg.root_pos], target_pos),
+    )
+    return way
 
 
 def _relative_gears(
