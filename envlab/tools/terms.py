@@ -143,7 +143,7 @@ def find_terms() -> list[Term]:
     terms = []
     for module, tree in sources.items():
         is_shared = module.startswith(SHARED)
-        for node in () if module.startswith(_BASES) else tree.body:
+        for node in () if module.startswith(_BASES) else map(_as_function, tree.body):
             if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name.startswith("_"):
                 continue
             kinds = _kinds(node, module, uses.get(node.name, ()))
@@ -162,6 +162,18 @@ def find_terms() -> list[Term]:
             )
             terms.append(term)
     return sorted(terms, key=lambda term: (KINDS.index(term.kinds[0]), term.name))
+
+
+def _as_function(node: ast.stmt) -> ast.stmt:
+    """Return a term that is a class as the function that it is called as; others as they are."""
+    if not isinstance(node, ast.ClassDef) or "ManagerTermBase" not in map(_last_name, node.bases):
+        return node
+    (call,) = [
+        part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__call__"
+    ]
+    call.name, call.body = node.name, [*node.body[:1], *call.body]  # with the class's docstring
+    call.args.args = call.args.args[1:]
+    return call
 
 
 def _suites() -> list[str]:

@@ -159,6 +159,7 @@ from envlab.envs.mdp.resets import (
     reset_scene_to_default,
 )
 from envlab.envs.mdp.rewards import (
+    action_acc_l2,
     action_l2,
     action_rate_l2,
     base_height_l2,
@@ -188,6 +189,7 @@ from envlab.envs.mdp.root import (
     site_positions,
 )
 from envlab.envs.mdp.terminations import (
+    command_resample,
     joint_pos_out_of_manual_limit,
     nan_detection,
     root_height_below_minimum,
@@ -226,6 +228,7 @@ __all__ = [
     "UniformPoseCommandCfg",
     "UniformVelocityCommandCfg",
     "VelocityRangesCfg",
+    "action_acc_l2",
     "action_l2",
     "action_rate_l2",
     "actuator_force",
@@ -251,6 +254,7 @@ __all__ = [
     "body_poses",
     "body_projected_gravity_b",
     "builtin_sensor",
+    "command_resample",
     "commands_vel",
     "contact_forces",
     "crossed_tile",

@@ -10,12 +10,16 @@ import mujoco
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
+from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
+from envlab.envs.masks import clear
 from envlab.envs.mdp.height_scan import RayCasterCfg, height_scan
 from envlab.envs.mdp.model_sensors import body_readings
 from envlab.errors import ConfigurationError
+from envlab.state import State
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 _ROBOT: Any = SceneEntityCfg("robot")
 
@@ -129,3 +133,24 @@ def body_lin_acc_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.T
     # To MuJoCo, a body that gravity pulls on is accelerated upwards while it rests.
     acceleration = body_readings(env, "framelinacc", asset_cfg) + env.constants[key]
     return torch.linalg.vector_norm(acceleration, dim=2).sum(dim=1)
+
+
+class action_acc_l2(ManagerTermBase):
+    """Return the squared change of the change of the action since the step before."""
+
+    STATE = State(per_env=("before",))
+
+    def __init__(self, cfg: FunctionTermCfg, env: VectorEnv) -> None:
+        super().__init__(cfg, env)
+        manager = env.action_manager  # type: ignore[attr-defined]
+        self.before = torch.zeros_like(manager.prev_action)
+        """The action of two steps ago; zero after a reset."""
+
+    def __call__(self, env: ManagerEnv) -> torch.Tensor:
+        manager = env.action_manager
+        change = manager.action - 2.0 * manager.prev_action + self.before
+        self.before.copy_(manager.prev_action)
+        return change.square().sum(dim=1)
+
+    def reset(self, mask: torch.Tensor) -> None:
+        clear(self.before, mask)

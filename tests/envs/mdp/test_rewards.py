@@ -50,6 +50,13 @@ def test_action_penalties():
         assert earned.item() == pytest.approx(0.1 * expected)
 
 
+def test_the_acceleration_of_actions_is_forgotten_at_resets():
+    """Of actions 1, 3, 4 and, in a new episode, 1 and 1, for 0.1 s each."""
+    env = make_env(1, rewards=terms(term=reward(mdp.action_acc_l2, 1.0)), episode_length_s=0.3)
+    earned = [push(env, force)[1].item() for force in (1.0, 3.0, 4.0, 1.0, 1.0)]
+    assert earned == pytest.approx([0.1 * change**2 for change in (1.0, 1.0, -1.0, 1.0, -1.0)])
+
+
 def test_a_time_limit_is_no_failure_to_is_alive_and_is_terminated():
     limits = {"asset_cfg": joint("push"), "bounds": (-1.0, 1.0)}
     out = termination(mdp.joint_pos_out_of_manual_limit, **limits)
