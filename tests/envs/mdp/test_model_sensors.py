@@ -20,16 +20,20 @@ SENSORS = """
 <framezaxis name="up" objtype="body" objname="world" reftype="site" refname="imu"/></sensor>"""
 
 
+def model_with_sensors(folder: Path) -> Path:
+    """Write the hopper with an IMU that is turned to the left, and a wrist."""
+    text = Path(MODEL).read_text().replace("</sensor>", SENSORS)
+    root, quat = '<freejoint name="root"/>', " ".join(map(str, LEFT))
+    text = text.replace(root, f'{root}<site name="imu" quat="{quat}"/>')
+    arm = '<geom name="arm"'
+    path = folder / "hopper.xml"
+    path.write_text(text.replace(arm, f'<site name="wrist"/>{arm}'))
+    return path
+
+
 @pytest.fixture
 def env(tmp_path: Path) -> ManagerEnv:
-    """The hopper, with an IMU that is turned to the left, and a wrist."""
-    text = Path(MODEL).read_text().replace("</sensor>", SENSORS)
-    quat = " ".join(map(str, LEFT))
-    text = text.replace('<freejoint name="root"/>', f'\\g<0><site name="imu" quat="{quat}"/>')
-    text = text.replace("\\g<0>", '<freejoint name="root"/>')
-    wrist = '<site name="wrist"/><geom name="arm"'
-    (tmp_path / "hopper.xml").write_text(text.replace('<geom name="arm"', wrist))
-    return make_env(scene=SceneCfg(num_envs=1, model=str(tmp_path / "hopper.xml")))
+    return make_env(scene=SceneCfg(num_envs=1, model=str(model_with_sensors(tmp_path))))
 
 
 def test_an_imu_and_what_it_knows_of_gravity(env: ManagerEnv):
