@@ -13,6 +13,26 @@ from typing import Any, Literal
 
 import torch
 
+from envlab.envs.distributions import (  # noqa: F401 - Isaac Lab has them in one module
+    sample_cylinder,
+    sample_gaussian,
+    sample_log_uniform,
+    sample_triangle,
+    sample_uniform,
+)
+from envlab.envs.pose_matrices import (  # noqa: F401
+    make_pose,
+    pose_in_A_to_pose_in_B,
+    pose_inv,
+    transform_poses_from_frame_A_to_frame_B,
+    unmake_pose,
+)
+from envlab.envs.projection import (  # noqa: F401
+    create_rotation_matrix_from_view,
+    orthogonalize_perspective_depth,
+    project_points,
+    unproject_depth,
+)
 from envlab.errors import ConfigurationError
 
 # Components are computed as whole rows: four operations, where a formula for each has up to forty.
@@ -279,3 +299,289 @@ def random_orientation(unit: torch.Tensor) -> torch.Tensor:
     v, w = 2.0 * math.pi * v, 2.0 * math.pi * w
     a, b = (1.0 - u).sqrt(), u.sqrt()
     return torch.stack((b * w.cos(), a * v.sin(), a * v.cos(), b * w.sin()), dim=-1)
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+
+def scale_transform(x: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
+    """Return values in units of their range: -1 at ``lower``, 1 at ``upper``; not clamped."""
+    return 2.0 * (x - 0.5 * (lower + upper)) / (upper - lower)
+
+
+def unscale_transform(x: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
+    """Return the inverse of :func:`scale_transform`."""
+    return 0.5 * x * (upper - lower) + 0.5 * (lower + upper)
+
+
+def saturate(x: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
+    """Return values clamped to a range; where its ends are swapped, ``lower`` counts."""
+    return torch.maximum(torch.minimum(x, upper), lower)
+
+
+def copysign(mag: float, other: torch.Tensor) -> torch.Tensor:
+    """Return the magnitude ``|mag|`` with the signs of ``other``, that of a zero included."""
+    return torch.copysign(torch.full_like(other, abs(mag)), other)
+
+
+# More of rotations --------------------------------------------------------------------------------
+
+quat_rotate = quat_apply
+"""Isaac Lab's older name of :func:`quat_apply`."""
+quat_rotate_inverse = quat_apply_inverse
+"""Isaac Lab's older name of :func:`quat_apply_inverse`."""
+
+
+def quat_inv(q: torch.Tensor, eps: float = 1e-9) -> torch.Tensor:
+    """Return inverses of quaternions ``(..., 4)`` of any length above the root of ``eps``."""
+    return quat_conjugate(q) / q.square().sum(dim=-1, keepdim=True).clamp(min=eps)
+
+
+def quat_apply_yaw(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Return vectors ``(..., 3)`` rotated about the vertical alone, by the yaw of ``(..., 4)``."""
+    return quat_apply(yaw_quat(q), v)
+
+
+def quat_from_angle_axis(angle: torch.Tensor, axis: torch.Tensor) -> torch.Tensor:
+    """Return quaternions ``(..., 4)`` of angles in rad, ``(...)``, about axes of any length."""
+    half = 0.5 * angle.unsqueeze(-1)
+    return normalize(torch.cat((half.cos(), half.sin() * normalize(axis)), dim=-1))
+
+
+def axis_angle_from_quat(q: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
+    """Return axis times angle in rad, ``(..., 3)``: :func:`rotation_vector_from_quat`.
+
+    ``eps`` is Isaac Lab's bound of small angles, which has no effect here.
+    """
+    return rotation_vector_from_quat(q)
+
+
+def quat_box_plus(q: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
+    """Return ``q`` turned by rotation vectors in rad, world frame, ``(..., 3)``; w is not negative.
+
+    It is the inverse of :func:`quat_box_minus`.
+    """
+    return quat_unique(quat_mul(quat_from_rotation_vector(delta), q))
+
+
+def quat_from_matrix(matrix: torch.Tensor) -> torch.Tensor:
+    """Return quaternions ``(..., 4)`` of rotation matrices ``(..., 3, 3)``.
+
+    Of the four formulas, one for each component that is not zero, the one with the largest counts
+    (Shepperd: "Quaternion from rotation matrix", 1978).
+
+    Raises:
+        ConfigurationError: For another shape.
+    """
+    if matrix.shape[-2:] != (3, 3):
+        raise ConfigurationError(
+            f"matrix has the shape {tuple(matrix.shape)}, but rotation matrices end in (3, 3)."
+        )
+    (a, b, c), (d, e, f), (g, h, i) = (row.unbind(-1) for row in matrix.unbind(-2))
+    # Four times the products of two components; each row is the quaternion times one of them.
+    rows = (
+        *(1.0 + a + e + i, h - f, c - g, d - b),
+        *(h - f, 1.0 + a - e - i, d + b, c + g),
+        *(c - g, d + b, 1.0 - a + e - i, f + h),
+        *(d - b, g + c, h + f, 1.0 - a - e + i),
+    )
+    products = torch.stack(rows, dim=-1).unflatten(-1, (4, 4))
+    largest = products.diagonal(dim1=-2, dim2=-1).argmax(dim=-1)
+    chosen = largest[..., None, None].expand(*largest.shape, 1, 4)
+    return normalize(products.gather(-2, chosen).squeeze(-2))
+
+
+def matrix_from_euler(euler_angles: torch.Tensor, convention: str) -> torch.Tensor:
+    """Return rotation matrices ``(..., 3, 3)`` of angles in rad, ``(..., 3)``.
+
+    Args:
+        euler_angles: Angles about the axes of ``convention``, each an axis of the turned frame.
+        convention: Three axes, such as ``XYZ``, of which neighbours differ.
+
+    Raises:
+        ConfigurationError: For other axes.
+    """
+    axes = [*convention]
+    if len(axes) != 3 or not {*axes} <= {*"XYZ"} or axes[1] in (axes[0], axes[2]):
+        raise ConfigurationError(
+            f"convention is {convention!r}, but must be three of X, Y and Z, of which neighbours "
+            "differ, such as 'XYZ'."
+        )
+    basis = torch.eye(3, dtype=euler_angles.dtype, device=euler_angles.device)
+    first, second, third = (
+        matrix_from_quat(
+            quat_from_angle_axis(angle, basis["XYZ".index(axis)].expand(*angle.shape, 3))
+        )
+        for axis, angle in zip(axes, euler_angles.unbind(-1), strict=True)
+    )
+    return first @ second @ third
+
+
+def skew_symmetric_matrix(vec: torch.Tensor) -> torch.Tensor:
+    """Return matrices ``(num, 3, 3)`` whose product with a vector is the cross product of both.
+
+    Args:
+        vec: ``(num, 3)``, or ``(3,)``, which counts as one.
+
+    Raises:
+        ConfigurationError: For vectors that do not have three components.
+    """
+    if vec.shape[-1:] != (3,):
+        raise ConfigurationError(
+            f"vec has the shape {tuple(vec.shape)}, but vectors end in a dimension of 3."
+        )
+    basis = torch.eye(3, dtype=vec.dtype, device=vec.device)
+    rows = vec.reshape(-1, 1, 3).expand(-1, 3, 3)
+    return torch.linalg.cross(rows, basis.expand_as(rows)).transpose(-1, -2)
+
+
+def default_orientation(num: int, device: torch.device | str) -> torch.Tensor:
+    """Return ``num`` quaternions that turn nothing, ``(num, 4)``."""
+    return torch.tensor([1.0, 0.0, 0.0, 0.0], device=device).repeat(num, 1)
+
+
+def random_yaw_orientation(unit: torch.Tensor) -> torch.Tensor:
+    """Return uniform rotations about the vertical, ``(..., 4)``, of draws from [0, 1), ``(...)``.
+
+    See :mod:`envlab.envs.distributions` on draws.
+    """
+    zero = torch.zeros_like(unit)
+    return quat_from_euler_xyz(zero, zero, 2.0 * math.pi * unit)
+
+
+def quat_slerp(q1: torch.Tensor, q2: torch.Tensor, tau: torch.Tensor | float) -> torch.Tensor:
+    """Return orientations on the shorter way from ``q1`` to ``q2`` at constant turning velocity.
+
+    Args:
+        q1: ``(..., 4)``, at ``tau`` 0.
+        q2: ``(..., 4)``, at ``tau`` 1, where Isaac Lab's function of one pair has ``q2``, and this
+            one the sign of it that is nearer to ``q1``.
+        tau: Share of the way, broadcast over the batch, ``(...)``.
+    """
+    q1, q2 = torch.broadcast_tensors(q1, q2)
+    tau = torch.as_tensor(tau, dtype=q1.dtype, device=q1.device).unsqueeze(-1)
+    cosine = (q1 * q2).sum(dim=-1, keepdim=True)
+    q2 = torch.where(cosine < 0.0, -q2, q2)
+    # Of the angle between, which acos loses where it is small.
+    sine = torch.linalg.vector_norm(q2 - cosine.abs() * q1, dim=-1, keepdim=True)
+    angle = torch.atan2(sine, cosine.abs())
+    near = sine < 4.0 * torch.finfo(q1.dtype).eps
+    divisor = torch.where(near, 1.0, angle.sin())
+    mixed = (((1.0 - tau) * angle).sin() * q1 + (tau * angle).sin() * q2) / divisor
+    return torch.where(near, q1, mixed)
+
+
+# More of frames -----------------------------------------------------------------------------------
+
+
+def is_identity_pose(pos: torch.Tensor, rot: torch.Tensor) -> bool:
+    """Return whether all positions are 0 and all quaternions (1, 0, 0, 0), up to rounding.
+
+    It waits for a GPU.
+    """
+    identity = torch.zeros_like(rot)
+    identity[..., 0] = 1.0
+    return torch.allclose(pos, torch.zeros_like(pos)) and torch.allclose(rot, identity)
+
+
+def rigid_body_twist_transform(
+    v0: torch.Tensor, w0: torch.Tensor, t01: torch.Tensor, q01: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the linear and angular velocity of another frame of the same body, in that frame.
+
+    Args:
+        v0: Linear velocity of frame 0, in it, in m/s, ``(..., 3)``.
+        w0: Angular velocity, in frame 0, in rad/s, ``(..., 3)``.
+        t01: Position of frame 1 in frame 0, in m, ``(..., 3)``.
+        q01: Its orientation, ``(..., 4)``.
+    """
+    velocity = v0 + torch.linalg.cross(w0, t01)
+    return quat_apply_inverse(q01, velocity), quat_apply_inverse(q01, w0)
+
+
+def compute_pose_error(
+    t01: torch.Tensor,
+    q01: torch.Tensor,
+    t02: torch.Tensor,
+    q02: torch.Tensor,
+    rot_error_type: Literal["quat", "axis_angle"] = "axis_angle",
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what takes pose 1 to pose 2, in the frame that both are given in.
+
+    Returns:
+        The way in m, ``(..., 3)``, and the turn: a rotation vector in rad, ``(..., 3)``, or a
+        quaternion, ``(..., 4)``.
+
+    Raises:
+        ConfigurationError: For another type.
+    """
+    if rot_error_type not in ("quat", "axis_angle"):
+        raise ConfigurationError(
+            f"rot_error_type is {rot_error_type!r}, but must be 'quat' or 'axis_angle'."
+        )
+    turn = quat_mul(q02, quat_inv(q01))
+    return t02 - t01, turn if rot_error_type == "quat" else rotation_vector_from_quat(turn)
+
+
+def apply_delta_pose(
+    source_pos: torch.Tensor, source_rot: torch.Tensor, delta_pose: torch.Tensor, eps: float = 1e-6
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return poses moved by ``delta_pose`` in the frame that they are given in.
+
+    Args:
+        source_pos: In m, ``(..., 3)``.
+        source_rot: ``(..., 4)``.
+        delta_pose: A way in m, and a rotation vector in rad, ``(..., 6)``.
+        eps: Angle in rad up to which nothing is turned.
+    """
+    way, turn = delta_pose[..., :3], delta_pose[..., 3:]
+    turn = torch.where(turn.norm(dim=-1, keepdim=True) > eps, turn, 0.0)
+    return source_pos + way, quat_mul(quat_from_rotation_vector(turn), source_rot)
+
+
+def transform_points(
+    points: torch.Tensor, pos: torch.Tensor | None = None, quat: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Return points of the frames ``pos``, ``quat`` in the outer frame.
+
+    Args:
+        points: In m, ``(num_points, 3)`` or ``(num, num_points, 3)``.
+        pos: Positions of the frames in m, ``(3,)`` or ``(num, 3)``; None: 0.
+        quat: Their orientations, ``(4,)`` or ``(num, 4)``; None: not turned.
+
+    Returns:
+        Of the shape of ``points``, with ``num`` if there is one.
+    """
+    if quat is not None:
+        points = points @ matrix_from_quat(quat).transpose(-1, -2)
+    return points if pos is None else points + pos.unsqueeze(-2)
+
+
+_TO_OPENGL = {
+    "opengl": (1.0, 0.0, 0.0, 0.0),
+    "ros": (0.0, 1.0, 0.0, 0.0),  # half a turn about x
+    "world": (0.5, 0.5, -0.5, -0.5),  # a quarter about x, then one back about the new y
+}
+"""Turns of a camera's axes to those of OpenGL: z back and y up; of ROS: z forward and y down; of
+the world: x forward and z up."""
+
+
+def convert_camera_frame_orientation_convention(
+    orientation: torch.Tensor,
+    origin: Literal["opengl", "ros", "world"] = "opengl",
+    target: Literal["opengl", "ros", "world"] = "ros",
+) -> torch.Tensor:
+    """Return orientations ``(..., 4)`` of the same cameras by other axes.
+
+    MuJoCo's cameras, like Isaac Lab's in USD, look along -z with y up, ``opengl``.
+
+    Raises:
+        ConfigurationError: For an unknown convention.
+    """
+    for name, value in (("origin", origin), ("target", target)):
+        if value not in _TO_OPENGL:
+            raise ConfigurationError(
+                f"{name} is {value!r}, but must be one of {', '.join(map(repr, _TO_OPENGL))}."
+            )
+    first, second = (orientation.new_tensor(_TO_OPENGL[name]) for name in (origin, target))
+    return quat_mul(quat_mul(orientation, first), quat_conjugate(second))

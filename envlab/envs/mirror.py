@@ -41,10 +41,12 @@ _SIGNS: dict[Any, tuple[float, ...]] = {
     mdp.base_ang_vel: TURN,
     mdp.root_ang_vel_w: TURN,  # in the world's axes, whose mirror is the plane y = 0, too
     mdp.projected_gravity: VECTOR,
+    mdp.current_time_s: (1.0,),
+    mdp.remaining_time_s: (1.0,),
 }
 _OF_JOINTS = (
     *(mdp.joint_pos, mdp.joint_pos_rel, mdp.joint_pos_limit_normalized),
-    *(mdp.joint_vel, mdp.joint_vel_rel, mdp.actuator_force),
+    *(mdp.joint_vel, mdp.joint_vel_rel, mdp.joint_effort, mdp.actuator_force),
 )
 _OF_FEET: dict[Any, tuple[float, ...]] = {
     mdp.foot_height: (1.0,),

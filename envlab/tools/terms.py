@@ -40,7 +40,9 @@ _OF_CONFIG = {
     "TerminationTermCfg": "termination",
     "SuccessTermCfg": "success",
 }
-_OBSERVE = ("observations", "root", "height_scan")
+_IN_ONE_LINE = ("observation", "reward", "termination")
+"""Functions of envlab.envs.terms, whose first argument is a term."""
+_OBSERVE = ("observations", "root", "height_scan", "model_sensors")
 """Modules of terms that are observations, whether or not a task uses them."""
 _GIVEN = ("env", "mask", "stream")
 """Parameters that the managers pass."""
@@ -141,7 +143,7 @@ def find_terms() -> list[Term]:
     terms = []
     for module, tree in sources.items():
         is_shared = module.startswith(SHARED)
-        for node in () if module.startswith(_BASES) else tree.body:
+        for node in () if module.startswith(_BASES) else map(_as_function, tree.body):
             if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name.startswith("_"):
                 continue
             kinds = _kinds(node, module, uses.get(node.name, ()))
@@ -160,6 +162,18 @@ def find_terms() -> list[Term]:
             )
             terms.append(term)
     return sorted(terms, key=lambda term: (KINDS.index(term.kinds[0]), term.name))
+
+
+def _as_function(node: ast.stmt) -> ast.stmt:
+    """Return a term that is a class as the function that it is called as; others as they are."""
+    if not isinstance(node, ast.ClassDef) or "ManagerTermBase" not in map(_last_name, node.bases):
+        return node
+    (call,) = [
+        part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__call__"
+    ]
+    call.name, call.body = node.name, [*node.body[:1], *call.body]  # with the class's docstring
+    call.args.args = call.args.args[1:]
+    return call
 
 
 def _suites() -> list[str]:
@@ -183,13 +197,29 @@ def _modules(package: str) -> Iterator[tuple[str, ast.Module]]:
 def _uses(trees: Iterable[ast.Module]) -> dict[str, list[str]]:
     """Return the uses of functions in tasks: kinds by the function's name."""
     uses: dict[str, list[str]] = {}
-    for call in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        kind = _OF_CONFIG.get(_last_name(call.func))
-        for keyword in call.keywords if kind else ():
-            kinds = uses.setdefault(_last_name(keyword.value), [])
-            if keyword.arg == "func" and kind not in kinds:
-                kinds.append(str(kind))
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        for kind, function in _used(node):
+            kinds = uses.setdefault(_last_name(function), [])
+            if kind not in kinds:
+                kinds.append(kind)
     return uses
+
+
+def _used(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Yield the functions that an expression uses as terms, each with its kind."""
+    if isinstance(node, ast.Call):
+        name = _last_name(node.func)
+        if name in _IN_ONE_LINE:
+            yield from ((name, function) for function in node.args[:1])
+        elif name in _OF_CONFIG:
+            functions = (each.value for each in node.keywords if each.arg == "func")
+            yield from ((_OF_CONFIG[name], function) for function in functions)
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        # A field of a task, which may come from a function of its own: feet(mdp.foot_height).
+        of_field = [_OF_CONFIG[name] for name in _OF_CONFIG if name in ast.unparse(node.annotation)]
+        for part in ast.walk(node.value) if of_field else ():
+            if isinstance(part, ast.Attribute) and _last_name(part.value) == "mdp":
+                yield of_field[0], part
 
 
 def _last_name(node: ast.AST) -> str:

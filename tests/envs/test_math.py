@@ -102,3 +102,89 @@ def test_shorter_ways_round_as_the_longer_ones():
     assert torch.equal(rotations.turned_about_z(QUATS, angle), product)
     inverse = rotations.quat_conjugate(QUATS)
     assert torch.equal(rotations.quat_difference(turn, QUATS), rotations.quat_mul(turn, inverse))
+
+
+HALF = 2**-0.5
+LEFT = torch.tensor([[HALF, 0.0, 0.0, HALF]])  # a quarter turn about z
+ROLLED = torch.tensor([[HALF, HALF, 0.0, 0.0]])  # about x
+LEVEL = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
+X, Y, Z = torch.eye(3).split(1)
+QUARTER = 0.5 * math.pi
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("scale_transform", (torch.tensor([-1.0, 1.0, 4.0]), -X[0, 0], 3 * X[0, 0]), [-1, 0, 1.5]),
+        ("unscale_transform", (torch.tensor([-1.0, 0, 1.5]), -X[0, 0], 3 * X[0, 0]), [-1, 1, 4]),
+        ("saturate", (torch.tensor([-9.0, 1.0, 9.0]), -X[0, 0], 3 * X[0, 0]), [-1, 1, 3]),
+        ("copysign", (-2.0, torch.tensor([3.0, -3.0, -0.0])), [2, -2, -2]),
+        ("quat_inv", (2.0 * LEFT,), [[0.5 * HALF, 0, 0, -0.5 * HALF]]),
+        ("quat_rotate", (LEFT, X), [[0, 1, 0]]),
+        ("quat_rotate_inverse", (LEFT, X), [[0, -1, 0]]),
+        ("quat_apply_yaw", (rotations.quat_mul(LEFT, ROLLED), X + Z), [[0, 1, 1]]),
+        ("quat_from_angle_axis", (torch.tensor([QUARTER]), 3.0 * Z), LEFT.tolist()),
+        ("axis_angle_from_quat", (-LEFT,), [[0, 0, QUARTER]]),
+        ("quat_box_plus", (LEFT, 2.0 * QUARTER * Z), [[HALF, 0, 0, -HALF]]),  # 270 degrees
+        (
+            "quat_from_matrix",
+            (torch.tensor([[[0.0, -1, 0], [1, 0, 0], [0, 0, 1]]]),),
+            LEFT.tolist(),
+        ),
+        ("quat_from_matrix", (torch.diag(torch.tensor([-1.0, 1.0, -1.0])),), [0, 0, 1, 0]),
+        (
+            "matrix_from_euler",
+            (QUARTER * (X[0] + Z[0]), "XYZ"),
+            [[0, -1, 0], [0, 0, -1], [1, 0, 0]],
+        ),
+        ("matrix_from_euler", (QUARTER * (X[0] + Z[0]), "ZYX"), [[0, 0, 1], [1, 0, 0], [0, 1, 0]]),
+        ("skew_symmetric_matrix", (X + 2 * Y + 3 * Z,), [[[0, -3, 2], [3, 0, -1], [-2, 1, 0]]]),
+        ("default_orientation", (2, "cpu"), [[1, 0, 0, 0]] * 2),
+        ("random_yaw_orientation", (torch.tensor([0.25]),), LEFT.tolist()),
+        ("quat_slerp", (LEVEL, -LEFT, 0.5), [[math.cos(QUARTER / 4), 0, 0, math.sin(QUARTER / 4)]]),
+        ("quat_slerp", (LEFT, LEFT, 0.3), LEFT.tolist()),
+        ("rigid_body_twist_transform", (X, 2 * Z, X, LEFT), ([[2, -1, 0]], [[0, 0, 2]])),
+        ("compute_pose_error", (X, LEFT, Y, LEVEL), ([[-1, 1, 0]], [[0, 0, -QUARTER]])),
+        ("compute_pose_error", (X, LEVEL, X, LEFT, "quat"), ([[0, 0, 0]], LEFT.tolist())),
+        (
+            "apply_delta_pose",
+            (X, LEVEL, torch.cat((Y, QUARTER * Z), dim=1)),
+            ([[1, 1, 0]], LEFT.tolist()),
+        ),
+        ("apply_delta_pose", (X, LEFT, torch.zeros(1, 6)), (X.tolist(), LEFT.tolist())),
+        ("transform_points", (torch.eye(3), X[0], LEFT[0]), [[1, 1, 0], [0, 0, 0], [1, 0, 1]]),
+        ("transform_points", (X[None], Z, LEFT), [[[0, 1, 1]]]),
+        # MuJoCo's camera looks along -z; turned by nothing, it is a world's that looks down.
+        (
+            "convert_camera_frame_orientation_convention",
+            (LEVEL, "opengl", "world"),
+            [[0.5, -0.5, 0.5, 0.5]],
+        ),
+        ("convert_camera_frame_orientation_convention", (LEVEL, "opengl", "ros"), [[0, -1, 0, 0]]),
+        ("convert_camera_frame_orientation_convention", (LEFT, "ros", "ros"), LEFT.tolist()),
+    ],
+)
+def test_isaac_labs_functions_by_hand(name, arguments, expected):
+    values = getattr(rotations, name)(*arguments)
+    for value, wanted in (
+        zip(values, expected, strict=True) if isinstance(values, tuple) else [(values, expected)]
+    ):
+        assert_close(value, torch.tensor(wanted, dtype=torch.float32))
+
+
+def test_an_identity_pose_is_one_up_to_rounding():
+    assert rotations.is_identity_pose(1e-9 * X, LEVEL)
+    assert not rotations.is_identity_pose(1e-3 * X, LEVEL)
+    assert not rotations.is_identity_pose(0.0 * X, -LEVEL)
+
+
+def test_values_that_isaac_labs_functions_refuse_are_named():
+    for name, arguments, message in (
+        ("quat_from_matrix", (torch.zeros(4, 4),), r"\(4, 4\), but rotation matrices"),
+        ("matrix_from_euler", (X[0], "XXZ"), "'XXZ', but must be three of X, Y and Z"),
+        ("skew_symmetric_matrix", (LEVEL,), r"\(1, 4\), but vectors end"),
+        ("compute_pose_error", (X, LEVEL, X, LEVEL, "euler"), "'euler', but must be 'quat' or"),
+        ("convert_camera_frame_orientation_convention", (LEVEL, "usd"), "'usd', but must be one"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            getattr(rotations, name)(*arguments)

@@ -35,6 +35,13 @@ def test_the_page_of_joint_orders_is_up_to_date():
     assert page == written, "run: python scripts/documentation/joint_orders.py"
 
 
+def test_the_page_of_terms_is_up_to_date():
+    written = (ROOT / "docs/terms.md").read_text()
+    assert load("documentation/terms").page() == written, (
+        "run: python scripts/documentation/terms.py"
+    )
+
+
 def section(link: str) -> str:
     """Return the section of a heading, or the row of a table, that ``page.md#it`` names."""
     path, _, anchor = link.partition("#")

@@ -132,3 +132,15 @@ def _is_to_move(env: ManagerEnv, command_name: str) -> torch.Tensor:
     """Return whether the commanded horizontal speed is above 0.1 m/s, bool ``(num_envs,)``."""
     command = env.command_manager.get_command(command_name)[:, :2]
     return torch.linalg.vector_norm(command, dim=1) > _COMMAND_MIN
+
+
+def desired_contacts(
+    env: ManagerEnv, sensor_cfg: ContactBodies, threshold: float = 1.0
+) -> torch.Tensor:
+    """Return 1 where the force on none of the bodies is above ``threshold``, in N, else 0."""
+    return (sensor_cfg.force_norms <= threshold).all(dim=1).float()
+
+
+def contact_forces(env: ManagerEnv, threshold: float, sensor_cfg: ContactBodies) -> torch.Tensor:
+    """Return by how much forces on bodies exceed ``threshold``, in N, summed over bodies."""
+    return (sensor_cfg.force_norms - threshold).clamp(min=0.0).sum(dim=1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
+from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns, joint_values
 from envlab.envs.mdp.events import joint_limits
 from envlab.envs.mdp.observations import joint_pos_rel
 from envlab.errors import ConfigurationError
@@ -64,6 +64,38 @@ def joint_pos_limits(
     low, high = env.constants[key]
     positions = columns(env.sim.data.qpos, asset_cfg.qpos_ids)
     return (positions - positions.clamp(low, high)).abs().sum(dim=1)
+
+
+def stand_still_joint_deviation_l1(
+    env: ManagerEnv,
+    command_name: str,
+    command_threshold: float = 0.06,
+    asset_cfg: SceneEntity = _ROBOT,
+) -> torch.Tensor:
+    """Return ``joint_deviation_l1`` where the commanded speed is below a bound in m/s, else 0.
+
+    It is that of Isaac Lab's tasks of walking.
+    """
+    command = env.command_manager.get_command(command_name)[:, :2]
+    stands = torch.linalg.vector_norm(command, dim=1) < command_threshold
+    return joint_deviation_l1(env, asset_cfg) * stands
+
+
+def posture(
+    env: ManagerEnv, std: dict[str, float], asset_cfg: SceneEntity = _ROBOT
+) -> torch.Tensor:
+    """Return ``exp(-mean(error^2 / std^2))`` of joints from their default positions.
+
+    ``std`` has widths in rad or m by regular expression; each joint matches exactly one.
+    """
+    key = ("posture", repr(std), *asset_cfg.joint_names)
+    if key not in env.constants:
+        widths = joint_values(std, asset_cfg.joint_names)
+        env.constants[key] = torch.tensor(widths, device=env.device)
+    error = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
+        env.default_qpos_rows, asset_cfg.qpos_ids
+    )
+    return torch.exp(-(error / env.constants[key]).square().mean(dim=1))
 
 
 def joint_deviation_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:

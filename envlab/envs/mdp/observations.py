@@ -86,3 +86,22 @@ def last_action(env: ManagerEnv) -> torch.Tensor:
 def generated_commands(env: ManagerEnv, command_name: str) -> torch.Tensor:
     """Return the command of this name."""
     return env.command_manager.get_command(command_name)
+
+
+def joint_effort(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return what actuators exert on joints, in N or N m, ``(num_envs, num_joints)``.
+
+    Needs ``qfrc_actuator`` in ``env.sim.data_fields``; efforts are those of the last physics step,
+    within all limits.
+    """
+    return columns(env.sim.data.qfrc_actuator, asset_cfg.qvel_ids)
+
+
+def current_time_s(env: ManagerEnv) -> torch.Tensor:
+    """Return the time since the episode began, in s, ``(num_envs, 1)``."""
+    return env.episode_length_buf.unsqueeze(1) * env.step_dt
+
+
+def remaining_time_s(env: ManagerEnv) -> torch.Tensor:
+    """Return the time until the episode's limit, in s, ``(num_envs, 1)``."""
+    return env.cfg.episode_length_s - current_time_s(env)

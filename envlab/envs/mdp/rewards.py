@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
+import mujoco
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
+from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
+from envlab.envs.masks import clear
+from envlab.envs.mdp.height_scan import RayCasterCfg, height_scan
+from envlab.envs.mdp.model_sensors import body_readings
+from envlab.errors import ConfigurationError
+from envlab.state import State
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 _ROBOT: Any = SceneEntityCfg("robot")
 
@@ -59,3 +68,89 @@ def action_rate_l2(env: ManagerEnv) -> torch.Tensor:
     """Return the squared change of the action since the step before."""
     manager = env.action_manager
     return (manager.action - manager.prev_action).square().sum(dim=1)
+
+
+def is_terminated_term(env: ManagerEnv, term_keys: str | list[str] = ".*") -> torch.Tensor:
+    """Return how many of the named terminations end the episode; 0 where a time limit does, too.
+
+    Args:
+        env: The environment.
+        term_keys: Names of terminations, by regular expressions that match in full.
+
+    Raises:
+        ConfigurationError: For an expression that matches none.
+    """
+    manager = env.termination_manager
+    patterns = [term_keys] if isinstance(term_keys, str) else term_keys
+    for pattern in patterns:
+        if not any(re.fullmatch(pattern, name) for name in manager.active_terms):
+            raise ConfigurationError(
+                f"term_keys names {pattern!r}, which matches none of the terminations "
+                f"{', '.join(manager.active_terms)}."
+            )
+    values = manager.episode_values()
+    named = [
+        values[f"Episode_Termination/{name}"]
+        for name in manager.active_terms
+        if any(re.fullmatch(pattern, name) for pattern in patterns)
+    ]
+    return (torch.stack(named).sum(dim=0) * ~manager.time_outs).float()
+
+
+def base_height_l2(
+    env: ManagerEnv,
+    target_height: float,
+    asset_cfg: SceneEntity = _ROBOT,
+    sensor_cfg: RayCasterCfg | None = None,
+) -> torch.Tensor:
+    """Return the squared distance of the root's height from ``target_height``, in m^2.
+
+    Args:
+        env: The environment.
+        target_height: In m.
+        asset_cfg: The entity.
+        sensor_cfg: Points over whose mean height the target is; None: the target is above 0.
+    """
+    if sensor_cfg is None:
+        height = env.sim.data.qpos[:, asset_cfg.root_pos][:, 2]
+    else:
+        height = height_scan(env, sensor_cfg, 0.0, asset_cfg).mean(dim=1)
+    return (height - target_height).square()
+
+
+def body_lin_acc_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return the accelerations of bodies' centres of mass in m/s^2, summed (not squared).
+
+    They are measured by ``<framelinacc objtype="body" objname="..."/>`` of the model, one for each
+    body of ``asset_cfg``. Needs ``sensordata`` in ``env.sim.data_fields``.
+    """
+    key = ("gravity",)
+    if key not in env.constants:
+        option = env.sim.model.opt
+        is_on = not option.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY
+        gravity = [float(value) * is_on for value in option.gravity]
+        env.constants[key] = torch.tensor(gravity, device=env.device)
+    # To MuJoCo, a body that gravity pulls on is accelerated upwards while it rests.
+    acceleration = body_readings(env, "framelinacc", asset_cfg) + env.constants[key]
+    return torch.linalg.vector_norm(acceleration, dim=2).sum(dim=1)
+
+
+class action_acc_l2(ManagerTermBase):
+    """Return the squared change of the change of the action since the step before."""
+
+    STATE = State(per_env=("before",))
+
+    def __init__(self, cfg: FunctionTermCfg, env: VectorEnv) -> None:
+        super().__init__(cfg, env)
+        manager = env.action_manager  # type: ignore[attr-defined]
+        self.before = torch.zeros_like(manager.prev_action)
+        """The action of two steps ago; zero after a reset."""
+
+    def __call__(self, env: ManagerEnv) -> torch.Tensor:
+        manager = env.action_manager
+        change = manager.action - 2.0 * manager.prev_action + self.before
+        self.before.copy_(manager.prev_action)
+        return change.square().sum(dim=1)
+
+    def reset(self, mask: torch.Tensor) -> None:
+        clear(self.before, mask)

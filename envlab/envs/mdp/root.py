@@ -194,3 +194,17 @@ def site_orientations(env: VectorEnv, entity: SceneEntity) -> torch.Tensor:
     local = env.constants["site_quat"][entity.site_ids]
     quats = env.sim.data.xquat[:, bodies]
     return quat_mul(quats, local.expand_as(quats))
+
+
+def body_pose_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return bodies' positions from the environment's origin, in m, and orientations.
+
+    Seven columns for each body: x, y, z, then (w, x, y, z).
+    """
+    positions, quats = body_poses(env, asset_cfg)
+    return torch.cat((positions - env.env_origins.unsqueeze(1), quats), dim=2).flatten(1)
+
+
+def body_projected_gravity_b(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return the direction of gravity in bodies' frames, three columns for each body."""
+    return gravity_in_body(columns(env.sim.data.xquat, asset_cfg.body_ids)).flatten(1)

@@ -27,6 +27,8 @@ def test_forces_above_the_threshold_count():
     env = commanded(MOVING)
     assert mdp.illegal_contact(env, 1.0, touching).tolist() == [False, True, True]
     assert mdp.undesired_contacts(env, 1.0, touching).tolist() == [0.0, 1.0, 2.0]
+    assert mdp.desired_contacts(env, touching).tolist() == [1.0, 0.0, 0.0]
+    assert mdp.contact_forces(env, 1.0, touching).tolist() == pytest.approx([0.0, 0.1, 6.0])
 
 
 def test_feet_air_time_rewards_long_steps_that_end_now_unless_commanded_to_stand():

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import mujoco
 import pytest
+import torch
 
 from envlab.envs import SceneCfg, mdp
 from envlab.envs.terms import reward
 from envlab.errors import ConfigurationError
 from tests.envs.hopper import DT, GRAVITY, MODEL, make_env, place, step
-from tests.envs.sliders import terms
+from tests.envs.sliders import select, terms
 
 
 def env_with(func, decimation=2, model=MODEL, **params):
@@ -76,3 +79,16 @@ def test_soft_limits_leave_a_share_of_the_range_and_deviation_is_from_the_defaul
     single = env_with(mdp.joint_acc_l2, decimation=1)
     with pytest.raises(ConfigurationError, match=r"env\.decimation is 1\. Set it to 2 or more"):
         value_of(single)
+
+
+def test_posture_and_standing_still_measure_deviations_from_the_default_pose():
+    env = make_env(1)
+    place(env, arm=0.3)
+    arm, commands = select(env), {"fast": [0.0, 0.07, 0.0], "slow": [0.04, 0.04, 9.0]}
+    env.command_manager = SimpleNamespace(
+        get_command=lambda name: torch.tensor([commands[name]]),
+    )
+    assert mdp.posture(env, {".*": 0.2}, arm).item() == pytest.approx(math.exp(-(1.5**2)))
+    for name, expected in (("fast", 0.0), ("slow", 0.3)):
+        value = mdp.stand_still_joint_deviation_l1(env, name, asset_cfg=arm).item()
+        assert value == pytest.approx(expected)

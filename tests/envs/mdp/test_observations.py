@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.terms import observation
 from tests.envs.sliders import HOME, group, joint, make_env, place, terms
@@ -32,3 +34,10 @@ def test_relative_positions_count_from_the_home_keyframe():
 def test_sensors_by_name():
     assert observe(mdp.sensor, asset_cfg=SceneEntityCfg(sensor_names="push_vel")) == [5.0]
     assert observe(mdp.sensor, asset_cfg=SceneEntityCfg(sensor_names=".*")) == [4.0, 5.0]
+
+
+def test_times_of_an_episode():
+    env = make_env(2)  # 10 steps of 0.1 s
+    env.episode_length_buf[1] = 7
+    assert mdp.current_time_s(env).tolist() == [pytest.approx([0.0]), pytest.approx([0.7])]
+    assert mdp.remaining_time_s(env).tolist() == [pytest.approx([1.0]), pytest.approx([0.3])]

@@ -9,7 +9,9 @@ import torch
 
 from envlab.envs import mdp
 from envlab.envs.terms import reward, termination
-from tests.envs.sliders import joint, make_env, place, push, terms
+from envlab.errors import ConfigurationError
+from tests.envs import hopper
+from tests.envs.sliders import joint, make_env, place, push, select, terms
 
 
 def reward_of(func, positions=(0.0,) * 4, velocities=(0.0,) * 4, **params) -> float:
@@ -48,6 +50,13 @@ def test_action_penalties():
         assert earned.item() == pytest.approx(0.1 * expected)
 
 
+def test_the_acceleration_of_actions_is_forgotten_at_resets():
+    """Of actions 1, 3, 4 and, in a new episode, 1 and 1, for 0.1 s each."""
+    env = make_env(1, rewards=terms(term=reward(mdp.action_acc_l2, 1.0)), episode_length_s=0.3)
+    earned = [push(env, force)[1].item() for force in (1.0, 3.0, 4.0, 1.0, 1.0)]
+    assert earned == pytest.approx([0.1 * change**2 for change in (1.0, 1.0, -1.0, 1.0, -1.0)])
+
+
 def test_a_time_limit_is_no_failure_to_is_alive_and_is_terminated():
     limits = {"asset_cfg": joint("push"), "bounds": (-1.0, 1.0)}
     out = termination(mdp.joint_pos_out_of_manual_limit, **limits)
@@ -62,3 +71,38 @@ def test_a_time_limit_is_no_failure_to_is_alive_and_is_terminated():
     assert truncated.tolist() == [False, True, False]
     assert terminated.tolist() == [False, False, True]
     assert earned.tolist() == pytest.approx([1.0, 1.0, -7.0])
+
+
+def test_is_terminated_term_counts_the_named_failures_unless_time_is_up():
+    def out(name: str):
+        limits = {"asset_cfg": joint(name), "bounds": (-1.0, 1.0)}
+        return termination(mdp.joint_pos_out_of_manual_limit, **limits)
+
+    env = make_env(
+        4,
+        rewards=terms(
+            both=reward(mdp.is_terminated_term, 1.0),
+            one=reward(mdp.is_terminated_term, 100.0, term_keys=["push_.*"]),
+        ),
+        terminations=terms(
+            time_out=termination(mdp.time_out, time_out=True),
+            push_out=out("push"),
+            servo_out=out("servo"),
+        ),
+    )
+    far = [2.0, 2.0, 0.0, 0.0]
+    place(env, [[0.0] * 4, [2.0, 0.0, 0.0, 0.0], far, far], [[0.0] * 4] * 4)
+    env.episode_length_buf[3] = 9
+    _, earned, *_ = push(env, *[0.0] * 4)
+    assert earned.tolist() == pytest.approx([0.0, 10.1, 10.2, 0.0])
+    with pytest.raises(ConfigurationError, match=r"'fall', which matches none .* push_out"):
+        mdp.is_terminated_term(env, "fall")
+
+
+def test_the_height_of_a_base_is_above_the_points_below_it():
+    env = hopper.make_env()
+    hopper.place(env, height=1.5)
+    block, points = select(env, "block"), mdp.RayCasterCfg()
+    for target, sensor in ((1.0, None), (2.0, None), (1.0, points)):
+        value = mdp.base_height_l2(env, target, block, sensor)
+        assert value.tolist() == pytest.approx([0.25])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
+import pytest
 import torch
 
 from envlab.envs import ManagerEnv, mdp
 from envlab.envs.terms import at_reset
-from tests.envs.hopper import make_env
+from tests.envs.hopper import ROLLED, make_env, place
 from tests.envs.sliders import select, terms
 
 AXES = ("x", "y", "z", "roll", "pitch", "yaw")
@@ -78,3 +79,17 @@ def test_a_reset_sets_the_velocity_of_the_centre_of_mass():
     env.reset()
     expected = torch.tensor([0.4, 0.5, 0.6, 0.1, 0.2, 0.3]).expand(3, 6)
     assert torch.allclose(velocities(env, local=False), expected, atol=1e-5)
+
+
+def test_poses_of_bodies_are_from_the_environments_origin():
+    env = make_env(2, sim={"data_fields": ("sensordata", "xpos", "xquat")})
+    place(env, height=2.0, quat=ROLLED)  # the arm's joint, 0.3 m above the block, is now at its -y
+    env.env_origins[1, 0] = 10.0
+    both, arm = select(env, body_names=["block", "arm"]), select(env, body_names="arm")
+    block = [0.0, 0.0, 2.0, *ROLLED, 0.0, -0.3, 2.0, *ROLLED]
+    poses = mdp.body_pose_w(env, both)
+    assert poses[0].tolist() == pytest.approx(block, abs=1e-6)
+    assert (poses[0] - poses[1]).tolist() == [10.0, *[0.0] * 6] * 2
+    down = mdp.body_projected_gravity_b(env, arm)[0].tolist()
+    assert down == pytest.approx([0.0, -1.0, 0.0], abs=1e-6)
+    assert mdp.body_projected_gravity_b(env, both).shape == (2, 6)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +17,9 @@ from typing import Any
 import pytest
 
 from envlab.training.launch import train
-from tests.launcher import ROOT
 from tests.navigation.ddppo.test_allenact_packages import SMALL, clean  # noqa: F401
 from tests.trained import manifest_of, metrics_of, only_run
+from tests.wheels import install
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 FILES = Path(__file__).parent / "peer_files"
@@ -32,7 +31,6 @@ PACKAGES = {
     "gym_minigrid": "gym-minigrid==1.0.3",
     "torchvision": "torchvision",
 }
-INSTALLING_S = 240.0
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +39,7 @@ def _packages(clean: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     missing = [PACKAGES[name] for name in PACKAGES if importlib.util.find_spec(name) is None]
     folder = tmp_path_factory.mktemp("packages")
     if missing:
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--retries=1"]
-        words = [*pip, f"--constraint={ROOT / 'constraints.txt'}", f"--target={folder}", *missing]
-        try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=INSTALLING_S)
-        except subprocess.TimeoutExpired:
-            pytest.skip(f"PyPI had not given {', '.join(missing)} after {INSTALLING_S:.0f} s")
-        if done.returncode != 0:
-            errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-            pytest.skip(f"pip cannot install {', '.join(missing)}: {errors[-1:]}")
+        install(folder, *missing)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
         yield

@@ -1,0 +1,85 @@
+"""Terms that are recorded as a GPU's graphs have the values that they have without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
+from envlab.envs.terms import at_reset, observation, reward, termination
+from envlab.sim import host
+from tests.envs.hopper import bodies, make_env
+from tests.envs.mdp.test_model_sensors import model_with_sensors
+from tests.envs.sliders import group, terms
+from tests.graphs import record_steps
+
+FIELDS = ("sensordata", "qfrc_actuator", "xpos", "xquat")
+ARM, BLOCK = SceneEntityCfg(body_names="arm"), SceneEntityCfg("block")
+
+
+def hopper(folder: Path) -> ManagerEnv:
+    touching = {"threshold": 0.5, "sensor_cfg": bodies("block")}
+    never = {"velocity_limit": 1e3}
+    return make_env(
+        8,
+        sim={"data_fields": FIELDS},
+        scene=SceneCfg(num_envs=8, model=str(model_with_sensors(folder))),
+        episode_length_s=0.08,
+        observations=terms(
+            policy=group(
+                **{f.__name__: observation(f) for f in (mdp.joint_effort, mdp.body_pose_w)},
+                **{f.__name__: observation(f) for f in (mdp.imu_orientation, mdp.imu_ang_vel)},
+                **{f.__name__: observation(f) for f in (mdp.imu_lin_acc, mdp.remaining_time_s)},
+                gravity=observation(mdp.body_projected_gravity_b),
+                imu=observation(mdp.imu_projected_gravity),
+                wrench=observation(mdp.body_incoming_wrench, asset_cfg=ARM),
+                up=observation(mdp.projected_gravity_from_sensor, sensor_name="up"),
+            )
+        ),
+        rewards=terms(
+            ended=reward(mdp.is_terminated_term, 1.0),
+            height=reward(mdp.base_height_l2, 1.0, target_height=0.5, asset_cfg=BLOCK),
+            acceleration=reward(mdp.body_lin_acc_l2, 1.0),
+            speed=reward(mdp.joint_vel_limits, 1.0, soft_ratio=0.1, velocity_limit=1.0),
+            effort=reward(mdp.applied_torque_limits, 1.0),
+            power=reward(mdp.electrical_power_cost, 1.0),
+            posture=reward(mdp.posture, 1.0, std={".*": 0.5}),
+            force=reward(mdp.contact_forces, 1.0, **touching),
+            touches=reward(mdp.desired_contacts, 1.0, **touching),
+        ),
+        terminations=terms(
+            time_out=termination(mdp.time_out, time_out=True),
+            angle=termination(mdp.joint_pos_out_of_limit, soft_limit_factor=0.2),
+            speed=termination(mdp.joint_vel_out_of_limit, **never),
+            given=termination(mdp.joint_vel_out_of_manual_limit, max_velocity=1e3),
+            effort=termination(mdp.joint_effort_out_of_limit),
+            nan=termination(mdp.nan_detection),
+        ),
+        events=terms(
+            scene=at_reset(mdp.reset_scene_to_default),
+            root=at_reset(
+                mdp.reset_root_state_with_random_orientation,
+                pose_range={"z": (0.1, 0.5)},
+                velocity_range={"x": (-1.0, 1.0)},
+                asset_cfg=BLOCK,
+            ),
+        ),
+    )
+
+
+def test_terms_are_recorded_with_their_values(tmp_path: Path, monkeypatch):
+    plain = hopper(tmp_path)
+    monkeypatch.setattr(host, "HOST", set())
+    recorded = hopper(tmp_path)
+    recording = record_steps(recorded)
+    for env in (plain, recorded):
+        env.reset(seed=0)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(16):
+        actions = 0.5 * torch.randn(8, 1, generator=generator)
+        (seen, earned, *ends, _), again = plain.step(actions), recorded.step(actions.clone())
+        assert torch.equal(seen["policy"], again[0]["policy"])
+        assert torch.equal(earned, again[1])
+        assert all(torch.equal(*pair) for pair in zip(ends, again[2:4], strict=True))
+    assert recording.is_made
