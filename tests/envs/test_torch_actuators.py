@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,7 +28,9 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.sim.simulation import Simulation, create_simulation
 from envlab.task import Task
 from envlab.tools.probe import brief, check
+from envlab.training.deployment import NotDeployable, describe
 from tests.envs.refusals import assert_refused
+from tests.launcher import ROOT
 
 DT, DECIMATION = 0.005, 4
 ARM = """
@@ -297,3 +300,23 @@ def test_go2_with_networks_and_delays_keeps_the_promises_of_every_task(tmp_path:
     task = Made(id="Test-v0", kind="manager", libraries=[], description="", kwargs={})
     results = dict(check(task, brief(cfg)))
     assert list(results.values())[:5] == [None] * 5, results
+
+
+@pytest.mark.slow
+def test_the_page_records_trains_and_uses_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/actuators.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(compile(code, "docs/actuators.md", "exec"), names)  # the page's own code
+    error, spread = map(
+        float, re.findall(r"error ([\d.]+) N m of ([\d.]+)", capsys.readouterr().out)[0]
+    )
+    assert error < 0.25 * spread
+    assert names["obs"]["policy"].isfinite().all()
+    (actuator,) = names["env"].torch_actuators
+    assert actuator.applied_effort.abs().max() > 0.0
+    with pytest.raises(NotDeployable, match="'legs' are computed in torch"):
+        describe(names["env"], {}, "envlab")
