@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import mujoco
 import torch
@@ -63,6 +63,8 @@ class IdealPDActuatorCfg(ActuatorCfg):
     With ``integrator="Euler"`` in the file it is explicit.
     """
 
+    in_torch: bool = False
+    """Whether torch computes it in each physics step, and not MuJoCo: slower, and alike."""
     kind: Literal["ideal_pd"] = "ideal_pd"
     """Distinguishes the classes in files."""
 
@@ -79,6 +81,8 @@ class DelayedPDActuatorCfg(ActuatorCfg):
     """Smallest delay, in physics steps."""
     max_delay: int
     """Largest delay, in physics steps."""
+    in_torch: bool = False
+    """Whether torch computes it in each physics step, and not MuJoCo: slower, and alike."""
     kind: Literal["delayed_pd"] = "delayed_pd"
     """Distinguishes the classes in files."""
 
@@ -99,11 +103,118 @@ class DCMotorCfg(ActuatorCfg):
     """Smallest delay of targets, in physics steps."""
     max_delay: int = 0
     """Largest delay of targets, in physics steps."""
+    in_torch: bool = False
+    """Whether torch computes it in each physics step, and not MuJoCo: slower, and alike."""
     kind: Literal["dc_motor"] = "dc_motor"
     """Distinguishes the classes in files."""
 
 
-AnyActuatorCfg = ImplicitActuatorCfg | IdealPDActuatorCfg | DelayedPDActuatorCfg | DCMotorCfg
+@dataclass(kw_only=True)
+class RemotizedPDActuatorCfg(ActuatorCfg):
+    """The ideal PD, with a limit that depends on the joint's angle; computed in torch.
+
+    Isaac Lab 2.3.2's, for knees that a linkage drives.
+    """
+
+    joint_parameter_lookup: list[list[float]]
+    """Rows of angle in rad, transmission ratio, and largest effort in N m, by ascending angle."""
+    min_delay: int = 0
+    """Smallest delay of targets, in physics steps."""
+    max_delay: int = 0
+    """Largest delay of targets, in physics steps."""
+    kind: Literal["remotized_pd"] = "remotized_pd"
+    """Distinguishes the classes in files."""
+
+
+@dataclass(kw_only=True)
+class ActuatorNetMLPCfg(ActuatorCfg):
+    """A network from past errors and velocities to efforts, in TorchScript; computed in torch.
+
+    Hwangbo et al., "Learning agile and dynamic motor skills for legged robots" (2019), with Isaac
+    Lab 2.3.2's names. Limits are those of a :class:`DCMotorCfg`.
+    """
+
+    network_file: str
+    """TorchScript file: a path, or ``package:path/inside/it.pt``. It maps
+    ``(num_envs * num_joints, 2 * len(input_idx))`` to ``(..., 1)``."""
+    pos_scale: float = 1.0
+    """Factor of position errors, target minus position."""
+    vel_scale: float = 1.0
+    """Factor of velocities."""
+    torque_scale: float = 1.0
+    """Factor of the network's output, in N m."""
+    input_order: Literal["pos_vel", "vel_pos"] = "pos_vel"
+    """Which inputs come first."""
+    input_idx: tuple[int, ...] = (0, 2, 4)
+    """Ages of the inputs, in physics steps; 0: the current one."""
+    saturation_effort: float
+    """Effort at standstill, N m."""
+    velocity_limit: float
+    """Velocity at which no effort is left, rad/s."""
+    kind: Literal["net_mlp"] = "net_mlp"
+    """Distinguishes the classes in files."""
+
+
+@dataclass(kw_only=True)
+class ActuatorNetLSTMCfg(ActuatorCfg):
+    """A recurrent network from errors and velocities to efforts, in TorchScript.
+
+    Rudin et al., "Learning to walk in minutes using massively parallel deep reinforcement learning"
+    (2022), with Isaac Lab 2.3.2's names. Limits are those of a :class:`DCMotorCfg`.
+    """
+
+    network_file: str
+    """TorchScript file with a part ``lstm``: ``network(inputs, (hidden, cell))`` maps inputs
+    ``(num_envs * num_joints, 1, 2)`` to efforts and the next memories."""
+    saturation_effort: float
+    """Effort at standstill, N m."""
+    velocity_limit: float
+    """Velocity at which no effort is left, rad/s."""
+    kind: Literal["net_lstm"] = "net_lstm"
+    """Distinguishes the classes in files."""
+
+
+@dataclass(kw_only=True)
+class ActuatorFunctionCfg(ActuatorCfg):
+    """A law of your own, in torch, asked in each physics step."""
+
+    func: Callable[..., torch.Tensor]
+    """``func(targets, positions, velocities, **params)``, each ``(num_envs, num_joints)``, returns
+    efforts; or its ``module:name``. With ``history_length``, errors and velocities of the last
+    physics steps follow, ``(num_envs, history_length, num_joints)``, the latest first."""
+    params: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments."""
+    history_length: int = 0
+    """Number of physics steps that are remembered."""
+    min_delay: int = 0
+    """Smallest delay of targets, in physics steps."""
+    max_delay: int = 0
+    """Largest delay of targets, in physics steps."""
+    kind: Literal["function"] = "function"
+    """Distinguishes the classes in files."""
+
+
+AnyActuatorCfg = (
+    ImplicitActuatorCfg
+    | IdealPDActuatorCfg
+    | DelayedPDActuatorCfg
+    | DCMotorCfg
+    | RemotizedPDActuatorCfg
+    | ActuatorNetMLPCfg
+    | ActuatorNetLSTMCfg
+    | ActuatorFunctionCfg
+)
+_ONLY_IN_TORCH = (
+    RemotizedPDActuatorCfg,
+    ActuatorNetMLPCfg,
+    ActuatorNetLSTMCfg,
+    ActuatorFunctionCfg,
+)
+
+
+def is_in_torch(cfg: ActuatorCfg) -> bool:
+    """Return whether a model is computed in torch, see :mod:`envlab.envs.torch_actuators`."""
+    return isinstance(cfg, _ONLY_IN_TORCH) or bool(getattr(cfg, "in_torch", False))
 
 
 def apply_actuators(
@@ -206,6 +317,8 @@ def _realise(
 ) -> None:
     """Make a MuJoCo actuator follow a model."""
     kp, kd = stiffness or 0.0, damping or 0.0
+    if is_in_torch(cfg):  # then all that MuJoCo knows is the effort
+        kp = kd = 0.0
     actuator.gear = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     actuator.dyntype = mujoco.mjtDyn.mjDYN_NONE
     actuator.dynprm, actuator.gainprm, actuator.biasprm = [0.0] * 10, [0.0] * 10, [0.0] * 10
@@ -215,7 +328,7 @@ def _realise(
     actuator.forcelimited = effort_limit is not None
     actuator.forcerange = [0.0, 0.0] if effort_limit is None else [-effort_limit, effort_limit]
     inputs = mujoco.mjtCtrlInput
-    if isinstance(cfg, DCMotorCfg):
+    if isinstance(cfg, DCMotorCfg) and not is_in_torch(cfg):
         signal = inputs.mjINPUT_POS if kp else inputs.mjINPUT_VEL if kd else inputs.mjINPUT_FF
         # A motor for 1 V: voltage and speed are then fractions of their maximum.
         actuator.set_to_dcmotor(
@@ -232,18 +345,21 @@ def _realise(
         actuator.set_to_velocity(kv=kd)
     else:
         actuator.set_to_motor()
-    low, high = delay_range(cfg)
+    low, high = (0, 0) if is_in_torch(cfg) else delay_range(cfg)
     actuator.nsample, actuator.delay = high, delay_seconds(high if low == high else low, dt)
     actuator.interp = 0
 
 
 def _values(path: str, setting: PerJoint, joints: list[mujoco.MjsJoint]) -> dict[str, float]:
+    return joint_values(path, setting, [joint.name for joint in joints])
+
+
+def joint_values(path: str, setting: PerJoint, names: Sequence[str]) -> dict[str, float]:
     """Return a setting by joint name; joints without one are left out.
 
     Raises:
         ConfigurationError: For an expression that matches no joint of the group.
     """
-    names = [joint.name for joint in joints]
     if setting is None:
         return {}
     if not isinstance(setting, dict):
@@ -293,8 +409,8 @@ class ActuatorDelays:
         self._groups: list[tuple[str, int, int, torch.Tensor]] = []
         for group, cfg in (actuators or {}).items():
             low, high = delay_range(cfg)
-            if low < high:
-                ids = torch.tensor(_group_actuators(sim.model, group, cfg), device=sim.device)
+            if low < high and not is_in_torch(cfg):
+                ids = torch.tensor(group_actuators(sim.model, group, cfg), device=sim.device)
                 self._groups.append((group, low, high, ids))
 
     def draw(self, mask: torch.Tensor) -> None:
@@ -317,13 +433,14 @@ def simulation_with_delays(
     cfg: SimulationCfg, actuators: Mapping[str, AnyActuatorCfg] | None
 ) -> SimulationCfg:
     """Return ``cfg``, with ``actuator_delay`` per environment where delays are drawn."""
-    drawn = any(low < high for low, high in map(delay_range, (actuators or {}).values()))
+    models = [cfg for cfg in (actuators or {}).values() if not is_in_torch(cfg)]
+    drawn = any(low < high for low, high in map(delay_range, models))
     if not drawn or "actuator_delay" in cfg.model_fields:
         return cfg
     return dataclasses.replace(cfg, model_fields=(*cfg.model_fields, "actuator_delay"))
 
 
-def _group_actuators(model: mujoco.MjModel, group: str, cfg: ActuatorCfg) -> list[int]:
+def group_actuators(model: mujoco.MjModel, group: str, cfg: ActuatorCfg) -> list[int]:
     """Return the actuators of a group in the compiled model."""
     patterns = [group] if cfg.joint_names_expr is None else cfg.joint_names_expr
     return [

@@ -37,7 +37,7 @@ def find_model(source: str) -> Path:
         if package == "menagerie":
             path = _find_in_menagerie(source, relative)
         else:
-            path = _package_folder(source, package) / relative
+            path = package_folder(source, package) / relative
     if path.is_dir() and source:
         found = sorted(file.name for file in path.iterdir() if file.suffix in SUFFIXES)
         raise SimulationError(
@@ -160,7 +160,12 @@ def _reason_in_one_text(sources: Source, path: Path, compiled: bool) -> tuple[st
     return None
 
 
-def _package_folder(source: str, package: str) -> Path:
+def package_folder(source: str, package: str) -> Path:
+    """Return the folder of a package, for a file that ``source`` names in it.
+
+    Raises:
+        SimulationError: If there is no such package.
+    """
     # Found without an import, which would run it: an untrusted configuration may name any package.
     top, *below = package.split(".")
     try:

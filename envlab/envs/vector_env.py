@@ -18,6 +18,7 @@ from envlab.envs.masks import kept_rows
 from envlab.envs.nan_guard import NanGuard
 from envlab.envs.scene import build_model
 from envlab.envs.terrain import Terrain
+from envlab.envs.torch_actuators import TorchActuator, torch_actuators
 from envlab.envs.wrenches import StagedWrenches
 from envlab.sim.compiled import CompiledGraph, check_compiler_cache
 from envlab.sim.host import SMALL_BATCH, OneThread, as_on_a_gpu
@@ -48,6 +49,7 @@ class VectorEnv(BatchedEnv):
         staged_wrenches: External wrenches from events, applied after the resets.
         constants: Tensors that terms derive from the model once and keep, by the terms' own keys.
         derived: Results of :meth:`once`, with the state and version that they belong to.
+        torch_actuators: Actuators that torch computes in each physics step; None: none.
         default_qpos: Positions of the pose in which episodes start, ``(1, nq)``.
         default_qpos_rows: The same for each environment, ``(num_envs, nq)``: subtracting as many
             rows takes a third of the time of subtracting one.
@@ -55,7 +57,7 @@ class VectorEnv(BatchedEnv):
         reset_qvel: Velocities that a reset will write, ``(num_envs, nv)``.
     """
 
-    STATE = State(per_env=("sim", "obs_buf"), parts=("nan_guard", "terrain"))
+    STATE = State(per_env=("sim", "obs_buf"), parts=("nan_guard", "terrain", "torch_actuators"))
     cfg: EnvCfg
     recording: RecordedStep | None = None
     _renderer: mujoco.Renderer | None = None
@@ -280,6 +282,7 @@ class VectorEnv(BatchedEnv):
         self.nan_guard = NanGuard(self.sim, self._failures, allows_overflow=allows_overflow)
         self.staged_wrenches = StagedWrenches(self.sim)
         self._delays = ActuatorDelays(cfg.scene.actuators, self.sim, self.random)
+        self.torch_actuators = torch_actuators(cfg.scene.actuators, self.sim, self.random)
 
     def _restart(self, seed: int) -> None:
         if self.recording is not None:
@@ -290,8 +293,19 @@ class VectorEnv(BatchedEnv):
 
     def _advance(self) -> None:
         self.nan_guard.remember()
-        self.sim.step()
+        if self.torch_actuators is None:
+            self.sim.step()
+        else:
+            self._control_each_substep(self.torch_actuators)
         self.nan_guard.look()
+
+    def _control_each_substep(self, actuators: list[TorchActuator]) -> None:
+        for actuator in actuators:
+            actuator.take_targets()
+        for number in range(self.sim.decimation):
+            for actuator in actuators:
+                actuator.control()
+            self.sim.substep(number)
 
     def _end_failed(
         self, terminated: torch.Tensor, reward: torch.Tensor
@@ -311,6 +325,8 @@ class VectorEnv(BatchedEnv):
         with kept_rows(mask):
             log = self._reset_envs(mask, count)
             self._delays.draw(mask)
+            for actuator in self.torch_actuators or ():
+                actuator.reset(mask)
             self.sim.reset(mask, self.reset_qpos, self.reset_qvel)
             self.staged_wrenches.apply()
             self._clear_lengths(mask)

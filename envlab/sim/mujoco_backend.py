@@ -85,6 +85,8 @@ def check_sparse_newton(model: mujoco.MjModel, version: str = mujoco.__version__
 class MujocoSimulation(Simulation):
     """See :class:`envlab.sim.simulation.Simulation`."""
 
+    has_substeps = True
+
     def __init__(
         self,
         cfg: SimulationCfg,
@@ -170,6 +172,17 @@ class MujocoSimulation(Simulation):
             np.copyto(shown[:, :steps], records, casting="same_kind")
             if steps < self.decimation:
                 np.copyto(shown[:, steps], self._mirrors[name])
+
+    @between_graphs
+    def substep(self, number: int) -> None:
+        self.num_changes += 1
+        np.copyto(self._ctrl_rows, self._ctrl)
+        if self._wrench_used:
+            np.copyto(self._wrench_rows, self._wrench)
+        self._call(self._batch.step, nstep=1, stage=self._stage)
+        self._pull()
+        for name, shown in self._shown_substeps.items():
+            np.copyto(shown[:, number], self._mirrors[name])
 
     @between_graphs
     def reset(

@@ -163,6 +163,22 @@ class Simulation(ABC):
     def step(self) -> None:
         """Run one control step, ``decimation`` physics steps; declared fields are then current."""
 
+    has_substeps = False
+    """Whether :meth:`substep` exists: controls may be written before each physics step."""
+
+    def substep(self, number: int) -> None:
+        """Run one physics step, after which every declared field is current.
+
+        As many as :attr:`decimation` are a control step, as :meth:`step` makes it in one call.
+
+        Args:
+            number: Its place in the control step, from 0.
+        """
+        raise NotImplementedError
+
+    def prepare_substeps(self) -> None:
+        """Prepare for :meth:`substep` being called instead of :meth:`step`."""
+
     @abstractmethod
     def reset(
         self,

@@ -23,6 +23,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 import mujoco
 import mujoco_warp as mjw
@@ -66,6 +67,8 @@ logger = logging.getLogger(__name__)
 class WarpSimulation(Simulation):
     """See :class:`envlab.sim.simulation.Simulation`."""
 
+    has_substeps = True
+
     def __init__(
         self,
         cfg: SimulationCfg,
@@ -84,7 +87,7 @@ class WarpSimulation(Simulation):
         wp.init()
         self._device = wp.device_from_torch(device)
         self._stream: wp.Stream | None = None
-        self._graphs: dict[str, wp.Graph] = {}
+        self._graphs: dict[tuple[Any, ...], wp.Graph] = {}
         with wp.ScopedDevice(self._device):
             self._m, self._d = put(cfg, model, num_envs)
             self._synchronize()
@@ -117,6 +120,17 @@ class WarpSimulation(Simulation):
         self.num_changes += 1
         self._launch(self._step)
         self._data.convert()
+
+    def substep(self, number: int) -> None:
+        self.num_changes += 1
+        self._launch(self._substep, number)
+        self._data.convert()
+
+    def prepare_substeps(self) -> None:
+        with wp.ScopedDevice(self._device):
+            self._capture([(self._substep, number) for number in range(self.decimation)])
+        self.reset(torch.ones(self.num_envs, dtype=torch.bool, device=self.device))
+        self.overflow()
 
     def reset(
         self,
@@ -281,6 +295,18 @@ class WarpSimulation(Simulation):
                 mjw.step1(self._m, self._d)
         self._show(self._data.smooth_mirrors, self._all)
 
+    def _substep(self, number: int) -> None:
+        """Run one physics step, and compute the fields of the state after it."""
+        if self._split:
+            mjw.step2(self._m, self._d)
+        else:
+            mjw.step(self._m, self._d)
+        self._show(self._data.substep_mirrors[number], self._all)
+        self._show(self._data.acceleration_mirrors, self._all)
+        if self._split or self._data.has_derived:
+            mjw.step1(self._m, self._d)
+        self._show(self._data.smooth_mirrors, self._all)
+
     def _reset(self) -> None:
         """Reset the environments of the mask to the targets; the others are recomputed in place."""
         mjw.reset_data(self._m, self._d, self._mask_rows)
@@ -348,16 +374,22 @@ class WarpSimulation(Simulation):
 
     def _record(self, graph: bool) -> None:
         """Run each function once, which compiles its kernels, and capture it."""
+        self._records = graph
+        functions = [self._reset, self._step, self._push]
+        if self._params.constants:
+            functions.append(self._apply)
+        self._capture([(function,) for function in functions])
+
+    def _capture(self, calls: Sequence[tuple[Any, ...]]) -> None:
+        """Make each call once, and capture it: a function and its arguments."""
         self._synchronize()
-        for function in (self._reset, self._step, self._push, self._apply):
-            if function == self._apply and not self._params.constants:
-                continue
-            function()
-            if graph:
+        for function, *args in calls:
+            function(*args)
+            if self._records:
                 with collection_suspended(), wp.ScopedCapture(self._device) as capture:
-                    function()
+                    function(*args)
                 # By name, as a bound method would keep the simulation alive.
-                self._graphs[function.__name__] = capture.graph
+                self._graphs[function.__name__, *args] = capture.graph
         self._synchronize()
 
     def can_record(self) -> bool:
@@ -378,11 +410,11 @@ class WarpSimulation(Simulation):
         return lacks is None
 
     @between_graphs  # a graph of torch cannot contain one of Warp's
-    def _launch(self, function: Callable[[], None]) -> None:
-        graph = self._graphs.get(function.__name__)
+    def _launch(self, function: Callable[..., None], *args: int) -> None:
+        graph = self._graphs.get((function.__name__, *args))
         with self._scope():
             if graph is None:
-                function()
+                function(*args)
             else:
                 wp.capture_launch(graph)
 

@@ -108,6 +108,11 @@ def describe(env: ManagerEnv, facts: Mapping[str, Any], order: Convention) -> di
     Raises:
         NotDeployable: If an action term is code.
     """
+    for actuator in env.torch_actuators or ():
+        raise NotDeployable(
+            f"The actuators {actuator.name!r} are computed in torch, which deploy.yaml cannot "
+            "describe. Run policy.onnx in a controller of your own."
+        )
     model = env.sim.model
     siblings: Literal["file", "name"] = (
         "file" if Path(env.cfg.scene.model).stem in _FROM_MJCF else "name"
