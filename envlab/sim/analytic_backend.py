@@ -133,7 +133,7 @@ class AnalyticSimulation(Simulation):
         rows = np.flatnonzero(mask.numpy()) if on_host(self.device) else mask.unsqueeze(1)
         _set_rows(self._qvel, rows, qvel)
 
-    def apply_params(self, mask: torch.Tensor | None = None) -> None:
+    def _apply_params(self, mask: torch.Tensor | None) -> None:
         self.num_changes += 1
         self._set_constants()
 
@@ -195,8 +195,7 @@ class AnalyticSimulation(Simulation):
 
     def model_of(self, index: int) -> mujoco.MjModel:
         model = copy_model(self.model)
-        for name, tensor in self.params.items():
-            getattr(model, name)[:] = tensor[index].cpu().numpy()
+        self.write_params(model, index)
         mujoco.mj_setConst(model, mujoco.MjData(model))
         return model
 

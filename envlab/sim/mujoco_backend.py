@@ -219,7 +219,7 @@ class MujocoSimulation(Simulation):
                 self._mirrors[name][rows] = source[rows]
 
     @between_graphs
-    def apply_params(self, mask: torch.Tensor | None = None) -> None:
+    def _apply_params(self, mask: torch.Tensor | None) -> None:
         self.num_changes += 1
         rows = None if mask is None else mask.numpy()
         for name, target in self._params.items():
