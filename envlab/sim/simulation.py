@@ -58,8 +58,8 @@ class SimulationCfg(OptionsCfg):
     """Those of ``data_fields`` that are kept for every physics step (``sim.substeps``); contact
     sensors add ``sensordata`` themselves."""
     model_fields: tuple[str, ...] = ()
-    """MjModel fields that differ between environments (``body_mass``, ``opt.gravity``, ...), besides
-    those that the task's events change."""
+    """MjModel fields that differ between environments (``body_mass``, ``opt.gravity``, ...), in
+    addition to those that the task's events change."""
     num_threads: NonNegativeInt = 0
     """Threads of the ``mujoco`` backend; 0 divides the machine's cores by the local processes."""
     num_contacts_max: PositiveInt | None = None

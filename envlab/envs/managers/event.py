@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -10,7 +11,12 @@ import mujoco
 import torch
 
 from envlab.config import NonNegativeInt
-from envlab.envs.managers.function_term import FunctionTermCfg, bind
+from envlab.envs.managers.function_term import (
+    FunctionTermCfg,
+    bind,
+    record_anew,
+    with_params,
+)
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import assign, clear
@@ -102,7 +108,7 @@ class EventManager:
             for name, term in terms_of(cfg, EventTermCfg).items()
             if term.mode != "prestartup"
         }
-        self._functions: dict[str, dict[str, Callable[..., None]]] = {}
+        self._functions: dict[str, dict[str, functools.partial[None]]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
         self._time_left: dict[str, torch.Tensor] = {}
         self._global: set[str] = {name for name, term in terms.items() if term.is_global_time}
@@ -149,6 +155,32 @@ class EventManager:
                     due = mask & (self._ages[name] >= self._least_ages[name])
                     clear(self._ages[name], due)
                 self._call(name, function, due)
+
+    def get_params(self, name: str) -> dict[str, Any]:
+        """Return the current parameters of a term, by name."""
+        return dict(self._terms_of_mode(name)[name].keywords)
+
+    def set_params(self, name: str, params: Mapping[str, Any]) -> None:
+        """Change parameters of a term, as a curriculum does that remembers them.
+
+        Raises:
+            ConfigurationError: If there is no such term or parameter.
+        """
+        terms = self._terms_of_mode(name)
+        changed = with_params(terms[name], params)
+        if changed is not None and not self._env.is_rehearsing:
+            terms[name] = changed
+            record_anew(self._env)
+
+    def _terms_of_mode(self, name: str) -> dict[str, functools.partial[None]]:
+        for terms in self._functions.values():
+            if name in terms:
+                return terms
+        names = [name for terms in self._functions.values() for name in terms]
+        raise ConfigurationError(
+            f"There is no event {name!r}; there are {', '.join(names) or 'none'}."
+            f"{did_you_mean(name, names)}"
+        )
 
     def begin_step(self) -> None:
         """Count a step, before its physics."""

@@ -1,5 +1,6 @@
 """Terms that tasks share, with Isaac Lab's names: short, pure functions over the batch."""
 
+from envlab.envs.mdp import dr
 from envlab.envs.mdp.actions import (
     BinaryJointPositionActionCfg,
     EMAJointPositionToLimitsActionCfg,
@@ -31,6 +32,7 @@ from envlab.envs.mdp.curriculums import (
     commands_vel,
     modify_reward_weight,
     reward_curriculum,
+    termination_curriculum,
 )
 from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsActionCfg, OffsetCfg
 from envlab.envs.mdp.events import (
@@ -38,6 +40,8 @@ from envlab.envs.mdp.events import (
     reset_joints_by_offset,
     reset_joints_by_scale,
     reset_root_state_uniform,
+    reset_root_state_with_random_orientation,
+    reset_scene_to_default,
 )
 from envlab.envs.mdp.falls import reset_to_fallen_state
 from envlab.envs.mdp.gait import (
@@ -88,6 +92,13 @@ from envlab.envs.mdp.manipulation import (
     object_is_lifted,
     object_position_in_robot_root_frame,
 )
+from envlab.envs.mdp.model_field import randomize_model_field, randomize_orientation
+from envlab.envs.mdp.modifications import (
+    DifficultyScheduler,
+    initial_final_interpolate_fn,
+    modify_env_param,
+    modify_term_cfg,
+)
 from envlab.envs.mdp.motion import (
     bad_anchor_ori,
     bad_anchor_pos,
@@ -118,14 +129,23 @@ from envlab.envs.mdp.observations import (
     last_action,
     sensor,
 )
-from envlab.envs.mdp.pushes import apply_external_force_torque, push_by_setting_velocity
+from envlab.envs.mdp.pseudo_inertia import pseudo_inertia
+from envlab.envs.mdp.pushes import (
+    apply_body_impulse,
+    apply_external_force_torque,
+    push_by_setting_velocity,
+)
 from envlab.envs.mdp.randomization import (
     randomize_actuator_gains,
     randomize_encoder_bias,
+    randomize_fixed_tendon_parameters,
     randomize_geom_friction,
     randomize_joint_parameters,
+    randomize_physics_scene_gravity,
     randomize_rigid_body_com,
     randomize_rigid_body_material,
+    randomize_rigid_body_scale,
+    randomize_visual_color,
 )
 from envlab.envs.mdp.rewards import (
     action_l2,
@@ -172,6 +192,7 @@ from envlab.envs.mdp.velocity_command import UniformVelocityCommandCfg, Velocity
 __all__ = [
     "BinaryJointPositionActionCfg",
     "DifferentialInverseKinematicsActionCfg",
+    "DifficultyScheduler",
     "EMAJointPositionToLimitsActionCfg",
     "FootSensorCfg",
     "GridPatternCfg",
@@ -194,6 +215,7 @@ __all__ = [
     "actuator_force",
     "ang_vel_xy_l2",
     "angular_momentum_penalty",
+    "apply_body_impulse",
     "apply_external_force_torque",
     "bad_anchor_ori",
     "bad_anchor_pos",
@@ -209,6 +231,7 @@ __all__ = [
     "body_poses",
     "commands_vel",
     "crossed_tile",
+    "dr",
     "feet_air_time",
     "feet_air_time_in_range",
     "feet_air_time_positive_biped",
@@ -228,6 +251,7 @@ __all__ = [
     "illegal_collision",
     "illegal_contact",
     "image",
+    "initial_final_interpolate_fn",
     "is_alive",
     "is_terminated",
     "joint_acc_l2",
@@ -246,7 +270,9 @@ __all__ = [
     "last_action",
     "lin_vel_z_l2",
     "max_consecutive_success",
+    "modify_env_param",
     "modify_reward_weight",
+    "modify_term_cfg",
     "motion_anchor_ori_b",
     "motion_anchor_pos_b",
     "motion_global_anchor_orientation_error_exp",
@@ -266,18 +292,27 @@ __all__ = [
     "position_command_error_tanh",
     "position_is_reached",
     "projected_gravity",
+    "pseudo_inertia",
     "push_by_setting_velocity",
     "randomize_actuator_gains",
     "randomize_encoder_bias",
+    "randomize_fixed_tendon_parameters",
     "randomize_geom_friction",
     "randomize_joint_parameters",
+    "randomize_model_field",
+    "randomize_orientation",
+    "randomize_physics_scene_gravity",
     "randomize_rigid_body_com",
     "randomize_rigid_body_mass",
     "randomize_rigid_body_material",
+    "randomize_rigid_body_scale",
+    "randomize_visual_color",
     "reset_joints_by_offset",
     "reset_joints_by_scale",
     "reset_joints_within_limits_range",
     "reset_root_state_uniform",
+    "reset_root_state_with_random_orientation",
+    "reset_scene_to_default",
     "reset_to_fallen_state",
     "reset_to_motion_frame",
     "reward_curriculum",
@@ -297,6 +332,7 @@ __all__ = [
     "sliding_speeds",
     "soft_landing",
     "success_bonus",
+    "termination_curriculum",
     "terrain_levels_vel",
     "terrain_out_of_bounds",
     "time_out",

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import mujoco
 import numpy as np
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 from envlab.envs.managers.event import requires_model_fields
-from envlab.envs.math import quat_apply_inverse, quat_from_euler_xyz, quat_mul, turned_about_z
+from envlab.envs.math import (
+    quat_apply_inverse,
+    quat_from_euler_xyz,
+    quat_mul,
+    random_orientation,
+    turned_about_z,
+)
 from envlab.envs.mdp.model_field import LEAST_MASS_KG, Distribution, Operation, combine, draw
 from envlab.envs.mdp.root import origin_velocity
 from envlab.envs.random import RandomStream
@@ -101,6 +108,47 @@ def reset_root_state_uniform(
         velocity = origin_velocity(env, quat, drawn[:, 6:9], ang_vel, asset_cfg)
         env.reset_qvel[:, asset_cfg.root_lin_vel] = velocity
         env.reset_qvel[:, asset_cfg.root_ang_vel] = ang_vel
+
+
+def reset_root_state_with_random_orientation(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    pose_range: dict[str, tuple[float, float]],
+    velocity_range: dict[str, tuple[float, float]],
+    asset_cfg: SceneEntity = _ROBOT,
+) -> None:
+    """Reset the root as :func:`reset_root_state_uniform`, but to any orientation, all alike likely.
+
+    ``pose_range`` has ``x``, ``y`` and ``z``. The other arguments are those of that function.
+    """
+    for name in pose_range:
+        if name not in ("x", "y", "z"):
+            raise ConfigurationError(f"pose_range has the key {name!r}, but its keys are x, y, z.")
+    ranges = [*six_ranges(pose_range, "pose_range")[:3], *[(0.0, 1.0)] * 3]
+    drawn = stream.ranges([*ranges, *six_ranges(velocity_range, "velocity_range")], mask)
+    quat = random_orientation(drawn[:, 3:6])
+    env.reset_qpos[:, asset_cfg.root_pos].add_(env.env_origins + drawn[:, :3])
+    env.reset_qpos[:, asset_cfg.root_quat] = quat
+    ang_vel = quat_apply_inverse(quat, drawn[:, 9:])
+    velocity = origin_velocity(env, quat, drawn[:, 6:9], ang_vel, asset_cfg)
+    env.reset_qvel[:, asset_cfg.root_lin_vel] = velocity
+    env.reset_qvel[:, asset_cfg.root_ang_vel] = ang_vel
+
+
+def reset_scene_to_default(
+    env: ManagerEnv, mask: torch.Tensor, stream: RandomStream, reset_joint_targets: bool = False
+) -> None:
+    """Reset everything to its default pose, at rest, roots at the environment's origin.
+
+    All of it has been staged but for the origin. ``reset_joint_targets`` has no effect: controls
+    are reset, too.
+    """
+    model = env.sim.model
+    for joint in range(model.njnt):
+        if int(model.jnt_type[joint]) == int(mujoco.mjtJoint.mjJNT_FREE):
+            start = int(model.jnt_qposadr[joint])
+            env.reset_qpos[:, start : start + 3].add_(env.env_origins)
 
 
 def _any(ranges: Sequence[tuple[float, float]]) -> bool:

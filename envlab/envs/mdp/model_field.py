@@ -205,8 +205,10 @@ def rows_of_field(env: VectorEnv, field: str, asset_cfg: SceneEntity) -> torch.T
     key = ("rows", field)
     if key not in asset_cfg.kept:
         name, _ = _ROWS.get(field.partition("_")[0], ("", ""))
-        chosen = asset_cfg.others[name] if name in asset_cfg.others else getattr(
-            asset_cfg, name, slice(None)
+        chosen = (
+            asset_cfg.others[name]
+            if name in asset_cfg.others
+            else getattr(asset_cfg, name, slice(None))
         )
         size = _table(env.nominal(field).unsqueeze(0), field).shape[1]
         asset_cfg.kept[key] = torch.arange(size, device=env.device)[chosen]

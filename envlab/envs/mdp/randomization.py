@@ -29,6 +29,7 @@ from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 _ROBOT: Any = SceneEntityCfg("robot")
 
@@ -130,7 +131,16 @@ def _change(
     for field, column, bounds in changes:
         if bounds is not None:
             randomize_model_field(
-                env, mask, stream, field, bounds, distribution, operation, (column,), False, asset_cfg
+                env,
+                mask,
+                stream,
+                field,
+                bounds,
+                distribution,
+                operation,
+                (column,),
+                False,
+                asset_cfg,
             )
 
 
@@ -300,7 +310,13 @@ def randomize_rigid_body_material(
     if restitution_range is not None:
         low, high = (damping_ratio(share) for share in restitution_range)
         randomize_model_field(
-            env, mask, stream, "geom_solref", (high, low), axes=(1,), shared_random=True,
+            env,
+            mask,
+            stream,
+            "geom_solref",
+            (high, low),
+            axes=(1,),
+            shared_random=True,
             asset_cfg=asset_cfg,
         )
 
@@ -344,7 +360,15 @@ def randomize_geom_friction(
             f"A friction's axis is {axis!r}, but must be 0 (sliding), 1 (spinning) or 2 (rolling)."
         )
     randomize_model_field(
-        env, mask, stream, "geom_friction", friction_range, distribution, "abs", (axis,), True,
+        env,
+        mask,
+        stream,
+        "geom_friction",
+        friction_range,
+        distribution,
+        "abs",
+        (axis,),
+        True,
         asset_cfg,
     )
 
@@ -395,17 +419,8 @@ def randomize_rigid_body_scale(
     Raises:
         ConfigurationError: For other shapes and other names.
     """
+    check_simple_shapes(env, asset_cfg, by_axis=isinstance(scale_range, dict))
     rows = rows_of_field(env, "geom_size", asset_cfg)
-    if "scalable" not in asset_cfg.kept:
-        kinds = env.sim.model.geom_type[rows.cpu().numpy()]
-        for kind in map(mujoco.mjtGeom, kinds.tolist()):
-            if kind not in _SIMPLE or (isinstance(scale_range, dict) and kind not in _SIMPLE[2:]):
-                raise ConfigurationError(
-                    f"randomize_rigid_body_scale is to scale a {kind.name[7:].lower()}, but can "
-                    "scale spheres, capsules, cylinders, ellipsoids and boxes, and only the last "
-                    "two by x, y and z. Name other geoms in asset_cfg."
-                )
-        asset_cfg.kept["scalable"] = True
     columns = torch.arange(3, device=env.device)
     if isinstance(scale_range, dict):
         ranges = list(_by_column(scale_range, "scale_range", "xyz", (1.0, 1.0)).values())
@@ -417,10 +432,27 @@ def randomize_rigid_body_scale(
     env.sim.apply_params(mask)
 
 
-_SIMPLE = tuple(
-    getattr(mujoco.mjtGeom, f"mjGEOM_{name}")
-    for name in ("SPHERE", "CAPSULE", "CYLINDER", "ELLIPSOID", "BOX")
-)
+def check_simple_shapes(env: VectorEnv, asset_cfg: SceneEntity, *, by_axis: bool = False) -> None:
+    """Refuse geoms whose size is not in the field ``geom_size``, or not by x, y and z.
+
+    Raises:
+        ConfigurationError: Naming the shape.
+    """
+    if "has_simple_shapes" in asset_cfg.kept:
+        return
+    rows = rows_of_field(env, "geom_size", asset_cfg).cpu().numpy()
+    for kind in env.sim.model.geom_type[rows].tolist():
+        shape = mujoco.mjtGeom(kind).name.removeprefix("mjGEOM_").lower()
+        if shape not in _SHAPES or (by_axis and shape not in _SHAPES[3:]):
+            raise ConfigurationError(
+                f"An event changes the size of a {shape}, but can only change those of "
+                f"{', '.join(_SHAPES)}, the last two also by x, y and z. Name other geoms in "
+                "asset_cfg."
+            )
+    asset_cfg.kept["has_simple_shapes"] = True
+
+
+_SHAPES = ("sphere", "capsule", "cylinder", "ellipsoid", "box")
 
 
 @requires_model_fields("geom_rgba")
