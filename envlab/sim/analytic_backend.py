@@ -267,7 +267,7 @@ def _check_supported(kind: str, names: Sequence[str], known: Sequence[str]) -> N
     for name in names:
         if name not in known:
             raise ConfigurationError(
-                f"env.sim.{kind}_fields names {name!r}, but the analytic backend has only "
-                f"{', '.join(known)}.{did_you_mean(name, known)} Use env.sim.backend=mujoco (or "
-                "mujoco_warp on a GPU) for the rest."
+                f"{'An event or ' * (kind == 'model')}env.sim.{kind}_fields names {name!r}, but "
+                f"the analytic backend has only {', '.join(known)}.{did_you_mean(name, known)} Use "
+                "env.sim.backend=mujoco (or mujoco_warp on a GPU) for the rest."
             )

@@ -390,8 +390,8 @@ class MujocoSimulation(Simulation):
             return self._batch.expand(name)
         except (AttributeError, ValueError) as error:
             raise ConfigurationError(
-                f"env.sim.model_fields names {name!r}, which is not a per-environment model field."
-                f"{did_you_mean(name, batch.MODEL_FIELDS)}"
+                f"An event or env.sim.model_fields names {name!r}, which is not a per-environment "
+                f"model field.{did_you_mean(name, batch.MODEL_FIELDS)}"
             ) from error
 
 

@@ -225,8 +225,8 @@ def put(cfg: SimulationCfg, model: mujoco.MjModel, num_envs: int) -> tuple[mjw.M
     for name in cfg.model_fields:
         if name not in known:
             raise ConfigurationError(
-                f"env.sim.model_fields names {name!r}, which mujoco_warp does not hold per "
-                f"environment.{did_you_mean(name, known)}"
+                f"An event or env.sim.model_fields names {name!r}, which mujoco_warp does not hold "
+                f"per environment.{did_you_mean(name, known)}"
             )
     check_static_geoms(model, cfg.model_fields)
     if model.nhfield:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -76,13 +76,19 @@ def requires_model_fields(*fields: str, given: Needs = ()) -> Callable[[Func], F
 
 def with_event_fields(sim: SimulationCfg, events: Any) -> SimulationCfg:
     """Return the settings of physics with the fields that event terms need."""
-    found: dict[str, list[str]] = {}
-    for kind in ("model_fields", "data_fields"):
-        found[kind] = list(getattr(sim, kind))
-        for term in terms_of(events, EventTermCfg).values():
-            needs: Needs = getattr(term.func, kind, ())
-            found[kind] += needs(term.params) if callable(needs) else needs
-    return replace(sim, **{kind: tuple(dict.fromkeys(names)) for kind, names in found.items()})
+    return replace(
+        sim,
+        model_fields=_with_needs("model_fields", sim.model_fields, events),
+        data_fields=_with_needs("data_fields", sim.data_fields, events),
+    )
+
+
+def _with_needs(kind: str, own: Sequence[str], events: Any) -> tuple[str, ...]:
+    names = list(own)
+    for term in terms_of(events, EventTermCfg).values():
+        needs: Needs = getattr(term.func, kind, ())
+        names += needs(term.params) if callable(needs) else needs
+    return tuple(dict.fromkeys(names))
 
 
 def edit_spec(events: Any, env: VectorEnv, spec: mujoco.MjSpec) -> None:

@@ -347,5 +347,5 @@ def _limited(env: VectorEnv, asset_cfg: SceneEntity) -> str:
                 "effort_limits is to change limits that some of the actuators and their joints do "
                 "not have. Give them an effort_limit, or name other joints in asset_cfg."
             )
-    field: str = asset_cfg.kept["limited"]
-    return field
+    found: str = asset_cfg.kept["limited"]
+    return found

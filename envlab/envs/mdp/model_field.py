@@ -269,8 +269,9 @@ def _find_parts(
         )
     columns = torch.tensor(chosen, device=env.device)
     if not by_name:
-        bounds = tuple(_bounds(by_axis.get(axis, ranges), field) for axis in chosen)
-        return [(rows, columns, bounds)]
+        return [
+            (rows, columns, tuple(_bounds(by_axis.get(axis, ranges), field) for axis in chosen))
+        ]
     names = _row_names(env.sim.model, field, rows)
     parts = []
     for pattern, each in by_name.items():
