@@ -123,7 +123,7 @@ class termination_curriculum(ManagerTermBase):
         termination_name: str,
         stages: Sequence[Mapping[str, Any]],
     ) -> dict[str, float]:
-        """Apply the stages whose step is reached.
+        """Apply the stages whose step is reached, from the next step on.
 
         Args:
             env: The environment.
@@ -135,20 +135,26 @@ class termination_curriculum(ManagerTermBase):
         Returns:
             Parameters that stages change, if they are numbers.
         """
-        params: dict[str, Any] = {}
-        for stage in self._stages:
-            if env.common_step_counter >= stage["step"]:
-                params |= stage.get("params", {})
-        env.termination_manager.set_params(self._name, params)
-        now = self._original | params
+        now = self._original | self._reached()
+        if now != env.termination_manager.get_params(self._name):
+            env.at_next_step(self._apply)
         numbers = {name: now.get(name) for name in self._names}
         return {name: float(one) for name, one in numbers.items() if isinstance(one, int | float)}
 
     def on_restore(self) -> None:
         """Apply the stages of a restored run before its next step."""
-        own = {name: self._original[name] for name in self._names if name in self._original}
-        self.env.termination_manager.set_params(self._name, own)
-        self(self.env, self.env.episode_length_buf == 0, self._name, self._stages)
+        self._apply()
+
+    def _reached(self) -> dict[str, Any]:
+        """Return the parameters of the stages whose step is reached."""
+        params: dict[str, Any] = {}
+        for stage in self._stages:
+            if self.env.common_step_counter >= stage["step"]:
+                params |= stage.get("params", {})
+        return params
+
+    def _apply(self) -> None:
+        self.env.termination_manager.set_params(self._name, self._original | self._reached())
 
 
 _VELOCITIES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")

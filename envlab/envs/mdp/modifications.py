@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
-from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.envs.entities import SceneEntity, SceneEntityCfg, resolve_entity
 from envlab.envs.managers.function_term import (
     FunctionTermCfg,
     ManagerTermBase,
@@ -27,14 +28,13 @@ if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
 _ROBOT: Any = SceneEntityCfg("robot")
-_OBJECT: Any = SceneEntityCfg("object")
 
 
 class modify_env_param(ManagerTermBase):
     """Changes an attribute of the environment at a dotted address, as Isaac Lab's.
 
-    A resumed run has the changed value at once. Steps recorded as graphs are recorded anew after a
-    change, unless the attribute is a tensor, which is written in place.
+    The new value counts from the next step, and a resumed run has it, too. Steps recorded as graphs
+    are then recorded anew, unless the attribute is a tensor, which is written in place at once.
     """
 
     NO_CHANGE: ClassVar[object] = object()
@@ -85,7 +85,7 @@ class modify_env_param(ManagerTermBase):
                 self._write(new)
                 self.new_value = value.clone()
             elif new != value:
-                self._write(new)
+                env.at_next_step(functools.partial(self._write, new))
                 self.new_value = value = new
         return float(value) if isinstance(value, int | float) else None
 
@@ -226,13 +226,16 @@ class DifficultyScheduler(ManagerTermBase):
         first = float(cfg.params.get("init_difficulty", 0))
         self.current_adr_difficulties = torch.full((env.num_envs,), first, device=env.device)
         self.difficulty_frac = first / max(cfg.params.get("max_difficulty", 50), 1)
+        self._object: SceneEntity | None = cfg.params.get("object_cfg")
+        if self._object is None and cfg.params.get("pos_tol", 0.1) is not None:
+            self._object = resolve_entity(SceneEntityCfg("object"), env.sim.model, env.device)
 
     def __call__(
         self,
         env: ManagerEnv,
         mask: torch.Tensor,
         asset_cfg: SceneEntity = _ROBOT,
-        object_cfg: SceneEntity = _OBJECT,
+        object_cfg: SceneEntity | None = None,
         pos_tol: float | None = 0.1,
         rot_tol: float | None = None,
         init_difficulty: int = 0,
@@ -247,7 +250,7 @@ class DifficultyScheduler(ManagerTermBase):
             env: The environment.
             mask: Environments whose episodes end, bool ``(num_envs,)``.
             asset_cfg: The robot, in whose frame the command is a pose.
-            object_cfg: The object that should be there.
+            object_cfg: The object that should be there; null: ``object``.
             pos_tol: Distance within which it succeeds, in m; null: the task's own ``success``.
             rot_tol: Angle within which it succeeds, in rad; null: any.
             init_difficulty: The first difficulty.
@@ -260,7 +263,7 @@ class DifficultyScheduler(ManagerTermBase):
             The mean over this process's environments, over the greatest.
         """
         if pos_tol is not None:
-            reached = self._is_there(env, asset_cfg, object_cfg, command_name, pos_tol, rot_tol)
+            reached = self._is_there(env, asset_cfg, command_name, pos_tol, rot_tol)
         elif env.success is not None:
             reached = env.success >= 0.5
         else:
@@ -282,22 +285,22 @@ class DifficultyScheduler(ManagerTermBase):
         self,
         env: ManagerEnv,
         asset_cfg: SceneEntity,
-        object_cfg: SceneEntity,
         command_name: str,
         pos_tol: float,
         rot_tol: float | None,
     ) -> torch.Tensor:
         data, command = env.sim.data, env.command_manager.get_command(command_name)
+        assert self._object is not None
         pos, quat = combine_frame_transforms(
             data.xpos[:, asset_cfg.root_body],
             data.xquat[:, asset_cfg.root_body],
             command[:, :3],
             command[:, 3:7],
         )
-        distance = (pos - data.qpos[:, object_cfg.root_pos]).norm(dim=1)
+        distance = (pos - data.qpos[:, self._object.root_pos]).norm(dim=1)
         if rot_tol is None:
             return distance < pos_tol
-        angle = quat_error_magnitude(quat, data.qpos[:, object_cfg.root_quat])
+        angle = quat_error_magnitude(quat, data.qpos[:, self._object.root_quat])
         return (distance < pos_tol) & (angle < rot_tol)
 
 
