@@ -37,7 +37,7 @@ class DirectEvents(VectorEnv):
         if self.cfg.events is not None:
             self.memories = {}
             self.event_manager = EventManager(self.cfg.events, self, SensorManager(None, self))
-            self.event_manager.apply("startup")
+            self.event_manager.start()
             self.memories = self.memories or None
 
     def _restart(self, seed: int) -> None:

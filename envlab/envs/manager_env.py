@@ -103,7 +103,7 @@ class ManagerEnv(VectorEnv):
         self._changes: list[Callable[[], None]] = []
         sensors = self.sensor_manager = SensorManager(self.cfg.sensors, self)
         self.event_manager = EventManager(self.cfg.events, self, sensors)
-        self.event_manager.apply("startup")
+        self.event_manager.start()
         self.command_manager = CommandManager(self.cfg.commands, self)
         self.action_manager = ActionManager(self.cfg.actions, self)
         self.observation_manager = ObservationManager(self.cfg.observations, self, sensors)

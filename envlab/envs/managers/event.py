@@ -29,6 +29,9 @@ from envlab.state import State
 MODES = ("prestartup", "startup", "reset", "interval", "step")
 """When terms are called without being asked to; any other mode is a name of one's own."""
 
+_PARAMS = ("params.", "constants.")
+"""Beginnings of the names in a simulation's state that are parameters of its model."""
+
 Needs = tuple[str, ...] | Callable[[Mapping[str, Any]], tuple[str, ...]]
 """Fields that a term needs, or a function that returns them for the term's parameters."""
 Func = TypeVar("Func", bound=Callable[..., Any])
@@ -118,11 +121,15 @@ class EventManager:
         self._intervals: dict[str, tuple[float, float]] = {}
         self._time_left: dict[str, torch.Tensor] = {}
         self._global: set[str] = {name for name, term in terms.items() if term.is_global_time}
+        self._changes_params = False
         self._goes_on = {
             name
             for name, term in terms.items()
             if term.is_global_time or not term.resample_interval_on_reset
         }
+        self._params_at_start: dict[str, torch.Tensor] | None = None
+        """Model parameters after the ``startup`` terms, if terms change them that not every reset
+        calls."""
         self._least_ages: dict[str, int] = {}
         self._ages: dict[str, torch.Tensor] | None = None  # so that older runs need not have it
         """Steps since ``reset`` terms with a least number of them were called, by name."""
@@ -131,6 +138,9 @@ class EventManager:
                 term, env, sensors, f"events.{name}"
             )
             _check_mode(name, term)
+            is_at_each_reset = term.mode == "reset" and not term.min_step_count_between_reset
+            if getattr(term.func, "model_fields", ()) and term.mode != "startup":
+                self._changes_params |= not is_at_each_reset
             if term.interval_range_s is not None:
                 self._intervals[name] = term.interval_range_s
                 self._time_left[name] = torch.zeros(env.num_envs, device=env.device)
@@ -161,6 +171,14 @@ class EventManager:
                     due = mask & (self._ages[name] >= self._least_ages[name])
                     clear(self._ages[name], due)
                 self._call(name, function, due)
+
+    def start(self) -> None:
+        """Call the ``startup`` terms."""
+        self.apply("startup")
+        if self._changes_params:
+            state = self._env.sim.state()
+            kept = {name: value for name, value in state.items() if name.startswith(_PARAMS)}
+            self._params_at_start = kept
 
     def get_params(self, name: str) -> dict[str, Any]:
         """Return the current parameters of a term, by name."""
@@ -203,6 +221,9 @@ class EventManager:
 
     def restart(self) -> None:
         """Let all begin anew at the next reset, as a new seed repeats all draws."""
+        if self._params_at_start is not None:
+            sim = self._env.sim
+            sim.set_state({**sim.state(), **self._params_at_start})
         for name in self._goes_on & self._time_left.keys():
             self._time_left[name].zero_()
         for name, least in self._least_ages.items():
