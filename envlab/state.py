@@ -160,7 +160,7 @@ def _restore_declared(
         if one.kind == "parts":
             _restore_parts(value, saved.get(name), device, path)
         elif one.kind == "per_env_by_name":
-            for key in saved[name].keys() & value.keys():
+            for key in (saved.get(name) or {}).keys() & (value or {}).keys():
                 if not _fill(value[key], saved[name][key], f"{path}.{key}"):
                     value[key] = _moved(saved[name][key], device)
         else:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from envlab.envs.batched_env import Log
 from envlab.envs.cfg import EnvCfg
+from envlab.envs.direct_events import DirectEvents
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.masks import assign
 from envlab.envs.noise import NoiseCfg, NoiseModelWithAdditiveBiasCfg
-from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
 from envlab.state import State
 
@@ -33,9 +34,11 @@ class DirectEnvCfg(EnvCfg):
     """Noise on actions, before :meth:`DirectEnv._pre_physics_step` sees them; not on choices."""
     observation_noise_model: NoiseCfg | None = None
     """Noise on the ``policy`` observation (not on ``critic``)."""
+    events: Any = None
+    """Event terms, as of manager-based tasks; null: none."""
 
 
-class DirectEnv(VectorEnv):
+class DirectEnv(DirectEvents):
     """A task whose rewards, observations and resets are methods.
 
     Override ``_pre_physics_step(actions)``, ``_apply_action()``, ``_get_observations()``,

@@ -13,8 +13,8 @@ from gymnasium import spaces
 from envlab.envs.batched_env import Step
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.checks import check_result, unbounded
+from envlab.envs.direct_events import DirectEvents
 from envlab.envs.noise import NoiseCfg, refuse_bias
-from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
 
 STATE = "state"
@@ -38,9 +38,11 @@ class DirectMarlEnvCfg(EnvCfg):
     """Noise on agents' actions, before :meth:`DirectMarlEnv._pre_physics_step` sees them."""
     observation_noise_model: dict[str, NoiseCfg] | None = None
     """Noise on agents' observations, and so on a state that joins them."""
+    events: Any = None
+    """Event terms, as of manager-based tasks; null: none."""
 
 
-class DirectMarlEnv(VectorEnv):
+class DirectMarlEnv(DirectEvents):
     """A task of several agents in one simulation, whose values are dictionaries by agent.
 
     It is PettingZoo's parallel interface over batches, as Isaac Lab's ``DirectMARLEnv``. Override

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -40,6 +41,29 @@ class SceneEntityCfg:
     """Sites, null for all."""
     geom_names: Names = None
     """Geoms, null for all."""
+    tendon_names: Names = None
+    """Tendons of the model, null for all."""
+    camera_names: Names = None
+    """Cameras of the model, null for all."""
+    light_names: Names = None
+    """Lights of the model, null for all."""
+    material_names: Names = None
+    """Materials of the model, null for all."""
+    texture_names: Names = None
+    """Textures of the model, null for all."""
+    pair_names: Names = None
+    """Contact pairs of the model, null for all."""
+
+
+_OF_MODEL = {
+    "tendon": ("tendon", "ntendon"),
+    "camera": ("cam", "ncam"),
+    "light": ("light", "nlight"),
+    "material": ("mat", "nmat"),
+    "texture": ("tex", "ntex"),
+    "pair": ("pair", "npair"),
+}
+"""Parts that belong to no entity: their names and their number in the model."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +93,21 @@ class SceneEntity:
     """Rows of site fields (``site_xpos``, ...)."""
     geom_ids: slice | torch.Tensor
     """Rows of geom fields (``geom_friction``, ...)."""
+    joint_ids: slice | torch.Tensor
+    """Rows of joint fields (``jnt_range``, ...)."""
+    others: Mapping[str, slice | torch.Tensor]
+    """Rows of ``tendon``, ``camera``, ``light``, ``material``, ``texture`` and ``pair`` fields."""
     root_body: int
     """The entity's topmost body."""
     root_qpos_start: int | None
     """First of the 7 columns of ``qpos`` of the free joint; None without one."""
     root_qvel_start: int | None
     """First of the free joint's 6 columns of ``qvel``."""
+
+    @functools.cached_property
+    def kept(self) -> dict[Hashable, Any]:
+        """What terms derive from it once, by their own keys."""
+        return {}
 
     @functools.cached_property
     def root_pos(self) -> slice:
@@ -141,10 +174,26 @@ def resolve_entity(cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.dev
         sensor_ids=as_index(sensor_ids, model.nsensordata, device),
         site_ids=as_index(_match("site", cfg.site_names, model.site, sites), model.nsite, device),
         geom_ids=as_index(_match("geom", cfg.geom_names, model.geom, geoms), model.ngeom, device),
+        joint_ids=as_index(joint_ids, model.njnt, device),
+        others=_others(cfg, model, device),
         root_body=root,
         root_qpos_start=int(model.jnt_qposadr[free[0]]) if free else None,
         root_qvel_start=int(model.jnt_dofadr[free[0]]) if free else None,
     )
+
+
+def _others(
+    cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.device
+) -> dict[str, slice | torch.Tensor]:
+    """Return the rows of the model's parts that belong to no entity, by kind."""
+    found = {}
+    for kind, (lookup, number) in _OF_MODEL.items():
+        size = int(getattr(model, number))
+        names = getattr(cfg, f"{kind}_names")
+        found[kind] = as_index(
+            _match(kind, names, getattr(model, lookup), range(size)), size, device
+        )
+    return found
 
 
 def joint_actuators(model: mujoco.MjModel, joint_names: Names) -> list[int]:

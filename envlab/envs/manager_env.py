@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from envlab.envs.managers import (
     CurriculumManager,
     EventManager,
     ManagerTermBase,
+    MetricsManager,
+    MetricsTermCfg,
     ObservationManager,
     RewardManager,
     SensorManager,
@@ -24,6 +27,7 @@ from envlab.envs.managers import (
     SuccessTermCfg,
     TerminationManager,
 )
+from envlab.envs.managers.event import edit_spec, with_event_fields
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import masked_means
 from envlab.envs.modifiers import Mode
@@ -52,6 +56,8 @@ class ManagerEnvCfg(EnvCfg):
     """Curriculum terms."""
     sensors: Any = None
     """Sensors with a memory, which terms reach by a ``SceneEntityCfg`` of the sensor's name."""
+    metrics: Any = None
+    """Metric terms, which are logged and have no weight."""
     success: SuccessTermCfg | None = None
     """When an episode counts as successful; null: not measured."""
 
@@ -60,7 +66,8 @@ class ManagerEnv(VectorEnv):
     """An environment whose parts are the terms of its configuration, in Isaac Lab's order.
 
     A step is: actions, physics, sensors, success, terminations, rewards (weight times step
-    duration), resets (curriculum, events, managers), commands, interval events, observations.
+    duration), metrics, resets (curriculum, events, managers), commands, step events, interval
+    events, observations.
     """
 
     STATE = State(
@@ -68,10 +75,12 @@ class ManagerEnv(VectorEnv):
         parts=(
             *("action_manager", "reward_manager", "event_manager"),
             *("command_manager", "sensor_manager", "success_manager"),
-            *("observation_manager", "memories"),
+            *("observation_manager", "metrics_manager", "memories"),
         ),
     )
     cfg: ManagerEnvCfg
+    metrics_manager: MetricsManager | None = None
+    """Metrics; None without any."""
     memories: dict[str, ManagerTermBase]
     """Terms that are classes, by kind and name, such as ``rewards.feet``."""
     encoder_bias: torch.Tensor | None = None
@@ -83,13 +92,18 @@ class ManagerEnv(VectorEnv):
         fields = tuple(dict.fromkeys((*cfg.sim.substep_fields, *needed)))
         read = [name for sensor in sensors for name in sensor.DATA_FIELDS]
         data = tuple(dict.fromkeys((*cfg.sim.data_fields, *read)))
-        return dataclasses.replace(cfg.sim, data_fields=data, substep_fields=fields)
+        sim = dataclasses.replace(cfg.sim, data_fields=data, substep_fields=fields)
+        return with_event_fields(sim, getattr(cfg, "events", None))
+
+    def edit_spec(self, spec: mujoco.MjSpec) -> None:
+        edit_spec(self.cfg.events, self, spec)
 
     def _setup(self) -> None:
         self.memories: dict[str, ManagerTermBase] = {}
+        self._changes: list[Callable[[], None]] = []
         sensors = self.sensor_manager = SensorManager(self.cfg.sensors, self)
         self.event_manager = EventManager(self.cfg.events, self, sensors)
-        self.event_manager.apply("startup", torch.ones_like(self.env_ids, dtype=torch.bool))
+        self.event_manager.start()
         self.command_manager = CommandManager(self.cfg.commands, self)
         self.action_manager = ActionManager(self.cfg.actions, self)
         self.observation_manager = ObservationManager(self.cfg.observations, self, sensors)
@@ -98,8 +112,26 @@ class ManagerEnv(VectorEnv):
         self.success = self.success_manager.values
         self.reward_manager = RewardManager(self.cfg.rewards, self, sensors)
         self.curriculum_manager = CurriculumManager(self.cfg.curriculum, self, sensors)
+        if terms_of(self.cfg.metrics, MetricsTermCfg):
+            self.metrics_manager = MetricsManager(self.cfg.metrics, self, sensors)
         self._log_scales: torch.Tensor | None = None
         self._dt = self.step_dt
+
+    def step(self, actions: Any) -> Any:
+        if self._changes:
+            changes, self._changes = self._changes, []
+            for change in changes:
+                change()
+        return super().step(actions)
+
+    def at_next_step(self, change: Callable[[], None]) -> None:
+        """Call a curriculum's change of numbers before the next step, recorded or not."""
+        if not self.is_rehearsing:
+            self._changes.append(change)
+
+    def before_restore(self) -> None:
+        super().before_restore()
+        self._changes = []
 
     def _restart(self, seed: int) -> None:
         super()._restart(seed)
@@ -124,7 +156,10 @@ class ManagerEnv(VectorEnv):
         return self.termination_manager.compute()
 
     def _get_rewards(self) -> torch.Tensor:
-        return self.reward_manager.compute()
+        reward = self.reward_manager.compute()
+        if self.metrics_manager is not None:
+            self.metrics_manager.compute()
+        return reward
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
         return self.observation_manager.compute(corrupt=False)
@@ -142,6 +177,8 @@ class ManagerEnv(VectorEnv):
         self.action_manager.reset(mask)
         self.reward_manager.reset(mask)
         self.success_manager.reset(mask)
+        if self.metrics_manager is not None:
+            self.metrics_manager.reset(mask)
         self.command_manager.reset(mask)
         self.event_manager.reset(mask)
         self.observation_manager.reset(mask)
@@ -159,6 +196,8 @@ class ManagerEnv(VectorEnv):
             | self.command_manager.episode_values()
             | self.success_manager.episode_values()
         )
+        if self.metrics_manager is not None:
+            others |= self.metrics_manager.episode_values()
         values = rewards | others
         if not values:
             return {}
@@ -174,7 +213,7 @@ class ManagerEnv(VectorEnv):
 
     def _after_resets(self) -> None:
         self.command_manager.compute(self._dt)
-        self.event_manager.apply_intervals(self._dt)
+        self.event_manager.end_step(self._dt)
 
     def _name_failing_terms(self) -> str:
         fine = ~self.sim.bad()  # physics that is not finite makes all terms so

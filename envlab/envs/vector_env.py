@@ -25,7 +25,7 @@ from envlab.sim.host import SMALL_BATCH, OneThread, as_on_a_gpu
 from envlab.sim.opengl import provide_opengl
 from envlab.sim.recordable import Undo
 from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
-from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
+from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation, model_field
 from envlab.state import State
 
 BYTES = {False: (500, 60), True: (200, 35)}
@@ -59,6 +59,8 @@ class VectorEnv(BatchedEnv):
 
     STATE = State(per_env=("sim", "obs_buf"), parts=("nan_guard", "terrain", "torch_actuators"))
     cfg: EnvCfg
+    event_manager: Any = None
+    """The :class:`envlab.envs.managers.EventManager` of the task's events, if it has any."""
     recording: RecordedStep | None = None
     _renderer: mujoco.Renderer | None = None
     is_rehearsing = False
@@ -93,7 +95,7 @@ class VectorEnv(BatchedEnv):
         if name not in self._nominal:
             # Kept, because a copy to a GPU in every reset would make the reset wait.
             self._nominal[name] = torch.as_tensor(
-                np.asarray(getattr(self.sim.model, name)), dtype=torch.float32, device=self.device
+                model_field(self.sim.model, name), dtype=torch.float32, device=self.device
             )
         return self._nominal[name]
 
@@ -147,8 +149,7 @@ class VectorEnv(BatchedEnv):
         """Return a picture of one environment, uint8 ``(height, width, 3)``.
 
         Anything shown in addition to bodies, such as goals, is environment 0's and only in its
-        picture. Sizes and colours that are randomised at startup are environment 0's in all
-        pictures, because they come from the model, while poses come from the data.
+        picture.
         """
         if self._renderer is None or (self._renderer.height, self._renderer.width) != (
             height,
@@ -157,6 +158,7 @@ class VectorEnv(BatchedEnv):
             self._close_renderer()
             provide_opengl()
             self._renderer = mujoco.Renderer(self.sim.model_of(0), height=height, width=width)
+        self.sim.write_params(self._renderer.model, index)  # looks, too
         self._renderer.update_scene(self.sim.data_of(index), camera=self._camera())
         if index == 0:
             self.add_markers(self._renderer.scene)
@@ -179,8 +181,14 @@ class VectorEnv(BatchedEnv):
         """Return the settings of the physics, including those that the task's parts need."""
         return cfg.sim
 
+    def edit_spec(self, spec: mujoco.MjSpec) -> None:
+        """Change the scene before it is compiled: events of the mode ``prestartup``."""
+
     def _setup(self) -> None:
         """Prepare the task: called once, when the simulation exists."""
+
+    def _begin_reset(self, mask: torch.Tensor) -> None:
+        """Do what precedes :meth:`_reset_envs`, once the default state is staged."""
 
     def _reset_envs(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
         """Edit ``reset_qpos`` and ``reset_qvel`` and drop the state of the ended episodes.
@@ -207,7 +215,7 @@ class VectorEnv(BatchedEnv):
         check_graph(self.cfg.graph, self._is_compiled, self.context.device)
         if self._is_compiled:
             check_compiler_cache()
-        model = build_model(self.cfg.scene, self.cfg.sim)
+        model = build_model(self.cfg.scene, sim_cfg, self.edit_spec)
         base, per_number = BYTES[sim_cfg.backend == "analytic"]
         numbers = model.nq + model.nv + model.nu + model.nsensordata
         check_memory(self.num_envs, base + per_number * numbers, self.context)
@@ -292,6 +300,8 @@ class VectorEnv(BatchedEnv):
             self.terrain.restart()
 
     def _advance(self) -> None:
+        if self.event_manager is not None:
+            self.event_manager.begin_step()
         self.nan_guard.remember()
         if self.torch_actuators is None:
             self.sim.step()
@@ -323,6 +333,7 @@ class VectorEnv(BatchedEnv):
         if isinstance(count, torch.Tensor):
             count = count.clamp(min=1)  # without asking a GPU whether there are any
         with kept_rows(mask):
+            self._begin_reset(mask)
             log = self._reset_envs(mask, count)
             self._delays.draw(mask)
             for actuator in self.torch_actuators or ():

@@ -133,7 +133,7 @@ class AnalyticSimulation(Simulation):
         rows = np.flatnonzero(mask.numpy()) if on_host(self.device) else mask.unsqueeze(1)
         _set_rows(self._qvel, rows, qvel)
 
-    def apply_params(self, mask: torch.Tensor | None = None) -> None:
+    def _apply_params(self, mask: torch.Tensor | None) -> None:
         self.num_changes += 1
         self._set_constants()
 
@@ -195,8 +195,7 @@ class AnalyticSimulation(Simulation):
 
     def model_of(self, index: int) -> mujoco.MjModel:
         model = copy_model(self.model)
-        for name, tensor in self.params.items():
-            getattr(model, name)[:] = tensor[index].cpu().numpy()
+        self.write_params(model, index)
         mujoco.mj_setConst(model, mujoco.MjData(model))
         return model
 
@@ -268,7 +267,7 @@ def _check_supported(kind: str, names: Sequence[str], known: Sequence[str]) -> N
     for name in names:
         if name not in known:
             raise ConfigurationError(
-                f"env.sim.{kind}_fields names {name!r}, but the analytic backend has only "
-                f"{', '.join(known)}.{did_you_mean(name, known)} Use env.sim.backend=mujoco (or "
-                "mujoco_warp on a GPU) for the rest."
+                f"{'An event or ' * (kind == 'model')}env.sim.{kind}_fields names {name!r}, but "
+                f"the analytic backend has only {', '.join(known)}.{did_you_mean(name, known)} Use "
+                "env.sim.backend=mujoco (or mujoco_warp on a GPU) for the rest."
             )

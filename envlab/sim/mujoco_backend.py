@@ -232,7 +232,7 @@ class MujocoSimulation(Simulation):
                 self._mirrors[name][rows] = source[rows]
 
     @between_graphs
-    def apply_params(self, mask: torch.Tensor | None = None) -> None:
+    def _apply_params(self, mask: torch.Tensor | None) -> None:
         self.num_changes += 1
         rows = None if mask is None else mask.numpy()
         for name, target in self._params.items():
@@ -403,8 +403,8 @@ class MujocoSimulation(Simulation):
             return self._batch.expand(name)
         except (AttributeError, ValueError) as error:
             raise ConfigurationError(
-                f"env.sim.model_fields names {name!r}, which is not a per-environment model field."
-                f"{did_you_mean(name, batch.MODEL_FIELDS)}"
+                f"An event or env.sim.model_fields names {name!r}, which is not a per-environment "
+                f"model field.{did_you_mean(name, batch.MODEL_FIELDS)}"
             ) from error
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import mujoco
@@ -56,7 +58,8 @@ class SimulationCfg(OptionsCfg):
     """Those of ``data_fields`` that are kept for every physics step (``sim.substeps``); contact
     sensors add ``sensordata`` themselves."""
     model_fields: tuple[str, ...] = ()
-    """MjModel fields that events randomise per environment (``body_mass``, ...)."""
+    """MjModel fields that differ between environments (``body_mass``, ``opt.gravity``, ...), in
+    addition to those that the task's events change."""
     num_threads: NonNegativeInt = 0
     """Threads of the ``mujoco`` backend; 0 divides the machine's cores by the local processes."""
     num_contacts_max: PositiveInt | None = None
@@ -145,6 +148,8 @@ class Simulation(ABC):
     params: Fields
     repeats_exactly = True
     """Whether equal states and controls lead to equal bits, whatever the order of threads."""
+    _waiting: list[torch.Tensor | None] | None = None
+    """Masks of :meth:`apply_params` that take effect later, in :meth:`params_applied_once`."""
     num_changes = 0
     """Number of writes to states or parameters; results derived from them are valid until it
     changes."""
@@ -207,7 +212,6 @@ class Simulation(ABC):
             qvel: New velocities, ``(num_envs, nv)``; rows outside the mask are ignored.
         """
 
-    @abstractmethod
     def apply_params(self, mask: torch.Tensor | None = None) -> None:
         """Make values written to :attr:`params` effective, with the constants derived from them.
 
@@ -216,6 +220,41 @@ class Simulation(ABC):
         Args:
             mask: Environments that changed, bool ``(num_envs,)``. None: all.
         """
+        if self._waiting is None:
+            self._apply_params(mask)
+        else:
+            self._waiting.append(mask)
+
+    @contextmanager
+    def params_applied_once(self) -> Iterator[None]:
+        """Let :meth:`apply_params` within this block take effect once, at its end.
+
+        Fifteen events at a reset then compute the derived constants once.
+        """
+        if self._waiting is not None:  # an outer block ends later
+            yield
+            return
+        self._waiting = []
+        try:
+            yield
+            masks = self._waiting
+        finally:
+            self._waiting = None
+        if masks:
+            whole = masks[0]
+            for mask in masks[1:]:
+                if mask is not whole:
+                    whole = None if whole is None or mask is None else whole | mask
+            self._apply_params(whole)
+
+    @abstractmethod
+    def _apply_params(self, mask: torch.Tensor | None) -> None:
+        """Do the work of :meth:`apply_params`."""
+
+    def write_params(self, model: mujoco.MjModel, index: int) -> None:
+        """Write environment ``index``'s randomised fields to a model, such as a picture's."""
+        for name, tensor in self.params.items():
+            set_model_field(model, name, tensor[index].cpu().numpy())
 
     @functools.cached_property
     def _body_ids(self) -> dict[tuple[int, ...], torch.Tensor]:
@@ -414,3 +453,19 @@ def initial_history(model: mujoco.MjModel) -> np.ndarray | None:
 def copy_model(model: mujoco.MjModel) -> mujoco.MjModel:
     """Return a copy of a compiled model, which can be changed without affecting the original."""
     return copy.copy(model)
+
+
+def model_field(model: mujoco.MjModel, name: str) -> np.ndarray:
+    """Return a field of a model; those of its options are called ``opt.gravity``."""
+    return np.asarray(operator.attrgetter(name)(model))
+
+
+def set_model_field(model: mujoco.MjModel, name: str, values: np.ndarray) -> None:
+    """Write a field of a model; see :func:`model_field`."""
+    holder, _, last = name.rpartition(".")
+    owner = getattr(model, holder) if holder else model
+    current = getattr(owner, last)
+    if isinstance(current, np.ndarray):
+        current[:] = values
+    else:
+        setattr(owner, last, type(current)(values))

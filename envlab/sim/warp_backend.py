@@ -156,7 +156,7 @@ class WarpSimulation(Simulation):
         self._launch(self._push)
         self._data.convert()
 
-    def apply_params(self, mask: torch.Tensor | None = None) -> None:
+    def _apply_params(self, mask: torch.Tensor | None) -> None:
         self.num_changes += 1
         self._params.convert()
         if self._params.constants:
@@ -266,8 +266,7 @@ class WarpSimulation(Simulation):
 
     def model_of(self, index: int) -> mujoco.MjModel:
         model = copy_model(self.model)
-        for name, tensor in self.params.items():
-            getattr(model, name)[:] = tensor[index].cpu().numpy()
+        self.write_params(model, index)
         if self._params.constants:
             mujoco.mj_setConst(model, mujoco.MjData(model))
         return model

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import operator
 from collections.abc import Sequence
 
 import mujoco
@@ -28,7 +29,7 @@ import torch
 import warp as wp
 
 from envlab.errors import ConfigurationError, SimulationError, did_you_mean
-from envlab.sim.simulation import Fields, SimulationCfg
+from envlab.sim.simulation import Fields, SimulationCfg, model_field
 from envlab.sim.warp_height_field import mend_height_fields
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ _SET_CONST_OUTPUTS = tuple(
     "actuator_acc0 eq_data cam_pos0 cam_poscom0 cam_mat0 light_pos0 light_poscom0 "
     "light_dir0".split()
 )
+_OPTION = "opt."
 _GEOM_SIZE_OUTPUTS = ("geom_aabb", "geom_rbound")
 
 
@@ -185,11 +187,12 @@ class ParamTensors:
         self, model: mujoco.MjModel, warp_model: mjw.Model, model_fields: Sequence[str]
     ) -> None:
         self._converted: list[tuple[torch.Tensor, torch.Tensor]] = []
-        num_envs = getattr(warp_model, model_fields[0]).shape[0] if model_fields else 0
+        array = operator.attrgetter
+        num_envs = array(model_fields[0])(warp_model).shape[0] if model_fields else 0
         tensors = {}
         for name in dict.fromkeys(model_fields):
-            shape = (num_envs, *np.shape(getattr(model, name)))
-            values = tensors[name] = wp.to_torch(getattr(warp_model, name)).view(shape)
+            shape = (num_envs, *np.shape(model_field(model, name)))
+            values = tensors[name] = wp.to_torch(array(name)(warp_model)).view(shape)
             if values.dtype != torch.float32:
                 tensors[name] = values.to(torch.float32)
                 self._converted.append((tensors[name], values))
@@ -214,22 +217,28 @@ def put(cfg: SimulationCfg, model: mujoco.MjModel, num_envs: int) -> tuple[mjw.M
         SimulationError: For a model that ``mujoco_warp`` cannot simulate.
     """
     known = [
-        field.name
-        for field in dataclasses.fields(mjw.Model)
+        f"{prefix}{field.name}"
+        for prefix, owner in (("", mjw.Model), ("opt.", mjw.Option))
+        for field in dataclasses.fields(owner)
         if getattr(field.type, "shape", ())[:1] == ("*",)
     ]
     for name in cfg.model_fields:
         if name not in known:
             raise ConfigurationError(
-                f"env.sim.model_fields names {name!r}, which mujoco_warp does not hold per "
-                f"environment.{did_you_mean(name, known)}"
+                f"An event or env.sim.model_fields names {name!r}, which mujoco_warp does not hold "
+                f"per environment.{did_you_mean(name, known)}"
             )
     check_static_geoms(model, cfg.model_fields)
     if model.nhfield:
         mend_height_fields()
     try:
-        batch_sizes = dict.fromkeys(_expanded(cfg.model_fields), num_envs)
-        warp_model = mjw.put_model(model, batch_sizes=batch_sizes)
+        names = _expanded(cfg.model_fields)
+        own = [name for name in names if not name.startswith(_OPTION)]
+        warp_model = mjw.put_model(model, batch_sizes=dict.fromkeys(own, num_envs))
+        for name in (name.removeprefix(_OPTION) for name in names if name not in own):
+            shared = getattr(warp_model.opt, name)
+            values = np.repeat(shared.numpy(), num_envs, axis=0)
+            setattr(warp_model.opt, name, wp.array(values, dtype=shared.dtype))
         data = mjw.make_data(
             model, nworld=num_envs, nconmax=cfg.num_contacts_max, njmax=cfg.num_constraints_max
         )

@@ -1,7 +1,8 @@
 """``envlab terms``: the terms of manager-based tasks, with parameters and defaults.
 
 The sources are parsed, not imported, so that this is as fast as ``envlab list``. A term is a public
-function whose first parameter is ``env``, or the configuration of an action or a command.
+function whose first parameter is ``env``, a class with a memory that is called as one, what
+``of_field(...)`` returns, or the configuration of an action or a command.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import importlib.util
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from envlab.arguments import ArgumentParser
@@ -143,10 +144,14 @@ def find_terms() -> list[Term]:
     terms = []
     for module, tree in sources.items():
         is_shared = module.startswith(SHARED)
-        for node in () if module.startswith(_BASES) else map(_as_function, tree.body):
+        if module == f"{SHARED}.dr":
+            terms += _made(module, tree)
+            continue
+        for node in () if module.startswith(_BASES) else tree.body:
             if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name.startswith("_"):
                 continue
-            kinds = _kinds(node, module, uses.get(node.name, ()))
+            called = _called(node, classes)
+            kinds = _kinds(called, module, uses.get(node.name, ()))
             if not kinds or (is_shared and node.name not in exported):
                 continue
             term = Term(
@@ -154,9 +159,9 @@ def find_terms() -> list[Term]:
                 module=module,
                 kinds=kinds,
                 params=(
-                    _params(node, tree)
-                    if isinstance(node, ast.FunctionDef)
-                    else _fields(node, classes)
+                    _params(called, tree)
+                    if isinstance(called, ast.FunctionDef)
+                    else _fields(called, classes)
                 ),
                 summary=(ast.get_docstring(node) or "").partition("\n")[0],
             )
@@ -164,16 +169,47 @@ def find_terms() -> list[Term]:
     return sorted(terms, key=lambda term: (KINDS.index(term.kinds[0]), term.name))
 
 
-def _as_function(node: ast.stmt) -> ast.stmt:
-    """Return a term that is a class as the function that it is called as; others as they are."""
-    if not isinstance(node, ast.ClassDef) or "ManagerTermBase" not in map(_last_name, node.bases):
-        return node
-    (call,) = [
-        part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__call__"
-    ]
-    call.name, call.body = node.name, [*node.body[:1], *call.body]  # with the class's docstring
-    call.args.args = call.args.args[1:]
-    return call
+def _called(
+    node: ast.FunctionDef | ast.ClassDef, classes: Mapping[str, ast.ClassDef]
+) -> ast.FunctionDef | ast.ClassDef:
+    """Return the method ``__call__(self, env, ...)`` of a term that is a class, else the node."""
+    own: ast.FunctionDef | ast.ClassDef | None = node
+    while isinstance(own, ast.ClassDef):
+        for line in own.body:
+            if isinstance(line, ast.FunctionDef) and line.name == "__call__":
+                arguments = ast.arguments(**{**vars(line.args), "args": line.args.args[1:]})
+                return ast.FunctionDef(**{**vars(line), "args": arguments})
+        bases = [classes[name] for name in map(_last_name, own.bases) if name in classes]
+        own = next((base for base in bases if base.name != "ManagerTermBase"), None)
+    return node
+
+
+def _made(module: str, tree: ast.Module) -> Iterator[Term]:
+    """Yield the events of ``dr``: those made by ``of_field`` and its like, and functions."""
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    makers = {name: function for name, function in functions.items() if name.startswith("of_")}
+    terms: dict[str, Term] = {}
+
+    def add(name: str, function: ast.FunctionDef, summary: str) -> None:
+        kinds, params = ["event"], _params(function, tree)
+        terms[name] = Term(
+            name=f"mdp.dr.{name}", module=module, kinds=kinds, params=params, summary=summary
+        )
+
+    for name, function in functions.items():
+        if not name.startswith("_") and name not in makers:
+            add(name, function, (ast.get_docstring(function) or "").partition("\n")[0])
+    for line in tree.body:
+        if not isinstance(line, ast.Assign):
+            continue
+        name, value = _last_name(line.targets[0]), line.value
+        if isinstance(value, ast.Call) and _last_name(value.func) in makers:
+            maker = makers[_last_name(value.func)]
+            inner = next(node for node in maker.body if isinstance(node, ast.FunctionDef))
+            add(name, inner, str(ast.literal_eval(value.args[1])))
+        elif isinstance(value, ast.Name) and value.id in terms:
+            terms[name] = replace(terms[value.id], name=f"mdp.dr.{name}")
+    yield from terms.values()
 
 
 def _suites() -> list[str]:
@@ -232,7 +268,7 @@ def _kinds(node: ast.FunctionDef | ast.ClassDef, module: str, uses: Sequence[str
         found = re.search(r"(Action|Command)Cfg$", node.name)
         return [found[1].lower()] if found else []
     names = [each.arg for each in node.args.args]
-    if names[:1] != ["env"] or "entity" in names:  # a helper of other terms
+    if names[:1] != ["env"] or {"entity", "initial_value"} & {*names}:  # a helper of other terms
         return []
     if "mask" in names:
         return ["event" if "stream" in names else "curriculum"]

@@ -180,7 +180,8 @@ def test_environments_differ_and_stay_as_they_are_for_720_steps():
     away = params.jnt_range[:, :24] - torch.tensor(model.jnt_range[:24], dtype=torch.float32)
     assert away.std() == pytest.approx(0.01, rel=0.1)
     before, state = mass.clone(), env.state()
-    state["event_age"][:2] = torch.tensor([719, 720])
+    for age in state["event_manager"]["ages"].values():
+        age[:2] = torch.tensor([719, 720])
     env.set_state(state)
     env.reset(options={"reset_mask": torch.arange(64) < 2})
     changed = params.body_mass[:, model.body("object").id] / 0.216 != before

@@ -13,7 +13,10 @@ from envlab.tools.terms import KINDS, find_terms
 LISTED = {term.name: term for term in find_terms()}
 
 
-CALLED_BY_TERMS = ("base_pose", "body_poses", "site_orientations", "site_positions")
+CALLED_BY_TERMS = (
+    *("base_pose", "body_poses", "initial_final_interpolate_fn"),
+    *("site_orientations", "site_positions"),
+)
 
 
 def test_shared_functions_are_listed_with_their_parameters():
@@ -55,6 +58,9 @@ def test_a_term_is_of_the_kind_it_is_used_as():
         ("mdp.track_lin_vel_xy_exp", ["reward"]),
         ("mdp.bad_orientation", ["termination"]),
         ("mdp.push_by_setting_velocity", ["event"]),
+        ("mdp.apply_body_impulse", ["event"]),
+        ("mdp.dr.geom_size", ["event"]),
+        ("mdp.dr.joint_damping", ["event"]),
         ("mdp.modify_reward_weight", ["curriculum"]),
         ("envlab_tasks.classic.locomotion.terms:progress_reward", ["reward"]),
     ]:
@@ -65,8 +71,9 @@ def test_terms_are_chosen_by_kind_and_word(capsys):
     assert cli.main(["terms", "curricula", "--json"]) == 0
     names = [term["name"] for term in json.loads(capsys.readouterr().out)]
     assert names == [
-        *("mdp.commands_vel", "mdp.modify_reward_weight", "mdp.reward_curriculum"),
-        "mdp.terrain_levels_vel",
+        *("mdp.DifficultyScheduler", "mdp.commands_vel", "mdp.modify_env_param"),
+        *("mdp.modify_reward_weight", "mdp.modify_term_cfg", "mdp.reward_curriculum"),
+        *("mdp.termination_curriculum", "mdp.terrain_levels_vel"),
     ]
     assert cli.main(["terms", "--keyword=FORCE on any"]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -76,3 +83,14 @@ def test_terms_are_chosen_by_kind_and_word(capsys):
         "  [envlab.envs.mdp.contacts]",
     ]
     assert {kind for term in LISTED.values() for kind in term.kinds} == set(KINDS)
+
+
+def test_all_of_mjlabs_randomisations_are_listed():
+    names = {
+        name
+        for name, value in vars(mdp.dr).items()
+        if hasattr(value, "model_fields") and not name.startswith("randomize")
+    } - {"pseudo_inertia"}
+    assert {f"mdp.dr.{name}" for name in names} <= set(LISTED)
+    assert len(names) >= 51
+    assert LISTED["mdp.dr.joint_damping"].summary == mdp.dr.joint_damping.__doc__

@@ -5,6 +5,7 @@ from envlab.envs.managers.command import CommandManager, CommandTerm, CommandTer
 from envlab.envs.managers.curriculum import CurriculumManager, CurriculumTermCfg
 from envlab.envs.managers.event import EventManager, EventTermCfg
 from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
+from envlab.envs.managers.metrics import MetricsManager, MetricsTermCfg
 from envlab.envs.managers.observation import (
     ObservationGroupCfg,
     ObservationManager,
@@ -33,6 +34,8 @@ __all__ = [
     "EventTermCfg",
     "FunctionTermCfg",
     "ManagerTermBase",
+    "MetricsManager",
+    "MetricsTermCfg",
     "ObservationGroupCfg",
     "ObservationManager",
     "ObservationTermCfg",

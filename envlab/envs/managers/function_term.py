@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,6 +101,27 @@ def bind(
         )
     made = env.memories[name] = made(dataclasses.replace(term, params=params), env)
     return functools.partial(made, env, **params)
+
+
+def with_params(
+    bound: functools.partial[Any], params: Mapping[str, Any]
+) -> functools.partial[Any] | None:
+    """Return what :func:`bind` returned with other parameters; None if they are the same.
+
+    Raises:
+        ConfigurationError: If the function has no such parameter.
+    """
+    check_names(bound.func, params)
+    merged = {**bound.keywords, **params}
+    if merged == bound.keywords:
+        return None
+    return functools.partial(bound.func, *bound.args, **merged)
+
+
+def record_anew(env: VectorEnv) -> None:
+    """Let steps that are recorded as graphs be recorded again, with other numbers."""
+    if env.recording is not None:
+        env.recording.record_anew()
 
 
 def check_names(func: Any, names: Iterable[str]) -> None:

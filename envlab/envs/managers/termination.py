@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from envlab.envs.managers.function_term import FunctionTermCfg, bind, check_shapes
+from envlab.envs.managers.function_term import (
+    FunctionTermCfg,
+    bind,
+    check_names,
+    check_shapes,
+    record_anew,
+    with_params,
+)
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import clear
 from envlab.envs.vector_env import VectorEnv
-from envlab.errors import name_term
+from envlab.errors import ConfigurationError, did_you_mean, name_term
 from envlab.state import State
 
 
@@ -29,6 +37,7 @@ class TerminationManager:
     """Combines termination terms; reward terms may read :attr:`terminated` of the same step."""
 
     def __init__(self, cfg: Any, env: VectorEnv, sensors: SensorManager) -> None:
+        self._env = env
         terms = terms_of(cfg, TerminationTermCfg)
         self.active_terms = list(terms)
         """Names of the terms."""
@@ -64,6 +73,34 @@ class TerminationManager:
             for ids in (self._failure_ids, self._time_out_ids)
         )
         return self.terminated, self.time_outs
+
+    def get_params(self, name: str) -> dict[str, Any]:
+        """Return the current parameters of a term, by name."""
+        return dict(self._functions[self._index(name)].keywords)
+
+    def check_params(self, name: str, params: Iterable[str]) -> None:
+        """Refuse names that are not parameters of a term."""
+        check_names(self._functions[self._index(name)].func, params)
+
+    def set_params(self, name: str, params: Mapping[str, Any]) -> None:
+        """Change parameters of a term, as a curriculum does that remembers them.
+
+        Raises:
+            ConfigurationError: If there is no such term or parameter.
+        """
+        index = self._index(name)
+        changed = with_params(self._functions[index], params)
+        if changed is not None and not self._env.is_rehearsing:
+            self._functions[index] = changed
+            record_anew(self._env)
+
+    def _index(self, name: str) -> int:
+        if name not in self.active_terms:
+            raise ConfigurationError(
+                f"There is no termination term {name!r}; there are "
+                f"{', '.join(self.active_terms)}.{did_you_mean(name, self.active_terms)}"
+            )
+        return self.active_terms.index(name)
 
     def episode_values(self) -> dict[str, torch.Tensor]:
         """Return ``Episode_Termination/<term>``: whether each term ends the episode now, bool."""

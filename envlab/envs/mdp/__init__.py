@@ -1,5 +1,6 @@
 """Terms that tasks share, with Isaac Lab's names: short, pure functions over the batch."""
 
+from envlab.envs.mdp import dr
 from envlab.envs.mdp.actions import (
     BinaryJointPositionActionCfg,
     EMAJointPositionToLimitsActionCfg,
@@ -33,6 +34,7 @@ from envlab.envs.mdp.curriculums import (
     commands_vel,
     modify_reward_weight,
     reward_curriculum,
+    termination_curriculum,
 )
 from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsActionCfg, OffsetCfg
 from envlab.envs.mdp.efforts import (
@@ -103,6 +105,7 @@ from envlab.envs.mdp.manipulation import (
     object_is_lifted,
     object_position_in_robot_root_frame,
 )
+from envlab.envs.mdp.model_field import randomize_model_field, randomize_orientation
 from envlab.envs.mdp.model_sensors import (
     body_incoming_wrench,
     builtin_sensor,
@@ -111,6 +114,12 @@ from envlab.envs.mdp.model_sensors import (
     imu_orientation,
     imu_projected_gravity,
     projected_gravity_from_sensor,
+)
+from envlab.envs.mdp.modifications import (
+    DifficultyScheduler,
+    initial_final_interpolate_fn,
+    modify_env_param,
+    modify_term_cfg,
 )
 from envlab.envs.mdp.motion import (
     bad_anchor_ori,
@@ -145,14 +154,23 @@ from envlab.envs.mdp.observations import (
     remaining_time_s,
     sensor,
 )
-from envlab.envs.mdp.pushes import apply_external_force_torque, push_by_setting_velocity
+from envlab.envs.mdp.pseudo_inertia import pseudo_inertia
+from envlab.envs.mdp.pushes import (
+    apply_body_impulse,
+    apply_external_force_torque,
+    push_by_setting_velocity,
+)
 from envlab.envs.mdp.randomization import (
     randomize_actuator_gains,
     randomize_encoder_bias,
+    randomize_fixed_tendon_parameters,
     randomize_geom_friction,
     randomize_joint_parameters,
+    randomize_physics_scene_gravity,
     randomize_rigid_body_com,
     randomize_rigid_body_material,
+    randomize_rigid_body_scale,
+    randomize_visual_color,
 )
 from envlab.envs.mdp.resets import (
     reset_root_state_with_random_orientation,
@@ -211,6 +229,7 @@ from envlab.envs.mdp.velocity_command import UniformVelocityCommandCfg, Velocity
 __all__ = [
     "BinaryJointPositionActionCfg",
     "DifferentialInverseKinematicsActionCfg",
+    "DifficultyScheduler",
     "EMAJointPositionToLimitsActionCfg",
     "FootSensorCfg",
     "GridPatternCfg",
@@ -235,6 +254,7 @@ __all__ = [
     "ang_vel_xy_l2",
     "angular_momentum_penalty",
     "applied_torque_limits",
+    "apply_body_impulse",
     "apply_external_force_torque",
     "bad_anchor_ori",
     "bad_anchor_pos",
@@ -260,6 +280,7 @@ __all__ = [
     "crossed_tile",
     "current_time_s",
     "desired_contacts",
+    "dr",
     "electrical_power_cost",
     "feet_air_time",
     "feet_air_time_in_range",
@@ -284,6 +305,7 @@ __all__ = [
     "imu_lin_acc",
     "imu_orientation",
     "imu_projected_gravity",
+    "initial_final_interpolate_fn",
     "is_alive",
     "is_terminated",
     "is_terminated_term",
@@ -309,7 +331,9 @@ __all__ = [
     "last_action",
     "lin_vel_z_l2",
     "max_consecutive_success",
+    "modify_env_param",
     "modify_reward_weight",
+    "modify_term_cfg",
     "motion_anchor_ori_b",
     "motion_anchor_pos_b",
     "motion_global_anchor_orientation_error_exp",
@@ -332,14 +356,21 @@ __all__ = [
     "posture",
     "projected_gravity",
     "projected_gravity_from_sensor",
+    "pseudo_inertia",
     "push_by_setting_velocity",
     "randomize_actuator_gains",
     "randomize_encoder_bias",
+    "randomize_fixed_tendon_parameters",
     "randomize_geom_friction",
     "randomize_joint_parameters",
+    "randomize_model_field",
+    "randomize_orientation",
+    "randomize_physics_scene_gravity",
     "randomize_rigid_body_com",
     "randomize_rigid_body_mass",
     "randomize_rigid_body_material",
+    "randomize_rigid_body_scale",
+    "randomize_visual_color",
     "remaining_time_s",
     "reset_joints_by_offset",
     "reset_joints_by_scale",
@@ -367,6 +398,7 @@ __all__ = [
     "soft_landing",
     "stand_still_joint_deviation_l1",
     "success_bonus",
+    "termination_curriculum",
     "terrain_levels_vel",
     "terrain_out_of_bounds",
     "time_out",

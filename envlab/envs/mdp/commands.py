@@ -48,11 +48,10 @@ class UniformCommand(CommandTerm):
 
     def __init__(self, cfg: UniformCommandCfg, env: VectorEnv) -> None:
         super().__init__(cfg, env)
-        self._ranges = cfg.ranges
         self.command = torch.zeros(env.num_envs, len(cfg.ranges), device=env.device)
 
     def bounds(self) -> dict[str, tuple[float, float]]:
-        return {f"element {index}": bounds for index, bounds in enumerate(self._ranges)}
+        return {f"element {index}": bounds for index, bounds in enumerate(self.cfg.ranges)}
 
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         if self.cfg.marker_height_m is not None:
@@ -61,7 +60,7 @@ class UniformCommand(CommandTerm):
             add_sphere(scene, origin + np.array(point), radius=0.04, rgba=(0.95, 0.75, 0.1, 0.8))
 
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
-        drawn = stream.ranges(self._ranges, mask)
+        drawn = stream.ranges(self.cfg.ranges, mask)
         self.command.copy_(torch.where(mask.unsqueeze(1), drawn, self.command))
 
 

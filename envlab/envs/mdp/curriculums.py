@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
 from envlab.envs.mdp.velocity_command import UniformVelocityCommand
 from envlab.envs.random import check_bounds
 from envlab.errors import ConfigurationError
@@ -47,17 +48,10 @@ def reward_curriculum(
     rewards = env.reward_manager
     weight, params = rewards.get_weight(reward_name), rewards.get_params(reward_name)
     named: dict[str, Any] = {}
-    previous = 0
+    _check_stages(stages, f"reward {reward_name!r}", "a reward", ("weight", "params"))
     for stage in stages:
-        _check_keys(stage, "a reward", ("weight", "params"))
-        if stage["step"] < previous:
-            raise ConfigurationError(
-                f"A stage of the reward {reward_name!r} at step {stage['step']} stands after one "
-                f"at step {previous}. Put stages in the order of their steps."
-            )
-        previous = stage["step"]
         named |= stage.get("params", {})
-        if env.common_step_counter >= previous:
+        if env.common_step_counter >= stage["step"]:
             weight = stage.get("weight", weight)
             params |= stage.get("params", {})
     if not named.keys() <= params.keys():  # including those of later stages
@@ -110,6 +104,59 @@ def commands_vel(
     return term.ranges.lin_vel_x[1]
 
 
+class termination_curriculum(ManagerTermBase):
+    """Changes a termination's parameters in stages, as mjlab 1.6.0's."""
+
+    def __init__(self, cfg: FunctionTermCfg, env: ManagerEnv) -> None:
+        super().__init__(cfg, env)
+        self.env: ManagerEnv = env
+        self._name, self._stages = cfg.params["termination_name"], cfg.params["stages"]
+        _check_stages(self._stages, f"termination {self._name!r}", "a termination", ("params",))
+        self._original = env.termination_manager.get_params(self._name)
+        self._names = sorted({name for stage in self._stages for name in stage.get("params", {})})
+        env.termination_manager.check_params(self._name, self._names)
+
+    def __call__(
+        self,
+        env: ManagerEnv,
+        mask: torch.Tensor,
+        termination_name: str,
+        stages: Sequence[Mapping[str, Any]],
+    ) -> dict[str, float]:
+        """Apply the stages whose step is reached, from the next step on.
+
+        Args:
+            env: The environment.
+            mask: Environments whose episodes end, bool ``(num_envs,)``; not needed.
+            termination_name: The termination's term.
+            stages: In the order of their steps. Each has ``step``, the number of the environment's
+                steps after which it applies, and ``params``; the others stay unchanged.
+
+        Returns:
+            Parameters that stages change, if they are numbers.
+        """
+        now = self._original | self._reached()
+        if now != env.termination_manager.get_params(self._name):
+            env.at_next_step(self._apply)
+        numbers = {name: now.get(name) for name in self._names}
+        return {name: float(one) for name, one in numbers.items() if isinstance(one, int | float)}
+
+    def on_restore(self) -> None:
+        """Apply the stages of a restored run before its next step."""
+        self._apply()
+
+    def _reached(self) -> dict[str, Any]:
+        """Return the parameters of the stages whose step is reached."""
+        params: dict[str, Any] = {}
+        for stage in self._stages:
+            if self.env.common_step_counter >= stage["step"]:
+                params |= stage.get("params", {})
+        return params
+
+    def _apply(self) -> None:
+        self.env.termination_manager.set_params(self._name, self._original | self._reached())
+
+
 _VELOCITIES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
 
 
@@ -120,3 +167,17 @@ def _check_keys(stage: Mapping[str, Any], owner: str, known: Sequence[str]) -> N
         raise ConfigurationError(
             f"A stage of {owner} {wrong}; it has step and any of {', '.join(known)}."
         )
+
+
+def _check_stages(
+    stages: Sequence[Mapping[str, Any]], whose: str, owner: str, known: Sequence[str]
+) -> None:
+    previous = 0
+    for stage in stages:
+        _check_keys(stage, owner, known)
+        if stage["step"] < previous:
+            raise ConfigurationError(
+                f"A stage of the {whose} at step {stage['step']} stands after one at step "
+                f"{previous}. Put stages in the order of their steps."
+            )
+        previous = stage["step"]

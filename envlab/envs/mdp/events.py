@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
-from envlab.envs.math import quat_apply_inverse, quat_from_euler_xyz, quat_mul, turned_about_z
-from envlab.envs.mdp.randomization import combine
+from envlab.envs.managers.event import requires_model_fields
+from envlab.envs.math import (
+    quat_apply_inverse,
+    quat_from_euler_xyz,
+    quat_mul,
+    turned_about_z,
+)
+from envlab.envs.mdp.model_field import LEAST_MASS_KG, Distribution, Operation, combine, draw
 from envlab.envs.mdp.root import origin_velocity
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
@@ -20,8 +26,6 @@ if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
 
 _ROBOT: Any = SceneEntityCfg("robot")
-LEAST_MASS_KG = 1e-6
-"""The least mass that a draw may give a body, as in Isaac Lab."""
 
 
 def reset_joints_by_offset(
@@ -156,39 +160,43 @@ def _set_columns(target: torch.Tensor, ids: slice | torch.Tensor, values: torch.
         target.index_copy_(1, ids, values)
 
 
+@requires_model_fields("body_mass", "body_inertia")
 def randomize_rigid_body_mass(
     env: ManagerEnv,
     mask: torch.Tensor,
     stream: RandomStream,
     mass_distribution_params: tuple[float, float],
-    operation: Literal["add", "scale", "abs"],
+    operation: Operation,
     asset_cfg: SceneEntity = _ROBOT,
+    distribution: Distribution = "uniform",
+    recompute_inertia: bool = True,
 ) -> None:
     """Change body masses, always from the model's own, and scale the inertias with them.
-
-    Needs ``body_mass`` and ``body_inertia`` in ``env.sim.model_fields``.
 
     Args:
         env: The environment.
         mask: Environments to change, bool ``(num_envs,)``.
         stream: The term's random stream.
-        mass_distribution_params: Bounds of the uniform draw, in kg, or as a factor for ``scale``.
+        mass_distribution_params: Bounds of the draw, in kg, or as a factor for ``scale``.
         operation: What to do with the draw.
         asset_cfg: The bodies.
+        distribution: How to draw; see :func:`randomize_model_field`.
+        recompute_inertia: Whether inertias follow; else it is a mass point that is added.
 
     Raises:
         ConfigurationError: For an unknown operation.
     """
     ids = asset_cfg.body_ids
     masses, inertias = env.nominal("body_mass")[ids], env.nominal("body_inertia")[ids]
-    drawn = stream.uniform(*mass_distribution_params, len(masses), mask)
+    drawn = draw(env, stream, distribution, [mass_distribution_params] * len(masses), mask)
     drawn = combine(masses, drawn, operation).clamp(min=LEAST_MASS_KG)
     rows = mask.unsqueeze(1)
     params = env.sim.params
     params.body_mass[:, ids] = torch.where(rows, drawn, params.body_mass[:, ids])
-    ratio = torch.where(masses > 0.0, drawn / masses, 1.0)  # a massless body has no inertia either
-    scaled = inertias * ratio.unsqueeze(2)
-    params.body_inertia[:, ids] = torch.where(
-        rows.unsqueeze(2), scaled, params.body_inertia[:, ids]
-    )
+    if recompute_inertia:
+        ratio = torch.where(masses > 0.0, drawn / masses, 1.0)  # a massless body has none either
+        scaled = inertias * ratio.unsqueeze(2)
+        params.body_inertia[:, ids] = torch.where(
+            rows.unsqueeze(2), scaled, params.body_inertia[:, ids]
+        )
     env.sim.apply_params(mask)

@@ -1,34 +1,50 @@
-"""Randomisation of a robot: friction, gains, effort limits; masses, centres and placements.
+"""Randomisation of robots and scenes under Isaac Lab's names.
 
-Draws start from the model's own values, and are made per joint.
+Draws start from the model's own values. What each changes joins ``env.sim.model_fields`` by itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.envs.managers.event import requires_model_fields
+from envlab.envs.mdp.model_field import (
+    Distribution,
+    Operation,
+    Range,
+    combine,
+    draw,
+    randomize_model_field,
+    rows_of_field,
+    write,
+)
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 _ROBOT: Any = SceneEntityCfg("robot")
-
-Range = tuple[float, float]
-Operation = Literal["add", "scale", "abs"]
-Distribution = Literal["uniform", "log_uniform", "gaussian"]
 
 GainSlot = tuple[str, int, int, float]
 """Place of a gain in the model: field, actuator, column, and sign."""
 
 
+def _fields_by_param(**fields: str) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
+    """Return a function of a term's parameters: the fields of those that are given."""
+    return lambda params: tuple(
+        dict.fromkeys(field for name, field in fields.items() if params.get(name) is not None)
+    )
+
+
+@requires_model_fields("actuator_gainprm", "actuator_biasprm")
 def randomize_actuator_gains(
     env: ManagerEnv,
     mask: torch.Tensor,
@@ -40,8 +56,6 @@ def randomize_actuator_gains(
     asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Change stiffness (N m/rad) and damping (N m s/rad) of position, velocity and DC motors.
-
-    Needs ``actuator_gainprm`` and ``actuator_biasprm`` in ``env.sim.model_fields``.
 
     Args:
         env: The environment.
@@ -65,12 +79,20 @@ def randomize_actuator_gains(
         if bounds is None:
             continue
         slots = [_slots(env.sim.model, actuator, gain) for actuator in actuators]
-        drawn = draw(stream, distribution, bounds, len(slots), mask)
+        drawn = draw(env, stream, distribution, [bounds] * len(slots), mask)
         for field in ("actuator_gainprm", "actuator_biasprm"):
             _write_gains(env, mask, field, slots, drawn, operation)
     env.sim.apply_params(mask)
 
 
+@requires_model_fields(
+    given=_fields_by_param(
+        friction_distribution_params="dof_frictionloss",
+        armature_distribution_params="dof_armature",
+        lower_limit_distribution_params="jnt_range",
+        upper_limit_distribution_params="jnt_range",
+    )
+)
 def randomize_joint_parameters(
     env: ManagerEnv,
     mask: torch.Tensor,
@@ -80,64 +102,117 @@ def randomize_joint_parameters(
     operation: Operation = "abs",
     distribution: Distribution = "uniform",
     asset_cfg: SceneEntity = _ROBOT,
+    lower_limit_distribution_params: Range | None = None,
+    upper_limit_distribution_params: Range | None = None,
 ) -> None:
-    """Change dry friction (N m or N) and armature (kg m^2 or kg) of joints.
+    """Change dry friction (N m or N), armature (kg m^2 or kg) and limits (rad or m) of joints.
 
-    Needs ``dof_frictionloss`` or ``dof_armature`` in ``env.sim.model_fields``. The arguments are
-    those of :func:`randomize_actuator_gains`.
+    The arguments are those of :func:`randomize_actuator_gains`.
     """
-    ids = asset_cfg.qvel_ids
-    rows = mask.unsqueeze(1)
-    for field, bounds in (
-        ("dof_frictionloss", friction_distribution_params),
-        ("dof_armature", armature_distribution_params),
-    ):
-        if bounds is None:
-            continue
-        nominal, values = env.nominal(field)[ids], env.sim.params[field]
-        drawn = draw(stream, distribution, bounds, len(nominal), mask)
-        changed = combine(nominal, drawn, operation).clamp(min=0.0)
-        values[:, ids] = torch.where(rows, changed, values[:, ids])
-    env.sim.apply_params(mask)
+    changes: list[tuple[str, int, Range | None]] = [
+        ("dof_frictionloss", 0, friction_distribution_params),
+        ("dof_armature", 0, armature_distribution_params),
+        ("jnt_range", 0, lower_limit_distribution_params),
+        ("jnt_range", 1, upper_limit_distribution_params),
+    ]
+    _change(env, mask, stream, changes, operation, distribution, asset_cfg)
 
 
-def draw(
-    stream: RandomStream, distribution: Distribution, bounds: Range, num: int, mask: torch.Tensor
-) -> torch.Tensor:
-    """Return draws, ``(num_envs, num)``, of which only the rows of ``mask`` are valid.
+def _change(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    changes: Sequence[tuple[str, int, Range | None]],
+    operation: Operation,
+    distribution: Distribution,
+    asset_cfg: SceneEntity,
+) -> None:
+    """Change columns of fields, those with a range."""
+    for field, column, bounds in changes:
+        if bounds is not None:
+            randomize_model_field(
+                env,
+                mask,
+                stream,
+                field,
+                bounds,
+                distribution,
+                operation,
+                (column,),
+                False,
+                asset_cfg,
+            )
 
-    Raises:
-        ConfigurationError: For an unknown distribution, or bounds that have no logarithm.
+
+@requires_model_fields(
+    given=_fields_by_param(
+        stiffness_distribution_params="tendon_stiffness",
+        damping_distribution_params="tendon_damping",
+        lower_limit_distribution_params="tendon_range",
+        upper_limit_distribution_params="tendon_range",
+        rest_length_distribution_params="tendon_lengthspring",
+    )
+)
+def randomize_fixed_tendon_parameters(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    stiffness_distribution_params: Range | None = None,
+    damping_distribution_params: Range | None = None,
+    lower_limit_distribution_params: Range | None = None,
+    upper_limit_distribution_params: Range | None = None,
+    rest_length_distribution_params: Range | None = None,
+    operation: Operation = "abs",
+    distribution: Distribution = "uniform",
+    asset_cfg: SceneEntity = _ROBOT,
+) -> None:
+    """Change stiffness, damping, limits and rest length of tendons, those of ``tendon_names``.
+
+    PhysX's limit stiffness and offset have no like here. The spring's dead zone is at the rest
+    length, with both of its ends. The arguments are those of :func:`randomize_actuator_gains`.
     """
-    if distribution == "uniform":
-        return stream.uniform(*bounds, num, mask)
-    if distribution == "gaussian":
-        return stream.normal(*bounds, num)
-    if distribution != "log_uniform":
-        raise ConfigurationError(
-            f"A random distribution is {distribution!r}, but must be uniform, log_uniform or "
-            "gaussian."
-        )
-    if not 0.0 < bounds[0] <= bounds[1]:
-        raise ConfigurationError(
-            f"The bounds {list(bounds)} of a log_uniform distribution must be greater than 0."
-        )
-    return stream.uniform(math.log(bounds[0]), math.log(bounds[1]), num, mask).exp()
+    changes: list[tuple[str, int, Range | None]] = [
+        ("tendon_stiffness", 0, stiffness_distribution_params),
+        ("tendon_damping", 0, damping_distribution_params),
+        ("tendon_range", 0, lower_limit_distribution_params),
+        ("tendon_range", 1, upper_limit_distribution_params),
+    ]
+    _change(env, mask, stream, changes, operation, distribution, asset_cfg)
+    bounds = rest_length_distribution_params
+    if bounds is not None:
+        rows = rows_of_field(env, "tendon_lengthspring", asset_cfg)
+        drawn = draw(env, stream, distribution, [bounds] * len(rows), mask).unsqueeze(2)
+        both = torch.arange(2, device=env.device)
+        write(env, mask, "tendon_lengthspring", rows, both, drawn, operation)
+        env.sim.apply_params(mask)
 
 
-def combine(nominal: torch.Tensor, drawn: torch.Tensor, operation: Operation) -> torch.Tensor:
-    """Return model values changed by draws.
+@requires_model_fields("opt.gravity")
+def randomize_physics_scene_gravity(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    gravity_distribution_params: tuple[Sequence[float], Sequence[float]],
+    operation: Operation,
+    distribution: Distribution = "uniform",
+    asset_cfg: SceneEntity = _ROBOT,
+) -> None:
+    """Change gravity, m/s^2, of each environment by itself; Isaac Lab's belongs to all of them.
 
-    Raises:
-        ConfigurationError: For an unknown operation.
+    Args:
+        env: The environment.
+        mask: Environments to change, bool ``(num_envs,)``.
+        stream: The term's random stream.
+        gravity_distribution_params: Lower bounds of x, y and z, and upper ones (normal: means and
+            deviations).
+        operation: See :func:`randomize_model_field`.
+        distribution: See there.
+        asset_cfg: Has no effect.
     """
-    if operation == "add":
-        return nominal + drawn
-    if operation == "scale":
-        return nominal * drawn
-    if operation == "abs":
-        return drawn
-    raise ConfigurationError(f"An operation is {operation!r}, but must be add, scale or abs.")
+    columns = dict(enumerate(zip(*gravity_distribution_params, strict=True)))
+    randomize_model_field(
+        env, mask, stream, "opt.gravity", columns, distribution, operation, asset_cfg=asset_cfg
+    )
 
 
 def _actuator_list(env: ManagerEnv, asset_cfg: SceneEntity) -> list[int]:
@@ -201,42 +276,72 @@ def _write_gains(
     values[:, actuators, columns] = torch.where(mask.unsqueeze(1), changed, kept)
 
 
+@requires_model_fields(
+    given=lambda params: (
+        "geom_friction",
+        *(("geom_solref",) if params.get("restitution_range") is not None else ()),
+    )
+)
 def randomize_rigid_body_material(
     env: ManagerEnv,
     mask: torch.Tensor,
     stream: RandomStream,
-    friction_range: tuple[float, float],
+    friction_range: Range,
+    restitution_range: Range | None = None,
     asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
-    """Draw a coefficient of sliding friction for each environment, the same for all named geoms.
+    """Draw sliding friction and restitution for each environment, the same for all named geoms.
 
-    Needs ``geom_friction`` in ``env.sim.model_fields``. A contact has the friction of the geom of
-    higher ``priority`` in the MJCF, else the larger of the two. PhysX has a static and a dynamic
-    coefficient, MuJoCo only one: a range between the two replaces both.
+    A contact has the friction of the geom of higher ``priority`` in the MJCF, else the larger of
+    the two. PhysX has a static and a dynamic coefficient, MuJoCo only one: a range between the two
+    replaces both. Restitution is that of a contact which has these geoms' ``solref`` alone, by
+    priority; where two geoms mix theirs, by ``solmix``, it is less.
 
     Args:
         env: The environment.
         mask: Environments to change, bool ``(num_envs,)``.
         stream: The term's random stream.
         friction_range: Bounds of the coefficient.
+        restitution_range: Bounds of the speed after a contact over that before it, about; null: no
+            change.
         asset_cfg: The geoms.
     """
     randomize_geom_friction(env, mask, stream, friction_range, axis=0, asset_cfg=asset_cfg)
+    if restitution_range is not None:
+        low, high = (damping_ratio(share) for share in restitution_range)
+        randomize_model_field(
+            env,
+            mask,
+            stream,
+            "geom_solref",
+            (high, low),
+            axes=(1,),
+            shared_random=True,
+            asset_cfg=asset_cfg,
+        )
 
 
+def damping_ratio(restitution: float) -> float:
+    """Return the damping ratio of a contact that gives back a share of the speed."""
+    if restitution >= 1.0:
+        return 0.0
+    loss = -math.log(max(restitution, 1e-3))
+    return loss / math.hypot(math.pi, loss)
+
+
+@requires_model_fields("geom_friction")
 def randomize_geom_friction(
     env: ManagerEnv,
     mask: torch.Tensor,
     stream: RandomStream,
-    friction_range: tuple[float, float],
+    friction_range: Range,
     axis: int,
     distribution: Distribution = "uniform",
     asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Draw one of MuJoCo's coefficients for each environment, the same for all named geoms.
 
-    Needs ``geom_friction`` in ``env.sim.model_fields``. mjlab 1.6.0's ``dr.geom_friction`` with
-    ``shared_random``.
+    mjlab 1.6.0's ``dr.geom_friction`` with ``shared_random``.
 
     Args:
         env: The environment.
@@ -254,23 +359,29 @@ def randomize_geom_friction(
         raise ConfigurationError(
             f"A friction's axis is {axis!r}, but must be 0 (sliding), 1 (spinning) or 2 (rolling)."
         )
-    drawn = draw(stream, distribution, friction_range, 1, mask)
-    coefficients = env.sim.params.geom_friction[:, :, axis]
-    ids = asset_cfg.geom_ids
-    coefficients[:, ids] = torch.where(mask.unsqueeze(1), drawn, coefficients[:, ids])
-    env.sim.apply_params(mask)
+    randomize_model_field(
+        env,
+        mask,
+        stream,
+        "geom_friction",
+        friction_range,
+        distribution,
+        "abs",
+        (axis,),
+        True,
+        asset_cfg,
+    )
 
 
+@requires_model_fields("body_ipos")
 def randomize_rigid_body_com(
     env: ManagerEnv,
     mask: torch.Tensor,
     stream: RandomStream,
-    com_range: dict[str, tuple[float, float]],
+    com_range: dict[str, Range],
     asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Move the centres of mass of bodies, always from the model's own, all by the same draw.
-
-    Needs ``body_ipos`` in ``env.sim.model_fields``.
 
     Args:
         env: The environment.
@@ -282,15 +393,110 @@ def randomize_rigid_body_com(
     Raises:
         ConfigurationError: For any other name.
     """
-    for name in com_range:
-        if name not in ("x", "y", "z"):
-            raise ConfigurationError(f"com_range has the key {name!r}, but its keys are x, y, z.")
-    drawn = stream.ranges([com_range.get(name, (0.0, 0.0)) for name in ("x", "y", "z")], mask)
-    ids = asset_cfg.body_ids
-    centres = env.sim.params.body_ipos
-    moved = env.nominal("body_ipos")[ids] + drawn.unsqueeze(1)
-    centres[:, ids] = torch.where(mask[:, None, None], moved, centres[:, ids])
+    ranges = _by_column(com_range, "com_range", "xyz", (0.0, 0.0))
+    randomize_model_field(
+        env, mask, stream, "body_ipos", ranges, "uniform", "add", None, True, asset_cfg
+    )
+
+
+@requires_model_fields("geom_size", "geom_pos")
+def randomize_rigid_body_scale(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    scale_range: Range | dict[str, Range],
+    asset_cfg: SceneEntity = _ROBOT,
+) -> None:
+    """Scale the simple shapes of bodies about the bodies' frames; masses stay.
+
+    Args:
+        env: The environment.
+        mask: Environments to change, bool ``(num_envs,)``.
+        stream: The term's random stream.
+        scale_range: Bounds of one factor for all axes, or of ``x``, ``y`` and ``z``, for boxes.
+        asset_cfg: The geoms: spheres, capsules, cylinders, ellipsoids and boxes.
+
+    Raises:
+        ConfigurationError: For other shapes and other names.
+    """
+    check_simple_shapes(env, asset_cfg, by_axis=isinstance(scale_range, dict))
+    rows = rows_of_field(env, "geom_size", asset_cfg)
+    columns = torch.arange(3, device=env.device)
+    if isinstance(scale_range, dict):
+        ranges = list(_by_column(scale_range, "scale_range", "xyz", (1.0, 1.0)).values())
+    else:
+        ranges = [scale_range]
+    factor = draw(env, stream, "uniform", ranges, mask).unsqueeze(1)
+    for field in ("geom_size", "geom_pos"):
+        write(env, mask, field, rows, columns, factor, "scale")
     env.sim.apply_params(mask)
+
+
+def check_simple_shapes(env: VectorEnv, asset_cfg: SceneEntity, *, by_axis: bool = False) -> None:
+    """Refuse geoms whose size is not in the field ``geom_size``, or not by x, y and z.
+
+    Raises:
+        ConfigurationError: Naming the shape.
+    """
+    if "has_simple_shapes" in asset_cfg.kept:
+        return
+    rows = rows_of_field(env, "geom_size", asset_cfg).cpu().numpy()
+    for kind in env.sim.model.geom_type[rows].tolist():
+        shape = mujoco.mjtGeom(kind).name.removeprefix("mjGEOM_").lower()
+        if shape not in _SHAPES or (by_axis and shape not in _SHAPES[3:]):
+            raise ConfigurationError(
+                f"An event changes the size of a {shape}, but can only change those of "
+                f"{', '.join(_SHAPES)}, the last two also by x, y and z. Name other geoms in "
+                "asset_cfg."
+            )
+    asset_cfg.kept["has_simple_shapes"] = True
+
+
+_SHAPES = ("sphere", "capsule", "cylinder", "ellipsoid", "box")
+
+
+@requires_model_fields("geom_rgba")
+def randomize_visual_color(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    colors: dict[str, Range] | Sequence[tuple[float, float, float]],
+    asset_cfg: SceneEntity = _ROBOT,
+) -> None:
+    """Draw one colour for the geoms of each environment; pictures show it where no material does.
+
+    Args:
+        env: The environment.
+        mask: Environments to change, bool ``(num_envs,)``.
+        stream: The term's random stream.
+        colors: Bounds of ``r``, ``g`` and ``b``, 0 to 1, or a list of colours to choose from.
+        asset_cfg: The geoms.
+    """
+    if isinstance(colors, dict):
+        ranges = _by_column(colors, "colors", "rgb", (0.0, 1.0))
+        randomize_model_field(
+            env, mask, stream, "geom_rgba", ranges, shared_random=True, asset_cfg=asset_cfg
+        )
+        return
+    key = ("colors", str(colors))
+    if key not in env.constants:
+        env.constants[key] = torch.tensor(colors, dtype=torch.float32, device=env.device)
+    chosen = env.constants[key][stream.integers(0, len(colors))].unsqueeze(1)
+    rows = rows_of_field(env, "geom_rgba", asset_cfg)
+    write(env, mask, "geom_rgba", rows, torch.arange(3, device=env.device), chosen, "abs")
+    env.sim.apply_params(mask)
+
+
+def _by_column(
+    ranges: Mapping[str, Range], param: str, names: str, otherwise: Range
+) -> dict[int, Range]:
+    """Return ranges by the place of their name; refuse other names."""
+    for name in ranges:
+        if name not in names or len(name) != 1:
+            raise ConfigurationError(
+                f"{param} has the key {name!r}, but its keys are {', '.join(names)}."
+            )
+    return {place: ranges.get(name, otherwise) for place, name in enumerate(names)}
 
 
 def randomize_encoder_bias(

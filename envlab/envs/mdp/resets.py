@@ -60,11 +60,14 @@ def reset_root_state_with_random_orientation(
     env.reset_qvel[:, asset_cfg.root_ang_vel] = ang_vel
 
 
-def reset_scene_to_default(env: ManagerEnv, mask: torch.Tensor, stream: RandomStream) -> None:
+def reset_scene_to_default(
+    env: ManagerEnv, mask: torch.Tensor, stream: RandomStream, reset_joint_targets: bool = False
+) -> None:
     """Reset all joints to their defaults at rest, and free bodies to the environment's origin.
 
     It overrides the resets before it. Without any, joints are reset to their defaults too, but free
-    bodies not to the origins of generated ground.
+    bodies not to the origins of generated ground. ``reset_joint_targets`` has no effect: controls
+    are always reset, too.
     """
     env.reset_qpos.copy_(env.default_qpos_rows)
     env.reset_qvel.zero_()

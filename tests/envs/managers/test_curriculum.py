@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, mdp
-from envlab.envs.managers import CurriculumTermCfg
-from envlab.envs.terms import reward
+from envlab.envs.managers import CurriculumTermCfg, SuccessTermCfg
+from envlab.envs.terms import at_reset, reward, termination
+from envlab.sim import host
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import make_env, push, terms
+from tests.graphs import record_steps
 
 
 def test_terms_get_the_mask_of_the_environments_that_are_about_to_be_reset():
@@ -97,5 +99,211 @@ def test_changes_that_do_not_fit_are_refused():
         {words: lambda one=one: push(staged(one), 0.0) for words, one in stages.items()}
         | {
             "no reward term 'alife'": lambda: mdp.modify_reward_weight(env, mask, "alife", 1.0, 0),
+        }
+    )
+
+
+def after(env, mask, value, new, num_steps: int):
+    """Return another value after some steps, as Isaac Lab's own examples."""
+    if env.common_step_counter >= num_steps:
+        return new
+    return mdp.modify_env_param.NO_CHANGE
+
+
+def late(env, limit: float = 100.0, offset: float = 0.0) -> torch.Tensor:
+    return env.episode_length_buf + offset >= limit
+
+
+def noted(env, mask, stream, size: float = 0.0) -> None:
+    env.seen.append(size)
+
+
+def changed(address: str, new, num_steps: int = 3, func=mdp.modify_term_cfg) -> CurriculumTermCfg:
+    params = {"address": address, "modify_fn": after}
+    params["modify_params"] = {"new": new, "num_steps": num_steps}
+    return CurriculumTermCfg(func=func, params=params)
+
+
+def changing(**curriculum: CurriculumTermCfg) -> ManagerEnv:
+    ManagerEnv.seen = []
+    command = mdp.UniformCommandCfg(resampling_time_range=(0.1, 0.1), ranges=[(0.0, 1.0)])
+    return make_env(
+        2,
+        rewards=terms(scaled=reward(scaled, 1.0, factor=1.0)),
+        terminations=terms(late=termination(late)),
+        events=terms(note=at_reset(noted)),
+        commands=terms(goal=command),
+        curriculum=terms(**curriculum),
+        episode_length_s=100.0,
+    )
+
+
+CHANGES = {
+    "weight": changed("rewards.scaled.weight", 4.0),
+    "kind": changed("rewards.scaled.params.kind", "squared"),
+    "factor": changed("rewards.scaled.params.factor", 3.0),
+    "limit": changed("terminations.late.params.limit", 2.0),
+    "size": changed("events.note.params.size", 7.0),
+    "goal": changed("commands.goal.ranges.0", (8.0, 9.0)),
+    "hold": changed("commands.goal.resampling_time_range", (5.0, 5.0)),
+}
+
+
+def facts(env: ManagerEnv) -> dict[str, object]:
+    term = env.command_manager.get_term("goal")
+    return {
+        "weight": env.reward_manager.get_weight("scaled"),
+        "factor": env.reward_manager.get_params("scaled")["factor"],
+        "limit": env.termination_manager.get_params("late").get("limit", 100.0),
+        "size": env.event_manager.get_params("note").get("size", 0.0),
+        "goal": term.cfg.ranges[0],
+        "hold": term.cfg.resampling_time_range,
+    }
+
+
+BEFORE = {
+    "weight": 1.0,
+    "factor": 1.0,
+    "limit": 100.0,
+    "size": 0.0,
+    "goal": (0.0, 1.0),
+    "hold": (0.1, 0.1),
+}
+AFTER = {
+    "weight": 4.0,
+    "factor": 3.0,
+    "limit": 2.0,
+    "size": 7.0,
+    "goal": (8.0, 9.0),
+    "hold": (5.0, 5.0),
+}
+
+
+def test_any_setting_of_a_term_changes_and_outlives_a_resume():
+    env = changing(**CHANGES)
+    push(env, 0.0, 0.0)
+    early = env.state()
+    push(env, 0.0, 0.0)
+    assert facts(env) == BEFORE
+    assert env.cfg.commands.goal.ranges == [(0.0, 1.0)]
+    push(env, 0.0, 0.0)
+    waiting = env.state()
+    *_, terminated, _, _ = push(env, 0.0, 0.0)
+    assert facts(env) == AFTER
+    assert env.cfg.commands.goal.ranges == [(0.0, 1.0)]  # configurations never change
+    assert terminated.all()
+    assert env.seen[-1] == 7.0
+    assert push(env, 0.0, 0.0)[1].tolist() == pytest.approx([3.6, 3.6])  # 4 times 3 squared, 0.1 s
+    other = changing(**CHANGES)
+    other.set_state(waiting)
+    assert facts(other) == AFTER
+    other.set_state(early)
+    assert facts(other) == BEFORE
+
+
+def test_attributes_of_the_environment_change_tensors_in_place():
+    env = changing(
+        scale=changed("reward_manager._scales", torch.tensor([[0.5]]), func=mdp.modify_env_param)
+    )
+    scales = env.reward_manager._scales
+    assert push(env, 0.0, 0.0)[1].tolist() == pytest.approx([0.1, 0.1])
+    for _ in range(2):
+        push(env, 0.0, 0.0)
+    assert env.reward_manager._scales is scales
+    assert push(env, 0.0, 0.0)[1].tolist() == pytest.approx([0.5, 0.5])
+    other = changing(
+        scale=changed("reward_manager._scales", torch.tensor([[0.5]]), func=mdp.modify_env_param)
+    )
+    other.set_state(env.state())
+    assert push(other, 0.0, 0.0)[1].tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_recorded_steps_follow_a_change(monkeypatch):
+    curricula = {
+        "factor": changed("rewards.scaled.params.factor", 3.0, 12),
+        "limit": changed("terminations.late.params.limit", 2.0, 12),
+        "goal": changed("commands.goal.ranges.0", (8.0, 9.0), 12),
+    }
+    plain = changing(**curricula)
+    monkeypatch.setattr(host, "HOST", set())
+    recorded = changing(**curricula)
+    recording = record_steps(recorded)
+    for number in range(24):
+        results = [push(env, 0.0, 0.0) for env in (plain, recorded)]
+        assert torch.equal(results[0][1], results[1][1]), number
+        assert torch.equal(results[0][2], results[1][2]), number
+        goals = [env.command_manager.get_command("goal") for env in (plain, recorded)]
+        assert torch.equal(*goals), number
+        if number == 10:
+            assert recording.is_made
+
+
+def test_a_termination_changes_in_stages_and_after_a_resume_at_once():
+    stages = [{"step": 2, "params": {"limit": 4.0}}, {"step": 6, "params": {"offset": 2.0}}]
+    params = {"termination_name": "late", "stages": stages}
+    env = changing(tight=CurriculumTermCfg(func=mdp.termination_curriculum, params=params))
+    ends = [bool(push(env, 0.0, 0.0)[2].all()) for _ in range(10)]
+    # From step 3 on after 4 steps, from step 7 on after 2.
+    assert ends == [False, False, False, True, False, False, True, False, True, False]
+    other = changing(tight=CurriculumTermCfg(func=mdp.termination_curriculum, params=params))
+    other.set_state(env.state())
+    assert other.termination_manager.get_params("late") == {"limit": 4.0, "offset": 2.0}
+
+
+def test_difficulty_follows_success_and_moves_settings_between_two():
+    def good(env) -> torch.Tensor:
+        return env.env_ids < 1
+
+    level = CurriculumTermCfg(
+        func=mdp.DifficultyScheduler, params={"pos_tol": None, "max_difficulty": 4}
+    )
+    params = {
+        "address": "rewards.scaled.params.factor",
+        "modify_fn": mdp.initial_final_interpolate_fn,
+        "modify_params": {"initial_value": 1.0, "final_value": 9.0, "difficulty_term_str": "level"},
+    }
+    easier = CurriculumTermCfg(func=mdp.modify_term_cfg, params=params)
+    env = make_env(
+        2,
+        rewards=terms(scaled=reward(scaled, 1.0, factor=1.0)),
+        curriculum=terms(level=level, easier=easier),
+        success=SuccessTermCfg(func=good),
+        episode_length_s=0.2,
+    )
+    for _ in range(17):
+        push(env, 0.0, 0.0)
+    scheduler = env.memories["curriculum.level"]
+    assert scheduler.current_adr_difficulties.tolist() == [4.0, 0.0]
+    assert scheduler.difficulty_frac == 0.5
+    assert env.reward_manager.get_params("scaled")["factor"] == 5.0
+
+
+def test_addresses_that_lead_nowhere_are_refused():
+    def at(address: str, func=mdp.modify_term_cfg):
+        return lambda: changing(one=changed(address, 1.0, func=func))
+
+    stages = [{"step": 2, "params": {"speed": 4.0}}]
+    params = {"termination_name": "late", "stages": stages}
+    assert_refused(
+        {
+            "no reward term 'scale'; .* Did you mean scaled": at("rewards.scale.weight"),
+            "has no parameter 'factors'": at("rewards.scaled.params.factors"),
+            "no termination term 'lat'": at("terminations.lat.params.limit"),
+            "no event 'notes'": at("events.notes.params.size"),
+            "no command 'goals'": at("commands.goals.ranges.0"),
+            "UniformCommandCfg has no 'range'": at("commands.goal.range"),
+            "can change rewards.NAME.weight": at("observations.policy.scale"),
+            "ManagerEnv has no 'nowhere'": at("nowhere", mdp.modify_env_param),
+            "a row for each environment": at("episode_length_buf", mdp.modify_env_param),
+            "has no parameter 'speed'": lambda: changing(
+                one=CurriculumTermCfg(func=mdp.termination_curriculum, params=params)
+            ),
+            "env.success is null": lambda: push(
+                changing(
+                    one=CurriculumTermCfg(func=mdp.DifficultyScheduler, params={"pos_tol": None})
+                ),
+                0.0,
+                0.0,
+            ),
         }
     )

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from envlab.envs import SceneEntityCfg, mdp
+from envlab.envs.managers import EventTermCfg
 from envlab.envs.terms import at_intervals, at_reset
 from envlab.errors import ConfigurationError
 from tests.envs.hopper import ARM_MASS, DT, GRAVITY, LEFT, MASS, make_env, place, step
@@ -83,3 +84,39 @@ def test_a_force_of_zero_costs_nothing_and_does_nothing(monkeypatch):
     monkeypatch.setattr(env.sim, "apply_wrench", None)  # a call would fail
     env.reset()
     assert (env.sim.xfrc_applied == 0.0).all()
+
+
+def bumped(num_envs: int = 1, duration=(0.02, 0.02), cooldown=(0.03, 0.03), **params):
+    """Return an environment whose block is pushed for 2 steps after each 3."""
+    given = on_block(5.0) | {"duration_s": duration, "cooldown_s": cooldown} | params
+    event = EventTermCfg(func=mdp.apply_body_impulse, mode="step", params=given)
+    return make_env(num_envs, events=terms(bump=event))
+
+
+def test_an_impulse_waits_pushes_and_waits_again():
+    env = bumped()
+    forces = []
+    for _ in range(11):
+        step(env)
+        forces.append(env.sim.xfrc_applied[0, 1, 0].item())
+    assert forces == [0.0] * 3 + [5.0] * 2 + [0.0] * 3 + [5.0] * 2 + [0.0]
+    step(env, 3)
+    assert env.sim.xfrc_applied[0, 1, 0].item() == 5.0
+    env.reset()
+    assert not env.sim.xfrc_applied.any()
+    step(env, 3)
+    assert not env.sim.xfrc_applied.any()
+
+
+def test_impulses_are_drawn_per_environment_and_turn_by_their_lever():
+    params = {"force_range": (-4.0, 4.0), "body_point_offset": (0.0, 0.0, 0.1)}
+    env = bumped(200, duration=(0.5, 0.5), cooldown=(0.01, 0.1), **params)
+    place(env, height=5.0, quat=LEFT)
+    step(env, 12)
+    force, torque = env.sim.xfrc_applied[:, 1].split(3, dim=1)
+    assert force.abs().max() <= 4.0
+    assert force.unique().numel() == 600
+    assert torch.equal(env.memories["events.bump"].is_active, torch.ones(200, dtype=torch.bool))
+    # The point is above the centre in the body's frame, as LEFT turns about z.
+    up = torch.tensor([0.0, 0.0, 0.1]).expand_as(force)
+    assert torch.allclose(torque, torch.linalg.cross(up, force), atol=1e-2)

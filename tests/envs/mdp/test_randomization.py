@@ -10,7 +10,7 @@ import torch
 from envlab.envs import ManagerEnv, SceneCfg, mdp
 from envlab.envs.actuators import DCMotorCfg
 from envlab.envs.managers import EventTermCfg
-from envlab.envs.mdp.randomization import draw
+from envlab.envs.mdp.model_field import draw
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import (
     CTRL_DRIVE,
@@ -139,10 +139,10 @@ def test_friction_and_armature_slow_a_joint(backend):
 def test_distributions():
     env = make_env(4000)
     stream, everyone = env.random.stream("test"), torch.ones(4000, dtype=torch.bool)
-    log = draw(stream, "log_uniform", (0.1, 10.0), 1, everyone)
+    log = draw(env, stream, "log_uniform", [(0.1, 10.0)], everyone)
     assert_spans(log.log10(), -1.0, 1.0)
     assert log.log().mean() == pytest.approx(0.0, abs=0.1)  # the middle of log 0.1 and log 10
-    normal = draw(stream, "gaussian", (3.0, 0.5), 1, everyone)
+    normal = draw(env, stream, "gaussian", [(3.0, 0.5)], everyone)
     assert normal.mean() == pytest.approx(3.0, abs=0.05)
     assert normal.std() == pytest.approx(0.5, abs=0.05)
     assert math.isfinite(float(normal.sum()))

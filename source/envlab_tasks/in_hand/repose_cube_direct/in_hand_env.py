@@ -10,17 +10,14 @@ Differs from Isaac Lab 2.3.2:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import mujoco
 import numpy as np
 import torch
 
-from envlab.config import NonNegativeInt
 from envlab.envs import DirectEnv, DirectEnvCfg, DiscreteCfg, SceneEntityCfg
 from envlab.envs.entities import resolve_entity
-from envlab.envs.managers.event import EventManager
-from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.markers import add_body
 from envlab.envs.masks import assign, clear, masked_means
 from envlab.envs.math import quat_conjugate, quat_error_magnitude, quat_mul
@@ -75,10 +72,6 @@ class InHandEnvCfg(DirectEnvCfg):
     """Factor of forces (N) and torques (N m) in observations."""
     goal_marker_pos: tuple[float, float, float] = (-0.2, -0.45, 0.68)
     """Position of the goal in pictures, in m."""
-    events: Any = None
-    """Events at the start of an episode."""
-    min_step_count_between_reset: NonNegativeInt = 0
-    """Least number of steps between two draws of the events."""
 
 
 class InHandEnv(DirectEnv):
@@ -92,7 +85,7 @@ class InHandEnv(DirectEnv):
         successes: Number of goals that the episode has reached, ``(num_envs,)``.
     """
 
-    STATE = State(per_env=("goal", "successes", "_event_age"), parts=("_hand",))
+    STATE = State(per_env=("goal", "successes"), parts=("_hand",))
     cfg: InHandEnvCfg
 
     @property
@@ -114,13 +107,9 @@ class InHandEnv(DirectEnv):
         self.goal[:, 0] = 1.0
         self.successes = torch.zeros(self.num_envs, device=device)
         self._last_actions = torch.zeros_like(self._hand.targets)
-        self._events = EventManager(cfg.events, self, SensorManager(None, self))
-        self._event_age = torch.zeros(self.num_envs, dtype=torch.int64, device=device)
-        self._event_age += cfg.min_step_count_between_reset
 
     def _pre_physics_step(self, actions: torch.Tensor) -> None:
         self._last_actions.copy_(actions)
-        self._event_age += 1
 
     def _apply_action(self) -> None:
         self._hand.drive(self._last_actions, self.cfg.act_moving_average)
@@ -203,10 +192,6 @@ class InHandEnv(DirectEnv):
     ) -> dict[str, torch.Tensor | float]:
         cfg = self.cfg
         reached, share = masked_means(torch.stack((self.successes, self.success)), mask, count)
-        if cfg.events is not None:
-            due = mask & (self._event_age >= cfg.min_step_count_between_reset)
-            self._events.apply("reset", due)
-            clear(self._event_age, due)
         assign(self.goal, mask, draw_goals(self, "goal"))
         start_object(self, self._cube, mask, "reset_object", cfg.reset_position_noise)
         self._hand.start(mask, "reset_hand", cfg.reset_dof_pos_noise, cfg.reset_dof_vel_noise)
@@ -224,4 +209,3 @@ class InHandEnv(DirectEnv):
         super()._restart(seed)
         # Only here: as in Isaac Lab, an episode's first observation holds the last one's action.
         self._last_actions.zero_()
-        self._event_age.fill_(self.cfg.min_step_count_between_reset)

@@ -2,20 +2,17 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- Gravity and the tendons' stiffness and damping are not randomised: gravity belongs to all
-  environments, and the tendons are limits.
+- Gravity and the tendons' stiffness and damping are not randomised; the tendons are limits.
 - Friction has one coefficient, from 0.7 to 1.3, there a static one from 0.7 to 1.3 and a dynamic
   one of 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-import torch
-
-from envlab.config import NonNegativeInt
 from envlab.envs import (
     GaussianNoiseCfg,
     NoiseCfg,
@@ -25,42 +22,8 @@ from envlab.envs import (
     default,
     mdp,
 )
-from envlab.envs.entities import SceneEntity
 from envlab.envs.managers import EventTermCfg
-from envlab.envs.random import RandomStream
-from envlab.envs.terms import at_reset
 from envlab_tasks.in_hand.repose_cube_direct.shadow_env_cfg import FIELDS, ShadowHandEnvCfg
-
-if TYPE_CHECKING:
-    from envlab.envs import VectorEnv
-
-_ROBOT: Any = SceneEntityCfg("robot")
-
-
-def randomize_joint_pos_limits(
-    env: VectorEnv,
-    mask: torch.Tensor,
-    stream: RandomStream,
-    lower_limit_distribution_params: tuple[float, float],
-    upper_limit_distribution_params: tuple[float, float],
-    asset_cfg: SceneEntity = _ROBOT,
-) -> None:
-    """Add normal draws, of a mean and a deviation in rad, to the limits of hinges.
-
-    Needs ``jnt_range`` in ``env.sim.model_fields``.
-    """
-    names = asset_cfg.joint_names
-    key = ("joint_ids", *names)
-    if key not in env.constants:
-        found = [env.sim.model.joint(name).id for name in names]
-        env.constants[key] = torch.tensor(found, device=env.device)
-    ids = env.constants[key]
-    bounds = lower_limit_distribution_params, upper_limit_distribution_params
-    drawn = torch.stack([stream.normal(*bound, len(names)) for bound in bounds], dim=2)
-    limits = env.sim.params.jnt_range
-    changed = env.nominal("jnt_range")[ids] + drawn
-    limits[:, ids] = torch.where(mask.view(-1, 1, 1), changed, limits[:, ids])
-    env.sim.apply_params(mask)
 
 
 def driven() -> SceneEntityCfg:
@@ -70,9 +33,14 @@ def driven() -> SceneEntityCfg:
     )
 
 
+def at_rare_resets(func: Callable[..., None], **params: Any) -> EventTermCfg:
+    """Return an event at resets that are at least 720 steps apart."""
+    return EventTermCfg(func=func, mode="reset", min_step_count_between_reset=720, params=params)
+
+
 def friction(name: str) -> EventTermCfg:
     """Return the event that draws the friction of the hand or of the cube."""
-    return at_reset(
+    return at_rare_resets(
         mdp.randomize_rigid_body_material, friction_range=(0.7, 1.3), asset_cfg=SceneEntityCfg(name)
     )
 
@@ -83,7 +51,7 @@ class EventsCfg:
 
     robot_physics_material: EventTermCfg = default(friction("robot"))
     robot_joint_stiffness_and_damping: EventTermCfg = default(
-        at_reset(
+        at_rare_resets(
             mdp.randomize_actuator_gains,
             stiffness_distribution_params=(0.75, 1.5),
             damping_distribution_params=(0.3, 3.0),
@@ -93,15 +61,17 @@ class EventsCfg:
         )
     )
     robot_joint_pos_limits: EventTermCfg = default(
-        at_reset(
-            randomize_joint_pos_limits,
+        at_rare_resets(
+            mdp.randomize_joint_parameters,
             lower_limit_distribution_params=(0.0, 0.01),
             upper_limit_distribution_params=(0.0, 0.01),
+            operation="add",
+            distribution="gaussian",
         )
     )
     object_physics_material: EventTermCfg = default(friction("object"))
     object_scale_mass: EventTermCfg = default(
-        at_reset(
+        at_rare_resets(
             mdp.randomize_rigid_body_mass,
             mass_distribution_params=(0.5, 1.5),
             operation="scale",
@@ -135,14 +105,6 @@ class ShadowHandOpenAIEnvCfg(ShadowHandEnvCfg):
         SimulationCfg(
             dt=1.0 / 60.0,
             data_fields=FIELDS,
-            model_fields=(
-                "geom_friction",
-                "body_mass",
-                "body_inertia",
-                "jnt_range",
-                "actuator_gainprm",
-                "actuator_biasprm",
-            ),
             num_contacts_max=64,
             num_constraints_max=256,
         )
@@ -152,6 +114,5 @@ class ShadowHandOpenAIEnvCfg(ShadowHandEnvCfg):
     max_consecutive_success: int = 50
     act_moving_average: float = 0.3
     events: EventsCfg | None = field(default_factory=EventsCfg)
-    min_step_count_between_reset: NonNegativeInt = 720
     action_noise_model: NoiseCfg | None = default(noise(0.05, 0.015))
     observation_noise_model: NoiseCfg | None = default(noise(0.002, 0.0001))
