@@ -24,6 +24,7 @@ from envlab.envs.managers import (
     SuccessTermCfg,
     TerminationManager,
 )
+from envlab.envs.managers.sensor import add_sensors
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import masked_means
 from envlab.envs.modifiers import Mode
@@ -76,6 +77,9 @@ class ManagerEnv(VectorEnv):
     """Terms that are classes, by kind and name, such as ``rewards.feet``."""
     encoder_bias: torch.Tensor | None = None
     """Errors of the joints' encoders, ``(num_envs, nq)``, if an event adds them."""
+
+    def add_to_spec(self, spec: mujoco.MjSpec) -> None:
+        add_sensors(self.cfg.sensors, spec)
 
     def _simulation_cfg(self, cfg: EnvCfg) -> SimulationCfg:
         sensors = terms_of(getattr(cfg, "sensors", None), SensorTermCfg).values()

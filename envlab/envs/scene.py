@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,22 +56,29 @@ _FRAMES = {"body_ipos", "body_iquat"}
 """Fields that may move a body's centre of mass away from its frame."""
 
 
-def build_model(cfg: SceneCfg, sim: SimulationCfg | None = None) -> mujoco.MjModel:
+def build_model(
+    cfg: SceneCfg,
+    sim: SimulationCfg | None = None,
+    add_to_spec: Callable[[mujoco.MjSpec], None] | None = None,
+) -> mujoco.MjModel:
     """Compile the scene of ``cfg``.
 
     Args:
         cfg: The scene.
         sim: Its physics: time step, options, and the fields that will change; None: the file's.
+        add_to_spec: Adds what else the task needs, such as sensors; None: nothing.
 
     Raises:
         SimulationError: If its model is missing or MuJoCo refuses it.
         ConfigurationError: For joints that do not exist.
     """
-    return build_spec(cfg, sim)[1]
+    return build_spec(cfg, sim, add_to_spec)[1]
 
 
 def build_spec(
-    cfg: SceneCfg, sim: SimulationCfg | None = None
+    cfg: SceneCfg,
+    sim: SimulationCfg | None = None,
+    add_to_spec: Callable[[mujoco.MjSpec], None] | None = None,
 ) -> tuple[mujoco.MjSpec, mujoco.MjModel]:
     """Return the scene of ``cfg``, and its compiled model; see :func:`build_model`."""
     path = find_model(cfg.model)
@@ -92,6 +100,8 @@ def build_spec(
     if sim is not None and not _FRAMES.isdisjoint(sim.model_fields):
         allow_moved_centres(spec)
     add_sky(spec)
+    if add_to_spec is not None:
+        add_to_spec(spec)
     model = compile_spec(spec, path)
     if cfg.init_state is not None or cfg.actuators:
         set_home(spec, model, cfg.init_state)

@@ -16,7 +16,7 @@ from envlab.envs.cfg import EnvCfg
 from envlab.envs.checks import check_memory
 from envlab.envs.masks import kept_rows
 from envlab.envs.nan_guard import NanGuard
-from envlab.envs.scene import build_model
+from envlab.envs.scene import build_spec
 from envlab.envs.terrain import Terrain
 from envlab.envs.wrenches import StagedWrenches
 from envlab.sim.compiled import CompiledGraph, check_compiler_cache
@@ -57,6 +57,8 @@ class VectorEnv(BatchedEnv):
 
     STATE = State(per_env=("sim", "obs_buf"), parts=("nan_guard", "terrain"))
     cfg: EnvCfg
+    spec: mujoco.MjSpec
+    """The model as it was compiled, only while the environment is made."""
     recording: RecordedStep | None = None
     _renderer: mujoco.Renderer | None = None
     is_rehearsing = False
@@ -197,6 +199,9 @@ class VectorEnv(BatchedEnv):
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         """Add markers of environment 0 to its pictures, such as goals."""
 
+    def add_to_spec(self, spec: mujoco.MjSpec) -> None:
+        """Add to the model before it is compiled, such as sensors."""
+
     # --------------------------------------------------------------------------------------------
 
     def _find_device(self) -> torch.device:
@@ -205,7 +210,7 @@ class VectorEnv(BatchedEnv):
         check_graph(self.cfg.graph, self._is_compiled, self.context.device)
         if self._is_compiled:
             check_compiler_cache()
-        model = build_model(self.cfg.scene, self.cfg.sim)
+        self.spec, model = build_spec(self.cfg.scene, self.cfg.sim, self.add_to_spec)
         base, per_number = BYTES[sim_cfg.backend == "analytic"]
         numbers = model.nq + model.nv + model.nu + model.nsensordata
         check_memory(self.num_envs, base + per_number * numbers, self.context)
@@ -226,6 +231,7 @@ class VectorEnv(BatchedEnv):
             self._setup()
             self._make_spaces()
             self.reset()
+        del self.spec
         size = sum(values.numel() for values in self.obs_buf.values())
         self._stepping = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
         if self._is_compiled:

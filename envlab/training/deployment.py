@@ -263,7 +263,7 @@ def _scene(env: ManagerEnv) -> str | None:
     It is None if the model reads other files, such as meshes, which one file cannot hold.
     """
     scene = dataclasses.replace(env.cfg.scene, terrain=None)
-    text = str(build_spec(scene, env.cfg.sim)[0].to_xml())
+    text = str(build_spec(scene, env.cfg.sim, env.add_to_spec)[0].to_xml())
     return None if ' file="' in text else text
 
 
