@@ -1,7 +1,9 @@
 """Contact forces on bodies, and how long each has been in the air or on the ground.
 
-Forces come from the model's MuJoCo sensors, one for each body that a term asks for::
+Forces come from MuJoCo's contact sensors. A configuration that names what to measure adds them to
+the model; otherwise the file has one for each body that a term asks for::
 
+    ContactSensorCfg(primary=ContactMatch(pattern=".*_foot"))
     <contact body2="..." data="force" reduce="netforce"/>
 
 They are read in every physics step, as Isaac Lab's ``ContactSensor`` with a history is updated, so
@@ -12,13 +14,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import mujoco
 import numpy as np
 import torch
 
+from envlab.config import PositiveInt
 from envlab.envs.checks import positive
+from envlab.envs.contact_match import ContactColumns, ContactMatch, ContactQuery
 from envlab.envs.entities import Names, SceneEntityCfg, as_index, columns
 from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
@@ -34,14 +38,61 @@ _NET_FORCE = (1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3)
 
 @dataclass(kw_only=True)
 class ContactSensorCfg(SensorTermCfg):
-    """Net contact forces on all bodies that have a contact sensor in the model."""
+    """Contact forces on bodies or geoms.
 
+    They are those of ``primary``, or, without it, the bodies with a contact sensor in the file.
+    """
+
+    DATA_FIELDS: ClassVar[tuple[str, ...]] = ("sensordata",)
     SUBSTEP_FIELDS: ClassVar[tuple[str, ...]] = ("sensordata",)
 
     force_threshold: float = 1.0
     """Force above which a body counts as touching, in N."""
     history_length: int = 3
     """Number of the latest physics steps whose largest force counts; 3 in Isaac Lab's tasks."""
+    primary: ContactMatch | None = None
+    """What to measure; null: the bodies that have a contact sensor in the model's file."""
+    secondary: ContactMatch | None = None
+    """The partners whose contacts count, each by itself (Isaac Lab's ``filter_prim_paths_expr``);
+    null: all contacts, together."""
+    fields: tuple[str, ...] = ("found", "force")
+    """What is read of each contact: ``found`` (number of contacts of the pair), ``force`` and
+    ``torque`` on the primary in N and N m, ``dist`` (negative: penetration, in m), ``pos`` in m,
+    ``normal`` (from partner to primary), ``tangent``; vectors are in the world frame."""
+    reduce: Literal["none", "mindist", "maxforce", "netforce"] = "netforce"
+    """``netforce`` adds up all contacts of a pair; the others list ``num_slots`` of them: any, the
+    deepest or those of most force."""
+    num_slots: PositiveInt = 1
+    """Number of single contacts that are listed for each pair."""
+
+    @property
+    def query(self) -> ContactQuery | None:
+        """The MuJoCo sensors to add, None where the model's file has them.
+
+        Raises:
+            ConfigurationError: For settings that need a ``primary``, which is missing.
+        """
+        if self.primary is not None:
+            fields = tuple(self.fields)
+            return ContactQuery(
+                primary=self.primary,
+                secondary=self.secondary,
+                fields=fields,
+                reduce=self.reduce,
+                num_slots=self.num_slots,
+            )
+        for name in ("secondary", "fields", "reduce", "num_slots"):
+            if getattr(self, name) != getattr(ContactSensorCfg, name):
+                raise ConfigurationError(
+                    f"A contact sensor has {name}={getattr(self, name)!r}, but no primary, without "
+                    "which it reads the sensors of the model's file. Name in primary what to "
+                    "measure."
+                )
+        return None
+
+    def add_to(self, spec: mujoco.MjSpec) -> None:
+        if self.query is not None:
+            self.query.add_to(spec)
 
     def build(self, env: VectorEnv) -> ContactSensor:
         positive("env.sensors.*.history_length", self.history_length)
@@ -51,8 +102,13 @@ class ContactSensorCfg(SensorTermCfg):
 class ContactSensor(SensorTerm):
     """See :class:`ContactSensorCfg`. Rows are environments, columns :attr:`body_names`.
 
+    A sensor with a ``primary`` also has :meth:`contacts`, :attr:`force_matrix_w` and
+
     Attributes:
-        body_names: The bodies, in the order of the model's sensors.
+        body_names: The bodies, in the order of the model's sensors; or geoms, if these are primary.
+        partner_names: The partners, each of which is measured by itself; ``[""]``: anything.
+        net_forces_w_history: Forces in the physics steps of the history, the latest first,
+            ``(num_envs, history_length, num_bodies, 3)``; None without a ``primary``.
         net_forces_w: Force on each body in the last physics step, world frame, in N,
             ``(num_envs, num_bodies, 3)``.
         force_norms: The largest magnitude in the physics steps of the history,
@@ -69,12 +125,24 @@ class ContactSensor(SensorTerm):
         per_env=(
             *("current_air_time", "last_air_time", "current_contact_time", "last_contact_time"),
             "_history",
+            "net_forces_w_history",
         )
     )
+    net_forces_w_history: torch.Tensor | None = None
 
     def __init__(self, cfg: ContactSensorCfg, env: VectorEnv) -> None:
-        self.body_names, readings = _contact_sensors(env.sim.model)
-        self._readings = as_index(readings, env.sim.model.nsensordata, env.device)
+        self.partner_names = [""]
+        self._columns: ContactColumns | None = None
+        if cfg.query is None:
+            self.body_names, readings = _contact_sensors(env.sim.model)
+            self._readings = as_index(readings, env.sim.model.nsensordata, env.device)
+        else:
+            self._columns = cfg.query.columns(env.model_spec, env.sim.model)
+            self.body_names, self.partner_names = self._columns.primaries, self._columns.partners
+            self._contacts_now = torch.zeros(env.num_envs, *self._columns.shape, device=env.device)
+            self.net_forces_w_history = torch.zeros(
+                env.num_envs, cfg.history_length, len(self.body_names), 3, device=env.device
+            )
         self._threshold, self._sim, self._device = cfg.force_threshold, env.sim, env.device
         shape = (env.num_envs, len(self.body_names))
         self.net_forces_w = torch.zeros(*shape, 3, device=env.device)
@@ -90,7 +158,7 @@ class ContactSensor(SensorTerm):
         self.last_air_time, self.last_contact_time = self._last.unbind()
 
     def update(self, dt: float) -> None:
-        forces = self._sim.substeps.sensordata[..., self._readings].unflatten(2, (-1, 3))
+        forces = self._forces()
         norms = torch.linalg.vector_norm(forces, dim=3)
         self.net_forces_w.copy_(forces[:, -1])
         num_steps, num_kept = norms.shape[1], self._history.shape[1]
@@ -103,6 +171,43 @@ class ContactSensor(SensorTerm):
         contact = self.current_contact_time
         # Half a physics step is room for rounding.
         torch.logical_and(contact > 0.0, contact < dt + 0.5 * physics_dt, out=self.first_contact)
+
+    def _forces(self) -> torch.Tensor:
+        """Return the forces in each physics step, ``(num_envs, num_steps, num_bodies, 3)``."""
+        sensordata = self._sim.substeps.sensordata
+        if self._columns is None or self.net_forces_w_history is None:
+            return sensordata[..., self._readings].unflatten(2, (-1, 3))
+        contacts = self._columns.read(sensordata)
+        self._contacts_now.copy_(contacts[:, -1])
+        forces = self._columns.forces(contacts).sum(dim=3)
+        history = torch.cat((forces.flip(1), self.net_forces_w_history), dim=1)
+        self.net_forces_w_history.copy_(history[:, : self.net_forces_w_history.shape[1]])
+        return forces
+
+    def contacts(self, name: str) -> torch.Tensor:
+        """Return one of the sensor's ``fields`` in the last physics step, zero without a contact.
+
+        Returns:
+            ``(num_envs, num_bodies, num_partners * num_slots, 3)``, without the last dimension for
+            ``found`` and ``dist``; the contacts with a partner are together.
+
+        Raises:
+            ConfigurationError: For a field that the sensor does not have.
+        """
+        return self._own("contacts()").part(self._contacts_now, name)
+
+    @property
+    def force_matrix_w(self) -> torch.Tensor:
+        """Forces on each body by each partner, ``(num_envs, num_bodies, num_partners, 3)``."""
+        return self._own("force_matrix_w").forces(self._contacts_now)
+
+    def _own(self, what: str) -> ContactColumns:
+        if self._columns is None:
+            raise ConfigurationError(
+                f"A term asks a contact sensor for {what}, which only a sensor with a primary has. "
+                "Name in env.sensors.<name>.primary what to measure."
+            )
+        return self._columns
 
     def _count(self, touches: torch.Tensor, dt: float) -> None:
         """Add physics steps of ``dt`` seconds to the times in the air and on the ground.
@@ -125,14 +230,17 @@ class ContactSensor(SensorTerm):
         clear(self.net_forces_w, mask)
         clear(self._contacts.transpose(0, 1), mask)
         clear(self._memory.transpose(0, 1), mask)
+        if self.net_forces_w_history is not None:
+            clear(self.net_forces_w_history, mask)
+            clear(self._contacts_now, mask)
 
     def select(self, cfg: SceneEntityCfg) -> ContactBodies:
-        """Return the bodies that ``cfg.body_names`` matches.
+        """Return the bodies that ``cfg.body_names`` matches, or geoms by ``cfg.geom_names``.
 
         Raises:
             ConfigurationError: For a name that matches none of the sensor's bodies.
         """
-        return ContactBodies(self, self._ids(cfg.body_names))
+        return ContactBodies(self, self._ids(cfg.geom_names or cfg.body_names))
 
     def _ids(self, patterns: Names) -> slice | torch.Tensor:
         if patterns is None:
@@ -141,10 +249,13 @@ class ContactSensor(SensorTerm):
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
             found = {i for i, name in enumerate(self.body_names) if re.fullmatch(pattern, name)}
             if not found:
+                advice = '<contact body2="..." data="force" reduce="netforce"/> to the MJCF.'
+                if self._columns is not None:
+                    advice = "it to the sensor's primary."
                 raise ConfigurationError(
                     f"No body with a contact sensor matches {pattern!r}; those that have one are "
                     f"{', '.join(self.body_names)}.{did_you_mean(pattern, self.body_names)} Or add "
-                    '<contact body2="..." data="force" reduce="netforce"/> to the MJCF.'
+                    f"{advice}"
                 )
             chosen |= found
         return as_index(sorted(chosen), len(self.body_names), self._device)
@@ -158,6 +269,15 @@ class ContactBodies:
         names = np.array(sensor.body_names)
         self.body_names: list[str] = list(names[ids if isinstance(ids, slice) else ids.cpu()])
         """The bodies, in the sensor's order."""
+
+    def contacts(self, name: str) -> torch.Tensor:
+        """Return one of the sensor's ``fields``; see :meth:`ContactSensor.contacts`."""
+        return columns(self._sensor.contacts(name), self._ids)
+
+    @property
+    def force_matrix_w(self) -> torch.Tensor:
+        """Forces by each partner, in N, ``(num_envs, num_bodies, num_partners, 3)``."""
+        return columns(self._sensor.force_matrix_w, self._ids)
 
     @property
     def net_forces_w(self) -> torch.Tensor:
@@ -220,7 +340,7 @@ def _contact_sensors(model: mujoco.MjModel) -> tuple[list[str], list[int]]:
     if not names:
         raise ConfigurationError(
             "The task has a contact sensor (env.sensors), but the model has no MuJoCo sensor for "
-            'it. Add <contact body2="..." data="force" reduce="netforce"/> for each body to the '
-            "MJCF."
+            'it. Name in its primary what to measure, or add <contact body2="..." data="force" '
+            'reduce="netforce"/> for each body to the MJCF.'
         )
     return names, readings

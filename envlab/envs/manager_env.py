@@ -28,6 +28,7 @@ from envlab.envs.managers import (
     TerminationManager,
 )
 from envlab.envs.managers.event import edit_spec, with_event_fields
+from envlab.envs.managers.sensor import add_sensors
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import masked_means
 from envlab.envs.modifiers import Mode
@@ -97,6 +98,7 @@ class ManagerEnv(VectorEnv):
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         edit_spec(self.cfg.events, self, spec)
+        add_sensors(self.cfg.sensors, spec)
 
     def _setup(self) -> None:
         self.memories: dict[str, ManagerTermBase] = {}

@@ -16,7 +16,7 @@ from envlab.envs.cfg import EnvCfg
 from envlab.envs.checks import check_memory
 from envlab.envs.masks import kept_rows
 from envlab.envs.nan_guard import NanGuard
-from envlab.envs.scene import build_model
+from envlab.envs.scene import build_spec
 from envlab.envs.terrain import Terrain
 from envlab.envs.torch_actuators import TorchActuator, torch_actuators
 from envlab.envs.wrenches import StagedWrenches
@@ -61,6 +61,8 @@ class VectorEnv(BatchedEnv):
     cfg: EnvCfg
     event_manager: Any = None
     """The :class:`envlab.envs.managers.EventManager` of the task's events, if it has any."""
+    model_spec: mujoco.MjSpec
+    """The model as it was compiled, only while the environment is made."""
     recording: RecordedStep | None = None
     _renderer: mujoco.Renderer | None = None
     is_rehearsing = False
@@ -182,7 +184,7 @@ class VectorEnv(BatchedEnv):
         return cfg.sim
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
-        """Change the scene before it is compiled: events of the mode ``prestartup``."""
+        """Change the scene before it is compiled: ``prestartup`` events, and sensors."""
 
     def _setup(self) -> None:
         """Prepare the task: called once, when the simulation exists."""
@@ -215,7 +217,7 @@ class VectorEnv(BatchedEnv):
         check_graph(self.cfg.graph, self._is_compiled, self.context.device)
         if self._is_compiled:
             check_compiler_cache()
-        model = build_model(self.cfg.scene, sim_cfg, self.edit_spec)
+        self.model_spec, model = build_spec(self.cfg.scene, sim_cfg, self.edit_spec)
         base, per_number = BYTES[sim_cfg.backend == "analytic"]
         numbers = model.nq + model.nv + model.nu + model.nsensordata
         check_memory(self.num_envs, base + per_number * numbers, self.context)
@@ -236,6 +238,7 @@ class VectorEnv(BatchedEnv):
             self._setup()
             self._make_spaces()
             self.reset()
+        del self.model_spec
         size = sum(values.numel() for values in self.obs_buf.values())
         self._stepping = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
         if self._is_compiled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -60,9 +61,12 @@ def main(arguments: Sequence[str]) -> int:
             f"Warming needs the package {error.name!r}, which is not installed. "
             "Install it with: pip install -c constraints.txt -e '.[warp]'"
         ) from error
+    from envlab.envs.managers.sensor import add_sensors
     from envlab.envs.scene import build_model
 
-    seconds = warm_kernel_cache(cfg.sim, build_model(cfg.scene, cfg.sim), device)
+    edit = functools.partial(add_sensors, getattr(cfg, "sensors", None))
+    model = build_model(cfg.scene, cfg.sim, edit)
+    seconds = warm_kernel_cache(cfg.sim, model, device)
     print(f"The kernels of {task.id} are ready on {device} ({seconds:.1f} s).")
     if flags.measure:
         _measure(task, [str(override.input_line) for override in overrides], str(device))

@@ -77,8 +77,8 @@ def test_bodies_and_models_without_contact_sensors_are_refused():
     assert_refused(
         {
             "'blok'; those that have one are block": lambda: make_env(rewards=terms(touch=term)),
-            "Add <contact body2=": lambda: sliders.make_env(sim=sim, sensors=sensors),
-            "data_fields does not declare it": lambda: sliders.make_env(sensors=sensors),
+            "add <contact body2=": lambda: sliders.make_env(sim=sim, sensors=sensors),
+            "no MuJoCo sensor for it": lambda: sliders.make_env(sensors=sensors),
         }
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import mujoco
 import torch
 
 from envlab.envs.entities import SceneEntityCfg
@@ -22,9 +23,18 @@ class SensorTermCfg(TermCfg):
     SUBSTEP_FIELDS: ClassVar[tuple[str, ...]] = ()
     """Data fields that it reads in every physics step (``env.sim.substeps``)."""
 
+    def add_to(self, spec: mujoco.MjSpec) -> None:
+        """Add what it needs to the model, such as MuJoCo's sensors and sites."""
+
     def build(self, env: VectorEnv) -> SensorTerm:
-        """Return the term for ``env``."""
+        """Return the term for ``env``, whose ``spec`` is the model that :meth:`add_to` got."""
         raise NotImplementedError
+
+
+def add_sensors(cfg: Any, spec: mujoco.MjSpec) -> None:
+    """Add what the sensors of a task need to its model."""
+    for term in terms_of(cfg, SensorTermCfg).values():
+        term.add_to(spec)
 
 
 class SensorTerm:

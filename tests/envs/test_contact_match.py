@@ -1,0 +1,192 @@
+"""Contact sensors that a configuration adds to the model: partners, reductions and single contacts.
+
+A ball of 0.5 kg rests on a box of 2 kg, which rests on the floor; gravity is 10 m/s².
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
+from envlab.envs.contact_match import ContactMatch
+from envlab.envs.contact_sensor import ContactSensor, ContactSensorCfg
+from envlab.envs.terms import reward
+from tests.envs import hopper
+from tests.envs.refusals import assert_refused
+from tests.envs.sliders import terms
+
+SCENE = """
+<mujoco>
+  <option timestep="0.01" gravity="0 0 -10"/>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 0.1"/>
+    <body name="box" pos="0 0 0.1">
+      <freejoint/><geom name="box" type="box" size="0.2 0.2 0.1" mass="1.5"/>
+      <body name="core"><geom size="0.01" mass="0.5" contype="0" conaffinity="0"/></body>
+    </body>
+    <body name="arm" pos="2 0 1"><joint name="arm"/><geom size="0.1" mass="1"/></body>
+    <body name="ball" pos="0 0 0.25">
+      <freejoint/><geom name="ball" size="0.05" mass="0.5"/>
+    </body>
+  </worldbody>
+  <actuator><position joint="arm" kp="10" kv="1"/></actuator>
+</mujoco>
+"""
+
+
+def body(pattern: str, **settings: Any) -> ContactMatch:
+    return ContactMatch(mode="body", pattern=pattern, **settings)
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Return a maker of environments in which all has come to rest."""
+    path = tmp_path / "scene.xml"
+    path.write_text(SCENE)
+
+    def made(num_envs: int = 1, steps: int = 100, **sensors: Any) -> ManagerEnv:
+        env = hopper.make_env(
+            num_envs,
+            sim={"data_fields": ()},
+            sensors=terms(**sensors),
+            scene=SceneCfg(num_envs=num_envs, model=str(path)),
+        )
+        for _ in range(steps):
+            env.step(torch.zeros(num_envs, 1))
+        return env
+
+    return made
+
+
+def sensor(env: ManagerEnv, name: str) -> ContactSensor:
+    return env.sensor_manager.get_term(name)
+
+
+def test_a_ball_on_a_box_feels_its_weight_from_the_box_and_nothing_from_the_floor(make):
+    env = make(
+        alone=ContactSensorCfg(primary=body("ball"), secondary=body("box|world")),
+        box=ContactSensorCfg(primary=body("box"), secondary=body("ball|world")),
+        net=ContactSensorCfg(primary=body("ball|box")),
+    )
+    alone, box, net = (sensor(env, name) for name in ("alone", "box", "net"))
+    assert alone.partner_names == ["world", "box"]
+    assert alone.force_matrix_w.shape == (1, 1, 2, 3)
+    assert alone.force_matrix_w[0, 0, 0].tolist() == [0.0, 0.0, 0.0]
+    assert alone.force_matrix_w[0, 0, 1].tolist() == pytest.approx([0, 0, 5.0], abs=1e-3)
+    assert box.force_matrix_w[0, 0, :, 2].tolist() == pytest.approx([25.0, -5.0], abs=1e-2)
+    assert box.contacts("found")[0, 0].tolist() == [4.0, 1.0]
+    assert net.body_names == ["box", "ball"]
+    assert net.net_forces_w[0, :, 2].tolist() == pytest.approx([20.0, 5.0], abs=1e-2)
+
+
+@pytest.mark.parametrize("reduce", ["none", "mindist", "maxforce"])
+def test_single_contacts_have_places_normals_and_forces_in_the_world(make, reduce):
+    every = ("found", "force", "torque", "dist", "pos", "normal", "tangent")
+    env = make(
+        corners=ContactSensorCfg(
+            primary=ContactMatch(mode="geom", pattern="box"),
+            secondary=ContactMatch(mode="geom", pattern="floor"),
+            fields=every,
+            reduce=reduce,
+            num_slots=6,
+        )
+    )
+    corners = sensor(env, "corners")
+    found = corners.contacts("found")[0, 0]
+    assert found.tolist() == [4.0] * 4 + [0.0] * 2
+    assert corners.contacts("force")[0, 0, :4].sum(dim=0).tolist() == pytest.approx(
+        [0, 0, 25.0], abs=1e-2
+    )
+    assert torch.allclose(corners.net_forces_w[0, 0], torch.tensor([0, 0, 25.0]), atol=1e-2)
+    pos = corners.contacts("pos")[0, 0, :4]
+    assert torch.allclose(pos[:, :2].abs(), torch.full((4, 2), 0.2), atol=1e-3)
+    assert pos[:, :2].sum(dim=0).tolist() == pytest.approx([0.0, 0.0], abs=1e-3)
+    up = torch.tensor([0.0, 0.0, 1.0]).expand(4, 3)
+    assert torch.allclose(corners.contacts("normal")[0, 0, :4], up, atol=1e-5)
+    dist = corners.contacts("dist")[0, 0]
+    assert (dist[:4] < 0.0).all()
+    assert dist[4:].tolist() == [0.0, 0.0]
+    assert corners.contacts("tangent").shape == corners.contacts("torque").shape == (1, 1, 6, 3)
+
+
+def test_a_subtree_counts_what_its_parts_feel(make):
+    env = make(
+        part=ContactSensorCfg(primary=ContactMatch(mode="subtree", pattern="box")),
+        below=ContactSensorCfg(primary=body(".*", entity="box")),
+    )
+    assert sensor(env, "part").net_forces_w[0, 0, 2].item() == pytest.approx(20.0, abs=1e-2)
+    assert sensor(env, "below").body_names == ["box", "core"]
+
+
+def test_a_history_holds_the_latest_physics_steps_and_a_reset_forgets_it(make):
+    env = make(num_envs=2, steps=0, ball=ContactSensorCfg(primary=body("ball"), history_length=3))
+    ball, seen = sensor(env, "ball"), []
+    for _ in range(4):
+        env.step(torch.zeros(2, 1))
+        seen.insert(0, ball.net_forces_w.clone())
+    assert torch.equal(ball.net_forces_w_history, torch.stack(seen[:3], dim=1))
+    assert torch.equal(ball.force_norms, torch.stack(seen[:3]).norm(dim=3).amax(dim=0))
+    env.reset(options={"reset_mask": torch.tensor([True, False])})
+    assert not ball.net_forces_w_history[0].any()
+    assert not ball.contacts("found")[0].any()
+    assert torch.equal(ball.net_forces_w_history[1], torch.stack(seen[:3], dim=1)[1])
+
+
+def test_times_in_the_air_are_those_of_the_files_sensors():
+    """A block that falls and lies, measured by the file's sensors and by added ones."""
+    added = ContactSensorCfg(primary=body("block|arm"))
+    env = hopper.make_env(sensors=terms(contact_forces=ContactSensorCfg(), added=added))
+    hopper.place(env, height=0.3)
+    file, ours = (sensor(env, name) for name in ("contact_forces", "added"))
+    assert ours.body_names == file.body_names
+    for _ in range(40):
+        hopper.step(env)
+        for name in ("net_forces_w", "force_norms", "in_contact", "first_contact"):
+            assert torch.equal(getattr(ours, name), getattr(file, name)), name
+        assert torch.equal(ours.last_air_time, file.last_air_time)
+        assert torch.equal(ours.current_contact_time, file.current_contact_time)
+    assert ours.last_air_time[0, 0] > 0.0
+
+
+def test_partners_and_settings_that_do_not_exist_are_refused(make):
+    def touch(**settings: Any) -> Any:
+        return lambda: make(touch=ContactSensorCfg(**settings))
+
+    ball = body("ball")
+    term = reward(
+        mdp.undesired_contacts,
+        1.0,
+        sensor_cfg=SceneEntityCfg("one", body_names="blok"),
+        threshold=1,
+    )
+    assert_refused(
+        {
+            "secondary names the body 'bx', but the model has .*Did you mean box": touch(
+                primary=ball, secondary=body("bx")
+            ),
+            "primary names the geom 'bell', .*Did you mean ball": touch(
+                primary=ContactMatch(mode="geom", pattern="bell")
+            ),
+            "the entity 'bax', .*Did you mean box": touch(primary=body(".*", entity="bax")),
+            "primary excludes all": touch(primary=body("ball", exclude=[".*"])),
+            "primary.mode is 'bodies', but must": touch(primary=ContactMatch(mode="bodies")),
+            "fields name 'forse', .*Did you mean force": touch(primary=ball, fields=("forse",)),
+            "touch.reduce is 'maxforces', but must": touch(primary=ball, reduce="maxforces"),
+            "asks for num_slots=3, which a sum": touch(primary=ball, num_slots=3),
+            "asks for 'dist', which a sum": touch(primary=ball, fields=("dist",)),
+            r"has secondary=.*, but no primary": touch(secondary=ball),
+            "asks a contact sensor for 'pos', but its fields are": lambda: sensor(
+                make(one=ContactSensorCfg(primary=ball)), "one"
+            ).contacts("pos"),
+            "asks a contact sensor for contacts": lambda: sensor(
+                hopper.make_env(), "contact_forces"
+            ).contacts("pos"),
+            "matches 'blok'; .*Did you mean block.* sensor's primary": lambda: hopper.make_env(
+                sensors=terms(one=ContactSensorCfg(primary=body("block|arm"))),
+                rewards=terms(touch=term),
+            ),
+        }
+    )
