@@ -139,7 +139,7 @@ def find_terms() -> list[Term]:
         if isinstance(node, ast.ClassDef)
     }
     exported = {node.value for node in ast.walk(sources[SHARED]) if isinstance(node, ast.Constant)}
-    terms = []
+    terms: list[Term] = []
     for module, tree in sources.items():
         is_shared = module.startswith(SHARED)
         if module == f"{SHARED}.dr":
