@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from mujoco import batch
 
 from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
 from envlab.envs.managers import EventTermCfg
@@ -205,12 +206,8 @@ def test_derived_constants_follow_events_of_one_reset(monkeypatch):
     heavy = at_startup(dr.body_mass, ranges=(2.0, 2.0))
     stiff = at_startup(dr.joint_armature, ranges=(0.5, 0.5))
     calls = []
-    from envlab.sim.mujoco_backend import MujocoSimulation
-
-    apply = MujocoSimulation._apply_params
-    monkeypatch.setattr(
-        MujocoSimulation, "_apply_params", lambda *args: (calls.append(1), apply(*args))
-    )
+    set_const = batch.Batch.set_const
+    monkeypatch.setattr(batch.Batch, "set_const", lambda *args: (calls.append(1), set_const(*args)))
     env = made(2, heavy=heavy, stiff=stiff)
     assert len(calls) == 1
     model = mujoco.MjModel.from_xml_path(MODEL)
