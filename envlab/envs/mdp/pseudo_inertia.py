@@ -12,6 +12,7 @@ import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
 from envlab.envs.managers.event import requires_model_fields
+from envlab.envs.masks import computed_where
 from envlab.envs.math import matrix_from_quat
 from envlab.envs.mdp.model_field import Distribution, Range, draw, rows_of_field, write
 from envlab.envs.random import RandomStream
@@ -77,17 +78,26 @@ def pseudo_inertia(
         name: env.nominal(f"body_{name}")[rows].double()
         for name in ("mass", "ipos", "inertia", "iquat")
     }
-    has_mass = nominal["mass"] > 0.0
-    changed = transformed(**nominal, drawn=drawn.unflatten(1, (len(rows), 10)))
-    for name, values in changed.items():
-        old = nominal[name]
-        has = has_mass if old.dim() == 1 else has_mass.unsqueeze(1)
-        table = torch.where(has, values, old).float()
-        if old.dim() == 1:
-            table = table.unsqueeze(2)
-        columns = torch.arange(table.shape[2], device=env.device)
-        write(env, mask, f"body_{name}", rows, columns, table, "abs")
+    old = _joined(nominal)
+    has_mass = (nominal["mass"] > 0.0).unsqueeze(1)
+
+    def compute(envs: torch.Tensor | slice) -> torch.Tensor:
+        changed = transformed(**nominal, drawn=drawn[envs].unflatten(1, (len(rows), 10)))
+        return torch.where(has_mass, _joined(changed), old).float()
+
+    table = computed_where(mask, compute)  # a matrix takes a microsecond
+    if table.dim() == 0:
+        return
+    for name, values in zip(nominal, table.split([1, 3, 3, 4], dim=2), strict=True):
+        columns = torch.arange(values.shape[2], device=env.device)
+        write(env, mask, f"body_{name}", rows, columns, values, "abs")
     env.sim.apply_params(mask)
+
+
+def _joined(fields: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Return mass, centre, inertia and axes side by side, ``(..., 11)``."""
+    mass, *others = fields.values()
+    return torch.cat((mass.unsqueeze(-1), *others), dim=-1)
 
 
 def transformed(

@@ -7,7 +7,7 @@ import torch
 
 from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import CurriculumTermCfg, SuccessTermCfg
-from envlab.envs.terms import at_reset, reward, termination
+from envlab.envs.terms import at_reset, at_startup, reward, termination
 from envlab.sim import host
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import make_env, push, terms
@@ -201,19 +201,31 @@ def test_any_setting_of_a_term_changes_and_outlives_a_resume():
     assert facts(other) == BEFORE
 
 
+def gain(env) -> torch.Tensor:
+    if "gain" not in env.constants:
+        env.constants["gain"] = torch.ones(1)
+    return env.constants["gain"].expand(env.num_envs)
+
+
+def make_gain(env, mask, stream) -> None:
+    gain(env)
+
+
 def test_attributes_of_the_environment_change_tensors_in_place():
-    env = changing(
-        scale=changed("reward_manager._scales", torch.tensor([[0.5]]), func=mdp.modify_env_param)
-    )
-    scales = env.reward_manager._scales
-    assert push(env, 0.0, 0.0)[1].tolist() == pytest.approx([0.1, 0.1])
-    for _ in range(2):
-        push(env, 0.0, 0.0)
-    assert env.reward_manager._scales is scales
-    assert push(env, 0.0, 0.0)[1].tolist() == pytest.approx([0.5, 0.5])
-    other = changing(
-        scale=changed("reward_manager._scales", torch.tensor([[0.5]]), func=mdp.modify_env_param)
-    )
+    def made() -> ManagerEnv:
+        change = changed("constants.gain", torch.tensor([5.0]), func=mdp.modify_env_param)
+        return make_env(
+            2,
+            rewards=terms(gain=reward(gain, 1.0)),
+            events=terms(gain=at_startup(make_gain)),
+            curriculum=terms(change=change),
+        )
+
+    env, other = made(), made()
+    kept = env.constants["gain"]
+    earned = [push(env, 0.0, 0.0)[1][0].item() for _ in range(4)]
+    assert earned == pytest.approx([0.1, 0.1, 0.1, 0.5])
+    assert env.constants["gain"] is kept
     other.set_state(env.state())
     assert push(other, 0.0, 0.0)[1].tolist() == pytest.approx([0.5, 0.5])
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
-from envlab.envs import mdp
+from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
 from envlab.envs.managers import CurriculumTermCfg
 from envlab.sim import host
 from tests.envs.hopper import make_env, step
 from tests.envs.refusals import assert_refused
-from tests.envs.sliders import assert_spans, terms
+from tests.envs.sliders import assert_spans, make_cfg, rank, terms
 from tests.graphs import record_steps
 
 STAGES = [
@@ -100,3 +102,29 @@ def test_wrong_stages_are_refused_in_the_first_step():
         {words: lambda stage=stage: step(staged([stage])) for words, stage in table.items()}
         | {"'go' is a UniformCommandCfg": lambda: mdp.commands_vel(env, mask, "go", STAGES)}
     )
+
+
+def test_difficulty_follows_an_objects_distance_to_its_place():
+    """The ball is at (0, 0, 1), the arm at (2, 0, 2), in whose frame the place is (-2, 0, -1)."""
+    near = [(-2.05, -2.05), (0.0, 0.0), (-1.0, -1.0), (1.0, 1.0), *[(0.0, 0.0)] * 3]
+    far = [(-2.2, -2.2), *near[1:]]
+    turned = [*near[:3], (0.0, 0.0), (1.0, 1.0), *near[5:]]
+    for ranges, rot_tol, level in ((near, 0.1, 3.0), (far, None, 1.0), (turned, 0.1, 1.0)):
+        entities = {"asset_cfg": SceneEntityCfg("arm"), "object_cfg": SceneEntityCfg("ball")}
+        params = {**entities, "rot_tol": rot_tol, "init_difficulty": 2, "command_name": "goal"}
+        term = CurriculumTermCfg(func=mdp.DifficultyScheduler, params=params)
+        cfg = make_cfg(
+            2,
+            sim={"dt": 1e-4, "data_fields": ("xpos", "xquat")},
+            commands=terms(
+                goal=mdp.UniformCommandCfg(resampling_time_range=(1.0, 1.0), ranges=ranges)
+            ),
+            curriculum=terms(level=term),
+            actions=terms(force=mdp.JointEffortActionCfg(joint_names="elbow")),
+            episode_length_s=1e-4,
+        )
+        cfg.scene = SceneCfg(num_envs=2, model=str(Path(__file__).with_name("parts.xml")))
+        env = ManagerEnv(cfg, context=rank(0, 1), seed=0)
+        env.step(torch.zeros(2, 1))
+        scheduler = env.memories["curriculum.level"]
+        assert scheduler.current_adr_difficulties.tolist() == [level] * 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,15 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from mujoco import batch
 
 from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
 from envlab.envs.managers import EventTermCfg
 from envlab.envs.mdp import dr
 from envlab.envs.mdp.pseudo_inertia import transformed
 from envlab.envs.terms import at_reset, at_startup
+from envlab.task import Task
+from envlab.tools.probe import brief, check
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import assert_spans, make_cfg, rank, terms
 
@@ -23,7 +27,7 @@ MODEL = str(Path(__file__).with_name("parts.xml"))
 MANY = 400
 
 
-def made(num_envs: int = MANY, sim: dict[str, Any] | None = None, **events: Any) -> ManagerEnv:
+def cfg_of(num_envs: int = MANY, sim: dict[str, Any] | None = None, **events: Any) -> Any:
     cfg = make_cfg(
         num_envs,
         sim={"dt": 0.01, **(sim or {})},
@@ -31,7 +35,11 @@ def made(num_envs: int = MANY, sim: dict[str, Any] | None = None, **events: Any)
         actions=terms(force=mdp.JointEffortActionCfg(joint_names="elbow")),
     )
     cfg.scene = SceneCfg(num_envs=num_envs, model=MODEL, ground=False)
-    return ManagerEnv(cfg, context=rank(0, 1), seed=0)
+    return cfg
+
+
+def made(num_envs: int = MANY, sim: dict[str, Any] | None = None, **events: Any) -> ManagerEnv:
+    return ManagerEnv(cfg_of(num_envs, sim, **events), context=rank(0, 1), seed=0)
 
 
 def started(func: Any, num_envs: int = MANY, **params: Any) -> ManagerEnv:
@@ -198,12 +206,8 @@ def test_derived_constants_follow_events_of_one_reset(monkeypatch):
     heavy = at_startup(dr.body_mass, ranges=(2.0, 2.0))
     stiff = at_startup(dr.joint_armature, ranges=(0.5, 0.5))
     calls = []
-    from envlab.sim.mujoco_backend import MujocoSimulation
-
-    apply = MujocoSimulation._apply_params
-    monkeypatch.setattr(
-        MujocoSimulation, "_apply_params", lambda *args: (calls.append(1), apply(*args))
-    )
+    set_const = batch.Batch.set_const
+    monkeypatch.setattr(batch.Batch, "set_const", lambda *args: (calls.append(1), set_const(*args)))
     env = made(2, heavy=heavy, stiff=stiff)
     assert len(calls) == 1
     model = mujoco.MjModel.from_xml_path(MODEL)
@@ -427,3 +431,69 @@ def test_the_warp_backend_varies_the_same():
     assert torch.allclose(qpos, other_qpos, atol=1e-4)
     assert np.allclose(model.opt.gravity, other_model.opt.gravity)
     assert model.geom_rbound[1] == pytest.approx(other_model.geom_rbound[1], rel=1e-5)
+
+
+def test_a_picture_shows_the_colours_and_the_camera_of_its_own_environment():
+    paint = at_startup(
+        mdp.randomize_visual_color,
+        colors=[(1.0, 0.0, 0.0), (0.0, 1.0, 0.0)],
+        asset_cfg=of(geom_names=["ball", "nose"]),
+    )
+    near = at_startup(dr.cam_fovy, ranges=(10.0, 12.0))
+    env = made(6, paint=paint, near=near)
+    colours = env.sim.params.geom_rgba[:, 1, :3]
+    for index in (0, 1, 2, 3, 1):
+        seen = env.picture(index, height=48, width=48).reshape(-1, 3).astype(float)
+        strongest = seen[np.ptp(seen, axis=1).argmax()]
+        assert int(strongest.argmax()) == int(colours[index].argmax()), index
+    env.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Varied(Task):
+    def make(self, cfg: Any, **kwargs: Any) -> Any:
+        return ManagerEnv(cfg, **kwargs)
+
+
+def test_all_kinds_of_randomisation_keep_the_promises_of_every_task():
+    """Seeds, resumes, ranks and a GPU's graphs, if they are drawn at each reset."""
+    shoulder = of(joint_names="shoulder")
+    pulled = {"gravity_distribution_params": ([0.0, 0.0, 0.0], [0.0, 0.0, 1.0])}
+    events = {
+        "inertia": at_reset(mdp.pseudo_inertia, alpha_range=(-0.2, 0.2), s12_range=(0.0, 0.1)),
+        "mass": at_reset(
+            mdp.randomize_rigid_body_mass, mass_distribution_params=(0.9, 1.1), operation="scale"
+        ),
+        "gravity": at_reset(
+            mdp.randomize_physics_scene_gravity, operation="add", distribution="normal", **pulled
+        ),
+        "turn": at_reset(dr.body_quat, yaw_range=(-0.1, 0.1), asset_cfg=of(body_names="fore")),
+        "damping": at_reset(dr.joint_damping, ranges={"shoulder": (0.1, 0.9), "elbow": (1.0, 2.0)}),
+        "scale": at_reset(
+            mdp.randomize_rigid_body_scale, scale_range=(0.5, 1.5), asset_cfg=of(geom_names="ball")
+        ),
+        "effort": at_reset(dr.effort_limits, effort_limit_range=(0.5, 1.0), asset_cfg=shoulder),
+        "gains": at_reset(
+            dr.pd_gains, kp_range=(0.5, 1.0), kd_range=(0.5, 1.0), asset_cfg=shoulder
+        ),
+        "tendon": at_reset(
+            mdp.randomize_fixed_tendon_parameters, rest_length_distribution_params=(0.1, 0.2)
+        ),
+        "material": at_reset(
+            mdp.randomize_rigid_body_material,
+            friction_range=(0.1, 0.9),
+            restitution_range=(0.1, 0.5),
+        ),
+        "pair": at_reset(dr.pair_friction, ranges={0: (0.1, 0.9), 3: (0.0, 0.1)}, isotropic=True),
+        "paint": at_reset(mdp.randomize_visual_color, colors=[(1.0, 0.0, 0.0), (0.0, 1.0, 0.0)]),
+        "choice": at_reset(dr.geom_matid, asset_cfg=of(geom_names="nose")),
+        "upright": at_reset(
+            mdp.reset_root_state_with_random_orientation,
+            pose_range={"z": (0.5, 1.0)},
+            velocity_range={"x": (-1.0, 1.0)},
+            asset_cfg=of(name="ball"),
+        ),
+    }
+    task = Varied(id="Test-v0", kind="manager", libraries=[], description="", kwargs={})
+    results = dict(check(task, brief(cfg_of(8, **events))))
+    assert list(results.values()) == [None] * 6, results

@@ -120,7 +120,6 @@ class ReachEnvCfg(ManagerEnvCfg):
         SimulationCfg(
             dt=0.005,
             data_fields=("site_xpos",),  # read by terms, in addition to qpos and qvel
-            model_fields=("body_mass", "body_inertia"),  # changed by events
         )
     )
     scene: SceneCfg = default(SceneCfg(num_envs=512, model="my_reach:arm.xml"))
