@@ -60,9 +60,11 @@ def main(arguments: Sequence[str]) -> int:
             f"Warming needs the package {error.name!r}, which is not installed. "
             "Install it with: pip install -c constraints.txt -e '.[warp]'"
         ) from error
+    from envlab.envs.managers.event import with_event_fields
     from envlab.envs.scene import build_model
 
-    seconds = warm_kernel_cache(cfg.sim, build_model(cfg.scene, cfg.sim), device)
+    sim = with_event_fields(cfg.sim, getattr(cfg, "events", None))
+    seconds = warm_kernel_cache(sim, build_model(cfg.scene, sim), device)
     print(f"The kernels of {task.id} are ready on {device} ({seconds:.1f} s).")
     if flags.measure:
         _measure(task, [str(override.input_line) for override in overrides], str(device))
