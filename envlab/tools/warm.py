@@ -61,12 +61,13 @@ def main(arguments: Sequence[str]) -> int:
             f"Warming needs the package {error.name!r}, which is not installed. "
             "Install it with: pip install -c constraints.txt -e '.[warp]'"
         ) from error
+    from envlab.envs.managers.event import with_event_fields
     from envlab.envs.managers.sensor import add_sensors
     from envlab.envs.scene import build_model
 
+    sim = with_event_fields(cfg.sim, getattr(cfg, "events", None))
     edit = functools.partial(add_sensors, getattr(cfg, "sensors", None))
-    model = build_model(cfg.scene, cfg.sim, edit)
-    seconds = warm_kernel_cache(cfg.sim, model, device)
+    seconds = warm_kernel_cache(sim, build_model(cfg.scene, sim, edit), device)
     print(f"The kernels of {task.id} are ready on {device} ({seconds:.1f} s).")
     if flags.measure:
         _measure(task, [str(override.input_line) for override in overrides], str(device))

@@ -286,9 +286,13 @@ def randomize_rigid_body_material(
     env: ManagerEnv,
     mask: torch.Tensor,
     stream: RandomStream,
-    friction_range: Range,
+    friction_range: Range | None = None,
     restitution_range: Range | None = None,
     asset_cfg: SceneEntity = _ROBOT,
+    static_friction_range: Range | None = None,
+    dynamic_friction_range: Range | None = None,
+    num_buckets: int | None = None,
+    make_consistent: bool = False,
 ) -> None:
     """Draw sliding friction and restitution for each environment, the same for all named geoms.
 
@@ -301,11 +305,25 @@ def randomize_rigid_body_material(
         env: The environment.
         mask: Environments to change, bool ``(num_envs,)``.
         stream: The term's random stream.
-        friction_range: Bounds of the coefficient.
+        friction_range: Bounds of the coefficient; null: those of the next two together.
         restitution_range: Bounds of the speed after a contact over that before it, about; null: no
             change.
         asset_cfg: The geoms.
+        static_friction_range: Isaac Lab's bounds of the static coefficient.
+        dynamic_friction_range: Isaac Lab's bounds of the dynamic one.
+        num_buckets: Has no effect: PhysX can only have so many materials.
+        make_consistent: Has no effect: there is one coefficient.
+
+    Raises:
+        ConfigurationError: Without any bounds of friction.
     """
+    given = [one for one in (static_friction_range, dynamic_friction_range) if one is not None]
+    if friction_range is None:
+        if not given:
+            raise ConfigurationError(
+                "randomize_rigid_body_material has no bounds of friction. Give friction_range."
+            )
+        friction_range = min(low for low, _ in given), max(high for _, high in given)
     randomize_geom_friction(env, mask, stream, friction_range, axis=0, asset_cfg=asset_cfg)
     if restitution_range is not None:
         low, high = (damping_ratio(share) for share in restitution_range)
@@ -323,9 +341,9 @@ def randomize_rigid_body_material(
 
 def damping_ratio(restitution: float) -> float:
     """Return the damping ratio of a contact that gives back a share of the speed."""
-    if restitution >= 1.0:
-        return 0.0
-    loss = -math.log(max(restitution, 1e-3))
+    if restitution <= 0.0:
+        return 1.0
+    loss = -math.log(min(restitution, 1.0))
     return loss / math.hypot(math.pi, loss)
 
 

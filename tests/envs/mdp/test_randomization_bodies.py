@@ -26,6 +26,13 @@ def test_friction_is_one_draw_for_all_geoms_of_an_environment():
     assert torch.equal(sliding[:, block], sliding[:, arm])
     assert_spans(sliding[:, block], 0.2, 0.4)
     assert (env.sim.params.geom_friction[:, :, 1] == 0.005).all()
+    isaac = {"static_friction_range": (0.6, 0.8), "dynamic_friction_range": (0.4, 0.6)}
+    more = {"restitution_range": (0.0, 0.0), "num_buckets": 64, "make_consistent": True}
+    env = started(mdp.randomize_rigid_body_material, **isaac, **more)
+    assert_spans(env.sim.params.geom_friction[:, block, 0], 0.4, 0.8)
+    assert (env.sim.params.geom_solref[:, block, 1] == 1.0).all()
+    with pytest.raises(ConfigurationError, match="has no bounds of friction"):
+        started(mdp.randomize_rigid_body_material)
 
 
 def test_each_coefficient_of_friction_can_be_drawn_alone():
