@@ -18,6 +18,13 @@ from envlab.registry import load_entry_point
 Old = Mapping[str, Any]
 _Converter = Callable[[Any], dict[str, Any]]
 _NOISE = "agent.exploration_noise.state"
+_HAND_EVENTS = (
+    "robot_physics_material",
+    "robot_joint_stiffness_and_damping",
+    "robot_joint_pos_limits",
+    "object_physics_material",
+    "object_scale_mass",
+)
 
 
 def converted(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,6 +139,9 @@ def env_state(old: Old) -> dict[str, Any]:
             new |= _ENVS[name](value)
         elif name not in known:
             new[name] = value
+    age = new.pop("event_age", None)
+    if age is not None and old.get("noise_biases"):  # OpenAI's hand, which alone has events
+        new["event_manager"] = {"time_left": {}, "ages": dict.fromkeys(_HAND_EVENTS, age)}
     return new
 
 

@@ -85,6 +85,9 @@ def test_tasks_of_one_class():
     new = {name: env_state(BASE | {"task": task, "terrain": None}) for name, task in tasks.items()}
     assert new["cabinet"]["targets"] == 1
     assert new["cube"]["hand"] == {"targets": 1}
+    assert not new["cube"].keys() & {"event_age", "event_manager"}
+    openai = env_state(BASE | {"task": tasks["cube"], "noise_biases": {"action_noise": 3}})
+    assert set(openai["event_manager"]["ages"].values()) == {2}
     assert new["ball"]["hands"] == {"left": {"targets": 1}, "right": {"targets": 2}}
     assert all("task" not in one and one["terrain"] is None for one in new.values())
 
