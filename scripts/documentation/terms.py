@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from envlab.config import load_yaml
+from envlab.envs.mdp import dr
 from envlab.tools.terms import Term, find_terms, plural
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +57,7 @@ def page() -> str:
         parts.append(f"\n## {plural(kind).capitalize()}\n\n| word | from | |\n|---|---|---|\n")
         parts += [f"| `{name}` | {origin(name, peers)} | {line} |\n" for name, line in rows]
     known = {word.name.removeprefix("mdp.") for word in words}
+    known |= {f"dr.{name}" for name in dr.__all__}  # from other modules
     yet = "".join(_not_here(peers, known))
     return "".join(
         [
@@ -72,7 +74,8 @@ def page() -> str:
 def origin(name: str, peers: Mapping[str, Any]) -> str:
     """Return where a word comes from."""
     lists = peers["lists"]
-    found = [peer for peer in lists if any(name in words.split() for words in lists[peer].values())]
+    names = {name, f"dr.{name}"}
+    found = [peer for peer in lists if names & set(" ".join(lists[peer].values()).split())]
     found += [place for place, words in peers["of_tasks"].items() if name in words.split()]
     return ", ".join(found) or "envlab"
 

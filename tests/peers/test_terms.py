@@ -96,6 +96,12 @@ def names_in(path: Path) -> set[str]:
     return {n.name for n in tree.body if isinstance(n, kinds) and not n.name.startswith("_")}
 
 
+def randomisations(path: Path) -> set[str]:
+    """Return the functions of mjlab's module ``dr``, without the types beside them."""
+    parts = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom)]
+    return {f"dr.{one.name}" for node in parts if node.module != "_types" for one in node.names}
+
+
 def test_the_lists_are_those_of_the_packages(peers: Path, isaac: Path):
     files = {"reward": "rewards", "termination": "terminations", "observation": "observations"}
     files |= {"event": "events", "curriculum": "curriculums"}
@@ -103,6 +109,8 @@ def test_the_lists_are_those_of_the_packages(peers: Path, isaac: Path):
     for kind, name in files.items():
         assert names_in(isaac / f"envs/mdp/{name}.py") == {*of_isaac[kind].split()}, name
         found = {n for n in names_in(peers / f"mjlab/envs/mdp/{name}.py") if "Stage" not in n}
+        if kind == "event":
+            found |= randomisations(peers / "mjlab/envs/mdp/dr/__init__.py")
         assert found == {*of_mjlab[kind].split()}, name
     functions = {*WORDS["math"]["here"].split(), *WORDS["math"]["no_meaning"]}
     assert names_in(isaac / "utils/math.py") == functions
