@@ -59,7 +59,6 @@ from envlab.envs.mdp.gait import (
     variable_posture,
 )
 from envlab.envs.mdp.height_scan import (
-    GridPatternCfg,
     RayCasterCfg,
     ground_normal,
     height_scan,
@@ -160,6 +159,7 @@ from envlab.envs.mdp.sensors import (
     imu_lin_acc,
     imu_orientation,
     imu_projected_gravity,
+    ray_distances,
 )
 from envlab.envs.mdp.terminations import (
     joint_pos_out_of_manual_limit,
@@ -178,6 +178,7 @@ from envlab.envs.mdp.velocity import (
     track_lin_vel_xy_yaw_frame_exp,
 )
 from envlab.envs.mdp.velocity_command import UniformVelocityCommandCfg, VelocityRangesCfg
+from envlab.envs.ray_patterns import GridPatternCfg, LidarPatternCfg, RingCfg, RingPatternCfg
 
 __all__ = [
     "BinaryJointPositionActionCfg",
@@ -189,12 +190,15 @@ __all__ = [
     "JointEffortActionCfg",
     "JointPositionActionCfg",
     "JointVelocityActionCfg",
+    "LidarPatternCfg",
     "MotionCommand",
     "MotionCommandCfg",
     "OffsetCfg",
     "PoseRangesCfg",
     "RayCasterCfg",
     "RelativeJointPositionActionCfg",
+    "RingCfg",
+    "RingPatternCfg",
     "UniformCommandCfg",
     "UniformPoseCommandCfg",
     "UniformVelocityCommandCfg",
@@ -292,6 +296,7 @@ __all__ = [
     "randomize_rigid_body_com",
     "randomize_rigid_body_mass",
     "randomize_rigid_body_material",
+    "ray_distances",
     "reset_joints_by_offset",
     "reset_joints_by_scale",
     "reset_joints_within_limits_range",

@@ -13,6 +13,7 @@ from envlab.envs.contact_sensor import ContactBodies
 from envlab.envs.entities import SceneEntityCfg
 from envlab.envs.frame_transformer import FrameTransformer
 from envlab.envs.inertial_sensors import Imu, JointWrench
+from envlab.envs.ray_sensor import RayCastSensor
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -58,3 +59,8 @@ def frame_orientations(env: ManagerEnv, sensor_cfg: FrameTransformer) -> torch.T
 def contact_data(env: ManagerEnv, sensor_cfg: ContactBodies, field: str = "force") -> torch.Tensor:
     """Return a field of a contact sensor that has a ``primary``: all its contacts, flattened."""
     return sensor_cfg.contacts(field).flatten(1)
+
+
+def ray_distances(env: ManagerEnv, sensor_cfg: RayCastSensor) -> torch.Tensor:
+    """Return the lengths of a ray sensor's rays, in m, at most its greatest distance."""
+    return sensor_cfg.distances
