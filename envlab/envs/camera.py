@@ -95,6 +95,20 @@ class PinholeCameraPatternCfg:
         cy = 0.5 * self.height - self.vertical_aperture_offset * fy / self.focal_length
         return np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
 
+    def rays(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return where rays start and their directions, of a camera that looks along x, z up.
+
+        Float32 ``(height * width, 3)`` each, row by row from the top left, of length 1.
+        """
+        lens = self.intrinsic_matrix()
+        x = (np.arange(self.width) + 0.5 - lens[0, 2]) / lens[0, 0]
+        y = (np.arange(self.height) + 0.5 - lens[1, 2]) / lens[1, 1]
+        down, right = (part.ravel() for part in np.meshgrid(y, x, indexing="ij"))
+        rays = np.stack((np.ones_like(right), -right, -down), axis=1)
+        rays /= np.linalg.norm(rays, axis=1, keepdims=True)
+        directions = torch.tensor(rays, dtype=torch.float32)
+        return torch.zeros_like(directions), directions
+
 
 @dataclass(kw_only=True)
 class CameraOffsetCfg:

@@ -222,6 +222,17 @@ def yaw_quat(q: torch.Tensor) -> torch.Tensor:
     return torch.stack((half.cos(), zero, zero, half.sin()), dim=-1)
 
 
+def heading(quat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return cosine and sine of the yaw of ``(..., 4)``, each ``(...)``.
+
+    This avoids trigonometry, whose last bit depends on an environment's place in the batch.
+    """
+    w, x, y, z = quat.unbind(-1)
+    cos, sin = 1.0 - 2.0 * (y * y + z * z), 2.0 * (w * z + x * y)
+    norm = (cos * cos + sin * sin).sqrt().clamp(min=1e-6)
+    return cos / norm, sin / norm
+
+
 def turned_about_z(q: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
     """Return orientations ``(..., 4)`` turned about the world's vertical by ``(...)``, in rad.
 

@@ -95,15 +95,7 @@ def add_sensor(spec: mujoco.MjSpec, name: str, **settings: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float) else list(value)
-
-
-def add_site(
-    spec: mujoco.MjSpec, name: str, body: str, pos: Sequence[float], quat: Sequence[float]
-) -> None:
-    """Add a site to a body, unless the name exists: names of added sites say where they are."""
-    if spec.site(name) is None:
-        spec.body(body).add_site(name=name, pos=pos, quat=quat, group=5)
+    return list(value) if hasattr(value, "__len__") and not isinstance(value, str) else value
 
 
 def columns_of(model: mujoco.MjModel, name: str) -> range:

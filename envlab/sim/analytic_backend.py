@@ -149,8 +149,9 @@ class AnalyticSimulation(Simulation):
         directions: torch.Tensor,
         *,
         geom_groups: Sequence[int] | None = None,
-        exclude_body: int = -1,
+        exclude_body: int | torch.Tensor = -1,
         mask: torch.Tensor | None = None,
+        normals: torch.Tensor | None = None,
     ) -> NoReturn:
         raise SimulationError(
             "The analytic backend has no geometry, so it casts no rays. Use "

@@ -256,8 +256,9 @@ class MujocoSimulation(Simulation):
         directions: torch.Tensor,
         *,
         geom_groups: Sequence[int] | None = None,
-        exclude_body: int = -1,
+        exclude_body: int | torch.Tensor = -1,
         mask: torch.Tensor | None = None,
+        normals: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         groups = None
         if geom_groups is not None:
@@ -269,9 +270,14 @@ class MujocoSimulation(Simulation):
             _for_rays(origins, rows),
             _for_rays(directions, rows),
             geomgroup=groups,
-            bodyexclude=exclude_body,
+            bodyexclude=exclude_body if isinstance(exclude_body, int) else exclude_body.numpy(),
             ids=rows,
+            normal=normals is not None,
         )
+        if normals is not None:
+            normals[slice(None) if rows is None else torch.from_numpy(rows)] = torch.from_numpy(
+                found[2]
+            ).float()
         distance, geom = torch.from_numpy(found[0]).float(), torch.from_numpy(found[1]).long()
         if mask is None:
             return distance, geom

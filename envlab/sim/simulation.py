@@ -287,8 +287,9 @@ class Simulation(ABC):
         directions: torch.Tensor,
         *,
         geom_groups: Sequence[int] | None = None,
-        exclude_body: int = -1,
+        exclude_body: int | torch.Tensor = -1,
         mask: torch.Tensor | None = None,
+        normals: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Cast rays against each environment's geoms, in the poses of its current state.
 
@@ -301,9 +302,12 @@ class Simulation(ABC):
             directions: Directions, ``(num_envs, num_rays, 3)``; distances are in units of their
                 length.
             geom_groups: Geom groups (0 to 5) that rays can hit. None: all.
-            exclude_body: Body whose geoms rays pass through, -1 for none.
+            exclude_body: Body whose geoms rays pass through, -1 for none; or one for each ray,
+                int32 ``(num_rays,)`` on :attr:`device`.
             mask: Environments whose rays are needed, bool ``(num_envs,)``; None: all. The other
                 results are meaningless. It saves time on a CPU.
+            normals: Where to write the surfaces' unit normals in the world frame, float32
+                ``(num_envs, num_rays, 3)``, 0 for a miss; None: nowhere.
 
         Returns:
             Distances float32 and geom indices int64, both ``(num_envs, num_rays)``; -1 for a miss.

@@ -169,8 +169,9 @@ class WarpSimulation(Simulation):
         directions: torch.Tensor,
         *,
         geom_groups: Sequence[int] | None = None,
-        exclude_body: int = -1,
+        exclude_body: int | torch.Tensor = -1,
         mask: torch.Tensor | None = None,
+        normals: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         shape = origins.shape[:2]
         if origins.stride(0) == directions.stride(0) == 0:  # shared by all environments
@@ -180,7 +181,9 @@ class WarpSimulation(Simulation):
         distance = torch.empty(shape, device=self.device)
         geom = torch.empty(shape, dtype=torch.int32, device=self.device)
         normal = torch.empty((*shape, 3), device=self.device)
-        excluded = torch.full((shape[1],), exclude_body, dtype=torch.int32, device=self.device)
+        excluded = exclude_body
+        if isinstance(excluded, int):
+            excluded = torch.full((shape[1],), excluded, dtype=torch.int32, device=self.device)
         groups = [-1] * mujoco.mjNGROUP
         if geom_groups is not None:
             groups = [int(group in geom_groups) for group in range(mujoco.mjNGROUP)]
@@ -199,6 +202,8 @@ class WarpSimulation(Simulation):
                 wp.from_torch(geom),
                 wp.from_torch(normal, dtype=wp.vec3),
             )
+        if normals is not None:
+            normals.copy_(normal.masked_fill_(geom.unsqueeze(-1) < 0, 0.0))
         return torch.where(geom < 0, distance, distance / length.squeeze(-1)), geom.long()
 
     def bad(self) -> torch.Tensor:

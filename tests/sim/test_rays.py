@@ -78,9 +78,13 @@ def test_backends_agree_on_all_primitives(cpu, warp, options):
         origins, directions = random_rays(seed)
         for simulation in (cpu, warp):
             simulation.reset(ALL, poses(seed))
-        expected, expected_geom = cpu.rays(origins, directions, **options)
-        distance, geom = warp.rays(origins, directions, **options)
+        normals, expected_normals = (torch.full_like(directions, 9.0) for _ in range(2))
+        expected, expected_geom = cpu.rays(origins, directions, normals=expected_normals, **options)
+        distance, geom = warp.rays(origins, directions, normals=normals, **options)
         assert torch.equal(geom, expected_geom)
+        apart = (normals - expected_normals).norm(dim=2) > 1e-3
+        assert apart.float().mean() < 1e-3  # at edges
+        assert not normals[geom < 0].any()
         assert torch.allclose(distance, expected, rtol=0.0, atol=TOLERANCE)
         allowed = np.isin(cpu.model.geom_group, options.get("geom_groups", range(6)))
         allowed &= cpu.model.geom_bodyid != options.get("exclude_body", -1)

@@ -53,6 +53,19 @@ class SensorTerm:
         raise NotImplementedError
 
 
+class StatelessSensorTerm(SensorTerm):
+    """A sensor without a memory, which is measured when a term reads it."""
+
+    def update(self, dt: float) -> None:
+        pass
+
+    def reset(self, mask: torch.Tensor) -> None:
+        pass
+
+    def select(self, cfg: SceneEntityCfg) -> Any:
+        return self
+
+
 class SensorManager:
     """Keeps the sensors; a term reaches one by a :class:`SceneEntityCfg` of the sensor's name."""
 

@@ -68,7 +68,6 @@ from envlab.envs.mdp.gait import (
     variable_posture,
 )
 from envlab.envs.mdp.height_scan import (
-    GridPatternCfg,
     RayCasterCfg,
     ground_normal,
     height_scan,
@@ -107,12 +106,7 @@ from envlab.envs.mdp.manipulation import (
 )
 from envlab.envs.mdp.model_field import randomize_model_field, randomize_orientation
 from envlab.envs.mdp.model_sensors import (
-    body_incoming_wrench,
     builtin_sensor,
-    imu_ang_vel,
-    imu_lin_acc,
-    imu_orientation,
-    imu_projected_gravity,
     projected_gravity_from_sensor,
 )
 from envlab.envs.mdp.modifications import (
@@ -206,6 +200,17 @@ from envlab.envs.mdp.root import (
     site_orientations,
     site_positions,
 )
+from envlab.envs.mdp.sensors import (
+    body_incoming_wrench,
+    contact_data,
+    frame_orientations,
+    frame_positions,
+    imu_ang_vel,
+    imu_lin_acc,
+    imu_orientation,
+    imu_projected_gravity,
+    ray_distances,
+)
 from envlab.envs.mdp.terminations import (
     command_resample,
     joint_pos_out_of_manual_limit,
@@ -225,6 +230,7 @@ from envlab.envs.mdp.velocity import (
     track_lin_vel_xy_yaw_frame_exp,
 )
 from envlab.envs.mdp.velocity_command import UniformVelocityCommandCfg, VelocityRangesCfg
+from envlab.envs.ray_patterns import GridPatternCfg, LidarPatternCfg, RingCfg, RingPatternCfg
 
 __all__ = [
     "BinaryJointPositionActionCfg",
@@ -237,12 +243,15 @@ __all__ = [
     "JointEffortActionCfg",
     "JointPositionActionCfg",
     "JointVelocityActionCfg",
+    "LidarPatternCfg",
     "MotionCommand",
     "MotionCommandCfg",
     "OffsetCfg",
     "PoseRangesCfg",
     "RayCasterCfg",
     "RelativeJointPositionActionCfg",
+    "RingCfg",
+    "RingPatternCfg",
     "UniformCommandCfg",
     "UniformPoseCommandCfg",
     "UniformVelocityCommandCfg",
@@ -276,6 +285,7 @@ __all__ = [
     "builtin_sensor",
     "command_resample",
     "commands_vel",
+    "contact_data",
     "contact_forces",
     "crossed_tile",
     "current_time_s",
@@ -294,6 +304,8 @@ __all__ = [
     "foot_contact",
     "foot_contact_forces",
     "foot_height",
+    "frame_orientations",
+    "frame_positions",
     "generated_commands",
     "goal_quat_diff",
     "ground_normal",
@@ -371,6 +383,7 @@ __all__ = [
     "randomize_rigid_body_material",
     "randomize_rigid_body_scale",
     "randomize_visual_color",
+    "ray_distances",
     "remaining_time_s",
     "reset_joints_by_offset",
     "reset_joints_by_scale",

@@ -14,6 +14,7 @@ from envlab.envs.differential_ik import (
     pose_error,
 )
 from envlab.envs.entities import SceneEntityCfg, columns, joint_actuators, resolve_entity
+from envlab.envs.frames import OffsetCfg
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
 from envlab.envs.math import (
     combine_frame_transforms,
@@ -26,16 +27,6 @@ from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
-
-
-@dataclass(kw_only=True)
-class OffsetCfg:
-    """A frame fixed to a body."""
-
-    pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Its origin in the body's frame, in m."""
-    rot: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
-    """Its orientation in the body's frame, (w, x, y, z)."""
 
 
 @dataclass(kw_only=True)

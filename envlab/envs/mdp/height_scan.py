@@ -8,39 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.envs.math import heading
+from envlab.envs.ray_patterns import GridPatternCfg
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
 _ROBOT: Any = SceneEntityCfg("robot")
-
-
-@dataclass(kw_only=True)
-class GridPatternCfg:
-    """Points on a grid around the robot; x varies fastest, from back to front."""
-
-    resolution: float = 0.1
-    """Distance of two points, in m."""
-    size: tuple[float, float] = (1.6, 1.0)
-    """Lengths of the grid along x and y, in m."""
-
-    def points(self) -> torch.Tensor:
-        """Return the points' x and y in m, float32 ``(2, num_points)``.
-
-        Raises:
-            ConfigurationError: For a grid without points.
-        """
-        if not self.resolution > 0.0 or min(self.size) < 0.0:
-            raise ConfigurationError(
-                f"A height scan has the size {list(self.size)} m and the resolution "
-                f"{self.resolution} m; give a size of 0 or more and a resolution above 0."
-            )
-        x, y = (
-            torch.arange(int(length / self.resolution + 1e-6) + 1) * self.resolution - 0.5 * length
-            for length in self.size
-        )
-        return torch.stack(torch.meshgrid(x, y, indexing="xy")).flatten(1)
 
 
 @dataclass(kw_only=True)
@@ -78,7 +53,7 @@ def height_scan(
     grid = _grid(env, sensor_cfg)
     if env.terrain is None:
         return height.expand(-1, grid.shape[1])
-    world_x, world_y = _in_world(position, _heading(quat), grid)
+    world_x, world_y = _in_world(position, heading(quat.unsqueeze(1)), grid)
     if sensor_cfg.method == "lookup":
         return height - env.terrain.heights_at(world_x, world_y)
     start = position[:, 2:] + sensor_cfg.offset[2]
@@ -107,7 +82,7 @@ def ground_normal(
     position, quat = _pose(env, asset_cfg)
     if env.terrain is None:
         return torch.eye(3, device=env.device)[2].expand(env.num_envs, 3)
-    grid, (cos, sin) = _grid(env, sensor_cfg), _heading(quat)
+    grid, (cos, sin) = _grid(env, sensor_cfg), heading(quat.unsqueeze(1))
     heights = env.terrain.heights_at(*_in_world(position, (cos, sin), grid))
     rise_x, rise_y = (
         (heights * w).sum(dim=1, keepdim=True) for w in _slope_weights(env, sensor_cfg)
@@ -148,22 +123,16 @@ def _pose(env: ManagerEnv, asset: SceneEntity) -> tuple[torch.Tensor, torch.Tens
     return data.qpos[:, asset.root_pos], data.qpos[:, asset.root_quat]
 
 
-def _heading(quat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return cosine and sine of the yaw of (w, x, y, z), ``(num_envs, 1)`` each.
-
-    This avoids trigonometry, whose last bit depends on an environment's place in the batch.
-    """
-    w, x, y, z = quat.unsqueeze(1).unbind(2)
-    cos, sin = 1.0 - 2.0 * (y * y + z * z), 2.0 * (w * z + x * y)
-    norm = (cos * cos + sin * sin).sqrt().clamp(min=1e-6)
-    return cos / norm, sin / norm
-
-
 def _grid(env: ManagerEnv, cfg: RayCasterCfg) -> torch.Tensor:
     """Return the points' x and y from the root, on the environment's device."""
     pattern = cfg.pattern_cfg
     key = ("height_scan", *pattern.size, pattern.resolution, *cfg.offset)
     if key not in env.constants:
+        if tuple(pattern.direction) != (0.0, 0.0, -1.0):
+            raise ConfigurationError(
+                f"A height scan's grid has the direction {list(pattern.direction)}, but its rays "
+                "go straight down. For others, use a RayCastSensorCfg in env.sensors."
+            )
         centre = torch.tensor(cfg.offset[:2]).unsqueeze(1)
         env.constants[key] = (pattern.points() + centre).to(env.device)
         env.constants["height_scan", "down"] = torch.tensor([0.0, 0.0, -1.0], device=env.device)

@@ -13,7 +13,7 @@ from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
 from envlab.envs.masks import clear
 from envlab.envs.mdp.height_scan import RayCasterCfg, height_scan
-from envlab.envs.mdp.model_sensors import body_readings
+from envlab.envs.mdp.model_sensors import body_accelerations
 from envlab.errors import ConfigurationError
 from envlab.state import State
 
@@ -131,7 +131,7 @@ def body_lin_acc_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.T
         gravity = [float(value) * is_on for value in option.gravity]
         env.constants[key] = torch.tensor(gravity, device=env.device)
     # To MuJoCo, a body that gravity pulls on is accelerated upwards while it rests.
-    acceleration = body_readings(env, "framelinacc", asset_cfg) + env.constants[key]
+    acceleration = body_accelerations(env, asset_cfg) + env.constants[key]
     return torch.linalg.vector_norm(acceleration, dim=2).sum(dim=1)
 
 

@@ -15,7 +15,7 @@ from tests.envs.sliders import group, terms
 from tests.graphs import record_steps
 
 FIELDS = ("sensordata", "qfrc_actuator", "xpos", "xquat")
-ARM, BLOCK = SceneEntityCfg(body_names="arm"), SceneEntityCfg("block")
+BLOCK = SceneEntityCfg("block")
 
 
 def hopper(folder: Path) -> ManagerEnv:
@@ -29,11 +29,8 @@ def hopper(folder: Path) -> ManagerEnv:
         observations=terms(
             policy=group(
                 **{f.__name__: observation(f) for f in (mdp.joint_effort, mdp.body_pose_w)},
-                **{f.__name__: observation(f) for f in (mdp.imu_orientation, mdp.imu_ang_vel)},
-                **{f.__name__: observation(f) for f in (mdp.imu_lin_acc, mdp.remaining_time_s)},
+                left=observation(mdp.remaining_time_s),
                 gravity=observation(mdp.body_projected_gravity_b),
-                imu=observation(mdp.imu_projected_gravity),
-                wrench=observation(mdp.body_incoming_wrench, asset_cfg=ARM),
                 up=observation(mdp.projected_gravity_from_sensor, sensor_name="up"),
             )
         ),

@@ -1,0 +1,204 @@
+"""Rays from frames on a robot, against the ground and whatever moves: ``RayCastSensorCfg``.
+
+For the heights of the ground below a robot alone, :func:`envlab.envs.mdp.height_scan` is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+import torch
+
+from envlab.config import PositiveFloat
+from envlab.envs import math
+from envlab.envs.camera import PinholeCameraPatternCfg
+from envlab.envs.entities import as_index, columns
+from envlab.envs.frames import OffsetCfg
+from envlab.envs.managers.sensor import SensorTermCfg, StatelessSensorTerm
+from envlab.envs.ray_patterns import GridPatternCfg, LidarPatternCfg, RingPatternCfg
+from envlab.envs.spec_sensors import matches
+from envlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from envlab.envs.vector_env import VectorEnv
+
+AnyPatternCfg = GridPatternCfg | RingPatternCfg | LidarPatternCfg | PinholeCameraPatternCfg
+
+
+@dataclass(kw_only=True)
+class RayCastSensorCfg(SensorTermCfg):
+    """Rays in a pattern, from each of some bodies or sites; mjlab's name."""
+
+    DATA_FIELDS: ClassVar[tuple[str, ...]] = ("xpos", "xquat")
+
+    body_names: str | list[str] = ""
+    """Bodies whose frames carry the pattern, by regular expressions that match in full."""
+    site_names: str | list[str] = ""
+    """Sites that carry it, in addition."""
+    offset: OffsetCfg = field(default_factory=OffsetCfg)
+    """Pose of the pattern in each frame, once aligned."""
+    pattern_cfg: AnyPatternCfg = field(default_factory=GridPatternCfg)
+    """The rays. A camera looks along x, with z up."""
+    ray_alignment: Literal["base", "yaw", "world"] = "base"
+    """Whether the pattern turns with its frame, with the frame's yaw alone, or not at all."""
+    max_distance: PositiveFloat = 100.0
+    """Anything farther is not hit, in m."""
+    geom_groups: list[int] | None = None
+    """Groups of geoms that are hit, 0 to 5, whether they move or not; null: all."""
+    exclude_own_body: bool = True
+    """Whether rays pass through the geoms of the body that carries their frame."""
+    normals: bool = False
+    """Whether the surfaces' normals are measured, too."""
+
+    def build(self, env: VectorEnv) -> RayCastSensor:
+        return RayCastSensor(self, env)
+
+
+class _Hits(NamedTuple):
+    distances: torch.Tensor
+    is_hit: torch.Tensor
+    points: torch.Tensor
+    normals: torch.Tensor
+
+
+class RayCastSensor(StatelessSensorTerm):
+    """See :class:`RayCastSensorCfg`. Rays are those of the first frame, then of the next.
+
+    Attributes:
+        frame_names: Names of the bodies, then of the sites.
+        num_rays: Number of rays of all frames.
+    """
+
+    def __init__(self, cfg: RayCastSensorCfg, env: VectorEnv) -> None:
+        """Look up the frames.
+
+        Raises:
+            ConfigurationError: If there are none, or the pattern has no rays.
+        """
+        model, device = env.sim.model, env.device
+        self.cfg, self._env = cfg, env
+        bodies = _chosen("body", cfg.body_names, model.nbody, model.body)
+        sites = _chosen("site", cfg.site_names, model.nsite, model.site)
+        if not bodies and not sites:
+            raise ConfigurationError(
+                "A ray sensor has no frame. Name bodies in its body_names, or sites in site_names."
+            )
+        self.frame_names = [model.body(one).name for one in bodies]
+        self.frame_names += [model.site(one).name for one in sites]
+        ids = bodies + [int(model.site_bodyid[one]) for one in sites]
+        self._ids = as_index(ids, model.nbody, device)
+        pos = [[0.0] * 3] * len(bodies) + [model.site_pos[one].tolist() for one in sites]
+        quat = [[1.0, 0, 0, 0]] * len(bodies) + [model.site_quat[one].tolist() for one in sites]
+        self._on_body = (torch.tensor(pos, device=device), torch.tensor(quat, device=device))
+        self._has_sites = bool(sites)
+        origins, directions = cfg.pattern_cfg.rays()
+        turn = math.normalize(torch.tensor(cfg.offset.rot).expand(len(origins), 4))
+        origins = torch.tensor(cfg.offset.pos) + math.quat_apply(turn, origins)
+        self._origins = origins.to(device)
+        self._directions = math.quat_apply(turn, directions).to(device)
+        self.num_rays = len(ids) * len(origins)
+        excluded = ids if cfg.exclude_own_body else [-1] * len(ids)
+        self._excluded = torch.tensor(excluded, dtype=torch.int32, device=device).repeat_interleave(
+            len(origins)
+        )
+
+    @property
+    def pos_w(self) -> torch.Tensor:
+        """Positions of the frames in the world, in m, ``(num_envs, num_frames, 3)``."""
+        return self._frames()[0]
+
+    @property
+    def quat_w(self) -> torch.Tensor:
+        """Orientations of the frames in the world, (w, x, y, z), ``(num_envs, num_frames, 4)``."""
+        return self._frames()[1]
+
+    @property
+    def distances(self) -> torch.Tensor:
+        """Lengths to what rays hit, in m, else ``max_distance``; ``(num_envs, num_rays)``."""
+        return self._hits().distances
+
+    @property
+    def is_hit(self) -> torch.Tensor:
+        """Whether rays hit anything, bool ``(num_envs, num_rays)``."""
+        return self._hits().is_hit
+
+    @property
+    def ray_hits_w(self) -> torch.Tensor:
+        """Where they hit, in m in the world, else inf, ``(num_envs, num_rays, 3)``."""
+        return self._hits().points
+
+    @property
+    def normals_w(self) -> torch.Tensor:
+        """Unit normals of what they hit, world frame, else 0, ``(num_envs, num_rays, 3)``."""
+        if not self.cfg.normals:
+            raise ConfigurationError(
+                "A term asks a ray sensor for normals, which it does not measure. Set its "
+                "normals=true."
+            )
+        return self._hits().normals
+
+    def _frames(self) -> tuple[torch.Tensor, torch.Tensor]:
+        data = self._env.sim.data
+        pos, quat = columns(data.xpos, self._ids), columns(data.xquat, self._ids)
+        if not self._has_sites:
+            return pos, quat
+        shape = (self._env.num_envs, -1, -1)
+        on_body, turned = (one.expand(shape) for one in self._on_body)
+        return math.combine_frame_transforms(pos, quat, on_body, turned)
+
+    def _hits(self) -> _Hits:
+        hits: _Hits = self._env.once((self, "hits"), self._cast)
+        return hits
+
+    def _cast(self) -> _Hits:
+        pos, quat = self._frames()
+        turn = self._alignment(quat.unsqueeze(2))
+        shape = (self._env.num_envs, len(self.frame_names), -1, -1)
+        origins = (pos.unsqueeze(2) + turn(self._origins.expand(shape))).flatten(1, 2)
+        directions = turn(self._directions.expand(shape)).flatten(1, 2)
+        normals = torch.zeros_like(directions)
+        distance, _ = self._env.sim.rays(
+            origins.contiguous(),
+            directions.contiguous(),
+            geom_groups=self.cfg.geom_groups,
+            exclude_body=self._excluded,
+            normals=normals if self.cfg.normals else None,
+        )
+        farthest = self.cfg.max_distance
+        is_hit = (distance >= 0.0) & (distance <= farthest)
+        seen = is_hit.unsqueeze(2)
+        points = torch.where(seen, origins + distance.unsqueeze(2) * directions, torch.inf)
+        return _Hits(
+            torch.where(is_hit, distance, farthest), is_hit, points, torch.where(seen, normals, 0.0)
+        )
+
+    def _alignment(self, quat: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+        """Return what turns vectors ``(num_envs, num_frames, num_rays, 3)`` into the world.
+
+        Args:
+            quat: Orientations of the frames, ``(num_envs, num_frames, 1, 4)``.
+        """
+        if self.cfg.ray_alignment == "world":
+            return lambda vectors: vectors
+        if self.cfg.ray_alignment == "base":
+            return lambda vectors: math.quat_apply(quat, vectors)
+        cos, sin = math.heading(quat)
+
+        def about_z(vectors: torch.Tensor) -> torch.Tensor:
+            x, y, z = vectors.unbind(3)
+            return torch.stack((cos * x - sin * y, sin * x + cos * y, z), dim=3)
+
+        return about_z
+
+
+def _chosen(
+    kind: str, patterns: str | list[str], num: int, lookup: Callable[[int], Any]
+) -> list[int]:
+    """Return the indices of the bodies or sites that patterns match."""
+    if not patterns:
+        return []
+    names = [lookup(index).name for index in range(num)]
+    found = matches(f"A ray sensor names the {kind}", patterns, list(filter(None, names)))
+    return [names.index(name) for name in found]
