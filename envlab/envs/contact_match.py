@@ -112,7 +112,9 @@ class ContactQuery:
                     intprm=[bits, REDUCTIONS.index(self.reduce), self.num_slots],
                 )
 
-    def columns(self, spec: mujoco.MjSpec, model: mujoco.MjModel) -> ContactColumns:
+    def columns(
+        self, spec: mujoco.MjSpec, model: mujoco.MjModel, device: torch.device
+    ) -> ContactColumns:
         """Return where the compiled model has the readings."""
         primaries = self.primary.names(spec, "primary")
         partners = self._partners(spec)
@@ -122,7 +124,8 @@ class ContactQuery:
             for partner in partners
             for column in columns_of(model, self._name(primary, partner))
         ]
-        return ContactColumns(self, primaries, partners, readings)
+        index = as_index(readings, model.nsensordata, device)
+        return ContactColumns(self, primaries, partners, index)
 
     def _partners(self, spec: mujoco.MjSpec) -> list[str]:
         return self.secondary.names(spec, "secondary") if self.secondary else [""]
@@ -143,11 +146,14 @@ class ContactColumns:
     """
 
     def __init__(
-        self, query: ContactQuery, primaries: list[str], partners: list[str], readings: list[int]
+        self,
+        query: ContactQuery,
+        primaries: list[str],
+        partners: list[str],
+        index: slice | torch.Tensor,
     ) -> None:
         self.primaries, self.partners = primaries, partners
-        self._query, self._readings = query, readings
-        self._index: slice | torch.Tensor | None = None
+        self._query, self._index = query, index
         start, self._parts = 0, {}
         for name, size in query.data.items():
             self._parts[name] = slice(start, start + size)
@@ -163,8 +169,6 @@ class ContactColumns:
 
     def read(self, sensordata: torch.Tensor) -> torch.Tensor:
         """Return ``(..., *shape)`` of ``(..., nsensordata)``."""
-        if self._index is None:
-            self._index = as_index(self._readings, sensordata.shape[-1], sensordata.device)
         return sensordata[..., self._index].unflatten(-1, self.shape)
 
     def part(self, contacts: torch.Tensor, name: str) -> torch.Tensor:

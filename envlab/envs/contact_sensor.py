@@ -137,7 +137,7 @@ class ContactSensor(SensorTerm):
             self.body_names, readings = _contact_sensors(env.sim.model)
             self._readings = as_index(readings, env.sim.model.nsensordata, env.device)
         else:
-            self._columns = cfg.query.columns(env.model_spec, env.sim.model)
+            self._columns = cfg.query.columns(env.model_spec, env.sim.model, env.device)
             self.body_names, self.partner_names = self._columns.primaries, self._columns.partners
             self._contacts_now = torch.zeros(env.num_envs, *self._columns.shape, device=env.device)
             self.net_forces_w_history = torch.zeros(

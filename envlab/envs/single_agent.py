@@ -131,11 +131,7 @@ class SingleAgentEnv(BatchedEnv):
     def _build(self) -> None:
         env = self.env
         self.repeats_exactly = env.repeats_exactly
-        self.spec, self.random, self._episode_length = (
-            env.model_spec,
-            env.random,
-            env.episode_length_buf,
-        )
+        self.spec, self.random, self._episode_length = env.spec, env.random, env.episode_length_buf
         self._observe()
         observed = unbounded(self.obs_buf["policy"].shape[1:])
         self.single_observation_space = spaces.Dict({"policy": observed})

@@ -104,7 +104,7 @@ def _not_here(peers: Mapping[str, Any], known: set[str]) -> list[str]:
             ", ".join(
                 f"`{name}`"
                 for name in peers["lists"][peer].get(kind, "").split()
-                if name not in known and name not in peers["no_meaning"]
+                if name not in {*known, *peers["no_meaning"], *peers["differs"]}
             )
             for peer in ("Isaac Lab", "mjlab")
         ]

@@ -47,10 +47,12 @@ def make(tmp_path):
     path = tmp_path / "scene.xml"
     path.write_text(SCENE)
 
-    def made(num_envs: int = 1, steps: int = 100, **sensors: Any) -> ManagerEnv:
+    def made(
+        num_envs: int = 1, steps: int = 100, backend: str = "mujoco", **sensors: Any
+    ) -> ManagerEnv:
         env = hopper.make_env(
             num_envs,
-            sim={"data_fields": ()},
+            sim={"data_fields": (), "backend": backend},
             sensors=terms(**sensors),
             scene=SceneCfg(num_envs=num_envs, model=str(path)),
         )
@@ -110,6 +112,24 @@ def test_single_contacts_have_places_normals_and_forces_in_the_world(make, reduc
     assert (dist[:4] < 0.0).all()
     assert dist[4:].tolist() == [0.0, 0.0]
     assert corners.contacts("tangent").shape == corners.contacts("torque").shape == (1, 1, 6, 3)
+
+
+def test_warp_measures_the_same(make):
+    pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
+    corners = ContactSensorCfg(
+        primary=body("box"), secondary=body("world"), fields=("pos",), reduce="mindist", num_slots=4
+    )
+    sensors = {
+        "ball": ContactSensorCfg(primary=body("ball"), secondary=body("box|world")),
+        "corners": corners,
+    }
+    env = make(steps=60, backend="mujoco_warp", **sensors)
+    assert sensor(env, "ball").force_matrix_w[0, 0, :, 2].tolist() == pytest.approx(
+        [0.0, 5.0], abs=1e-2
+    )
+    assert sensor(env, "corners").net_forces_w[0, 0, 2].item() == pytest.approx(25.0, abs=0.1)
+    places = sensor(env, "corners").contacts("pos")[0, 0, :, :2].abs()
+    assert torch.allclose(places, torch.full((4, 2), 0.2), atol=1e-3)
 
 
 def test_a_subtree_counts_what_its_parts_feel(make):
