@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -150,6 +150,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     """Whether :meth:`set_state` restores everything about the environment."""
     repeats_exactly = True
     """Whether equal states and actions lead to equal bits."""
+    _changes: tuple[Callable[[], None], ...] = ()
+    """What to change before the next step, recorded or not."""
     measures: EpisodeMeasures | None = None
     """Sums up ``info["episodes"]``, where it exists."""
     place = ""
@@ -323,6 +325,10 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             SimulationError: If too many environments fail at once, see :class:`NanGuardCfg`.
         """
         with self._stepping:
+            if self._changes:
+                changes, self._changes = self._changes, ()
+                for change in changes:
+                    change()
             self.actions = self._check_actions(actions)
             if self.action_use is not None:
                 self.action_use.add(self.actions)

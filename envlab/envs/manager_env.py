@@ -102,7 +102,6 @@ class ManagerEnv(VectorEnv):
 
     def _setup(self) -> None:
         self.memories: dict[str, ManagerTermBase] = {}
-        self._changes: list[Callable[[], None]] = []
         sensors = self.sensor_manager = SensorManager(self.cfg.sensors, self)
         self.event_manager = EventManager(self.cfg.events, self, sensors)
         self.event_manager.start()
@@ -119,21 +118,14 @@ class ManagerEnv(VectorEnv):
         self._log_scales: torch.Tensor | None = None
         self._dt = self.step_dt
 
-    def step(self, actions: Any) -> Any:
-        if self._changes:
-            changes, self._changes = self._changes, []
-            for change in changes:
-                change()
-        return super().step(actions)
-
     def at_next_step(self, change: Callable[[], None]) -> None:
         """Call a curriculum's change of numbers before the next step, recorded or not."""
         if not self.is_rehearsing:
-            self._changes.append(change)
+            self._changes += (change,)
 
     def before_restore(self) -> None:
         super().before_restore()
-        self._changes = []
+        self._changes = ()
 
     def _restart(self, seed: int) -> None:
         super()._restart(seed)

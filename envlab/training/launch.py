@@ -159,6 +159,8 @@ def train_prepared(
     prepared: Prepared, context: DistributedContext, flag: InterruptFlag
 ) -> tuple[Run, Path | None]:
     """Train the result of :func:`prepare`; return the run, and its last checkpoint on rank 0."""
+    from envlab.envs.active_terms import active_terms
+    from envlab.envs.manager_env import ManagerEnv
     from envlab.training.loop import Training
     from envlab.training.preparation import open_curves_of, open_run
     from envlab.training.validator_process import start_validator
@@ -174,6 +176,8 @@ def train_prepared(
         progress.directory = run.directory
         env.log_dir = run.directory
         run.update(total_iterations=total)
+        if context.is_main and isinstance(env.unwrapped, ManagerEnv):
+            logger.info("Terms of the task:\n%s", active_terms(env.unwrapped))
         training = Training(
             learner,
             env,

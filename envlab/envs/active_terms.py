@@ -1,0 +1,49 @@
+"""Tables of what a task's managers do, for people to read at the start of a training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+from envlab.envs.managers.term import TermCfg, terms_of
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+
+def active_terms(env: ManagerEnv) -> str:
+    """Return a table for each manager: terms in their order, with sizes, weights and modes."""
+    cfg, observed = env.cfg, env.observation_manager
+    tables = []
+    for group in observed.active_terms:
+        columns, shape = observed.columns(group), tuple(env.obs_buf[group].shape[1:])
+        if len(columns) == 1:  # it may be an image
+            sizes = {name: shape for name in columns}
+        else:
+            sizes = {name: (part.stop - part.start,) for name, part in columns.items()}
+        tables.append(_table(f"Observations of the group {group!r}, {shape}", "Shape", sizes))
+    acts, commands = env.action_manager, env.command_manager
+    sizes = {name: (acts.get_term(name).dim,) for name in acts.active_terms}
+    tables.append(_table(f"Actions, ({acts.total_action_dim},)", "Shape", sizes))
+    kinds = {name: type(commands.get_term(name)).__name__ for name in commands.active_terms}
+    tables.append(_table("Commands", "Type", kinds))
+    for title, part, head, attribute in (
+        ("Rewards", cfg.rewards, "Weight", "weight"),
+        ("Terminations", cfg.terminations, "Time out", "time_out"),
+        ("Events", cfg.events, "Mode", "mode"),
+    ):
+        terms = terms_of(part, TermCfg)
+        facts = {name: getattr(term, attribute) for name, term in terms.items()}
+        tables.append(_table(title, head, facts))
+    for title, part in (("Curricula", cfg.curriculum), ("Metrics", cfg.metrics)):
+        terms = terms_of(part, TermCfg)
+        functions = {name: getattr(term, "func").__name__ for name, term in terms.items()}
+        tables.append(_table(title, "Function", functions))
+    return "\n\n".join(filter(None, tables))
+
+
+def _table(title: str, head: str, facts: dict[str, Any]) -> str:
+    rows = [(index, name, fact) for index, (name, fact) in enumerate(facts.items())]
+    body = tabulate(rows, ("", "Term", head), disable_numparse=True, colalign=("right",))
+    return f"{title}\n{body}" if rows else ""
