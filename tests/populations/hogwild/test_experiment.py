@@ -94,6 +94,10 @@ def test_bad_ranges_are_refused():
     )
 
 
+HELD: set[str] = set()
+"""Trials that stay at their fourth point until they are asked to end."""
+
+
 def stand_in(plan: Plan, options: Options, cores: Sequence[int]) -> None:
     """Write a trial's files, with returns that rise by its learning rate; save when asked to."""
     asked: list[int] = []
@@ -124,6 +128,10 @@ def stand_in(plan: Plan, options: Options, cores: Sequence[int]) -> None:
             (folder / "checkpoints" / f"model_{number + 1}.pt").touch()
         (directory / "run.json").write_text(json.dumps(manifest))
         time.sleep(0.1)
+        held_until = time.monotonic() + 30.0
+        while directory.name in HELD and number == 3 and not asked:
+            assert time.monotonic() < held_until
+            time.sleep(0.01)
         if asked:
             raise SystemExit(143)
     (directory / "run.json").write_text(json.dumps({**manifest, "status": "finished"}))
@@ -200,8 +208,10 @@ def test_an_interrupted_experiment_resumes_with_its_trials(
             raise Interrupted(signal.SIGTERM)
 
     monkeypatch.setattr(Experiment, "look", interrupted)
+    HELD.add("2")
     with pytest.raises(Interrupted):
         experiment.run()
+    HELD.clear()
     monkeypatch.setattr(Experiment, "look", look)
     experiment.lock.release()  # as the end of its process does
     before = experiment.study.trials
