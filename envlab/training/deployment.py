@@ -25,7 +25,9 @@ from envlab.envs.entities import SceneEntity, resolve_entity
 from envlab.envs.joint_order import Convention, joint_names
 from envlab.envs.managers import ObservationTermCfg
 from envlab.envs.managers.observation import factors
+from envlab.envs.mdp.commands import NullCommand
 from envlab.envs.mdp.motion_command import MotionCommand
+from envlab.envs.mdp.velocity_command import NormalVelocityCommand
 from envlab.envs.scene import build_spec
 from envlab.errors import EnvlabError
 from envlab.motion import MotionClip, write_clip
@@ -144,7 +146,11 @@ def describe(env: ManagerEnv, facts: Mapping[str, Any], order: Convention) -> di
         "stiffness": [stiffness for stiffness, _, _ in gains],
         "damping": [damping for _, damping, _ in gains],
         "effort_limits": [limit for _, _, limit in gains],
-        "commands": {name: _command(env, name) for name in env.command_manager.active_terms},
+        "commands": {
+            name: _command(env, name)
+            for name in env.command_manager.active_terms
+            if not isinstance(env.command_manager.get_term(name), NullCommand)
+        },
         "actions": actions,
         "observations": {
             name: _observation(env, term, function.keywords, size, names)  # type: ignore[attr-defined]
@@ -173,6 +179,8 @@ def _actions(env: ManagerEnv, names: list[str]) -> dict[str, Any]:
         one["joint_names"] = [own[i] for i in chosen]
         for key in ("scale", "offset"):
             one[key] = _digits([one[key][i] for i in chosen])
+        if one["clip"] is not None and isinstance(one["clip"][0], list):
+            one["clip"] = [_digits([ends[i] for i in chosen]) for ends in one["clip"]]
         one["joint_ids"] = [names.index(joint) for joint in one["joint_names"]]
     return actions
 
@@ -239,6 +247,8 @@ def _command(env: ManagerEnv, name: str) -> dict[str, Any]:
     value = _digits(term.command[0].tolist())
     if isinstance(ranges, dict) and "lin_vel_x" in ranges:
         value = [ranges["lin_vel_x"][1], 0.0, 0.0]
+    if isinstance(term, NormalVelocityCommand):
+        value = [term.cfg.ranges.mean_vel[0], 0.0, 0.0]
     about = None
     if isinstance(term, MotionCommand):
         about = {"anchor": term.cfg.anchor_body_name, "fps": _digits([1.0 / env.step_dt])[0]}
