@@ -124,7 +124,7 @@ def describe(env: ManagerEnv, facts: Mapping[str, Any], order: Convention) -> di
     root = resolve_entity(SceneEntityCfg(), model, env.device)
     joints = [model.joint(name) for name in names]
     ids = [int(model.jnt_qposadr[joint.id]) for joint in joints]
-    actions = _actions(env, names)
+    actions = _actions(env, names, order)
     gains = [_gains(model, name) for name in robot]
     return {
         **facts,
@@ -166,7 +166,12 @@ def _digits(values: list[float]) -> list[float]:
     return [float(str(np.float32(value))) for value in values]
 
 
-def _actions(env: ManagerEnv, names: list[str]) -> dict[str, Any]:
+def _actions(env: ManagerEnv, names: list[str], order: Convention) -> dict[str, Any]:
+    """Return the action terms, with joints in the policy's order if it is ours, else in ``names``'.
+
+    Raises:
+        NotDeployable: If a term is code.
+    """
     actions = env.action_manager.describe()
     for name, one in actions.items():
         if one is None:
@@ -175,7 +180,9 @@ def _actions(env: ManagerEnv, names: list[str]) -> dict[str, Any]:
                 "deploy.yaml cannot describe it."
             )
         own = one["joint_names"]
-        chosen = [own.index(joint) for joint in names if joint in own]
+        # In our own order, which an action may choose, the policy is as it was trained.
+        ordered = own if order == "envlab" else [joint for joint in names if joint in own]
+        chosen = [own.index(joint) for joint in ordered]
         one["joint_names"] = [own[i] for i in chosen]
         for key in ("scale", "offset"):
             one[key] = _digits([one[key][i] for i in chosen])

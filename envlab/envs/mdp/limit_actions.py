@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,9 @@ class JointPositionToLimitsAction(ActionTerm):
         if not self._rescales:
             return described(self.joints.names, self._scale, None, self._clip)
         middle, half = 0.5 * (self._low + self._high), 0.5 * (self._high - self._low)
-        scaled = torch.tensor([[-1.0], [1.0]], device=half.device).repeat(1, self.dim)
-        self._clip.apply(scaled)  # the bounds of what is scaled, at most -1 to 1
+        scaled = torch.tensor([[-math.inf], [math.inf]], device=half.device).repeat(1, self.dim)
+        self._clip.apply(scaled)
+        scaled.clamp_(-1.0, 1.0)
         facts = described(self.joints.names, half * self._scale, middle, self._clip)
         return {**facts, "clip": (middle + half * scaled).tolist()}
 
