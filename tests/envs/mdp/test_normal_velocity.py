@@ -11,7 +11,7 @@ from envlab.envs import ManagerEnv, mdp
 from envlab.errors import ConfigurationError
 from envlab.sim import host
 from tests.envs.hopper import make_env, step
-from tests.envs.sliders import terms
+from tests.envs.sliders import rank, terms
 from tests.graphs import record_steps
 
 
@@ -72,6 +72,17 @@ def test_a_run_goes_on_with_its_commands():
         step(other)
         found = [one.command_manager.get_command("go") for one in (env, other)]
         assert torch.equal(*found)
+
+
+def test_processes_draw_what_one_does():
+    cfg = {"time_s": 0.03, "standing": 0.3, "zero_prob": (0.3, 0.3, 0.3)}
+    whole = make(14, **cfg)
+    parts = [ManagerEnv(make(7, **cfg).cfg, context=rank(i, 2), seed=0) for i in range(2)]
+    for _ in range(10):
+        for env in (whole, *parts):
+            step(env)
+        expected, *found = (one.command_manager.get_command("go") for one in (whole, *parts))
+        assert torch.equal(torch.cat(found), expected)
 
 
 def test_steps_are_recorded_with_their_commands(monkeypatch):

@@ -119,6 +119,18 @@ def test_a_run_goes_on_with_its_goals(simple):
 
 
 @pytest.mark.parametrize("simple", [False, True])
+def test_processes_draw_what_one_does(simple):
+    whole = make(14, simple=simple, **WIDE)
+    cfg = make(7, simple=simple, **WIDE).cfg
+    parts = [ManagerEnv(cfg, context=sliders.rank(i, 2), seed=0) for i in range(2)]
+    for _ in range(10):
+        for env in (whole, *parts):
+            step(env)
+        expected, *found = (one.command_manager.get_command("goal") for one in (whole, *parts))
+        assert torch.equal(torch.cat(found), expected)
+
+
+@pytest.mark.parametrize("simple", [False, True])
 def test_steps_are_recorded_with_their_goals(simple, monkeypatch):
     plain = make(8, simple=simple, **WIDE)
     monkeypatch.setattr(host, "HOST", set())
