@@ -102,7 +102,8 @@ export class Player {
     for (const { actuators, scale, offset, clip } of this.actions) {
       actuators.forEach((actuator, i) => {
         const scaled = Math.fround(action[start + i] * Math.fround(at(scale, i)));
-        ctrl[actuator] = clipped(Math.fround(scaled + Math.fround(at(offset, i))), clip);
+        const limits = clip?.map((ends) => at(ends, i));
+        ctrl[actuator] = clipped(Math.fround(scaled + Math.fround(at(offset, i))), limits);
       });
       start += actuators.length;
     }

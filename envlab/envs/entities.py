@@ -196,20 +196,39 @@ def _others(
     return found
 
 
-def joint_actuators(model: mujoco.MjModel, joint_names: Names) -> list[int]:
+def joint_actuators(
+    model: mujoco.MjModel, joint_names: Names, *, preserve_order: bool = False
+) -> list[int]:
     """Return the actuators that drive the named joints, one per joint, in the model's joint order.
+
+    Args:
+        model: The model.
+        joint_names: Regular expressions that match in full; None: all joints.
+        preserve_order: Whether the order is that of ``joint_names`` instead.
 
     Raises:
         ConfigurationError: If a joint has no actuator, or several.
     """
+    return actuators_of("joint", model, joint_names, preserve_order=preserve_order)
+
+
+def actuators_of(
+    kind: str, model: mujoco.MjModel, names: Names, *, preserve_order: bool = False
+) -> list[int]:
+    """Return the actuators of ``joint``s, ``tendon``s or ``site``s; see :func:`joint_actuators`."""
+    lookup, number = getattr(model, kind), {"joint": "njnt"}.get(kind, f"n{kind}")
+    ids = [
+        i
+        for i in range(getattr(model, number))
+        if kind != "joint" or int(model.jnt_type[i]) != _FREE
+    ]
     actuators = []
-    joints = [j for j in range(model.njnt) if int(model.jnt_type[j]) != _FREE]
-    for joint in _match("joint", joint_names, model.joint, joints):
-        found = _drivers(model, [joint])
+    for one in _match(kind, names, lookup, ids, preserve_order=preserve_order):
+        found = _drivers(model, [one], kind)
         if len(found) != 1:
-            driven = [model.joint(one).name for one in joints if len(_drivers(model, [one])) == 1]
+            driven = [lookup(i).name for i in ids if len(_drivers(model, [i], kind)) == 1]
             raise ConfigurationError(
-                f"An action names the joint {model.joint(joint).name!r}, which has {len(found)} "
+                f"An action names the {kind} {lookup(one).name!r}, which has {len(found)} "
                 f"actuators in the model, but needs exactly one. Those with one are "
                 f"{', '.join(driven) or 'none'}: name them, or edit the MJCF."
             )
@@ -217,8 +236,20 @@ def joint_actuators(model: mujoco.MjModel, joint_names: Names) -> list[int]:
     return actuators
 
 
-def joint_values(values: Mapping[str, float], joint_names: Sequence[str]) -> list[float]:
+def joint_values(
+    values: Mapping[str, float],
+    joint_names: Sequence[str],
+    *,
+    default: float | None = None,
+    kind: str = "joint",
+) -> list[float]:
     """Return a value for each joint, from values by regular expressions that match in full.
+
+    Args:
+        values: The values by expression.
+        joint_names: The joints.
+        default: Value of joints that match no expression; None: each must match one.
+        kind: What the names are of, for errors.
 
     Raises:
         ConfigurationError: If a joint matches no expression or several, or one matches no joint.
@@ -226,16 +257,16 @@ def joint_values(values: Mapping[str, float], joint_names: Sequence[str]) -> lis
     chosen = []
     for joint in joint_names:
         found = [pattern for pattern in values if re.fullmatch(pattern, joint)]
-        if len(found) != 1:
+        if len(found) > 1 or (not found and default is None):
             raise ConfigurationError(
-                f"The joint {joint!r} matches {len(found)} of the patterns {', '.join(values)}, "
-                "but must match exactly one."
+                f"The {kind} {joint!r} matches {len(found)} of the patterns {', '.join(values)}, "
+                f"but must match {'exactly' if default is None else 'at most'} one."
             )
-        chosen.append(float(values[found[0]]))
+        chosen.append(float(values[found[0]] if found else default))  # type: ignore[arg-type]
     for pattern in values:
         if not any(re.fullmatch(pattern, joint) for joint in joint_names):
             raise ConfigurationError(
-                f"The pattern {pattern!r} matches none of the joints {', '.join(joint_names)}."
+                f"The pattern {pattern!r} matches none of the {kind}s {', '.join(joint_names)}."
                 f"{did_you_mean(pattern, joint_names)}"
             )
     return chosen
@@ -266,23 +297,30 @@ def _listed(patterns: Names) -> list[str]:
     return [patterns] if isinstance(patterns, str) else patterns or []
 
 
-def _match(kind: str, patterns: Names, lookup: object, ids: Iterable[int]) -> list[int]:
+def _match(
+    kind: str,
+    patterns: Names,
+    lookup: object,
+    ids: Iterable[int],
+    *,
+    preserve_order: bool = False,
+) -> list[int]:
     ids = list(ids)
     if patterns is None:
         return ids
     names = {i: lookup(i).name for i in ids}  # type: ignore[operator]
     patterns = _listed(patterns)
-    matched: set[int] = set()
+    matched: list[int] = []
     for pattern in patterns:
-        found = {i for i, name in names.items() if re.fullmatch(pattern, name)}
+        found = [i for i, name in names.items() if re.fullmatch(pattern, name)]
         if not found:
             raise ConfigurationError(
                 f"No {kind} of the model matches {pattern!r}; it has "
                 f"{', '.join(filter(None, names.values())) or 'none'}."
                 f"{did_you_mean(pattern, names.values())}"
             )
-        matched |= found
-    return sorted(matched)
+        matched += [i for i in found if i not in matched]
+    return matched if preserve_order else sorted(matched)
 
 
 def _joint_columns(model: mujoco.MjModel, joints: list[int]) -> tuple[list[int], list[int]]:
@@ -296,11 +334,11 @@ def _joint_columns(model: mujoco.MjModel, joints: list[int]) -> tuple[list[int],
     return qpos_ids, qvel_ids
 
 
-def _drivers(model: mujoco.MjModel, joints: list[int]) -> list[int]:
-    """Return the actuators of joints, in the order of the joints."""
-    of_joints = model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT
-    driven = np.where(of_joints, model.actuator_trnid[:, 0], -1)
-    return [int(i) for joint in joints for i in np.flatnonzero(driven == joint)]
+def _drivers(model: mujoco.MjModel, ids: list[int], kind: str = "joint") -> list[int]:
+    """Return the actuators of joints, tendons or sites, in the order of these."""
+    is_of_kind = model.actuator_trntype == getattr(mujoco.mjtTrn, f"mjTRN_{kind.upper()}")
+    driven = np.where(is_of_kind, model.actuator_trnid[:, 0], -1)
+    return [int(i) for one in ids for i in np.flatnonzero(driven == one)]
 
 
 def as_index(ids: list[int], size: int, device: torch.device) -> slice | torch.Tensor:

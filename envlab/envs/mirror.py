@@ -180,6 +180,11 @@ class Mirror:
             part = self.joints(facts["joint_names"])
             _check_symmetric(f"scale of the action {name!r}", part, facts["scale"], signed=False)
             _check_symmetric(f"offset of the action {name!r}", part, facts["offset"])
+            if facts["clip"] is not None:
+                low, high = (np.broadcast_to(ends, len(part.signs)) for ends in facts["clip"])
+                what = f"bounds of the action {name!r}"
+                _check_symmetric(what, part, (0.5 * (low + high)).tolist())
+                _check_symmetric(what, part, (high - low).tolist(), signed=False)
             parts.append(part)
         return Reflection.joined(parts)
 

@@ -255,7 +255,9 @@ class RandomStream:
 
     def _make_scale(self, bounds: Bounds) -> tuple[Any, Any]:
         low = np.array([bound[0] for bound in bounds], dtype=np.float32)
-        width = np.array([bound[1] - bound[0] for bound in bounds], dtype=np.float32)
+        # Both ends may be infinite: a time that never comes.
+        widths = [0.0 if low == high else high - low for low, high in bounds]
+        width = np.array(widths, dtype=np.float32)
         width *= np.float32(2.0**-24)
         if self._on_cpu:
             return low, width

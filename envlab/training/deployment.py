@@ -25,7 +25,9 @@ from envlab.envs.entities import SceneEntity, resolve_entity
 from envlab.envs.joint_order import Convention, joint_names
 from envlab.envs.managers import ObservationTermCfg
 from envlab.envs.managers.observation import factors
+from envlab.envs.mdp.commands import NullCommand
 from envlab.envs.mdp.motion_command import MotionCommand
+from envlab.envs.mdp.velocity_command import NormalVelocityCommand
 from envlab.envs.scene import build_spec
 from envlab.errors import EnvlabError
 from envlab.motion import MotionClip, write_clip
@@ -122,7 +124,7 @@ def describe(env: ManagerEnv, facts: Mapping[str, Any], order: Convention) -> di
     root = resolve_entity(SceneEntityCfg(), model, env.device)
     joints = [model.joint(name) for name in names]
     ids = [int(model.jnt_qposadr[joint.id]) for joint in joints]
-    actions = _actions(env, names)
+    actions = _actions(env, names, order)
     gains = [_gains(model, name) for name in robot]
     return {
         **facts,
@@ -144,7 +146,11 @@ def describe(env: ManagerEnv, facts: Mapping[str, Any], order: Convention) -> di
         "stiffness": [stiffness for stiffness, _, _ in gains],
         "damping": [damping for _, damping, _ in gains],
         "effort_limits": [limit for _, _, limit in gains],
-        "commands": {name: _command(env, name) for name in env.command_manager.active_terms},
+        "commands": {
+            name: _command(env, name)
+            for name in env.command_manager.active_terms
+            if not isinstance(env.command_manager.get_term(name), NullCommand)
+        },
         "actions": actions,
         "observations": {
             name: _observation(env, term, function.keywords, size, names)  # type: ignore[attr-defined]
@@ -160,7 +166,12 @@ def _digits(values: list[float]) -> list[float]:
     return [float(str(np.float32(value))) for value in values]
 
 
-def _actions(env: ManagerEnv, names: list[str]) -> dict[str, Any]:
+def _actions(env: ManagerEnv, names: list[str], order: Convention) -> dict[str, Any]:
+    """Return the action terms, with joints in the policy's order if it is ours, else in ``names``'.
+
+    Raises:
+        NotDeployable: If a term is code.
+    """
     actions = env.action_manager.describe()
     for name, one in actions.items():
         if one is None:
@@ -169,10 +180,14 @@ def _actions(env: ManagerEnv, names: list[str]) -> dict[str, Any]:
                 "deploy.yaml cannot describe it."
             )
         own = one["joint_names"]
-        chosen = [own.index(joint) for joint in names if joint in own]
+        # In our own order, which an action may choose, the policy is as it was trained.
+        ordered = own if order == "envlab" else [joint for joint in names if joint in own]
+        chosen = [own.index(joint) for joint in ordered]
         one["joint_names"] = [own[i] for i in chosen]
         for key in ("scale", "offset"):
             one[key] = _digits([one[key][i] for i in chosen])
+        if one["clip"] is not None and isinstance(one["clip"][0], list):
+            one["clip"] = [_digits([ends[i] for i in chosen]) for ends in one["clip"]]
         one["joint_ids"] = [names.index(joint) for joint in one["joint_names"]]
     return actions
 
@@ -239,6 +254,8 @@ def _command(env: ManagerEnv, name: str) -> dict[str, Any]:
     value = _digits(term.command[0].tolist())
     if isinstance(ranges, dict) and "lin_vel_x" in ranges:
         value = [ranges["lin_vel_x"][1], 0.0, 0.0]
+    if isinstance(term, NormalVelocityCommand):
+        value = [term.cfg.ranges.mean_vel[0], 0.0, 0.0]
     about = None
     if isinstance(term, MotionCommand):
         about = {"anchor": term.cfg.anchor_body_name, "fps": _digits([1.0 / env.step_dt])[0]}

@@ -139,9 +139,11 @@ def test_the_mirrored_robot_moves_as_the_image_of_the_robot(task_id: str, height
 
 def test_what_has_no_mirror_image_is_refused():
     go2, ant = "Isaac-Velocity-Flat-Unitree-Go2-v0", "Isaac-Ant-Direct-v0"
-    unknown, skewed = (load_env_cfg(get_task(go2)) for _ in range(2))
+    unknown, skewed, bounded = (load_env_cfg(get_task(go2)) for _ in range(3))
     unknown.observations.policy.base_lin_vel.func = unknown_term
     skewed.actions.joint_pos.scale = {"FL_.*": 0.25, "(FR|RL|RR)_.*": 0.5}
+    bounded.actions.joint_pos.clip = {"FL_hip_joint": (-0.5, 0.2), "FR_hip_joint": (-0.5, 0.2)}
+    with_bounds = make(go2, actions=bounded.actions)
     with_unknown = make(go2, observations=unknown.observations)
     with_skewed, code = make(go2, actions=skewed.actions), make(ant)
     assert_refused(
@@ -150,6 +152,7 @@ def test_what_has_no_mirror_image_is_refused():
             "to the identity: column": lambda: Reflection([1, 2, 0], [1.0] * 3),
             r"'base_lin_vel' of the group 'policy' \(unknown": lambda: Mirror(with_unknown),
             "scale of the action 'joint_pos' are not symm": lambda: Mirror(with_skewed),
+            "bounds of the action 'joint_pos' are not symm": lambda: Mirror(with_bounds),
             "AntDirectEnv is not manager-based": lambda: Mirror(code),
         }
     )

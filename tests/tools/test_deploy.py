@@ -20,10 +20,13 @@ import yaml
 
 from envlab.cli import main
 from envlab.distributed.context import DistributedContext
+from envlab.envs import mdp
 from envlab.registry import get_task, load_env_cfg
 from envlab.tools import deploy
 from envlab.tools.deploy import DeployError, Player
 from envlab.training.deployment import NotDeployable, describe, write_deployment
+from tests.envs import hopper
+from tests.envs.sliders import make_env, terms
 
 CARTPOLE, ANT = "Isaac-Cartpole-v0", "Isaac-Ant-v0"
 GO2 = "Isaac-Velocity-Flat-Unitree-Go2-v0"
@@ -332,6 +335,63 @@ def test_a_scan_of_the_ground_is_described_by_its_points():
 def test_the_player_remembers_what_the_policy_observes_of_the_past(tmp_path):
     cfg = load_env_cfg(get_task(GO2))
     cfg.observations.policy.history_length = 3
+    player = compare_with_player(cfg, tmp_path)
+    assert {one["history_length"] for one in player.cfg["observations"].values()} == {3}
+
+
+@pytest.mark.parametrize(
+    ("cls", "bounds", "steps"),
+    [
+        (
+            mdp.JointPositionActionCfg,
+            {"FL_hip_joint": (0.0, 0.1), "R._calf_joint": (-1.5, -1.45)},
+            12,
+        ),
+        # The first step alone: it moves the thighs with all force, where the rounded numbers of
+        # scene.xml are enough for other motion.
+        (
+            mdp.JointPositionToLimitsActionCfg,
+            {"FL_.*": (-0.02, 0.01), "RR_calf_joint": (0.0, 0.1)},
+            1,
+        ),
+    ],
+)
+def test_actions_in_an_order_and_with_bounds_of_their_own_are_deployed(
+    tmp_path, cls, bounds, steps
+):
+    cfg = load_env_cfg(get_task(GO2))
+    cfg.actions.joint_pos = cls(
+        joint_names=["R._.*", "F._.*"],
+        preserve_order=True,
+        scale={".*_hip_.*": 0.05, ".*_(thigh|calf)_.*": 0.1},
+        clip=bounds,
+    )
+    player = compare_with_player(cfg, tmp_path, steps)
+    assert len(player.cfg["actions"]["joint_pos"]["clip"][0]) == 12
+
+
+def test_no_command_is_described_for_none():
+    env = make_env(1, commands=terms(none=mdp.NullCommandCfg()))
+    assert describe(env, {}, "envlab")["commands"] == {}
+    go = mdp.NormalVelocityCommandCfg(
+        resampling_time_range=(1.0, 1.0),
+        ranges=mdp.NormalVelocityRangesCfg(mean_vel=(0.75, 0.0, 0.0)),
+    )
+    env = hopper.make_env(1, commands=terms(go=go))
+    assert describe(env, {}, "envlab")["commands"]["go"]["value"] == [0.75, 0.0, 0.0]
+
+
+def test_an_action_that_is_more_than_a_scale_is_refused():
+    gripper = mdp.BinaryJointVelocityActionCfg(
+        joint_names="drive", open_command_expr={"drive": 1.0}, close_command_expr={"drive": 0.0}
+    )
+    env = make_env(1, actions=terms(gripper=gripper))
+    with pytest.raises(NotDeployable, match="'gripper' is more than a scale and an offset"):
+        describe(env, {}, "envlab")
+
+
+def compare_with_player(cfg: Any, tmp_path: Path, steps: int = 12) -> Player:
+    """Compare the actions of a policy with its player's, in both orders; return the player."""
     cfg.observations.policy.enable_corruption = False
     for name in RANDOM:
         setattr(cfg.events, name, None)
@@ -350,8 +410,9 @@ def test_the_player_remembers_what_the_policy_observes_of_the_past(tmp_path):
         player = Player(folder)
         env.reset(seed=1)
         player.reset(env.sim.data.qpos[0].numpy(), env.sim.data.qvel[0].numpy())
-        places = [player.cfg["joint_names"].index(name) for name in describe_names(env)]
-        for _ in range(12):
+        joints = player.cfg["actions"]["joint_pos"]["joint_names"]
+        places = [joints.index(name) for name in env.action_manager.names()]
+        for _ in range(steps):
             for name in player.commands:
                 player.commands[name] = env.command_manager.get_command(name)[0].numpy()
             with torch.inference_mode():
@@ -359,10 +420,6 @@ def test_the_player_remembers_what_the_policy_observes_of_the_past(tmp_path):
             np.testing.assert_allclose(player.act()[places], action[0], atol=1e-4)
             player.step(player.act())
             env.step(action)
-    assert {one["history_length"] for one in player.cfg["observations"].values()} == {3}
+            np.testing.assert_allclose(player.data.ctrl, env.sim.ctrl[0], atol=1e-4)
     env.close()
-
-
-def describe_names(env: Any) -> list[str]:
-    """Return the joints in the environment's own order."""
-    return describe(env, {}, "envlab")["joint_names"]
+    return player

@@ -21,8 +21,9 @@ class ActionTermCfg(TermCfg):
 
     asset_name: str = "robot"
     """Kept for Isaac Lab's configurations; one MJCF holds the whole scene."""
-    clip: tuple[float, float] | None = None
-    """Bounds of the control, after scale and offset."""
+    clip: tuple[float, float] | dict[str, tuple[float, float]] | None = None
+    """Bounds of the control, after scale and offset, for all or by regular expressions of joints;
+    joints that match none are free."""
     noise: NoiseCfg | None = None
     """Noise on the raw action, before the scale."""
 
@@ -44,7 +45,8 @@ class ActionTerm:
     def describe(self) -> dict[str, Any] | None:
         """Describe how actions become controls, for ``deploy.yaml``; None if only code can.
 
-        There are ``joint_names`` in the order of the action, a ``scale`` and ``offset`` for each.
+        There are ``joint_names`` in the order of the action, a ``scale`` and ``offset`` for each,
+        and ``clip``, None or the lower and the upper bound: two numbers, or a list of each.
         """
         return None
 
@@ -84,16 +86,7 @@ class ActionManager:
     def describe(self) -> dict[str, dict[str, Any] | None]:
         """Return :meth:`ActionTerm.describe` of each term, with its class as ``type``."""
         described = {name: term.describe() for name, term in self._terms.items()}
-        return {
-            name: None
-            if one is None
-            else {
-                "type": type(self._cfgs[name]).__name__.removesuffix("Cfg"),
-                **one,
-                "clip": None if (clip := self._cfgs[name].clip) is None else list(clip),
-            }
-            for name, one in described.items()
-        }
+        return {name: _with_type(self._cfgs[name], one) for name, one in described.items()}
 
     def names(self) -> list[str]:
         """Return the joint that each number of an action moves, or its term and place there."""
@@ -127,3 +120,11 @@ class ActionManager:
         clear(self._last_two.transpose(0, 1), mask)
         for term in self._terms.values():
             term.reset(mask)
+
+
+def _with_type(cfg: ActionTermCfg, facts: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return what a term describes, with its class and bounds; None if these are by joint."""
+    if facts is None or ("clip" not in facts and isinstance(cfg.clip, dict)):
+        return None
+    clip = facts["clip"] if "clip" in facts else None if cfg.clip is None else list(cfg.clip)
+    return {"type": type(cfg).__name__.removesuffix("Cfg"), **facts, "clip": clip}

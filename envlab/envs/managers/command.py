@@ -66,6 +66,10 @@ class CommandTerm:
         """Draw new goals for the environments of ``mask``."""
         raise NotImplementedError
 
+    def resample_at_reset(self, mask: torch.Tensor, stream: RandomStream) -> None:
+        """Draw the goals of episodes that begin, whose ``env.reset_qpos`` is staged by now."""
+        self.resample(mask, stream)
+
     def update(self) -> None:
         """Update :attr:`command` and :attr:`metrics` from the current state, once per step."""
 
@@ -172,4 +176,5 @@ class CommandManager:
         stream = streams.stream(f"commands.{name}.{reason}.time")
         drawn = stream.uniform(*term.cfg.resampling_time_range, 1)
         assign(term.time_left, mask, drawn[:, 0])
-        term.resample(mask, streams.stream(f"commands.{name}.{reason}"))
+        resample = term.resample_at_reset if reason == "reset" else term.resample
+        resample(mask, streams.stream(f"commands.{name}.{reason}"))

@@ -2,14 +2,18 @@
 
 from envlab.envs.mdp import dr
 from envlab.envs.mdp.actions import (
-    BinaryJointPositionActionCfg,
-    EMAJointPositionToLimitsActionCfg,
     JointEffortActionCfg,
     JointPositionActionCfg,
     JointVelocityActionCfg,
     RelativeJointPositionActionCfg,
 )
+from envlab.envs.mdp.binary_actions import (
+    AbsBinaryJointPositionActionCfg,
+    BinaryJointPositionActionCfg,
+    BinaryJointVelocityActionCfg,
+)
 from envlab.envs.mdp.commands import (
+    NullCommandCfg,
     PoseRangesCfg,
     UniformCommandCfg,
     UniformPoseCommandCfg,
@@ -91,6 +95,10 @@ from envlab.envs.mdp.joints import (
     posture,
     stand_still_joint_deviation_l1,
 )
+from envlab.envs.mdp.limit_actions import (
+    EMAJointPositionToLimitsActionCfg,
+    JointPositionToLimitsActionCfg,
+)
 from envlab.envs.mdp.limits import (
     joint_pos_out_of_limit,
     joint_vel_limits,
@@ -134,6 +142,7 @@ from envlab.envs.mdp.motion import (
     robot_body_pos_b,
 )
 from envlab.envs.mdp.motion_command import MotionCommand, MotionCommandCfg
+from envlab.envs.mdp.non_holonomic_action import NonHolonomicActionCfg
 from envlab.envs.mdp.observations import (
     actuator_force,
     current_time_s,
@@ -148,6 +157,7 @@ from envlab.envs.mdp.observations import (
     remaining_time_s,
     sensor,
 )
+from envlab.envs.mdp.pose_2d_command import Pose2dRangesCfg, UniformPose2dCommandCfg
 from envlab.envs.mdp.pseudo_inertia import pseudo_inertia
 from envlab.envs.mdp.pushes import (
     apply_body_impulse,
@@ -211,6 +221,12 @@ from envlab.envs.mdp.sensors import (
     imu_projected_gravity,
     ray_distances,
 )
+from envlab.envs.mdp.tendon_actions import (
+    SiteEffortActionCfg,
+    TendonEffortActionCfg,
+    TendonLengthActionCfg,
+    TendonVelocityActionCfg,
+)
 from envlab.envs.mdp.terminations import (
     command_resample,
     joint_pos_out_of_manual_limit,
@@ -229,11 +245,18 @@ from envlab.envs.mdp.velocity import (
     track_lin_vel_xy_exp,
     track_lin_vel_xy_yaw_frame_exp,
 )
-from envlab.envs.mdp.velocity_command import UniformVelocityCommandCfg, VelocityRangesCfg
+from envlab.envs.mdp.velocity_command import (
+    NormalVelocityCommandCfg,
+    NormalVelocityRangesCfg,
+    UniformVelocityCommandCfg,
+    VelocityRangesCfg,
+)
 from envlab.envs.ray_patterns import GridPatternCfg, LidarPatternCfg, RingCfg, RingPatternCfg
 
 __all__ = [
+    "AbsBinaryJointPositionActionCfg",
     "BinaryJointPositionActionCfg",
+    "BinaryJointVelocityActionCfg",
     "DifferentialInverseKinematicsActionCfg",
     "DifficultyScheduler",
     "EMAJointPositionToLimitsActionCfg",
@@ -242,17 +265,28 @@ __all__ = [
     "InHandReOrientationCommandCfg",
     "JointEffortActionCfg",
     "JointPositionActionCfg",
+    "JointPositionToLimitsActionCfg",
     "JointVelocityActionCfg",
     "LidarPatternCfg",
     "MotionCommand",
     "MotionCommandCfg",
+    "NonHolonomicActionCfg",
+    "NormalVelocityCommandCfg",
+    "NormalVelocityRangesCfg",
+    "NullCommandCfg",
     "OffsetCfg",
+    "Pose2dRangesCfg",
     "PoseRangesCfg",
     "RayCasterCfg",
     "RelativeJointPositionActionCfg",
     "RingCfg",
     "RingPatternCfg",
+    "SiteEffortActionCfg",
+    "TendonEffortActionCfg",
+    "TendonLengthActionCfg",
+    "TendonVelocityActionCfg",
     "UniformCommandCfg",
+    "UniformPose2dCommandCfg",
     "UniformPoseCommandCfg",
     "UniformVelocityCommandCfg",
     "VelocityRangesCfg",

@@ -1,7 +1,8 @@
-"""Commands drawn uniformly: of any values, and of a body's pose."""
+"""Commands drawn uniformly: of any values, and of a body's pose; and no command."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
@@ -62,6 +63,41 @@ class UniformCommand(CommandTerm):
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
         drawn = stream.ranges(self.cfg.ranges, mask)
         self.command.copy_(torch.where(mask.unsqueeze(1), drawn, self.command))
+
+
+@dataclass(kw_only=True)
+class NullCommandCfg(CommandTermCfg):
+    """No command, for tasks whose configuration must have one; to read it is an error."""
+
+    resampling_time_range: tuple[float, float] = (math.inf, math.inf)
+
+    def build(self, env: VectorEnv) -> NullCommand:
+        return NullCommand(self, env)
+
+
+class NoCommand(ConfigurationError, AttributeError):
+    """The command of a :class:`NullCommandCfg` was read; as an attribute it is not there."""
+
+
+class NullCommand(CommandTerm):
+    """The term of a :class:`NullCommandCfg`."""
+
+    is_drawn_when_due = False
+
+    @property
+    def command(self) -> torch.Tensor:  # type: ignore[override]
+        """Nothing.
+
+        Raises:
+            NoCommand: Always.
+        """
+        raise NoCommand(
+            "A term reads the command of a NullCommandCfg, which has none. Leave out the terms "
+            "that read it, or choose another command."
+        )
+
+    def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
+        pass
 
 
 _ROBOT = SceneEntityCfg("robot")

@@ -23,6 +23,7 @@ from envlab.envs.math import (
     quat_from_rotation_vector,
     quat_mul,
 )
+from envlab.envs.mdp.controls import Bounds
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class DifferentialInverseKinematicsAction(ActionTerm):
         self._jacobian = GeometricJacobian(model, entity.joint_names, self._body, device)
         self._offset_pos = torch.tensor([cfg.body_offset.pos], device=device)
         self._offset_quat = torch.tensor([cfg.body_offset.rot], device=device)
-        self._cfg, self._sim = cfg, env.sim
+        self._cfg, self._sim, self._clip = cfg, env.sim, Bounds(cfg.clip, (), device)
         self._params = cfg.controller.params()
         self.dim = cfg.controller.action_dim
 
@@ -91,8 +92,7 @@ class DifferentialInverseKinematicsAction(ActionTerm):
 
     def apply(self, actions: torch.Tensor) -> None:
         commands = actions * self._cfg.scale
-        if self._cfg.clip is not None:
-            commands = commands.clamp(*self._cfg.clip)
+        self._clip.apply(commands)
         data, controller = self._sim.data, self._cfg.controller
         pos, quat = self.frame_pose()
         error = pose_error(pos, quat, *self.goal(commands, pos, quat))

@@ -129,8 +129,13 @@ def joint_limits(env: VectorEnv, asset_cfg: SceneEntity) -> tuple[torch.Tensor, 
 
     They are infinite for joints without limits.
     """
+    return position_limits(env, asset_cfg.joint_names)
+
+
+def position_limits(env: VectorEnv, joint_names: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return :func:`joint_limits` of these joints, in their order."""
     model = env.sim.model
-    ids = [model.joint(name).id for name in asset_cfg.joint_names]
+    ids = [model.joint(name).id for name in joint_names]
     key = ("joint_limits", *ids)
     if key not in env.constants:
         limited = model.jnt_limited[ids].astype(bool)

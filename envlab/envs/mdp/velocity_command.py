@@ -19,6 +19,7 @@ from envlab.envs.masks import assign
 from envlab.envs.math import quat_apply, wrap_to_pi, yaw_from_quat, yaw_quat
 from envlab.envs.mdp.root import base_lin_vel
 from envlab.envs.random import RandomStream, check_bounds
+from envlab.errors import ConfigurationError
 from envlab.state import State
 
 if TYPE_CHECKING:
@@ -68,21 +69,59 @@ class UniformVelocityCommandCfg(CommandTermCfg):
         return UniformVelocityCommand(self, env)
 
 
-class UniformVelocityCommand(CommandTerm):
-    """The term of a :class:`UniformVelocityCommandCfg`; its command is (vx, vy, wz), m/s and rad/s.
+class VelocityCommand(CommandTerm):
+    """A command (vx, vy, wz) in the robot's frame, in m/s and rad/s.
 
     Its metrics ``error_vel_xy`` and ``error_vel_yaw`` sum errors over the episode, over the number
     of steps between two draws.
     """
 
-    STATE = State(per_env=("heading_target", "is_heading_env", "is_standing_env"))
-    cfg: UniformVelocityCommandCfg
     mirror = ((0, 1, 2), (1.0, -1.0, -1.0))
 
-    def __init__(self, cfg: UniformVelocityCommandCfg, env: VectorEnv) -> None:
+    def __init__(self, cfg: Any, env: VectorEnv) -> None:
+        """Start without a velocity.
+
+        Args:
+            cfg: A configuration with the robot's ``asset_name``.
+            env: The environment.
+        """
         super().__init__(cfg, env)
         self._robot = resolve_entity(SceneEntityCfg(cfg.asset_name), env.sim.model, env.device)
         self.command = torch.zeros(env.num_envs, 3, device=env.device)
+        self._errors = self.make_metrics("error_vel_xy", "error_vel_yaw")
+        self._errors_now = torch.zeros_like(self._errors)
+        self._max_steps = cfg.resampling_time_range[1] / env.step_dt
+        self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
+
+    def update(self) -> None:
+        data, robot = self.env.sim.data, self._robot
+        velocity = base_lin_vel(self.env, robot)
+        moving, turning = self._errors_now
+        torch.linalg.vector_norm(self.command[:, :2] - velocity[:, :2], dim=1, out=moving)
+        torch.sub(self.command[:, 2], data.qvel[:, robot.root_ang_vel][:, 2], out=turning).abs_()
+        self._errors += self._errors_now / self._max_steps
+
+    def add_markers(self, scene: mujoco.MjvScene) -> None:
+        data, robot = self.env.sim.data, self._robot
+        quat, velocity = data.qpos[0, robot.root_quat], data.qvel[0, robot.root_lin_vel]
+        wanted = self.command[0] * self.command.new_tensor([1.0, 1.0, 0.0])
+        above = data.qpos[0, robot.root_pos].cpu().numpy()
+        above = above + np.array([0.0, 0.0, self._marker_height])
+        for arrow, rgba in (
+            (quat_apply(yaw_quat(quat), wanted), (0.2, 0.75, 0.3, 1.0)),
+            (velocity * velocity.new_tensor([1.0, 1.0, 0.0]), (0.2, 0.4, 0.9, 1.0)),
+        ):
+            add_arrow(scene, above, 0.5 * arrow.cpu().numpy(), width=0.02, rgba=rgba)
+
+
+class UniformVelocityCommand(VelocityCommand):
+    """The term of a :class:`UniformVelocityCommandCfg`."""
+
+    STATE = State(per_env=("heading_target", "is_heading_env", "is_standing_env"))
+    cfg: UniformVelocityCommandCfg
+
+    def __init__(self, cfg: UniformVelocityCommandCfg, env: VectorEnv) -> None:
+        super().__init__(cfg, env)
         self.heading_target = torch.zeros(env.num_envs, dtype=torch.float64, device=env.device)
         """Commanded directions in the world, in rad."""
         self._is_of_kind = torch.zeros(env.num_envs, 2, dtype=torch.bool, device=env.device)
@@ -98,10 +137,6 @@ class UniformVelocityCommand(CommandTerm):
         self._ahead_min = torch.tensor([cfg.forward_speed_min, 0.0, 0.0], device=env.device)
         self._ahead_max = torch.tensor([math.inf, 0.0, 0.0], device=env.device)
         self._shares = torch.tensor(shares, device=env.device)
-        self._errors = self.make_metrics("error_vel_xy", "error_vel_yaw")
-        self._errors_now = torch.zeros_like(self._errors)
-        self._max_steps = cfg.resampling_time_range[1] / env.step_dt
-        self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
         ranges, unit = self.ranges, (0.0, 1.0)
@@ -149,14 +184,6 @@ class UniformVelocityCommand(CommandTerm):
             for row, value in enumerate((low, high - low, high)):
                 self._limits[row, column].fill_(value)
 
-    def update(self) -> None:
-        data, robot = self.env.sim.data, self._robot
-        velocity = base_lin_vel(self.env, robot)
-        moving, turning = self._errors_now
-        torch.linalg.vector_norm(self.command[:, :2] - velocity[:, :2], dim=1, out=moving)
-        torch.sub(self.command[:, 2], data.qvel[:, robot.root_ang_vel][:, 2], out=turning).abs_()
-        self._errors += self._errors_now / self._max_steps
-
     def update_command(self) -> None:
         if self.cfg.heading_command:
             # In float64, so that the last bit of an arctangent, which depends on an environment's
@@ -184,17 +211,89 @@ class UniformVelocityCommand(CommandTerm):
         self.is_heading_env.zero_()
         self.is_standing_env.zero_()
 
-    def add_markers(self, scene: mujoco.MjvScene) -> None:
-        data, robot = self.env.sim.data, self._robot
-        quat, velocity = data.qpos[0, robot.root_quat], data.qvel[0, robot.root_lin_vel]
-        wanted = self.command[0] * self.command.new_tensor([1.0, 1.0, 0.0])
-        above = data.qpos[0, robot.root_pos].cpu().numpy()
-        above = above + np.array([0.0, 0.0, self._marker_height])
-        for arrow, rgba in (
-            (quat_apply(yaw_quat(quat), wanted), (0.2, 0.75, 0.3, 1.0)),
-            (velocity * velocity.new_tensor([1.0, 1.0, 0.0]), (0.2, 0.4, 0.9, 1.0)),
+
+@dataclass(kw_only=True)
+class NormalVelocityRangesCfg:
+    """Distributions of forward, sideward and turning velocity, in m/s and rad/s."""
+
+    mean_vel: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Means, whose signs are drawn: half of the draws are mirrored at 0."""
+    std_vel: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    """Standard deviations."""
+    zero_prob: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Probability of each velocity to be 0."""
+
+
+@dataclass(kw_only=True)
+class NormalVelocityCommandCfg(CommandTermCfg):
+    """Forward, sideward and turning velocity in the robot's frame, drawn normally.
+
+    The sign of each is drawn, too. Parts of the draws are 0, each velocity alone or all together.
+    """
+
+    asset_name: str = "robot"
+    """The robot."""
+    rel_standing_envs: float = 0.0
+    """Probability of the command to stand still."""
+    ranges: NormalVelocityRangesCfg = field(default_factory=NormalVelocityRangesCfg)
+    """Distributions of the draws."""
+
+    def build(self, env: VectorEnv) -> NormalVelocityCommand:
+        ranges = self.ranges
+        for name, values, high in (
+            ("rel_standing_envs", [self.rel_standing_envs], 1.0),
+            ("ranges.zero_prob", ranges.zero_prob, 1.0),
+            ("ranges.std_vel", ranges.std_vel, math.inf),
         ):
-            add_arrow(scene, above, 0.5 * arrow.cpu().numpy(), width=0.02, rgba=rgba)
+            for value in values:
+                if not 0.0 <= value <= high:
+                    wanted = "between 0 and 1" if high == 1.0 else "0 or more"
+                    raise ConfigurationError(
+                        f"The {name} of a normal velocity command has {value}, which must be "
+                        f"{wanted}."
+                    )
+        return NormalVelocityCommand(self, env)
+
+
+class NormalVelocityCommand(VelocityCommand):
+    """The term of a :class:`NormalVelocityCommandCfg`."""
+
+    STATE = State(per_env=("is_zero_vel_env", "is_standing_env"))
+    cfg: NormalVelocityCommandCfg
+
+    def __init__(self, cfg: NormalVelocityCommandCfg, env: VectorEnv) -> None:
+        super().__init__(cfg, env)
+        self.is_zero_vel_env = torch.zeros(env.num_envs, 3, dtype=torch.bool, device=env.device)
+        """Whether each velocity is 0."""
+        self.is_standing_env = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+        ranges = cfg.ranges
+        self._mean, self._std, self._zero_prob = (
+            torch.tensor(values, device=env.device, dtype=torch.float32)
+            for values in (ranges.mean_vel, ranges.std_vel, ranges.zero_prob)
+        )
+
+    def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
+        drawn = stream.normal(0.0, 1.0, 3) * self._std + self._mean
+        unit = stream.uniform(0.0, 1.0, 7)
+        assign(self.command, mask, torch.where(unit[:, :3] < 0.5, drawn, -drawn))
+        assign(self.is_zero_vel_env, mask, unit[:, 3:6] < self._zero_prob)
+        assign(self.is_standing_env, mask, unit[:, 6] < self.cfg.rel_standing_envs)
+
+    def update_command(self) -> None:
+        self.command.masked_fill_(self.is_standing_env.unsqueeze(1) | self.is_zero_vel_env, 0.0)
+
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        names = ("forward (m/s)", "left (m/s)", "turn (rad/s)")
+        ranges = self.cfg.ranges
+        reach = [
+            abs(mean) + 2.0 * std for mean, std in zip(ranges.mean_vel, ranges.std_vel, strict=True)
+        ]
+        return {name: (-one, one) for name, one in zip(names, reach, strict=True)}
+
+    def hold(self, values: Sequence[float]) -> None:
+        super().hold(values)
+        self.is_zero_vel_env.zero_()
+        self.is_standing_env.zero_()
 
 
 def _height_above_root(model: mujoco.MjModel, root: int) -> float:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from envlab.envs import mdp
+from envlab.errors import ConfigurationError
 from tests.envs.sliders import (
     CTRL_DRIVE,
     CTRL_PUSH,
@@ -53,3 +54,61 @@ def test_position_action_counts_from_the_default_position_or_the_offset():
         env = make_env(1, actions=terms(pose=action))
         env.step(torch.tensor([[0.3]]))
         assert env.sim.ctrl[0, CTRL_SERVO].item() == pytest.approx(target)
+
+
+JOINTS = ["servo", "push", "drive"]
+
+
+def controls(cfg: mdp.JointEffortActionCfg, *actions: float) -> list[float]:
+    """Return the controls of drive, push and servo after a step."""
+    env = make_env(1, actions=terms(all=cfg))
+    env.step(torch.tensor([actions]))
+    return env.sim.ctrl[0].tolist()
+
+
+def test_offsets_and_bounds_may_be_given_by_joint():
+    cfg = mdp.JointEffortActionCfg(
+        joint_names=JOINTS,
+        scale={"push": 2.0, "servo|drive": 1.0},
+        offset={"p.*": 0.5},
+        clip={"push": (-1.0, 1.0), "drive": (0.25, 9.0)},
+    )
+    # In the model's order of joints, push, servo, drive; the servo has neither offset nor bound.
+    assert controls(cfg, 0.1, -3.0, -3.0) == pytest.approx([0.25, 0.7, -3.0])
+    assert controls(cfg, 4.0, 7.0, 2.0) == pytest.approx([2.0, 1.0, 7.0])
+
+
+def test_actions_may_keep_the_order_of_the_names():
+    ordered = mdp.JointEffortActionCfg(joint_names=JOINTS, preserve_order=True)
+    assert controls(ordered, 1.0, 2.0, 3.0) == [3.0, 2.0, 1.0]
+    assert controls(mdp.JointEffortActionCfg(joint_names=JOINTS), 1.0, 2.0, 3.0) == [3.0, 1.0, 2.0]
+    # A pattern's own joints are in the model's order.
+    patterns = ["drive", "push|servo"]
+    found = mdp.JointEffortActionCfg(joint_names=patterns, preserve_order=True)
+    assert controls(found, 1.0, 2.0, 3.0) == [1.0, 2.0, 3.0]
+    env = make_env(1, actions=terms(all=ordered))
+    assert env.action_manager.names() == JOINTS
+
+
+@pytest.mark.parametrize("cfg", [mdp.JointPositionActionCfg, mdp.RelativeJointPositionActionCfg])
+def test_positions_are_those_of_the_joints_in_this_order(cfg):
+    action = cfg(joint_names=["servo", "push"], preserve_order=True, scale={"s.*": 2.0, "p.*": 1.0})
+    env = make_env(1, actions=terms(pose=action))
+    env.step(torch.tensor([[0.25, -0.5]]))
+    assert env.sim.ctrl[0, CTRL_SERVO].item() == pytest.approx(HOME[SERVO] + 0.5)
+    assert env.sim.ctrl[0, CTRL_PUSH].item() == pytest.approx(-0.5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"clip": (1.0, -1.0)}, r"clip is \[1.0, -1.0\], but must be \[lower, upper\]"),
+        ({"clip": {"push": (1.0, -1.0)}}, r"clip is \[1.0, -1.0\]"),
+        ({"clip": {"pusch": (0.0, 1.0)}}, r"'pusch' matches none of the joints push"),
+        ({"offset": {"p.*": 1.0, ".*sh": 2.0}}, "matches 2 of the patterns.*at most one"),
+        ({"scale": {"servo": 1.0}}, "matches 0 of the patterns servo.*exactly one"),
+    ],
+)
+def test_settings_that_fit_no_joint_are_refused(wrong, sentence):
+    with pytest.raises(ConfigurationError, match=sentence):
+        make_env(1, actions=terms(force=mdp.JointEffortActionCfg(joint_names="push", **wrong)))
