@@ -10,6 +10,14 @@ from envlab.envs.terrain.parkour import (
 from envlab.envs.terrain.patches import (
     FlatPatchSamplingCfg,
 )
+from envlab.envs.terrain.repeated_objects import (
+    BoxObjectCfg,
+    MeshRepeatedBoxesTerrainCfg,
+    MeshRepeatedCylindersTerrainCfg,
+    MeshRepeatedPyramidsTerrainCfg,
+    RepeatedObjectCfg,
+    RoundObjectCfg,
+)
 from envlab.envs.terrain.rings import (
     BoxNestedRingsTerrainCfg,
     BoxOpenStairsTerrainCfg,
@@ -54,6 +62,7 @@ __all__ = [
     "BoxInvertedPyramidStairsTerrainCfg",
     "BoxNarrowBeamsTerrainCfg",
     "BoxNestedRingsTerrainCfg",
+    "BoxObjectCfg",
     "BoxOpenStairsTerrainCfg",
     "BoxPyramidStairsTerrainCfg",
     "BoxRandomGridTerrainCfg",
@@ -80,11 +89,16 @@ __all__ = [
     "MeshPyramidStairsTerrainCfg",
     "MeshRailsTerrainCfg",
     "MeshRandomGridTerrainCfg",
+    "MeshRepeatedBoxesTerrainCfg",
+    "MeshRepeatedCylindersTerrainCfg",
+    "MeshRepeatedPyramidsTerrainCfg",
     "MeshStarTerrainCfg",
     "ParkourGapsTerrainCfg",
     "ParkourHurdlesTerrainCfg",
     "ParkourStepsTerrainCfg",
     "ParkourTerrainCfg",
+    "RepeatedObjectCfg",
+    "RoundObjectCfg",
     "SubTerrainCfg",
     "Terrain",
     "TerrainCfg",
