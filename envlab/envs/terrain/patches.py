@@ -11,8 +11,10 @@ import numpy as np
 from envlab.config import NonNegativeFloat, PositiveInt
 from envlab.config import Range as Bounds
 from envlab.envs.terrain.tile import Tile
+from envlab.errors import ConfigurationError
 
 ANY = (-1e6, 1e6)
+"""Bounds of a coordinate that excludes nothing."""
 
 
 @dataclass(kw_only=True)
@@ -33,6 +35,22 @@ class FlatPatchSamplingCfg:
     """The same along y."""
     z_range: tuple[float, float] = ANY
     """Least and greatest height of a patch above where robots stand in the middle, in m."""
+
+    def check_values(self, path: str) -> None:
+        """Refuse no radius, and ranges that end before they begin.
+
+        Raises:
+            ConfigurationError: With the value.
+        """
+        if not np.size(self.patch_radius):
+            raise ConfigurationError(f"{path}.patch_radius is [], but must be at least one radius.")
+        for name in ("x_range", "y_range", "z_range"):
+            low, high = getattr(self, name)
+            if not low <= high:
+                raise ConfigurationError(
+                    f"{path}.{name} is [{low}, {high}], but must be [least, greatest]. Exchange "
+                    "them."
+                )
 
 
 def find_patches(

@@ -65,16 +65,11 @@ class MeshRailsTerrainCfg(PlatformTerrainCfg):
         self, tile: Tile, difficulty: float, rng: np.random.Generator
     ) -> tuple[np.ndarray, float]:
         inner, outer = self.rail_thickness_range
-        starts = self.second(tile)
-        gap = min(starts) - self.platform_width - 2.0 * inner
-        self.require_room(
-            tile,
-            max(length + 2.0 * outer for length in starts) - (max(tile.size) - min(tile.size))
-            if gap >= 0.0
-            else math.inf,
-            f"rails of {inner} and {outer} m around a platform of {self.platform_width} m",
-            "Make the rails or platform_width smaller.",
-        )
+        start = min(self.second(tile))
+        what = f"rails of {inner} and {outer} m around a platform of {self.platform_width} m"
+        mend = "Make the rails or platform_width smaller."
+        self.require_room(tile, start + 2.0 * outer, what, mend)
+        self.require(self.platform_width + 2.0 * inner <= start, f"{what} overlap", mend)
         return np.zeros(tile.shape), 0.0
 
     def boxes(self, tile: Tile, difficulty: float) -> list[Box]:

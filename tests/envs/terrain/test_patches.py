@@ -12,10 +12,12 @@ from envlab.envs.terrain import (
     HfDiscreteObstaclesTerrainCfg,
     MeshFloatingRingTerrainCfg,
     MeshPlaneTerrainCfg,
+    TerrainCfg,
     TerrainGeneratorCfg,
 )
 from envlab.envs.terrain.generator import Ground, generate
 from tests.envs.refusals import assert_refused
+from tests.envs.terrain.hills import make_env
 
 OBSTACLES = {
     "obstacle_width_range": (0.3, 1.0),
@@ -104,6 +106,23 @@ def test_few_places_are_repeated_and_kinds_without_a_name_have_their_start():
     origins = ground.origins[:, :, None]
     assert np.allclose(ground.flat_patches["a"], origins)
     assert np.array_equal(ground.flat_patches["b"][:, 0], np.repeat(origins[:, 0], 10, axis=1))
+
+
+def test_patches_that_say_nothing_are_refused_in_one_sentence():
+    def cfg(**values):
+        kind = MeshPlaneTerrainCfg(flat_patch_sampling={"spawn": FlatPatchSamplingCfg(**values)})
+        generator = TerrainGeneratorCfg(num_rows=1, num_cols=1, sub_terrains={"kind": kind})
+        return lambda: make_env(2, ground=TerrainCfg(terrain_generator=generator))
+
+    where = r"kind\.flat_patch_sampling\.spawn\."
+    assert_refused(
+        {
+            where + r"patch_radius is \[\], but must be": cfg(patch_radius=[]),
+            where + r"x_range is \[2.0, 1.0\]": cfg(x_range=(2.0, 1.0)),
+            where + r"num_patches": cfg(num_patches=0),
+            where + r"patch_radius.* is -0.1": cfg(patch_radius=[0.1, -0.1]),
+        }
+    )
 
 
 def test_ground_without_a_flat_place_is_refused_in_one_sentence():

@@ -195,7 +195,10 @@ def test_open_stairs_have_air_below_their_steps():
 
 def test_rings_that_do_not_fit_are_refused_in_one_sentence():
     table = {
-        "rails of 3.0 and 0.1 m around a platform of 1.0 m": MeshRailsTerrainCfg(
+        "rails of 0.1 and 2.0 m around a platform of 1.0 m need 9.2 m": MeshRailsTerrainCfg(
+            rail_thickness_range=(0.1, 2.0), rail_height_range=(0.1, 0.1)
+        ),
+        "rails of 3.0 and 0.1 m around a platform of 1.0 m overlap": MeshRailsTerrainCfg(
             rail_thickness_range=(3.0, 0.1), rail_height_range=(0.1, 0.1)
         ),
         "platforms of 8.0 m need 8 m, but tiles of 8.0 x 8.0 m have 7.8 m": MeshPitTerrainCfg(
