@@ -8,14 +8,14 @@ import math
 import pytest
 import torch
 
-from envlab.envs import mdp
+from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import CurriculumTermCfg
 from envlab.envs.terms import at_reset
 from envlab.envs.terrain import FlatPatchSamplingCfg
 from envlab.errors import ConfigurationError
 from envlab.sim import host
 from tests.envs.refusals import assert_refused
-from tests.envs.sliders import select, terms
+from tests.envs.sliders import rank, select, terms
 from tests.envs.terrain.hills import NOISE, STAIRS, make_env, terrain
 from tests.graphs import record_steps
 
@@ -207,3 +207,22 @@ def test_starts_on_ground_are_recorded(monkeypatch):
         assert torch.equal(plain.env_origins, recorded.env_origins)
     assert recording.is_made
     assert not torch.equal(before, plain.terrain.terrain_types)
+
+
+def test_two_processes_begin_where_one_does():
+    """The ground is the same, and each robot has the tile and patch that one process gives it."""
+    start = at_reset(mdp.reset_root_state_from_terrain, pose_range={}, velocity_range={})
+    events = {"tile": at_reset(mdp.randomize_terrain), "start": start}
+    one = on_patches(8, **events)
+    cfg = on_patches(4, **events).cfg
+    halves = [ManagerEnv(cfg, context=rank(index, 2), seed=0) for index in (0, 1)]
+    for env in (one, *halves):
+        env.reset(seed=3)
+    for half in halves:
+        assert torch.equal(
+            half.terrain.flat_patches["init_pos"], one.terrain.flat_patches["init_pos"]
+        )
+    both = torch.cat([half.sim.data.qpos for half in halves])
+    assert torch.equal(both, one.sim.data.qpos)
+    tiles = torch.cat([half.terrain.tiles(half.terrain.terrain_levels) for half in halves])
+    assert torch.equal(tiles, one.terrain.tiles(one.terrain.terrain_levels))
