@@ -65,6 +65,15 @@ class HeightField:
         self.start = (float(self._x_start), float(self._y_start))
         self.spacing = (1.0 / float(self._x_scale), 1.0 / float(self._y_scale))
 
+    def raise_to(self, heights: np.ndarray) -> None:
+        """Let lookups also see what stands on or above the field.
+
+        Args:
+            heights: The uppermost height at each vertex, in m, of the shape of ``data``.
+        """
+        tops = torch.tensor(heights, dtype=torch.float32, device=self.data.device)
+        torch.maximum(self.data, tops, out=self.data)
+
     def heights(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the terrain's heights at points, in m, of their shape.
 

@@ -234,7 +234,14 @@ from envlab.envs.mdp.terminations import (
     root_height_below_minimum,
     time_out,
 )
-from envlab.envs.mdp.terrain import crossed_tile, terrain_levels_vel, terrain_out_of_bounds
+from envlab.envs.mdp.terrain import (
+    crossed_tile,
+    randomize_terrain,
+    reset_root_state_from_flat_patches,
+    reset_root_state_from_terrain,
+    terrain_levels_vel,
+    terrain_out_of_bounds,
+)
 from envlab.envs.mdp.velocity import (
     ang_vel_xy_l2,
     bad_orientation,
@@ -416,12 +423,15 @@ __all__ = [
     "randomize_rigid_body_mass",
     "randomize_rigid_body_material",
     "randomize_rigid_body_scale",
+    "randomize_terrain",
     "randomize_visual_color",
     "ray_distances",
     "remaining_time_s",
     "reset_joints_by_offset",
     "reset_joints_by_scale",
     "reset_joints_within_limits_range",
+    "reset_root_state_from_flat_patches",
+    "reset_root_state_from_terrain",
     "reset_root_state_uniform",
     "reset_root_state_with_random_orientation",
     "reset_scene_to_default",

@@ -91,7 +91,26 @@ def reset_root_state_uniform(
     """
     ranges = [*six_ranges(pose_range, "pose_range"), *six_ranges(velocity_range, "velocity_range")]
     drawn = stream.ranges(ranges, mask)
-    env.reset_qpos[:, asset_cfg.root_pos].add_(env.env_origins + drawn[:, :3])
+    place_root(env, env.env_origins, ranges, drawn, asset_cfg)
+
+
+def place_root(
+    env: ManagerEnv,
+    origins: torch.Tensor,
+    ranges: Sequence[tuple[float, float]],
+    drawn: torch.Tensor,
+    asset_cfg: SceneEntity,
+) -> None:
+    """Stage a root's default pose at origins plus drawn offsets.
+
+    Args:
+        env: The environment.
+        origins: In m, ``(num_envs, 3)``.
+        ranges: Bounds of the twelve draws: :func:`six_ranges` of the pose and of the velocity.
+        drawn: The draws, ``(num_envs, 12)``.
+        asset_cfg: The entity.
+    """
+    env.reset_qpos[:, asset_cfg.root_pos].add_(origins + drawn[:, :3])
     quat = env.default_qpos[:, asset_cfg.root_quat]
     # What is not drawn has been staged already: the default orientation, at rest.
     if _any(ranges[3:5]):

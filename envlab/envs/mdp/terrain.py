@@ -1,4 +1,4 @@
-"""Terms over generated ground: a curriculum over its levels, and its end."""
+"""Terms over generated ground: a curriculum over its levels, its end, and starts on it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.envs.mdp.events import place_root, six_ranges
+from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -83,3 +85,85 @@ def crossed_tile(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tens
         )
     along = env.sim.data.qpos[:, asset_cfg.root_pos][:, 0] - env.env_origins[:, 0]
     return along.abs() > 0.5 * env.terrain.cfg.terrain_generator.size[0]
+
+
+def randomize_terrain(env: ManagerEnv, mask: torch.Tensor, stream: RandomStream) -> None:
+    """Move environments to any tile: a random level and a random kind.
+
+    mjlab's event. Name it before the event that places the robot. On a plane nothing changes.
+    """
+    if env.terrain is not None:
+        env.terrain.randomize(mask, stream.ranges([(0.0, 1.0)] * 2, mask))
+
+
+def reset_root_state_from_flat_patches(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    patch_name: str = "spawn",
+    pose_range: dict[str, tuple[float, float]] | None = None,
+    velocity_range: dict[str, tuple[float, float]] | None = None,
+    asset_cfg: SceneEntity = _ROBOT,
+) -> None:
+    """Reset the root to its default pose on a random flat patch of its tile, plus uniform offsets.
+
+    mjlab's event. Without such patches, or on a plane, this is ``reset_root_state_uniform``.
+
+    Args:
+        env: The environment.
+        mask: Environments to change, bool ``(num_envs,)``.
+        stream: The term's random stream.
+        patch_name: Name in ``flat_patch_sampling`` of the ground's kinds.
+        pose_range: As for ``reset_root_state_uniform``.
+        velocity_range: The same.
+        asset_cfg: The entity.
+
+    Raises:
+        ConfigurationError: For another name in a range.
+    """
+    poses = six_ranges(pose_range or {}, "pose_range")
+    ranges = [*poses, *six_ranges(velocity_range or {}, "velocity_range")]
+    drawn = stream.ranges([*ranges, (0.0, 1.0)], mask)
+    origins = env.env_origins
+    if env.terrain is not None and patch_name in env.terrain.flat_patches:
+        origins = env.terrain.patches(patch_name, drawn[:, 12])
+    place_root(env, origins, ranges, drawn[:, :12], asset_cfg)
+
+
+def reset_root_state_from_terrain(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    pose_range: dict[str, tuple[float, float]],
+    velocity_range: dict[str, tuple[float, float]],
+    asset_cfg: SceneEntity = _ROBOT,
+) -> None:
+    """Reset the root to its default pose on a random flat patch called ``init_pos``, turned.
+
+    Args:
+        env: The environment.
+        mask: Environments to change, bool ``(num_envs,)``.
+        stream: The term's random stream.
+        pose_range: Bounds of ``roll``, ``pitch`` and ``yaw`` in rad.
+        velocity_range: As for ``reset_root_state_uniform``.
+        asset_cfg: The entity.
+
+    Raises:
+        ConfigurationError: For another name in a range; or if there are no such patches.
+    """
+    shifted = [name for name in ("x", "y", "z") if name in pose_range]
+    if shifted:
+        raise ConfigurationError(
+            f"pose_range has the key {shifted[0]!r}, but the position is that of a flat patch: its "
+            "keys are roll, pitch and yaw. For offsets use reset_root_state_from_flat_patches."
+        )
+    patches = {} if env.terrain is None else env.terrain.flat_patches
+    if "init_pos" not in patches:
+        raise ConfigurationError(
+            "reset_root_state_from_terrain needs flat patches called init_pos, but the ground has "
+            f"{', '.join(patches) or 'none'}. Add init_pos to flat_patch_sampling of a kind in "
+            "env.scene.terrain.terrain_generator.sub_terrains, or use reset_root_state_uniform."
+        )
+    reset_root_state_from_flat_patches(
+        env, mask, stream, "init_pos", pose_range, velocity_range, asset_cfg
+    )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from envlab.envs.terrain.cfg import TerrainGeneratorCfg
+from envlab.envs.terrain.patches import find_patches
 from envlab.envs.terrain.sub_terrains import SubTerrainCfg
-from envlab.envs.terrain.tile import Tile, between
+from envlab.envs.terrain.tile import Box, Tile, between
 from envlab.errors import ConfigurationError
 
 WHERE = "env.scene.terrain.terrain_generator"
@@ -27,6 +29,13 @@ class Ground:
     """Start position on each tile, in m, float64 ``(num_rows, num_cols, 3)``."""
     kinds: np.ndarray
     """Index of each tile's sub-terrain, int64 ``(num_rows, num_cols)``."""
+    boxes: list[Box]
+    """Boxes on and above the heights, in world coordinates."""
+    tops: np.ndarray
+    """Heights of what is uppermost, the ground or a box, like ``heights``."""
+    flat_patches: dict[str, np.ndarray]
+    """Flat patches of each tile by name, in m, float64 ``(num_rows, num_cols, number, 3)``; the
+    start position of tiles whose kind has none of a name."""
 
 
 def generate(cfg: TerrainGeneratorCfg) -> Ground:
@@ -42,18 +51,60 @@ def generate(cfg: TerrainGeneratorCfg) -> Ground:
     origins = np.zeros((cfg.num_rows, cfg.num_cols, 3))
     chosen = np.zeros((cfg.num_rows, cfg.num_cols), dtype=np.int64)
     size = (cfg.num_rows * cfg.size[0], cfg.num_cols * cfg.size[1])
+    tops, boxes = heights.copy(), []
+    patches = _no_patches(cfg, kinds)
     for row in range(cfg.num_rows):
         for column in range(cfg.num_cols):
             # One generator per tile: changing one tile leaves the others as they are.
             rng = np.random.default_rng([cfg.seed, row, column])
             chosen[row, column], difficulty = _choose(cfg, row, column, rng)
-            made, top = kinds[chosen[row, column]].build(tile, difficulty, rng)
+            kind = kinds[chosen[row, column]]
+            made, top = kind.build(tile, difficulty, rng)
             x, y = row * along_x, column * along_y
             heights[x : x + along_x + 1, y : y + along_y + 1] += made  # edges are zero
             centre = [(row + 0.5) * cfg.size[0], (column + 0.5) * cfg.size[1]]
             origins[row, column] = [centre[0] - 0.5 * size[0], centre[1] - 0.5 * size[1], top]
-    heights.flags.writeable = origins.flags.writeable = chosen.flags.writeable = False
-    return Ground(heights, size, origins, chosen)
+            corner = np.array([row * cfg.size[0], column * cfg.size[1], 0.0])
+            corner[:2] -= 0.5 * np.array(size)
+            added = [box for box in kind.boxes(tile, difficulty) if (box.half > 1e-6).all()]
+            boxes += [box.moved(corner) for box in added]
+            covered = tile.covered(made, added)
+            tops[x : x + along_x + 1, y : y + along_y + 1] += covered
+            for name, places in patches.items():
+                places[row, column] = origins[row, column]
+                sampling = (kind.flat_patch_sampling or {}).get(name)
+                if sampling is not None:
+                    key = [cfg.seed, row, column, zlib.crc32(name.encode())]
+                    found = find_patches(sampling, tile, covered, top, np.random.default_rng(key))
+                    if len(found) == 0:
+                        raise ConfigurationError(_no_patch(cfg, name, row, column, kind))
+                    number = places.shape[2]
+                    places[row, column] = corner + found[np.arange(number) % len(found)]
+    for array in (heights, tops, origins, chosen, *patches.values()):
+        array.flags.writeable = False
+    return Ground(heights, size, origins, chosen, boxes, tops, patches)
+
+
+def _no_patches(cfg: TerrainGeneratorCfg, kinds: list[SubTerrainCfg]) -> dict[str, np.ndarray]:
+    """Return room for the flat patches of all tiles, by name; as many as any kind has."""
+    numbers: dict[str, int] = {}
+    for kind in kinds:
+        for name, sampling in (kind.flat_patch_sampling or {}).items():
+            if sampling is not None:
+                numbers[name] = max(numbers.get(name, 0), sampling.num_patches)
+    shape = (cfg.num_rows, cfg.num_cols)
+    return {name: np.zeros((*shape, number, 3)) for name, number in numbers.items()}
+
+
+def _no_patch(
+    cfg: TerrainGeneratorCfg, name: str, row: int, column: int, kind: SubTerrainCfg
+) -> str:
+    kinds = {id(one): kind_name for kind_name, one in _kinds(cfg).items()}
+    path = f"{WHERE}.sub_terrains.{kinds[id(kind)]}.flat_patch_sampling.{name}"
+    return (
+        f"No place of the tile in row {row}, column {column} is as flat as {path} demands. Lower "
+        "its patch_radius, raise max_height_diff, or widen its ranges."
+    )
 
 
 def _choose(

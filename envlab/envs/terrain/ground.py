@@ -1,6 +1,8 @@
-"""Putting generated ground into a model: one height field, and boxes for the flat border."""
+"""Putting generated ground into a model: a height field, and boxes for what it cannot express."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import mujoco
 import numpy as np
@@ -51,7 +53,9 @@ def add_terrain(spec: mujoco.MjSpec, cfg: TerrainCfg) -> None:
             ("y0", (0.0, -half_y - 0.5 * width), (whole_x, 0.5 * width)),
             ("y1", (0.0, half_y + 0.5 * width), (whole_x, 0.5 * width)),
         ):
-            _add_border(spec, floor, name, centre, half)
+            _add_box(spec, floor, f"border_{name}", (*centre, -0.5 * _DEPTH), (*half, 0.5 * _DEPTH))
+    for number, box in enumerate(ground.boxes):
+        _add_box(spec, floor, f"box_{number}", box.centre, box.half)
 
 
 def _floor(spec: mujoco.MjSpec) -> mujoco.MjsGeom:
@@ -61,20 +65,20 @@ def _floor(spec: mujoco.MjSpec) -> mujoco.MjsGeom:
     return spec.worldbody.add_geom(name="floor", rgba=[0.55, 0.55, 0.5, 1.0])
 
 
-def _add_border(
+def _add_box(
     spec: mujoco.MjSpec,
     floor: mujoco.MjsGeom,
     name: str,
-    centre: tuple[float, float],
-    half: tuple[float, float],
+    centre: Sequence[float] | np.ndarray,
+    half: Sequence[float] | np.ndarray,
 ) -> None:
-    """Add a box with its top at height 0, otherwise like the floor."""
+    """Add a box that is otherwise like the floor."""
     shared = "material contype conaffinity condim priority group solmix margin gap".split()
     spec.worldbody.add_geom(
-        name=f"{floor.name or 'floor'}_border_{name}",
+        name=f"{floor.name or 'floor'}_{name}",
         type=mujoco.mjtGeom.mjGEOM_BOX,
-        pos=[*centre, -0.5 * _DEPTH],
-        size=[*half, 0.5 * _DEPTH],
+        pos=list(centre),
+        size=list(half),
         friction=floor.friction.copy(),
         solref=floor.solref.copy(),
         solimp=floor.solimp.copy(),

@@ -11,7 +11,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from envlab.envs.terrain.tile import Tile, between, whole
+from envlab.envs.terrain.patches import FlatPatchSamplingCfg
+from envlab.envs.terrain.tile import Box, Tile, between, whole
 from envlab.errors import ConfigurationError
 
 Range = tuple[float, float]
@@ -26,6 +27,9 @@ class SubTerrainCfg:
 
     proportion: float = 1.0
     """Share of the tiles, relative to the other kinds."""
+    flat_patch_sampling: dict[str, FlatPatchSamplingCfg] | None = None
+    """Flat patches to find on each tile, by a name: ``init_pos`` are those of
+    ``reset_root_state_from_terrain``."""
 
     def build(
         self, tile: Tile, difficulty: float, rng: np.random.Generator
@@ -42,6 +46,10 @@ class SubTerrainCfg:
             in the centre.
         """
         raise NotImplementedError
+
+    def boxes(self, tile: Tile, difficulty: float) -> list[Box]:
+        """Return boxes that are added to the heights, in m from a corner of the tile."""
+        return []
 
     def require(self, fits: bool, what: str, mend: str) -> None:
         """Refuse sizes that are impossible for a tile.
@@ -113,10 +121,16 @@ class MeshRandomGridTerrainCfg(SubTerrainCfg):
     platform_width: float = 1.0
     """Width of the platform, in m."""
 
+    @property
+    def least_border(self) -> float:
+        """Least width of the flat ground around the blocks, in m."""
+        return 0.0
+
     def build(
         self, tile: Tile, difficulty: float, rng: np.random.Generator
     ) -> tuple[np.ndarray, float]:
-        num_blocks = whole(min(tile.size), self.grid_width)
+        room = [length - 2.0 * self.least_border for length in tile.size]
+        num_blocks = whole(min(room), self.grid_width)
         border = 0.5 * (min(tile.size) - num_blocks * self.grid_width)
         self.require(
             num_blocks > 0 and border > 1e-6,
@@ -125,7 +139,7 @@ class MeshRandomGridTerrainCfg(SubTerrainCfg):
             "Change grid_width.",
         )
         height = between(self.grid_height_range, difficulty)
-        shape = [whole(length, self.grid_width) for length in tile.size]
+        shape = [whole(length, self.grid_width) for length in room]
         blocks = np.pad(rng.uniform(-height, height, shape), 1)
         x, y = tile.coordinates()
         column = _block(x, tile.size[0], shape[0], self.grid_width)

@@ -3,11 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from envlab.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box on or above the ground: what heights cannot express, or only with ramps as walls."""
+
+    low: tuple[float, float, float]
+    """Its corner with the smallest coordinates, in m."""
+    high: tuple[float, float, float]
+    """The opposite corner, in m."""
+
+    @property
+    def centre(self) -> np.ndarray:
+        """Its middle, in m."""
+        return 0.5 * (np.array(self.low) + self.high)
+
+    @property
+    def half(self) -> np.ndarray:
+        """Half its lengths, in m."""
+        return 0.5 * (np.array(self.high) - self.low)
+
+    def moved(self, offset: np.ndarray) -> Box:
+        """Return the box elsewhere, by an offset in m, ``(3,)``."""
+        low, high = (
+            [float(value) for value in corner + offset] for corner in (self.low, self.high)
+        )
+        return Box((low[0], low[1], low[2]), (high[0], high[1], high[2]))
 
 
 @dataclass(frozen=True)
@@ -41,6 +69,50 @@ class Tile:
         """Return the larger of each vertex's distances from the centre along x and y, in m."""
         x, y = self.coordinates()
         return np.maximum(np.abs(x - 0.5 * self.size[0]), np.abs(y - 0.5 * self.size[1]))
+
+    def inside(self, length_x: float, length_y: float) -> np.ndarray:
+        """Return which vertices are in a centred rectangle or on its edges, bool ``shape``."""
+        x, y = self.coordinates()
+        in_x = np.abs(x - 0.5 * self.size[0]) <= 0.5 * length_x + 1e-6
+        inside: np.ndarray = in_x & (np.abs(y - 0.5 * self.size[1]) <= 0.5 * length_y + 1e-6)
+        return inside
+
+    def ring(
+        self, lengths: tuple[float, float], width: float, low: float, high: float
+    ) -> list[Box]:
+        """Return four boxes around a centred rectangle, none of whose space is in two of them.
+
+        Args:
+            lengths: Lengths of the rectangle along x and y, in m.
+            width: Width of the ring, in m.
+            low: Height of its bottom, in m.
+            high: Height of its top, in m.
+        """
+        (x0, x1), (y0, y1) = (
+            (0.5 * (size - length), 0.5 * (size + length))
+            for size, length in zip(self.size, lengths, strict=True)
+        )
+        return [
+            Box((x0 - width, y0 - width, low), (x1 + width, y0, high)),
+            Box((x0 - width, y1, low), (x1 + width, y1 + width, high)),
+            Box((x0 - width, y0, low), (x0, y1, high)),
+            Box((x1, y0, low), (x1 + width, y1, high)),
+        ]
+
+    def covered(self, heights: np.ndarray, boxes: Sequence[Box]) -> np.ndarray:
+        """Return the heights of the ground or the boxes over it, whichever are higher.
+
+        A box reaches to the vertices nearest to its sides, so that thin ones have some, too.
+        """
+        covered = heights.copy()
+        for box in boxes:
+            first, last = (
+                [round(value / self.horizontal_scale) for value in corner[:2]]
+                for corner in (box.low, box.high)
+            )
+            part = covered[first[0] : last[0] + 1, first[1] : last[1] + 1]
+            np.maximum(part, box.high[2], out=part)
+        return covered
 
     def rounded(self, heights: np.ndarray) -> np.ndarray:
         """Return heights in m as whole numbers of ``vertical_scale``."""

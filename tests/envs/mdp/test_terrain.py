@@ -1,15 +1,23 @@
-"""The curriculum over levels of ground."""
+"""The curriculum over levels of ground, and starts on flat patches and on any tile."""
 
 from __future__ import annotations
+
+import dataclasses
+import math
 
 import pytest
 import torch
 
-from envlab.envs import mdp
+from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import CurriculumTermCfg
+from envlab.envs.terms import at_reset
+from envlab.envs.terrain import FlatPatchSamplingCfg
 from envlab.errors import ConfigurationError
-from tests.envs.sliders import select, terms
-from tests.envs.terrain.hills import make_env
+from envlab.sim import host
+from tests.envs.refusals import assert_refused
+from tests.envs.sliders import rank, select, terms
+from tests.envs.terrain.hills import NOISE, STAIRS, make_env, terrain
+from tests.graphs import record_steps
 
 COMMAND = mdp.UniformCommandCfg(
     resampling_time_range=(100.0, 100.0), ranges=[(0.6, 0.6), (0.8, 0.8), (5.0, 5.0)]
@@ -73,3 +81,148 @@ def test_the_edge_is_that_of_the_border():
     assert outside.tolist() == [False, True, False, True]
     plane = make_env(2, plane=True)
     assert mdp.terrain_out_of_bounds(plane, asset_cfg=robot).tolist() == [False, False]
+
+
+PATCHES = {
+    "init_pos": FlatPatchSamplingCfg(num_patches=5, patch_radius=0.2, z_range=(-0.1, 0.1)),
+    "spawn": FlatPatchSamplingCfg(num_patches=1, x_range=(0.2, 0.2), y_range=(0.1, 0.1)),
+}
+
+
+def on_patches(num_envs: int = 6, *, plane: bool = False, **events):
+    """Return hoppers that start on flat patches of stairs' platforms, or by other events."""
+    ground = terrain()
+    stairs = dataclasses.replace(STAIRS, flat_patch_sampling=PATCHES)
+    ground.terrain_generator.sub_terrains = {"stairs": stairs, "noise": NOISE}
+    start = at_reset(mdp.reset_root_state_from_terrain, pose_range={}, velocity_range={})
+    found = terms(**(events or {"start": start}))
+    return make_env(num_envs, ground=ground, plane=plane, events=found)
+
+
+def test_robots_start_on_the_flat_patches_of_their_tiles():
+    env = on_patches(64)
+    patches = env.terrain.flat_patches["init_pos"]
+    tiles = env.terrain.tiles(env.terrain.terrain_levels)
+    start = env.sim.data.qpos[:, :3] - torch.tensor([0.0, 0.0, 0.1])  # the default height
+    off = (patches[tiles] - start.unsqueeze(1)).abs().amax(dim=2).amin(dim=1)
+    assert off.max() < 1e-5
+    chosen = (patches[tiles] - start.unsqueeze(1)).abs().amax(dim=2).argmin(dim=1)
+    assert set(chosen[:32].tolist()) == {0, 1, 2, 3, 4}
+    noise = env.terrain.terrain_types == 1
+    assert torch.allclose(start[noise], env.env_origins[noise], atol=1e-6)  # it has no patches
+
+
+def test_draws_are_added_to_flat_patches():
+    start = at_reset(
+        mdp.reset_root_state_from_flat_patches,
+        pose_range={"x": (0.5, 0.5), "yaw": (math.pi, math.pi)},
+        velocity_range={"y": (2.0, 2.0)},
+    )
+    env = on_patches(2, start=start)
+    place = env.sim.data.qpos[0, :2] - env.env_origins[0, :2]
+    assert place.tolist() == pytest.approx([0.7, 0.1], abs=1e-5)
+    assert env.sim.data.qpos[0, 3:7].abs().tolist() == pytest.approx([0, 0, 0, 1], abs=1e-6)
+    assert env.sim.data.qvel[0, 1] == pytest.approx(2.0, abs=1e-5)
+    plane = on_patches(2, plane=True, start=start)
+    assert plane.sim.data.qpos[:, 0].tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_starts_that_are_not_there_are_refused_in_one_sentence():
+    def env(plane: bool = False, func=mdp.reset_root_state_from_terrain, **pose):
+        start = at_reset(func, pose_range=pose, velocity_range={})
+        return on_patches(2, plane=plane, start=start)
+
+    other = at_reset(mdp.reset_root_state_from_terrain, pose_range={}, velocity_range={})
+    assert_refused(
+        {
+            "patches called init_pos, but the ground has none": lambda: env(plane=True),
+            "init_pos, but the ground has none. Add": lambda: make_env(2, events=terms(a=other)),
+            "has the key 'x', but the position is that of": lambda: env(x=(0.0, 1.0)),
+            "has the key 'yam'": lambda: env(yam=(0.0, 1.0)),
+        }
+    )
+
+
+def anywhere() -> dict[str, object]:
+    start = at_reset(mdp.reset_root_state_uniform, pose_range={}, velocity_range={})
+    return {"tile": at_reset(mdp.randomize_terrain), "start": start}
+
+
+def test_episodes_may_begin_on_any_tile():
+    env = on_patches(128, **anywhere())
+    tiles = env.terrain.tiles(env.terrain.terrain_levels)
+    assert set(tiles.tolist()) == set(range(8))  # max_init_terrain_level is 2 of 3
+    first = tiles.clone()
+    assert torch.equal(env.sim.data.qpos[:, 0], env.terrain.terrain_levels * 6.0 - 9.0)
+    assert torch.equal(env.sim.data.qpos[:, 1], env.terrain.terrain_types * 6.0 - 3.0)
+    env.episode_length_buf[:64] = 9  # these end with the next step
+    env.step(torch.zeros(128, 1))
+    tiles = env.terrain.tiles(env.terrain.terrain_levels)
+    assert torch.equal(tiles[64:], first[64:])
+    assert (tiles[:64] != first[:64]).float().mean() > 0.7
+    on_a_plane = on_patches(2, plane=True, **anywhere())
+    assert not on_a_plane.sim.data.qpos[:, :2].any()
+
+
+def test_tiles_that_were_drawn_return_with_the_state_and_restart_with_a_seed():
+    env, other = on_patches(32, **anywhere()), on_patches(32, **anywhere())
+    for _ in range(15):
+        env.step(torch.zeros(32, 1))
+    types, levels = env.terrain.terrain_types.clone(), env.terrain.terrain_levels.clone()
+    assert not torch.equal(types, other.terrain.terrain_types)
+    other.set_state(env.state())
+    assert torch.equal(types, other.terrain.terrain_types)
+    assert torch.equal(levels, other.terrain.terrain_levels)
+    assert torch.equal(env.env_origins, other.env_origins)
+    for _ in range(15):
+        one, two = env.step(torch.zeros(32, 1)), other.step(torch.zeros(32, 1))
+        assert torch.equal(one[0]["policy"], two[0]["policy"])
+    assert torch.equal(env.terrain.terrain_types, other.terrain.terrain_types)
+    for one in (env, other):
+        one.reset(seed=7)
+    assert torch.equal(env.terrain.terrain_types, other.terrain.terrain_types)
+    assert torch.equal(env.env_origins, other.env_origins)
+    spread = on_patches(32)
+    state = spread.state()
+    assert state["terrain"]["drawn_types"] is None  # and old states need not have it
+    del state["terrain"]["drawn_types"]
+    spread.set_state(state)
+
+
+def test_starts_on_ground_are_recorded(monkeypatch):
+    start = at_reset(mdp.reset_root_state_from_terrain, pose_range={}, velocity_range={})
+    events = {"tile": at_reset(mdp.randomize_terrain), "start": start}
+    plain = on_patches(8, **events)
+    monkeypatch.setattr(host, "HOST", set())
+    recorded = on_patches(8, **events)
+    recording = record_steps(recorded)
+    for env in (plain, recorded):
+        env.reset(seed=0)
+    before = plain.terrain.terrain_types.clone()
+    for _ in range(16):
+        actions = torch.zeros(8, 1)
+        (seen, *_), (again, *_) = plain.step(actions), recorded.step(actions.clone())
+        assert torch.equal(seen["policy"], again["policy"])
+        assert torch.equal(plain.sim.data.qpos, recorded.sim.data.qpos)
+        assert torch.equal(plain.env_origins, recorded.env_origins)
+    assert recording.is_made
+    assert not torch.equal(before, plain.terrain.terrain_types)
+
+
+def test_two_processes_begin_where_one_does():
+    """The ground is the same, and each robot has the tile and patch that one process gives it."""
+    start = at_reset(mdp.reset_root_state_from_terrain, pose_range={}, velocity_range={})
+    events = {"tile": at_reset(mdp.randomize_terrain), "start": start}
+    one = on_patches(8, **events)
+    cfg = on_patches(4, **events).cfg
+    halves = [ManagerEnv(cfg, context=rank(index, 2), seed=0) for index in (0, 1)]
+    for env in (one, *halves):
+        env.reset(seed=3)
+    for half in halves:
+        assert torch.equal(
+            half.terrain.flat_patches["init_pos"], one.terrain.flat_patches["init_pos"]
+        )
+    both = torch.cat([half.sim.data.qpos for half in halves])
+    assert torch.equal(both, one.sim.data.qpos)
+    tiles = torch.cat([half.terrain.tiles(half.terrain.terrain_levels) for half in halves])
+    assert torch.equal(tiles, one.terrain.tiles(one.terrain.terrain_levels))

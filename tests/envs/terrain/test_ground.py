@@ -9,7 +9,12 @@ import torch
 
 from envlab.envs import SceneCfg
 from envlab.envs.scene import build_model
-from envlab.envs.terrain import MeshPlaneTerrainCfg, TerrainCfg, TerrainGeneratorCfg
+from envlab.envs.terrain import (
+    MeshPlaneTerrainCfg,
+    MeshRailsTerrainCfg,
+    TerrainCfg,
+    TerrainGeneratorCfg,
+)
 from envlab.envs.terrain.generator import generate
 from envlab.envs.terrain.ground import GROUP, add_terrain, surface
 from envlab.sim.height_field import HeightField
@@ -84,3 +89,40 @@ def test_a_world_without_floor_gets_ground_that_is_called_floor():
     assert [model.geom(index).name for index in range(model.ngeom)] == ["floor"]
     field = HeightField(model, "floor", torch.device("cpu"))
     assert float(field.heights(torch.zeros(1), torch.zeros(1))) == 0.0
+
+
+def test_boxes_of_the_ground_are_like_the_floor():
+    rails = MeshRailsTerrainCfg(rail_thickness_range=(0.1, 0.1), rail_height_range=(0.2, 0.2))
+    generator = TerrainGeneratorCfg(
+        num_rows=2, num_cols=1, border_width=0.0, sub_terrains={"rails": rails}
+    )
+    spec = mujoco.MjSpec.from_string(
+        '<mujoco><worldbody><geom name="lawn" type="plane" size="0 0 1" friction="0.3 0.02 0.01"/>'
+        "</worldbody></mujoco>"
+    )
+    add_terrain(spec, TerrainCfg(terrain_generator=generator))
+    model = spec.compile()
+    assert [model.geom(index).name for index in range(1, 17)] == [
+        f"lawn_box_{n}" for n in range(16)
+    ]
+    first, last = model.geom("lawn_box_0"), model.geom("lawn_box_15")
+    # The near side of the inner rail of the tile whose middle is at x = -4 m.
+    assert first.pos.tolist() == pytest.approx([-4.0, -0.55, 0.1])
+    assert first.size.tolist() == pytest.approx([0.6, 0.05, 0.1])
+    assert last.pos.tolist() == pytest.approx([4.0 + 2.65, 0.0, 0.1])
+    assert first.friction.tolist() == [0.3, 0.02, 0.01]
+    assert surface(model) == "lawn"
+
+
+def test_what_falls_on_a_rail_lies_on_it():
+    rails = MeshRailsTerrainCfg(rail_thickness_range=(0.2, 0.1), rail_height_range=(0.2, 0.2))
+    generator = TerrainGeneratorCfg(num_rows=1, num_cols=1, sub_terrains={"rails": rails})
+    spec = mujoco.MjSpec.from_string(
+        '<mujoco><worldbody><body pos="0.6 0 0.4"><freejoint/><geom type="box" '
+        'size="0.05 0.05 0.05"/></body></worldbody></mujoco>'
+    )
+    add_terrain(spec, TerrainCfg(terrain_generator=generator))
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_step(model, data, 500)
+    assert data.qpos[2] == pytest.approx(0.25, abs=0.003)
