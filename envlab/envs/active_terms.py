@@ -19,7 +19,7 @@ def active_terms(env: ManagerEnv) -> str:
     for group in observed.active_terms:
         columns, shape = observed.columns(group), tuple(env.obs_buf[group].shape[1:])
         if len(columns) == 1:  # it may be an image
-            sizes = {name: shape for name in columns}
+            sizes = dict.fromkeys(columns, shape)
         else:
             sizes = {name: (part.stop - part.start,) for name, part in columns.items()}
         tables.append(_table(f"Observations of the group {group!r}, {shape}", "Shape", sizes))
@@ -38,7 +38,7 @@ def active_terms(env: ManagerEnv) -> str:
         tables.append(_table(title, head, facts))
     for title, part in (("Curricula", cfg.curriculum), ("Metrics", cfg.metrics)):
         terms = terms_of(part, TermCfg)
-        functions = {name: getattr(term, "func").__name__ for name, term in terms.items()}
+        functions = {name: term.func.__name__ for name, term in terms.items()}
         tables.append(_table(title, "Function", functions))
     return "\n\n".join(filter(None, tables))
 
