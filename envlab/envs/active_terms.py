@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
+from envlab.envs.managers.function_term import FunctionTermCfg
 from envlab.envs.managers.term import TermCfg, terms_of
 
 if TYPE_CHECKING:
@@ -18,9 +19,8 @@ def active_terms(env: ManagerEnv) -> str:
     tables = []
     for group in observed.active_terms:
         columns, shape = observed.columns(group), tuple(env.obs_buf[group].shape[1:])
-        if len(columns) == 1:  # it may be an image
-            sizes = dict.fromkeys(columns, shape)
-        else:
+        sizes: dict[str, tuple[int, ...]] = dict.fromkeys(columns, shape)  # one may be an image
+        if len(columns) > 1:
             sizes = {name: (part.stop - part.start,) for name, part in columns.items()}
         tables.append(_table(f"Observations of the group {group!r}, {shape}", "Shape", sizes))
     acts, commands = env.action_manager, env.command_manager
@@ -37,10 +37,14 @@ def active_terms(env: ManagerEnv) -> str:
         facts = {name: getattr(term, attribute) for name, term in terms.items()}
         tables.append(_table(title, head, facts))
     for title, part in (("Curricula", cfg.curriculum), ("Metrics", cfg.metrics)):
-        terms = terms_of(part, TermCfg)
-        functions = {name: term.func.__name__ for name, term in terms.items()}
+        calls = terms_of(part, FunctionTermCfg)
+        functions = {name: _name_of(term.func) for name, term in calls.items()}
         tables.append(_table(title, "Function", functions))
     return "\n\n".join(filter(None, tables))
+
+
+def _name_of(function: object) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _table(title: str, head: str, facts: dict[str, Any]) -> str:
