@@ -121,10 +121,25 @@ def place_root(
     if _any(ranges[3:6]):
         env.reset_qpos[:, asset_cfg.root_quat] = quat
     if _any(ranges[6:]):
-        ang_vel = quat_apply_inverse(quat, drawn[:, 9:])
-        velocity = origin_velocity(env, quat, drawn[:, 6:9], ang_vel, asset_cfg)
-        env.reset_qvel[:, asset_cfg.root_lin_vel] = velocity
-        env.reset_qvel[:, asset_cfg.root_ang_vel] = ang_vel
+        set_root_velocity(env, quat, drawn[:, 6:], asset_cfg)
+
+
+def set_root_velocity(
+    env: ManagerEnv, quat: torch.Tensor, velocities: torch.Tensor, asset_cfg: SceneEntity
+) -> None:
+    """Stage a root's velocity.
+
+    Args:
+        env: The environment.
+        quat: The root's orientation, ``(num_envs, 4)``.
+        velocities: Of its centre of mass in m/s, and angular in rad/s, world frame,
+            ``(num_envs, 6)``.
+        asset_cfg: The entity.
+    """
+    ang_vel = quat_apply_inverse(quat, velocities[:, 3:])
+    velocity = origin_velocity(env, quat, velocities[:, :3], ang_vel, asset_cfg)
+    env.reset_qvel[:, asset_cfg.root_lin_vel] = velocity
+    env.reset_qvel[:, asset_cfg.root_ang_vel] = ang_vel
 
 
 def _any(ranges: Sequence[tuple[float, float]]) -> bool:

@@ -8,9 +8,8 @@ import mujoco
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
-from envlab.envs.math import quat_apply_inverse, random_orientation
-from envlab.envs.mdp.events import six_ranges
-from envlab.envs.mdp.root import origin_velocity
+from envlab.envs.math import random_orientation
+from envlab.envs.mdp.events import set_root_velocity, six_ranges
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
 
@@ -54,10 +53,7 @@ def reset_root_state_with_random_orientation(
     env.reset_qpos[:, asset_cfg.root_pos].add_(env.env_origins + drawn[:, :3])
     quat = random_orientation(drawn[:, 3:6])
     env.reset_qpos[:, asset_cfg.root_quat] = quat
-    ang_vel = quat_apply_inverse(quat, drawn[:, 9:])
-    velocity = origin_velocity(env, quat, drawn[:, 6:9], ang_vel, asset_cfg)
-    env.reset_qvel[:, asset_cfg.root_lin_vel] = velocity
-    env.reset_qvel[:, asset_cfg.root_ang_vel] = ang_vel
+    set_root_velocity(env, quat, drawn[:, 6:], asset_cfg)
 
 
 def reset_scene_to_default(
