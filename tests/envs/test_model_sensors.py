@@ -118,6 +118,11 @@ def test_an_imu_turned_on_its_body_measures_in_its_own_frame(make):
     assert imu.pos_w[0].tolist() == pytest.approx(pos, abs=1e-5)
     together = (imu.ang_vel_b, imu.lin_acc_b, imu.quat_w, imu.projected_gravity_b)
     assert torch.equal(env.obs_buf["policy"], torch.cat(together, dim=1))
+    before = env.sim.data.qvel[0, 0].item()
+    env.step(torch.full((1, 1), 100.0))  # N m about the vertical
+    gained = (env.sim.data.qvel[0, 0].item() - before) / env.step_dt
+    assert gained > 5.0
+    assert imu.ang_acc_b[0].tolist() == pytest.approx([0, gained, 0], rel=0.05, abs=0.1)
 
 
 def test_a_joint_carries_the_weight_its_moment_and_the_pull_of_the_circle(make):

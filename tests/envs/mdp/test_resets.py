@@ -24,7 +24,9 @@ def test_a_root_is_reset_in_any_orientation_within_bounds():
     assert (qpos[:, 3:7].square().mean(dim=0) - 0.25).abs().max() < 0.05  # uniform
     assert_spans(qvel[:, 3:6].norm(dim=1), 2.0, 3.0)  # about the world's vertical, in its frame
     block = select(env, "block")
-    assert mdp.root_ang_vel_w(env, block)[:, :2].abs().max() < 1e-5
+    ang_vel = mdp.root_ang_vel_w(env, block)
+    assert ang_vel[:, :2].abs().max() < 1e-5
+    assert_spans(ang_vel[:, 2], 2.0, 3.0)
     assert mdp.root_lin_vel_w(env, block).abs().max() < 1e-5
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, mdp
-from envlab.envs.managers import CurriculumTermCfg
+from envlab.envs.managers import CurriculumTermCfg, EventTermCfg
 from envlab.envs.terms import at_reset
 from envlab.envs.terrain import FlatPatchSamplingCfg
 from envlab.errors import ConfigurationError
@@ -187,6 +187,16 @@ def test_tiles_that_were_drawn_return_with_the_state_and_restart_with_a_seed():
     assert state["terrain"]["drawn_types"] is None  # and old states need not have it
     del state["terrain"]["drawn_types"]
     spread.set_state(state)
+
+
+def test_tiles_return_to_an_environment_that_has_drawn_none_yet():
+    tile = EventTermCfg(func=mdp.randomize_terrain, mode="dusk")
+    env, other = (on_patches(32, tile=tile) for _ in range(2))
+    env.event_manager.apply("dusk", torch.ones(32, dtype=torch.bool))
+    assert not torch.equal(env.terrain.terrain_types, other.terrain.terrain_types)
+    other.set_state(env.state())
+    assert torch.equal(env.terrain.terrain_types, other.terrain.terrain_types)
+    assert torch.equal(env.env_origins, other.env_origins)
 
 
 def test_starts_on_ground_are_recorded(monkeypatch):
