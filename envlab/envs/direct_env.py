@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from envlab.envs.batched_env import Log
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.direct_events import DirectEvents
 from envlab.envs.discrete import DiscreteCfg
+from envlab.envs.latest_log import Log
 from envlab.envs.masks import assign
 from envlab.envs.noise import NoiseCfg, NoiseModelWithAdditiveBiasCfg
 from envlab.errors import ConfigurationError

@@ -17,10 +17,11 @@ from gymnasium.envs.registration import EnvSpec
 
 from envlab.config import NonNegativeInt, PositiveFloat, PositiveInt
 from envlab.distributed.context import DistributedContext
-from envlab.envs.batched_env import BatchedEnv, Log
+from envlab.envs.batched_env import BatchedEnv
 from envlab.envs.cfg import NanGuardCfg
 from envlab.envs.checks import unbounded
 from envlab.envs.discrete import DiscreteCfg
+from envlab.envs.latest_log import Log
 from envlab.host.batch import Ended, find_time_limit
 from envlab.host.maker import EnvMaker, known_kwargs
 from envlab.host.spaces import Actions, Observations

@@ -41,6 +41,7 @@ from envlab.envs.mdp.curriculums import (
     termination_curriculum,
 )
 from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsActionCfg, OffsetCfg
+from envlab.envs.mdp.difficulty import DifficultyScheduler, initial_final_interpolate_fn
 from envlab.envs.mdp.efforts import (
     applied_torque_limits,
     electrical_power_cost,
@@ -117,12 +118,7 @@ from envlab.envs.mdp.model_sensors import (
     builtin_sensor,
     projected_gravity_from_sensor,
 )
-from envlab.envs.mdp.modifications import (
-    DifficultyScheduler,
-    initial_final_interpolate_fn,
-    modify_env_param,
-    modify_term_cfg,
-)
+from envlab.envs.mdp.modifications import modify_env_param, modify_term_cfg
 from envlab.envs.mdp.motion import (
     bad_anchor_ori,
     bad_anchor_pos,
