@@ -61,9 +61,9 @@ def check(task: Task, cfg: Any) -> Iterator[tuple[str, str | None]]:
     ]
     if probe.resumes_exactly:
         promises += [
-            ("a saved and restored run goes on as it would have", probe.resumes),
-            ("two processes do what one does", probe.shards),
-            ("what one process saved, two go on with, and one again", probe.is_dealt),
+            ("a saved and restored run continues as it would have", probe.resumes),
+            ("two processes give the results of one", probe.shards),
+            ("two processes continue what one saved, and one what two saved", probe.is_dealt),
         ]
     if probe.has_physics:
         promises.append(("steps may be recorded as a GPU's graphs", probe.records))

@@ -207,6 +207,9 @@ def _made(module: str, tree: ast.Module) -> Iterator[Term]:
             maker = makers[_last_name(value.func)]
             inner = next(node for node in maker.body if isinstance(node, ast.FunctionDef))
             add(name, inner, str(ast.literal_eval(value.args[1])))
+            if "operation" in terms[name].params:  # the maker's, which it may be given
+                given = [*map(ast.unparse, value.args[2:3]), _params(maker, tree)["operation"]]
+                terms[name].params["operation"] = given[0]
         elif isinstance(value, ast.Name) and value.id in terms:
             terms[name] = replace(terms[value.id], name=f"mdp.dr.{name}")
     yield from terms.values()

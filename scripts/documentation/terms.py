@@ -31,9 +31,9 @@ HEAD = """# Terms
 Every word of `envlab.envs.mdp` by its kind, with its origin: the same name in `isaaclab.envs.mdp`
 (2.3.2), in `mjlab.envs.mdp` (1.6.0), or in the tasks of either. `envlab terms` has their
 parameters, and the words of single tasks. How they find joints, bodies and sensors is in
-[environments.md](environments.md#terms-and-the-names-in-them). What [differs](#what-differs), what
-[has no meaning here](#what-has-no-meaning-here) and what [is not here yet](#not-here-yet) stands
-below, and so does [Isaac Lab's math](#isaac-labs-math).
+[environments.md](environments.md#terms-and-the-names-in-them). Below are lists of
+[differences](#what-differs), of words that [have no meaning here](#what-has-no-meaning-here) or are
+[missing](#not-here-yet), and of [Isaac Lab's math](#isaac-labs-math).
 """
 
 

@@ -94,3 +94,8 @@ def test_all_of_mjlabs_randomisations_are_listed():
     assert {f"mdp.dr.{name}" for name in names} <= set(LISTED)
     assert len(names) >= 51
     assert LISTED["mdp.dr.joint_damping"].summary == mdp.dr.joint_damping.__doc__
+    operations = {
+        name: LISTED[f"mdp.dr.{name}"].params["operation"]
+        for name in ("body_mass", "body_pos", "cam_fovy")
+    }
+    assert operations == {"body_mass": "'scale'", "body_pos": "'add'", "cam_fovy": "'abs'"}

@@ -30,7 +30,10 @@ def test_training_warns_once(tmp_path: Path, monkeypatch, capfd):
     monkeypatch.setattr(action_use, "WINDOW", 16)
     words = [*FLAGS, CARTPOLE, "--max_iterations=8"]
     assert main(["train", "rsl_rl", *words, "agent.clip_actions=0.1"]) == 0
-    (line,) = warnings_of(capfd.readouterr().err)
+    output = capfd.readouterr().err
+    assert "Terms of the task:" in output
+    assert "0  alive        1.0" in output
+    (line,) = warnings_of(output)
     assert "their bound (agent.clip_actions=0.1), most often those of slider_to_cart" in line
     assert line.endswith("train with agent.clip_actions=0.2.")
     assert main(["train", "rsl_rl", *words, "agent.clip_actions=50"]) == 0
