@@ -7,6 +7,7 @@ text, ten and text. Writing quotes whatever either version would misread, so tha
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from pathlib import Path
@@ -176,6 +177,7 @@ def read_yaml(
         values = values.get(root) or {}
     try:
         _refuse_interpolations(values, root)
+        values = with_todays_names(values, target() if isinstance(target, type) else target)
         if isinstance(target, type):
             return from_dict(target, values, root, trust=trust)
         return merge(target, values, root, given_keys=True, trust=trust)
@@ -186,6 +188,29 @@ def read_yaml(
             f"{path} refers to what cannot be imported here: {error}. Install the package, or "
             "change the reference."
         ) from error
+
+
+def with_todays_names(values: Any, target: Any) -> Any:
+    """Return the values of an earlier file with the names that settings have today.
+
+    A configuration class says in its ``__former_names__`` where a setting is now, by a path with
+    dots, and by None that it has no effect any more.
+    """
+    if not isinstance(values, dict) or not dataclasses.is_dataclass(target):
+        return values
+    former = getattr(target, "__former_names__", {})
+    renamed = {name: value for name, value in values.items() if name not in former}
+    for name in former.keys() & values.keys():
+        if former[name] is not None:
+            *holders, last = former[name].split(".")
+            holder = renamed
+            for part in holders:
+                holder = holder.setdefault(part, {})
+            holder.setdefault(last, values[name])
+    return {
+        name: with_todays_names(value, getattr(target, name, None))
+        for name, value in renamed.items()
+    }
 
 
 def _refuse_interpolations(values: dict[str, Any], root: str) -> None:

@@ -1,38 +1,45 @@
-"""Depth cameras on a robot's bodies: what they see, when, and how late it arrives.
+"""Cameras: what they see (colours, depth, segmentation), when, and how late it arrives.
 
-Names follow Isaac Lab's ``TiledCameraCfg`` and ``RayCasterCameraCfg``. Images are drawn by
-:mod:`envlab.sim.depth_images`, which needs the package ``warp-lang``.
+Names follow Isaac Lab's ``TiledCameraCfg`` and ``RayCasterCameraCfg``, and mjlab's
+``CameraSensorCfg``. A CPU draws with :mod:`envlab.sim.pictures`, a GPU with ``mujoco_warp``'s
+renderer; both need the package ``warp-lang``.
 """
 
 from __future__ import annotations
 
+import logging
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import mujoco
 import numpy as np
 import torch
 
-from envlab.config import PositiveFloat, PositiveInt
+from envlab.config import PositiveFloat, PositiveInt, Range
 from envlab.envs.entities import SceneEntityCfg
 from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
+from envlab.envs.spec_sensors import matches, names_of
 from envlab.envs.vector_env import VectorEnv
-from envlab.errors import ConfigurationError, SimulationError, did_you_mean
+from envlab.errors import ConfigurationError, did_you_mean
 from envlab.sim.host import on_host
+from envlab.sim.picture_cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg
 from envlab.sim.recording import between_graphs
 from envlab.state import State
 
-DataType = Literal["depth", "distance_to_image_plane", "distance_to_camera"]
+logger = logging.getLogger(__name__)
+
+DataType = Literal["rgb", "depth", "distance_to_image_plane", "distance_to_camera", "segmentation"]
 _AXES = {
-    "ros": np.eye(3),
-    "opengl": np.diag([1.0, -1.0, -1.0]),
-    "world": np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]),
+    "ros": np.diag([1.0, -1.0, -1.0]),
+    "opengl": np.eye(3),
+    "world": np.array([[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
 }
-"""By convention: from x right, y down, z ahead to the axes that ``rot`` turns."""
+"""By convention: from MuJoCo's axes (x right, y up, z backwards) to those that ``rot`` turns."""
+_KINDS = {"rgb": "rgb", "segmentation": "segmentation"}
+"""What is drawn for a data type; for the others, depth."""
 
 
 @dataclass(kw_only=True)
@@ -95,6 +102,18 @@ class PinholeCameraPatternCfg:
         cy = 0.5 * self.height - self.vertical_aperture_offset * fy / self.focal_length
         return np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
 
+    def write(self, camera: mujoco.MjsCamera) -> None:
+        """Give a camera these pixels and this lens."""
+        lens = self.intrinsic_matrix()
+        camera.resolution = (self.width, self.height)
+        # Lengths of the sensor are free: here a pixel is as wide as it is high.
+        camera.sensor_size = (self.width * 1e-3, self.height * 1e-3)
+        camera.focal_length = (lens[0, 0] * 1e-3, lens[1, 1] * 1e-3)
+        camera.principal_length = (
+            (0.5 * self.width - lens[0, 2]) * 1e-3,
+            (0.5 * self.height - lens[1, 2]) * 1e-3,
+        )
+
     def rays(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return where rays start and their directions, of a camera that looks along x, z up.
 
@@ -124,69 +143,134 @@ class CameraOffsetCfg:
 
 
 @dataclass(kw_only=True)
-class DepthCameraSensorCfg(SensorTermCfg):
-    """A depth camera on a body, which sees what is fixed to the world, and chosen bodies."""
+class CameraCfg(SensorTermCfg):
+    """A camera of the model's file, or a new one on a body or in the world."""
 
-    DATA_FIELDS: ClassVar[tuple[str, ...]] = ("xpos", "xquat")
+    DATA_FIELDS: ClassVar[tuple[str, ...]] = (*POSE_FIELDS, *LIGHT_FIELDS)
+    __former_names__: ClassVar[dict[str, str | None]] = {
+        "camera": "camera_name",
+        "data_type": None,
+        "sees_own_body": None,
+    }
 
-    body_name: str = "base"
-    """The body that carries it."""
+    camera_name: str | None = None
+    """A camera of the file; null: a new one, called ``name``."""
+    name: str = "camera"
+    """Name of the new camera in the model, by which events find it."""
+    body_name: str = "world"
+    """The body that carries the new camera."""
     offset: CameraOffsetCfg = field(default_factory=CameraOffsetCfg)
     """Its pose on the body."""
-    pattern_cfg: PinholeCameraPatternCfg = field(default_factory=PinholeCameraPatternCfg)
-    """Its pixels and lens."""
-    clipping_range: tuple[float, float] = (0.1, 2.0)
+    data_types: list[DataType] = field(default_factory=lambda: ["rgb"])
+    """What it makes. ``depth``, which is ``distance_to_image_plane``, is along the camera's axis,
+    ``distance_to_camera`` along each pixel's ray. ``segmentation``: the geom of each pixel."""
+    width: PositiveInt = 64
+    """Pixels from left to right."""
+    height: PositiveInt = 64
+    """Pixels from top to bottom."""
+    fovy: Annotated[float | None, Range(above=0.0, below=180.0)] = None
+    """Vertical field of view, in degrees; null: the file's, or 45 of a new camera."""
+    pattern_cfg: PinholeCameraPatternCfg | None = None
+    """Pixels and lens of a new camera, in place of ``width``, ``height`` and ``fovy``."""
+    clipping_range: tuple[float, float] = (0.01, 50.0)
     """Anything nearer than the first or farther than the second is not seen, in m."""
     depth_clipping_behavior: Literal["zero", "max"] = "max"
-    """Value of a pixel that sees nothing: 0, or the far end of ``clipping_range``."""
-    update_period: float = 0.0
+    """Depth of a pixel that sees nothing: 0, or the far end of ``clipping_range``."""
+    update_period: Annotated[float, Range(at_least=0.0)] = 0.0
     """Time from one image to the next in s, rounded to steps; 0: an image in every step."""
     delay_range: tuple[int, int] = (0, 0)
     """Smallest and largest delay of images, in steps; drawn anew for each episode."""
     history_length: PositiveInt = 1
-    """Number of images in an observation, the newest in the last channel."""
-    geom_groups: list[int] | None = None
-    """Groups of geoms that are seen, 0 to 5; null: all."""
-    seen_bodies: list[str] = field(default_factory=list)
+    """Number of images in an observation, the newest in the last channels."""
+    geom_groups: list[int] | None = field(default_factory=lambda: [0, 1, 2])
+    """Groups of geoms that are seen, 0 to 5; null: all. Groups 0 to 2 are MuJoCo's default."""
+    seen_bodies: list[str] | None = None
     """Bodies seen in addition to what is fixed to the world, by regular expressions that match in
-    full; ``[".*"]`` for the whole robot."""
+    full; null: all."""
+    background_color: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Colour where nothing is, from 0 to 1; if the file has a sky, that is seen instead."""
 
-    def build(self, env: VectorEnv) -> DepthCameraSensor:
-        return DepthCameraSensor(self, env)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of an image."""
+        pixels = self if self.pattern_cfg is None else self.pattern_cfg
+        return pixels.height, pixels.width
+
+    def add_to(self, spec: mujoco.MjSpec) -> None:
+        _check(self)
+        names = names_of(spec, "camera")
+        if self.camera_name is not None:
+            if self.camera_name not in names:
+                raise ConfigurationError(
+                    f"A camera sensor is the camera {self.camera_name!r}, but the model has the "
+                    f"cameras {', '.join(names) or '(none)'}."
+                    f"{did_you_mean(self.camera_name, names)}"
+                )
+            if self.fovy is not None:
+                spec.camera(self.camera_name).fovy = self.fovy
+            return
+        if self.name in names:
+            raise ConfigurationError(
+                f"A new camera is called {self.name!r}, but the model has a camera of that name. "
+                f"Set another name, or, to use it, camera_name={self.name!r}."
+            )
+        bodies = names_of(spec, "body")
+        if self.body_name not in bodies:
+            raise ConfigurationError(
+                f"A camera is on the body {self.body_name!r}, but the model has the bodies "
+                f"{', '.join(bodies)}.{did_you_mean(self.body_name, bodies)}"
+            )
+        rotation, quat = np.zeros(9), np.zeros(4)
+        mujoco.mju_quat2Mat(rotation, np.asarray(self.offset.rot) / np.linalg.norm(self.offset.rot))
+        turn = rotation.reshape(3, 3) @ _AXES[self.offset.convention]
+        mujoco.mju_mat2Quat(quat, turn.ravel())
+        camera = spec.body(self.body_name).add_camera(
+            name=self.name, pos=self.offset.pos, quat=quat, fovy=self.fovy or 45.0
+        )
+        if self.pattern_cfg is not None:
+            self.pattern_cfg.write(camera)
+
+    def build(self, env: VectorEnv) -> Camera:
+        return Camera(self, env)
 
 
-class DepthCameraSensor(SensorTerm):
-    """See :class:`DepthCameraSensorCfg`.
+class Camera(SensorTerm):
+    """See :class:`CameraCfg`.
 
     Attributes:
         cfg: The configuration.
-        frames: The latest images, float32 ``(num_envs, num_slots, height, width)``: depth along the
-            axis in m, inf where nothing is seen.
+        name: The camera's name in the model.
+        frames: The latest images by what is drawn, ``(num_envs, num_slots, height, width, ...)``:
+            ``depth`` along the axis in m, float32, inf where nothing is seen; ``rgb`` uint8, with
+            3 channels; ``segmentation`` int32, the geom's index, -1 where nothing is seen.
     """
 
-    STATE = State(per_env=("frames", "_slot", "_count", "_age", "_delay", "_stale"))
+    STATE = State(
+        per_env=("_slot", "_count", "_age", "_delay", "_stale"), per_env_by_name=("frames",)
+    )
 
-    def __init__(self, cfg: DepthCameraSensorCfg, env: VectorEnv) -> None:
-        """Prepare to render.
+    def __init__(self, cfg: CameraCfg, env: VectorEnv) -> None:
+        """Prepare to draw.
 
         Raises:
             ConfigurationError: For a camera that cannot make images here.
-            SimulationError: If ``warp-lang`` is not installed.
+            SimulationError: If the backend draws none, or ``warp-lang`` is not installed.
         """
-        try:
-            from envlab.sim.depth_images import DepthImages, Pinhole
-        except ModuleNotFoundError as error:
-            raise SimulationError(
-                f"A depth camera needs the package {error.name!r}, which is not installed. "
-                "Install it with: pip install -c constraints.txt warp-lang"
-            ) from error
-        model, pattern = env.sim.model, cfg.pattern_cfg
-        body = _check(cfg, model)
+        model = env.sim.model
         self.cfg, self._random, self._device = cfg, env.random, env.device
+        self.name = cfg.name if cfg.camera_name is None else cfg.camera_name
+        if cfg.camera_name is None:
+            env.sensor_cameras.add(cfg.name)
         self._period = max(1, round(cfg.update_period / env.step_dt))
         num_slots = cfg.history_length + math.ceil(cfg.delay_range[1] / self._period)
-        shape = (env.num_envs, num_slots, pattern.height, pattern.width)
-        self.frames = torch.full(shape, torch.inf, device=env.device)
+        size = (env.num_envs, num_slots, *cfg.shape)
+        kinds = {_KINDS.get(name, "depth") for name in cfg.data_types}
+        first = {
+            "depth": lambda: torch.full(size, torch.inf, device=env.device),
+            "rgb": lambda: torch.zeros(*size, 3, dtype=torch.uint8, device=env.device),
+            "segmentation": lambda: torch.full(size, -1, dtype=torch.int32, device=env.device),
+        }
+        self.frames = {kind: make() for kind, make in first.items() if kind in kinds}
         self._slot, self._count, self._age, self._delay = (
             torch.zeros(env.num_envs, dtype=torch.int32, device=env.device) for _ in range(4)
         )
@@ -194,31 +278,35 @@ class DepthCameraSensor(SensorTerm):
         self._wanted = self._stale.clone()
         self._back = torch.arange(cfg.history_length - 1, -1, -1, device=env.device)
         self._rows = torch.arange(env.num_envs, device=env.device).unsqueeze(1)
-        rotation = np.zeros(9)
-        mujoco.mju_quat2Mat(rotation, np.asarray(cfg.offset.rot) / np.linalg.norm(cfg.offset.rot))
-        near, far = cfg.clipping_range
-        camera = Pinhole(
-            body=body,
-            position=np.asarray(cfg.offset.pos),
-            rotation=rotation.reshape(3, 3) @ _AXES[cfg.offset.convention],
-            height=pattern.height,
-            width=pattern.width,
-            intrinsics=pattern.intrinsic_matrix(),
-            clipping_range=(near, far),
-        )
-        lengths = np.sqrt(1.0 + (camera.rays() ** 2).sum(axis=2))
-        self._lengths = torch.tensor(lengths, dtype=torch.float32, device=env.device)
-        self._images = DepthImages(
-            camera,
-            model,
-            _seen_geoms(cfg, model),
-            xpos=env.sim.data.xpos,
-            xquat=env.sim.data.xquat,
+        camera = model.camera(self.name).id
+        geoms = _seen_geoms(cfg, model)
+        _warn_of_enclosing_geoms(self.name, model, geoms)
+        self._lengths = _ray_lengths(model, camera, cfg).to(env.device)
+        self._pictures = env.sim.pictures(
+            PictureCfg(
+                camera=camera,
+                height=cfg.shape[0],
+                width=cfg.shape[1],
+                clipping_range=cfg.clipping_range,
+                geoms=geoms,
+                background=cfg.background_color,
+            ),
+            Frames(**self.frames),
             wanted=self._wanted,
             slot=self._slot,
-            frames=self.frames,
             num_threads=env.context.num_threads,
         )
+        self._geom_names = tuple(_geom_name(model, geom) for geom in range(model.ngeom))
+
+    @property
+    def output(self) -> dict[str, torch.Tensor]:
+        """The images of all ``data_types``, by their names; see :meth:`image`."""
+        return {name: self.image(name) for name in self.cfg.data_types}
+
+    @property
+    def segmentation_names(self) -> tuple[str, ...]:
+        """What a segmentation's numbers mean: the geoms' names, or their bodies' with a number."""
+        return self._geom_names
 
     def update(self, dt: float) -> None:
         self._age += 1
@@ -233,31 +321,56 @@ class DepthCameraSensor(SensorTerm):
             drawn = stream.uniform(low, high + 1, 1, mask)[:, 0].floor().clamp(max=high).int()
             self._delay.copy_(torch.where(mask, drawn, self._delay))
 
-    def image(self, data_type: DataType = "distance_to_image_plane") -> torch.Tensor:
-        """Return the images that have arrived, in m, ``(num_envs, height, width, history)``.
+    def image(self, data_type: DataType | None = None) -> torch.Tensor:
+        """Return the images that have arrived, ``(num_envs, height, width, channels * history)``.
 
-        At the start of an episode, all of them are its first one.
+        Depths and distances are float32 in m, colours uint8, a segmentation int32: indices into
+        :attr:`segmentation_names`, -1 where nothing is seen. At the start of an episode, all images
+        of a history are its first one.
+
+        Args:
+            data_type: One of the camera's; None: its first.
+
+        Raises:
+            ConfigurationError: If the camera does not make it.
         """
+        if data_type is None:
+            data_type = self.cfg.data_types[0]
+        if data_type not in self.cfg.data_types and not {data_type, *self.cfg.data_types} <= {
+            "depth",
+            "distance_to_image_plane",
+            "distance_to_camera",
+        }:
+            raise ConfigurationError(
+                f"The camera {self.name!r} makes {', '.join(self.cfg.data_types)}, but an image of "
+                f"it is to be {data_type!r}. Add that to its data_types."
+            )
         if not on_host(self._device) or self._stale.any():
             self._take(self._stale)
         late = (self._delay - self._age).clamp(min=0)
         behind = ((late + self._period - 1) // self._period).unsqueeze(1) + self._back
         behind = torch.minimum(behind, (self._count - 1).clamp(min=0).unsqueeze(1))
-        slots = (self._slot.unsqueeze(1) - behind) % self.frames.shape[1]
-        depth = self.frames[self._rows, slots.long()]
+        kind = _KINDS.get(data_type, "depth")
+        frames = self.frames[kind]
+        slots = (self._slot.unsqueeze(1) - behind) % frames.shape[1]
+        shown = frames[self._rows, slots.long()]
+        if kind == "rgb":
+            return shown.permute(0, 2, 3, 1, 4).flatten(3)
+        if kind == "segmentation":
+            return shown.permute(0, 2, 3, 1)
         if data_type == "distance_to_camera":
-            depth = depth * self._lengths
+            shown = shown * self._lengths
         far = self.cfg.clipping_range[1]
         nothing = far if self.cfg.depth_clipping_behavior == "max" else 0.0
-        return torch.where(depth <= far, depth, nothing).permute(0, 2, 3, 1)
+        return torch.where(shown <= far, shown, nothing).permute(0, 2, 3, 1)
 
-    def select(self, cfg: SceneEntityCfg) -> DepthCameraSensor:
+    def select(self, cfg: SceneEntityCfg) -> Camera:
         return self
 
     def _take(self, mask: torch.Tensor) -> None:
         """Take an image in the environments of ``mask``."""
         self._wanted.copy_(mask)
-        num_slots = self.frames.shape[1]
+        num_slots = next(iter(self.frames.values())).shape[1]
         self._slot.copy_((self._slot + self._wanted) % num_slots)
         self._count.copy_((self._count + self._wanted).clamp(max=num_slots))
         self._age.masked_fill_(self._wanted, 0)
@@ -266,50 +379,104 @@ class DepthCameraSensor(SensorTerm):
 
     @between_graphs  # Warp, of which torch knows nothing
     def _draw(self) -> None:
-        self._images.draw()
+        self._pictures.draw()
 
 
-def _check(cfg: DepthCameraSensorCfg, model: mujoco.MjModel) -> int:
-    """Return the index of the body that carries the camera."""
-    names = [model.body(index).name for index in range(model.nbody)]
-    if cfg.body_name not in names:
-        raise ConfigurationError(
-            f"A depth camera is on the body {cfg.body_name!r}, but the model has the bodies "
-            f"{', '.join(names)}.{did_you_mean(cfg.body_name, names)}"
-        )
+def _check(cfg: CameraCfg) -> None:
     near, far = cfg.clipping_range
     if not 0.0 <= near < far < math.inf:
         raise ConfigurationError(
-            f"A depth camera's clipping_range is {[near, far]}, but must be two distances in m, "
-            "the nearer first."
+            f"A camera's clipping_range is {[near, far]}, but must be two distances in m, the "
+            "nearer first."
         )
     low, high = cfg.delay_range
     if not 0 <= low <= high:
         raise ConfigurationError(
-            f"A depth camera's delay_range is {[low, high]}, but must be the least and the "
-            "greatest number of steps, 0 or more."
+            f"A camera's delay_range is {[low, high]}, but must be the least and the greatest "
+            "number of steps, 0 or more."
         )
-    if not 0.0 <= cfg.update_period < math.inf:
+    if not cfg.data_types:
         raise ConfigurationError(
-            f"A depth camera's update_period is {cfg.update_period} s; give 0 or more, and finite."
+            "A camera's data_types are empty, so that it makes no image. Name at least one, such "
+            "as rgb."
         )
-    return names.index(cfg.body_name)
+    if cfg.pattern_cfg is not None and cfg.camera_name is not None:
+        raise ConfigurationError(
+            f"A camera sensor has a pattern_cfg, but its camera {cfg.camera_name!r} is the file's, "
+            "which has a lens of its own. Set width, height and fovy, or camera_name=null."
+        )
 
 
-def _seen_geoms(cfg: DepthCameraSensorCfg, model: mujoco.MjModel) -> list[int]:
+def _ray_lengths(model: mujoco.MjModel, camera: int, cfg: CameraCfg) -> torch.Tensor:
+    """Return the length of each pixel's ray at depth 1, ``(height, width)``."""
+    pattern = cfg.pattern_cfg
+    if pattern is None:
+        half = math.tan(math.radians(float(model.cam_fovy[camera])) / 2.0)
+        pattern = PinholeCameraPatternCfg(
+            width=cfg.width,
+            height=cfg.height,
+            focal_length=1.0,
+            horizontal_aperture=2.0 * half * cfg.width / cfg.height,
+        )
+    lens = pattern.intrinsic_matrix()
+    x = (np.arange(pattern.width) + 0.5 - lens[0, 2]) / lens[0, 0]
+    y = (np.arange(pattern.height) + 0.5 - lens[1, 2]) / lens[1, 1]
+    squares = 1.0 + x[None] ** 2 + y[:, None] ** 2
+    return torch.tensor(np.sqrt(squares), dtype=torch.float32)
+
+
+def _geom_name(model: mujoco.MjModel, geom: int) -> str:
+    name = model.geom(geom).name
+    if name:
+        return str(name)
+    body = int(model.geom_bodyid[geom])
+    return f"{model.body(body).name}/{geom - int(model.body_geomadr[body])}"
+
+
+def _seen_geoms(cfg: CameraCfg, model: mujoco.MjModel) -> list[int]:
     names = [model.body(index).name for index in range(model.nbody)]
-    seen = {index for index in range(model.nbody) if model.body_weldid[index] == 0}
-    for pattern in cfg.seen_bodies:
-        found = {index for index, name in enumerate(names) if re.fullmatch(pattern, name)}
-        if not found:
-            raise ConfigurationError(
-                f"A depth camera is to see the body {pattern!r}, but the model has the bodies "
-                f"{', '.join(names)}.{did_you_mean(pattern, names)}"
-            )
-        seen |= found
+    patterns = [".*"] if cfg.seen_bodies is None else cfg.seen_bodies
+    found = matches("A camera is to see the body", patterns, names) if patterns else []
     return [
         geom
         for geom in range(model.ngeom)
-        if int(model.geom_bodyid[geom]) in seen
+        if (
+            model.body_weldid[model.geom_bodyid[geom]] == 0
+            or names[model.geom_bodyid[geom]] in found
+        )
         and (cfg.geom_groups is None or int(model.geom_group[geom]) in cfg.geom_groups)
+        and model.geom_rgba[geom, 3] > 0.0
     ]
+
+
+def _warn_of_enclosing_geoms(name: str, model: mujoco.MjModel, geoms: list[int]) -> None:
+    """Warn of geoms that a camera is in, whose surfaces it sees through, as in OpenGL."""
+    data = mujoco.MjData(model)
+    if model.nkey:
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+    mujoco.mj_forward(model, data)
+    at = data.cam_xpos[model.camera(name).id]
+    solid = (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_MESH)
+    for geom in geoms:
+        if model.geom_type[geom] not in map(int, solid):
+            inner = data.geom_xmat[geom].reshape(3, 3).T @ (at - data.geom_xpos[geom])
+            if _is_inside(int(model.geom_type[geom]), model.geom_size[geom], inner):
+                logger.warning(
+                    "The camera %r is inside the geom %r, which it therefore does not see. Move "
+                    "it, or, if that is meant, leave the geom's body out of seen_bodies.",
+                    name,
+                    _geom_name(model, geom),
+                )
+
+
+def _is_inside(kind: int, size: np.ndarray, at: np.ndarray) -> bool:
+    kinds = mujoco.mjtGeom
+    if kind == kinds.mjGEOM_SPHERE:
+        return bool(np.linalg.norm(at) < size[0])
+    if kind == kinds.mjGEOM_CAPSULE:
+        return bool(np.linalg.norm([*at[:2], at[2] - np.clip(at[2], -size[1], size[1])]) < size[0])
+    if kind == kinds.mjGEOM_CYLINDER:
+        return bool(np.linalg.norm(at[:2]) < size[0] and abs(at[2]) < size[1])
+    if kind == kinds.mjGEOM_ELLIPSOID:
+        return bool(np.linalg.norm(at / size) < 1.0)
+    return bool((np.abs(at) < size).all())

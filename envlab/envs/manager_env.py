@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,13 +21,12 @@ from envlab.envs.managers import (
     ObservationManager,
     RewardManager,
     SensorManager,
-    SensorTermCfg,
     SuccessManager,
     SuccessTermCfg,
     TerminationManager,
 )
 from envlab.envs.managers.event import edit_spec, with_event_fields
-from envlab.envs.managers.sensor import add_sensors
+from envlab.envs.managers.sensor import add_sensors, with_sensor_fields
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import masked_means
 from envlab.envs.modifiers import Mode
@@ -88,12 +86,7 @@ class ManagerEnv(VectorEnv):
     """Errors of the joints' encoders, ``(num_envs, nq)``, if an event adds them."""
 
     def _simulation_cfg(self, cfg: EnvCfg) -> SimulationCfg:
-        sensors = terms_of(getattr(cfg, "sensors", None), SensorTermCfg).values()
-        needed = [name for sensor in sensors for name in sensor.SUBSTEP_FIELDS]
-        fields = tuple(dict.fromkeys((*cfg.sim.substep_fields, *needed)))
-        read = [name for sensor in sensors for name in sensor.DATA_FIELDS]
-        data = tuple(dict.fromkeys((*cfg.sim.data_fields, *read)))
-        sim = dataclasses.replace(cfg.sim, data_fields=data, substep_fields=fields)
+        sim = with_sensor_fields(cfg.sim, getattr(cfg, "sensors", None))
         return with_event_fields(sim, getattr(cfg, "events", None))
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:

@@ -65,6 +65,8 @@ class VectorEnv(BatchedEnv):
     model_spec: mujoco.MjSpec
     """The model as it was compiled, only while the environment is made."""
     recording: RecordedStep | None = None
+    sensor_cameras: set[str]
+    """Names of the cameras that sensors added to the model, which show no pictures by default."""
     _renderer: mujoco.Renderer | None = None
     is_rehearsing = False
     """Whether steps are made only to be recorded, and will be undone."""
@@ -218,6 +220,7 @@ class VectorEnv(BatchedEnv):
         check_graph(self.cfg.graph, self._is_compiled, self.context.device)
         if self._is_compiled:
             check_compiler_cache()
+        self.sensor_cameras = set()
         self.model_spec, model = build_spec(self.cfg.scene, sim_cfg, self.edit_spec)
         base, per_number = BYTES[sim_cfg.backend == "analytic"]
         numbers = model.nq + model.nv + model.nu + model.nsensordata
@@ -354,8 +357,11 @@ class VectorEnv(BatchedEnv):
         self.nan_guard.clean(self.obs_buf)
 
     def _camera(self) -> int:
-        """Return the model's first camera, or -1 for the free camera."""
-        return 0 if self.sim.model.ncam else -1
+        """Return the model's first camera but those of sensors, or -1 for the free camera."""
+        model = self.sim.model
+        names = [model.camera(index).name for index in range(model.ncam)]
+        shown = [index for index, name in enumerate(names) if name not in self.sensor_cameras]
+        return shown[0] if shown else -1
 
 
 class RecordedStep(Recording):

@@ -26,8 +26,9 @@ import numpy as np
 import torch
 from mujoco import batch
 
-from envlab.errors import ConfigurationError, did_you_mean
+from envlab.errors import ConfigurationError, SimulationError, did_you_mean
 from envlab.sim.host import on_host
+from envlab.sim.picture_cfg import Frames, PictureCfg, Pictures
 from envlab.sim.recording import between_graphs
 from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_fields, initial_history
 
@@ -288,6 +289,33 @@ class MujocoSimulation(Simulation):
         )
 
     @between_graphs
+    def pictures(
+        self,
+        cfg: PictureCfg,
+        frames: Frames,
+        *,
+        wanted: torch.Tensor,
+        slot: torch.Tensor,
+        num_threads: int = 1,
+    ) -> Pictures:
+        try:
+            from envlab.sim.pictures import CpuPictures
+        except ModuleNotFoundError as error:
+            raise SimulationError(
+                f"A camera needs the package {error.name!r}, which is not installed. "
+                "Install it with: pip install -c constraints.txt warp-lang"
+            ) from error
+        return CpuPictures(
+            cfg,
+            self.model,
+            self.data,
+            self.params,
+            frames,
+            wanted=wanted,
+            slot=slot,
+            num_threads=num_threads,
+        )
+
     def bad(self) -> torch.Tensor:
         # MuJoCo resets an unstable simulation by itself and counts it here. Warnings are rare, and
         # their total is much cheaper to read than their rows: 2 us for 1024 simulations, while the

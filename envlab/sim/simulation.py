@@ -24,6 +24,7 @@ import torch
 from envlab.config import NonNegativeInt, PositiveFloat, PositiveInt
 from envlab.errors import ConfigurationError, SimulationError, did_you_mean
 from envlab.sim.options import OptionsCfg
+from envlab.sim.picture_cfg import Frames, PictureCfg, Pictures
 
 BACKENDS = {
     "mujoco": "envlab.sim.mujoco_backend:MujocoSimulation",
@@ -312,6 +313,35 @@ class Simulation(ABC):
         Returns:
             Distances float32 and geom indices int64, both ``(num_envs, num_rays)``; -1 for a miss.
         """
+
+    def pictures(
+        self,
+        cfg: PictureCfg,
+        frames: Frames,
+        *,
+        wanted: torch.Tensor,
+        slot: torch.Tensor,
+        num_threads: int = 1,
+    ) -> Pictures:
+        """Return what draws a camera's pictures into frames, in the poses of the current state.
+
+        It needs the data fields of :data:`~envlab.sim.picture_cfg.POSE_FIELDS`, and for colours
+        :data:`~envlab.sim.picture_cfg.LIGHT_FIELDS`.
+
+        Args:
+            cfg: The camera.
+            frames: Where to draw.
+            wanted: Environments to draw, bool ``(num_envs,)``; read at each drawing.
+            slot: Index of the frame to draw on, int32 ``(num_envs,)``; read at each drawing.
+            num_threads: Threads on a CPU.
+
+        Raises:
+            SimulationError: If the backend draws no pictures, or ``warp-lang`` is not installed.
+        """
+        raise SimulationError(
+            "The analytic backend has no geometry, so a camera sees nothing. Use "
+            "env.sim.backend=mujoco (or mujoco_warp on a GPU)."
+        )
 
     @abstractmethod
     def bad(self) -> torch.Tensor:

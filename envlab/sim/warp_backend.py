@@ -31,6 +31,7 @@ import numpy as np
 import torch
 import warp as wp
 
+from envlab.sim.picture_cfg import Frames, PictureCfg
 from envlab.sim.recording import between_graphs, collection_suspended
 from envlab.sim.simulation import (
     Simulation,
@@ -40,6 +41,7 @@ from envlab.sim.simulation import (
     initial_history,
 )
 from envlab.sim.warp_fields import DataTensors, Mirror, ParamTensors, has_ordered_rows, put
+from envlab.sim.warp_pictures import WarpPictures
 
 wp.config.log_level = wp.LOG_WARNING  # Else it prints a line per kernel module.
 
@@ -205,6 +207,29 @@ class WarpSimulation(Simulation):
         if normals is not None:
             normals.copy_(normal.masked_fill_(geom.unsqueeze(-1) < 0, 0.0))
         return torch.where(geom < 0, distance, distance / length.squeeze(-1)), geom.long()
+
+    def pictures(
+        self,
+        cfg: PictureCfg,
+        frames: Frames,
+        *,
+        wanted: torch.Tensor,
+        slot: torch.Tensor,
+        num_threads: int = 1,
+    ) -> WarpPictures:
+        with self._scope():
+            return WarpPictures(
+                cfg,
+                self.model,
+                self._m,
+                self._d,
+                self.params,
+                frames,
+                wanted=wanted,
+                slot=slot,
+                scope=self._scope,
+                records=self._records,
+            )
 
     def bad(self) -> torch.Tensor:
         # NaN compares false. Warp does not reset by itself, so an unstable state stays.

@@ -1,4 +1,4 @@
-"""Depth cameras on bodies: distances by hand, delay, history, bad values."""
+"""Cameras on bodies: distances by hand, delay, history, colours, segmentation, bad values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 import torch
 
+import envlab
 from envlab.envs import SceneEntityCfg, mdp
-from envlab.envs.camera import CameraOffsetCfg, DepthCameraSensorCfg, PinholeCameraPatternCfg
+from envlab.envs.camera import CameraCfg, CameraOffsetCfg, PinholeCameraPatternCfg
+from envlab.envs.managers import EventTermCfg
+from envlab.envs.managers.event import requires_model_fields
 from envlab.envs.terms import observation
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, EnvlabError
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import group, terms
 from tests.envs.terrain.hills import make_env
@@ -26,9 +29,19 @@ SQUARE = {"width": 5, "height": 5, "focal_length": 1.0, "horizontal_aperture": 2
 """A field of view of 90 degrees."""
 
 
-def make(num_envs: int = 2, *, plane: bool = True, params: dict[str, Any] | None = None, **cfg):
+def make(
+    num_envs: int = 2,
+    *,
+    plane: bool = True,
+    params: dict[str, Any] | None = None,
+    events: Any = None,
+    **cfg,
+):
     defaults = {
+        "name": "eye",
+        "data_types": ["depth"],
         "body_name": "block",
+        "seen_bodies": [],
         "offset": CameraOffsetCfg(rot=DOWN),
         "pattern_cfg": PinholeCameraPatternCfg(**SQUARE),
         "clipping_range": (0.1, FAR),
@@ -41,7 +54,8 @@ def make(num_envs: int = 2, *, plane: bool = True, params: dict[str, Any] | None
         num_envs,
         plane=plane,
         observations=terms(policy=observed, depth=seen),
-        sensors=terms(camera=DepthCameraSensorCfg(**(defaults | cfg))),
+        sensors=terms(camera=CameraCfg(**(defaults | cfg))),
+        **({} if events is None else {"events": events}),
         episode_length_s=100.0,
     )
 
@@ -143,11 +157,93 @@ def test_a_matrix_gives_its_own_camera():
 def test_a_camera_that_makes_no_image_is_refused():
     table = {
         "on the body 'blok'.*Did you mean block": {"body_name": "blok"},
-        "see the body 'hand', but the model has": {"seen_bodies": ["hand"]},
+        "is to see the body 'hand'": {"seen_bodies": ["hand"]},
+        r"is the camera 'sid', but the model has the cameras \(none\)": {
+            **{"camera_name": "sid", "pattern_cfg": None}
+        },
+        "pattern_cfg, but its camera 'side' is the file's": {"camera_name": "side"},
+        "data_types are empty": {"data_types": []},
         r"clipping_range is \[2\.0, 0\.1\]": {"clipping_range": (2.0, 0.1)},
         r"delay_range is \[-1, 2\]": {"delay_range": (-1, 2)},
         r"delay_range is \[3, 2\]": {"delay_range": (3, 2)},
-        r"update_period is -0\.1": {"update_period": -0.1},
-        "data_type is 'rgb'": {"params": {"data_type": "rgb"}},
+        "makes depth, but an image of it is to be 'rgb'": {"params": {"data_type": "rgb"}},
     }
     assert_refused({words: lambda cfg=cfg: make(**cfg) for words, cfg in table.items()})
+
+
+def paint_each(env, mask, stream) -> None:
+    """Give the block of each environment its number as the amount of red."""
+    red = torch.arange(env.num_envs, device=env.device) / 10.0
+    env.sim.params.geom_rgba[:, env.sim.model.geom("block").id, :3] = 0.0
+    env.sim.params.geom_rgba[:, env.sim.model.geom("block").id, 0] = red
+    env.sim.apply_params(mask)
+
+
+def test_colours_differ_between_environments_and_a_segmentation_names_geoms():
+    lit = requires_model_fields("geom_rgba")(paint_each)
+    env = make(
+        3,
+        name="above",
+        body_name="world",
+        offset=CameraOffsetCfg(pos=(0.0, 0.0, 2.0), rot=DOWN),
+        seen_bodies=None,
+        data_types=["rgb", "segmentation", "distance_to_camera"],
+        history_length=2,
+        params={"data_type": "rgb", "normalize": False},
+        events=terms(paint=EventTermCfg(func=lit, mode="startup")),
+    )
+    camera = env.sensor_manager.get_term("camera")
+    look(env, at(0.5), at(0.5), at(0.5))
+    seen = {name: values[:, 2, 2] for name, values in camera.output.items()}
+    assert seen["rgb"].dtype == torch.uint8
+    assert seen["rgb"].shape == (3, 6)
+    red, green = seen["rgb"][:, 3].int(), seen["rgb"][:, 4].int()
+    assert red[0] < red[1] < red[2]
+    assert (red - green)[0] == 0 < (red - green)[1]
+    names = camera.segmentation_names
+    assert {names[number] for number in seen["segmentation"][:, 1].tolist()} == {"block"}
+    assert camera.image("segmentation")[0, 0, 0, 1] != seen["segmentation"][0, 1]  # the floor
+    assert 1.0 < seen["distance_to_camera"][0, 1].item() < 1.6
+    assert env.obs_buf["depth"].dtype == torch.float32
+
+
+def test_colours_are_normalised_as_isaac_labs():
+    env = make(data_types=["rgb"], seen_bodies=None, params={"normalize": True})
+    raw = env.sensor_manager.get_term("camera").image("rgb").float() / 255.0
+    assert torch.allclose(env.obs_buf["depth"], raw - raw.mean(dim=(1, 2), keepdim=True))
+
+
+def test_pictures_are_not_those_of_a_sensors_camera():
+    cartpole = {"overrides": ["env.scene.num_envs=1"], "device": "cpu"}
+    env = envlab.make("Isaac-Cartpole-Depth-Camera-Direct-v0", **cartpole).unwrapped
+    assert env.sim.model.camera(0).name == "side"
+    first = env.render()
+    assert not env.sensor_cameras
+    with_eye = make(data_types=["rgb"])
+    assert with_eye.sensor_cameras == {"eye"}
+    assert with_eye.sim.model.ncam == 1 + (first is None)
+
+
+def test_a_camera_in_what_it_sees_is_warned_of(caplog):
+    make(seen_bodies=None, offset=CameraOffsetCfg())
+    assert "camera 'eye' is inside the geom 'block', which it therefore does not see" in caplog.text
+
+
+def test_a_wrong_camera_of_a_file_or_backend_is_refused():
+    table = {
+        "camera 'dept', but the model has the cameras side, depth. Did you mean depth": (
+            "env.depth_camera.camera_name=dept"
+        ),
+        "called 'side', but the model has a camera of that name": (
+            "env.depth_camera={camera_name:null,name:side}"
+        ),
+        "the analytic backend has only": "env.sim.backend=analytic",
+        "width is 0": "env.depth_camera.width=0",
+        "fovy is 180": "env.depth_camera.fovy=180",
+        "update_period is -1": "env.depth_camera.update_period=-1",
+        "data_types": "env.depth_camera.data_types=[normals]",
+    }
+    task = "Isaac-Cartpole-Depth-Camera-Direct-v0"
+    for words, override in table.items():
+        with pytest.raises(EnvlabError, match=words):
+            envlab.make(task, num_envs=2, device="cpu", overrides=[override])

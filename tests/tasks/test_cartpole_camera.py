@@ -21,6 +21,7 @@ PIXEL_M = 2 * 5.0 * math.tan(math.radians(11.96) / 2) / 24
 def show(env, cart: float, pole: float) -> torch.Tensor:
     """Return the image, ``(height, width)``, of a cart (m) and a pole (rad)."""
     making.put(env, [cart, pole])
+    env.sensor_manager.update(env.step_dt)
     return env._get_observations()["policy"][0, ..., -1]
 
 
@@ -54,16 +55,20 @@ def test_the_image_follows_cart_and_pole():
 
 
 def test_resolution_and_frames_follow_overrides():
-    env = make("env.depth_camera.width=32", "env.depth_camera.height=16", "env.frame_stack=3")
+    env = make(
+        "env.depth_camera.width=32",
+        "env.depth_camera.height=16",
+        "env.depth_camera.history_length=3",
+    )
     assert env.single_observation_space["policy"].shape == (16, 32, 3)
     with pytest.raises(ConfigurationError, match=r"\(24, 96, 1\), but its configuration declares"):
         make("env.observation_space=[100,100,1]")
-    with pytest.raises(ConfigurationError, match="frame_stack is 0"):
-        make("env.frame_stack=0")
+    with pytest.raises(ConfigurationError, match="history_length is 0"):
+        make("env.depth_camera.history_length=0")
 
 
 def test_a_stack_holds_the_last_images_and_begins_anew_with_an_episode():
-    env = make("env.frame_stack=2", "env.episode_length_s=0.1")
+    env = make("env.depth_camera.history_length=2", "env.episode_length_s=0.1")
     single = make("env.episode_length_s=0.1")
     pushes = torch.rand(12, NUM_ENVS, 1, generator=torch.Generator().manual_seed(0)) * 4.0 - 2.0
     before, ends = single.obs_buf["policy"], 0
@@ -85,7 +90,7 @@ def test_a_stack_holds_the_last_images_and_begins_anew_with_an_episode():
 
 
 def test_a_stack_survives_a_resume_and_a_partial_reset():
-    env, other = (make("env.frame_stack=2") for _ in range(2))
+    env, other = (make("env.depth_camera.history_length=2") for _ in range(2))
     for push in (1.0, -1.0, 0.5):
         env.step(torch.full((NUM_ENVS, 1), push))
     kept = env.obs_buf["policy"].clone()
@@ -93,7 +98,7 @@ def test_a_stack_survives_a_resume_and_a_partial_reset():
     env.reset(options={"reset_mask": torch.tensor([True, False, False])})
     assert torch.equal(env.obs_buf["policy"][1:], kept[1:])
     assert not torch.equal(env.obs_buf["policy"][0], kept[0])
-    expected = make("env.frame_stack=2")
+    expected = make("env.depth_camera.history_length=2")
     for push in (1.0, -1.0, 0.5, 0.3):
         obs, *_ = expected.step(torch.full((NUM_ENVS, 1), push))
     assert torch.equal(other.step(torch.full((NUM_ENVS, 1), 0.3))[0]["policy"], obs["policy"])

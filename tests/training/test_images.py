@@ -19,7 +19,13 @@ from tests.trained import SEER, check_exported, checkpoint_of, only_run
 
 TASK = "--task=Isaac-Cartpole-Depth-Camera-Direct-v0"
 SMALL = [
-    *(TASK, "--device=cpu", "--num_envs=4", "env.depth_camera.width=32", "env.frame_stack=2"),
+    *(
+        TASK,
+        "--device=cpu",
+        "--num_envs=4",
+        "env.depth_camera.width=32",
+        "env.depth_camera.history_length=2",
+    ),
     "agent.save_interval=1",
 ]
 CONFIG = "agent.params.config"

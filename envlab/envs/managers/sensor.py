@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ import torch
 from envlab.envs.entities import SceneEntityCfg
 from envlab.envs.managers.term import TermCfg, terms_of
 from envlab.envs.vector_env import VectorEnv
+from envlab.sim.simulation import SimulationCfg
 from envlab.state import State
 
 
@@ -29,6 +31,18 @@ class SensorTermCfg(TermCfg):
     def build(self, env: VectorEnv) -> SensorTerm:
         """Return the term for ``env``, whose ``spec`` is the model that :meth:`add_to` got."""
         raise NotImplementedError
+
+
+def with_sensor_fields(sim: SimulationCfg, cfg: Any) -> SimulationCfg:
+    """Return the settings of the physics with the data fields that the sensors of a task read."""
+    sensors = terms_of(cfg, SensorTermCfg).values()
+    data = [name for sensor in sensors for name in sensor.DATA_FIELDS]
+    substeps = [name for sensor in sensors for name in sensor.SUBSTEP_FIELDS]
+    return dataclasses.replace(
+        sim,
+        data_fields=tuple(dict.fromkeys((*sim.data_fields, *data))),
+        substep_fields=tuple(dict.fromkeys((*sim.substep_fields, *substeps))),
+    )
 
 
 def add_sensors(cfg: Any, spec: mujoco.MjSpec) -> None:

@@ -13,6 +13,7 @@ from envlab.envs.ray_patterns import GridPatternCfg
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from envlab.envs.camera import DataType
     from envlab.envs.manager_env import ManagerEnv
 
 _ROBOT: Any = SceneEntityCfg("robot")
@@ -139,30 +140,32 @@ def _grid(env: ManagerEnv, cfg: RayCasterCfg) -> torch.Tensor:
     return env.constants[key]
 
 
-_TYPES = ("depth", "distance_to_image_plane", "distance_to_camera")
-
-
 def image(
     env: ManagerEnv,
     sensor_cfg: Any,
-    data_type: str = "distance_to_image_plane",
+    data_type: DataType | None = None,
     normalize: bool = True,
 ) -> torch.Tensor:
-    """Return the images of a depth camera, one channel for each in its history.
+    """Return the images of a camera, those of its history in the last channels.
 
     Args:
         env: The environment.
         sensor_cfg: The camera: a :class:`SceneEntityCfg` of the sensor's name.
-        data_type: ``distance_to_image_plane``, which is ``depth``, or ``distance_to_camera``.
-        normalize: Whether the far end of its range is 1; else values are in m. (Isaac Lab's
-            normalises only colours.)
+        data_type: One of the camera's; null: its first.
+        normalize: Whether colours are from 0 to 1, less the image's mean of each channel, as in
+            Isaac Lab, and depths in units of the far end of their range (there in m). Else colours
+            are from 0 to 255, and depths in m. A segmentation holds geoms' indices; -1: nothing.
+
+    Returns:
+        Float32 ``(num_envs, height, width, channels)``.
 
     Raises:
-        ConfigurationError: For another data type.
+        ConfigurationError: If the camera does not make this type.
     """
-    if data_type not in _TYPES:
-        raise ConfigurationError(
-            f"An image's data_type is {data_type!r}, but must be one of {', '.join(_TYPES)}."
-        )
     values: torch.Tensor = sensor_cfg.image(data_type)
-    return values / sensor_cfg.cfg.clipping_range[1] if normalize else values
+    if not normalize or values.dtype == torch.int32:
+        return values.float()
+    if values.dtype == torch.uint8:
+        colours = values / 255.0
+        return colours - colours.mean(dim=(1, 2), keepdim=True)
+    return values / sensor_cfg.cfg.clipping_range[1]

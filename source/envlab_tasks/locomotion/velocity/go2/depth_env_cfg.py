@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
-from envlab.envs.camera import CameraOffsetCfg, DepthCameraSensorCfg, PinholeCameraPatternCfg
+from envlab.envs.camera import CameraCfg, CameraOffsetCfg, PinholeCameraPatternCfg
 from envlab.envs.managers import ObservationGroupCfg, ObservationTermCfg
 from envlab.envs.terms import observation
 from envlab.envs.terrain import TerrainCfg
@@ -32,9 +32,11 @@ PITCH = 0.35
 HALF_WIDTH = math.tan(math.radians(87.0) / 2.0)
 
 
-def head_camera() -> DepthCameraSensorCfg:
+def head_camera() -> CameraCfg:
     """Return the camera in the head."""
-    return DepthCameraSensorCfg(
+    return CameraCfg(
+        name="depth_camera",
+        data_types=["depth"],
         body_name="base",
         offset=CameraOffsetCfg(
             pos=(0.33, 0.0, 0.03), rot=(math.cos(PITCH / 2), 0.0, math.sin(PITCH / 2), 0.0)
@@ -45,6 +47,8 @@ def head_camera() -> DepthCameraSensorCfg:
         clipping_range=(0.05, 2.0),
         update_period=0.1,
         delay_range=(2, 6),
+        geom_groups=None,
+        seen_bodies=[],  # the ground alone
     )
 
 
@@ -57,7 +61,7 @@ def depth_image() -> ObservationTermCfg:
 class DepthSensorsCfg(SensorsCfg):
     """Contact forces, and the camera."""
 
-    depth_camera: DepthCameraSensorCfg = default(head_camera())
+    depth_camera: CameraCfg = default(head_camera())
 
 
 @dataclass(kw_only=True)
