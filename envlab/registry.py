@@ -32,7 +32,7 @@ from envlab.task import (
     import_named,
     is_own,
     load_entry_point,
-    register,
+    register_numpy,
 )
 
 if TYPE_CHECKING:  # takes 0.1 s, which --help does not need
@@ -55,6 +55,34 @@ _ISAAC_LAB_3 = {
 """Parts of ids in Isaac Lab 3.0.0, and the same in 2.3.2."""
 _FIND_GYM_TASK = "envlab.host.tasks:find_gym_task"
 """Function that finds ``gym:<id>``; by name, because it is in a higher layer."""
+
+
+def register(
+    id: str,
+    entry_point: str,
+    *,
+    kwargs: dict[str, Any],
+    action_scale: float = 1.0,
+) -> None:
+    """Register a task under its id, for tensors, and under ``numpy/<id>``, for Gymnasium's users.
+
+    Args:
+        id: Such as ``My-Reach-v0``.
+        entry_point: The environment's class, ``module:Class``.
+        kwargs: Strings alone, by Isaac Lab's keywords, so that listing tasks imports no simulator.
+        action_scale: In numpy, where the task's actions have no bounds, the one that 1 stands for.
+    """
+    import gymnasium  # see above
+
+    gymnasium.register(
+        id=id,
+        entry_point=entry_point,
+        vector_entry_point=entry_point,
+        disable_env_checker=True,
+        order_enforce=False,
+        kwargs=kwargs,
+    )
+    register_numpy(id, action_scale)
 
 
 def list_tasks(keyword: str | None = None) -> list[Task]:

@@ -60,45 +60,17 @@ class Task:
         return gymnasium.make(self.id, cfg=cfg, **kwargs).unwrapped
 
 
-def register(
-    id: str,  # noqa: A002 - as in gymnasium.register
-    entry_point: str,
-    *,
-    kwargs: dict[str, Any],
-    action_scale: float = 1.0,
-) -> None:
-    """Register a task under its id, for tensors, and under ``numpy/<id>``, for Gymnasium's users.
-
-    Args:
-        id: Such as ``My-Reach-v0``.
-        entry_point: The environment's class, ``module:Class``.
-        kwargs: Strings alone, by Isaac Lab's keywords, so that listing tasks imports no simulator.
-        action_scale: In numpy, where the task's actions have no bounds, the one that 1 stands for.
-    """
-    import gymnasium  # see above
-
-    gymnasium.register(
-        id=id,
-        entry_point=entry_point,
-        vector_entry_point=entry_point,
-        disable_env_checker=True,
-        order_enforce=False,
-        kwargs=kwargs,
-    )
-    _register_numpy(id, action_scale)
-
-
 def discover() -> dict[str, str]:
     """Import all suites of tasks, once; return failures as ``{package: error}``.
 
     Tasks that are registered with Gymnasium alone get their ids for numpy here.
     """
-    import gymnasium  # see above
+    import gymnasium  # takes 0.1 s, which --help does not need
 
     failed = load_plugins(ENTRY_POINT_GROUP).failed
     for name, spec in list(gymnasium.registry.items()):
         if is_own(spec) and spec.namespace is None and f"{NUMPY}{name}" not in gymnasium.registry:
-            _register_numpy(name, 1.0)
+            register_numpy(name, 1.0)
     return failed
 
 
@@ -107,7 +79,8 @@ def is_own(spec: EnvSpec) -> bool:
     return "env_cfg_entry_point" in spec.kwargs
 
 
-def _register_numpy(task_id: str, action_scale: float) -> None:
+def register_numpy(task_id: str, action_scale: float) -> None:
+    """Register a task's id in numpy; see :func:`envlab.registry.register`."""
     import gymnasium  # see above
 
     gymnasium.register(

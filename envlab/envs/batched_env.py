@@ -41,8 +41,10 @@ from envlab.state import State, restore, save
 
 try:
     from gymnasium.vector import AutoresetMode
-except ImportError:  # Gymnasium 0.29, which CleanRL needs: gymnasium.make("numpy/...") works with it
-    AutoresetMode = Enum(  # type: ignore[misc, assignment]
+except (
+    ImportError
+):  # Gymnasium 0.29, which CleanRL needs: gymnasium.make("numpy/...") works with it
+    AutoresetMode = Enum(  # type: ignore[misc, assignment, no-redef]
         "AutoresetMode", {"NEXT_STEP": "NextStep", "SAME_STEP": "SameStep", "DISABLED": "Disabled"}
     )
 

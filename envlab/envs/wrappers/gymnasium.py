@@ -58,18 +58,25 @@ class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
         action_scale: float | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         copy: bool = True,
-        **kwargs: Any,
+        cfg: Any = None,
+        device: str | None = None,
+        seed: int | None = None,
+        render_mode: str | None = None,
     ) -> None:
         """Make the environments of a task.
 
         Args:
             task: Its torch id, or the environments.
-            num_envs: Number of environments, where ``task`` is an id.
+            num_envs: Number of environments. This and what follows ``copy`` are as for the torch
+                id, and unused where ``task`` is the environments.
             observe: A group of observations, or several, which are a ``Dict``; None: ``policy``.
             action_scale: The task's action that 1 stands for, where the task has no bounds.
             autoreset_mode: ``NextStep`` or ``SameStep``.
             copy: Whether arrays stay as they are; False: on a CPU, a later step may change them.
-            kwargs: As for the torch id: ``cfg``, ``device``, ``seed``, ``render_mode``.
+            cfg: The configuration; None: the task's.
+            device: Of the simulation; None: a GPU if there is one.
+            seed: Base seed; None: a random one.
+            render_mode: None or ``rgb_array``.
 
         Raises:
             ConfigurationError: For an invalid value.
@@ -80,24 +87,28 @@ class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
                 f"autoreset_mode is {mode!r}, but envlab's environments reset themselves in the "
                 f"same step or the next. Give one of {', '.join(MODES)}."
             )
-        self.env = _make(task, num_envs, kwargs)
+        self.env = _make(task, num_envs, cfg=cfg, device=device, seed=seed, render_mode=render_mode)
         self._face = _Face(self.env, observe, action_scale, copy=copy)
         self.num_envs = self.env.num_envs
         self.render_mode = self.env.render_mode
-        self.metadata = {**_metadata(self.env), "autoreset_mode": MODES[mode]}
+        self.autoreset_mode = MODES[mode]  # Gymnasium's own have it, and TorchRL asks for it
+        self.metadata = {**_metadata(self.env), "autoreset_mode": self.autoreset_mode}
         self.single_observation_space = self._face.observation_space
         self.single_action_space = self._face.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.log: dict[str, float] = {}
-        self._waits = MODES[mode] == AutoresetMode.NEXT_STEP
+        self._waits = self.autoreset_mode == AutoresetMode.NEXT_STEP
         self._waiting = np.zeros(self.num_envs, dtype=bool)
         """Environments whose next step is their reset."""
         self._shown: Observations = self.env.obs_buf
         """What the last step or reset returned."""
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
         """Reset all environments, or those of ``options["reset_mask"]``, bool ``(num_envs,)``.
 
@@ -118,9 +129,7 @@ class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
         self._shown = obs
         return self._face.arrays(obs), {}
 
-    def step(
-        self, actions: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Make a step with actions, ``(num_envs, num_actions)``."""
         obs, reward, *flags, info = self.env.step(self._face.actions(actions))
         rewards = reward.cpu().numpy().astype(np.float64)
@@ -196,22 +205,26 @@ class NumpyEnv(gymnasium.Env[Any, Any]):
         *,
         observe: str | Sequence[str] | None = None,
         action_scale: float | None = None,
-        **kwargs: Any,
+        cfg: Any = None,
+        device: str = "cpu",
+        seed: int | None = None,
+        render_mode: str | None = None,
     ) -> None:
-        """Make the environment of a task; see :class:`NumpyVectorEnv`.
+        """Make the environment of a task; the arguments are those of :class:`NumpyVectorEnv`.
 
-        ``device`` is ``cpu`` unless given: one environment is slower on a GPU, and the processes of
-        an ``AsyncVectorEnv`` cannot share one.
+        Unless asked to, it is not on a GPU, where one environment is slower, and which the
+        processes of ``AsyncVectorEnv`` could not share.
 
         Raises:
             ConfigurationError: For an invalid value, or a batch of several.
         """
-        self.env = env = _make(task, 1, {"device": "cpu", **kwargs})
+        env = _make(task, 1, cfg=cfg, device=device, seed=seed, render_mode=render_mode)
         if env.num_envs != 1:
             raise ConfigurationError(
                 f"The environment is a batch of {env.num_envs}, but only one can be a plain "
                 "gymnasium.Env. Make it with num_envs=1."
             )
+        self.env = env
         self._face = _Face(env, observe, action_scale)
         self.observation_space = self._face.observation_space
         self.action_space = self._face.action_space
@@ -314,17 +327,19 @@ class _Face:
         return arrays[0] if self._is_one else dict(zip(self._names, arrays, strict=True))
 
 
-def _make(task: str | BatchedEnv, num_envs: int, kwargs: dict[str, Any]) -> BatchedEnv:
+def _make(
+    task: str | BatchedEnv, num_envs: int, *, render_mode: str | None, **kwargs: Any
+) -> BatchedEnv:
     """Return the batch of a task; several agents are one that moves them all."""
-    env = task
+    if render_mode not in (None, "rgb_array"):
+        raise ConfigurationError(
+            f"render_mode is {render_mode!r}, but must be None or 'rgb_array'. To watch, wrap the "
+            "environment in Gymnasium's HumanRendering."
+        )
+    env: Any = task
     if isinstance(task, str):
-        mode = kwargs.get("render_mode")
-        if mode not in (None, "rgb_array"):
-            raise ConfigurationError(
-                f"render_mode is {mode!r}, but must be None or 'rgb_array'. To watch, wrap the "
-                "environment in Gymnasium's HumanRendering."
-            )
-        env = gymnasium.make(task, num_envs=num_envs, **kwargs).unwrapped  # type: ignore[assignment]
+        made = gymnasium.make(task, num_envs=num_envs, render_mode=render_mode, **kwargs)
+        env = made.unwrapped
     assert isinstance(env, BatchedEnv)
     return multi_agent_to_single_agent(env) if isinstance(env, DirectMarlEnv) else env
 
@@ -357,7 +372,7 @@ def _bounded(
 
 
 def _merged(mask: np.ndarray, where: Observations, elsewhere: Observations) -> Observations:
-    """Return observations: of ``mask``, bool ``(num_envs,)``, the first, of the others the second."""
+    """Return the observations ``where`` a mask is, bool ``(num_envs,)``, and those elsewhere."""
     device = next(iter(elsewhere.values())).device
     rows = torch.as_tensor(mask, device=device)
     return {
@@ -366,7 +381,7 @@ def _merged(mask: np.ndarray, where: Observations, elsewhere: Observations) -> O
     }
 
 
-def _told(info: dict[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _told(info: dict[str, Any]) -> dict[str, tuple[Any, np.ndarray]]:
     """Return what a step tells of each environment, with a mask of those that it holds for."""
     if "success" not in info:
         return {}
