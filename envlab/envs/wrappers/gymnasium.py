@@ -134,33 +134,29 @@ class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
         obs, reward, *flags, info = self.env.step(self._face.actions(actions))
         rewards = reward.cpu().numpy().astype(np.float64)
         terminated, truncated = (self._face.array(values) for values in flags)
-        told = _told(info)
-        if self._waiting.any():
+        waiting = self._waiting
+        if waiting.any():
             # The batch steps as a whole, so that these were stepped too, and begin once more.
-            begun, _ = self.env.reset(options={"reset_mask": self._waiting})
-            obs = _merged(self._waiting, begun, obs)
-            rewards[self._waiting] = 0.0
-            terminated, truncated = terminated & ~self._waiting, truncated & ~self._waiting
-            told = {name: (values, has & ~self._waiting) for name, (values, has) in told.items()}
+            begun, _ = self.env.reset(options={"reset_mask": waiting})
+            obs = _merged(waiting, begun, obs)
+            rewards[waiting] = 0.0
+            terminated, truncated = terminated & ~waiting, truncated & ~waiting
         ended = terminated | truncated
-        final: dict[str, Any] = {}
+        told = _success(info, ~(waiting if self._waits else ended))
         if ended.any():
             self.log = _numbers(info["log"])
-            told["log"] = _rows(self.log, ended), ended
+            log = {"log": _rows(self.log, ended), "_log": ended}
             if self._waits:
                 obs = _merged(ended, info["final_obs"], obs)
+                told |= log
             else:
-                final_obs = np.full(self.num_envs, None, dtype=object)
-                for row in np.flatnonzero(ended).tolist():
-                    final_obs[row] = self._face.row(info["final_obs"], row)
-                final = {"final_obs": final_obs, "_final_obs": ended}
-                final |= {"final_info": _masked(told, ended), "_final_info": ended}
-                told = {name: (values, has & ~ended) for name, (values, has) in told.items()}
-                del told["log"]
+                told |= {"final_obs": self._ended_rows(info["final_obs"], ended)}
+                told |= {"final_info": _success(info, ended) | log}
+                told |= {"_final_obs": ended, "_final_info": ended}
         if self._waits:
-            self._waiting = ended
+            self._waiting = ended.copy()  # the caller has the other
         self._shown = obs
-        return self._face.arrays(obs), rewards, terminated, truncated, {**_masked(told), **final}
+        return self._face.arrays(obs), rewards, terminated, truncated, told
 
     def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
         """Return a picture of each environment, uint8 ``(height, width, 3)``.
@@ -186,6 +182,13 @@ class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
     def close_extras(self, **kwargs: Any) -> None:
         """Free the simulation."""
         self.env.close()
+
+    def _ended_rows(self, obs: Observations, ended: np.ndarray) -> np.ndarray:
+        """Return an observation of each environment that ended, and None of the others."""
+        rows = np.full(self.num_envs, None, dtype=object)
+        for index in np.flatnonzero(ended).tolist():
+            rows[index] = self._face.row(obs, index)
+        return rows
 
 
 class NumpyEnv(gymnasium.Env[Any, Any]):
@@ -256,7 +259,9 @@ class NumpyEnv(gymnasium.Env[Any, Any]):
         obs, reward, terminated, truncated, info = self.env.step(actions)
         flags = bool(terminated), bool(truncated)
         self._has_begun = any(flags)
-        told: dict[str, Any] = {name: values.item() for name, (values, _) in _told(info).items()}
+        told: dict[str, Any] = {}
+        if "success" in info:
+            told["is_success"] = bool(info["success"] > 0.5)
         if self._has_begun:
             obs, told["log"] = info["final_obs"], _numbers(info["log"])
         return self._face.row(obs, 0), float(reward), *flags, told
@@ -381,12 +386,11 @@ def _merged(mask: np.ndarray, where: Observations, elsewhere: Observations) -> O
     }
 
 
-def _told(info: dict[str, Any]) -> dict[str, tuple[Any, np.ndarray]]:
-    """Return what a step tells of each environment, with a mask of those that it holds for."""
+def _success(info: dict[str, Any], has: np.ndarray) -> dict[str, Any]:
+    """Return which episodes succeed, and the mask of whose they are; nothing if none can."""
     if "success" not in info:
         return {}
-    success = info["success"].cpu().numpy() > 0.5
-    return {"is_success": (success, np.ones_like(success))}
+    return {"is_success": info["success"].cpu().numpy() > 0.5, "_is_success": has}
 
 
 def _numbers(log: dict[str, Any]) -> dict[str, float]:
@@ -399,13 +403,3 @@ def _rows(log: dict[str, float], ended: np.ndarray) -> dict[str, np.ndarray]:
     for name, value in log.items():
         rows |= {name: np.where(ended, value, 0.0), f"_{name}": ended}
     return rows
-
-
-def _masked(
-    told: dict[str, tuple[Any, np.ndarray]], within: np.ndarray | None = None
-) -> dict[str, Any]:
-    """Return values by name, and their masks under names with an underscore."""
-    info: dict[str, Any] = {}
-    for name, (values, has) in told.items():
-        info |= {name: values, f"_{name}": has if within is None else has & within}
-    return info

@@ -147,6 +147,23 @@ def test_in_the_next_step_an_ended_environment_begins_and_the_others_go_on():
     assert inner.episode_length_buf.tolist() == [3, 1, 3]
 
 
+def test_success_is_told_of_the_episode_that_the_step_belongs_to():
+    for mode in ("NextStep", "SameStep"):
+        env = make(autoreset_mode=mode)
+        task = env.unwrapped.env
+        env.reset(seed=1)
+        task.success = torch.tensor([0.2, 1.0, 0.7])
+        assert env.step(idle(env))[4]["is_success"].tolist() == [False, True, True]
+        task.episode_length_buf = torch.tensor([0, STEPS - 1, 0])
+        info = env.step(idle(env))[4]
+        of_ended = info if mode == "NextStep" else info["final_info"]
+        assert of_ended["is_success"][1]
+        assert of_ended["_is_success"][1]
+        assert info["_is_success"].tolist() == [True, mode == "NextStep", True]
+        info = env.step(idle(env))[4]
+        assert info["_is_success"].tolist() == [True, mode == "SameStep", True]
+
+
 def test_a_reset_of_some_leaves_the_others():
     env = make()
     env.reset(seed=1)
