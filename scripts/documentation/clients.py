@@ -63,7 +63,7 @@ WRAPPERS = "all its vector wrappers, but those of environments in JAX"
 WRAPPERS_NEED = ("array_api_compat", "cv2", "moviepy", "pygame")
 PINNED = ("gymnasium==0.29.1", "tyro", "docstring_parser", "typeguard", "shtab", "rich")
 """What CleanRL's files import besides torch and tensorboard, and its version of Gymnasium."""
-CLEANRL = {"ppo": 100_000, "rpo": 4_096, "ddpg": 3_000, "td3": 3_000, "sac": 3_000}
+CLEANRL = {"ppo": 200_000, "rpo": 4_096, "ddpg": 3_000, "td3": 3_000, "sac": 3_000}
 """CleanRL's files for continuous control, and steps to make with each."""
 LEARNING = ("ppo", "PPO")
 """Those that must solve Cartpole in these steps."""
@@ -102,7 +102,7 @@ def main(words: Sequence[str]) -> int:
             f"--cleanrl is {flags.cleanrl}, but there is no folder cleanrl in it. Give a checkout "
             "of CleanRL: git clone https://github.com/vwxyzjn/cleanrl"
         )
-    rows, failed = read_rows(PAGE.read_text()), 0
+    rows, failed = {}, 0
     for check in checks(flags.cleanrl):
         key = f"{check.client} | {check.tried}"
         is_possible = all(is_installed(one) for one in (check.package, *check.needs))
@@ -119,7 +119,8 @@ def main(words: Sequence[str]) -> int:
         print(f"{result}  {key}  ({time.monotonic() - start:.0f} s)", flush=True)
         named = version(check.package, flags.cleanrl)
         rows[key] = f"| {check.client} | {named} | {check.tried} | {result} |"
-    PAGE.write_text(with_rows(PAGE.read_text(), rows))
+    page = PAGE.read_text()
+    PAGE.write_text(with_rows(page, read_rows(page) | rows))
     return 1 if failed else 0
 
 
@@ -438,7 +439,13 @@ def read_rows(page: str) -> dict[str, str]:
 def with_rows(page: str, rows: Mapping[str, str]) -> str:
     """Return the page with these rows as its table."""
     before, _, rest = page.partition(BEGIN)
-    lines = [BEGIN, "", "| | version | what was tried | |", "|---|---|---|---|", *rows.values()]
+    lines = [
+        BEGIN,
+        "",
+        "| | version | what was tried | |",
+        "|---|---|---|---|",
+        *sorted(rows.values()),
+    ]
     return before + "\n".join([*lines, "", END]) + rest.partition(END)[2]
 
 
