@@ -2,7 +2,7 @@
 
 A task package registers itself with strings only, with Isaac Lab's own keywords::
 
-    gymnasium.register(
+    envlab.registry.register(
         id="Isaac-Cartpole-v0",
         entry_point="envlab.envs:ManagerEnv",
         kwargs={
@@ -10,7 +10,6 @@ A task package registers itself with strings only, with Isaac Lab's own keywords
             "rsl_rl_cfg_entry_point": "envlab_tasks.classic.cartpole.agents:rsl_rl_ppo_cfg.yaml",
             "description": "Balance a pole on a cart.",
         },
-        ...
     )
 
 Suites of tasks, including envlab's own, register by being installed: see
@@ -26,7 +25,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
-from envlab.task import Task, discover, import_named, load_entry_point
+from envlab.task import (
+    NUMPY,
+    Task,
+    discover,
+    import_named,
+    is_own,
+    load_entry_point,
+    register_numpy,
+)
 
 if TYPE_CHECKING:  # takes 0.1 s, which --help does not need
     from gymnasium.envs.registration import EnvSpec
@@ -48,6 +55,34 @@ _ISAAC_LAB_3 = {
 """Parts of ids in Isaac Lab 3.0.0, and the same in 2.3.2."""
 _FIND_GYM_TASK = "envlab.host.tasks:find_gym_task"
 """Function that finds ``gym:<id>``; by name, because it is in a higher layer."""
+
+
+def register(
+    id: str,
+    entry_point: str,
+    *,
+    kwargs: dict[str, Any],
+    action_scale: float = 1.0,
+) -> None:
+    """Register a task under its id, for tensors, and under ``numpy/<id>``, for Gymnasium's users.
+
+    Args:
+        id: Such as ``My-Reach-v0``.
+        entry_point: The environment's class, ``module:Class``.
+        kwargs: Strings alone, by Isaac Lab's keywords, so that listing tasks imports no simulator.
+        action_scale: In numpy, where the task's actions have no bounds, the one that 1 stands for.
+    """
+    import gymnasium  # see above
+
+    gymnasium.register(
+        id=id,
+        entry_point=entry_point,
+        vector_entry_point=entry_point,
+        disable_env_checker=True,
+        order_enforce=False,
+        kwargs=kwargs,
+    )
+    register_numpy(id, action_scale)
 
 
 def list_tasks(keyword: str | None = None) -> list[Task]:
@@ -106,6 +141,11 @@ def get_task(task_id: str) -> Task:
     if module:
         import_named(module, task_id)
     specs = _specs()
+    if name.startswith(NUMPY) and name.removeprefix(NUMPY) in specs:
+        raise UnknownTaskError(
+            f"{name!r} is a task in numpy, for gymnasium.make alone. Write "
+            f"{name.removeprefix(NUMPY)}."
+        )
     older = name
     for newer_part, older_part in _ISAAC_LAB_3.items():
         older = older.replace(newer_part, older_part)
@@ -161,7 +201,7 @@ def _specs() -> dict[str, EnvSpec]:
 
     discover()
     found = gymnasium.registry.items()
-    return {name: spec for name, spec in found if "env_cfg_entry_point" in spec.kwargs}
+    return {name: spec for name, spec in found if is_own(spec)}
 
 
 def _task(spec: EnvSpec) -> Task:

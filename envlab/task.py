@@ -5,13 +5,19 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from envlab.errors import ConfigurationError, UnknownTaskError
 from envlab.plugins import load_plugins
 
+if TYPE_CHECKING:  # takes 0.1 s, which --help does not need
+    from gymnasium.envs.registration import EnvSpec
+
 ENTRY_POINT_GROUP = "envlab.tasks"
 """Entry points that name modules, whose import registers tasks. It includes envlab's own."""
+NUMPY = "numpy/"
+"""Namespace of the ids under which Gymnasium's users find tasks in numpy."""
+_NUMPY_FACE = "envlab.envs.wrappers.gymnasium:"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +55,41 @@ class Task:
 
     def make(self, cfg: Any, **kwargs: Any) -> Any:
         """Build the environment with a configuration, as ``gymnasium.make(id, cfg=cfg)`` does."""
-        import gymnasium  # takes 0.1 s, which --help does not need
+        import gymnasium  # see above
 
         return gymnasium.make(self.id, cfg=cfg, **kwargs).unwrapped
 
 
 def discover() -> dict[str, str]:
-    """Import all suites of tasks, once; return failures as ``{package: error}``."""
-    return load_plugins(ENTRY_POINT_GROUP).failed
+    """Import all suites of tasks, once; return failures as ``{package: error}``.
+
+    Tasks that are registered with Gymnasium alone get their ids for numpy here.
+    """
+    import gymnasium  # takes 0.1 s, which --help does not need
+
+    failed = load_plugins(ENTRY_POINT_GROUP).failed
+    for name, spec in list(gymnasium.registry.items()):
+        if is_own(spec) and spec.namespace is None and f"{NUMPY}{name}" not in gymnasium.registry:
+            register_numpy(name, 1.0)
+    return failed
+
+
+def is_own(spec: EnvSpec) -> bool:
+    """Return whether a registration is that of a task, under the id for tensors."""
+    return "env_cfg_entry_point" in spec.kwargs
+
+
+def register_numpy(task_id: str, action_scale: float) -> None:
+    """Register a task's id in numpy; see :func:`envlab.registry.register`."""
+    import gymnasium  # see above
+
+    gymnasium.register(
+        id=f"{NUMPY}{task_id}",
+        entry_point=f"{_NUMPY_FACE}NumpyEnv",
+        vector_entry_point=f"{_NUMPY_FACE}NumpyVectorEnv",
+        disable_env_checker=True,
+        kwargs={"task": task_id, "action_scale": action_scale},
+    )
 
 
 def import_named(module: str, task_id: str) -> None:

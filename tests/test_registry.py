@@ -96,6 +96,31 @@ def test_tasks_are_listed_by_id_with_kind_libraries_and_description():
     assert "CartPole-v1" not in by_id
 
 
+def test_each_task_has_an_id_in_numpy_and_is_listed_once():
+    ids = [task.id for task in registry.list_tasks()]
+    for task_id in ids:
+        spec = gymnasium.spec(f"numpy/{task_id}")
+        assert spec.kwargs["task"] == task_id
+        assert spec.kwargs["action_scale"] > 0
+    assert not [task_id for task_id in ids if "/" in task_id]
+    for asked in (f"numpy/{CARTPOLE}", f"envlab_tasks:numpy/{CARTPOLE}"):
+        with pytest.raises(UnknownTaskError, match=f"in numpy, for gymnasium.*Write {CARTPOLE}"):
+            registry.get_task(asked)
+        with pytest.raises(UnknownTaskError, match=f"own task. Write --task={CARTPOLE}"):
+            registry.get_task(f"gym:{asked}")
+
+
+def test_a_third_partys_task_has_an_id_in_numpy_however_it_is_registered(rediscover, package):
+    kwargs = {"env_cfg_entry_point": "third.party:Cfg"}
+    registry.register("Third-Own-v0", "envlab.envs:ManagerEnv", kwargs=kwargs, action_scale=2.0)
+    assert gymnasium.spec("numpy/Third-Own-v0").kwargs["action_scale"] == 2.0
+    assert gymnasium.spec("Third-Own-v0").vector_entry_point == "envlab.envs:ManagerEnv"
+    package("third_plain", "Third-Plain-v0")  # by gymnasium.register, as Isaac Lab's are
+    package("third_space", "third/Third-Plain-v0")  # which has a namespace already
+    registry.discover()
+    assert gymnasium.spec("numpy/Third-Plain-v0").kwargs["task"] == "Third-Plain-v0"
+
+
 def test_a_keyword_matches_ids_and_descriptions_in_any_case():
     for keyword in ["cartpole-DIRECT", "the POLE falls"]:
         assert [task.id for task in registry.list_tasks(keyword)] == [DIRECT]

@@ -10,6 +10,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -17,7 +18,6 @@ import gymnasium
 import numpy as np
 import torch
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from envlab.config import check_ranges
@@ -38,6 +38,15 @@ from envlab.envs.random import EnvRandom
 from envlab.errors import ConfigurationError
 from envlab.sim.host import on_host
 from envlab.state import State, restore, save
+
+try:
+    from gymnasium.vector import AutoresetMode
+except (
+    ImportError
+):  # Gymnasium 0.29, which CleanRL needs: gymnasium.make("numpy/...") works with it
+    AutoresetMode = Enum(  # type: ignore[misc, assignment, no-redef]
+        "AutoresetMode", {"NEXT_STEP": "NextStep", "SAME_STEP": "SameStep", "DISABLED": "Disabled"}
+    )
 
 if TYPE_CHECKING:
     from envlab.envs.action_use import ActionUse
@@ -236,7 +245,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         """
         if seed is not None:
             seed = base_seed(seed)
-            super().reset(seed=seed)  # np_random, which is Gymnasium's own and unused here
+            gymnasium.Env.reset(self, seed=seed)  # np_random, which is unused here
             self._restart(seed)
         self.random.advance()
         mask = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)

@@ -12,7 +12,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from envlab.errors import UnknownTaskError, did_you_mean
-from envlab.task import Task, discover, import_named, load_entry_point
+from envlab.task import NUMPY, Task, discover, import_named, is_own, load_entry_point
 
 PREFIX = "gym:"
 
@@ -86,13 +86,14 @@ def find_gym_task(task_id: str) -> GymTask:
         discover()  # to distinguish envlab's own tasks from unknown ones
     spec = known.get(name)
     if spec is None:
-        names = [known_id for known_id in known if not _is_own(known[known_id])]
+        names = [known_id for known_id in known if not _is_ours(known[known_id])]
         raise UnknownTaskError(
             f"Gymnasium has no environment {name!r}.{did_you_mean(name, names)} One of a package "
             "that registers it on import is gym:<module>:<id>."
         )
-    if _is_own(spec):
-        raise UnknownTaskError(f"{name!r} is envlab's own task. Write --task={name}.")
+    if _is_ours(spec):
+        own = name.removeprefix(NUMPY)
+        raise UnknownTaskError(f"{name!r} is envlab's own task. Write --task={own}.")
     return GymTask(
         id=f"{PREFIX}{f'{module}:' if module else ''}{name}",
         kind="gymnasium",
@@ -114,5 +115,5 @@ def make_cfg(spec: EnvSpec) -> Any:
     return load_entry_point("envlab.envs.gym_bridge:GymEnvCfg")(kwargs=known_kwargs(spec))
 
 
-def _is_own(spec: EnvSpec) -> bool:
-    return "env_cfg_entry_point" in spec.kwargs
+def _is_ours(spec: EnvSpec) -> bool:
+    return is_own(spec) or f"{spec.namespace}/" == NUMPY

@@ -1,10 +1,10 @@
-"""Registration of this package's tasks: Gymnasium's, by Isaac Lab's keywords."""
+"""Registration of this package's tasks, by Isaac Lab's keywords."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import gymnasium
+import envlab.registry
 
 MANAGER_ENV = "envlab.envs:ManagerEnv"
 
@@ -18,6 +18,7 @@ def register(
     env: str = MANAGER_ENV,
     libraries: Sequence[str] = ("rsl_rl", "rl_games", "skrl"),
     agents: str = "{}_ppo_cfg",
+    action_scale: float = 1.0,
     **others: str,
 ) -> None:
     """Register a task by strings alone, so that listing tasks imports neither torch nor MuJoCo.
@@ -31,19 +32,18 @@ def register(
         libraries: Libraries with an agent for it, the default one first.
         agents: A library's file in the package's ``agents``, without ``.yaml``; ``{}`` is the
             library.
+        action_scale: The action that 1 stands for in numpy.
         **others: Files with other names, and of further agents: ``skrl_mappo="skrl_mappo_cfg"``.
     """
     files = {library: agents.format(library) for library in libraries} | others  # in this order
     entry_point = f"{package}{env}" if env.startswith(".") else env
-    gymnasium.register(
+    envlab.registry.register(
         id=task_id,
         entry_point=entry_point,
-        vector_entry_point=entry_point,
-        disable_env_checker=True,
-        order_enforce=False,
         kwargs={
             "env_cfg_entry_point": f"{package}.{cfg}",
             **{f"{key}_cfg_entry_point": f"{package}.agents:{files[key]}.yaml" for key in files},
             "description": description,
         },
+        action_scale=action_scale,
     )

@@ -1,6 +1,6 @@
 """Visual navigation in houses. Importing this package registers its tasks."""
 
-import gymnasium
+from envlab.registry import register
 
 _TASKS = {
     "object": ("ObjectNav", "Find an object of a class", "by depth and goal masks", ()),
@@ -17,12 +17,9 @@ for _folder, (_name, _goal, _by_depth, _more) in _TASKS.items():
             **{f"skrl_{key}_cfg": f"skrl_{key}" for key in _more},
         }
         for _play in ("", "Play"):
-            gymnasium.register(
+            register(
                 id="-".join(filter(None, (f"Nav-{_name}", _images, _play, "v0"))),
                 entry_point=_ENV,
-                vector_entry_point=_ENV,
-                disable_env_checker=True,
-                order_enforce=False,
                 kwargs={
                     "kind": "NavEnv",
                     "env_cfg_entry_point": f"{__name__}.{_folder}.{_folder}_env_cfg:"

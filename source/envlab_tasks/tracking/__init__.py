@@ -9,6 +9,7 @@ register(
     "env_cfg:G1TrackingEnvCfg",
     "A humanoid, Unitree G1 with 29 joints, follows a motion clip.",
     libraries=["rsl_rl", "fast_sac"],
+    action_scale=4.0,  # as FastSAC's action_limit
     fast_sac="fast_sac_cfg",
 )
 register(
@@ -17,6 +18,7 @@ register(
     "env_cfg:G1TrackingPlayEnvCfg",
     "A humanoid, Unitree G1 with 29 joints, follows a motion clip, from its start, unpushed.",
     libraries=["rsl_rl", "fast_sac"],
+    action_scale=4.0,  # as FastSAC's action_limit
     fast_sac="fast_sac_cfg",
 )
 register(
@@ -25,6 +27,7 @@ register(
     "env_cfg:G1TrackingNoStateEstimationEnvCfg",
     "G1 with 29 joints follows a clip without knowing where it is and how fast.",
     libraries=["rsl_rl", "fast_sac"],
+    action_scale=4.0,  # as FastSAC's action_limit
     fast_sac="fast_sac_cfg",
 )
 register(
@@ -33,6 +36,7 @@ register(
     "env_cfg:G1TrackingNoStateEstimationPlayEnvCfg",
     "G1 with 29 joints follows a clip without knowing where it is, from its start, unpushed.",
     libraries=["rsl_rl", "fast_sac"],
+    action_scale=4.0,  # as FastSAC's action_limit
     fast_sac="fast_sac_cfg",
 )
 
