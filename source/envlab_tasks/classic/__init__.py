@@ -74,6 +74,28 @@ register(
     env=".cartpole_camera_env:CartpoleDepthCameraEnv",
     agents="{}_camera_ppo_cfg",
 )
+register(
+    CARTPOLE,
+    "Isaac-Cartpole-RGB-Camera-Direct-v0",
+    "cartpole_camera_env:CartpoleRGBCameraEnvCfg",
+    "Balance a pole on a cart, observed by colour images.",
+    env=".cartpole_camera_env:CartpoleRGBCameraEnv",
+    agents="{}_camera_ppo_cfg",
+)
+register(
+    CARTPOLE,
+    "Isaac-Cartpole-RGB-v0",
+    "cartpole_camera_env_cfg:CartpoleRGBEnvCfg",
+    "Balance a pole on a cart, observed by colour images (manager-based).",
+    agents="{}_image_ppo_cfg",
+)
+register(
+    CARTPOLE,
+    "Isaac-Cartpole-Depth-v0",
+    "cartpole_camera_env_cfg:CartpoleDepthEnvCfg",
+    "Balance a pole on a cart, observed by depth images (manager-based).",
+    agents="{}_image_ppo_cfg",
+)
 
 HUMANOID = f"{__name__}.humanoid"
 register(
