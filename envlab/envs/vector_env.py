@@ -223,7 +223,7 @@ class VectorEnv(BatchedEnv):
         numbers = model.nq + model.nv + model.nu + model.nsensordata
         check_memory(self.num_envs, base + per_number * numbers, self.context)
         self.sim: Simulation = create_simulation(
-            simulation_with_delays(sim_cfg, self.cfg.scene.actuators),
+            simulation_with_delays(sim_cfg, self.cfg.scene.all_actuators),
             model,
             self.num_envs,
             decimation=self.cfg.decimation,
@@ -293,8 +293,8 @@ class VectorEnv(BatchedEnv):
         allows_overflow = self.cfg.sim.allow_overflow
         self.nan_guard = NanGuard(self.sim, self._failures, allows_overflow=allows_overflow)
         self.staged_wrenches = StagedWrenches(self.sim)
-        self._delays = ActuatorDelays(cfg.scene.actuators, self.sim, self.random)
-        self.torch_actuators = torch_actuators(cfg.scene.actuators, self.sim, self.random)
+        self._delays = ActuatorDelays(cfg.scene.all_actuators, self.sim, self.random)
+        self.torch_actuators = torch_actuators(cfg.scene.all_actuators, self.sim, self.random)
 
     def _restart(self, seed: int) -> None:
         if self.recording is not None:

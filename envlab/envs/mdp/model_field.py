@@ -6,7 +6,6 @@ Draws start from the model's own values; the fields join ``env.sim.model_fields`
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +14,7 @@ import numpy as np
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.envs.entity_names import matching
 from envlab.envs.managers.event import requires_model_fields
 from envlab.envs.math import quat_from_euler_xyz, quat_mul
 from envlab.envs.random import RandomStream
@@ -275,7 +275,8 @@ def _find_parts(
     names = _row_names(env.sim.model, field, rows)
     parts = []
     for pattern, each in by_name.items():
-        found = [i for i, name in enumerate(names) if re.fullmatch(pattern, name)]
+        chosen_names = {*matching(pattern, names)}
+        found = [i for i, name in enumerate(names) if name in chosen_names]
         if not found:
             raise ConfigurationError(
                 f"The pattern {pattern!r} of an event that changes {field!r} matches none of "
