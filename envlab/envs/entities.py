@@ -109,6 +109,9 @@ class SceneEntity:
     root_qvel_start: int | None
     """First of the free joint's 6 columns of ``qvel``."""
 
+    mocap_id: int | None = None
+    """Row of ``mocap_pos`` and ``mocap_quat`` of the topmost body; None if it is no mocap body."""
+
     @functools.cached_property
     def kept(self) -> dict[Hashable, Any]:
         """What terms derive from it once, by their own keys."""
@@ -199,6 +202,7 @@ def resolve_entity(cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.dev
         root_body=part.root,
         root_qpos_start=int(model.jnt_qposadr[free[0]]) if free else None,
         root_qvel_start=int(model.jnt_dofadr[free[0]]) if free else None,
+        mocap_id=mocap if (mocap := int(model.body_mocapid[part.root])) >= 0 else None,
     )
 
 

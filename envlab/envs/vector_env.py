@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,7 @@ from envlab.envs.latest_log import Log
 from envlab.envs.masks import kept_rows
 from envlab.envs.nan_guard import NanGuard
 from envlab.envs.scene import build_spec
+from envlab.envs.scene_data import Scene
 from envlab.envs.terrain import Terrain
 from envlab.envs.torch_actuators import TorchActuator, torch_actuators
 from envlab.envs.wrenches import StagedWrenches
@@ -26,7 +28,13 @@ from envlab.sim.host import SMALL_BATCH, OneThread, as_on_a_gpu
 from envlab.sim.opengl import provide_opengl
 from envlab.sim.recordable import Undo
 from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
-from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation, model_field
+from envlab.sim.simulation import (
+    Simulation,
+    SimulationCfg,
+    create_simulation,
+    mocap_poses,
+    model_field,
+)
 from envlab.state import State
 
 BYTES = {False: (500, 60), True: (200, 35)}
@@ -66,6 +74,8 @@ class VectorEnv(BatchedEnv):
     """The model as it was compiled, only while the environment is made."""
     recording: RecordedStep | None = None
     _renderer: mujoco.Renderer | None = None
+    is_staging = False
+    """Whether a reset's terms run, which edit :attr:`reset_qpos` and :attr:`reset_qvel`."""
     is_rehearsing = False
     """Whether steps are made only to be recorded, and will be undone."""
 
@@ -101,6 +111,11 @@ class VectorEnv(BatchedEnv):
                 model_field(self.sim.model, name), dtype=torch.float32, device=self.device
             )
         return self._nominal[name]
+
+    @functools.cached_property
+    def scene(self) -> Scene:
+        """The things of the scene by name: ``env.scene["robot"].data.joint_pos``."""
+        return Scene(self)
 
     def once(self, key: Hashable, compute: Callable[[], Any], version: int = 0) -> Any:
         """Return what ``compute`` does, computed once for all who ask before the state changes.
@@ -287,6 +302,7 @@ class VectorEnv(BatchedEnv):
             world_size = self.context.world_size
             self.terrain = Terrain(cfg.scene.terrain, model, self.random, world_size)
             self.env_origins = self.terrain.env_origins
+        self._mocap_home = mocap_poses(model, self.num_envs, self.device)
         self.constants: dict[Any, torch.Tensor] = {}
         self.derived: dict[Hashable, tuple[tuple[int, int], Any]] = {}
         self._nominal: dict[str, torch.Tensor] = {}
@@ -337,8 +353,14 @@ class VectorEnv(BatchedEnv):
         if isinstance(count, torch.Tensor):
             count = count.clamp(min=1)  # without asking a GPU whether there are any
         with kept_rows(mask):
-            self._begin_reset(mask)
-            log = self._reset_envs(mask, count)
+            if self.sim.model.nmocap:
+                self._place_mocap_bodies(mask)
+            self.is_staging = True
+            try:
+                self._begin_reset(mask)
+                log = self._reset_envs(mask, count)
+            finally:
+                self.is_staging = False
             self._delays.draw(mask)
             for actuator in self.torch_actuators or ():
                 actuator.reset(mask)
@@ -346,6 +368,13 @@ class VectorEnv(BatchedEnv):
             self.staged_wrenches.apply()
             self._clear_lengths(mask)
         return log
+
+    def _place_mocap_bodies(self, mask: torch.Tensor) -> None:
+        """Put mocap bodies where the model has them, for reset terms to move."""
+        (home, turn), chosen = self._mocap_home, mask[:, None, None]
+        pos, quat = self.sim.mocap_pos, self.sim.mocap_quat
+        torch.where(chosen, home + self.env_origins.unsqueeze(1), pos, out=pos)
+        torch.where(chosen, turn, quat, out=quat)
 
     def _observe(self) -> None:
         if self.staged_wrenches.staged:

@@ -29,7 +29,14 @@ from mujoco import batch
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.sim.host import on_host
 from envlab.sim.recording import between_graphs
-from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_fields, initial_history
+from envlab.sim.simulation import (
+    Fields,
+    Simulation,
+    SimulationCfg,
+    check_fields,
+    initial_history,
+    mocap_poses,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +62,7 @@ _LATE_FIELDS = frozenset(("actuator_force", "qacc", "qfrc_actuator", "qfrc_const
 
 _VIEWS = (
     *("_batch", "_sources", "_params", "_qpos_rows", "_qvel_rows", "_ctrl_rows", "_wrench_rows"),
-    *("_warning_counts", "_warning_pairs"),
+    *("_warning_counts", "_warning_pairs", "_mocap"),
 )
 """The attributes that hold the batch or its memory."""
 
@@ -137,6 +144,11 @@ class MujocoSimulation(Simulation):
             self._batch.bind("xfrc_applied"),
         )
         self._wrench_used = False
+        self.mocap_pos, self.mocap_quat = mocap_poses(model, num_envs, self.device)
+        self._mocap = (
+            (self._batch.bind("mocap_pos"), self.mocap_pos.numpy()),
+            (self._batch.bind("mocap_quat"), self.mocap_quat.numpy()),
+        )[: 2 * bool(model.nmocap)]
         self._batch.reset(stage=_STAGE_NONE)
         history = initial_history(model)
         if history is not None:
@@ -155,9 +167,7 @@ class MujocoSimulation(Simulation):
     @between_graphs  # NumPy and MuJoCo, which torch cannot record
     def step(self) -> None:
         self.num_changes += 1
-        np.copyto(self._ctrl_rows, self._ctrl)
-        if self._wrench_used:
-            np.copyto(self._wrench_rows, self._wrench)
+        self._push()
         steps = self._num_recorded
         if steps:
             # A rollout records natively, which costs less than separate calls. It stops simulations
@@ -176,9 +186,7 @@ class MujocoSimulation(Simulation):
     @between_graphs
     def substep(self, number: int) -> None:
         self.num_changes += 1
-        np.copyto(self._ctrl_rows, self._ctrl)
-        if self._wrench_used:
-            np.copyto(self._wrench_rows, self._wrench)
+        self._push()
         self._call(self._batch.step, nstep=1, stage=self._stage)
         self._pull()
         for name, shown in self._shown_substeps.items():
@@ -197,6 +205,8 @@ class MujocoSimulation(Simulation):
         # A row is a simulation's whole state, so this is Batch.reset without waking its threads,
         # which took longer than everything else in a reset of a few environments.
         self._batch.state[rows] = self._reset_row
+        for target, source in self._mocap:
+            target[rows] = source[rows]
         if qpos is not None:
             self._qpos_rows[rows] = qpos.numpy()[rows]
         if qvel is not None:
@@ -335,6 +345,8 @@ class MujocoSimulation(Simulation):
             self._batch.set_const(None)
         np.copyto(self._batch.state, state["rows"].numpy())
         self.ctrl.copy_(state["ctrl"])
+        for source, target in self._mocap:
+            np.copyto(target, source, casting="same_kind")
         self.xfrc_applied.copy_(state["xfrc_applied"])
         self._wrench_used |= bool(self.xfrc_applied.any())
         # Fields are copied rather than recomputed: sensors of the acceleration stage belong to the
@@ -391,6 +403,14 @@ class MujocoSimulation(Simulation):
         except batch.SimulationError as error:
             self._raised[error.ids] = True
             logger.warning("%s", error)
+
+    def _push(self) -> None:
+        """Hand to MuJoCo what tasks have written."""
+        np.copyto(self._ctrl_rows, self._ctrl)
+        if self._wrench_used:
+            np.copyto(self._wrench_rows, self._wrench)
+        for target, source in self._mocap:
+            np.copyto(target, source)
 
     def _pull(self) -> None:
         for name, source in self._sources.items():

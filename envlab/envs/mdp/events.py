@@ -91,7 +91,18 @@ def reset_root_state_uniform(
     """
     ranges = [*six_ranges(pose_range, "pose_range"), *six_ranges(velocity_range, "velocity_range")]
     drawn = stream.ranges(ranges, mask)
+    if asset_cfg.mocap_id is not None:
+        _place_mocap(env, mask, drawn, asset_cfg.mocap_id)
+        return
     place_root(env, env.env_origins, ranges, drawn, asset_cfg)
+
+
+def _place_mocap(env: ManagerEnv, mask: torch.Tensor, drawn: torch.Tensor, row: int) -> None:
+    """Move a mocap body from its default pose by drawn offsets, ``(num_envs, 12)``."""
+    pos, quat = env.sim.mocap_pos[:, row], env.sim.mocap_quat[:, row]
+    turned = quat_mul(quat_from_euler_xyz(*drawn[:, 3:6].unbind(1)), quat)
+    pos.add_(drawn[:, :3] * mask.unsqueeze(1))
+    quat.copy_(torch.where(mask.unsqueeze(1), turned, quat))
 
 
 def place_root(
