@@ -35,6 +35,7 @@ from envlab.envs.model_files import (
     urdf_moves_freely,
 )
 from envlab.envs.surroundings import disable_gravity, set_floating_base
+from envlab.envs.variants import as_entity, merge
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim.mujoco_backend import route_mujoco_warnings
 
@@ -61,6 +62,7 @@ class Part:
         qpos: Positions of joints in the keyframe of its file, by full name.
         ctrl: Controls likewise.
         root: Full name of its topmost body; None: it has none.
+        variants: Its variants, compiled alone; empty: it has none.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Part:
     qpos: dict[str, list[float]] = field(default_factory=dict)
     ctrl: dict[str, float] = field(default_factory=dict)
     root: str | None = None
+    variants: list[mujoco.MjModel] = field(default_factory=list)
 
 
 def where_is(name: str) -> str:
@@ -97,7 +100,7 @@ def compose(
     specs, parts = {}, []
     for name, cfg in entities.items():
         parts.append(Part(name, cfg, prefixes[name]))
-        specs[name] = read_entity(parts[-1], dt)
+        specs[name] = _read(parts[-1], dt)
     scene = mujoco.MjSpec() if base is None else specs[base]
     scene.compiler.conflict = mujoco.mjtConflict.mjCONFLICT_MERGE
     scene.modelname = "scene"
@@ -107,6 +110,30 @@ def compose(
                 _attach(scene, specs[part.name], part)
     record_prefixes(scene, prefixes)
     return scene, parts
+
+
+def _read(part: Part, dt: float | None) -> mujoco.MjSpec:
+    """Return a thing's specification, with variants that of the first."""
+    cfg, where = part.cfg, where_is(part.name)
+    if not cfg.variants:
+        return read_entity(part, dt)
+    if cfg.model or cfg.shape is not None:
+        raise ConfigurationError(
+            f"{where} has variants, and also a {'model' if cfg.model else 'shape'}. Make that one "
+            "of the variants, or leave it out."
+        )
+    specs = {}
+    for name, variant in reversed(cfg.variants.items()):  # the first is what stays in part
+        part.cfg = as_entity(cfg, variant)
+        specs[name] = read_entity(part, dt)
+        if not _is_one_body(specs[name]):
+            raise ConfigurationError(
+                f"{where}.variants.{name} has several bodies on the world, or none, but a variant "
+                "must be one, with others below it. Change its file."
+            )
+    part.cfg = cfg
+    spec, part.variants = merge(dict(reversed(specs.items())), where)
+    return spec
 
 
 def read_entity(part: Part, dt: float | None) -> mujoco.MjSpec:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from envlab.config import PositiveFloat
@@ -38,6 +38,18 @@ class ShapeCfg:
 
 
 @dataclass(kw_only=True)
+class VariantCfg:
+    """One of the objects that a thing may be (``env.scene.entities.<name>.variants.<name>.*``)."""
+
+    model: str = ""
+    """MJCF or URDF file; empty: :attr:`shape`. Materials of variants count by their colour."""
+    shape: ShapeCfg | None = None
+    """One geom instead of a file."""
+    weight: PositiveFloat = 1.0
+    """How many environments have it, relative to the others."""
+
+
+@dataclass(kw_only=True)
 class EntityCfg:
     """A thing of a scene: a robot, an object, a table (``env.scene.entities.<name>.*``)."""
 
@@ -45,6 +57,9 @@ class EntityCfg:
     """MJCF or URDF file, as ``env.scene.model``; empty: :attr:`shape` has what it is."""
     shape: ShapeCfg | None = None
     """One geom instead of a file."""
+    variants: dict[str, VariantCfg] = field(default_factory=dict)
+    """Instead of either, files and shapes with the same bodies and joints, of which each
+    environment has one, by its global index and their weights."""
     prefix: str | None = None
     """Names in the scene are ``prefix/name``; null: the thing's own name. One thing may have an
     empty prefix, so that its names stay those of its file."""

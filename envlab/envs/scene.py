@@ -31,6 +31,7 @@ from envlab.envs.surroundings import (
 )
 from envlab.envs.terrain.cfg import TerrainCfg
 from envlab.envs.terrain.ground import add_terrain
+from envlab.envs.variants import EntityVariants, rows_in
 from envlab.errors import ConfigurationError
 from envlab.sim.options import apply_options
 from envlab.sim.simulation import SimulationCfg
@@ -130,6 +131,13 @@ def build_spec(
     cfg: SceneCfg, sim: SimulationCfg | None = None, edit: Edit | None = None
 ) -> tuple[mujoco.MjSpec, mujoco.MjModel]:
     """Return the scene of ``cfg``, and its compiled model; see :func:`build_model`."""
+    return build_scene(cfg, sim, edit)[:2]
+
+
+def build_scene(
+    cfg: SceneCfg, sim: SimulationCfg | None = None, edit: Edit | None = None
+) -> tuple[mujoco.MjSpec, mujoco.MjModel, list[EntityVariants]]:
+    """Return the scene of ``cfg``, its model, and its things' variants; see :func:`build_model`."""
     parts: list[Part] | None = None
     if cfg.all_entities:
         spec, parts = compose(cfg.all_entities, None if sim is None else sim.dt)
@@ -173,7 +181,9 @@ def build_spec(
     elif cfg.init_state is not None or cfg.actuators:
         set_home(spec, model, cfg.init_state)
         model = compile_it()
-    return spec, model
+    varied = [part for part in parts or () if part.variants]
+    variants = [rows_in(model, p.name, p.cfg, p.prefix, p.variants) for p in varied]
+    return spec, model, variants
 
 
 def _compile_composed(spec: mujoco.MjSpec, cfg: SceneCfg) -> mujoco.MjModel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import mujoco
@@ -18,10 +19,11 @@ from envlab.envs.checks import check_memory
 from envlab.envs.latest_log import Log
 from envlab.envs.masks import kept_rows
 from envlab.envs.nan_guard import NanGuard
-from envlab.envs.scene import build_spec
+from envlab.envs.scene import build_scene
 from envlab.envs.scene_data import Scene
 from envlab.envs.terrain import Terrain
 from envlab.envs.torch_actuators import TorchActuator, torch_actuators
+from envlab.envs.variants import fields_of, give_variants
 from envlab.envs.wrenches import StagedWrenches
 from envlab.sim.compiled import CompiledGraph, check_compiler_cache
 from envlab.sim.host import SMALL_BATCH, OneThread, as_on_a_gpu
@@ -111,6 +113,14 @@ class VectorEnv(BatchedEnv):
                 model_field(self.sim.model, name), dtype=torch.float32, device=self.device
             )
         return self._nominal[name]
+
+    def nominal_rows(self, name: str) -> torch.Tensor:
+        """Return the same for each environment, ``(num_envs, ...)``, or for all, ``(1, ...)``.
+
+        They differ where a thing has variants.
+        """
+        own = self._nominal_rows.get(name)
+        return self.nominal(name).unsqueeze(0) if own is None else own
 
     @functools.cached_property
     def scene(self) -> Scene:
@@ -233,7 +243,11 @@ class VectorEnv(BatchedEnv):
         check_graph(self.cfg.graph, self._is_compiled, self.context.device)
         if self._is_compiled:
             check_compiler_cache()
-        self.model_spec, model = build_spec(self.cfg.scene, sim_cfg, self.edit_spec)
+        self.model_spec, model, self._variants = build_scene(
+            self.cfg.scene, sim_cfg, self.edit_spec
+        )
+        varied = dict.fromkeys((*sim_cfg.model_fields, *fields_of(self._variants)))
+        sim_cfg = replace(sim_cfg, model_fields=tuple(varied))
         base, per_number = BYTES[sim_cfg.backend == "analytic"]
         numbers = model.nq + model.nv + model.nu + model.nsensordata
         check_memory(self.num_envs, base + per_number * numbers, self.context)
@@ -306,6 +320,7 @@ class VectorEnv(BatchedEnv):
         self.constants: dict[Any, torch.Tensor] = {}
         self.derived: dict[Hashable, tuple[tuple[int, int], Any]] = {}
         self._nominal: dict[str, torch.Tensor] = {}
+        self._nominal_rows = give_variants(self.sim, self._variants, self.env_ids)
         allows_overflow = self.cfg.sim.allow_overflow
         self.nan_guard = NanGuard(self.sim, self._failures, allows_overflow=allows_overflow)
         self.staged_wrenches = StagedWrenches(self.sim)

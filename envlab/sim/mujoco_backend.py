@@ -9,6 +9,8 @@ call. Surprises of ``mujoco.batch``, and this file's answers (each has a test in
   the velocity stage if any derived field is declared, and fields that need more are refused.
 - After a reset and a forward pass up to the velocity stage, sensors of the acceleration stage are
   stale. So the environments that are reset run the acceleration stage.
+- ``set_const`` gives meshes the radius that they have in the shared model, whatever mesh a
+  simulation has; those declared in ``geom_rbound`` are written again.
 - Contact and constraint arrays cannot be bound: :func:`envlab.sim.simulation.check_fields`.
 - ``torch.from_numpy`` warns about read-only outputs, and the tensor would share memory that each
   call rewrites: hence the mirrors.
@@ -43,6 +45,7 @@ logger = logging.getLogger(__name__)
 NUM_THREADS_MAX = 32
 """More were slower on a large two-socket machine (320 versus 64: public report, UniLab #659)."""
 
+_MESH = int(mujoco.mjtGeom.mjGEOM_MESH)
 _STAGE_NONE = int(mujoco.mjtStage.mjSTAGE_NONE)
 _STAGE_VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
 _STAGE_ACC = int(mujoco.mjtStage.mjSTAGE_ACC)
@@ -251,7 +254,14 @@ class MujocoSimulation(Simulation):
                 np.copyto(target, source, casting="unsafe")
             else:
                 target[rows] = source[rows]
+        self._set_const(rows)
+
+    def _set_const(self, rows: np.ndarray | None) -> None:
         self._batch.set_const(rows)
+        radii = self._params.get("geom_rbound")
+        if radii is not None:
+            types = self._params.get("geom_type", self.model.geom_type)
+            np.copyto(radii, self.params.geom_rbound.numpy(), where=types == _MESH)
 
     def apply_wrench(
         self, body_ids: Sequence[int], force: torch.Tensor, torque: torch.Tensor
@@ -342,7 +352,7 @@ class MujocoSimulation(Simulation):
             self.params[name].copy_(rows)
             np.copyto(target, rows.numpy(), casting="unsafe")
         if self._params:
-            self._batch.set_const(None)
+            self._set_const(None)
         np.copyto(self._batch.state, state["rows"].numpy())
         self.ctrl.copy_(state["ctrl"])
         for source, target in self._mocap:

@@ -237,15 +237,15 @@ def randomize_rigid_body_mass(
         ConfigurationError: For an unknown operation.
     """
     ids = asset_cfg.body_ids
-    masses, inertias = env.nominal("body_mass")[ids], env.nominal("body_inertia")[ids]
-    drawn = draw(env, stream, distribution, [mass_distribution_params] * len(masses), mask)
+    masses, inertias = (env.nominal_rows(f"body_{one}")[:, ids] for one in ("mass", "inertia"))
+    drawn = draw(env, stream, distribution, [mass_distribution_params] * masses.shape[1], mask)
     drawn = combine(masses, drawn, operation).clamp(min=LEAST_MASS_KG)
     rows = mask.unsqueeze(1)
     params = env.sim.params
     params.body_mass[:, ids] = torch.where(rows, drawn, params.body_mass[:, ids])
     if recompute_inertia:
         ratio = torch.where(masses > 0.0, drawn / masses, 1.0)  # a massless body has none either
-        scaled = inertias * ratio.unsqueeze(2)
+        scaled = inertias * ratio.unsqueeze(-1)
         params.body_inertia[:, ids] = torch.where(
             rows.unsqueeze(2), scaled, params.body_inertia[:, ids]
         )

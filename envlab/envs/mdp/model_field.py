@@ -114,7 +114,7 @@ def randomize_orientation(
         draw(env, stream, distribution, (bounds,) * num, mask)
         for bounds in (roll_range, pitch_range, yaw_range)
     ]
-    nominal = env.nominal(field)[rows].expand(env.num_envs, num, 4)
+    nominal = env.nominal_rows(field)[:, rows].expand(env.num_envs, num, 4)
     turned = quat_mul(quat_from_euler_xyz(*drawn), nominal)
     write(env, mask, field, rows, columns, turned, "abs")
     env.sim.apply_params(mask)
@@ -191,7 +191,7 @@ def write(
     where = (slice(None), rows.unsqueeze(1), columns)
     values = _table(env.sim.params[field], field)
     kept = values[where]
-    nominal = _table(env.nominal(field).unsqueeze(0), field)[where]
+    nominal = _table(env.nominal_rows(field), field)[where]
     changed = combine(nominal, drawn, operation)
     if field == "body_mass":
         changed = changed.clamp(min=LEAST_MASS_KG)
