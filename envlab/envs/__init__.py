@@ -10,7 +10,7 @@ from envlab.envs.direct_env import DirectEnv, DirectEnvCfg
 from envlab.envs.direct_marl_env import DirectMarlEnv, DirectMarlEnvCfg
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
-from envlab.envs.entity_cfg import EntityCfg, ShapeCfg
+from envlab.envs.entity_cfg import EntityCfg, ShapeCfg, VariantCfg
 from envlab.envs.initial_state import InitialStateCfg
 from envlab.envs.manager_env import ManagerEnv, ManagerEnvCfg
 from envlab.envs.managers import ManagerTermBase
@@ -51,6 +51,7 @@ __all__ = [
     "SimulationCfg",
     "SingleAgentEnv",
     "UniformNoiseCfg",
+    "VariantCfg",
     "VectorEnv",
     "default",
     "multi_agent_to_single_agent",

@@ -9,6 +9,7 @@ those of centres of mass, as in Isaac Lab 2.3; ``link`` are those of bodies' ori
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -45,8 +46,14 @@ def _part(whole: str, start: int, stop: int, doc: str) -> property:
     return property(lambda data: getattr(data, whole)[..., start:stop], doc=doc)
 
 
+def _view(source: str, ids: str, doc: str) -> property:
+    """Make a property that has a thing's columns of a tensor of the environment."""
+    get, get_ids = operator.attrgetter(source), operator.attrgetter(ids)
+    return property(lambda data: columns(get(data.env), get_ids(data.parts)), doc=doc)
+
+
 class EntityData:
-    """State of a thing; tensors ``(num_envs, ...)`` to be read, in the units of MuJoCo."""
+    """State of a thing: tensors ``(num_envs, ...)`` to be read, world frame where not ``_b``."""
 
     def __init__(self, env: Env, parts: SceneEntity) -> None:
         self.env, self.parts = env, parts
@@ -54,45 +61,23 @@ class EntityData:
 
     # Joints ---------------------------------------------------------------------------------------
 
-    @property
-    def joint_pos(self) -> torch.Tensor:
-        """Positions of hinges and slides, in rad and m, ``(num_envs, num_joints)``."""
-        return columns(self.env.sim.data.qpos, self.parts.qpos_ids)
-
-    @property
-    def joint_vel(self) -> torch.Tensor:
-        """Their velocities."""
-        return columns(self.env.sim.data.qvel, self.parts.qvel_ids)
-
-    @property
-    def joint_acc(self) -> torch.Tensor:
-        """Their accelerations in the last physics step; needs ``qacc``."""
-        return columns(self.env.sim.data.qacc, self.parts.qvel_ids)
-
-    @property
-    def default_joint_pos(self) -> torch.Tensor:
-        """Their positions as episodes start."""
-        return columns(self.env.default_qpos_rows, self.parts.qpos_ids)
+    joint_pos = _view("sim.data.qpos", "qpos_ids", "Positions of hinges and slides, in rad and m.")
+    joint_vel = _view("sim.data.qvel", "qvel_ids", "Their velocities.")
+    joint_acc = _view("sim.data.qacc", "qvel_ids", "Accelerations in the last physics step.")
+    default_joint_pos = _view("default_qpos_rows", "qpos_ids", "Positions as episodes start.")
+    applied_torque = _view("sim.data.actuator_force", "actuator_ids", "Actuators' forces, N, N m.")
+    joint_pos_target = _view("sim.ctrl", "actuator_ids", "What is written to the actuators.")
 
     @property
     def default_joint_vel(self) -> torch.Tensor:
-        """Their velocities as episodes start: 0."""
+        """Velocities as episodes start: 0."""
         return torch.zeros_like(self.joint_vel)
 
     @property
     def joint_pos_limits(self) -> torch.Tensor:
         """Lower and upper limits, ``(num_joints, 2)``; 0 and 0 without any."""
-        return self.env.nominal("jnt_range")[self.parts.joint_ids]
-
-    @property
-    def applied_torque(self) -> torch.Tensor:
-        """Forces of actuators in N or N m, ``(num_envs, num_actuators)``; needs actuator_force."""
-        return columns(self.env.sim.data.actuator_force, self.parts.actuator_ids)
-
-    @property
-    def joint_pos_target(self) -> torch.Tensor:
-        """What is written to the actuators, ``(num_envs, num_actuators)``."""
-        return columns(self.env.sim.ctrl, self.parts.actuator_ids)
+        limits: torch.Tensor = self.env.nominal("jnt_range")[self.parts.joint_ids]
+        return limits
 
     # The root -------------------------------------------------------------------------------------
 
@@ -176,25 +161,15 @@ class EntityData:
 
     # Bodies ---------------------------------------------------------------------------------------
 
-    @property
-    def body_pos_w(self) -> torch.Tensor:
-        """Positions of bodies in the world, in m, ``(num_envs, num_bodies, 3)``."""
-        return columns(self.env.sim.data.xpos, self.parts.body_ids)
-
-    @property
-    def body_quat_w(self) -> torch.Tensor:
-        """Orientations of bodies in the world, (w, x, y, z)."""
-        return columns(self.env.sim.data.xquat, self.parts.body_ids)
-
-    @property
-    def body_com_pos_w(self) -> torch.Tensor:
-        """Positions of bodies' centres of mass, in m."""
-        return columns(self.env.sim.data.xipos, self.parts.body_ids)
-
-    @property
-    def body_ang_vel_w(self) -> torch.Tensor:
-        """Angular velocities of bodies, in rad/s, world frame."""
-        return columns(self.env.sim.data.cvel, self.parts.body_ids)[..., :3]
+    body_pos_w = body_link_pos_w = _view(
+        "sim.data.xpos", "body_ids", "Positions of bodies, in m, ``(num_envs, num_bodies, 3)``."
+    )
+    body_quat_w = body_link_quat_w = _view("sim.data.xquat", "body_ids", "Their orientations.")
+    body_com_pos_w = _view("sim.data.xipos", "body_ids", "Their centres of mass, in m.")
+    body_vel = _view("sim.data.cvel", "body_ids", "MuJoCo's ``cvel`` of bodies.")
+    body_ang_vel_w = body_link_ang_vel_w = body_com_ang_vel_w = _part(
+        "body_vel", 0, 3, "Angular velocities of bodies, in rad/s."
+    )
 
     @_once
     def body_lin_vel_w(self) -> torch.Tensor:
@@ -216,15 +191,13 @@ class EntityData:
         """Angular velocities of bodies in their own frames, in rad/s."""
         return quat_apply_inverse(self.body_quat_w, self.body_ang_vel_w)
 
-    body_link_pos_w, body_link_quat_w = body_pos_w, body_quat_w
-    body_com_lin_vel_w, body_com_ang_vel_w = body_lin_vel_w, body_ang_vel_w
-    body_link_ang_vel_w = body_ang_vel_w
+    body_com_lin_vel_w = body_lin_vel_w
 
     def _velocity_at(self, points: torch.Tensor) -> torch.Tensor:
         """Return velocities of points of the bodies; MuJoCo's are those at their tree's centre."""
         data, ids = self.env.sim.data, self.parts.body_ids
         roots = torch.as_tensor(self.env.sim.model.body_rootid, device=points.device).long()[ids]
-        turning, velocity = columns(data.cvel, ids).split(3, dim=-1)
+        turning, velocity = self.body_vel.split(3, dim=-1)
         return velocity + torch.linalg.cross(turning, points - data.subtree_com[:, roots])
 
 
@@ -293,7 +266,7 @@ class Entity:
         written = {"qpos": (parts.qpos_ids, position), "qvel": (parts.qvel_ids, velocity)}
         self._write(written, mask)
 
-    def set_joint_target(self, target: torch.Tensor, joint_names: Names = None) -> None:
+    def set_joint_position_target(self, target: torch.Tensor, joint_names: Names = None) -> None:
         """Write controls of the joints' actuators, ``(num_envs, num_actuators)``."""
         parts = self.parts if joint_names is None else self.find(joint_names=joint_names)
         self._env.sim.ctrl[:, parts.actuator_ids] = target

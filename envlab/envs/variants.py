@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -87,7 +86,7 @@ def merge(
                 f"{wanted}, and variants must have the same. Change one of the files."
             )
     meshes = {
-        name: [{key: getattr(one, key) for key in ("name", *_MESH)} | _data(spec, one)
+        name: [{key: getattr(one, key) for key in ("name", *_MESH)} | _data(one)
                for one in spec.meshes]
         for name, spec in specs.items()
     }  # fmt: skip
@@ -187,10 +186,8 @@ def _structure(spec: mujoco.MjSpec) -> str:
     return of(spec.worldbody)
 
 
-def _data(spec: mujoco.MjSpec, mesh: mujoco.MjsMesh) -> dict[str, object]:
-    if not mesh.file:
-        return {key: list(getattr(mesh, key)) for key in _MESH_DATA}
-    return {"file": str(Path(spec.modelfiledir, spec.meshdir, mesh.file).resolve())}
+def _data(mesh: mujoco.MjsMesh) -> dict[str, object]:
+    return {"file": mesh.file} if mesh.file else {key: [*getattr(mesh, key)] for key in _MESH_DATA}
 
 
 def _share_meshes(

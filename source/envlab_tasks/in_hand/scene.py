@@ -101,10 +101,9 @@ def scene(
     look: Callable[[mujoco.MjSpec], None],
     num_envs: int = 8192,
 ) -> SceneCfg:
-    """Return the scene of a hand and the cube ``object``; ``look`` adds the camera."""
-    room = EntityCfg(model="envlab_assets:robots/hand_room.xml")
-    entities = {"robot": hand, "room": room, "object": cube}
-    return SceneCfg(num_envs=num_envs, entities=entities, spec_fn=look)
+    """Return the scene of a hand and the cube ``object``; ``look`` adds the room's camera."""
+    room = EntityCfg(model="envlab_assets:robots/hand_room.xml", spec_fn=look)
+    return SceneCfg(num_envs=num_envs, entities={"robot": hand, "room": room, "object": cube})
 
 
 def add_camera(spec: mujoco.MjSpec, pos: Sequence[float], fovy: float) -> None:
