@@ -54,6 +54,8 @@ class SceneCfg:
     whole scene, without the entities; empty: the scene is composed of them."""
     entities: dict[str, EntityCfg] = field(default_factory=dict)
     """Things by name: robots, objects, tables; the order is that of their bodies."""
+    replaces: str = ""
+    """The file that was this scene before it was composed: runs whose ``model`` it is get this."""
     ground: Literal["auto", True, False] = "auto"
     """Whether to add a floor at height 0, a light and a camera. ``auto``: to a file that holds
     only a robot that moves freely, or would fall along its slides; light and camera only if it has
@@ -77,7 +79,7 @@ class SceneCfg:
     @property
     def all_entities(self) -> dict[str, EntityCfg]:
         """The things by name; none if the scene is one file."""
-        return {} if self.model else entities_in(self)
+        return {} if self.model not in ("", self.replaces) else entities_in(self)
 
     @property
     def all_actuators(self) -> dict[str, AnyActuatorCfg]:

@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass
 
 import mujoco
-import numpy as np
 import pytest
 import torch
 
@@ -240,19 +239,7 @@ def test_what_cannot_be_composed_is_named(arm, tmp_path):
     )
 
 
-def test_a_composed_lift_is_the_one_file_to_the_last_bit():
-    from envlab import registry
-
-    cfg = registry.load_env_cfg(registry.get_task("Isaac-Lift-Cube-Franka-v0"))
-    composed = build_model(cfg.scene, cfg.sim)
-    one = build_model(SceneCfg(model="envlab_assets:robots/franka_lift.xml"), cfg.sim)
-    for name in (
-        "qpos0",
-        "geom_size",
-        "geom_solimp",
-        "body_inertia",
-        "dof_invweight0",
-        "jnt_range",
-    ):
-        assert np.array_equal(getattr(composed, name), getattr(one, name)), name
-    assert composed.stat.extent == one.stat.extent
+def test_a_run_that_names_the_file_of_before_gets_the_scene(arm, caplog):
+    cfg = SceneCfg(model="old.xml", replaces="old.xml", entities={"robot": arm})
+    assert select(build_model(cfg)).joint_names == ["robot/elbow"]
+    assert not caplog.records

@@ -96,14 +96,27 @@ def add_velocity_sensors(spec: mujoco.MjSpec, links: Sequence[str]) -> None:
 
 
 def scene(
+    name: str,
     hand: EntityCfg,
     cube: EntityCfg,
     look: Callable[[mujoco.MjSpec], None],
     num_envs: int = 8192,
 ) -> SceneCfg:
-    """Return the scene of a hand and the cube ``object``; ``look`` adds the room's camera."""
+    """Return the scene of a hand and the cube ``object``.
+
+    Args:
+        name: The scene's former file.
+        hand: The hand.
+        cube: The cube.
+        look: Adds the room's camera.
+        num_envs: Environments per process.
+    """
     room = EntityCfg(model="envlab_assets:robots/hand_room.xml", spec_fn=look)
-    return SceneCfg(num_envs=num_envs, entities={"robot": hand, "room": room, "object": cube})
+    return SceneCfg(
+        num_envs=num_envs,
+        entities={"robot": hand, "room": room, "object": cube},
+        replaces=f"envlab_assets:robots/{name}.xml",
+    )
 
 
 def add_camera(spec: mujoco.MjSpec, pos: Sequence[float], fovy: float) -> None:

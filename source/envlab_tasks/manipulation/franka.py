@@ -42,10 +42,14 @@ def panda(joints: tuple[float, ...] = HOME) -> EntityCfg:
     )
 
 
-def on_a_table(robot: EntityCfg, num_envs: int = 4096, **objects: EntityCfg) -> SceneCfg:
-    """Return the scene of a Panda on a table, and objects."""
+def on_a_table(name: str, robot: EntityCfg, num_envs: int = 4096, **objects: EntityCfg) -> SceneCfg:
+    """Return the scene of a Panda on a table, and objects; ``name`` is that of its former file."""
     room = EntityCfg(model="envlab_assets:robots/franka_room.xml")
-    return SceneCfg(num_envs=num_envs, entities={"robot": robot, "room": room, **objects})
+    return SceneCfg(
+        num_envs=num_envs,
+        entities={"robot": robot, "room": room, **objects},
+        replaces=f"envlab_assets:robots/{name}.xml",
+    )
 
 
 def scene(name: str, num_envs: int = 4096) -> SceneCfg:

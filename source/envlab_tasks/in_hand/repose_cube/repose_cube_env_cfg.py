@@ -44,7 +44,7 @@ def look(spec: mujoco.MjSpec) -> None:
 def allegro_scene(num_envs: int = 8192) -> SceneCfg:
     """Return the scene of an Allegro hand with Isaac Lab's DexCube of 6 cm."""
     hand = scene.hand("allegro", scene.ALLEGRO_HOME)
-    return scene.scene(hand, scene.cube(0.03, (0.0, -0.19, 0.56)), look, num_envs)
+    return scene.scene("allegro_cube", hand, scene.cube(0.03, (0.0, -0.19, 0.56)), look, num_envs)
 
 
 def cube() -> SceneEntityCfg:

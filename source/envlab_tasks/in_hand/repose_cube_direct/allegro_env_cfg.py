@@ -25,7 +25,7 @@ def feel(spec: mujoco.MjSpec) -> None:
 def allegro_scene() -> SceneCfg:
     """Return the scene of an Allegro hand with Isaac Lab's DexCube at a scale of 1.2, so 7.2 cm."""
     hand = scene.hand("allegro", scene.ALLEGRO_HOME, feel)
-    return scene.scene(hand, scene.cube(0.036, (0.0, -0.17, 0.56)), look)
+    return scene.scene("allegro_large_cube", hand, scene.cube(0.036, (0.0, -0.17, 0.56)), look)
 
 
 @dataclass(kw_only=True)

@@ -30,7 +30,7 @@ def feel(spec: mujoco.MjSpec) -> None:
 def leap_scene() -> SceneCfg:
     """Return the scene of a LEAP hand with Playground's cube, 4 cm above the palm's place."""
     object = scene.cube(0.035, (0.0, -0.11, 0.57), mass=0.108, friction=0.3)
-    return scene.scene(scene.hand("leap", HOME, feel), object, look)
+    return scene.scene("leap_cube", scene.hand("leap", HOME, feel), object, look)
 
 
 @dataclass(kw_only=True)

@@ -39,7 +39,7 @@ def feel(spec: mujoco.MjSpec) -> None:
 def shadow_scene() -> SceneCfg:
     """Return the scene of a Shadow hand with Isaac Lab's DexCube of 6 cm."""
     hand = scene.hand("shadow", spec_fn=feel)
-    return scene.scene(hand, scene.cube(0.03, (0.0, -0.39, 0.6)), look)
+    return scene.scene("shadow_cube", hand, scene.cube(0.03, (0.0, -0.39, 0.6)), look)
 
 
 @dataclass(kw_only=True)

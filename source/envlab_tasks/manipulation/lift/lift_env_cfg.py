@@ -158,7 +158,7 @@ class FrankaCubeLiftEnvCfg(ManagerEnvCfg):
     decimation: int = 2
     episode_length_s: float = 5.0
     sim: SimulationCfg = default(_simulation(("xpos", "xquat", "site_xpos")))
-    scene: SceneCfg = default(franka.on_a_table(franka.panda(), object=CUBE))
+    scene: SceneCfg = default(franka.on_a_table("franka_lift", franka.panda(), object=CUBE))
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
     commands: CommandsCfg = field(default_factory=CommandsCfg)
@@ -183,7 +183,9 @@ class FrankaCubeLiftIkAbsEnvCfg(FrankaCubeLiftEnvCfg):
     """The same with a stiffer arm, by poses of the grasp point."""
 
     sim: SimulationCfg = default(_simulation((*franka.IK_FIELDS, "site_xpos")))
-    scene: SceneCfg = default(franka.on_a_table(franka.stiff(franka.panda()), object=CUBE))
+    scene: SceneCfg = default(
+        franka.on_a_table("franka_lift", franka.stiff(franka.panda()), object=CUBE)
+    )
     actions: ActionsCfg = default(ActionsCfg(arm_action=franka.hand_pose("absolute")))
 
 
@@ -198,7 +200,7 @@ class FrankaCubeLiftIkRelEnvCfg(FrankaCubeLiftIkAbsEnvCfg):
 class FrankaCubeLiftPlayEnvCfg(FrankaCubeLiftEnvCfg):
     """Joint positions, for 50 environments."""
 
-    scene: SceneCfg = default(franka.on_a_table(franka.panda(), 50, object=CUBE))
+    scene: SceneCfg = default(franka.on_a_table("franka_lift", franka.panda(), 50, object=CUBE))
     observations: ObservationsCfg = default(
         ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
     )

@@ -176,6 +176,7 @@ class FrankaCubeStackEnvCfg(ManagerEnvCfg):
     )
     scene: SceneCfg = default(
         franka.on_a_table(
+            "franka_stack",
             franka.panda(HOME),
             cube_1=_cube(0.4, 0.0, (0.2, 0.4, 0.85)),
             cube_2=_cube(0.55, 0.05, (0.85, 0.25, 0.2)),
