@@ -170,7 +170,7 @@ def resolve_entity(cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.dev
         joint_ids = [j for j in joint_ids if int(model.jnt_type[j]) in _SCALAR]
     body_ids = part.match("body", cfg.body_names, model.body, part.bodies)
     sensor_ids: list[int] = []
-    sensors = part.named(model.sensor, range(model.nsensor))
+    sensors = part.named(model.sensor, range(model.nsensor), shared=True)
     for sensor in part.match("sensor", cfg.sensor_names, model.sensor, sensors):
         start = int(model.sensor_adr[sensor])
         sensor_ids += range(start, start + int(model.sensor_dim[sensor]))

@@ -68,7 +68,10 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
 
 
 def check_one_thing(
-    kind: str, patterns: Sequence[str], names: Iterable[str], model: mujoco.MjModel
+    kind: str,
+    patterns: Sequence[str],
+    names: Iterable[str],
+    model: mujoco.MjModel | mujoco.MjSpec,
 ) -> None:
     """Refuse names that no thing was given for, and that several things have.
 

@@ -53,9 +53,15 @@ class EntityParts:
             or (body == 0 and self.prefix and lookup(i).name.startswith(self.prefix))
         ]
 
-    def named(self, lookup: Lookup, ids: Iterable[int]) -> list[int]:
-        """Return those of the parts that have a name of this thing; elsewhere all."""
-        return [i for i in ids if not self._is_thing or self._owns(lookup(i).name)]
+    def named(self, lookup: Lookup, ids: Iterable[int], *, shared: bool = False) -> list[int]:
+        """Return those of the parts that have a name of this thing; elsewhere all.
+
+        With ``shared`` also those of no thing, such as sensors that ``env.sensors`` adds.
+        """
+        if not self._is_thing:
+            return list(ids)
+        owners = {i: owner_of(lookup(i).name, self._prefixes) for i in ids}
+        return [i for i, one in owners.items() if one == self._name or (shared and one is None)]
 
     def match(
         self,
