@@ -246,12 +246,7 @@ def actuators_of(
 ) -> list[int]:
     """Return the actuators of ``joint``s, ``tendon``s or ``site``s; see :func:`joint_actuators`.
 
-    Args:
-        kind: Which of them.
-        model: The model.
-        names: Regular expressions that match in full; None: all.
-        preserve_order: Whether the order is that of ``names``, not the model's.
-        thing: Whose they are, if the scene has a thing of this name.
+    If the scene has a thing of the name ``thing``, they are its own.
     """
     lookup, number = getattr(model, kind), {"joint": "njnt"}.get(kind, f"n{kind}")
     ids = [

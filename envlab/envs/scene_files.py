@@ -10,8 +10,6 @@ from typing import Any
 
 import mujoco
 
-from envlab.errors import SimulationError
-
 ASSETS = "assets"
 """Folder of the files beside ``scene.xml``."""
 
@@ -32,22 +30,13 @@ def write_scene(spec: mujoco.MjSpec, folder: Path) -> list[Path]:
 
     Returns:
         What was written.
-
-    Raises:
-        SimulationError: If MuJoCo cannot write the scene.
     """
     absolute_files(spec)
     spec.meshdir = spec.texturedir = ""
     written: list[Path] = []
-    try:
-        with warnings.catch_warnings():  # about attachments, which were logged
-            warnings.simplefilter("ignore", UserWarning)
-            text = str(spec.to_xml())
-    except ValueError as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise SimulationError(
-            f"MuJoCo cannot write the scene: {reason}. Change the file or setting that it names."
-        ) from None
+    with warnings.catch_warnings():  # about attachments, which were logged
+        warnings.simplefilter("ignore", UserWarning)
+        text = str(spec.to_xml())
     sources = {one.file for one, _ in _readers(spec)}
     for number, source in enumerate(sorted(sources)):
         (folder / ASSETS).mkdir(exist_ok=True)

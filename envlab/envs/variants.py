@@ -36,14 +36,12 @@ class EntityVariants:
 
     Attributes:
         name: The thing's name.
-        names: Names of the variants.
         weights: Their weights.
         rows: For each field that differs, the first of the scene's rows and the values of each
             variant, ``(num_variants, num_rows, ...)``.
     """
 
     name: str
-    names: list[str]
     weights: list[float]
     rows: dict[str, tuple[int, np.ndarray]]
 
@@ -147,7 +145,7 @@ def rows_in(
             values = np.where(values < 0, values, values + offset)
         rows[field] = ours, values
     weights = [one.weight for one in cfg.variants.values()]
-    return EntityVariants(name, list(cfg.variants), weights, rows)
+    return EntityVariants(name, weights, rows)
 
 
 def fields_of(variants: Sequence[EntityVariants]) -> tuple[str, ...]:
