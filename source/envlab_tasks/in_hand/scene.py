@@ -102,7 +102,7 @@ def scene(
     look: Callable[[mujoco.MjSpec], None],
     num_envs: int = 8192,
 ) -> SceneCfg:
-    """Return the scene of a hand and a cube; ``name`` is its former file, ``look`` adds a camera."""
+    """Return the scene of a hand and a cube, once the file ``name``; ``look`` adds a camera."""
     room = EntityCfg(model="envlab_assets:robots/hand_room.xml", spec_fn=look)
     return SceneCfg(
         num_envs=num_envs,
