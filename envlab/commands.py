@@ -71,6 +71,12 @@ CORE = (
         description="whether a task keeps what is promised of every task: seeds, resumes, ranks",
     ),
     Command(
+        name="export-scene",
+        main="envlab.tools.export_scene:main",
+        usage="export-scene TASK",
+        description="a task's scene as files that MuJoCo's viewer opens, with meshes",
+    ),
+    Command(
         name="warm",
         main="envlab.tools.warm:main",
         usage="warm --task ID ...",

@@ -49,6 +49,8 @@ OWN_CODE = (
     "Isaac-Quadcopter-Direct-v0",
     "Isaac-Franka-Cabinet-Direct-v0",
     "Isaac-Open-Drawer-Franka-v0",
+    "Isaac-Repose-Cube-Allegro-Direct-v0",
+    "Envlab-Repose-Cube-Leap-Direct-v0",
     "Isaac-Stack-Cube-Franka-v0",
     "LeggedGym-Flat-A1-v0",
     "Playground-T1JoystickFlatTerrain-v0",

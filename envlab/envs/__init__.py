@@ -10,6 +10,8 @@ from envlab.envs.direct_env import DirectEnv, DirectEnvCfg
 from envlab.envs.direct_marl_env import DirectMarlEnv, DirectMarlEnvCfg
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.envs.entity_cfg import EntityCfg, ShapeCfg, VariantCfg
+from envlab.envs.initial_state import InitialStateCfg
 from envlab.envs.manager_env import ManagerEnv, ManagerEnvCfg
 from envlab.envs.managers import ManagerTermBase
 from envlab.envs.noise import (
@@ -32,8 +34,10 @@ __all__ = [
     "DirectMarlEnv",
     "DirectMarlEnvCfg",
     "DiscreteCfg",
+    "EntityCfg",
     "EnvCfg",
     "GaussianNoiseCfg",
+    "InitialStateCfg",
     "ManagerEnv",
     "ManagerEnvCfg",
     "ManagerTermBase",
@@ -43,9 +47,11 @@ __all__ = [
     "SceneCfg",
     "SceneEntity",
     "SceneEntityCfg",
+    "ShapeCfg",
     "SimulationCfg",
     "SingleAgentEnv",
     "UniformNoiseCfg",
+    "VariantCfg",
     "VectorEnv",
     "default",
     "multi_agent_to_single_agent",

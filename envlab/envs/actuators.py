@@ -16,6 +16,7 @@ from typing import Any, Literal
 import mujoco
 import torch
 
+from envlab.envs.entity_names import matching, prefixes_of
 from envlab.errors import ConfigurationError, did_you_mean
 
 PerJoint = float | dict[str, float] | None
@@ -215,7 +216,10 @@ def is_in_torch(cfg: ActuatorCfg) -> bool:
 
 
 def apply_actuators(
-    spec: mujoco.MjSpec, actuators: Mapping[str, AnyActuatorCfg], dt: float
+    spec: mujoco.MjSpec,
+    actuators: Mapping[str, AnyActuatorCfg],
+    dt: float,
+    where: str = "env.scene",
 ) -> None:
     """Give the named joints the actuators of ``actuators``, replacing their own.
 
@@ -223,19 +227,20 @@ def apply_actuators(
         spec: The model; it is changed.
         actuators: Actuator models by the name of their group.
         dt: Physics time step in seconds, of which delays are multiples.
+        where: Path of the configuration, for errors.
 
     Raises:
         ConfigurationError: For names that match no joint, or one twice, and for wrong values.
     """
     owners: dict[str, str] = {}
     for group, cfg in actuators.items():
-        path = f"env.scene.actuators.{group}"
+        path = f"{where}.actuators.{group}"
         _check(cfg, path)
-        joints = group_joints(spec, group, cfg)
+        joints = group_joints(spec, group, cfg, path)
         for joint in joints:
             if joint.name in owners:
                 raise ConfigurationError(
-                    f"{path} names the joint {joint.name!r}, which env.scene.actuators."
+                    f"{path} names the joint {joint.name!r}, which {where}.actuators."
                     f"{owners[joint.name]} has already. Give each joint one actuator."
                 )
             owners[joint.name] = group
@@ -254,8 +259,10 @@ def apply_actuators(
             _realise(_actuator_of(spec, joint), cfg, dt, **values)
 
 
-def group_joints(spec: mujoco.MjSpec, group: str, cfg: ActuatorCfg) -> list[mujoco.MjsJoint]:
-    """Return the hinges and slides of a group, in the model's order.
+def group_joints(
+    spec: mujoco.MjSpec, group: str, cfg: ActuatorCfg, path: str
+) -> list[mujoco.MjsJoint]:
+    """Return the hinges and slides of a group at ``path``, in the model's order.
 
     Raises:
         ConfigurationError: For an expression that matches none.
@@ -267,7 +274,7 @@ def group_joints(spec: mujoco.MjSpec, group: str, cfg: ActuatorCfg) -> list[mujo
         found = {name for name in names if re.fullmatch(pattern, name)}
         if not found:
             raise ConfigurationError(
-                f"env.scene.actuators.{group}: no hinge or slide joint of the model matches "
+                f"{path}: no hinge or slide joint of the model matches "
                 f"{pattern!r}; it has {', '.join(names) or 'none'}.{did_you_mean(pattern, names)}"
             )
         matched |= found
@@ -363,7 +370,7 @@ def joint_values(path: str, setting: PerJoint, names: Sequence[str]) -> dict[str
         return dict.fromkeys(names, float(setting))
     values: dict[str, float] = {}
     for pattern, value in setting.items():
-        found = [name for name in names if re.fullmatch(pattern, name)]
+        found = matching(pattern, names)
         if not found:
             raise ConfigurationError(
                 f"{path} names {pattern!r}, which matches no joint of its group: "
@@ -394,13 +401,18 @@ def _check(cfg: AnyActuatorCfg, path: str) -> None:
 
 
 def group_actuators(model: mujoco.MjModel, group: str, cfg: ActuatorCfg) -> list[int]:
-    """Return the actuators of a group in the compiled model."""
-    patterns = [group] if cfg.joint_names_expr is None else cfg.joint_names_expr
-    return [
-        i
+    """Return the actuators of a group in the compiled model; ``robot/legs`` is a thing's group."""
+    thing, _, own = group.partition("/")
+    prefix = prefixes_of(model).get(thing, "") if own else ""
+    patterns = [own or group] if cfg.joint_names_expr is None else cfg.joint_names_expr
+    joints = {
+        i: model.joint(int(model.actuator_trnid[i, 0])).name
         for i in range(model.nactuator)
         if model.actuator_trntype[i] == mujoco.mjtTrn.mjTRN_JOINT
-        and any(
-            re.fullmatch(p, model.joint(int(model.actuator_trnid[i, 0])).name) for p in patterns
-        )
+    }
+    return [
+        i
+        for i, name in joints.items()
+        if name.startswith(prefix)
+        and any(re.fullmatch(one, name.removeprefix(prefix)) for one in patterns)
     ]

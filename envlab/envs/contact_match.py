@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,6 +9,7 @@ import mujoco
 import torch
 
 from envlab.envs.entities import as_index
+from envlab.envs.entity_names import matching
 from envlab.envs.spec_sensors import add_sensor, columns_of, matches, names_of
 from envlab.errors import ConfigurationError, did_you_mean
 
@@ -33,7 +33,8 @@ class ContactMatch:
     pattern: str | list[str] = ".*"
     """Regular expressions that match in full."""
     entity: str = ""
-    """A body, among which and below which to look; empty: in the whole model."""
+    """A thing of a composed scene, or a body, among which and below which to look; empty: in the
+    whole model."""
     exclude: list[str] = field(default_factory=list)
     """Regular expressions of those to leave out."""
 
@@ -46,7 +47,7 @@ class ContactMatch:
         kind = "geom" if self.mode == "geom" else "body"
         what = f"A contact sensor's {side} names the {kind}"
         found = matches(what, self.pattern, names_of(spec, kind, self.entity))
-        kept = [name for name in found if not any(re.fullmatch(one, name) for one in self.exclude)]
+        kept = [name for name in found if not any(matching(one, [name]) for one in self.exclude)]
         if not kept:
             raise ConfigurationError(f"A contact sensor's {side} excludes all of {found}.")
         return kept

@@ -12,7 +12,6 @@ that touches within a control step count.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -24,6 +23,7 @@ from envlab.config import PositiveInt
 from envlab.envs.checks import positive
 from envlab.envs.contact_match import ContactColumns, ContactMatch, ContactQuery
 from envlab.envs.entities import Names, SceneEntityCfg, as_index, columns
+from envlab.envs.entity_names import matching
 from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
 from envlab.errors import ConfigurationError, did_you_mean
@@ -247,7 +247,8 @@ class ContactSensor(SensorTerm):
             return as_index(list(range(len(self.body_names))), len(self.body_names), self._device)
         chosen: set[int] = set()
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
-            found = {i for i, name in enumerate(self.body_names) if re.fullmatch(pattern, name)}
+            chosen_names = {*matching(pattern, self.body_names)}
+            found = {i for i, name in enumerate(self.body_names) if name in chosen_names}
             if not found:
                 advice = '<contact body2="..." data="force" reduce="netforce"/> to the MJCF.'
                 if self._columns is not None:

@@ -1,10 +1,9 @@
-"""Selecting joints, bodies, sensors, sites and geoms of a model by name."""
+"""Selecting joints, bodies, sensors, sites and geoms of a model, or of a thing in it, by name."""
 
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +11,12 @@ import mujoco
 import numpy as np
 import torch
 
+from envlab.envs.entity_names import check_one_thing, matching, own_name, owner_of, prefixes_of
+from envlab.envs.entity_parts import EntityParts, Names, listed, match
 from envlab.errors import ConfigurationError, did_you_mean
 
 ALL = slice(None)
 """The indices of a :class:`SceneEntity` that selects everything."""
-
-Names = str | list[str] | None
 
 _FREE = int(mujoco.mjtJoint.mjJNT_FREE)
 _SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
@@ -28,31 +27,34 @@ class SceneEntityCfg:
     """The parts of the scene that a term is about, by regular expressions that match in full."""
 
     name: str = "robot"
-    """A child body of the world, with everything below it. If no body is called ``robot``, that
-    name means the whole model."""
+    """A thing of a composed scene, within which names are those of its own file. Otherwise a child
+    body of the world, with everything below it; if no body is called ``robot``, that name means
+    the whole model."""
     joint_names: Names = None
     """Joints; null for all hinges and slides. A free joint, the entity's root, is selected by its
     own name alone, not by an expression."""
     body_names: Names = None
     """Bodies, null for all but the world."""
     sensor_names: Names = None
-    """Sensors of the model, null for all."""
+    """Sensors of the thing, or of a scene of one file; null for all."""
     site_names: Names = None
     """Sites, null for all."""
     geom_names: Names = None
     """Geoms, null for all."""
     tendon_names: Names = None
-    """Tendons of the model, null for all."""
+    """Tendons, likewise."""
     camera_names: Names = None
-    """Cameras of the model, null for all."""
+    """Cameras, likewise."""
     light_names: Names = None
-    """Lights of the model, null for all."""
+    """Lights, likewise."""
     material_names: Names = None
-    """Materials of the model, null for all."""
+    """Materials, likewise."""
     texture_names: Names = None
-    """Textures of the model, null for all."""
+    """Textures, likewise."""
     pair_names: Names = None
-    """Contact pairs of the model, null for all."""
+    """Contact pairs, likewise."""
+    actuator_names: Names = None
+    """Actuators, null for those of the selected joints."""
 
 
 _OF_MODEL = {
@@ -63,7 +65,7 @@ _OF_MODEL = {
     "texture": ("tex", "ntex"),
     "pair": ("pair", "npair"),
 }
-"""Parts that belong to no entity: their names and their number in the model."""
+"""Parts that belong to a thing by their name alone: their kind and their number in the model."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +78,16 @@ class SceneEntity:
     name: str
     """The entity's name."""
     joint_names: list[str]
-    """Names of the selected joints, in the model's order."""
+    """Names of the selected joints in the scene, in the model's order."""
     body_names: list[str]
-    """Names of the selected bodies, in the model's order."""
+    """Names of the selected bodies in the scene, in the model's order."""
     qpos_ids: slice | torch.Tensor
     """Columns of ``qpos`` (several per free or ball joint)."""
     qvel_ids: slice | torch.Tensor
     """Columns of ``qvel`` and of every other per-degree-of-freedom field."""
     actuator_ids: slice | torch.Tensor
-    """Columns of ``ctrl`` and ``actuator_force`` of the selected joints' actuators."""
+    """Columns of ``ctrl`` and ``actuator_force`` of the selected joints' actuators, or of those
+    selected by name."""
     body_ids: slice | torch.Tensor
     """Rows of body fields (``xpos``, ``body_mass``, ...)."""
     sensor_ids: slice | torch.Tensor
@@ -97,12 +100,17 @@ class SceneEntity:
     """Rows of joint fields (``jnt_range``, ...)."""
     others: Mapping[str, slice | torch.Tensor]
     """Rows of ``tendon``, ``camera``, ``light``, ``material``, ``texture`` and ``pair`` fields."""
+    prefix: str
+    """What the names of a thing begin with in a composed scene, ``cube/``; else nothing."""
     root_body: int
-    """The entity's topmost body."""
+    """The entity's topmost body; 0 if it has none."""
     root_qpos_start: int | None
     """First of the 7 columns of ``qpos`` of the free joint; None without one."""
     root_qvel_start: int | None
     """First of the free joint's 6 columns of ``qvel``."""
+
+    mocap_id: int | None = None
+    """Row of ``mocap_pos`` and ``mocap_quat`` of the topmost body; None if it is no mocap body."""
 
     @functools.cached_property
     def kept(self) -> dict[Hashable, Any]:
@@ -148,20 +156,30 @@ def resolve_entity(cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.dev
     Raises:
         ConfigurationError: For a name that matches nothing, with the existing names.
     """
-    root, bodies = _subtree(cfg.name, model)
-    joints = [j for j in range(model.njnt) if model.jnt_bodyid[j] in bodies]
+    part = EntityParts(cfg.name, model)
+    joints = [j for j in range(model.njnt) if model.jnt_bodyid[j] in part.bodies]
     free = [j for j in joints if int(model.jnt_type[j]) == _FREE]
-    named = [j for j in joints if j not in free or model.joint(j).name in _listed(cfg.joint_names)]
-    joint_ids = _match("joint", cfg.joint_names, model.joint, named)
+    listed_names = listed(cfg.joint_names)
+    named = [
+        j
+        for j in joints
+        if j not in free or {model.joint(j).name, own_name(model.joint(j).name)} & {*listed_names}
+    ]
+    joint_ids = part.match("joint", cfg.joint_names, model.joint, named)
     if cfg.joint_names is None:
         joint_ids = [j for j in joint_ids if int(model.jnt_type[j]) in _SCALAR]
-    body_ids = _match("body", cfg.body_names, model.body, bodies)
+    body_ids = part.match("body", cfg.body_names, model.body, part.bodies)
     sensor_ids: list[int] = []
-    for sensor in _match("sensor", cfg.sensor_names, model.sensor, range(model.nsensor)):
+    sensors = part.named(model.sensor, range(model.nsensor), shared=True)
+    for sensor in part.match("sensor", cfg.sensor_names, model.sensor, sensors):
         start = int(model.sensor_adr[sensor])
         sensor_ids += range(start, start + int(model.sensor_dim[sensor]))
-    sites = [i for i in range(model.nsite) if model.site_bodyid[i] in bodies]
-    geoms = [i for i in range(model.ngeom) if model.geom_bodyid[i] in bodies]
+    sites = part.on_bodies(model.site, model.site_bodyid)
+    geoms = part.on_bodies(model.geom, model.geom_bodyid)
+    actuator_ids = _drivers(model, joint_ids)
+    if cfg.actuator_names is not None:
+        actuators = part.named(model.actuator, range(model.nu))
+        actuator_ids = part.match("actuator", cfg.actuator_names, model.actuator, actuators)
     qpos_ids, qvel_ids = _joint_columns(model, joint_ids)
     return SceneEntity(
         name=cfg.name,
@@ -169,30 +187,36 @@ def resolve_entity(cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.dev
         body_names=[model.body(body).name for body in body_ids],
         qpos_ids=as_index(qpos_ids, model.nq, device),
         qvel_ids=as_index(qvel_ids, model.nv, device),
-        actuator_ids=as_index(_drivers(model, joint_ids), model.nu, device),
+        actuator_ids=as_index(actuator_ids, model.nu, device),
         body_ids=as_index(body_ids, model.nbody, device),
         sensor_ids=as_index(sensor_ids, model.nsensordata, device),
-        site_ids=as_index(_match("site", cfg.site_names, model.site, sites), model.nsite, device),
-        geom_ids=as_index(_match("geom", cfg.geom_names, model.geom, geoms), model.ngeom, device),
+        site_ids=as_index(
+            part.match("site", cfg.site_names, model.site, sites), model.nsite, device
+        ),
+        geom_ids=as_index(
+            part.match("geom", cfg.geom_names, model.geom, geoms), model.ngeom, device
+        ),
         joint_ids=as_index(joint_ids, model.njnt, device),
-        others=_others(cfg, model, device),
-        root_body=root,
+        others=_others(cfg, part, model, device),
+        prefix=part.prefix,
+        root_body=part.root,
         root_qpos_start=int(model.jnt_qposadr[free[0]]) if free else None,
         root_qvel_start=int(model.jnt_dofadr[free[0]]) if free else None,
+        mocap_id=mocap if (mocap := int(model.body_mocapid[part.root])) >= 0 else None,
     )
 
 
 def _others(
-    cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.device
+    cfg: SceneEntityCfg, part: EntityParts, model: mujoco.MjModel, device: torch.device
 ) -> dict[str, slice | torch.Tensor]:
-    """Return the rows of the model's parts that belong to no entity, by kind."""
+    """Return the rows of parts that are known by their names alone, by kind."""
     found = {}
-    for kind, (lookup, number) in _OF_MODEL.items():
-        size = int(getattr(model, number))
-        names = getattr(cfg, f"{kind}_names")
-        found[kind] = as_index(
-            _match(kind, names, getattr(model, lookup), range(size)), size, device
+    for kind, (name, number) in _OF_MODEL.items():
+        size, lookup = int(getattr(model, number)), getattr(model, name)
+        chosen = part.match(
+            kind, getattr(cfg, f"{kind}_names"), lookup, part.named(lookup, range(size))
         )
+        found[kind] = as_index(chosen, size, device)
     return found
 
 
@@ -213,17 +237,31 @@ def joint_actuators(
 
 
 def actuators_of(
-    kind: str, model: mujoco.MjModel, names: Names, *, preserve_order: bool = False
+    kind: str,
+    model: mujoco.MjModel,
+    names: Names,
+    *,
+    preserve_order: bool = False,
+    thing: str = "",
 ) -> list[int]:
-    """Return the actuators of ``joint``s, ``tendon``s or ``site``s; see :func:`joint_actuators`."""
+    """Return the actuators of ``joint``s, ``tendon``s or ``site``s; see :func:`joint_actuators`.
+
+    If the scene has a thing of the name ``thing``, they are its own.
+    """
     lookup, number = getattr(model, kind), {"joint": "njnt"}.get(kind, f"n{kind}")
     ids = [
         i
         for i in range(getattr(model, number))
         if kind != "joint" or int(model.jnt_type[i]) != _FREE
     ]
+    prefixes = prefixes_of(model)
+    if thing in prefixes:
+        ids = [i for i in ids if owner_of(lookup(i).name, prefixes) == thing]
     actuators = []
-    for one in _match(kind, names, lookup, ids, preserve_order=preserve_order):
+    chosen = match(kind, names, lookup, ids, preserve_order=preserve_order)
+    if names is not None:
+        check_one_thing(kind, listed(names), [lookup(i).name for i in chosen], model)
+    for one in chosen:
         found = _drivers(model, [one], kind)
         if len(found) != 1:
             driven = [lookup(i).name for i in ids if len(_drivers(model, [i], kind)) == 1]
@@ -256,7 +294,7 @@ def joint_values(
     """
     chosen = []
     for joint in joint_names:
-        found = [pattern for pattern in values if re.fullmatch(pattern, joint)]
+        found = [pattern for pattern in values if matching(pattern, [joint])]
         if len(found) > 1 or (not found and default is None):
             raise ConfigurationError(
                 f"The {kind} {joint!r} matches {len(found)} of the patterns {', '.join(values)}, "
@@ -264,7 +302,7 @@ def joint_values(
             )
         chosen.append(float(values[found[0]] if found else default))  # type: ignore[arg-type]
     for pattern in values:
-        if not any(re.fullmatch(pattern, joint) for joint in joint_names):
+        if not matching(pattern, joint_names):
             raise ConfigurationError(
                 f"The pattern {pattern!r} matches none of the {kind}s {', '.join(joint_names)}."
                 f"{did_you_mean(pattern, joint_names)}"
@@ -275,52 +313,6 @@ def joint_values(
 def columns(values: torch.Tensor, ids: slice | torch.Tensor) -> torch.Tensor:
     """Return ``values[:, ids]``, or ``values`` itself if ``ids`` select everything."""
     return values if ids is ALL else values[:, ids]
-
-
-def _subtree(name: str, model: mujoco.MjModel) -> tuple[int, list[int]]:
-    """Return an entity's topmost body and all its bodies."""
-    tops = [body for body in range(1, model.nbody) if model.body_parentid[body] == 0]
-    names = [model.body(body).name for body in tops]
-    if name in names:
-        root = tops[names.index(name)]
-        return root, [body for body in range(root, model.nbody) if model.body_rootid[body] == root]
-    if name != "robot":
-        raise ConfigurationError(
-            f"The scene has no {name!r}; the bodies that hang on the world are "
-            f"{', '.join(filter(None, names)) or 'none'}.{did_you_mean(name, names)}"
-        )
-    free = [body for body in tops if model.body_dofnum[body] == 6]
-    return (free or tops or [0])[0], list(range(1, model.nbody))
-
-
-def _listed(patterns: Names) -> list[str]:
-    return [patterns] if isinstance(patterns, str) else patterns or []
-
-
-def _match(
-    kind: str,
-    patterns: Names,
-    lookup: object,
-    ids: Iterable[int],
-    *,
-    preserve_order: bool = False,
-) -> list[int]:
-    ids = list(ids)
-    if patterns is None:
-        return ids
-    names = {i: lookup(i).name for i in ids}  # type: ignore[operator]
-    patterns = _listed(patterns)
-    matched: list[int] = []
-    for pattern in patterns:
-        found = [i for i, name in names.items() if re.fullmatch(pattern, name)]
-        if not found:
-            raise ConfigurationError(
-                f"No {kind} of the model matches {pattern!r}; it has "
-                f"{', '.join(filter(None, names.values())) or 'none'}."
-                f"{did_you_mean(pattern, names.values())}"
-            )
-        matched += [i for i in found if i not in matched]
-    return matched if preserve_order else sorted(matched)
 
 
 def _joint_columns(model: mujoco.MjModel, joints: list[int]) -> tuple[list[int], list[int]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import mujoco
 
+from envlab.envs.entity_names import check_one_thing
 from envlab.envs.spec_sensors import matches, names_of
 
 
@@ -29,9 +30,11 @@ def add_frame(spec: mujoco.MjSpec, what: str, body_name: str, offset: OffsetCfg)
         offset: The site's pose on it.
 
     Raises:
-        ConfigurationError: If there is no such body.
+        ConfigurationError: If there is no such body, or several things have one.
     """
-    body = matches(what, body_name, names_of(spec, "body"))[0]
+    found = matches(what, body_name, names_of(spec, "body"))
+    check_one_thing("body", [body_name], found, spec)
+    body = found[0]
     pos, rot = tuple(map(float, offset.pos)), tuple(map(float, offset.rot))
     name = f"{body} {pos} {rot}"
     if spec.site(name) is None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
 
+from envlab.envs.entity_names import matching, prefixes_of
 from envlab.errors import ConfigurationError, did_you_mean
 
 HOME = "home"
@@ -32,16 +33,21 @@ class InitialStateCfg:
 def robot_body(spec: mujoco.MjSpec) -> mujoco.MjsBody | None:
     """Return the robot's topmost body: ``robot``, else the first that moves freely, else the first.
 
-    These are the rules of :class:`envlab.envs.SceneEntityCfg`. None if the world has no body.
+    These are the rules of :class:`envlab.envs.SceneEntityCfg`. None if the world has no body. In
+    a composed scene they choose among the bodies of the thing ``robot``, if there is one.
     """
     tops = list(spec.worldbody.bodies)
+    prefix = prefixes_of(spec).get("robot", "")
+    tops = [body for body in tops if body.name.startswith(prefix)] or tops
     named = [body for body in tops if body.name == "robot"]
     free = [body for body in tops if any(joint.type == _FREE for joint in body.joints)]
     return (named or free or tops or [None])[0]
 
 
-def place_root(spec: mujoco.MjSpec, state: InitialStateCfg | None) -> None:
-    """Move the robot's topmost body to its start pose.
+def place_root(
+    spec: mujoco.MjSpec, state: InitialStateCfg | None, where: str = "env.scene"
+) -> None:
+    """Move the robot's topmost body to its start pose; ``where`` names it in errors.
 
     Raises:
         ConfigurationError: If the model has no body to move, or the orientation is not valid.
@@ -50,14 +56,14 @@ def place_root(spec: mujoco.MjSpec, state: InitialStateCfg | None) -> None:
         return
     body = robot_body(spec)
     if body is None:
-        raise ConfigurationError("env.scene.init_state moves the robot, but the model has no body.")
+        raise ConfigurationError(f"{where}.init_state moves a body, but the model has none.")
     if state.pos is not None:
         body.pos = state.pos
     if state.rot is not None:
         norm = float(np.linalg.norm(state.rot))
         if abs(norm - 1.0) > 1e-3:
             raise ConfigurationError(
-                f"env.scene.init_state.rot is {list(state.rot)}, of length {norm:.4g}, but must be "
+                f"{where}.init_state.rot is {list(state.rot)}, of length {norm:.4g}, but must be "
                 "a quaternion (w, x, y, z) of length 1."
             )
         body.alt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT
@@ -81,12 +87,8 @@ def set_home(spec: mujoco.MjSpec, model: mujoco.MjModel, state: InitialStateCfg 
     ctrl = np.zeros(model.nu) if index < 0 else np.array(model.key_ctrl[index])
     if state is not None:
         _set_root(model, qpos, spec, state)
-        _set_joints(model, qpos, state)
-    for actuator in range(model.nactuator):
-        if _takes_position(model, actuator):
-            joint = int(model.actuator_trnid[actuator, 0])
-            position = qpos[model.jnt_qposadr[joint]] * model.actuator_gear[actuator, 0]
-            ctrl[model.actuator_ctrladr[actuator]] = position
+        place_joints(model, qpos, state, range(model.njnt))
+    set_controls(model, qpos, ctrl)
     key = spec.add_key(name=HOME) if key is None else key
     key.qpos, key.ctrl = qpos, ctrl
 
@@ -106,17 +108,45 @@ def _set_root(
         qpos[start + 3 : start + 7] = state.rot
 
 
-def _set_joints(model: mujoco.MjModel, qpos: np.ndarray, state: InitialStateCfg) -> None:
-    joints = [joint for joint in range(model.njnt) if int(model.jnt_type[joint]) in _SCALAR]
+def place_joints(
+    model: mujoco.MjModel,
+    qpos: np.ndarray,
+    state: InitialStateCfg,
+    joints: Sequence[int],
+    where: str = "env.scene",
+) -> None:
+    """Write the positions of hinges and slides.
+
+    Args:
+        model: The model.
+        qpos: Positions, ``(nq,)``; they are changed.
+        state: What to write.
+        joints: Indices of the joints that are meant.
+        where: Path of the configuration, for errors.
+
+    Raises:
+        ConfigurationError: For an expression that matches no joint.
+    """
+    joints = [joint for joint in joints if int(model.jnt_type[joint]) in _SCALAR]
     names = [model.joint(joint).name for joint in joints]
     for pattern, value in state.joint_pos.items():
-        found = [j for j, name in zip(joints, names, strict=True) if re.fullmatch(pattern, name)]
+        chosen = {*matching(pattern, names)}
+        found = [joint for joint, name in zip(joints, names, strict=True) if name in chosen]
         if not found:
             raise ConfigurationError(
-                "env.scene.init_state.joint_pos: no hinge or slide joint of the model matches "
+                f"{where}.init_state.joint_pos: no hinge or slide joint of the model matches "
                 f"{pattern!r}; it has {', '.join(names) or 'none'}.{did_you_mean(pattern, names)}"
             )
         qpos[model.jnt_qposadr[found]] = value
+
+
+def set_controls(model: mujoco.MjModel, qpos: np.ndarray, ctrl: np.ndarray) -> None:
+    """Write the controls ``(nu,)`` of actuators that take positions, so that they hold ``qpos``."""
+    for actuator in range(model.nactuator):
+        if _takes_position(model, actuator):
+            joint = int(model.actuator_trnid[actuator, 0])
+            position = qpos[model.jnt_qposadr[joint]] * model.actuator_gear[actuator, 0]
+            ctrl[model.actuator_ctrladr[actuator]] = position
 
 
 def _takes_position(model: mujoco.MjModel, actuator: int) -> bool:

@@ -21,38 +21,49 @@ SUFFIXES = (".xml", ".mjcf", ".urdf")
 _OPTION = "env.scene.model"
 
 
-def find_model(source: str) -> Path:
+def find_model(source: str, option: str = _OPTION) -> Path:
+    """Return the model file that ``source`` names; see :func:`find_file`.
+
+    Raises:
+        SimulationError: If there is no such file, or it is not MJCF or URDF.
+    """
+    path = find_file(source, option)
+    if path.suffix.lower() not in SUFFIXES:
+        raise SimulationError(
+            f"{option} is {source!r}, but a file that ends in {path.suffix or 'nothing'!r} is no "
+            "model that MuJoCo reads. Give MJCF (.xml, .mjcf) or URDF (.urdf)."
+        )
+    return path
+
+
+def find_file(source: str, option: str = _OPTION) -> Path:
     """Return the file that ``source`` names.
 
     Args:
         source: A path, ``package:path/inside/it.xml``, or ``menagerie:robot`` or
             ``menagerie:robot/entry``, from the package ``mujoco-menagerie``.
+        option: Path of the configuration, for errors.
 
     Raises:
-        SimulationError: If there is no such file, or it is not MJCF or URDF.
+        SimulationError: If there is no such file.
     """
     path = Path(source)
     package, colon, relative = source.partition(":")
     if colon and not path.exists():
         if package == "menagerie":
-            path = _find_in_menagerie(source, relative)
+            path = _find_in_menagerie(source, relative, option)
         else:
-            path = package_folder(source, package) / relative
+            path = package_folder(source, package, option) / relative
     if path.is_dir() and source:
         found = sorted(file.name for file in path.iterdir() if file.suffix in SUFFIXES)
         raise SimulationError(
-            f"{_OPTION} is {source!r}, but {path} is a folder, and must be a file. "
+            f"{option} is {source!r}, but {path} is a folder, and must be a file. "
             f"It holds {', '.join(found[:8]) or 'no model'}{', ...' if len(found) > 8 else '.'}"
         )
     if not path.is_file():
         raise SimulationError(
-            f"{_OPTION} is {source!r}, but {path} is not a file. Give a path, package:path or "
+            f"{option} is {source!r}, but {path} is not a file. Give a path, package:path or "
             "menagerie:robot."
-        )
-    if path.suffix.lower() not in SUFFIXES:
-        raise SimulationError(
-            f"{_OPTION} is {source!r}, but a file that ends in {path.suffix or 'nothing'!r} is no "
-            "model that MuJoCo reads. Give MJCF (.xml, .mjcf) or URDF (.urdf)."
         )
     return path
 
@@ -160,8 +171,8 @@ def _reason_in_one_text(sources: Source, path: Path, compiled: bool) -> tuple[st
     return None
 
 
-def package_folder(source: str, package: str) -> Path:
-    """Return the folder of a package, for a file that ``source`` names in it.
+def package_folder(source: str, package: str, option: str = _OPTION) -> Path:
+    """Return the folder of a package, for a file that ``source`` names in it, in ``option``.
 
     Raises:
         SimulationError: If there is no such package.
@@ -176,19 +187,19 @@ def package_folder(source: str, package: str) -> Path:
     found = [folder for each in folders if (folder := Path(each, *below)).is_dir()]
     if not found:
         raise SimulationError(
-            f"{_OPTION} is {source!r}, but there is no package {package!r}. Install it with: "
+            f"{option} is {source!r}, but there is no package {package!r}. Install it with: "
             f"pip install {package.replace('_', '-')}"
         )
     return found[0]
 
 
-def _find_in_menagerie(source: str, relative: str) -> Path:
+def _find_in_menagerie(source: str, relative: str, option: str) -> Path:
     """Return the file of a robot of MuJoCo Menagerie, which its package downloads where needed."""
     try:
         import mujoco_menagerie
     except ModuleNotFoundError:
         raise SimulationError(
-            f"{_OPTION} is {source!r}, which needs the package 'mujoco-menagerie'. Install it "
+            f"{option} is {source!r}, which needs the package 'mujoco-menagerie'. Install it "
             "with: pip install -c constraints.txt -e '.[menagerie]'"
         ) from None
     name, _, entry = relative.partition("/")
@@ -198,7 +209,7 @@ def _find_in_menagerie(source: str, relative: str) -> Path:
     except (mujoco_menagerie.MenagerieError, OSError) as error:
         reason = str(error.args[0] if error.args else error).rstrip(".?")
         raise SimulationError(
-            f"{_OPTION} is {source!r}, but MuJoCo Menagerie cannot give it: {reason}. Without a "
+            f"{option} is {source!r}, but MuJoCo Menagerie cannot give it: {reason}. Without a "
             "network, set MENAGERIE_ROOT to a checkout of it."
         ) from error
 

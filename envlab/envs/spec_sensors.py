@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import mujoco
 
+from envlab.envs.entity_names import matching, owner_of, prefixes_of
 from envlab.errors import ConfigurationError, did_you_mean
 
 KINDS = {
@@ -27,7 +27,8 @@ frame that its file gives it."""
 def names_of(spec: mujoco.MjSpec, kind: str, entity: str = "") -> list[str]:
     """Return the names of a kind in :data:`KINDS`, or of those at and below the body ``entity``.
 
-    As in terms, the entity ``robot`` is the whole model if no body has that name.
+    In a composed scene, ``entity`` is a thing. Otherwise, as in terms, ``robot`` is the whole model
+    if no body has that name.
 
     Raises:
         ConfigurationError: If there is no body of that name.
@@ -37,6 +38,9 @@ def names_of(spec: mujoco.MjSpec, kind: str, entity: str = "") -> list[str]:
     found = [one.name for one in getattr(spec, lists.get(kind, f"{kind}s")) if one.name]
     if not entity:
         return found
+    prefixes = prefixes_of(spec)
+    if entity in prefixes:
+        return [name for name in found if owner_of(name, prefixes) == entity and name != "world"]
     top = spec.body(entity)
     if top is None:
         if entity != "robot":
@@ -63,7 +67,7 @@ def matches(what: str, patterns: str | Sequence[str], names: Sequence[str]) -> l
     """
     chosen: set[str] = set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        found = [name for name in names if re.fullmatch(pattern, name)]
+        found = matching(pattern, names)
         if not found:
             raise ConfigurationError(
                 f"{what} {pattern!r}, but the model has {', '.join(names) or 'none with a name'}."

@@ -21,7 +21,10 @@ _DISTANCE = 1.6
 
 
 def set_floating_base(
-    spec: mujoco.MjSpec, floating: Literal["auto", True, False], auto: bool | None
+    spec: mujoco.MjSpec,
+    floating: Literal["auto", True, False],
+    auto: bool | None,
+    where: str = "env.scene",
 ) -> None:
     """Give the robot's topmost body a free joint, or remove it.
 
@@ -29,6 +32,7 @@ def set_floating_base(
         spec: The model; it is changed.
         floating: Whether it moves freely, or ``auto``.
         auto: Meaning of ``auto`` for this file; None: as the file has it.
+        where: Path of the configuration, for errors.
 
     Raises:
         ConfigurationError: If there is no body that could be freed.
@@ -40,14 +44,14 @@ def set_floating_base(
     if body is None:
         if wanted:
             raise ConfigurationError(
-                f"env.scene.floating_base is {floating}, but the model has no body that could move."
+                f"{where}.floating_base is {floating}, but the model has no body that could move."
             )
         return
     free = [joint for joint in body.joints if joint.type == _FREE]
     if wanted and not free:
         if list(body.joints):
             raise ConfigurationError(
-                f"env.scene.floating_base is {floating}, but the body {body.name!r} hangs on the "
+                f"{where}.floating_base is {floating}, but the body {body.name!r} hangs on the "
                 f"world by the joint {body.joints[0].name!r}. Remove that joint from the file."
             )
         body.add_freejoint(name="root")
@@ -158,12 +162,13 @@ def _add_camera(body: mujoco.MjsBody, body_id: int, model: mujoco.MjModel) -> No
     )
 
 
-def disable_gravity(spec: mujoco.MjSpec, patterns: Sequence[str]) -> None:
+def disable_gravity(spec: mujoco.MjSpec, patterns: Sequence[str], where: str = "env.scene") -> None:
     """Remove gravity from some bodies of a model, by MuJoCo's gravity compensation.
 
     Args:
         spec: The model; it is changed.
         patterns: The bodies, by regular expressions that match in full.
+        where: Path of the configuration, for errors.
 
     Raises:
         ConfigurationError: For a pattern that matches none.
@@ -173,7 +178,7 @@ def disable_gravity(spec: mujoco.MjSpec, patterns: Sequence[str]) -> None:
         found = [name for name in names if re.fullmatch(pattern, name)]
         if not found:
             raise ConfigurationError(
-                f"env.scene.disable_gravity: no body of the model matches {pattern!r}; it has "
+                f"{where}.disable_gravity: no body of the model matches {pattern!r}; it has "
                 f"{', '.join(filter(None, names)) or 'none'}.{did_you_mean(pattern, names)}"
             )
         for name in found:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import mujoco
@@ -17,16 +19,24 @@ from envlab.envs.checks import check_memory
 from envlab.envs.latest_log import Log
 from envlab.envs.masks import kept_rows
 from envlab.envs.nan_guard import NanGuard
-from envlab.envs.scene import build_spec
+from envlab.envs.scene import build_scene
+from envlab.envs.scene_data import Scene
 from envlab.envs.terrain import Terrain
 from envlab.envs.torch_actuators import TorchActuator, torch_actuators
+from envlab.envs.variants import fields_of, give_variants
 from envlab.envs.wrenches import StagedWrenches
 from envlab.sim.compiled import CompiledGraph, check_compiler_cache
 from envlab.sim.host import SMALL_BATCH, OneThread, as_on_a_gpu
 from envlab.sim.opengl import provide_opengl
 from envlab.sim.recordable import Undo
 from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
-from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation, model_field
+from envlab.sim.simulation import (
+    Simulation,
+    SimulationCfg,
+    create_simulation,
+    mocap_poses,
+    model_field,
+)
 from envlab.state import State
 
 BYTES = {False: (500, 60), True: (200, 35)}
@@ -68,6 +78,8 @@ class VectorEnv(BatchedEnv):
     sensor_cameras: set[str]
     """Names of the cameras that sensors added to the model, which show no pictures by default."""
     _renderer: mujoco.Renderer | None = None
+    is_staging = False
+    """Whether a reset's terms run, which edit :attr:`reset_qpos` and :attr:`reset_qvel`."""
     is_rehearsing = False
     """Whether steps are made only to be recorded, and will be undone."""
 
@@ -103,6 +115,19 @@ class VectorEnv(BatchedEnv):
                 model_field(self.sim.model, name), dtype=torch.float32, device=self.device
             )
         return self._nominal[name]
+
+    def nominal_rows(self, name: str) -> torch.Tensor:
+        """Return the same for each environment, ``(num_envs, ...)``, or for all, ``(1, ...)``.
+
+        They differ where a thing has variants.
+        """
+        own = self._nominal_rows.get(name)
+        return self.nominal(name).unsqueeze(0) if own is None else own
+
+    @functools.cached_property
+    def scene(self) -> Scene:
+        """The things of the scene by name: ``env.scene["robot"].data.joint_pos``."""
+        return Scene(self)
 
     def once(self, key: Hashable, compute: Callable[[], Any], version: int = 0) -> Any:
         """Return what ``compute`` does, computed once for all who ask before the state changes.
@@ -221,12 +246,16 @@ class VectorEnv(BatchedEnv):
         if self._is_compiled:
             check_compiler_cache()
         self.sensor_cameras = set()
-        self.model_spec, model = build_spec(self.cfg.scene, sim_cfg, self.edit_spec)
+        self.model_spec, model, self._variants = build_scene(
+            self.cfg.scene, sim_cfg, self.edit_spec
+        )
+        varied = dict.fromkeys((*sim_cfg.model_fields, *fields_of(self._variants)))
+        sim_cfg = replace(sim_cfg, model_fields=tuple(varied))
         base, per_number = BYTES[sim_cfg.backend == "analytic"]
         numbers = model.nq + model.nv + model.nu + model.nsensordata
         check_memory(self.num_envs, base + per_number * numbers, self.context)
         self.sim: Simulation = create_simulation(
-            simulation_with_delays(sim_cfg, self.cfg.scene.actuators),
+            simulation_with_delays(sim_cfg, self.cfg.scene.all_actuators),
             model,
             self.num_envs,
             decimation=self.cfg.decimation,
@@ -290,14 +319,16 @@ class VectorEnv(BatchedEnv):
             world_size = self.context.world_size
             self.terrain = Terrain(cfg.scene.terrain, model, self.random, world_size)
             self.env_origins = self.terrain.env_origins
+        self._mocap_home = mocap_poses(model, self.num_envs, self.device)
         self.constants: dict[Any, torch.Tensor] = {}
         self.derived: dict[Hashable, tuple[tuple[int, int], Any]] = {}
         self._nominal: dict[str, torch.Tensor] = {}
+        self._nominal_rows = give_variants(self.sim, self._variants, self.env_ids)
         allows_overflow = self.cfg.sim.allow_overflow
         self.nan_guard = NanGuard(self.sim, self._failures, allows_overflow=allows_overflow)
         self.staged_wrenches = StagedWrenches(self.sim)
-        self._delays = ActuatorDelays(cfg.scene.actuators, self.sim, self.random)
-        self.torch_actuators = torch_actuators(cfg.scene.actuators, self.sim, self.random)
+        self._delays = ActuatorDelays(cfg.scene.all_actuators, self.sim, self.random)
+        self.torch_actuators = torch_actuators(cfg.scene.all_actuators, self.sim, self.random)
 
     def _restart(self, seed: int) -> None:
         if self.recording is not None:
@@ -340,8 +371,14 @@ class VectorEnv(BatchedEnv):
         if isinstance(count, torch.Tensor):
             count = count.clamp(min=1)  # without asking a GPU whether there are any
         with kept_rows(mask):
-            self._begin_reset(mask)
-            log = self._reset_envs(mask, count)
+            if self.sim.model.nmocap:
+                self._place_mocap_bodies(mask)
+            self.is_staging = True
+            try:
+                self._begin_reset(mask)
+                log = self._reset_envs(mask, count)
+            finally:
+                self.is_staging = False
             self._delays.draw(mask)
             for actuator in self.torch_actuators or ():
                 actuator.reset(mask)
@@ -349,6 +386,13 @@ class VectorEnv(BatchedEnv):
             self.staged_wrenches.apply()
             self._clear_lengths(mask)
         return log
+
+    def _place_mocap_bodies(self, mask: torch.Tensor) -> None:
+        """Put mocap bodies where the model has them, for reset terms to move."""
+        (home, turn), chosen = self._mocap_home, mask[:, None, None]
+        pos, quat = self.sim.mocap_pos, self.sim.mocap_quat
+        torch.where(chosen, home + self.env_origins.unsqueeze(1), pos, out=pos)
+        torch.where(chosen, turn, quat, out=quat)
 
     def _observe(self) -> None:
         if self.staged_wrenches.staged:

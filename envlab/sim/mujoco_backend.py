@@ -9,6 +9,8 @@ call. Surprises of ``mujoco.batch``, and this file's answers (each has a test in
   the velocity stage if any derived field is declared, and fields that need more are refused.
 - After a reset and a forward pass up to the velocity stage, sensors of the acceleration stage are
   stale. So the environments that are reset run the acceleration stage.
+- ``set_const`` gives meshes the radius that they have in the shared model, whatever mesh a
+  simulation has; those declared in ``geom_rbound`` are written again.
 - Contact and constraint arrays cannot be bound: :func:`envlab.sim.simulation.check_fields`.
 - ``torch.from_numpy`` warns about read-only outputs, and the tensor would share memory that each
   call rewrites: hence the mirrors.
@@ -30,13 +32,21 @@ from envlab.errors import ConfigurationError, SimulationError, did_you_mean
 from envlab.sim.host import on_host
 from envlab.sim.picture_cfg import Frames, PictureCfg, Pictures
 from envlab.sim.recording import between_graphs
-from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_fields, initial_history
+from envlab.sim.simulation import (
+    Fields,
+    Simulation,
+    SimulationCfg,
+    check_fields,
+    initial_history,
+    mocap_poses,
+)
 
 logger = logging.getLogger(__name__)
 
 NUM_THREADS_MAX = 32
 """More were slower on a large two-socket machine (320 versus 64: public report, UniLab #659)."""
 
+_MESH = int(mujoco.mjtGeom.mjGEOM_MESH)
 _STAGE_NONE = int(mujoco.mjtStage.mjSTAGE_NONE)
 _STAGE_VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
 _STAGE_ACC = int(mujoco.mjtStage.mjSTAGE_ACC)
@@ -56,7 +66,7 @@ _LATE_FIELDS = frozenset(("actuator_force", "qacc", "qfrc_actuator", "qfrc_const
 
 _VIEWS = (
     *("_batch", "_sources", "_params", "_qpos_rows", "_qvel_rows", "_ctrl_rows", "_wrench_rows"),
-    *("_warning_counts", "_warning_pairs"),
+    *("_warning_counts", "_warning_pairs", "_mocap"),
 )
 """The attributes that hold the batch or its memory."""
 
@@ -138,6 +148,11 @@ class MujocoSimulation(Simulation):
             self._batch.bind("xfrc_applied"),
         )
         self._wrench_used = False
+        self.mocap_pos, self.mocap_quat = mocap_poses(model, num_envs, self.device)
+        self._mocap = (
+            (self._batch.bind("mocap_pos"), self.mocap_pos.numpy()),
+            (self._batch.bind("mocap_quat"), self.mocap_quat.numpy()),
+        )[: 2 * bool(model.nmocap)]
         self._batch.reset(stage=_STAGE_NONE)
         history = initial_history(model)
         if history is not None:
@@ -156,9 +171,7 @@ class MujocoSimulation(Simulation):
     @between_graphs  # NumPy and MuJoCo, which torch cannot record
     def step(self) -> None:
         self.num_changes += 1
-        np.copyto(self._ctrl_rows, self._ctrl)
-        if self._wrench_used:
-            np.copyto(self._wrench_rows, self._wrench)
+        self._push()
         steps = self._num_recorded
         if steps:
             # A rollout records natively, which costs less than separate calls. It stops simulations
@@ -177,9 +190,7 @@ class MujocoSimulation(Simulation):
     @between_graphs
     def substep(self, number: int) -> None:
         self.num_changes += 1
-        np.copyto(self._ctrl_rows, self._ctrl)
-        if self._wrench_used:
-            np.copyto(self._wrench_rows, self._wrench)
+        self._push()
         self._call(self._batch.step, nstep=1, stage=self._stage)
         self._pull()
         for name, shown in self._shown_substeps.items():
@@ -198,6 +209,8 @@ class MujocoSimulation(Simulation):
         # A row is a simulation's whole state, so this is Batch.reset without waking its threads,
         # which took longer than everything else in a reset of a few environments.
         self._batch.state[rows] = self._reset_row
+        for target, source in self._mocap:
+            target[rows] = source[rows]
         if qpos is not None:
             self._qpos_rows[rows] = qpos.numpy()[rows]
         if qvel is not None:
@@ -242,7 +255,14 @@ class MujocoSimulation(Simulation):
                 np.copyto(target, source, casting="unsafe")
             else:
                 target[rows] = source[rows]
+        self._set_const(rows)
+
+    def _set_const(self, rows: np.ndarray | None) -> None:
         self._batch.set_const(rows)
+        radii = self._params.get("geom_rbound")
+        if radii is not None:
+            types = self._params.get("geom_type", self.model.geom_type)
+            np.copyto(radii, self.params.geom_rbound.numpy(), where=types == _MESH)
 
     def apply_wrench(
         self, body_ids: Sequence[int], force: torch.Tensor, torque: torch.Tensor
@@ -360,9 +380,11 @@ class MujocoSimulation(Simulation):
             self.params[name].copy_(rows)
             np.copyto(target, rows.numpy(), casting="unsafe")
         if self._params:
-            self._batch.set_const(None)
+            self._set_const(None)
         np.copyto(self._batch.state, state["rows"].numpy())
         self.ctrl.copy_(state["ctrl"])
+        for source, target in self._mocap:
+            np.copyto(target, source, casting="same_kind")
         self.xfrc_applied.copy_(state["xfrc_applied"])
         self._wrench_used |= bool(self.xfrc_applied.any())
         # Fields are copied rather than recomputed: sensors of the acceleration stage belong to the
@@ -419,6 +441,14 @@ class MujocoSimulation(Simulation):
         except batch.SimulationError as error:
             self._raised[error.ids] = True
             logger.warning("%s", error)
+
+    def _push(self) -> None:
+        """Hand to MuJoCo what tasks have written."""
+        np.copyto(self._ctrl_rows, self._ctrl)
+        if self._wrench_used:
+            np.copyto(self._wrench_rows, self._wrench)
+        for target, source in self._mocap:
+            np.copyto(target, source)
 
     def _pull(self) -> None:
         for name, source in self._sources.items():

@@ -130,6 +130,9 @@ class Simulation(ABC):
         ctrl: Actuator controls, ``(num_envs, nu)``; tasks write it before :meth:`step`.
         xfrc_applied: External wrenches in the world frame, force (N) then torque (N m),
             ``(num_envs, nbody, 6)``; written through :meth:`apply_wrench`.
+        mocap_pos: Positions of mocap bodies, in m, ``(num_envs, nmocap, 3)``; tasks write them, and
+            they count from the next :meth:`step` or :meth:`reset` on, which leaves them.
+        mocap_quat: Their orientations, (w, x, y, z), ``(num_envs, nmocap, 4)``, likewise.
         data: Declared MjData fields, ``(num_envs, ...)``. Read only.
         substeps: Declared MjData fields in each physics step of the last control step,
             ``(num_envs, decimation, ...)``. ``qpos`` and ``qvel`` are those at its end; as in
@@ -144,6 +147,8 @@ class Simulation(ABC):
     device: torch.device
     ctrl: torch.Tensor
     xfrc_applied: torch.Tensor
+    mocap_pos: torch.Tensor
+    mocap_quat: torch.Tensor
     data: Fields
     substeps: Fields
     params: Fields
@@ -462,6 +467,18 @@ def create_simulation(
     return backend(
         cfg, model, num_envs, decimation=decimation, device=device, num_threads=num_threads
     )
+
+
+def mocap_poses(
+    model: mujoco.MjModel, num_envs: int, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the poses of mocap bodies in the model, ``(num_envs, nmocap, 3)`` and ``(..., 4)``."""
+    bodies = np.argsort(model.body_mocapid)[model.nbody - model.nmocap :]
+    pos, quat = (
+        torch.as_tensor(values[bodies], dtype=torch.float32, device=device).repeat(num_envs, 1, 1)
+        for values in (model.body_pos, model.body_quat)
+    )
+    return pos, quat
 
 
 def initial_history(model: mujoco.MjModel) -> np.ndarray | None:

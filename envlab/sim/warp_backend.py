@@ -39,6 +39,7 @@ from envlab.sim.simulation import (
     check_fields,
     copy_model,
     initial_history,
+    mocap_poses,
 )
 from envlab.sim.warp_fields import DataTensors, Mirror, ParamTensors, has_ordered_rows, put
 from envlab.sim.warp_pictures import WarpPictures
@@ -112,6 +113,7 @@ class WarpSimulation(Simulation):
                 self._data.has_derived
                 and model.opt.integrator in _SPLIT_INTEGRATORS
                 and not model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP
+                and not model.nmocap  # whose new poses would count a physics step late
             )
             self._record(cfg.graph and self.can_record())
         self.reset(torch.ones(num_envs, dtype=torch.bool, device=device))
@@ -287,6 +289,9 @@ class WarpSimulation(Simulation):
         rows = state["rows"].to(self.device)
         with self._scope():
             mjw.set_state(self._m, self._d, wp.from_torch(rows), _STATE)
+            if self.model.nmocap:
+                self.mocap_pos.copy_(wp.to_torch(self._d.mocap_pos))
+                self.mocap_quat.copy_(wp.to_torch(self._d.mocap_quat))
             self._refresh()
         # As in the CPU backend, fields are copied: those of the acceleration stage belong to the
         # last physics step.
@@ -311,6 +316,7 @@ class WarpSimulation(Simulation):
 
     def _step(self) -> None:
         """Run one control step; acceleration-stage fields keep the last physics step's values."""
+        self._show(self._mocap, self._all)
         for substep in range(self.decimation):
             if self._split:
                 mjw.step2(self._m, self._d)
@@ -326,6 +332,7 @@ class WarpSimulation(Simulation):
 
     def _substep(self, number: int) -> None:
         """Run one physics step, and compute the fields of the state after it."""
+        self._show(self._mocap, self._all)
         if self._split:
             mjw.step2(self._m, self._d)
         else:
@@ -339,6 +346,7 @@ class WarpSimulation(Simulation):
     def _reset(self) -> None:
         """Reset the environments of the mask to the targets; the others are recomputed in place."""
         mjw.reset_data(self._m, self._d, self._mask_rows)
+        self._show(self._mocap, self._all)
         self._show(self._targets, self._mask_rows)
         if self._data.needs_acceleration:
             mjw.forward(self._m, self._d)
@@ -377,6 +385,11 @@ class WarpSimulation(Simulation):
         num_envs, model = self.num_envs, self.model
         self.ctrl = wp.to_torch(self._d.ctrl)
         self.xfrc_applied = wp.to_torch(self._d.xfrc_applied)
+        self.mocap_pos, self.mocap_quat = mocap_poses(model, num_envs, self.device)
+        self._mocap = []
+        if model.nmocap:  # a reset would write the model's own
+            shown = wp.to_torch(self._d.mocap_pos), wp.to_torch(self._d.mocap_quat)
+            self._mocap = [Mirror(self.mocap_pos, shown[0]), Mirror(self.mocap_quat, shown[1])]
         self._qacc, self._overflow = wp.to_torch(self._d.qacc), wp.to_torch(self._d.overflow)
         self._overflow_before_reset = torch.zeros_like(self._overflow)
         self._overflow_kinds = torch.zeros_like(self._overflow)

@@ -225,8 +225,9 @@ def put(cfg: SimulationCfg, model: mujoco.MjModel, num_envs: int) -> tuple[mjw.M
     for name in cfg.model_fields:
         if name not in known:
             raise ConfigurationError(
-                f"An event or env.sim.model_fields names {name!r}, which mujoco_warp does not hold "
-                f"per environment.{did_you_mean(name, known)}"
+                f"An event, a variant of a thing or env.sim.model_fields changes {name!r}, which "
+                "mujoco_warp does not hold per environment. Use env.sim.backend=mujoco; variants "
+                f"with geoms of one kind need no such field.{did_you_mean(name, known)}"
             )
     check_static_geoms(model, cfg.model_fields)
     if model.nhfield:

@@ -29,6 +29,7 @@ from envlab.envs.mdp.commands import NullCommand
 from envlab.envs.mdp.motion_command import MotionCommand
 from envlab.envs.mdp.velocity_command import NormalVelocityCommand
 from envlab.envs.scene import build_spec
+from envlab.envs.scene_files import write_scene
 from envlab.errors import EnvlabError
 from envlab.motion import MotionClip, write_clip
 from envlab.training.export import exporting
@@ -81,8 +82,6 @@ def write_deployment(
     ours, cfg = (describe(env, facts, one) for one in ("envlab", order))
     _check_inputs(directory / "policy.onnx", ours)
     files = {"deploy.yaml": SAME + yaml_text(cfg)}
-    if (scene := _scene(env)) is not None:
-        files["scene.xml"] = scene
     clip = _clip(env)
     if clip is not None and order != "envlab":
         raise NotDeployable(
@@ -96,8 +95,9 @@ def write_deployment(
         for name, text in {**files, PLAYER.name: PLAYER.read_text()}.items():
             (directory / name).unlink(missing_ok=True)  # it could be a link to another file
             (directory / name).write_text(text)
+        scene = write_scene(_scene(env), directory)
     written = (*files, *([] if clip is None else [MOTION]), PLAYER.name)
-    return [directory / name for name in written]
+    return [*(directory / name for name in written), *scene]
 
 
 def describe(env: ManagerEnv, facts: Mapping[str, Any], order: Convention) -> dict[str, Any]:
@@ -279,14 +279,10 @@ def _gains(model: mujoco.MjModel, joint: str) -> tuple[float, float, float | Non
     return stiffness, damping, limit
 
 
-def _scene(env: ManagerEnv) -> str | None:
-    """Return the robot and its surroundings as one MJCF, with a floor in place of terrain.
-
-    It is None if the model reads other files, such as meshes, which one file cannot hold.
-    """
+def _scene(env: ManagerEnv) -> mujoco.MjSpec:
+    """Return the robot and its surroundings, with a floor in place of terrain."""
     scene = dataclasses.replace(env.cfg.scene, terrain=None)
-    text = str(build_spec(scene, env.cfg.sim, env.edit_spec)[0].to_xml())
-    return None if ' file="' in text else text
+    return build_spec(scene, env.cfg.sim, env.edit_spec)[0]
 
 
 def _check_inputs(path: Path, cfg: Mapping[str, Any]) -> None:

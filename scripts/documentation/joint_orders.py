@@ -24,7 +24,7 @@ ROBOTS = {
     "Unitree G1": ("g1", "name"),
     "Ant": ("ant", "file"),
     "Humanoid": ("humanoid", "file"),
-    "Allegro hand": ("allegro_cube", "name"),
+    "Allegro hand": ("allegro", "name"),
     "Franka Panda": ("franka", "name"),
 }
 """Robot: its file in envlab_assets, and the Isaacs' order of bodies on the same parent."""

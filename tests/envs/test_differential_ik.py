@@ -75,7 +75,7 @@ def test_displacements_of_each_method():
 
 def test_what_makes_no_sense_is_refused(model):
     cfg = DifferentialIKControllerCfg(ik_method="pinv", ik_params={"lambda_val": 0.1})
-    lift = load_model("envlab_assets:robots/franka_lift.xml")
+    lift = load_model("envlab_assets:robots/lift_cube.xml")
 
     def jacobian(model: mujoco.MjModel, body: str, *joints: str) -> object:
         return GeometricJacobian(model, joints, model.body(body).id, CPU)

@@ -15,7 +15,7 @@ from envlab.envs.scene import load_model
 from tests.envs.refusals import assert_refused
 from tests.tasks.making import make
 
-ROBOTS = dict.fromkeys(("go2", "h1", "g1", "allegro_cube", "franka"), "name") | dict.fromkeys(
+ROBOTS = dict.fromkeys(("go2", "h1", "g1", "allegro", "franka"), "name") | dict.fromkeys(
     ("ant", "humanoid"), "file"
 )
 # Printed by Isaac Lab for its G1 (three public repositories agree).
@@ -57,12 +57,12 @@ def test_isaac_labs_order_takes_all_legs_joint_by_joint():
     assert names("go2", "isaaclab") == [f"{leg}_{part}_joint" for part in parts for leg in legs]
     fingers = ("index", "middle", "ring", "thumb")
     expected = [f"{finger}_joint_{joint}" for joint in range(4) for finger in fingers]
-    assert names("allegro_cube", "isaaclab") == expected
+    assert names("allegro", "isaaclab") == expected
     assert names("franka", "isaaclab") == names("franka", "envlab")
 
 
 def test_isaac_gyms_order_takes_leg_by_leg_and_sorts_urdf_joints():
-    for robot in ("go2", "h1", "allegro_cube", "franka", "ant", "humanoid"):
+    for robot in ("go2", "h1", "allegro", "franka", "ant", "humanoid"):
         assert names(robot, "isaacgym") == names(robot, "envlab")
     hand = [name for name in names("g1", "isaacgym") if name.startswith("left_")][-7:]
     assert hand == [f"left_{n}_joint" for n in "five six three four zero one two".split()]

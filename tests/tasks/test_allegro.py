@@ -52,9 +52,9 @@ def test_a_lost_cube_and_fifty_goals_end_an_episode():
 
 def test_figures_of_the_model():
     model = make().sim.model
-    cube = model.body("object")
+    cube = model.body("object/object")
     assert cube.mass[0] == 0.216
-    assert model.geom("cube").size.tolist() == [0.03] * 3
+    assert model.geom("object/object").size.tolist() == [0.03] * 3
     assert (model.actuator_gainprm[:, 0] == 3.0).all()
     assert (model.actuator_biasprm[:, 2] == -0.1).all()
     assert (model.actuator_forcerange == [-0.5, 0.5]).all()

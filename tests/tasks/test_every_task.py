@@ -20,7 +20,7 @@ from envlab import registry
 from envlab.config import from_dict, read_yaml, to_dict, write_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv, DirectMarlEnv, DiscreteCfg, VectorEnv
-from envlab.envs.scene import load_model
+from envlab.envs.scene import build_model
 from envlab.envs.single_agent import multi_agent_to_single_agent
 from envlab.registry import Task
 from envlab.rl_games.cfg import RlGamesCfg
@@ -125,7 +125,7 @@ def test_model_compiles_and_moves_without_a_warning(task, caplog):
     try:
         with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
             warnings.simplefilter("error")
-            model = load_model(registry.load_env_cfg(task).scene.model)
+            model = build_model(registry.load_env_cfg(task).scene)
             data = mujoco.MjData(model)
             mujoco.mj_step(model, data, 10)
     finally:

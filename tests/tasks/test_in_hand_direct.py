@@ -174,7 +174,7 @@ def test_the_critic_feels_the_load_on_a_fingertip():
 def test_environments_differ_and_stay_as_they_are_for_720_steps():
     env = make(OPENAI, num_envs=64)
     model, params = env.sim.model, env.sim.params
-    mass = params.body_mass[:, model.body("object").id] / 0.216
+    mass = params.body_mass[:, model.body("object/object").id] / 0.216
     assert_spans(mass, 0.5, 1.5)
     assert_spans(params.actuator_gainprm[:, 5, 0], 0.75, 1.5, margin=0.15)
     away = params.jnt_range[:, :24] - torch.tensor(model.jnt_range[:24], dtype=torch.float32)
@@ -184,5 +184,5 @@ def test_environments_differ_and_stay_as_they_are_for_720_steps():
         age[:2] = torch.tensor([719, 720])
     env.set_state(state)
     env.reset(options={"reset_mask": torch.arange(64) < 2})
-    changed = params.body_mass[:, model.body("object").id] / 0.216 != before
+    changed = params.body_mass[:, model.body("object/object").id] / 0.216 != before
     assert changed.nonzero().flatten().tolist() == [1]

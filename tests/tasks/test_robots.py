@@ -10,12 +10,20 @@ import numpy as np
 import pytest
 
 from envlab.config import load_yaml
-from envlab.envs.scene import load_model
+from envlab.envs.scene import build_model, load_model
+from envlab.registry import get_task, load_env_cfg
 
+COMPOSED = {
+    "leap_cube": "Envlab-Repose-Cube-Leap-Direct-v0",
+    "shadow_cube": "Isaac-Repose-Cube-Shadow-Direct-v0",
+}
+"""Robots with an object, by the task that composes them."""
 TABLE = load_yaml(Path(__file__).with_name("robots.yaml"))["robots"]
 
 
 def model_of(robot: str) -> mujoco.MjModel:
+    if robot in COMPOSED:
+        return build_model(load_env_cfg(get_task(COMPOSED[robot])).scene)
     return load_model(f"envlab_assets:robots/{robot}.xml")
 
 

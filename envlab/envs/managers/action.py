@@ -20,7 +20,7 @@ class ActionTermCfg(TermCfg):
     """Configuration of an action term; :meth:`build` makes the term."""
 
     asset_name: str = "robot"
-    """Kept for Isaac Lab's configurations; one MJCF holds the whole scene."""
+    """The thing of a composed scene whose joints are meant; in a scene of one file all are."""
     clip: tuple[float, float] | dict[str, tuple[float, float]] | None = None
     """Bounds of the control, after scale and offset, for all or by regular expressions of joints;
     joints that match none are free."""

@@ -16,6 +16,7 @@ from envlab.envs.entities import (
     joint_actuators,
     resolve_entity,
 )
+from envlab.envs.entity_names import matching, prefixes_of
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
 from envlab.envs.mdp.controls import Bounds, by_name
 
@@ -78,11 +79,12 @@ class DrivenJoints:
         Args:
             cfg: An action's configuration; with ``preserve_order`` the names' order counts.
             env: The environment.
-            of_asset: Whether only joints of ``cfg.asset_name`` are meant.
+            of_asset: Whether only joints of ``cfg.asset_name`` are meant, as always if that is a
+                thing of a composed scene.
         """
         model, names = env.sim.model, cfg.joint_names
         in_order = getattr(cfg, "preserve_order", False)
-        if of_asset:
+        if of_asset or cfg.asset_name in prefixes_of(model):
             entity = resolve_entity(SceneEntityCfg(cfg.asset_name, names), model, env.device)
             patterns = [names] if in_order and isinstance(names, str) else names
             names = entity.joint_names
@@ -97,7 +99,7 @@ class DrivenJoints:
 
 def _place(name: str, patterns: Sequence[str]) -> int:
     """Return the place of the first pattern that matches a name."""
-    return next(i for i, pattern in enumerate(patterns) if re.fullmatch(pattern, name))
+    return next(i for i, pattern in enumerate(patterns) if matching(pattern, [name]))
 
 
 class AffineAction(ActionTerm):

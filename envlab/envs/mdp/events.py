@@ -91,7 +91,18 @@ def reset_root_state_uniform(
     """
     ranges = [*six_ranges(pose_range, "pose_range"), *six_ranges(velocity_range, "velocity_range")]
     drawn = stream.ranges(ranges, mask)
+    if asset_cfg.mocap_id is not None:
+        _place_mocap(env, mask, drawn, asset_cfg.mocap_id)
+        return
     place_root(env, env.env_origins, ranges, drawn, asset_cfg)
+
+
+def _place_mocap(env: ManagerEnv, mask: torch.Tensor, drawn: torch.Tensor, row: int) -> None:
+    """Move a mocap body from its default pose by drawn offsets, ``(num_envs, 12)``."""
+    pos, quat = env.sim.mocap_pos[:, row], env.sim.mocap_quat[:, row]
+    turned = quat_mul(quat_from_euler_xyz(*drawn[:, 3:6].unbind(1)), quat)
+    pos.add_(drawn[:, :3] * mask.unsqueeze(1))
+    quat.copy_(torch.where(mask.unsqueeze(1), turned, quat))
 
 
 def place_root(
@@ -226,15 +237,15 @@ def randomize_rigid_body_mass(
         ConfigurationError: For an unknown operation.
     """
     ids = asset_cfg.body_ids
-    masses, inertias = env.nominal("body_mass")[ids], env.nominal("body_inertia")[ids]
-    drawn = draw(env, stream, distribution, [mass_distribution_params] * len(masses), mask)
+    masses, inertias = (env.nominal_rows(f"body_{one}")[:, ids] for one in ("mass", "inertia"))
+    drawn = draw(env, stream, distribution, [mass_distribution_params] * masses.shape[1], mask)
     drawn = combine(masses, drawn, operation).clamp(min=LEAST_MASS_KG)
     rows = mask.unsqueeze(1)
     params = env.sim.params
     params.body_mass[:, ids] = torch.where(rows, drawn, params.body_mass[:, ids])
     if recompute_inertia:
         ratio = torch.where(masses > 0.0, drawn / masses, 1.0)  # a massless body has none either
-        scaled = inertias * ratio.unsqueeze(2)
+        scaled = inertias * ratio.unsqueeze(-1)
         params.body_inertia[:, ids] = torch.where(
             rows.unsqueeze(2), scaled, params.body_inertia[:, ids]
         )

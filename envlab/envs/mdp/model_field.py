@@ -6,7 +6,6 @@ Draws start from the model's own values; the fields join ``env.sim.model_fields`
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +14,7 @@ import numpy as np
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.envs.entity_names import matching
 from envlab.envs.managers.event import requires_model_fields
 from envlab.envs.math import quat_from_euler_xyz, quat_mul
 from envlab.envs.random import RandomStream
@@ -114,7 +114,7 @@ def randomize_orientation(
         draw(env, stream, distribution, (bounds,) * num, mask)
         for bounds in (roll_range, pitch_range, yaw_range)
     ]
-    nominal = env.nominal(field)[rows].expand(env.num_envs, num, 4)
+    nominal = env.nominal_rows(field)[:, rows].expand(env.num_envs, num, 4)
     turned = quat_mul(quat_from_euler_xyz(*drawn), nominal)
     write(env, mask, field, rows, columns, turned, "abs")
     env.sim.apply_params(mask)
@@ -191,7 +191,7 @@ def write(
     where = (slice(None), rows.unsqueeze(1), columns)
     values = _table(env.sim.params[field], field)
     kept = values[where]
-    nominal = _table(env.nominal(field).unsqueeze(0), field)[where]
+    nominal = _table(env.nominal_rows(field), field)[where]
     changed = combine(nominal, drawn, operation)
     if field == "body_mass":
         changed = changed.clamp(min=LEAST_MASS_KG)
@@ -275,7 +275,8 @@ def _find_parts(
     names = _row_names(env.sim.model, field, rows)
     parts = []
     for pattern, each in by_name.items():
-        found = [i for i, name in enumerate(names) if re.fullmatch(pattern, name)]
+        chosen_names = {*matching(pattern, names)}
+        found = [i for i, name in enumerate(names) if name in chosen_names]
         if not found:
             raise ConfigurationError(
                 f"The pattern {pattern!r} of an event that changes {field!r} matches none of "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from envlab.envs.entities import SceneEntityCfg, joint_actuators, resolve_entity
+from envlab.envs.entities import SceneEntityCfg, actuators_of, resolve_entity
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
 from envlab.envs.math import yaw_from_quat
 from envlab.envs.mdp.controls import Bounds
@@ -56,7 +56,7 @@ class NonHolonomicAction(ActionTerm):
         model = env.sim.model
         actuators = []
         for field in ("x_joint_name", "y_joint_name", "yaw_joint_name"):
-            found = joint_actuators(model, getattr(cfg, field))
+            found = actuators_of("joint", model, getattr(cfg, field), thing=cfg.asset_name)
             names = [model.joint(int(model.actuator_trnid[i, 0])).name for i in found]
             _check_one(field, getattr(cfg, field), names)
             actuators += found

@@ -75,15 +75,17 @@ def pseudo_inertia(
     rows = rows_of_field(env, "body_mass", asset_cfg)
     drawn = draw(env, stream, distribution, ranges * len(rows), mask).double()
     nominal = {
-        name: env.nominal(f"body_{name}")[rows].double()
+        name: env.nominal_rows(f"body_{name}")[:, rows].double()
         for name in ("mass", "ipos", "inertia", "iquat")
     }
-    old = _joined(nominal)
-    has_mass = (nominal["mass"] > 0.0).unsqueeze(1)
 
     def compute(envs: torch.Tensor | slice) -> torch.Tensor:
-        changed = transformed(**nominal, drawn=drawn[envs].unflatten(1, (len(rows), 10)))
-        return torch.where(has_mass, _joined(changed), old).float()
+        own = {
+            name: values if len(values) == 1 else values[envs] for name, values in nominal.items()
+        }
+        changed = transformed(**own, drawn=drawn[envs].unflatten(1, (len(rows), 10)))
+        has_mass = (own["mass"] > 0.0).unsqueeze(-1)
+        return torch.where(has_mass, _joined(changed), _joined(own)).float()
 
     table = computed_where(mask, compute)  # a matrix takes a microsecond
     if table.dim() == 0:

@@ -64,6 +64,8 @@ class SiteEffortActionCfg(ActionTermCfg):
 
 def _build(kind: str, names: str | list[str], cfg: Any, env: VectorEnv) -> AffineAction:
     model = env.sim.model
-    actuators = actuators_of(kind, model, names, preserve_order=cfg.preserve_order)
+    actuators = actuators_of(
+        kind, model, names, preserve_order=cfg.preserve_order, thing=cfg.asset_name
+    )
     driven = [getattr(model, kind)(int(model.actuator_trnid[i, 0])).name for i in actuators]
     return AffineAction(cfg, env, actuators, driven, kind=kind)

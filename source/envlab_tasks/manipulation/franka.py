@@ -11,9 +11,10 @@ Differs from Isaac Lab 2.3.2:
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, TypeVar
 
-from envlab.envs import SceneCfg, mdp
+from envlab.envs import EntityCfg, InitialStateCfg, SceneCfg, mdp
 from envlab.envs.actuators import AnyActuatorCfg, ImplicitActuatorCfg
 from envlab.envs.differential_ik import DifferentialIKControllerCfg
 
@@ -23,26 +24,57 @@ IK_FIELDS = ("xpos", "xquat", "xanchor", "xaxis")
 """Data fields that inverse kinematics reads."""
 
 
+HOME = (0.0, -0.569, 0.0, -2.81, 0.0, 3.037, 0.741)
+"""Positions of the arm's joints in which episodes start, in rad; Isaac Lab's FRANKA_PANDA_CFG."""
+Stiffened = TypeVar("Stiffened", SceneCfg, EntityCfg)
+
+
+def panda(joints: tuple[float, ...] = HOME) -> EntityCfg:
+    """Return the Panda with open fingers, and with Isaac Lab's FRANKA_PANDA_CFG gains.
+
+    Its names have no prefix, so they are the same as in the tasks that are one file.
+    """
+    arm = {f"panda_joint{number}": value for number, value in enumerate(joints, 1)}
+    return EntityCfg(
+        model="envlab_assets:robots/franka.xml",
+        prefix="",
+        init_state=InitialStateCfg(joint_pos={**arm, FINGERS: 0.04}),
+    )
+
+
+def on_a_table(name: str, robot: EntityCfg, num_envs: int = 4096, **objects: EntityCfg) -> SceneCfg:
+    """Return the scene of a Panda on a table, and objects; ``name`` is that of its former file."""
+    room = EntityCfg(model="envlab_assets:robots/franka_room.xml")
+    return SceneCfg(
+        num_envs=num_envs,
+        entities={"robot": robot, "room": room, **objects},
+        replaces=f"envlab_assets:robots/{name}.xml",
+    )
+
+
 def scene(name: str, num_envs: int = 4096) -> SceneCfg:
-    """Return a scene with the Panda, with Isaac Lab's FRANKA_PANDA_CFG gains."""
+    """Return a scene of one file with the Panda, with Isaac Lab's FRANKA_PANDA_CFG gains."""
     return SceneCfg(num_envs=num_envs, model=f"envlab_assets:robots/{name}.xml")
 
 
 def stiff_scene(name: str, num_envs: int = 4096) -> SceneCfg:
-    """Return it with FRANKA_PANDA_HIGH_PD_CFG's gains, and an arm without gravity."""
+    """Return it stiff."""
+    return stiff(scene(name, num_envs))
+
+
+def stiff(cfg: Stiffened) -> Stiffened:
+    """Return a scene or Panda with FRANKA_PANDA_HIGH_PD_CFG's gains, and an arm without gravity."""
 
     def gains(joints: str, effort_limit: float) -> AnyActuatorCfg:
         return ImplicitActuatorCfg(
             joint_names_expr=[joints], stiffness=400.0, damping=80.0, effort_limit=effort_limit
         )
 
-    cfg = scene(name, num_envs)
-    cfg.actuators = {
+    actuators = {
         "panda_shoulder": gains("panda_joint[1-4]", 87.0),
         "panda_forearm": gains("panda_joint[5-7]", 12.0),
     }
-    cfg.disable_gravity = ["panda_.*"]
-    return cfg
+    return replace(cfg, actuators=actuators, disable_gravity=["panda_.*"])
 
 
 def joint_positions(scale: float) -> mdp.JointPositionActionCfg:

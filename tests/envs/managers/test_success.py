@@ -82,7 +82,7 @@ def test_a_cube_is_at_its_goal_when_it_is_lifted_there():
     goal = env.command_manager.get_command("object_pose")
     goal[:, :3] = torch.tensor([0.5, 0.0, 0.3])
     base = env.sim.data.xpos[:, env.sim.model.body("panda_link0").id]
-    root = env.sim.model.joint("object").qposadr[0]
+    root = env.sim.model.joint("object/object").qposadr[0]
     env.sim.data.qpos[:, root : root + 3] = base + torch.tensor(
         [[0.5, 0.0, 0.3], [0.5, 0.04, 0.3], [0.5, 0.06, 0.3], [0.5, 0.0, 0.0]]
     )

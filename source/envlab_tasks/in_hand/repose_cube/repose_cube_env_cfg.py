@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import mujoco
+
 from envlab.envs import (
     GaussianNoiseCfg,
     ManagerEnvCfg,
@@ -28,9 +30,21 @@ from envlab.envs.managers import (
     TerminationTermCfg,
 )
 from envlab.envs.terms import at_reset, at_startup, observation, reward, termination
+from envlab_tasks.in_hand import scene
 
 GOAL = "object_pose"
 """Name of the command."""
+
+
+def look(spec: mujoco.MjSpec) -> None:
+    """Add the camera."""
+    scene.add_camera(spec, (0.27, -0.52, 0.86), 40.0)
+
+
+def allegro_scene(num_envs: int = 8192) -> SceneCfg:
+    """Return the scene of an Allegro hand with Isaac Lab's DexCube of 6 cm."""
+    hand = scene.hand("allegro", scene.ALLEGRO_HOME)
+    return scene.scene("allegro_cube", hand, scene.cube(0.03, (0.0, -0.19, 0.56)), look, num_envs)
 
 
 def cube() -> SceneEntityCfg:
@@ -195,9 +209,7 @@ class AllegroCubeEnvCfg(ManagerEnvCfg):
             num_constraints_max=256,
         )
     )
-    scene: SceneCfg = default(
-        SceneCfg(num_envs=8192, model="envlab_assets:robots/allegro_cube.xml")
-    )
+    scene: SceneCfg = default(allegro_scene())
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
     commands: CommandsCfg = field(default_factory=CommandsCfg)
@@ -217,7 +229,7 @@ class AllegroCubePlayEnvCfg(AllegroCubeEnvCfg):
     Isaac Lab also removes the time limit; it is kept here, so that play reports a mean return.
     """
 
-    scene: SceneCfg = default(SceneCfg(num_envs=50, model="envlab_assets:robots/allegro_cube.xml"))
+    scene: SceneCfg = default(allegro_scene(50))
     observations: ObservationsCfg = default(
         ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
     )

@@ -9,11 +9,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import mujoco
+
 from envlab.envs import DiscreteCfg, SceneCfg, SimulationCfg, default
+from envlab_tasks.in_hand import scene
 from envlab_tasks.in_hand.repose_cube_direct.in_hand_env import InHandEnvCfg
 
 FIELDS = ("xpos", "xquat", "sensordata")
 """Data that is read for the fingertips."""
+
+
+def look(spec: mujoco.MjSpec) -> None:
+    """Add the camera."""
+    scene.add_camera(spec, (0.31, -0.95, 1.05), 32.0)
+
+
+def feel(spec: mujoco.MjSpec) -> None:
+    """Let be read what the link before exerts on each fingertip's link, in its own frame."""
+    for finger in ("ff", "mf", "rf", "lf", "th"):
+        for kind in ("FORCE", "TORQUE"):
+            spec.add_sensor(
+                name=f"robot0_{finger}distal_{kind.lower()}",
+                type=getattr(mujoco.mjtSensor, f"mjSENS_{kind}"),
+                objtype=mujoco.mjtObj.mjOBJ_SITE,
+                objname=f"robot0_{finger}distal",
+            )
+
+
+def shadow_scene() -> SceneCfg:
+    """Return the scene of a Shadow hand with Isaac Lab's DexCube of 6 cm."""
+    hand = scene.hand("shadow", spec_fn=feel)
+    return scene.scene("shadow_cube", hand, scene.cube(0.03, (0.0, -0.39, 0.6)), look)
 
 
 @dataclass(kw_only=True)
@@ -32,7 +58,7 @@ class ShadowHandEnvCfg(InHandEnvCfg):
             dt=1.0 / 120.0, data_fields=FIELDS, num_contacts_max=64, num_constraints_max=256
         )
     )
-    scene: SceneCfg = default(SceneCfg(num_envs=8192, model="envlab_assets:robots/shadow_cube.xml"))
+    scene: SceneCfg = default(shadow_scene())
     actuated_joint_names: str | list[str] = default(
         ["robot0_WRJ.", "robot0_(FF|MF|RF|LF)J[1-4]", "robot0_THJ."]
     )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
+from envlab.envs import (
+    EntityCfg,
+    ManagerEnvCfg,
+    SceneCfg,
+    SceneEntityCfg,
+    SimulationCfg,
+    default,
+    mdp,
+)
 from envlab.envs.managers import (
     ActionTermCfg,
     CurriculumTermCfg,
@@ -135,6 +143,9 @@ class CurriculumCfg:
     )
 
 
+CUBE = EntityCfg(model="envlab_assets:robots/lift_cube.xml")
+
+
 def _simulation(data_fields: tuple[str, ...]) -> SimulationCfg:
     # 57 rows were needed under random actions, and mujoco_warp's own guess is 64.
     return SimulationCfg(dt=0.01, data_fields=data_fields, num_constraints_max=128)
@@ -147,7 +158,7 @@ class FrankaCubeLiftEnvCfg(ManagerEnvCfg):
     decimation: int = 2
     episode_length_s: float = 5.0
     sim: SimulationCfg = default(_simulation(("xpos", "xquat", "site_xpos")))
-    scene: SceneCfg = default(franka.scene("franka_lift"))
+    scene: SceneCfg = default(franka.on_a_table("franka_lift", franka.panda(), object=CUBE))
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
     commands: CommandsCfg = field(default_factory=CommandsCfg)
@@ -172,7 +183,9 @@ class FrankaCubeLiftIkAbsEnvCfg(FrankaCubeLiftEnvCfg):
     """The same with a stiffer arm, by poses of the grasp point."""
 
     sim: SimulationCfg = default(_simulation((*franka.IK_FIELDS, "site_xpos")))
-    scene: SceneCfg = default(franka.stiff_scene("franka_lift"))
+    scene: SceneCfg = default(
+        franka.on_a_table("franka_lift", franka.stiff(franka.panda()), object=CUBE)
+    )
     actions: ActionsCfg = default(ActionsCfg(arm_action=franka.hand_pose("absolute")))
 
 
@@ -187,7 +200,7 @@ class FrankaCubeLiftIkRelEnvCfg(FrankaCubeLiftIkAbsEnvCfg):
 class FrankaCubeLiftPlayEnvCfg(FrankaCubeLiftEnvCfg):
     """Joint positions, for 50 environments."""
 
-    scene: SceneCfg = default(franka.scene("franka_lift", 50))
+    scene: SceneCfg = default(franka.on_a_table("franka_lift", franka.panda(), 50, object=CUBE))
     observations: ObservationsCfg = default(
         ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
     )

@@ -14,7 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
+from envlab.envs import (
+    EntityCfg,
+    InitialStateCfg,
+    ManagerEnvCfg,
+    SceneCfg,
+    SceneEntityCfg,
+    ShapeCfg,
+    SimulationCfg,
+    default,
+    mdp,
+)
 from envlab.envs.managers import (
     ActionTermCfg,
     EventTermCfg,
@@ -30,6 +40,26 @@ from envlab_tasks.manipulation.stack import stack_terms as terms
 
 CUBES = ("cube_1", "cube_2", "cube_3")
 """Blue, red and green, from below."""
+HOME = (0.0444, -0.1894, -0.1107, -2.5148, 0.0044, 2.3775, 0.6952)
+"""The arm's pose, in rad: stack/config/franka/stack_joint_pos_env_cfg.py."""
+EDGE_M, MASS_KG = 0.047, 0.02
+"""Isaac Lab's blocks (IsaacLab#7476)."""
+
+
+def _cube(x: float, y: float, rgb: tuple[float, float, float]) -> EntityCfg:
+    half = EDGE_M / 2
+    return EntityCfg(
+        shape=ShapeCfg(
+            type="box",
+            size=(half, half, half),
+            mass=MASS_KG,
+            condim=4,
+            friction=(1.0, 0.02, 0.0001),
+            solimp=(0.99, 0.999, 0.001),
+            rgba=(*rgb, 1.0),
+        ),
+        init_state=InitialStateCfg(pos=(x, y, half)),
+    )
 
 
 @dataclass(kw_only=True)
@@ -144,7 +174,15 @@ class FrankaCubeStackEnvCfg(ManagerEnvCfg):
     sim: SimulationCfg = default(
         SimulationCfg(dt=0.01, data_fields=("xpos", "xquat", "site_xpos"), num_constraints_max=256)
     )
-    scene: SceneCfg = default(franka.scene("franka_stack"))
+    scene: SceneCfg = default(
+        franka.on_a_table(
+            "franka_stack",
+            franka.panda(HOME),
+            cube_1=_cube(0.4, 0.0, (0.2, 0.4, 0.85)),
+            cube_2=_cube(0.55, 0.05, (0.85, 0.25, 0.2)),
+            cube_3=_cube(0.6, -0.1, (0.25, 0.65, 0.35)),
+        )
+    )
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
     events: EventsCfg = field(default_factory=EventsCfg)
