@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
 from envlab.envs.camera import CameraCfg, CameraOffsetCfg, DataType, PinholeCameraPatternCfg
@@ -86,7 +87,7 @@ class CartpoleRGBEnvCfg(CartpoleEnvCfg):
 
     scene: SceneCfg = default(SceneCfg(num_envs=512, model="envlab_assets:robots/cartpole.xml"))
     sensors: RGBSensorsCfg = field(default_factory=RGBSensorsCfg)
-    observations: ImageObservationsCfg = field(default_factory=ImageObservationsCfg)
+    observations: Any = field(default_factory=ImageObservationsCfg)
 
 
 @dataclass(kw_only=True)
@@ -95,4 +96,4 @@ class CartpoleDepthEnvCfg(CartpoleEnvCfg):
 
     scene: SceneCfg = default(SceneCfg(num_envs=512, model="envlab_assets:robots/cartpole.xml"))
     sensors: DepthSensorsCfg = field(default_factory=DepthSensorsCfg)
-    observations: ImageObservationsCfg = field(default_factory=ImageObservationsCfg)
+    observations: Any = field(default_factory=ImageObservationsCfg)
