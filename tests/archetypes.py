@@ -53,6 +53,7 @@ OWN_CODE = (
     "Envlab-Repose-Cube-Leap-Direct-v0",
     "Isaac-Stack-Cube-Franka-v0",
     "LeggedGym-Flat-A1-v0",
+    "Mjlab-Cartpole-Swingup",
     "Playground-T1JoystickFlatTerrain-v0",
 )
 """Tasks that with the archetypes have all code of tasks; they keep golden values, too."""
