@@ -27,7 +27,7 @@ TASKS, AGENTS = (
     {name: entry for table in TABLES for name, entry in table[part].items()}
     for part in ("environments", "agents")
 )
-OWNERS = ("Isaac-", "Mjlab-Velocity-", "Mjlab-Cartpole-")
+OWNERS = ("Isaac-", *(f"Mjlab-{kind}-" for kind in ("Velocity", "Cartpole", "Lift", "Multi")))
 """Beginnings of the ids that the tables must have."""
 OURS_ALONE = {"Isaac-Reach-Franka-IK-Abs-Play-v0", "Isaac-Reach-Franka-IK-Rel-Play-v0"}
 """Ids that Isaac Lab does not have."""

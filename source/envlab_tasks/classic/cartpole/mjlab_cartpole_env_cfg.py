@@ -61,7 +61,9 @@ def smooth_reward(
     upright = (torch.cos(columns(qpos, hinge_cfg.qpos_ids)) + 1.0) / 2.0
     centred = (1.0 + _gaussian(columns(qpos, cart_cfg.qpos_ids) / 2.0)) / 2.0
     # dm_control's quadratic tolerance: sqrt(1 - AT_MARGIN) of the margin costs its whole.
-    small_control = (4.0 + (1.0 - (1.0 - AT_MARGIN) * env.action_manager.action.square()).clamp(min=0.0)) / 5.0
+    small_control = (
+        4.0 + (1.0 - (1.0 - AT_MARGIN) * env.action_manager.action.square()).clamp(min=0.0)
+    ) / 5.0
     small_velocity = (1.0 + _gaussian(columns(qvel, hinge_cfg.qvel_ids) / 5.0)) / 2.0
     return (upright * centred * small_control * small_velocity).squeeze(1)
 
