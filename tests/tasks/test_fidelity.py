@@ -46,7 +46,8 @@ AGENTS_ALONE = {
 }
 """Agents that Isaac Lab does not have."""
 SECTIONS = (
-    *("observations.policy", "observations.critic", "actions", "commands", "events"),
+    *("observations.policy", "observations.critic", "observations.camera", "actions"),
+    *("commands", "events"),
     *("rewards", "terminations", "curriculum"),
 )
 CHANGES_A_TERM = ("weight", "scale", "clip", "noise", "modifiers", "time_out")

@@ -13,7 +13,9 @@ from envlab.envs import mdp
 from envlab.errors import ConfigurationError
 from tests.tasks.making import make, put
 
-LIFT = "Mjlab-Lift-Cube-Yam"
+LIFT, SEGMENTED = "Mjlab-Lift-Cube-Yam", "Mjlab-Multi-Cube-Seg-Yam"
+RECORDED = json.loads(Path(__file__).with_name("lift_yam.json").read_text())
+"""Steps and an image of mjlab's own environments."""
 JOINTS = {
     # Of mjlab's compiled robot: range in rad or m, armature, stiffness, damping, effort limit.
     "joint1": ([-2.61799, 3.05433], 0.032, 19.4475423, 6.190345, 28.0),
@@ -79,7 +81,7 @@ def test_only_gripper_fingers_cube_and_ground_touch(env):
 def test_a_step_from_a_state_of_mjlabs_leads_where_it_does_and_earns_the_same(env):
     # Recorded by mjlab itself. Its rewards read positions of sites from before the last physics
     # step, 5 ms earlier.
-    for step in json.loads(Path(__file__).with_name("lift_yam_steps.json").read_text())["steps"]:
+    for step in RECORDED["steps"]:
         qpos, goal = torch.tensor(step["qpos"]), torch.tensor(step["goal"])
         qpos[:, 8:11] += env.env_origins
         env.reset()
@@ -184,3 +186,62 @@ def test_fingertips_slip_differently_and_the_cube_does_not():
 def test_a_term_of_another_command_says_so():
     with pytest.raises(ConfigurationError, match="is a NullCommandCfg, but must be a LiftingC"):
         make(LIFT, commands=NoGoalCfg())
+
+
+def test_the_wrist_camera_sees_what_mjlabs_does():
+    env = make(SEGMENTED, num_envs=2)
+    recorded = RECORDED["image"]
+    qpos = torch.tensor(recorded["qpos"])
+    for cube in range(3):
+        qpos[:, 8 + 7 * cube : 11 + 7 * cube] += env.env_origins
+    put(env, qpos)
+    env.command_manager.get_term("lift_height").selection.copy_(torch.tensor(recorded["selection"]))
+    env.sensor_manager.update(env.step_dt)
+    depth, mask = env._get_observations()["camera"].unbind(3)
+    assert (depth - 1e-4 * torch.tensor(recorded["depth_of_10000"])).abs().max() < 1e-4
+    rows = [["".join(".#"[int(one)] for one in row) for row in image] for image in mask]
+    assert rows == recorded["mask"]
+
+
+def test_the_mask_is_that_of_the_chosen_cube_whose_place_the_rewards_are_about():
+    env = make(SEGMENTED, num_envs=2)
+    command = env.command_manager.get_term("lift_height")
+    many = make(SEGMENTED, num_envs=32).command_manager.get_term("lift_height")
+    assert set(many.selection.tolist()) == {0, 1, 2}
+    whole = torch.zeros(2, 32, 32)
+    for selection in range(3):
+        command.selection.fill_(selection)
+        mask = env._get_observations()["camera"][..., 1]
+        own = env.scene[f"cube_{selection}"].data.root_pos_w
+        assert torch.equal(command.object_pos(), own)
+        assert ((mask == 0.0) | (mask == 1.0)).all()
+        whole += mask
+    assert whole.max() == 1.0  # no pixel belongs to two cubes
+
+
+def test_colours_of_the_cube_differ_between_environments_and_images_show_them():
+    env = make("Mjlab-Lift-Cube-Yam-Rgb", num_envs=8)
+    cube = env.scene["cube"].parts.geom_ids
+    colours = env.sim.params.geom_rgba[:, cube, :3].flatten(1)
+    assert len(colours.unique(dim=0)) == 8
+    images = env.obs_buf["camera"]
+    assert images.shape == (8, 32, 32, 3)
+    assert images.min() >= 0.0
+    assert images.max() <= 1.0
+    assert len(images.flatten(1).unique(dim=0)) == 8
+
+
+def test_who_sees_does_not_know_where_the_cube_is():
+    env = make("Mjlab-Lift-Cube-Yam-Depth", "env.observations.policy.enable_corruption=false")
+    qpos = env.sim.data.qpos.clone()
+    policy, critic = (env._get_observations()[name].clone() for name in ("policy", "critic"))
+    qpos[:, 8] += 0.05
+    put(env, qpos)
+    assert torch.equal(env._get_observations()["policy"], policy)
+    assert not torch.equal(env._get_observations()["critic"], critic)
+    # The way to the place in the grasp point's frame has the length that it has in the world.
+    grasp = env.scene["robot"].find(site_names="grasp_site").site_ids
+    way = env.command_manager.get_command("lift_height") - env.sim.data.site_xpos[:, grasp].squeeze(
+        1
+    )
+    assert policy[:, -3:].norm(dim=1).tolist() == pytest.approx(way.norm(dim=1).tolist(), rel=1e-5)
