@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import torch
-
-from envlab.envs import ManagerEnv, ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
+from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
 from envlab.envs.contact_match import ContactMatch
 from envlab.envs.contact_sensor import ContactSensorCfg
 from envlab.envs.frame_transformer import FrameCfg, FrameTransformerCfg
@@ -15,22 +10,9 @@ from envlab.envs.inertial_sensors import ImuCfg, JointWrenchCfg
 from envlab.envs.mujoco_sensor import MujocoSensorCfg
 from envlab.envs.ray_sensor import RayCastSensorCfg
 from envlab.envs.terms import observation, reward, termination
-from envlab.sim import host
-from envlab.task import Task
-from envlab.tools.probe import brief, check
 from tests.envs.hopper import MODEL
-from tests.envs.sliders import group, rank, terms
-from tests.graphs import record_steps
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sensing(Task):
-    """A block with an arm that falls on the floor and feels, sees and measures it."""
-
-    env: ClassVar[type[ManagerEnv]] = ManagerEnv
-
-    def make(self, cfg: Any, **kwargs: Any) -> Any:
-        return self.env(cfg, **kwargs)
+from tests.envs.promises import assert_keeps_promises
+from tests.envs.sliders import group, terms
 
 
 def make_cfg() -> ManagerEnvCfg:
@@ -83,17 +65,4 @@ def make_cfg() -> ManagerEnvCfg:
 
 
 def test_each_sensor_keeps_the_promises_of_every_task():
-    task = Sensing(id="Test-v0", kind="manager", libraries=[], description="", kwargs={})
-    results = dict(check(task, brief(make_cfg())))
-    assert list(results.values()) == [None] * 6, results
-
-
-def test_recorded_steps_measure_what_others_do(monkeypatch):
-    monkeypatch.setattr(host, "HOST", set())  # as on a GPU
-    envs = [ManagerEnv(make_cfg(), context=rank(0, 1), seed=0) for _ in range(2)]
-    recording = record_steps(envs[1])
-    for step in range(30):
-        actions = torch.full((8, 1), 0.1 * step)
-        expected, found = (env.step(actions)[0]["policy"].clone() for env in envs)
-        assert torch.equal(expected, found), step
-    assert recording.is_made
+    assert_keeps_promises(make_cfg())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -19,8 +18,7 @@ from envlab.envs import (
 from envlab.envs.managers import ObservationTermCfg
 from envlab.envs.terms import observation, reward
 from envlab.state import State
-from envlab.task import Task
-from envlab.tools.probe import brief, check
+from tests.envs.promises import assert_keeps_promises
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import group, joint, make_cfg, make_env, push, terms
 
@@ -252,16 +250,6 @@ def test_a_class_of_another_kind_or_with_other_parameters_is_refused():
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Remembering(Task):
-    """A task that uses each kind of memory."""
-
-    env: ClassVar[type[ManagerEnv]] = ManagerEnv
-
-    def make(self, cfg: Any, **kwargs: Any) -> Any:
-        return self.env(cfg, **kwargs)
-
-
 def test_memories_keep_the_promises_of_every_task():
     bias = NoiseModelWithAdditiveBiasCfg(
         noise_cfg=UniformNoiseCfg(n_min=-0.1, n_max=0.1),
@@ -282,6 +270,4 @@ def test_memories_keep_the_promises_of_every_task():
         rewards=terms(best=reward(LongestPush, 1.0, asset_cfg=joint("push"))),
         nan_guard=make_cfg().nan_guard,
     )
-    task = Remembering(id="Test-v0", kind="manager", libraries=[], description="", kwargs={})
-    results = dict(check(task, brief(cfg)))
-    assert list(results.values()) == [None] * 6, results
+    assert_keeps_promises(cfg)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ from envlab.envs.managers import EventTermCfg
 from envlab.envs.mdp import dr
 from envlab.envs.mdp.pseudo_inertia import transformed
 from envlab.envs.terms import at_reset, at_startup
-from envlab.task import Task
-from envlab.tools.probe import brief, check
+from tests.envs.promises import assert_keeps_promises
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import assert_spans, make_cfg, rank, terms
 
@@ -449,12 +447,6 @@ def test_a_picture_shows_the_colours_and_the_camera_of_its_own_environment():
     env.close()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Varied(Task):
-    def make(self, cfg: Any, **kwargs: Any) -> Any:
-        return ManagerEnv(cfg, **kwargs)
-
-
 def test_all_kinds_of_randomisation_keep_the_promises_of_every_task():
     """Seeds, resumes, ranks and a GPU's graphs, if they are drawn at each reset."""
     shoulder = of(joint_names="shoulder")
@@ -494,6 +486,4 @@ def test_all_kinds_of_randomisation_keep_the_promises_of_every_task():
             asset_cfg=of(name="ball"),
         ),
     }
-    task = Varied(id="Test-v0", kind="manager", libraries=[], description="", kwargs={})
-    results = dict(check(task, brief(cfg_of(8, **events))))
-    assert list(results.values()) == [None] * 6, results
+    assert_keeps_promises(cfg_of(8, **events))

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, mdp
+from envlab.envs.terms import observation
 from envlab.errors import ConfigurationError
-from envlab.sim import host
 from tests.envs.hopper import make_env, step
-from tests.envs.sliders import rank, terms
-from tests.graphs import record_steps
+from tests.envs.promises import assert_keeps_promises
+from tests.envs.sliders import group, terms
 
 
 def make(num_envs: int, time_s: float = 1.0, standing: float = 0.0, **ranges) -> ManagerEnv:
@@ -21,7 +21,8 @@ def make(num_envs: int, time_s: float = 1.0, standing: float = 0.0, **ranges) ->
         rel_standing_envs=standing,
         ranges=mdp.NormalVelocityRangesCfg(**ranges),
     )
-    return make_env(num_envs, commands=terms(go=command))
+    seen = group(go=observation(mdp.generated_commands, command_name="go"))
+    return make_env(num_envs, commands=terms(go=command), observations=terms(policy=seen))
 
 
 def test_draws_have_their_distribution_on_both_sides_of_zero():
@@ -61,47 +62,6 @@ def test_errors_count_and_commands_may_be_held():
     assert term.command.tolist() == [[0.5, 0.0, -1.0]] * 2
 
 
-def test_a_run_goes_on_with_its_commands():
-    cfg = {"time_s": 0.03, "standing": 0.3, "zero_prob": (0.3, 0.3, 0.3)}
-    env = make(8, **cfg)
-    step(env, 5)
-    other = make(8, **cfg)
-    other.set_state(env.state())
-    for _ in range(10):
-        step(env)
-        step(other)
-        found = [one.command_manager.get_command("go") for one in (env, other)]
-        assert torch.equal(*found)
-
-
-def test_processes_draw_what_one_does():
-    cfg = {"time_s": 0.03, "standing": 0.3, "zero_prob": (0.3, 0.3, 0.3)}
-    whole = make(14, **cfg)
-    parts = [ManagerEnv(make(7, **cfg).cfg, context=rank(i, 2), seed=0) for i in range(2)]
-    for _ in range(10):
-        for env in (whole, *parts):
-            step(env)
-        expected, *found = (one.command_manager.get_command("go") for one in (whole, *parts))
-        assert torch.equal(torch.cat(found), expected)
-
-
-def test_steps_are_recorded_with_their_commands(monkeypatch):
-    cfg = {"time_s": 0.03, "standing": 0.3, "zero_prob": (0.3, 0.3, 0.3)}
-    plain = make(8, **cfg)
-    monkeypatch.setattr(host, "HOST", set())
-    recorded = make(8, **cfg)
-    recording = record_steps(recorded)
-    for env in (plain, recorded):
-        env.reset(seed=0)
-    for _ in range(12):
-        found = []
-        for env in (plain, recorded):
-            step(env)
-            found.append(env.command_manager.get_command("go"))
-        assert torch.equal(*found)
-    assert recording.is_made
-
-
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -113,3 +73,8 @@ def test_steps_are_recorded_with_their_commands(monkeypatch):
 def test_what_is_no_distribution_is_refused(wrong, sentence):
     with pytest.raises(ConfigurationError, match=sentence):
         make(1, **wrong)
+
+
+def test_commands_keep_the_promises_of_every_task():
+    cfg = make(8, time_s=0.03, standing=0.3, zero_prob=(0.3, 0.3, 0.3)).cfg
+    assert_keeps_promises(cfg)

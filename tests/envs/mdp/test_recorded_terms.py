@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
 from envlab.envs.terms import at_reset, observation, reward, termination
-from envlab.sim import host
 from tests.envs.hopper import bodies, make_env
 from tests.envs.mdp.test_model_sensors import model_with_sensors
+from tests.envs.promises import assert_keeps_promises
 from tests.envs.sliders import group, terms
-from tests.graphs import record_steps
 
 FIELDS = ("sensordata", "qfrc_actuator", "xpos", "xquat")
 BLOCK = SceneEntityCfg("block")
@@ -65,18 +62,5 @@ def hopper(folder: Path) -> ManagerEnv:
     )
 
 
-def test_terms_are_recorded_with_their_values(tmp_path: Path, monkeypatch):
-    plain = hopper(tmp_path)
-    monkeypatch.setattr(host, "HOST", set())
-    recorded = hopper(tmp_path)
-    recording = record_steps(recorded)
-    for env in (plain, recorded):
-        env.reset(seed=0)
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(16):
-        actions = 0.5 * torch.randn(8, 1, generator=generator)
-        (seen, earned, *ends, _), again = plain.step(actions), recorded.step(actions.clone())
-        assert torch.equal(seen["policy"], again[0]["policy"])
-        assert torch.equal(earned, again[1])
-        assert all(torch.equal(*pair) for pair in zip(ends, again[2:4], strict=True))
-    assert recording.is_made
+def test_terms_keep_the_promises_of_every_task(tmp_path: Path):
+    assert_keeps_promises(hopper(tmp_path).cfg)
