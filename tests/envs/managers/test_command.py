@@ -1,6 +1,8 @@
-"""Commands are drawn at resets and when their time is up."""
+"""Commands are drawn at resets and when their time is up; one that is none is not drawn."""
 
 from __future__ import annotations
+
+import math
 
 import mujoco
 import pytest
@@ -9,8 +11,10 @@ import torch
 from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import CommandTerm
 from envlab.envs.mdp.commands import UniformCommand
+from envlab.envs.terms import observation
 from envlab.errors import ConfigurationError
-from tests.envs.sliders import assert_spans, make_env, terms
+from envlab.state import Share, deal, restore, save
+from tests.envs.sliders import assert_spans, group, make_env, terms
 
 
 def command(time: tuple[float, float], **kwargs) -> mdp.UniformCommandCfg:
@@ -104,3 +108,29 @@ def test_a_command_that_is_a_point_is_shown_where_it_is():
     hidden = make_env(2, commands=terms(goal=command((5.0, 5.0))))
     hidden.add_markers(scene)
     assert scene.ngeom == 1
+
+
+def test_nothing_is_drawn_and_nothing_can_be_read():
+    env = make_env(commands=terms(none=mdp.NullCommandCfg()))
+    for _ in range(12):  # through the end of an episode
+        env.step(torch.zeros(4, 1))
+    term = env.command_manager.get_term("none")
+    assert term.cfg.resampling_time_range == (math.inf, math.inf)
+    assert (term.time_left == math.inf).all()
+    assert (term.metrics, term.bounds()) == ({}, {})
+    with pytest.raises(ConfigurationError, match="reads the command of a NullCommandCfg"):
+        env.command_manager.get_command("none")
+    reads = observation(mdp.generated_commands, command_name="none")
+    with pytest.raises(ConfigurationError, match="reads the command of a NullCommandCfg"):
+        make_env(
+            commands=terms(none=mdp.NullCommandCfg()),
+            observations=terms(policy=group(command=reads)),
+        )
+
+
+def test_it_has_its_place_in_what_is_saved():
+    env = make_env(commands=terms(none=mdp.NullCommandCfg()))
+    saved = save(env.command_manager)
+    restore(env.command_manager, saved, env.device)
+    dealt = deal(env.command_manager, [saved, saved], Share(0, 2, 4))
+    assert len(dealt["terms"]["none"]["time_left"]) == 2
