@@ -9,8 +9,6 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, mdp
-from envlab.envs.managers import CommandTerm
-from envlab.envs.mdp.commands import UniformCommand
 from envlab.envs.terms import observation
 from envlab.errors import ConfigurationError
 from envlab.state import Share, deal, restore, save
@@ -66,30 +64,6 @@ def test_every_environment_has_its_own_clock():
     env = make_env(3, commands=terms(goal=command((0.5, 0.5))), episode_length_s=100.0)
     env.command_manager.get_term("goal").time_left[:] = torch.tensor([0.2, 9.0, 0.3])
     assert changes(env, 8) == [[], [0], [2], [], [], [], [0], [2]]
-
-
-def test_metrics_are_means_over_ended_episodes_and_start_anew():
-    class CountingCfg(mdp.UniformCommandCfg):
-        def build(self, env) -> CommandTerm:
-            return Counting(self, env)
-
-    class Counting(UniformCommand):
-        def __init__(self, cfg, env) -> None:
-            super().__init__(cfg, env)
-            self.metrics["steps"] = torch.zeros(env.num_envs)
-
-        def update(self) -> None:
-            self.metrics["steps"] += 1.0
-
-    cfg = CountingCfg(resampling_time_range=(9.0, 9.0), ranges=[(0.0, 1.0)])
-    env = make_env(3, commands=terms(goal=cfg))
-    env.episode_length_buf[:] = torch.tensor([5, 5, 0])
-    infos = [env.step(torch.zeros(3, 1))[-1] for _ in range(10)]
-    assert [step for step, info in enumerate(infos, 1) if info["num_ended"]] == [5, 10]
-    logs = [info["log"] for info in infos]
-    # Metrics are updated after the resets of a step, so that the last step is not in them.
-    assert float(logs[4]["Metrics/goal/steps"]) == 4.0
-    assert float(logs[9]["Metrics/goal/steps"]) == 9.0
 
 
 def test_an_unknown_command_is_answered_with_the_nearest():

@@ -14,25 +14,6 @@ from tests.envs.sliders import make_env, push, terms
 from tests.graphs import record_steps
 
 
-def test_terms_get_the_mask_of_the_environments_that_are_about_to_be_reset():
-    masks = []
-
-    def watch(env, mask) -> torch.Tensor:
-        masks.append(mask.tolist())
-        return mask.sum()
-
-    def silent(env, mask) -> None:
-        """Return nothing, which is not logged."""
-
-    both = terms(watch=CurriculumTermCfg(func=watch), silent=CurriculumTermCfg(func=silent))
-    env = make_env(3, curriculum=both)
-    push(env, 0.0, 0.0, 0.0)
-    env.episode_length_buf[:] = torch.tensor([9, 0, 9])
-    info = push(env, 0.0, 0.0, 0.0)[-1]
-    assert masks == [[False, False, False], [True, False, True]]
-    assert info["log"] == {"Curriculum/watch": 2.0, "Episode_Termination/time_out": 1.0}
-
-
 def test_modify_reward_weight_waits_for_its_steps():
     """The change is made at the end of step 11, whether or not an episode ends there."""
     params = {"term_name": "alive", "weight": 3.0, "num_steps": 10}

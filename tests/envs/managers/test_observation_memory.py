@@ -60,26 +60,6 @@ def test_the_last_observation_of_an_episode_has_its_history_and_the_next_a_new_o
     assert seen(env) == [[0, 0, 0], [100, 100, 100]]
 
 
-def test_a_reset_by_hand_leaves_the_other_histories():
-    env = ticking(history_length=3)
-    for _ in range(4):
-        push(env, 0, 0)
-    env.reset(options={"reset_mask": torch.tensor([True, False])})
-    assert seen(env) == [[0, 0, 0], [102, 103, 104]]
-    push(env, 0, 0)
-    assert seen(env) == [[0, 0, 1], [103, 104, 105]]
-
-
-def test_looking_changes_nothing():
-    env = ticking(history_length=2, delay_min_lag=1, delay_max_lag=1)
-    push(env, 0, 0)
-    before = seen(env)
-    env.observation_manager.compute(corrupt=False)
-    push(env, 0, 0)
-    assert before == [[0, 0], [100, 100]]
-    assert seen(env) == [[0, 1], [100, 101]]
-
-
 def test_a_groups_history_is_that_of_its_terms_each_by_itself_or_in_a_dimension():
     parts = {"a": ObservationTermCfg(func=ticks), "b": ObservationTermCfg(func=ticks, scale=-1.0)}
     flat = group(**parts)

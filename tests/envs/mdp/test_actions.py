@@ -7,7 +7,7 @@ import torch
 
 from envlab.envs import mdp
 from envlab.errors import ConfigurationError
-from tests.envs.arms import LEFT, RIGHT, make_arm
+from tests.envs.arms import make_arm
 from tests.envs.sliders import (
     CTRL_DRIVE,
     CTRL_PUSH,
@@ -16,25 +16,12 @@ from tests.envs.sliders import (
     DT,
     HOME,
     PUSH,
-    PUSH_MASS,
     SERVO,
     make_env,
     place,
     terms,
 )
 from tests.tasks.making import make
-
-
-def test_effort_pushes_its_joint_and_no_other():
-    env = make_env(2, actions=terms(force=mdp.JointEffortActionCfg(joint_names="push", scale=5.0)))
-    place(env, [[0.0] * 4] * 2, [[0.0] * 4] * 2)
-    env.step(torch.tensor([[0.4], [-0.8]]))
-    assert torch.equal(env.sim.ctrl[:, CTRL_PUSH], torch.tensor([2.0, -4.0]))
-    # Semi-implicit Euler: v = F / m dt, x = v dt.
-    velocity = torch.tensor([2.0, -4.0]) / PUSH_MASS * DT
-    assert torch.allclose(env.sim.data.qvel[:, PUSH], velocity)
-    assert torch.allclose(env.sim.data.qpos[:, PUSH], velocity * DT)
-    assert (env.sim.data.qvel[:, PUSH + 1 :] == 0.0).all()
 
 
 def test_velocity_action_is_a_target_velocity():
@@ -117,24 +104,6 @@ def test_settings_that_fit_no_joint_are_refused(wrong, sentence):
 
 
 CTRL_HINGE, CTRL_RIGHT, CTRL_LEFT = range(3)
-
-
-def test_below_zero_closes_and_else_opens():
-    gripper = mdp.BinaryJointPositionActionCfg(
-        joint_names="slide_.*",
-        open_command_expr={"slide_left": 0.04, "slide_right": 0.06},
-        close_command_expr={"slide_.*": 0.01},
-    )
-    env = make_arm(3, actions=terms(gripper=gripper))
-    assert env.single_action_space.shape == (1,)
-    for _ in range(200):
-        env.step(torch.tensor([[-0.1], [0.0], [7.0]]))
-    assert env.sim.ctrl[:, CTRL_LEFT].tolist() == pytest.approx([0.01, 0.04, 0.04])
-    assert env.sim.ctrl[:, CTRL_RIGHT].tolist() == pytest.approx([0.01, 0.06, 0.06])
-    assert (env.sim.ctrl[:, CTRL_HINGE] == 0.0).all()
-    fingers = env.sim.data.qpos[:, [LEFT, RIGHT]]
-    assert fingers[1].tolist() == pytest.approx([0.04, 0.06], abs=1e-4)
-    assert fingers[0].tolist() == pytest.approx([0.01, 0.01], abs=1e-4)
 
 
 def fingers(cfg: type, actions: list[float], **fields) -> list[float]:

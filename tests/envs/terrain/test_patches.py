@@ -90,24 +90,6 @@ def test_patches_may_be_on_what_floats(heights, z):
     assert np.allclose(made(ring).flat_patches["init_pos"][..., 2], z)
 
 
-def test_few_places_are_repeated_and_kinds_without_a_name_have_their_start():
-    one = FlatPatchSamplingCfg(num_patches=3, x_range=(0.0, 0.0), y_range=(0.0, 0.0))
-    kinds = {
-        "one": MeshPlaneTerrainCfg(flat_patch_sampling={"a": one, "removed": None}),
-        "more": MeshPlaneTerrainCfg(flat_patch_sampling={"b": FlatPatchSamplingCfg()}),
-    }
-    ground = generate(
-        TerrainGeneratorCfg(num_rows=1, num_cols=2, curriculum=True, sub_terrains=kinds)
-    )
-    assert {name: places.shape for name, places in ground.flat_patches.items()} == {
-        "a": (1, 2, 3, 3),
-        "b": (1, 2, 10, 3),
-    }
-    origins = ground.origins[:, :, None]
-    assert np.allclose(ground.flat_patches["a"], origins)
-    assert np.array_equal(ground.flat_patches["b"][:, 0], np.repeat(origins[:, 0], 10, axis=1))
-
-
 def test_patches_that_say_nothing_are_refused_in_one_sentence():
     def cfg(**values):
         kind = MeshPlaneTerrainCfg(flat_patch_sampling={"spawn": FlatPatchSamplingCfg(**values)})
