@@ -142,22 +142,16 @@ def facts(env: ManagerEnv) -> dict[str, object]:
     }
 
 
-BEFORE = {
-    "weight": 1.0,
-    "factor": 1.0,
-    "limit": 100.0,
-    "size": 0.0,
-    "goal": (0.0, 1.0),
-    "hold": (0.1, 0.1),
+VALUES = {
+    "weight": (1.0, 4.0),
+    "factor": (1.0, 3.0),
+    "limit": (100.0, 2.0),
+    "size": (0.0, 7.0),
+    "goal": ((0.0, 1.0), (8.0, 9.0)),
+    "hold": ((0.1, 0.1), (5.0, 5.0)),
 }
-AFTER = {
-    "weight": 4.0,
-    "factor": 3.0,
-    "limit": 2.0,
-    "size": 7.0,
-    "goal": (8.0, 9.0),
-    "hold": (5.0, 5.0),
-}
+"""Before and after the changes."""
+BEFORE, AFTER = ({name: values[index] for name, values in VALUES.items()} for index in range(2))
 
 
 def test_any_setting_of_a_term_changes_and_outlives_a_resume():

@@ -128,7 +128,7 @@ def test_a_seed_repeats_the_times_of_a_global_clock(recorder):
     assert len(found[0]) >= 3
 
 
-def test_only_interval_events_have_an_interval(recorder):
+def test_modes_that_are_misspelt_and_settings_of_other_modes_are_refused(recorder):
     def made(**fields: object) -> object:
         return make_env(1, events=terms(kick=EventTermCfg(func=recorder, **fields)))
 
@@ -136,6 +136,10 @@ def test_only_interval_events_have_an_interval(recorder):
         {
             r"env\.events\.kick has mode": lambda: made(mode="interval", interval_range_s=None),
             r"events\.kick has mode": lambda: made(mode="reset", interval_range_s=(1.0, 2.0)),
+            "kick has mode 'resets', which .* Did you mean reset": lambda: made(mode="resets"),
+            "which is for reset events alone": lambda: made(
+                mode="step", min_step_count_between_reset=3
+            ),
         }
     )
 
@@ -221,20 +225,6 @@ def test_direct_tasks_have_all_events():
     other = PushEnv(cfg, context=rank(0, 1), seed=9)
     other.set_state(env.state())
     assert torch.equal(other.sim.params.dof_damping, env.sim.params.dof_damping)
-
-
-def test_modes_that_are_misspelt_and_settings_of_other_modes_are_refused(recorder):
-    def made(**fields: object) -> object:
-        return make_env(1, events=terms(kick=EventTermCfg(func=recorder, **fields)))
-
-    assert_refused(
-        {
-            "kick has mode 'resets', which .* Did you mean reset": lambda: made(mode="resets"),
-            "which is for reset events alone": lambda: made(
-                mode="step", min_step_count_between_reset=3
-            ),
-        }
-    )
 
 
 class Drift(ManagerTermBase):

@@ -58,16 +58,6 @@ def test_patches_are_flat_all_over_and_inside_their_tile():
             assert len(np.unique(local, axis=0)) == 20
 
 
-def test_patches_depend_on_the_seed_alone_and_leave_the_ground_as_it_is():
-    ground = made()
-    patches = ground.flat_patches["init_pos"]
-    assert np.array_equal(patches, made().flat_patches["init_pos"])
-    assert not np.array_equal(in_tile(ground, 0, 0)[:, :2], in_tile(ground, 1, 0)[:, :2])
-    plain = made(HfDiscreteObstaclesTerrainCfg(**OBSTACLES))
-    assert np.array_equal(ground.heights, plain.heights)
-    assert plain.flat_patches == {}
-
-
 def test_patches_keep_to_their_ranges_from_the_middle():
     level = {"patch": FlatPatchSamplingCfg(x_range=(1.0, 2.0), y_range=(-0.5, 0.0))}
     ground = made(MeshPlaneTerrainCfg(flat_patch_sampling=level))
