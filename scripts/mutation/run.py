@@ -5,9 +5,9 @@
     python -m scripts.mutation.run try lines.json --seed 57 --count 120 results.jsonl
     python -m scripts.mutation.run table results.jsonl...
 
-``measure`` runs the suite, and writes which files of tests execute each line of the packages.
-``try`` applies one mutation after the other to copies of the checkout, and runs the files that
-execute its line until a test fails; an interrupted one continues. ``--checkout`` names the
+``measure`` runs the suite, and writes which tests execute each line of the packages. ``try``
+applies one mutation after the other to copies of the checkout, and runs tests that execute its
+line until one fails; an interrupted one continues. ``--checkout`` names the
 checkout of another suite, such as that of an earlier commit, to which the same mutations are
 applied. ``table`` writes ``tests/mutations.md``.
 """
@@ -28,7 +28,6 @@ from collections import Counter, defaultdict
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 from scripts.mutation.mutations import KINDS, Mutation, choose
 
@@ -36,12 +35,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "tests/mutations.md"
 LIMIT_S = 900
 """Longest time of the tests of one mutation; a test of more than two minutes hangs, and fails."""
-MOST_FILES = 6
-"""Files of tests that are tried: those that execute most of the mutation's file in a second."""
+MOST_TESTS = 30
+"""Tests of a line that are tried: those that execute the fewest lines in all."""
 Lines = dict[str, dict[str, list[str]]]
-"""Files of tests by path and line."""
-START_S = 10.0
-"""What a file of tests costs besides its tests, about."""
+"""Tests by path and line, the most specific first."""
 _SITE = """
 import atexit, os, sys
 import coverage
@@ -51,13 +48,14 @@ def _end():
     _suite.stop()
     _suite.save()
 atexit.register(_end)
-_suite.switch_context(os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0])
+_test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" (")[0]
+_suite.switch_context(_test.partition("[")[0])
 sys._suite = _suite
 """
 _PLUGIN = """
 import os, sys
 def pytest_runtest_setup(item):
-    sys._suite.switch_context(item.nodeid.partition("::")[0])
+    sys._suite.switch_context(item.nodeid.partition("[")[0])
 """
 
 
@@ -89,7 +87,7 @@ def main() -> int:
 
 
 def measure(path: Path) -> None:
-    """Run the suite, and write the files of tests that execute each line."""
+    """Run the suite, and write the tests that execute each line."""
     import coverage  # only here: no other command needs it
 
     with tempfile.TemporaryDirectory() as name:
@@ -104,7 +102,7 @@ def measure(path: Path) -> None:
         plugin = ROOT / "contexts_of_tests.py"
         plugin.write_text(_PLUGIN)
         try:
-            suite = f"-q -n 3 --dist loadfile -o timeout=900 --junitxml={folder}/suite.xml"
+            suite = "-q -n 3 --dist loadfile -o timeout=900"
             subprocess.run(
                 [sys.executable, "-m", "pytest", "-p", "contexts_of_tests", *suite.split()],
                 cwd=ROOT,
@@ -117,26 +115,29 @@ def measure(path: Path) -> None:
         measured = coverage.Coverage(config_file=str(config))
         measured.combine()
         data = measured.get_data()
-        found = {
-            str(Path(file).relative_to(ROOT)): {
-                str(line): sorted(filter(None, contexts))
-                for line, contexts in data.contexts_by_lineno(file).items()
-            }
-            for file in sorted(data.measured_files())
-        }
-        seconds: dict[str, float] = defaultdict(float)
-        for case in ElementTree.parse(folder / "suite.xml").iter("testcase"):
-            module = re.sub(r"\.[A-Z].*", "", case.attrib["classname"])
-            seconds[f"{module.replace('.', '/')}.py"] += float(case.attrib["time"])
-        path.write_text(json.dumps({"lines": found, "seconds": seconds}))
+        path.write_text(json.dumps(most_specific(data)))
         measured.report(show_missing=False)
+
+
+def most_specific(data: Any) -> Lines:
+    """Return the tests of each line in what coverage has measured."""
+    found = {
+        str(Path(file).relative_to(ROOT)): data.contexts_by_lineno(file)
+        for file in sorted(data.measured_files())
+    }
+    size = Counter(test for lines in found.values() for tests in lines.values() for test in tests)
+    return {
+        path: {
+            str(line): sorted(filter(None, tests), key=lambda test: (size[test], test))[:MOST_TESTS]
+            for line, tests in lines.items()
+        }
+        for path, lines in found.items()
+    }
 
 
 def try_mutations(flags: argparse.Namespace) -> None:
     """Try each mutation that has no result yet."""
-    measured = json.loads(flags.lines.read_text())
-    lines: Lines = measured["lines"]
-    seconds: dict[str, float] = measured["seconds"]
+    lines: Lines = json.loads(flags.lines.read_text())
     asked = choose(ROOT, flags.seed, flags.count)
     if flags.missed_by:
         missed = {_key(one) for one in _read(flags.missed_by) if not one["caught_by"]}
@@ -153,7 +154,7 @@ def try_mutations(flags: argparse.Namespace) -> None:
         def attempt(one: Mutation) -> dict[str, Any]:
             copy = copies.get()
             try:
-                return asdict(one) | try_one(copy, one, lines, seconds)
+                return asdict(one) | try_one(copy, one, lines)
             finally:
                 copies.put(copy)
 
@@ -165,7 +166,7 @@ def try_mutations(flags: argparse.Namespace) -> None:
                 print(f"{result['path']}:{result['line']} {result['kind']}: {result['caught_by']}")
 
 
-def try_one(copy: Path, one: Mutation, lines: Lines, seconds: dict[str, float]) -> dict[str, Any]:
+def try_one(copy: Path, one: Mutation, lines: Lines) -> dict[str, Any]:
     """Return the test that finds a mutation of a copy, or an empty text."""
     try:
         first, text = one.place(copy), one.applied(copy)
@@ -174,24 +175,30 @@ def try_one(copy: Path, one: Mutation, lines: Lines, seconds: dict[str, float]) 
     last = first + one.before.count("\n")
     file = copy / one.path
     mine = lines.get(one.path, {})
-    executing = {name for number in range(first, last) for name in mine.get(str(number), [])}
-    depth = Counter(name for names in mine.values() for name in names)
-    executing = executing or set(depth)  # of a kernel, whose lines Python does not execute
-    files = sorted(
-        (name for name in executing if (copy / name).exists()),
-        key=lambda name: -depth[name] / (START_S + seconds.get(name, 0.0)),
-    )[:MOST_FILES]
-    if not files:
+    named = [name for number in range(first, last) for name in mine.get(str(number), [])]
+    if not named:  # a field of a class, or a kernel, whose lines Python does not execute in a test
+        depth = Counter(name for names in mine.values() for name in names)
+        named = [name for name, _ in depth.most_common()]
+    tests = [name for name in dict.fromkeys(named) if _is_there(copy, name)][:MOST_TESTS]
+    if not tests:
         return {"caught_by": "", "note": "no test executes it"}
     before = file.read_text()
-    file.write_text(text)
-    try:
-        failed = _first_failure(copy, files)
-    finally:
-        file.write_text(before)
-    if failed.startswith("tests/") and _first_failure(copy, [failed]):
-        return {"caught_by": "", "note": f"{failed} fails without it, too"}
-    return {"caught_by": failed, "note": ""}
+    while tests:
+        file.write_text(text)
+        try:
+            failed = _first_failure(copy, tests)
+        finally:
+            file.write_text(before)
+        if not failed.startswith("tests/") or not _first_failure(copy, [failed]):
+            return {"caught_by": failed, "note": ""}
+        tests = [name for name in tests if name != failed.partition("[")[0]]  # it fails anyhow
+    return {"caught_by": "", "note": "each test of it fails without it, too"}
+
+
+def _is_there(copy: Path, test: str) -> bool:
+    path, _, name = test.partition("::")
+    file = copy / path
+    return file.is_file() and f"def {name.rpartition('::')[2]}(" in file.read_text()
 
 
 def _first_failure(copy: Path, tests: list[str]) -> str:

@@ -180,19 +180,6 @@ def test_each_environment_has_its_own_delay_from_reset_to_reset(backend, tmp_pat
     assert (delays_of(env)[:32] != delays[:32]).any()
 
 
-def test_a_restored_state_has_the_same_delays_and_targets_under_way(tmp_path):
-    env = make_env(tmp_path, num_envs=8)
-    actions = torch.randn(6, 8, 1, generator=torch.Generator().manual_seed(0))
-    for action in actions[:3]:
-        env.step(action)
-    state = env.state()
-    expected = [env.step(action)[0]["policy"].clone() for action in actions]
-    other = make_env(tmp_path, num_envs=8)
-    other.set_state(state)
-    for action, obs in zip(actions, expected, strict=True):
-        assert torch.equal(other.step(action)[0]["policy"], obs)
-
-
 def test_impossible_actuators_are_refused(tmp_path):
     (tmp_path / "rotor.xml").write_text(ROTOR.format(rest=""))
     ideal, motor = IdealPDActuatorCfg, DCMotorCfg(saturation_effort=0.0, velocity_limit=1.0)

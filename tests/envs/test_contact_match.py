@@ -141,20 +141,6 @@ def test_a_subtree_counts_what_its_parts_feel(make):
     assert sensor(env, "below").body_names == ["box", "core"]
 
 
-def test_a_history_holds_the_latest_physics_steps_and_a_reset_forgets_it(make):
-    env = make(num_envs=2, steps=0, ball=ContactSensorCfg(primary=body("ball"), history_length=3))
-    ball, seen = sensor(env, "ball"), []
-    for _ in range(4):
-        env.step(torch.zeros(2, 1))
-        seen.insert(0, ball.net_forces_w.clone())
-    assert torch.equal(ball.net_forces_w_history, torch.stack(seen[:3], dim=1))
-    assert torch.equal(ball.force_norms, torch.stack(seen[:3]).norm(dim=3).amax(dim=0))
-    env.reset(options={"reset_mask": torch.tensor([True, False])})
-    assert not ball.net_forces_w_history[0].any()
-    assert not ball.contacts("found")[0].any()
-    assert torch.equal(ball.net_forces_w_history[1], torch.stack(seen[:3], dim=1)[1])
-
-
 def test_times_in_the_air_are_those_of_the_files_sensors():
     """A block that falls and lies, measured by the file's sensors and by added ones."""
     added = ContactSensorCfg(primary=body("block|arm"))

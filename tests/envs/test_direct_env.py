@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from gymnasium import spaces
 
 from envlab.config import compose, read_yaml, write_yaml
 from envlab.envs import (
@@ -179,18 +178,6 @@ def test_spaces_travel_through_files_and_command_lines(tmp_path):
         assert cfg.observation_space == space
         write_yaml(tmp_path / "env.yaml", cfg)
         assert read_yaml(tmp_path / "env.yaml", PushCfg) == cfg
-
-
-def test_choices_have_gymnasiums_own_spaces():
-    one, two = choose(3, num_envs=4), choose([3, 2], num_envs=4)
-    assert one.single_action_space == spaces.Discrete(3)
-    assert one.action_space == spaces.MultiDiscrete([3] * 4)
-    assert two.single_action_space == spaces.MultiDiscrete([3, 2])
-    assert two.action_space.shape == (4, 2)
-    for env, num in ((one, 1), (two, 2)):
-        for _ in range(2):
-            assert (env.actions.shape, env.actions.dtype) == ((4, num), torch.int64)
-            env.step(env.action_space.sample())
 
 
 def test_one_choice_comes_with_or_without_its_column():

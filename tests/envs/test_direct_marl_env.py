@@ -94,19 +94,6 @@ def test_actions_reach_their_agent_and_rewards_follow():
     assert obs["driver"][:, 0].tolist() == pytest.approx([0.5 * DT, 3.0 * DT])
 
 
-def test_the_state_may_join_all_observations_or_be_the_tasks_own():
-    env = make(state_space=-1)
-    assert env.state_space.shape == (3,)
-    assert env.state_spaces["driver"] is env.state_space
-    obs, *_ = env.step(act(env, 1.0, 2.0))
-    assert torch.equal(env.states(), torch.cat((obs["pusher"], obs["driver"]), dim=1))
-    own = make(state_space=2)
-    assert own.state_space.shape == (2,)
-    place(own, [0.25, 0.5], [1.0, 2.0])
-    own.step(act(own))
-    assert own.states().tolist() == [[2.5, 10.0], [5.0, 20.0]]
-
-
 def test_an_environment_is_reset_when_the_last_agent_is_done():
     env = make(4, limit=1.0)
     env.episode_length_buf = torch.tensor([0, 0, 0, STEPS - 1])

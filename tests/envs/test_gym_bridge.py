@@ -122,18 +122,6 @@ def test_a_time_limit_truncates_and_a_failure_at_the_same_step_terminates():
         assert record(env, rest(limit))[-1, :, 3:].tolist() == [flags] * NUM_ENVS
 
 
-def test_observations_of_the_last_steps_are_joined(workers):
-    env = make(COUNTING, workers, "env.num_frames=3")
-    actions = torch.full((NUM_ENVS, 2), 0.5)
-    for _ in range(2):
-        obs, *_ = env.step(actions)
-    assert obs["policy"].tolist() == [[0.0, 0.0, 1.0, 0.5, 2.0, 0.5]] * NUM_ENVS
-    obs, _, _, _, info = env.step(actions)
-    assert info["final_obs"]["policy"].tolist() == [[1.0, 0.5, 2.0, 0.5, 3.0, 0.5]] * NUM_ENVS
-    assert obs["policy"].tolist() == [[0.0] * 6] * NUM_ENVS
-    env.close()
-
-
 def test_an_episode_begins_with_frames_of_its_padding():
     for padding, share in (("reset", 1.0), ("zero", 0.0)):
         env = make("gym:CartPole-v1", "env.num_frames=2", f"env.frame_padding={padding}")

@@ -11,8 +11,9 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import GaussianNoiseCfg, ManagerEnv, SceneEntityCfg, UniformNoiseCfg, mdp
 from envlab.envs.manager_env import ManagerEnvCfg
 from envlab.envs.managers import CurriculumTermCfg, EventTermCfg, ObservationTermCfg
-from envlab.envs.terms import at_intervals, at_reset, observation, reward, termination
-from tests.envs.sliders import group, joint, make_cfg, make_env, rank, terms
+from envlab.envs.terms import at_reset, observation, reward, termination
+from tests.envs.promises import assert_keeps_promises
+from tests.envs.sliders import group, joint, make_cfg, rank, terms
 
 OFFSETS = {"position_range": (-1.0, 1.0), "velocity_range": (-1.0, 1.0)}
 
@@ -63,56 +64,14 @@ def make(num_envs: int = 6, *, seed: int = 0, context: DistributedContext | None
     return ManagerEnv(noisy_cfg(num_envs), context=context or rank(0, 1), seed=seed)
 
 
-def rollout(env: ManagerEnv, actions: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Return the results of ``actions``, ``(steps, num_envs, 1)``, per step and environment."""
-    rows: dict[str, list[torch.Tensor]] = {}
-    for action in actions:
-        obs, *results, _ = env.step(action)
-        seen = dict(zip(("reward", "terminated", "truncated"), results, strict=True))
-        seen |= {"obs": obs["policy"], "qpos": env.sim.data.qpos, "mass": env.sim.params.body_mass}
-        for name, values in seen.items():
-            rows.setdefault(name, []).append(values.clone())
-    return {name: torch.stack(values) for name, values in rows.items()}
-
-
 def actions_for(num_envs: int, steps: int = 30) -> torch.Tensor:
     return torch.rand(steps, num_envs, 1, generator=torch.Generator().manual_seed(0)) * 2.0 - 1.0
 
 
-def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
-    for name, values in first.items():
-        assert torch.equal(values, second[name]), name
-
-
-def test_two_ranks_see_the_same_as_one_process():
-    """Also where, in one step, an environment is reset and another's clocks are due."""
-    actions = actions_for(6)
-    whole = make(6)
-    expected = rollout(whole, actions)
-    some, everyone = expected["terminated"].any(dim=1), expected["terminated"].all(dim=1)
-    assert (some & ~everyone).sum() > 3  # resets are spread out, or this test shows little
-    envs = [make(2, context=rank(index, 3)) for index in range(3)]
-    parts = [rollout(env, actions[:, 2 * i : 2 * i + 2]) for i, env in enumerate(envs)]
-    joined = {name: torch.cat([part[name] for part in parts], dim=1) for name in expected}
-    # torch sums a reward's terms in an order that depends on the batch, so its last bit may differ.
-    assert torch.allclose(joined.pop("reward"), expected.pop("reward"), rtol=1e-5, atol=1e-7)
-    assert_equal(joined, expected)
-
-
-def test_a_restored_state_has_the_same_future_bit_for_bit():
-    env = make(seed=1)
-    rollout(env, actions_for(6, steps=17))
-    state = env.state()
-    expected = rollout(env, actions_for(6))
-    other = make(seed=2)
-    for restored in (env, other):
-        restored.set_state(state)
-        assert_equal(rollout(restored, actions_for(6)), expected)
-
-
 def test_a_log_after_a_resume_speaks_of_the_whole_episode():
     env, other = make(seed=1), make(seed=2)
-    rollout(env, actions_for(6, steps=4))
+    for action in actions_for(6, steps=4):
+        env.step(action)
     other.set_state(env.state())
     for action in actions_for(6, steps=12):
         log, other_log = (each.step(action)[-1]["log"] for each in (env, other))
@@ -123,40 +82,12 @@ def test_a_saved_state_does_not_change_with_the_environment():
     env = make()
     state = env.state()
     copy = deepcopy(state)
-    rollout(env, actions_for(6))
-    assert_equal(copy["sim"], state["sim"])
+    for action in actions_for(6):
+        env.step(action)
+    assert all(torch.equal(values, state["sim"][name]) for name, values in copy["sim"].items())
     goals = (each["command_manager"]["terms"]["goal"]["command"] for each in (copy, state))
     assert torch.equal(*goals)
 
 
-def test_a_step_runs_in_isaac_labs_order():
-    order: list[str] = []
-
-    def note(name: str, result):
-        def term(env, mask=None, stream=None):
-            order.append(name)
-            return result(env)
-
-        return term
-
-    def zeros(env):
-        return torch.zeros(env.num_envs)
-
-    seen = group(o=observation(note("observe", lambda e: zeros(e)[:, None])))
-    env = make_env(
-        2,
-        observations=terms(policy=seen),
-        terminations=terms(t=termination(note("terminate", lambda e: zeros(e) == 0))),
-        rewards=terms(r=reward(note("reward", zeros), 1.0)),
-        events=terms(
-            e=at_reset(note("reset", zeros)), i=at_intervals((0.1, 0.1), note("interval", zeros))
-        ),
-        curriculum=terms(c=CurriculumTermCfg(func=note("curriculum", lambda e: None))),
-    )
-    order.clear()
-    env.step(torch.zeros(2, 1))
-    assert order == [
-        *("terminate", "reward", "curriculum"),
-        "observe",  # the final observation
-        *("reset", "interval", "observe"),
-    ]
+def test_a_task_that_draws_wherever_it_can_keeps_the_promises_of_every_task():
+    assert_keeps_promises(noisy_cfg(8), but="of one seed")

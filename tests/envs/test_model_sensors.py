@@ -75,28 +75,6 @@ def get(env: ManagerEnv, name: str) -> Any:
     return env.sensor_manager.get_term(name)
 
 
-def test_a_gyro_and_an_accelerometer_on_a_turntable(make):
-    """At r = 0.4 m, the acceleration is inwards by w²r = 1.6 m/s², and 10 upwards for gravity."""
-    env = make(
-        sensors=terms(
-            gyro=MujocoSensorCfg(type="gyro", site="rim"),
-            accelerometer=MujocoSensorCfg(type="accelerometer", site="rim"),
-        ),
-        observations=terms(
-            policy=group(
-                by_term=observation(mdp.sensor, asset_cfg=SceneEntityCfg("gyro")),
-                by_name=observation(mdp.sensor, asset_cfg=SceneEntityCfg(sensor_names="gyro_rim")),
-            )
-        ),
-    )
-    assert get(env, "gyro").data[0].tolist() == pytest.approx([0, 0, SPEED], abs=1e-3)
-    expected = [-(SPEED**2) * 0.4, 0.0, 10.0]
-    assert get(env, "accelerometer").data[0].tolist() == pytest.approx(expected, abs=2e-3)
-    by_term, by_name = env.obs_buf["policy"].split(3, dim=1)
-    assert torch.equal(by_term, by_name)
-    assert torch.equal(by_term, get(env, "gyro").data)
-
-
 def test_an_imu_turned_on_its_body_measures_in_its_own_frame(make):
     """It stands 0.4 m out, turned by 90° about x: its y is the world's z, its z the world's -y."""
     turned = mdp.OffsetCfg(pos=(0.4, 0.0, 0.0), rot=(math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0))

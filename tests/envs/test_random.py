@@ -54,17 +54,6 @@ def test_bits_are_the_published_splitmix64_outputs_also_in_parts():
     assert [*unsigned(stream.bits(2)[0]), *unsigned(stream.bits(3)[0])] == KNOWN_ANSWERS
 
 
-def test_two_ranks_draw_the_same_as_one_process():
-    whole = streams(0, 8).stream("noise")
-    halves = [streams(0, 4).stream("noise"), streams(4, 4).stream("noise")]
-    for draw in (
-        lambda stream: stream.uniform(-1.0, 1.0, 3),
-        lambda stream: stream.normal(0.0, 1.0, 3),
-        lambda stream: stream.integers(0, 100),
-    ):
-        assert torch.equal(draw(whole), torch.cat([draw(half) for half in halves]))
-
-
 def test_other_streams_do_not_shift_a_stream():
     alone, crowded = streams(), streams()
     crowded.stream("events").normal(0.0, 1.0, 7)
@@ -88,19 +77,6 @@ def test_a_tick_forgets_how_much_was_drawn_in_the_one_before():
     for each in (random, other):
         each.advance()
     assert torch.equal(random.stream("a").bits(2), other.stream("a").bits(2))
-
-
-def test_seed_restarts_streams_that_exist_already():
-    random = streams(seed=1, tick=0)
-    stream = random.stream("a")
-    before = stream.bits(3)
-    random.advance()
-    stream.bits(3)
-    random.seed(2)
-    assert random.tick == 0
-    assert torch.equal(stream.bits(3), streams(seed=2, tick=0).stream("a").bits(3))
-    random.seed(1)
-    assert torch.equal(stream.bits(3), before)
 
 
 def test_uniform_is_the_upper_24_bits():
@@ -170,25 +146,3 @@ def test_a_tick_with_the_draws_of_the_last_one_is_one_batch(monkeypatch):
         counts.append(operations.count)
     assert counts[0] > 200
     assert counts[2] < 20
-
-
-def test_joined_streams_draw_what_each_draws_alone(monkeypatch):
-    alone = EnvRandom(7, 3, 5, CPU)
-    monkeypatch.setattr(host, "HOST", set())
-    together = EnvRandom(7, 3, 5, CPU)
-    first, second = (together.stream(name) for name in ("first", "second"))
-    joined = together.joined([(first, 2), (None, 1), (second, 3)])
-    bounds = [(-1.0, 2.0)] * 2 + [(0.0, 0.0)] + [(0.0, 5.0)] * 3
-    for tick in range(4):
-        if tick == 3:
-            alone.seed(11)
-            together.seed(11)
-        alone.advance()
-        together.advance()
-        for _ in range(2):  # a second time in the same tick
-            parts = (
-                alone.stream("first").uniform(-1.0, 2.0, 2),
-                torch.zeros(5, 1),
-                alone.stream("second").uniform(0.0, 5.0, 3),
-            )
-            assert torch.equal(joined.ranges(bounds), torch.cat(parts, dim=1))

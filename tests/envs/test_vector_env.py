@@ -191,17 +191,6 @@ def test_a_seed_at_the_reset_restarts_the_streams(env):
         assert_identical(record(env, 8), run)
 
 
-def test_reset_mask_resets_only_its_environments(env):
-    for kind in (torch.tensor, np.array, list):
-        env.reset()
-        record(env, 3)
-        before = env.obs_buf["policy"].clone()
-        obs, _ = env.reset(options={"reset_mask": kind([True, False, False, True])})
-        assert torch.equal(obs["policy"][1:3], before[1:3])
-        assert (obs["policy"][[0, 3]] != before[[0, 3]]).any(dim=1).all()
-        assert env.episode_length_buf.tolist() == [0, 3, 3, 0]
-
-
 def test_a_state_survives_a_file_that_holds_no_code(env, tmp_path):
     record(env, 3)
     torch.save(env.state(), tmp_path / "state.pt")

@@ -1,11 +1,13 @@
-"""Which commands envlab.sh installs an extra for: tests/test_envlab_sh.py shows that it does."""
+"""Which commands envlab.sh installs an extra for, and that those of guests are completed."""
 
 from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 
 from tests.launcher import ROOT
+from tests.test_completion import completed
 
 TRAIN = "python -m torch.distributed.run --nproc_per_node=2 scripts/reinforcement_learning"
 EXTRAS = {
@@ -59,3 +61,9 @@ def test_the_table_of_extras_knows_the_documented_commands() -> None:
     for command, extras in EXTRAS.items():
         found = {extra for extra, pattern in table.items() if re.search(pattern, command)}
         assert found == set(extras.split()), command
+
+
+def test_a_shell_offers_the_words_that_may_follow(tmp_path: Path):
+    words = completed(tmp_path, "envlab cluster l")
+    assert "launch" in words
+    assert "kill" not in words

@@ -195,6 +195,10 @@ def test_bad_input_is_one_sentence(folder, tmp_path, capsys, monkeypatch):
     assert "has no joint slider_to_cart, cart_to_pole, which" in refused(
         capsys, good, "--mjcf", other
     )
+    twice, motor = tmp_path / "twice.xml", '<actuator><motor joint="slider_to_cart"/></actuator>'
+    twice.write_text(Path(good, "scene.xml").read_text().replace("</mujoco>", f"{motor}</mujoco>"))
+    message = refused(capsys, good, "--mjcf", str(twice))
+    assert "has 2 actuators on the joint slider_to_cart, but the policy drives it" in message
     message = refused(capsys, str(folder(GO2)), "--command", "1", "0")
     assert "--command has 2 numbers, but the command 'base_velocity' has 3" in message
     for seconds in ("0", "nan", "inf"):

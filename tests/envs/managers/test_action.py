@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from envlab.envs import ConstantNoiseCfg, UniformNoiseCfg, mdp
+from envlab.envs import mdp
 from envlab.envs.terms import observation
 from tests.envs.sliders import CTRL_DRIVE, CTRL_PUSH, CTRL_SERVO, group, make_env, push, terms
 
@@ -23,28 +23,6 @@ def test_terms_take_their_slices_in_field_order():
     assert env.sim.ctrl[:, CTRL_DRIVE].tolist() == [1.0, 4.0]
     assert env.sim.ctrl[:, CTRL_PUSH].tolist() == [20.0, 50.0]
     assert env.sim.ctrl[:, CTRL_SERVO].tolist() == [30.0, 60.0]
-
-
-def test_noise_comes_before_scale_and_scale_before_clip():
-    action = mdp.JointEffortActionCfg(
-        joint_names="push", clip=(-10.0, 9.0), scale=10.0, noise=ConstantNoiseCfg(bias=0.5)
-    )
-    env = make_env(3, actions=terms(force=action))
-    push(env, 0.25, 0.9, -5.0)
-    assert env.sim.ctrl[:, CTRL_PUSH].tolist() == [7.5, 9.0, -10.0]
-    # The policy's raw action is remembered.
-    assert torch.equal(env.action_manager.action, torch.tensor([[0.25], [0.9], [-5.0]]))
-
-
-def test_action_noise_is_the_environments_own_stream():
-    noise = UniformNoiseCfg(n_min=-0.1, n_max=0.1)
-    action = mdp.JointEffortActionCfg(joint_names="push", noise=noise)
-    env = make_env(4, actions=terms(force=action), seed=5)
-    twin = make_env(4, seed=5)
-    twin.random.tick = env.random.tick + 1
-    push(env, 0.0, 0.0, 0.0, 0.0)
-    expected = twin.random.stream("actions.force").uniform(-0.1, 0.1, 1)
-    assert torch.equal(env.sim.ctrl[:, CTRL_PUSH], expected[:, 0])
 
 
 def test_two_actions_are_remembered_and_forgotten_at_the_reset():

@@ -1,16 +1,18 @@
-"""Commands are drawn at resets and when their time is up."""
+"""Commands are drawn at resets and when their time is up; one that is none is not drawn."""
 
 from __future__ import annotations
+
+import math
 
 import mujoco
 import pytest
 import torch
 
 from envlab.envs import ManagerEnv, mdp
-from envlab.envs.managers import CommandTerm
-from envlab.envs.mdp.commands import UniformCommand
+from envlab.envs.terms import observation
 from envlab.errors import ConfigurationError
-from tests.envs.sliders import assert_spans, make_env, terms
+from envlab.state import Share, deal, restore, save
+from tests.envs.sliders import assert_spans, group, make_env, terms
 
 
 def command(time: tuple[float, float], **kwargs) -> mdp.UniformCommandCfg:
@@ -64,30 +66,6 @@ def test_every_environment_has_its_own_clock():
     assert changes(env, 8) == [[], [0], [2], [], [], [], [0], [2]]
 
 
-def test_metrics_are_means_over_ended_episodes_and_start_anew():
-    class CountingCfg(mdp.UniformCommandCfg):
-        def build(self, env) -> CommandTerm:
-            return Counting(self, env)
-
-    class Counting(UniformCommand):
-        def __init__(self, cfg, env) -> None:
-            super().__init__(cfg, env)
-            self.metrics["steps"] = torch.zeros(env.num_envs)
-
-        def update(self) -> None:
-            self.metrics["steps"] += 1.0
-
-    cfg = CountingCfg(resampling_time_range=(9.0, 9.0), ranges=[(0.0, 1.0)])
-    env = make_env(3, commands=terms(goal=cfg))
-    env.episode_length_buf[:] = torch.tensor([5, 5, 0])
-    infos = [env.step(torch.zeros(3, 1))[-1] for _ in range(10)]
-    assert [step for step, info in enumerate(infos, 1) if info["num_ended"]] == [5, 10]
-    logs = [info["log"] for info in infos]
-    # Metrics are updated after the resets of a step, so that the last step is not in them.
-    assert float(logs[4]["Metrics/goal/steps"]) == 4.0
-    assert float(logs[9]["Metrics/goal/steps"]) == 9.0
-
-
 def test_an_unknown_command_is_answered_with_the_nearest():
     env = make_env(1, commands=terms(goal=command((1.0, 1.0))))
     with pytest.raises(ConfigurationError, match=r"no command 'goals'.*Did you mean goal"):
@@ -104,3 +82,29 @@ def test_a_command_that_is_a_point_is_shown_where_it_is():
     hidden = make_env(2, commands=terms(goal=command((5.0, 5.0))))
     hidden.add_markers(scene)
     assert scene.ngeom == 1
+
+
+def test_nothing_is_drawn_and_nothing_can_be_read():
+    env = make_env(commands=terms(none=mdp.NullCommandCfg()))
+    for _ in range(12):  # through the end of an episode
+        env.step(torch.zeros(4, 1))
+    term = env.command_manager.get_term("none")
+    assert term.cfg.resampling_time_range == (math.inf, math.inf)
+    assert (term.time_left == math.inf).all()
+    assert (term.metrics, term.bounds()) == ({}, {})
+    with pytest.raises(ConfigurationError, match="reads the command of a NullCommandCfg"):
+        env.command_manager.get_command("none")
+    reads = observation(mdp.generated_commands, command_name="none")
+    with pytest.raises(ConfigurationError, match="reads the command of a NullCommandCfg"):
+        make_env(
+            commands=terms(none=mdp.NullCommandCfg()),
+            observations=terms(policy=group(command=reads)),
+        )
+
+
+def test_it_has_its_place_in_what_is_saved():
+    env = make_env(commands=terms(none=mdp.NullCommandCfg()))
+    saved = save(env.command_manager)
+    restore(env.command_manager, saved, env.device)
+    dealt = deal(env.command_manager, [saved, saved], Share(0, 2, 4))
+    assert len(dealt["terms"]["none"]["time_left"]) == 2

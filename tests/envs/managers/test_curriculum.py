@@ -14,25 +14,6 @@ from tests.envs.sliders import make_env, push, terms
 from tests.graphs import record_steps
 
 
-def test_terms_get_the_mask_of_the_environments_that_are_about_to_be_reset():
-    masks = []
-
-    def watch(env, mask) -> torch.Tensor:
-        masks.append(mask.tolist())
-        return mask.sum()
-
-    def silent(env, mask) -> None:
-        """Return nothing, which is not logged."""
-
-    both = terms(watch=CurriculumTermCfg(func=watch), silent=CurriculumTermCfg(func=silent))
-    env = make_env(3, curriculum=both)
-    push(env, 0.0, 0.0, 0.0)
-    env.episode_length_buf[:] = torch.tensor([9, 0, 9])
-    info = push(env, 0.0, 0.0, 0.0)[-1]
-    assert masks == [[False, False, False], [True, False, True]]
-    assert info["log"] == {"Curriculum/watch": 2.0, "Episode_Termination/time_out": 1.0}
-
-
 def test_modify_reward_weight_waits_for_its_steps():
     """The change is made at the end of step 11, whether or not an episode ends there."""
     params = {"term_name": "alive", "weight": 3.0, "num_steps": 10}
@@ -161,22 +142,16 @@ def facts(env: ManagerEnv) -> dict[str, object]:
     }
 
 
-BEFORE = {
-    "weight": 1.0,
-    "factor": 1.0,
-    "limit": 100.0,
-    "size": 0.0,
-    "goal": (0.0, 1.0),
-    "hold": (0.1, 0.1),
+VALUES = {
+    "weight": (1.0, 4.0),
+    "factor": (1.0, 3.0),
+    "limit": (100.0, 2.0),
+    "size": (0.0, 7.0),
+    "goal": ((0.0, 1.0), (8.0, 9.0)),
+    "hold": ((0.1, 0.1), (5.0, 5.0)),
 }
-AFTER = {
-    "weight": 4.0,
-    "factor": 3.0,
-    "limit": 2.0,
-    "size": 7.0,
-    "goal": (8.0, 9.0),
-    "hold": (5.0, 5.0),
-}
+"""Before and after the changes."""
+BEFORE, AFTER = ({name: values[index] for name, values in VALUES.items()} for index in range(2))
 
 
 def test_any_setting_of_a_term_changes_and_outlives_a_resume():

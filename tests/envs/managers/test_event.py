@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import torch
@@ -18,8 +18,7 @@ from envlab.envs.managers import (
 )
 from envlab.envs.terms import at_reset, at_startup
 from envlab.state import State
-from envlab.task import Task
-from envlab.tools.probe import brief, check
+from tests.envs.promises import assert_keeps_promises
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import joint, make_cfg, make_env, rank, terms
 from tests.envs.test_direct_env import PushCfg, PushEnv
@@ -129,7 +128,7 @@ def test_a_seed_repeats_the_times_of_a_global_clock(recorder):
     assert len(found[0]) >= 3
 
 
-def test_only_interval_events_have_an_interval(recorder):
+def test_modes_that_are_misspelt_and_settings_of_other_modes_are_refused(recorder):
     def made(**fields: object) -> object:
         return make_env(1, events=terms(kick=EventTermCfg(func=recorder, **fields)))
 
@@ -137,6 +136,10 @@ def test_only_interval_events_have_an_interval(recorder):
         {
             r"env\.events\.kick has mode": lambda: made(mode="interval", interval_range_s=None),
             r"events\.kick has mode": lambda: made(mode="reset", interval_range_s=(1.0, 2.0)),
+            "kick has mode 'resets', which .* Did you mean reset": lambda: made(mode="resets"),
+            "which is for reset events alone": lambda: made(
+                mode="step", min_step_count_between_reset=3
+            ),
         }
     )
 
@@ -224,20 +227,6 @@ def test_direct_tasks_have_all_events():
     assert torch.equal(other.sim.params.dof_damping, env.sim.params.dof_damping)
 
 
-def test_modes_that_are_misspelt_and_settings_of_other_modes_are_refused(recorder):
-    def made(**fields: object) -> object:
-        return make_env(1, events=terms(kick=EventTermCfg(func=recorder, **fields)))
-
-    assert_refused(
-        {
-            "kick has mode 'resets', which .* Did you mean reset": lambda: made(mode="resets"),
-            "which is for reset events alone": lambda: made(
-                mode="step", min_step_count_between_reset=3
-            ),
-        }
-    )
-
-
 class Drift(ManagerTermBase):
     """An event that remembers how often an environment was called."""
 
@@ -264,14 +253,6 @@ def number(env: Any, mask: torch.Tensor, value: float) -> float:
 
 def speed(env: Any) -> torch.Tensor:
     return env.sim.data.qvel[:, 0].abs()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Eventful(Task):
-    env: ClassVar[type[ManagerEnv]] = ManagerEnv
-
-    def make(self, cfg: Any, **kwargs: Any) -> Any:
-        return self.env(cfg, **kwargs)
 
 
 def test_events_curricula_and_metrics_keep_the_promises_of_every_task():
@@ -316,9 +297,7 @@ def test_events_curricula_and_metrics_keep_the_promises_of_every_task():
         metrics=metrics,
         success=SuccessTermCfg(func=moves, params={"asset_cfg": joint("push")}),
     )
-    task = Eventful(id="Test-v0", kind="manager", libraries=[], description="", kwargs={})
-    results = dict(check(task, brief(cfg)))
-    assert list(results.values()) == [None] * 6, results
+    assert_keeps_promises(cfg)
 
 
 def moves(env: Any, asset_cfg: Any) -> torch.Tensor:

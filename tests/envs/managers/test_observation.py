@@ -9,7 +9,7 @@ from envlab.envs.managers import ObservationTermCfg
 from envlab.envs.terms import observation
 from envlab.sim import host
 from tests.envs.refusals import assert_refused
-from tests.envs.sliders import HOME, LOOSE, group, joint, make_env, place, push, terms
+from tests.envs.sliders import group, joint, make_env, place, push, terms
 
 
 def position(*names: str, **settings) -> ObservationTermCfg:
@@ -68,15 +68,6 @@ def test_the_policy_sees_noise_and_the_critic_does_not():
     twin.random.tick = env.random.tick
     drawn = twin.random.stream("obs.policy.pos").uniform(-0.1, 0.1, 2)
     assert torch.allclose(error, drawn, atol=1e-6)
-
-
-def test_final_observations_are_without_noise():
-    noisy = position("loose", noise=ConstantNoiseCfg(bias=0.75))
-    env = make_env(1, observations=terms(policy=group(enable_corruption=True, pos=noisy)))
-    env.episode_length_buf[:] = 9
-    obs, *_, info = push(env, 0.0)
-    assert obs["policy"].item() == HOME[LOOSE] + 0.75
-    assert info["final_obs"]["policy"].item() == HOME[LOOSE]
 
 
 def test_a_gpu_finishes_a_group_as_a_whole_with_the_same_values(monkeypatch):

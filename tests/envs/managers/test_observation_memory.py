@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -19,8 +18,7 @@ from envlab.envs import (
 from envlab.envs.managers import ObservationTermCfg
 from envlab.envs.terms import observation, reward
 from envlab.state import State
-from envlab.task import Task
-from envlab.tools.probe import brief, check
+from tests.envs.promises import assert_keeps_promises
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import group, joint, make_cfg, make_env, push, terms
 
@@ -60,26 +58,6 @@ def test_the_last_observation_of_an_episode_has_its_history_and_the_next_a_new_o
     *_, info = push(env, 0, 0)
     assert info["final_obs"]["policy"].tolist() == [[8, 9, 10], [108, 109, 110]]
     assert seen(env) == [[0, 0, 0], [100, 100, 100]]
-
-
-def test_a_reset_by_hand_leaves_the_other_histories():
-    env = ticking(history_length=3)
-    for _ in range(4):
-        push(env, 0, 0)
-    env.reset(options={"reset_mask": torch.tensor([True, False])})
-    assert seen(env) == [[0, 0, 0], [102, 103, 104]]
-    push(env, 0, 0)
-    assert seen(env) == [[0, 0, 1], [103, 104, 105]]
-
-
-def test_looking_changes_nothing():
-    env = ticking(history_length=2, delay_min_lag=1, delay_max_lag=1)
-    push(env, 0, 0)
-    before = seen(env)
-    env.observation_manager.compute(corrupt=False)
-    push(env, 0, 0)
-    assert before == [[0, 0], [100, 100]]
-    assert seen(env) == [[0, 1], [100, 101]]
 
 
 def test_a_groups_history_is_that_of_its_terms_each_by_itself_or_in_a_dimension():
@@ -252,16 +230,6 @@ def test_a_class_of_another_kind_or_with_other_parameters_is_refused():
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Remembering(Task):
-    """A task that uses each kind of memory."""
-
-    env: ClassVar[type[ManagerEnv]] = ManagerEnv
-
-    def make(self, cfg: Any, **kwargs: Any) -> Any:
-        return self.env(cfg, **kwargs)
-
-
 def test_memories_keep_the_promises_of_every_task():
     bias = NoiseModelWithAdditiveBiasCfg(
         noise_cfg=UniformNoiseCfg(n_min=-0.1, n_max=0.1),
@@ -282,6 +250,4 @@ def test_memories_keep_the_promises_of_every_task():
         rewards=terms(best=reward(LongestPush, 1.0, asset_cfg=joint("push"))),
         nan_guard=make_cfg().nan_guard,
     )
-    task = Remembering(id="Test-v0", kind="manager", libraries=[], description="", kwargs={})
-    results = dict(check(task, brief(cfg)))
-    assert list(results.values()) == [None] * 6, results
+    assert_keeps_promises(cfg)

@@ -165,15 +165,3 @@ def test_a_resume_takes_over_the_terms_that_are_left_and_begins_new_ones():
     push(after, 0.0, 0.0)
     sums = {name: row.tolist() for name, row in after.reward_manager.episode_sums.items()}
     assert sums == {"new": pytest.approx([0.8] * 2), "alive": pytest.approx([0.4] * 2)}
-
-
-def test_a_reward_that_is_not_finite_does_not_reach_the_log():
-    def explode(env) -> torch.Tensor:
-        return torch.where(env.episode_length_buf == 2, torch.nan, 1.0)
-
-    env = make_env(4, rewards=terms(risky=RewardTermCfg(func=explode, weight=1.0)))
-    env.episode_length_buf[:] = torch.tensor([1, 9, 5, 5])  # fails now, and times out now
-    _, reward, terminated, _, info = push(env, 0.0, 0.0, 0.0, 0.0)
-    assert terminated.tolist() == [True, False, False, False]
-    assert reward.tolist() == pytest.approx([0.0, 0.1, 0.1, 0.1])
-    assert float(info["log"]["Episode_Reward/risky"]) == pytest.approx((0.0 + 0.1) / 2)

@@ -1,17 +1,13 @@
-"""Rules for all terms: removal, wrong kinds, parameters."""
+"""Rules for all terms: removal, wrong kinds, parameters, and terms in one line."""
 
 from __future__ import annotations
 
-import torch
-
-from envlab.envs import SceneEntity, mdp
+from envlab.envs import mdp
 from envlab.envs.managers import RewardTermCfg
 from envlab.envs.managers.term import terms_of
-from envlab.envs.terms import at_reset, reward
+from envlab.envs.terms import at_reset, observation, reward
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import joint, make_env, terms
-
-LOOSE = joint("loose")
 
 
 def test_removed_terms_are_skipped_and_order_is_kept():
@@ -38,16 +34,6 @@ def test_terms_that_do_not_fit_are_refused():
     )
 
 
-def test_entities_are_looked_up_once_wherever_they_stand():
-    seen: list[SceneEntity] = []
-
-    def watch(env, first, second=LOOSE) -> torch.Tensor:
-        seen.extend((first, second))
-        return torch.zeros(env.num_envs)
-
-    params = {"first": joint("servo")}
-    env = make_env(1, rewards=terms(watch=reward(watch, 1.0, **params)))
-    for _ in range(2):
-        env.step(torch.zeros(1, 1))
-    assert [entity.joint_names for entity in seen] == [["servo"], ["loose"]] * 2
-    assert seen[0] is seen[2]
+def test_a_functions_own_parameter_may_be_called_weight_or_noise():
+    assert reward(mdp.is_alive, 2.0, weight=3.0).params == {"weight": 3.0}
+    assert observation(mdp.sensor, noise=0.1).params == {"noise": 0.1}

@@ -1,4 +1,4 @@
-"""Action terms reach the actuators of the joints they name."""
+"""Action terms reach the actuators of the joints they name: as they are, relative, or in two."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import torch
 
 from envlab.envs import mdp
 from envlab.errors import ConfigurationError
+from tests.envs.arms import make_arm
 from tests.envs.sliders import (
     CTRL_DRIVE,
     CTRL_PUSH,
@@ -15,24 +16,12 @@ from tests.envs.sliders import (
     DT,
     HOME,
     PUSH,
-    PUSH_MASS,
     SERVO,
     make_env,
     place,
     terms,
 )
-
-
-def test_effort_pushes_its_joint_and_no_other():
-    env = make_env(2, actions=terms(force=mdp.JointEffortActionCfg(joint_names="push", scale=5.0)))
-    place(env, [[0.0] * 4] * 2, [[0.0] * 4] * 2)
-    env.step(torch.tensor([[0.4], [-0.8]]))
-    assert torch.equal(env.sim.ctrl[:, CTRL_PUSH], torch.tensor([2.0, -4.0]))
-    # Semi-implicit Euler: v = F / m dt, x = v dt.
-    velocity = torch.tensor([2.0, -4.0]) / PUSH_MASS * DT
-    assert torch.allclose(env.sim.data.qvel[:, PUSH], velocity)
-    assert torch.allclose(env.sim.data.qpos[:, PUSH], velocity * DT)
-    assert (env.sim.data.qvel[:, PUSH + 1 :] == 0.0).all()
+from tests.tasks.making import make
 
 
 def test_velocity_action_is_a_target_velocity():
@@ -112,3 +101,60 @@ def test_positions_are_those_of_the_joints_in_this_order(cfg):
 def test_settings_that_fit_no_joint_are_refused(wrong, sentence):
     with pytest.raises(ConfigurationError, match=sentence):
         make_env(1, actions=terms(force=mdp.JointEffortActionCfg(joint_names="push", **wrong)))
+
+
+CTRL_HINGE, CTRL_RIGHT, CTRL_LEFT = range(3)
+
+
+def fingers(cfg: type, actions: list[float], **fields) -> list[float]:
+    """Return the control of the left finger in each environment after a step."""
+    gripper = cfg(
+        joint_names="slide_.*",
+        open_command_expr={"slide_.*": 0.04},
+        close_command_expr={"slide_.*": -0.02},
+        **fields,
+    )
+    env = make_arm(len(actions), actions=terms(gripper=gripper))
+    env.step(torch.tensor(actions).unsqueeze(1))
+    return env.sim.ctrl[:, CTRL_LEFT].tolist()
+
+
+def test_velocities_are_binary_too_and_bounded_by_joint():
+    velocity = mdp.BinaryJointVelocityActionCfg
+    assert fingers(velocity, [-0.1, 0.0, 1.0]) == pytest.approx([-0.02, 0.04, 0.04])
+    bounds = {"slide_left": (-0.01, 0.03)}
+    assert fingers(velocity, [-1.0, 1.0], clip=bounds) == pytest.approx([-0.01, 0.03])
+
+
+def test_an_absolute_action_opens_beyond_a_threshold():
+    absolute, actions = mdp.AbsBinaryJointPositionActionCfg, [0.4, 0.5, 0.6]
+    assert fingers(absolute, actions) == pytest.approx([-0.02, -0.02, 0.04])
+    below = fingers(absolute, actions, positive_threshold=False)
+    assert below == pytest.approx([0.04, -0.02, -0.02])
+    assert fingers(absolute, actions, threshold=0.3) == pytest.approx([0.04] * 3)
+
+
+def test_a_target_is_where_the_joint_is_plus_the_scaled_action():
+    few_falls = "+env.events.reset_base.params.num_states=8"
+    clip = "env.actions.joint_pos.clip=[-2.0,2.0]"
+    env = make("Playground-Go1Getup-v0", few_falls, clip, num_envs=4)
+    before = env.sim.data.qpos[:, 7:].clone()
+    actions = torch.linspace(-3.0, 3.0, 48).view(4, 12)
+    env.action_manager.process_action(actions)
+    assert torch.equal(env.sim.ctrl, (before + 0.5 * actions).clamp(-2.0, 2.0))
+    assert (env.sim.ctrl == 2.0).any()
+
+
+def test_an_offset_is_added_and_bounds_may_be_by_joint():
+    few_falls = "+env.events.reset_base.params.num_states=8"
+    offset = "env.actions.joint_pos.offset={FL_calf_joint:0.125}"
+    clip = "env.actions.joint_pos.clip={FL_hip_joint:[-0.1,0.1]}"
+    env = make("Playground-Go1Getup-v0", few_falls, offset, clip, num_envs=4)
+    before = env.sim.data.qpos[:, 7:].clone()
+    actions = torch.ones(4, 12)
+    env.action_manager.process_action(actions)
+    names = env.action_manager.names()
+    expected = before + 0.5
+    expected[:, names.index("FL_calf_joint")] += 0.125
+    expected[:, names.index("FL_hip_joint")].clamp_(-0.1, 0.1)
+    assert torch.equal(env.sim.ctrl, expected)

@@ -9,11 +9,11 @@ import torch
 
 from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
 from envlab.envs.managers import CurriculumTermCfg
-from envlab.sim import host
+from envlab.envs.terms import observation
 from tests.envs.hopper import make_env, step
+from tests.envs.promises import assert_keeps_promises
 from tests.envs.refusals import assert_refused
-from tests.envs.sliders import assert_spans, make_cfg, rank, terms
-from tests.graphs import record_steps
+from tests.envs.sliders import assert_spans, group, make_cfg, rank, terms
 
 STAGES = [
     {"step": 0, "lin_vel_x": (-1.0, 1.0), "ang_vel_z": (-0.5, 0.5)},
@@ -29,7 +29,13 @@ def staged(stages=STAGES, num_envs: int = 64, **fields):
     cfg = mdp.UniformVelocityCommandCfg(
         resampling_time_range=(0.0, 0.0), rel_standing_envs=0.0, **fields
     )
-    return make_env(num_envs, commands=terms(go=cfg), curriculum=terms(speeds=curriculum))
+    seen = group(go=observation(mdp.generated_commands, command_name="go"))
+    return make_env(
+        num_envs,
+        commands=terms(go=cfg),
+        curriculum=terms(speeds=curriculum),
+        observations=terms(policy=seen),
+    )
 
 
 def test_velocities_grow_in_the_step_of_their_stage():
@@ -54,40 +60,6 @@ def test_stages_bound_how_fast_robots_turn_to_their_heading():
     for _ in range(2):
         step(env)
     assert turning.abs().tolist() == pytest.approx([0.7] * 64)
-
-
-def test_steps_recorded_as_graphs_change_their_stage(monkeypatch):
-    """They are recorded in the sixth step; the second stage comes in the twelfth."""
-    stages = [STAGES[0], STAGES[1] | {"step": 12}]
-    fields = {"heading_control_stiffness": 1000.0, "rel_heading_envs": 0.5}
-    plain = staged(stages, **fields)
-    monkeypatch.setattr(host, "HOST", set())
-    recorded = staged(stages, **fields)
-    recording = record_steps(recorded)
-    for env in (plain, recorded):
-        step(env, 11)
-    assert recording.is_made
-    for _ in range(3):
-        for env in (plain, recorded):
-            step(env)
-        commands = [env.command_manager.get_command("go") for env in (plain, recorded)]
-        assert torch.equal(*commands)
-        assert commands[1][:, 0].min() >= 2.0
-        assert commands[1][:, 2].max().item() == pytest.approx(0.7)
-
-
-def test_a_restored_state_has_the_stage_of_its_step():
-    env = staged(STAGES[1:], heading_command=False)
-    step(env)
-    state, before = env.state(), env.command_manager.get_command("go").clone()
-    step(env)
-    after = env.command_manager.get_command("go").clone()
-    for _ in range(4):
-        step(env)
-    env.set_state(state)
-    assert torch.equal(env.command_manager.get_command("go"), before)
-    step(env)
-    assert torch.equal(env.command_manager.get_command("go"), after)
 
 
 def test_wrong_stages_are_refused_in_the_first_step():
@@ -128,3 +100,10 @@ def test_difficulty_follows_an_objects_distance_to_its_place():
         env.step(torch.zeros(2, 1))
         scheduler = env.memories["curriculum.level"]
         assert scheduler.current_adr_difficulties.tolist() == [level] * 2
+
+
+def test_stages_keep_the_promises_of_every_task():
+    """Steps are recorded in the sixth; the second stage comes in the twelfth."""
+    stages = [STAGES[0], STAGES[1] | {"step": 12}]
+    env = staged(stages, 8, heading_control_stiffness=1000.0, rel_heading_envs=0.5)
+    assert_keeps_promises(env.cfg, but="of one seed")

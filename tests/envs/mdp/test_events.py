@@ -9,7 +9,6 @@ from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.managers import EventTermCfg
 from envlab.envs.terms import at_reset
 from envlab.errors import ConfigurationError
-from tests.envs.hopper import make_env as make_hopper
 from tests.envs.sliders import (
     DT,
     HOME,
@@ -78,41 +77,3 @@ def test_masses_drawn_at_resets_start_from_the_models_own_in_the_masked_rows():
         after = env.sim.params.body_mass[:, PUSH_BODY]
         assert (after != before).tolist() == [True, False, True, False]
     assert ((after >= 3.0) & (after <= 4.0)).all()  # 2 kg times 1.5 to 2, however often
-
-
-def test_a_mass_changed_within_an_episode_leaves_the_state_alone():
-    event = mass("abs", (4.0, 4.0), mode="interval")
-    event.interval_range_s = (0.2, 0.2)
-    env = make_env(1, sim=MASS_FIELDS, events=terms(mass=event), episode_length_s=9.0)
-    place(env, [[0.0] * 4], [[1.0, 0.0, 0.0, 0.0]])
-    for _ in range(2):
-        push(env, 0.0)
-    assert env.sim.params.body_mass[0, PUSH_BODY] == 4.0
-    assert env.sim.data.qpos[0, PUSH].item() == pytest.approx(0.2)
-    push(env, 8.0)
-    assert env.sim.data.qvel[0, PUSH].item() == pytest.approx(1.0 + 8.0 / 4.0 * DT)
-
-
-def test_random_orientations_are_uniform_and_the_scene_returns_to_its_default():
-    turned = at_reset(
-        mdp.reset_root_state_with_random_orientation,
-        pose_range={"z": (0.5, 1.0)},
-        velocity_range={"x": (2.0, 2.0)},
-    )
-    env = make_hopper(4000, events=terms(turned=turned))
-    quat = env.sim.data.qpos[:, 3:7]
-    assert torch.allclose(quat.norm(dim=1), torch.ones(4000), atol=1e-5)
-    up = 1.0 - 2.0 * (quat[:, 1] ** 2 + quat[:, 2] ** 2)  # z of the body's z axis
-    assert_spans(up, -1.0, 1.0)
-    assert up.square().mean() == pytest.approx(1.0 / 3.0, abs=0.03)
-    height = env.sim.data.qpos[:, 2] - env.default_qpos[0, 2]
-    assert_spans(height, 0.5, 1.0)
-    still = make_hopper(2, events=terms(still=at_reset(mdp.reset_scene_to_default)))
-    assert torch.equal(still.sim.data.qpos, still.default_qpos_rows)
-    bad = at_reset(
-        mdp.reset_root_state_with_random_orientation,
-        pose_range={"yaw": (0.0, 1.0)},
-        velocity_range={},
-    )
-    with pytest.raises(ConfigurationError, match="pose_range has the key 'yaw'"):
-        make_hopper(1, events=terms(bad=bad))

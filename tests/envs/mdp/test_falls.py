@@ -9,7 +9,6 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
-from envlab.envs.math import gravity_in_body
 from envlab.envs.mdp.falls import fallen_states
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
@@ -37,20 +36,6 @@ def test_states_are_everyones_and_draws_are_ones_own():
     assert len(distance.indices.unique()) > 20
     fallen_states.cache_clear()
     assert torch.equal(states_of(make(seed=0)), states_of(first))
-
-
-def test_a_state_is_turned_about_the_vertical_with_its_velocity():
-    env = make()
-    states = states_of(env)
-    joints = env.sim.data.qpos[:, None, 7:] - states[:, 7:19]
-    own = states[joints.abs().amax(dim=2).argmin(dim=1)]
-    gravity, own_gravity = map(gravity_in_body, (env.sim.data.qpos[:, 3:7], own[:, 3:7]))
-    assert torch.allclose(gravity, own_gravity, atol=1e-5)
-    speed, own_speed = (values.norm(dim=1) for values in (env.sim.data.qvel[:, :2], own[:, 19:21]))
-    assert torch.allclose(speed, own_speed, atol=1e-5)
-    assert torch.allclose(env.sim.data.qvel[:, 2:], own[:, 21:], atol=1e-5)
-    angle = torch.atan2(env.sim.data.qvel[:, 1], env.sim.data.qvel[:, 0])
-    assert angle.std() > 1.0
 
 
 def test_nothing_to_choose_from_is_refused():

@@ -10,9 +10,8 @@ import torch
 
 from envlab.envs import ManagerEnv, SceneCfg, mdp
 from envlab.errors import ConfigurationError
-from envlab.sim import host
+from tests.envs.promises import assert_keeps_promises
 from tests.envs.sliders import CTRL_PUSH, CTRL_SERVO, MODEL, make_cfg, rank, terms
-from tests.graphs import record_steps
 
 
 @pytest.fixture
@@ -79,27 +78,10 @@ def test_each_joint_may_have_its_own_average(limited):
     env.reset()
     # The servo begins at its default 0.5.
     assert targets(env, 1.0, 1.0) == pytest.approx([1.0, 0.25 * 3.0 + 0.75 * 0.5])
-    state = env.state()
-    expected = targets(env, 0.0, -1.0)
-    other = make(limited, mdp.EMAJointPositionToLimitsActionCfg, alpha={"servo": 0.25})
-    other.set_state(state)
-    assert targets(other, 0.0, -1.0) == expected
     with pytest.raises(ConfigurationError, match=r"alpha -0\.5"):
         make(limited, mdp.EMAJointPositionToLimitsActionCfg, alpha={"servo": -0.5})
 
 
-def test_steps_are_recorded_with_their_targets(limited, monkeypatch):
+def test_averages_keep_the_promises_of_every_task(limited):
     cfg = {"alpha": {"servo": 0.5}, "clip": {"push": (-0.5, 0.5)}}
-    plain = make(limited, mdp.EMAJointPositionToLimitsActionCfg, **cfg)
-    monkeypatch.setattr(host, "HOST", set())
-    recorded = make(limited, mdp.EMAJointPositionToLimitsActionCfg, **cfg)
-    recording = record_steps(recorded)
-    generator = torch.Generator().manual_seed(0)
-    for env in (plain, recorded):
-        env.reset(seed=0)
-    for _ in range(15):  # through the end of an episode
-        actions = torch.randn(2, 2, generator=generator)
-        plain.step(actions)
-        recorded.step(actions.clone())
-        assert torch.equal(plain.sim.ctrl, recorded.sim.ctrl)
-    assert recording.is_made
+    assert_keeps_promises(make(limited, mdp.EMAJointPositionToLimitsActionCfg, **cfg).cfg)

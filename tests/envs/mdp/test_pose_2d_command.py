@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, mdp
+from envlab.envs.terms import observation
 from envlab.errors import ConfigurationError
-from envlab.sim import host
 from tests.envs import sliders
 from tests.envs.hopper import LEFT, make_env, place, step
-from tests.envs.sliders import assert_spans, terms
-from tests.graphs import record_steps
+from tests.envs.promises import assert_keeps_promises
+from tests.envs.sliders import assert_spans, group, terms
 
 NEVER = (1e6, 1e6)
 
@@ -25,7 +25,8 @@ def make(num_envs: int = 1, *, simple: bool = False, time_s=NEVER, **ranges) -> 
         resampling_time_range=time_s,
         ranges=mdp.Pose2dRangesCfg(**ranges),
     )
-    return make_env(num_envs, commands=terms(goal=command))
+    seen = group(goal=observation(mdp.generated_commands, command_name="goal"))
+    return make_env(num_envs, commands=terms(goal=command), observations=terms(policy=seen))
 
 
 def at(x: float, y: float, heading: float = 0.0) -> dict[str, tuple[float, float]]:
@@ -102,49 +103,10 @@ def test_the_goal_is_in_the_picture():
     assert scene.geoms[0].mat[:, 2].tolist() == pytest.approx([0.0, 1.0, 0.0], abs=1e-6)
 
 
-WIDE = {"pos_x": (-2.0, 2.0), "pos_y": (-2.0, 2.0), "time_s": (0.03, 0.05)}
-
-
 @pytest.mark.parametrize("simple", [False, True])
-def test_a_run_goes_on_with_its_goals(simple):
-    env = make(8, simple=simple, **WIDE)
-    step(env, 5)
-    other = make(8, simple=simple, **WIDE)
-    other.set_state(env.state())
-    for _ in range(10):
-        step(env)
-        step(other)
-        found = [one.command_manager.get_command("goal") for one in (env, other)]
-        assert torch.equal(*found)
-
-
-@pytest.mark.parametrize("simple", [False, True])
-def test_processes_draw_what_one_does(simple):
-    whole = make(14, simple=simple, **WIDE)
-    cfg = make(7, simple=simple, **WIDE).cfg
-    parts = [ManagerEnv(cfg, context=sliders.rank(i, 2), seed=0) for i in range(2)]
-    for _ in range(10):
-        for env in (whole, *parts):
-            step(env)
-        expected, *found = (one.command_manager.get_command("goal") for one in (whole, *parts))
-        assert torch.equal(torch.cat(found), expected)
-
-
-@pytest.mark.parametrize("simple", [False, True])
-def test_steps_are_recorded_with_their_goals(simple, monkeypatch):
-    plain = make(8, simple=simple, **WIDE)
-    monkeypatch.setattr(host, "HOST", set())
-    recorded = make(8, simple=simple, **WIDE)
-    recording = record_steps(recorded)
-    for env in (plain, recorded):
-        env.reset(seed=0)
-    for _ in range(12):
-        found = []
-        for env in (plain, recorded):
-            step(env)
-            found.append(env.command_manager.get_command("goal"))
-        assert torch.equal(*found)
-    assert recording.is_made
+def test_goals_keep_the_promises_of_every_task(simple):
+    wide = {"pos_x": (-2.0, 2.0), "pos_y": (-2.0, 2.0), "time_s": (0.03, 0.05)}
+    assert_keeps_promises(make(8, simple=simple, **wide).cfg)
 
 
 def test_ranges_and_robots_must_fit():

@@ -44,28 +44,6 @@ def on_block(force: float) -> dict[str, object]:
     return {"asset_cfg": block, "force_range": bounds, "torque_range": (0.0, 0.0)}
 
 
-def test_a_lasting_force_begins_with_the_episode():
-    env = make_env(2, events=terms(wind=at_reset(WIND, **on_block(5.0))))
-    assert env.sim.xfrc_applied[:, 1].tolist() == [[5.0] * 3 + [0.0] * 3] * 2
-    height = env.sim.data.qpos[0, 2].item()
-    step(env, 1)
-    # It pulls up as well, but not enough to lift 2.5 kg.
-    assert env.sim.data.qpos[0, 2].item() == pytest.approx(height, abs=1e-2)
-    env.reset(options={"reset_mask": [True, False]})
-    assert env.sim.xfrc_applied[:, 1, 0].tolist() == [5.0, 5.0]
-
-
-def test_staged_wrenches_are_applied_once():
-    env = make_env(2)
-    force = torch.full((2, 1, 3), 5.0)
-    env.staged_wrenches.add(torch.tensor([True, False]), [1], force, torch.zeros_like(force))
-    env.staged_wrenches.apply()
-    assert env.sim.xfrc_applied[:, 1, 0].tolist() == [5.0, 0.0]
-    env.sim.xfrc_applied.zero_()
-    env.staged_wrenches.apply()
-    assert (env.sim.xfrc_applied == 0.0).all()
-
-
 def test_a_force_accelerates_by_force_over_mass():
     env = make_env(events=terms(wind=at_intervals((0.01, 0.01), WIND, **on_block(25.0))))
     place(env, height=5.0)

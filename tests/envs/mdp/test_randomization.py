@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 
 from envlab.envs import ManagerEnv, SceneCfg, mdp
 from envlab.envs.actuators import DCMotorCfg
 from envlab.envs.managers import EventTermCfg
-from envlab.envs.mdp.model_field import draw
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import (
     CTRL_DRIVE,
@@ -18,7 +15,6 @@ from tests.envs.sliders import (
     DT,
     LOOSE,
     MODEL,
-    assert_spans,
     joint,
     make_cfg,
     make_env,
@@ -101,20 +97,6 @@ def test_gains_of_a_motor_with_a_torque_speed_line():
     assert env.sim.data.qvel[:, 0].tolist() == pytest.approx([0.5 - 6.25 * DT / 2.0] * 2)
 
 
-def test_gains_are_drawn_per_environment_from_the_models_own_in_the_masked_rows():
-    term = gains("servo", mode="reset", stiffness_distribution_params=(0.5, 2.0), operation="scale")
-    env = make_env(16, sim=GAINS, events=terms(gains=term))
-    stiffness = env.sim.params.actuator_gainprm[:, CTRL_SERVO, 0]
-    assert stiffness.unique().numel() == 16
-    mask = torch.arange(16) < 8
-    for _ in range(4):
-        before = stiffness.clone()
-        env.reset(options={"reset_mask": mask})
-        assert ((stiffness != before) == mask).all()
-        assert ((stiffness >= 5.0) & (stiffness <= 20.0)).all()
-    assert torch.equal(env.sim.params.actuator_biasprm[:, CTRL_SERVO, 1], -stiffness)
-
-
 @BACKENDS
 def test_friction_and_armature_slow_a_joint(backend):
     if backend == "mujoco_warp":
@@ -134,15 +116,3 @@ def test_friction_and_armature_slow_a_joint(backend):
     assert velocity[0] == pytest.approx(10.0 / 5.0 * DT, rel=1e-3)
     assert abs(velocity[1]) < 0.25 * (1.0 / 5.0 * DT)
     assert env.sim.params.dof_armature[0, LOOSE] == 0.0
-
-
-def test_distributions():
-    env = make_env(4000)
-    stream, everyone = env.random.stream("test"), torch.ones(4000, dtype=torch.bool)
-    log = draw(env, stream, "log_uniform", [(0.1, 10.0)], everyone)
-    assert_spans(log.log10(), -1.0, 1.0)
-    assert log.log().mean() == pytest.approx(0.0, abs=0.1)  # the middle of log 0.1 and log 10
-    normal = draw(env, stream, "gaussian", [(3.0, 0.5)], everyone)
-    assert normal.mean() == pytest.approx(3.0, abs=0.05)
-    assert normal.std() == pytest.approx(0.5, abs=0.05)
-    assert math.isfinite(float(normal.sum()))

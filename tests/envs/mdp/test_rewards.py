@@ -57,22 +57,6 @@ def test_the_acceleration_of_actions_is_forgotten_at_resets():
     assert earned == pytest.approx([0.1 * change**2 for change in (1.0, 1.0, -1.0, 1.0, -1.0)])
 
 
-def test_a_time_limit_is_no_failure_to_is_alive_and_is_terminated():
-    limits = {"asset_cfg": joint("push"), "bounds": (-1.0, 1.0)}
-    out = termination(mdp.joint_pos_out_of_manual_limit, **limits)
-    env = make_env(
-        3,
-        rewards=terms(alive=reward(mdp.is_alive, 10.0), failed=reward(mdp.is_terminated, -70.0)),
-        terminations=terms(time_out=termination(mdp.time_out, time_out=True), out=out),
-    )
-    place(env, [[0.0] * 4, [0.0] * 4, [2.0, 0.0, 0.0, 0.0]], [[0.0] * 4] * 3)
-    env.episode_length_buf[1] = 9
-    _, earned, terminated, truncated, _ = push(env, 0.0, 0.0, 0.0)
-    assert truncated.tolist() == [False, True, False]
-    assert terminated.tolist() == [False, False, True]
-    assert earned.tolist() == pytest.approx([1.0, 1.0, -7.0])
-
-
 def test_is_terminated_term_counts_the_named_failures_unless_time_is_up():
     def out(name: str):
         limits = {"asset_cfg": joint(name), "bounds": (-1.0, 1.0)}

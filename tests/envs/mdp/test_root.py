@@ -55,22 +55,6 @@ def test_linear_velocity_is_that_of_the_centre_of_mass():
     assert (origin - world[:, 3:]).norm(dim=1).min() > 0.01
 
 
-def test_terms_share_a_quantity_until_the_state_changes():
-    env = lopsided()
-    tumble(env)
-    robot = select(env, "block")
-    everyone, state = torch.ones(3, dtype=torch.bool), env.sim.state()
-    for change in (
-        *(env.sim.step, lambda: env.sim.set_velocity(everyone, env.sim.data.qvel + 1.0)),
-        lambda: (env.sim.params.body_ipos.add_(0.1), env.sim.apply_params(everyone)),
-        *(lambda: env.sim.set_state(state), lambda: env.sim.reset(everyone)),
-    ):
-        kept = mdp.base_lin_vel(env, robot)
-        assert mdp.base_lin_vel(env, robot) is kept
-        change()
-        assert not torch.equal(mdp.base_lin_vel(env, robot), kept)
-
-
 def test_a_reset_sets_the_velocity_of_the_centre_of_mass():
     given = {axis: (0.1 * i, 0.1 * i) for i, axis in enumerate(AXES, start=1)}
     params = {"pose_range": {"z": (1.0, 1.0), "yaw": (0.5, 0.5)}, "velocity_range": given}

@@ -10,9 +10,8 @@ import torch
 
 from envlab.envs import ManagerEnv, SceneCfg, mdp
 from envlab.errors import ConfigurationError
-from envlab.sim import host
+from tests.envs.promises import assert_keeps_promises
 from tests.envs.sliders import make_cfg, rank, terms
-from tests.graphs import record_steps
 
 MODEL = """
 <mujoco>
@@ -135,17 +134,7 @@ def test_a_base_that_is_not_one_is_refused(model):
         mdp.SiteEffortActionCfg(site_names=["left", "right"], offset={"left": 0.2}),
     ],
 )
-def test_steps_are_recorded_with_their_controls(model, action, monkeypatch):
-    plain = make(model, action, 2)
-    monkeypatch.setattr(host, "HOST", set())
-    recorded = make(model, action, 2)
-    recording = record_steps(recorded)
-    generator = torch.Generator().manual_seed(0)
-    for env in (plain, recorded):
-        env.reset(seed=0)
-    for _ in range(8):
-        actions = torch.randn(2, 2, generator=generator)
-        plain.step(actions)
-        recorded.step(actions.clone())
-        assert torch.equal(plain.sim.ctrl, recorded.sim.ctrl)
-    assert recording.is_made
+def test_controls_keep_the_promises_of_every_task(model, action):
+    cfg = make(model, action, 8).cfg
+    cfg.sim.dt = 1e-3
+    assert_keeps_promises(cfg)

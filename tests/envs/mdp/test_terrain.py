@@ -8,16 +8,15 @@ import math
 import pytest
 import torch
 
-from envlab.envs import ManagerEnv, mdp
+from envlab.envs import mdp
 from envlab.envs.managers import CurriculumTermCfg, EventTermCfg
-from envlab.envs.terms import at_reset
+from envlab.envs.terms import at_reset, observation
 from envlab.envs.terrain import FlatPatchSamplingCfg
 from envlab.errors import ConfigurationError
-from envlab.sim import host
+from tests.envs.promises import assert_keeps_promises
 from tests.envs.refusals import assert_refused
-from tests.envs.sliders import rank, select, terms
+from tests.envs.sliders import group, select, terms
 from tests.envs.terrain.hills import NOISE, STAIRS, make_env, terrain
-from tests.graphs import record_steps
 
 COMMAND = mdp.UniformCommandCfg(
     resampling_time_range=(100.0, 100.0), ranges=[(0.6, 0.6), (0.8, 0.8), (5.0, 5.0)]
@@ -164,31 +163,6 @@ def test_episodes_may_begin_on_any_tile():
     assert not on_a_plane.sim.data.qpos[:, :2].any()
 
 
-def test_tiles_that_were_drawn_return_with_the_state_and_restart_with_a_seed():
-    env, other = on_patches(32, **anywhere()), on_patches(32, **anywhere())
-    for _ in range(15):
-        env.step(torch.zeros(32, 1))
-    types, levels = env.terrain.terrain_types.clone(), env.terrain.terrain_levels.clone()
-    assert not torch.equal(types, other.terrain.terrain_types)
-    other.set_state(env.state())
-    assert torch.equal(types, other.terrain.terrain_types)
-    assert torch.equal(levels, other.terrain.terrain_levels)
-    assert torch.equal(env.env_origins, other.env_origins)
-    for _ in range(15):
-        one, two = env.step(torch.zeros(32, 1)), other.step(torch.zeros(32, 1))
-        assert torch.equal(one[0]["policy"], two[0]["policy"])
-    assert torch.equal(env.terrain.terrain_types, other.terrain.terrain_types)
-    for one in (env, other):
-        one.reset(seed=7)
-    assert torch.equal(env.terrain.terrain_types, other.terrain.terrain_types)
-    assert torch.equal(env.env_origins, other.env_origins)
-    spread = on_patches(32)
-    state = spread.state()
-    assert state["terrain"]["drawn_types"] is None  # and old states need not have it
-    del state["terrain"]["drawn_types"]
-    spread.set_state(state)
-
-
 def test_tiles_return_to_an_environment_that_has_drawn_none_yet():
     tile = EventTermCfg(func=mdp.randomize_terrain, mode="dusk")
     env, other = (on_patches(32, tile=tile) for _ in range(2))
@@ -199,40 +173,16 @@ def test_tiles_return_to_an_environment_that_has_drawn_none_yet():
     assert torch.equal(env.env_origins, other.env_origins)
 
 
-def test_starts_on_ground_are_recorded(monkeypatch):
+def test_starts_keep_the_promises_of_every_task():
     start = at_reset(mdp.reset_root_state_from_terrain, pose_range={}, velocity_range={})
-    events = {"tile": at_reset(mdp.randomize_terrain), "start": start}
-    plain = on_patches(8, **events)
-    monkeypatch.setattr(host, "HOST", set())
-    recorded = on_patches(8, **events)
-    recording = record_steps(recorded)
-    for env in (plain, recorded):
-        env.reset(seed=0)
-    before = plain.terrain.terrain_types.clone()
-    for _ in range(16):
-        actions = torch.zeros(8, 1)
-        (seen, *_), (again, *_) = plain.step(actions), recorded.step(actions.clone())
-        assert torch.equal(seen["policy"], again["policy"])
-        assert torch.equal(plain.sim.data.qpos, recorded.sim.data.qpos)
-        assert torch.equal(plain.env_origins, recorded.env_origins)
-    assert recording.is_made
-    assert not torch.equal(before, plain.terrain.terrain_types)
+    cfg = on_patches(8, tile=at_reset(mdp.randomize_terrain), start=start).cfg
+    cfg.sim.data_fields = ("xpos", "xquat")
+    cfg.observations = terms(policy=group(pose=observation(mdp.body_pose_w)))
+    assert_keeps_promises(cfg)
 
 
-def test_two_processes_begin_where_one_does():
-    """The ground is the same, and each robot has the tile and patch that one process gives it."""
-    start = at_reset(mdp.reset_root_state_from_terrain, pose_range={}, velocity_range={})
-    events = {"tile": at_reset(mdp.randomize_terrain), "start": start}
-    one = on_patches(8, **events)
-    cfg = on_patches(4, **events).cfg
-    halves = [ManagerEnv(cfg, context=rank(index, 2), seed=0) for index in (0, 1)]
-    for env in (one, *halves):
-        env.reset(seed=3)
-    for half in halves:
-        assert torch.equal(
-            half.terrain.flat_patches["init_pos"], one.terrain.flat_patches["init_pos"]
-        )
-    both = torch.cat([half.sim.data.qpos for half in halves])
-    assert torch.equal(both, one.sim.data.qpos)
-    tiles = torch.cat([half.terrain.tiles(half.terrain.terrain_levels) for half in halves])
-    assert torch.equal(tiles, one.terrain.tiles(one.terrain.terrain_levels))
+def test_a_state_of_before_tiles_were_drawn_is_restored():
+    env = on_patches(2)
+    state = env.state()
+    assert state["terrain"].pop("drawn_types") is None
+    env.set_state(state)

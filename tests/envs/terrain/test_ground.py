@@ -60,25 +60,6 @@ def test_border_is_flat_ground_at_height_zero(model):
     assert mujoco.mj_ray(model, data, outside, np.array([0.0, 0.0, -1.0]), groups, 1, -1, hit) < 0
 
 
-def test_ground_rubs_and_collides_as_the_floor_did():
-    spec = mujoco.MjSpec.from_string(
-        '<mujoco><asset><material name="grass"/></asset><worldbody><geom name="lawn" type="plane" '
-        'size="0 0 1" material="grass" friction="0.3 0.02 0.01" contype="4" conaffinity="2" '
-        'condim="4" priority="2" solref="0.05 1" margin="0.01"/></worldbody></mujoco>'
-    )
-    add_terrain(spec, terrain())
-    model = spec.compile()
-    names = ["lawn", *(f"lawn_border_{side}" for side in ("x0", "x1", "y0", "y1"))]
-    assert [model.geom(index).name for index in range(model.ngeom)] == names
-    for name in names:
-        geom = model.geom(name)
-        assert geom.friction.tolist() == [0.3, 0.02, 0.01]
-        assert (geom.contype, geom.conaffinity, geom.condim, geom.priority) == (4, 2, 4, 2)
-        assert geom.solref.tolist() == [0.05, 1.0]
-        assert geom.margin == 0.01
-        assert geom.matid == model.material("grass").id
-
-
 def test_a_world_without_floor_gets_ground_that_is_called_floor():
     spec = mujoco.MjSpec.from_string("<mujoco/>")
     flat = TerrainGeneratorCfg(
@@ -112,17 +93,3 @@ def test_boxes_of_the_ground_are_like_the_floor():
     assert last.pos.tolist() == pytest.approx([4.0 + 2.65, 0.0, 0.1])
     assert first.friction.tolist() == [0.3, 0.02, 0.01]
     assert surface(model) == "lawn"
-
-
-def test_what_falls_on_a_rail_lies_on_it():
-    rails = MeshRailsTerrainCfg(rail_thickness_range=(0.2, 0.1), rail_height_range=(0.2, 0.2))
-    generator = TerrainGeneratorCfg(num_rows=1, num_cols=1, sub_terrains={"rails": rails})
-    spec = mujoco.MjSpec.from_string(
-        '<mujoco><worldbody><body pos="0.6 0 0.4"><freejoint/><geom type="box" '
-        'size="0.05 0.05 0.05"/></body></worldbody></mujoco>'
-    )
-    add_terrain(spec, TerrainCfg(terrain_generator=generator))
-    model = spec.compile()
-    data = mujoco.MjData(model)
-    mujoco.mj_step(model, data, 500)
-    assert data.qpos[2] == pytest.approx(0.25, abs=0.003)

@@ -58,16 +58,6 @@ def test_patches_are_flat_all_over_and_inside_their_tile():
             assert len(np.unique(local, axis=0)) == 20
 
 
-def test_patches_depend_on_the_seed_alone_and_leave_the_ground_as_it_is():
-    ground = made()
-    patches = ground.flat_patches["init_pos"]
-    assert np.array_equal(patches, made().flat_patches["init_pos"])
-    assert not np.array_equal(in_tile(ground, 0, 0)[:, :2], in_tile(ground, 1, 0)[:, :2])
-    plain = made(HfDiscreteObstaclesTerrainCfg(**OBSTACLES))
-    assert np.array_equal(ground.heights, plain.heights)
-    assert plain.flat_patches == {}
-
-
 def test_patches_keep_to_their_ranges_from_the_middle():
     level = {"patch": FlatPatchSamplingCfg(x_range=(1.0, 2.0), y_range=(-0.5, 0.0))}
     ground = made(MeshPlaneTerrainCfg(flat_patch_sampling=level))
@@ -88,24 +78,6 @@ def test_patches_may_be_on_what_floats(heights, z):
         flat_patch_sampling={"init_pos": sampling},
     )
     assert np.allclose(made(ring).flat_patches["init_pos"][..., 2], z)
-
-
-def test_few_places_are_repeated_and_kinds_without_a_name_have_their_start():
-    one = FlatPatchSamplingCfg(num_patches=3, x_range=(0.0, 0.0), y_range=(0.0, 0.0))
-    kinds = {
-        "one": MeshPlaneTerrainCfg(flat_patch_sampling={"a": one, "removed": None}),
-        "more": MeshPlaneTerrainCfg(flat_patch_sampling={"b": FlatPatchSamplingCfg()}),
-    }
-    ground = generate(
-        TerrainGeneratorCfg(num_rows=1, num_cols=2, curriculum=True, sub_terrains=kinds)
-    )
-    assert {name: places.shape for name, places in ground.flat_patches.items()} == {
-        "a": (1, 2, 3, 3),
-        "b": (1, 2, 10, 3),
-    }
-    origins = ground.origins[:, :, None]
-    assert np.allclose(ground.flat_patches["a"], origins)
-    assert np.array_equal(ground.flat_patches["b"][:, 0], np.repeat(origins[:, 0], 10, axis=1))
 
 
 def test_patches_that_say_nothing_are_refused_in_one_sentence():

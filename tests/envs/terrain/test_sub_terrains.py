@@ -73,20 +73,6 @@ def test_stairs_rise_from_all_sides_to_a_platform_or_lead_down():
     assert bottom == pytest.approx(-0.7)
 
 
-def test_blocks_have_random_heights_around_a_platform():
-    blocks = {"grid_width": 0.45, "grid_height_range": (0.05, 0.2)}
-    heights, top = build(MeshRandomGridTerrainCfg(**blocks, platform_width=2.0), difficulty=0.5)
-    assert top == pytest.approx(0.125)
-    assert (heights[30:51, 30:51] == top).all()  # 3 to 5 m
-    # 17 blocks of 0.45 m leave 0.175 m on each side, so the first is from 0.175 to 0.625 m.
-    assert (heights[:2] == 0.0).all()
-    assert np.unique(heights[2:7, 2:7]).size == 1
-    assert heights[2, 2] != 0.0
-    assert heights[7, 2] != heights[2, 2]
-    assert np.abs(heights).max() <= 0.125
-    assert np.unique(heights).size > 200
-
-
 def test_noise_has_the_given_heights_inside_the_border():
     cfg = HfRandomUniformTerrainCfg(noise_range=(0.02, 0.10), noise_step=0.02, border_width=0.25)
     heights, top = build(cfg)

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from envlab.cli import play
+from envlab.distributed.context import DistributedContext
+from envlab.envs.gym_bridge import GymEnvCfg, GymSceneCfg
 from envlab.training.launch import train
 from envlab_navigation.ddppo.experiment_file import load_cached
+from envlab_navigation.ddppo.task_sampler import TaskSamplerEnvs
 from tests.trained import metrics_of, only_run
 
 EXPERIMENT = '''
@@ -124,6 +127,17 @@ def test_samplers_train_and_play(tmp_path: Path, capsys: pytest.CaptureFixture[s
         words = [str(tmp_path / "walks.py"), "--num_envs=4", "--num_episodes=8", "--no_export"]
         assert play("ddppo", [*words, *SMALL[:2]]) == 0
     assert "over 8 episodes" in capsys.readouterr().out
+
+
+def test_a_sampler_is_told_of_those_of_all_processes(tmp_path: Path) -> None:
+    experiment = load_cached(write(tmp_path), "{}", True)
+    cfg = GymEnvCfg(num_workers=0, scene=GymSceneCfg(num_envs=2))
+    context = DistributedContext(rank=1, world_size=2)
+    envs = TaskSamplerEnvs(
+        experiment, "train", cfg, context, seed=0
+    )  # they assert that there are 4
+    assert envs.num_envs == 2
+    envs.close()
 
 
 @pytest.mark.long

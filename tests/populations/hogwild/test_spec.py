@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import operator
 import sys
 from copy import deepcopy
@@ -15,14 +16,17 @@ import torch
 import yaml
 
 from envlab.cli import main
+from envlab.config import load_yaml
 from envlab.errors import ConfigurationError
 from envlab_populations.hogwild import preparation
+from envlab_populations.hogwild.baseline import BASELINES
 from envlab_populations.hogwild.environments import read_heirs, with_heir
 from envlab_populations.hogwild.preparation import Options, check_cores, choose_device
 from envlab_populations.hogwild.spec import load_spec, make_spec, parse_value, read_specs
 from envlab_populations.hogwild.translation import make_plan
 from tests.bait import BAIT, bait
 from tests.populations.hogwild.test_slm_lab import linear_decay
+from tests.trained import manifest_of, metrics_of, only_run
 
 __all__ = ["bait"]
 
@@ -258,3 +262,42 @@ def test_a_strangers_module_is_imported_where_the_user_says_so(bait: None, capsy
         assert main(["lab", "run", "mine.json", "mine", "train", *words]) == 2
         assert BAIT in sys.modules, capsys.readouterr().err
         del sys.modules[BAIT]
+
+
+FILES = Path(__file__).parent / "peer_files"
+KINDS: dict[str, tuple[str, str, int, str, dict[str, Any]]] = {
+    "a3c_nstep_cartpole": (
+        *("version_3.json", "train", 400, "gym:CartPole-v1"),
+        {"algorithm": "a2c", "distributed": "synced", "num_sessions": 2, "num_steps_per_env": 5},
+    ),
+    "dqn_per_cartpole": (
+        *("values.json", "dev", 400, "gym:CartPole-v1"),
+        {"algorithm": "dqn", "replay.alpha": 0.6, "net.dueling": True, "loss": "huber"},
+    ),
+    "ppo_pendulum": (
+        *("version_5.yaml", "dev", 800, "gym:Pendulum-v1"),
+        {"optimizer": "adamw", "normalize_rewards": True, "settings.mini_batches": 5},
+    ),
+}
+"""By spec: its file, the mode, frames of all sessions, the task, and values in ``agent.yaml``."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", KINDS)
+def test_a_spec_trains_as_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Most run in the mode ``dev``, which fails if a parameter stays or is no longer a number."""
+    file, mode, frames, task, honoured = KINDS[name]
+    monkeypatch.chdir(tmp_path)
+    BASELINES.parent.mkdir(parents=True)
+    BASELINES.write_text(json.dumps({task: 0.0}))  # measuring it takes longer than these runs
+    assert main(["lab", "run", str(FILES / file), name, mode]) == 0
+    run = only_run(tmp_path)
+    records, agent = metrics_of(run), load_yaml(run / "params/agent.yaml")
+    assert manifest_of(run)["status"] == "finished"
+    assert manifest_of(run)["task"] == task
+    assert records[-1]["frames"] == frames
+    losses = records[-1]["losses"].values()
+    assert losses
+    assert all(loss is not None and math.isfinite(loss) for loss in losses)
+    for path, expected in honoured.items():
+        assert functools.reduce(operator.getitem, path.split("."), agent) == expected

@@ -1,4 +1,4 @@
-"""skrl on two real ranks: they agree, and compute the same as one process would."""
+"""skrl on two real ranks and on one: they agree, compute the same, and resume exactly."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import torch
 from tests.launcher import torchrun
 from tests.learner_contract import OnPolicyContract, timeless_digests
 from tests.skrl.torch.first_update import first_update
-from tests.skrl.torch.worker import JOBS
-from tests.trained import Pair, checkpoint_of, launch_pair, metrics_of, on_one_thread
+from tests.skrl.torch.worker import DQN, JOBS, MAPPO, PPO, SAC
+from tests.small_runs import check_resumes_exactly, train_in
+from tests.trained import Pair, checkpoint_of, launch_pair, metrics_of, on_one_thread, only_run
 
 pytestmark = pytest.mark.slow
 
@@ -98,3 +99,32 @@ def test_tracking_data_is_dropped_on_every_rank_and_its_losses_reported(pair: Pa
     losses = metrics_of(pair.run("sac"))[-1]["losses"]
     assert {"Loss / Policy loss", "Loss / Critic loss", "Loss / Entropy loss"} <= set(losses)
     assert "Loss / Value loss" in metrics_of(pair.run("ddp"))[0]["losses"]
+
+
+KINDS = {
+    "step": [
+        *PPO,
+        "agent.agent.learning_rate_scheduler=StepLR",
+        "++agent.agent.learning_rate_scheduler_kwargs.step_size=3",
+    ],
+    "mappo": MAPPO,
+    "dqn": [*DQN, "--algorithm=dqn"],
+    # Three updates per two delays: the counter matters.
+    "td3": [*SAC, "--algorithm=td3", "agent.agent.policy_delay=3"],
+}
+"""AMP on two ranks is in ``test_learner.py``; PPO, IPPO and SAC in ``test_old_runs.py``."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_resumed_run_ends_bit_identical(kind: str, tmp_path: Path):
+    check_resumes_exactly("skrl", tmp_path, *KINDS[kind])
+
+
+def test_a_checkpoint_of_other_networks_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert train_in("skrl", tmp_path, *PPO, "--max_iterations=1") == 0
+    path = only_run(tmp_path) / "checkpoints/model_1.pt"
+    resume = ["--max_iterations=2", "--resume", f"--checkpoint={path}"]
+    assert train_in("skrl", tmp_path, *PPO, "agent.models.separate=true", *resume) == 2
+    assert "does not fit the configured agent" in capsys.readouterr().err

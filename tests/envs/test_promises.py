@@ -1,11 +1,8 @@
-"""A task that uses each sensor which a configuration adds keeps the promises of every task."""
+"""Tasks that use each added sensor, and terms of each kind, keep the promises of every task."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import torch
+from pathlib import Path
 
 from envlab.envs import ManagerEnv, ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
 from envlab.envs.contact_match import ContactMatch
@@ -14,23 +11,11 @@ from envlab.envs.frame_transformer import FrameCfg, FrameTransformerCfg
 from envlab.envs.inertial_sensors import ImuCfg, JointWrenchCfg
 from envlab.envs.mujoco_sensor import MujocoSensorCfg
 from envlab.envs.ray_sensor import RayCastSensorCfg
-from envlab.envs.terms import observation, reward, termination
-from envlab.sim import host
-from envlab.task import Task
-from envlab.tools.probe import brief, check
-from tests.envs.hopper import MODEL
-from tests.envs.sliders import group, rank, terms
-from tests.graphs import record_steps
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sensing(Task):
-    """A block with an arm that falls on the floor and feels, sees and measures it."""
-
-    env: ClassVar[type[ManagerEnv]] = ManagerEnv
-
-    def make(self, cfg: Any, **kwargs: Any) -> Any:
-        return self.env(cfg, **kwargs)
+from envlab.envs.terms import at_reset, observation, reward, termination
+from tests.envs.hopper import MODEL, bodies, make_env
+from tests.envs.mdp.test_model_sensors import model_with_sensors
+from tests.envs.promises import assert_keeps_promises
+from tests.envs.sliders import group, terms
 
 
 def make_cfg() -> ManagerEnvCfg:
@@ -83,17 +68,59 @@ def make_cfg() -> ManagerEnvCfg:
 
 
 def test_each_sensor_keeps_the_promises_of_every_task():
-    task = Sensing(id="Test-v0", kind="manager", libraries=[], description="", kwargs={})
-    results = dict(check(task, brief(make_cfg())))
-    assert list(results.values()) == [None] * 6, results
+    assert_keeps_promises(make_cfg())
 
 
-def test_recorded_steps_measure_what_others_do(monkeypatch):
-    monkeypatch.setattr(host, "HOST", set())  # as on a GPU
-    envs = [ManagerEnv(make_cfg(), context=rank(0, 1), seed=0) for _ in range(2)]
-    recording = record_steps(envs[1])
-    for step in range(30):
-        actions = torch.full((8, 1), 0.1 * step)
-        expected, found = (env.step(actions)[0]["policy"].clone() for env in envs)
-        assert torch.equal(expected, found), step
-    assert recording.is_made
+FIELDS = ("sensordata", "qfrc_actuator", "xpos", "xquat")
+BLOCK = SceneEntityCfg("block")
+
+
+def hopper(folder: Path) -> ManagerEnv:
+    touching = {"threshold": 0.5, "sensor_cfg": bodies("block")}
+    never = {"velocity_limit": 1e3}
+    return make_env(
+        8,
+        sim={"data_fields": FIELDS},
+        scene=SceneCfg(num_envs=8, model=str(model_with_sensors(folder))),
+        episode_length_s=0.08,
+        observations=terms(
+            policy=group(
+                **{f.__name__: observation(f) for f in (mdp.joint_effort, mdp.body_pose_w)},
+                left=observation(mdp.remaining_time_s),
+                gravity=observation(mdp.body_projected_gravity_b),
+                up=observation(mdp.projected_gravity_from_sensor, sensor_name="up"),
+            )
+        ),
+        rewards=terms(
+            ended=reward(mdp.is_terminated_term, 1.0),
+            height=reward(mdp.base_height_l2, 1.0, target_height=0.5, asset_cfg=BLOCK),
+            acceleration=reward(mdp.body_lin_acc_l2, 1.0),
+            speed=reward(mdp.joint_vel_limits, 1.0, soft_ratio=0.1, velocity_limit=1.0),
+            effort=reward(mdp.applied_torque_limits, 1.0),
+            power=reward(mdp.electrical_power_cost, 1.0),
+            posture=reward(mdp.posture, 1.0, std={".*": 0.5}),
+            force=reward(mdp.contact_forces, 1.0, **touching),
+            touches=reward(mdp.desired_contacts, 1.0, **touching),
+        ),
+        terminations=terms(
+            time_out=termination(mdp.time_out, time_out=True),
+            angle=termination(mdp.joint_pos_out_of_limit, soft_limit_factor=0.2),
+            speed=termination(mdp.joint_vel_out_of_limit, **never),
+            given=termination(mdp.joint_vel_out_of_manual_limit, max_velocity=1e3),
+            effort=termination(mdp.joint_effort_out_of_limit),
+            nan=termination(mdp.nan_detection),
+        ),
+        events=terms(
+            scene=at_reset(mdp.reset_scene_to_default),
+            root=at_reset(
+                mdp.reset_root_state_with_random_orientation,
+                pose_range={"z": (0.1, 0.5)},
+                velocity_range={"x": (-1.0, 1.0)},
+                asset_cfg=BLOCK,
+            ),
+        ),
+    )
+
+
+def test_terms_keep_the_promises_of_every_task(tmp_path: Path):
+    assert_keeps_promises(hopper(tmp_path).cfg)
