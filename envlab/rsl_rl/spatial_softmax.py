@@ -23,6 +23,8 @@ class SpatialSoftmax(nn.Module):
     channels)``, rows and columns of each channel in turn.
     """
 
+    places: torch.Tensor
+
     def __init__(self, height: int, width: int, temperature: float = 1.0) -> None:
         super().__init__()
         rows, columns = torch.linspace(-1.0, 1.0, height), torch.linspace(-1.0, 1.0, width)
@@ -47,7 +49,8 @@ class SpatialSoftmaxCNN(CNN):
     ) -> None:
         super().__init__(input_dim, input_channels, flatten=False, **settings)
         size: Any = self.output_dim
-        self.add_module(str(len(self)), SpatialSoftmax(*size, temperature))
+        height, width = size
+        self.add_module(str(len(self)), SpatialSoftmax(height, width, temperature))
         self._output_dim = 2 * int(self.output_channels or 0)
         self._output_channels = None  # flat, as rsl_rl's models want it
 
@@ -87,7 +90,8 @@ class SpatialSoftmaxCNNModel(CNNModel):
                     for group, size, channels in sizes
                 }
             )
-        self.cnn_latent_dim = sum(int(one.output_dim) for one in cnns.values())
+        encoders: Any = cnns.values()
+        self.cnn_latent_dim = sum(encoder.output_dim for encoder in encoders)
         # CNNModel's own initialisation makes other convolutions.
         MLPModel.__init__(self, obs, obs_groups, obs_set, output_dim, **settings)
         self.cnns = cnns

@@ -10,6 +10,7 @@ Differs from mjlab 1.6.0:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from envlab.envs import (
     EntityCfg,
@@ -59,7 +60,7 @@ ACTION_SCALE = {
 }
 """A quarter of the effort limit over the stiffness, in rad and m."""
 FINGERTIPS = SceneEntityCfg("robot", geom_names="[lr]f_down(6|7|8|9|10|11)_collision")
-COMMAND = {"command_name": "lift_height"}
+COMMAND: dict[str, Any] = {"command_name": "lift_height"}
 
 
 def yam() -> EntityCfg:
