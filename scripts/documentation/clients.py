@@ -6,8 +6,9 @@ Every check runs the other project's own code, and fails with it::
     python scripts/documentation/clients.py --cleanrl cleanrl
 
 Needs the extra [test]. CleanRL's files are run as they are, in processes with the packages that
-CleanRL pins, which pip installs into a scratch folder. The table is that of one run: a client that
-is not installed has no row in it, and a run of some checks, by ``--only``, leaves it as it was.
+CleanRL pins, which pip installs into a scratch folder. The table is that of one run: it has no row
+for a client that is not installed, nor for CleanRL's files without ``--cleanrl``. A run of some of
+the checks, by ``--only``, leaves the table as it was.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ def main(words: Sequence[str]) -> int:
             f"--cleanrl is {flags.cleanrl}, but there is no folder cleanrl in it. Give a checkout "
             "of CleanRL: git clone https://github.com/vwxyzjn/cleanrl"
         )
-    rows, failed = [], 0
+    rows: list[str] = []
+    failed = 0
     for check in checks(flags.cleanrl):
         key = f"{check.client} | {check.tried}"
         is_possible = all(is_installed(one) for one in (check.package, *check.needs))
