@@ -53,15 +53,23 @@ OWN_CODE = (
     "Envlab-Repose-Cube-Leap-Direct-v0",
     "Isaac-Stack-Cube-Franka-v0",
     "LeggedGym-Flat-A1-v0",
+    "Mjlab-Cartpole-Swingup",
+    "Mjlab-Lift-Cube-Yam-Rgb",
+    "Mjlab-Multi-Cube-Seg-Yam",
     "Playground-T1JoystickFlatTerrain-v0",
 )
 """Tasks that with the archetypes have all code of tasks; they keep golden values, too."""
 
 ALONE = {
     "LeggedGymEnv": "tests/tasks/test_a1.py",
+    "observes camera": "tests/tasks/test_lift_yam.py",
     "observes subtask_terms": "tests/tasks/test_franka_stack.py",
+    "envlab.envs.contact_match:ContactMatch": "tests/envs/test_contact_match.py",
     "envlab.envs.mdp.contacts:illegal_collision": "tests/envs/mdp/test_contacts.py",
     "envlab.envs.mdp.contacts:undesired_contacts": "tests/envs/mdp/test_contacts.py",
+    "envlab.envs.mdp.curriculums:reward_curriculum": "tests/envs/mdp/test_curriculums.py",
+    "envlab.envs.mdp.dr:geom_friction": "tests/envs/mdp/test_model_field.py",
+    "envlab.envs.mdp.dr:geom_rgba": "tests/tasks/test_lift_yam.py",
     "envlab.envs.mdp.motion:reset_to_motion_frame": "tests/envs/mdp/test_motion.py",
     "envlab.envs.mdp.randomization:randomize_geom_friction": (
         "tests/envs/mdp/test_randomization_bodies.py"

@@ -341,6 +341,11 @@ def lens(
 
     wide, high = model.cam_sensorsize[cfg.camera].tolist()
     if wide > 0.0 and high > 0.0:
+        # Of a sensor of another shape than the image, the middle counts, as in mujoco_warp.
+        wide, high = (
+            min(wide, high * cfg.width / cfg.height),
+            min(high, wide * cfg.height / cfg.width),
+        )
         focal_x, focal_y, centre_x, centre_y = field("cam_intrinsic").unbind(dim=1)
         dx, dy = wide / cfg.width / focal_x, high / cfg.height / focal_y
         left, top = (centre_x - 0.5 * wide) / focal_x, (centre_y - 0.5 * high) / focal_y

@@ -114,7 +114,8 @@ def test_the_critic_of_rsl_rl_observes_the_group_for_critics(task, played):
     groups = played[0].single_observation_space
     if "critic" in groups.spaces and "rsl_rl" in task.libraries:
         cfg = RslRlCfg().with_task_values(registry.load_agent_values(task, "rsl_rl"))
-        assert cfg.obs_groups["critic"] == ["critic"]
+        images = [name for name, space in groups.items() if len(space.shape) == 3]
+        assert cfg.obs_groups["critic"] == ["critic", *images]
 
 
 def test_model_compiles_and_moves_without_a_warning(task, caplog):
@@ -146,7 +147,11 @@ def test_observations_and_actions_are_in_their_spaces(task, played):
         assert list(obs) == agents
     else:
         images = {"depth", "rgb", "labels", "goal_mask"} if is_navigation(task) else set()
-        assert {"policy"} <= set(obs) <= {"policy", "critic", "depth", "subtask_terms"} | images
+        assert (
+            {"policy"}
+            <= set(obs)
+            <= {"policy", "critic", "camera", "depth", "subtask_terms"} | images
+        )
     for step in range(3):
         if step:
             obs, *results, _ = env.step(env.action_space.sample())

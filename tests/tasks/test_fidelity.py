@@ -27,7 +27,7 @@ TASKS, AGENTS = (
     {name: entry for table in TABLES for name, entry in table[part].items()}
     for part in ("environments", "agents")
 )
-OWNERS = ("Isaac-", "Mjlab-Velocity-")
+OWNERS = ("Isaac-", *(f"Mjlab-{kind}-" for kind in ("Velocity", "Cartpole", "Lift", "Multi")))
 """Beginnings of the ids that the tables must have."""
 OURS_ALONE = {"Isaac-Reach-Franka-IK-Abs-Play-v0", "Isaac-Reach-Franka-IK-Rel-Play-v0"}
 """Ids that Isaac Lab does not have."""
@@ -48,7 +48,8 @@ AGENTS_ALONE = {
 }
 """Agents that Isaac Lab does not have."""
 SECTIONS = (
-    *("observations.policy", "observations.critic", "actions", "commands", "events"),
+    *("observations.policy", "observations.critic", "observations.camera", "actions"),
+    *("commands", "events"),
     *("rewards", "terminations", "curriculum"),
 )
 CHANGES_A_TERM = ("weight", "scale", "clip", "noise", "modifiers", "time_out")

@@ -77,6 +77,7 @@ from envlab.envs.mdp.height_scan import (
     ground_normal,
     height_scan,
     image,
+    segmentation_mask,
 )
 from envlab.envs.mdp.in_hand import (
     InHandReOrientationCommandCfg,
@@ -442,6 +443,7 @@ __all__ = [
     "root_pos_w",
     "root_quat_w",
     "root_rotation_w",
+    "segmentation_mask",
     "self_collision_cost",
     "sensor",
     "share_of_goals_reached",

@@ -169,3 +169,27 @@ def image(
         colours = values / 255.0
         return colours - colours.mean(dim=(1, 2), keepdim=True)
     return values / sensor_cfg.cfg.clipping_range[1]
+
+
+def segmentation_mask(env: ManagerEnv, sensor_cfg: Any, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return 1 where a camera sees a thing, else 0, those of its history in the last channels.
+
+    Args:
+        env: The environment.
+        sensor_cfg: A camera with ``segmentation`` among its ``data_types``.
+        asset_cfg: The thing, or geoms of it by ``geom_names``.
+
+    Returns:
+        Float32 ``(num_envs, height, width, channels)``.
+
+    Raises:
+        ConfigurationError: If the camera makes no segmentation.
+    """
+    seen: torch.Tensor = sensor_cfg.image("segmentation")
+    if "is_seen" not in asset_cfg.kept:
+        # The last row is that of pixels that see nothing, -1.
+        is_seen = torch.zeros(env.sim.model.ngeom + 1, device=env.device)
+        is_seen[asset_cfg.geom_ids] = 1.0
+        is_seen[-1] = 0.0
+        asset_cfg.kept["is_seen"] = is_seen
+    return asset_cfg.kept["is_seen"][seen.long()]

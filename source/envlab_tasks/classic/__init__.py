@@ -96,6 +96,38 @@ register(
     "Balance a pole on a cart, observed by depth images (manager-based).",
     agents="{}_image_ppo_cfg",
 )
+register(
+    CARTPOLE,
+    "Mjlab-Cartpole-Balance",
+    "mjlab_cartpole_env_cfg:CartpoleBalanceEnvCfg",
+    "Balance a light pole on a cart by dm_control's smooth reward.",
+    libraries=["rsl_rl"],
+    agents="mjlab_{}_ppo_cfg",
+)
+register(
+    CARTPOLE,
+    "Mjlab-Cartpole-Balance-Play",
+    "mjlab_cartpole_env_cfg:CartpoleBalancePlayEnvCfg",
+    "Mjlab-Cartpole-Balance with few environments, for playing.",
+    libraries=["rsl_rl"],
+    agents="mjlab_{}_ppo_cfg",
+)
+register(
+    CARTPOLE,
+    "Mjlab-Cartpole-Swingup",
+    "mjlab_cartpole_env_cfg:CartpoleSwingupEnvCfg",
+    "Swing up a light pole on a cart, and balance it.",
+    libraries=["rsl_rl"],
+    agents="mjlab_{}_ppo_cfg",
+)
+register(
+    CARTPOLE,
+    "Mjlab-Cartpole-Swingup-Play",
+    "mjlab_cartpole_env_cfg:CartpoleSwingupPlayEnvCfg",
+    "Mjlab-Cartpole-Swingup with few environments, for playing.",
+    libraries=["rsl_rl"],
+    agents="mjlab_{}_ppo_cfg",
+)
 
 HUMANOID = f"{__name__}.humanoid"
 register(

@@ -37,6 +37,70 @@ register(
     "Lift a cube with a Panda, controlled by displacements of its hand.",
 )
 
+LIFT_YAM = f"{__name__}.lift_yam"
+register(
+    LIFT_YAM,
+    "Mjlab-Lift-Cube-Yam",
+    "lift_yam_env_cfg:YamLiftCubeEnvCfg",
+    "Lift a cube to places in the air with a YAM arm.",
+    libraries=["rsl_rl"],
+)
+register(
+    LIFT_YAM,
+    "Mjlab-Lift-Cube-Yam-Play",
+    "lift_yam_env_cfg:YamLiftCubePlayEnvCfg",
+    "Mjlab-Lift-Cube-Yam with few environments and more places, for playing.",
+    libraries=["rsl_rl"],
+)
+register(
+    LIFT_YAM,
+    "Mjlab-Lift-Cube-Yam-Rgb",
+    "camera_env_cfg:YamLiftCubeRgbEnvCfg",
+    "Lift a cube that a camera at the wrist of a YAM arm sees in colours.",
+    libraries=["rsl_rl"],
+    agents="{}_camera_ppo_cfg",
+)
+register(
+    LIFT_YAM,
+    "Mjlab-Lift-Cube-Yam-Rgb-Play",
+    "camera_env_cfg:YamLiftCubeRgbPlayEnvCfg",
+    "Mjlab-Lift-Cube-Yam-Rgb with few environments and more places, for playing.",
+    libraries=["rsl_rl"],
+    agents="{}_camera_ppo_cfg",
+)
+register(
+    LIFT_YAM,
+    "Mjlab-Lift-Cube-Yam-Depth",
+    "camera_env_cfg:YamLiftCubeDepthEnvCfg",
+    "Lift a cube that a camera at the wrist of a YAM arm sees by depths.",
+    libraries=["rsl_rl"],
+    agents="{}_camera_ppo_cfg",
+)
+register(
+    LIFT_YAM,
+    "Mjlab-Lift-Cube-Yam-Depth-Play",
+    "camera_env_cfg:YamLiftCubeDepthPlayEnvCfg",
+    "Mjlab-Lift-Cube-Yam-Depth with few environments and more places, for playing.",
+    libraries=["rsl_rl"],
+    agents="{}_camera_ppo_cfg",
+)
+register(
+    LIFT_YAM,
+    "Mjlab-Multi-Cube-Seg-Yam",
+    "multi_cube_env_cfg:YamMultiCubeEnvCfg",
+    "Lift the one of three cubes that a mask in the wrist camera's image tells.",
+    libraries=["rsl_rl"],
+    agents="{}_multi_cube_ppo_cfg",
+)
+register(
+    LIFT_YAM,
+    "Mjlab-Multi-Cube-Seg-Yam-Play",
+    "multi_cube_env_cfg:YamMultiCubePlayEnvCfg",
+    "Mjlab-Multi-Cube-Seg-Yam with few environments and more places, for playing.",
+    libraries=["rsl_rl"],
+    agents="{}_multi_cube_ppo_cfg",
+)
+
 OPEN_DRAWER = f"{__name__}.open_drawer"
 register(
     OPEN_DRAWER,

@@ -1,0 +1,1 @@
+"""A YAM arm lifts cubes to places in the air, told or seen; mjlab 1.6.0's tasks."""
