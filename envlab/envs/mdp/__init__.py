@@ -88,6 +88,10 @@ from envlab.envs.mdp.in_hand import (
     success_bonus,
     track_orientation_inv_l2,
 )
+from envlab.envs.mdp.joint_impedance_action import (
+    JointImpedanceActionCfg,
+    JointImpedanceControllerCfg,
+)
 from envlab.envs.mdp.joints import (
     joint_acc_l2,
     joint_deviation_l1,
@@ -153,6 +157,7 @@ from envlab.envs.mdp.observations import (
     remaining_time_s,
     sensor,
 )
+from envlab.envs.mdp.operational_space_action import OperationalSpaceControllerActionCfg
 from envlab.envs.mdp.pose_2d_command import Pose2dRangesCfg, UniformPose2dCommandCfg
 from envlab.envs.mdp.pseudo_inertia import pseudo_inertia
 from envlab.envs.mdp.pushes import (
@@ -254,12 +259,15 @@ from envlab.envs.mdp.velocity_command import (
     UniformVelocityCommandCfg,
     VelocityRangesCfg,
 )
+from envlab.envs.mdp.weighted_ik_action import DifferentialIKActionCfg
+from envlab.envs.operational_space import OperationalSpaceControllerCfg
 from envlab.envs.ray_patterns import GridPatternCfg, LidarPatternCfg, RingCfg, RingPatternCfg
 
 __all__ = [
     "AbsBinaryJointPositionActionCfg",
     "BinaryJointPositionActionCfg",
     "BinaryJointVelocityActionCfg",
+    "DifferentialIKActionCfg",
     "DifferentialInverseKinematicsActionCfg",
     "DifficultyScheduler",
     "EMAJointPositionToLimitsActionCfg",
@@ -267,6 +275,8 @@ __all__ = [
     "GridPatternCfg",
     "InHandReOrientationCommandCfg",
     "JointEffortActionCfg",
+    "JointImpedanceActionCfg",
+    "JointImpedanceControllerCfg",
     "JointPositionActionCfg",
     "JointPositionToLimitsActionCfg",
     "JointVelocityActionCfg",
@@ -278,6 +288,8 @@ __all__ = [
     "NormalVelocityRangesCfg",
     "NullCommandCfg",
     "OffsetCfg",
+    "OperationalSpaceControllerActionCfg",
+    "OperationalSpaceControllerCfg",
     "Pose2dRangesCfg",
     "PoseRangesCfg",
     "RayCasterCfg",

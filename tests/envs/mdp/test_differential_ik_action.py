@@ -37,7 +37,7 @@ def franka(**changes) -> ManagerEnv:
 def frame(env: ManagerEnv) -> tuple[torch.Tensor, torch.Tensor]:
     term = env.action_manager.get_term("arm")
     assert isinstance(term, DifferentialInverseKinematicsAction)
-    return term.frame_pose()
+    return term.frame.pose()
 
 
 def test_the_arm_converges_to_a_pose():
