@@ -350,7 +350,7 @@ class VectorEnv(BatchedEnv):
         if self.event_manager is not None:
             self.event_manager.begin_step()
         self.nan_guard.remember()
-        if self._controls or self.torch_actuators:
+        if self._each_substep or self.torch_actuators:
             self._control_each_substep()
         else:
             self.sim.step()
@@ -363,20 +363,20 @@ class VectorEnv(BatchedEnv):
                 f"{next(iter(controls))} is called before each physics step, which "
                 "env.sim.backend=analytic has none of. Use mujoco, or mujoco_warp."
             )
-        self._controls = list(controls.values())
-        if self._controls or self.torch_actuators:
+        self._each_substep = list(controls.values())
+        if self._each_substep or self.torch_actuators:
             self.sim.prepare_substeps()
 
     def _control_each_substep(self) -> None:
         actuators = self.torch_actuators or []
         for number in range(self.sim.decimation):
-            if number and self._controls:  # which may leave targets of before as they are
+            if number and self._each_substep:  # which may leave targets of before as they are
                 for actuator in actuators:
                     actuator.show_targets()
-            for control in self._controls:
+            for control in self._each_substep:
                 control()
             for actuator in actuators:
-                if self._controls or not number:
+                if self._each_substep or not number:
                     actuator.take_targets()
                 actuator.control()
             self.sim.substep(number)

@@ -65,7 +65,7 @@ class OperationalSpaceControllerActionCfg(ActionTermCfg):
     @property
     def data_fields(self) -> tuple[str, ...]:
         cfg = self.controller_cfg
-        fields = FRAME_FIELDS
+        fields: tuple[str, ...] = FRAME_FIELDS
         if needs_mass_matrix(cfg) or cfg.gravity_compensation:
             fields += JOINT_SPACE_FIELDS
         return fields if self.contacts is None else (*fields, "sensordata")
