@@ -193,6 +193,7 @@ from envlab.envs.mdp.rewards import (
     joint_pos_target_l2,
     joint_vel_l1,
     joint_vel_l2,
+    mean_action_acc,
 )
 from envlab.envs.mdp.root import (
     base_ang_vel,
@@ -392,6 +393,7 @@ __all__ = [
     "last_action",
     "lin_vel_z_l2",
     "max_consecutive_success",
+    "mean_action_acc",
     "modify_env_param",
     "modify_reward_weight",
     "modify_term_cfg",
