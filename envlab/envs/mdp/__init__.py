@@ -158,7 +158,11 @@ from envlab.envs.mdp.observations import (
     sensor,
 )
 from envlab.envs.mdp.operational_space_action import OperationalSpaceControllerActionCfg
-from envlab.envs.mdp.pose_2d_command import Pose2dRangesCfg, UniformPose2dCommandCfg
+from envlab.envs.mdp.pose_2d_command import (
+    Pose2dRangesCfg,
+    TerrainBasedPose2dCommandCfg,
+    UniformPose2dCommandCfg,
+)
 from envlab.envs.mdp.pseudo_inertia import pseudo_inertia
 from envlab.envs.mdp.pushes import (
     apply_body_impulse,
@@ -301,6 +305,7 @@ __all__ = [
     "TendonEffortActionCfg",
     "TendonLengthActionCfg",
     "TendonVelocityActionCfg",
+    "TerrainBasedPose2dCommandCfg",
     "UniformCommandCfg",
     "UniformPose2dCommandCfg",
     "UniformPoseCommandCfg",
