@@ -177,7 +177,7 @@ def read_yaml(
         values = values.get(root) or {}
     try:
         _refuse_interpolations(values, root)
-        values = with_todays_names(values, target() if isinstance(target, type) else target)
+        values = with_todays_names(values, target)
         if isinstance(target, type):
             return from_dict(target, values, root, trust=trust)
         return merge(target, values, root, given_keys=True, trust=trust)
@@ -208,9 +208,19 @@ def with_todays_names(values: Any, target: Any) -> Any:
                 holder = holder.setdefault(part, {})
             holder.setdefault(last, values[name])
     return {
-        name: with_todays_names(value, getattr(target, name, None))
+        name: with_todays_names(value, _part(target, name))
         for name, value in renamed.items()
     }
+
+
+def _part(target: Any, name: str) -> Any:
+    """Return a setting of a configuration, or, of a class of them, its default."""
+    if not isinstance(target, type):
+        return getattr(target, name, None)
+    found = next((item for item in dataclasses.fields(target) if item.name == name), None)
+    if found is None or found.default_factory is dataclasses.MISSING:
+        return None
+    return found.default_factory()
 
 
 def _refuse_interpolations(values: dict[str, Any], root: str) -> None:

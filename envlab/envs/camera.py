@@ -279,7 +279,7 @@ class Camera(SensorTerm):
         self._back = torch.arange(cfg.history_length - 1, -1, -1, device=env.device)
         self._rows = torch.arange(env.num_envs, device=env.device).unsqueeze(1)
         camera = model.camera(self.name).id
-        geoms = _seen_geoms(cfg, model)
+        geoms = _seen_geoms(cfg, model, "geom_rgba" in set(env.sim.params))
         _warn_of_enclosing_geoms(self.name, model, geoms)
         self._lengths = _ray_lengths(model, camera, cfg).to(env.device)
         self._pictures = env.sim.pictures(
@@ -367,6 +367,18 @@ class Camera(SensorTerm):
     def select(self, cfg: SceneEntityCfg) -> Camera:
         return self
 
+    def preview(self, index: int) -> np.ndarray:
+        """Return the latest image: colours, else depth (near is bright), else a colour a geom."""
+        kind, frames = next(iter(sorted(self.frames.items(), key=lambda item: item[0] != "rgb")))
+        latest = frames[index, self._slot[index]].cpu().numpy()
+        if kind == "rgb":
+            return np.asarray(latest)
+        if kind == "depth":
+            shades = 1.0 - np.minimum(latest / self.cfg.clipping_range[1], 1.0)
+        else:
+            shades = (latest + 1)[..., None] * np.array([0.618, 0.414, 0.236]) % 1.0
+        return np.broadcast_to((255.0 * shades).astype(np.uint8).T, (3, *latest.shape[::-1])).T
+
     def _take(self, mask: torch.Tensor) -> None:
         """Take an image in the environments of ``mask``."""
         self._wanted.copy_(mask)
@@ -433,7 +445,7 @@ def _geom_name(model: mujoco.MjModel, geom: int) -> str:
     return f"{model.body(body).name}/{geom - int(model.body_geomadr[body])}"
 
 
-def _seen_geoms(cfg: CameraCfg, model: mujoco.MjModel) -> list[int]:
+def _seen_geoms(cfg: CameraCfg, model: mujoco.MjModel, colours_differ: bool) -> list[int]:
     names = [model.body(index).name for index in range(model.nbody)]
     patterns = [".*"] if cfg.seen_bodies is None else cfg.seen_bodies
     found = matches("A camera is to see the body", patterns, names) if patterns else []
@@ -445,7 +457,7 @@ def _seen_geoms(cfg: CameraCfg, model: mujoco.MjModel) -> list[int]:
             or names[model.geom_bodyid[geom]] in found
         )
         and (cfg.geom_groups is None or int(model.geom_group[geom]) in cfg.geom_groups)
-        and model.geom_rgba[geom, 3] > 0.0
+        and (colours_differ or model.geom_rgba[geom, 3] > 0.0)
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -43,6 +43,8 @@ from envlab.state import State
 BYTES = {False: (500, 60), True: (200, 35)}
 """Bytes of an environment, and of each number in its state, actions and sensors, at least: with
 MuJoCo, and by closed forms. Measured on Cartpole, Ant and the quadcopter."""
+MARGIN = 8
+"""Pixels around images in a picture."""
 _SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 
 
@@ -180,7 +182,7 @@ class VectorEnv(BatchedEnv):
         """Return a picture of one environment, uint8 ``(height, width, 3)``.
 
         Anything shown in addition to bodies, such as goals, is environment 0's and only in its
-        picture.
+        picture. Images of cameras are in the lower right corner.
         """
         if self._renderer is None or (self._renderer.height, self._renderer.width) != (
             height,
@@ -194,6 +196,9 @@ class VectorEnv(BatchedEnv):
         if index == 0:
             self.add_markers(self._renderer.scene)
         picture: np.ndarray = self._renderer.render()
+        sensors = getattr(self, "sensor_manager", None)
+        if sensors is not None:
+            inset(picture, list(sensors.previews(index).values()))
         return picture
 
     def close(self, **kwargs: Any) -> None:
@@ -432,6 +437,20 @@ class VectorEnv(BatchedEnv):
         names = [model.camera(index).name for index in range(model.ncam)]
         shown = [index for index, name in enumerate(names) if name not in self.sensor_cameras]
         return shown[0] if shown else -1
+
+
+def inset(picture: np.ndarray, images: Sequence[np.ndarray]) -> None:
+    """Draw images into a picture's lower right corner, side by side, enlarged by whole numbers."""
+    edge = picture.shape[1] - MARGIN
+    for image in images:
+        height, width = image.shape[:2]
+        factor = max(1, min(picture.shape[0] // 3 // height, picture.shape[1] // 3 // width))
+        shown = image.repeat(factor, axis=0).repeat(factor, axis=1)
+        bottom, left = picture.shape[0] - MARGIN, edge - shown.shape[1]
+        if left < 0 or shown.shape[0] > bottom:
+            return  # no room is left
+        picture[bottom - shown.shape[0] : bottom, left:edge] = shown
+        edge = left - MARGIN
 
 
 class RecordedStep(Recording):

@@ -246,7 +246,7 @@ def reflected(
     if facing <= 0.0:
         return wp.vec3(0.0, 0.0, 0.0)
     colour = wp.cw_mul(base, diffuse) * facing
-    if gloss[0] > 0.0:
+    if gloss[0] > 0.0 and specular[0] + specular[1] + specular[2] > 0.0:
         half = wp.dot(normal, wp.normalize(to_light + to_eye))
         if half > 1.0 - 6.0 / wp.max(gloss[1], 6.0):  # less is below 1 / 255
             colour += specular * (gloss[0] * wp.pow(half, gloss[1]))
@@ -331,13 +331,13 @@ def ground_normal(ground: Ground, point: wp.vec3) -> wp.vec3:
 
 
 @wp.func
-def mesh_normal(shapes: Shapes, geom: int, p: wp.vec3, d: wp.vec3, depth: float) -> wp.vec3:
+def mesh_normal(shapes: Shapes, mesh: int, p: wp.vec3, d: wp.vec3, depth: float) -> wp.vec3:
     """Return the smooth normal of a mesh near a point of its surface, seen along ``d``."""
     room = 1.0e-3 * depth
-    hit = wp.mesh_query_ray(shapes.mesh[geom], p - room * d, d, 2.0 * room)
+    hit = wp.mesh_query_ray(shapes.mesh_id[mesh], p - room * d, d, 2.0 * room)
     if not hit.result:
         return -d
-    at = shapes.first_corner[geom] + 3 * hit.face
+    at = shapes.first_corner[mesh] + 3 * hit.face
     normals = shapes.corner_normal
     return wp.normalize(
         hit.u * normals[at] + hit.v * normals[at + 1] + (1.0 - hit.u - hit.v) * normals[at + 2]
@@ -391,7 +391,7 @@ def paint(
             if geom >= 0:
                 depth = 1.0 / row[j]
                 point = eye.position + depth * d
-                kind = shapes.kind[geom]
+                kind = shapes.kind[n % shapes.kind.shape[0], geom]
                 turn = poses.geom_xmat[n, geom]
                 size = shapes.size[size_row, geom]
                 local = wp.transpose(turn) * (point - poses.geom_xpos[n, geom])
@@ -399,8 +399,9 @@ def paint(
                 if kind == HFIELD:
                     normal = ground_normal(ground, point)
                 elif kind == MESH:
+                    mesh = shapes.mesh[n % shapes.mesh.shape[0], geom]
                     normal = turn * mesh_normal(
-                        shapes, geom, local, wp.normalize(wp.transpose(turn) * d), depth
+                        shapes, mesh, local, wp.normalize(wp.transpose(turn) * d), depth
                     )
                 else:
                     normal = turn * shape_normal(kind, size, local)

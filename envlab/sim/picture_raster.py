@@ -354,16 +354,21 @@ def draw_shapes(
     """Draw all shapes."""
     for k in range(shapes.visible.shape[0]):
         geom = shapes.visible[k]
-        kind = shapes.kind[geom]
+        kind = shapes.kind[n % shapes.kind.shape[0], geom]
         size = shapes.size[n % shapes.size.shape[0], geom]
+        centre = wp.vec3(0.0, 0.0, 0.0)
+        half = half_sizes(kind, size)
+        mesh = shapes.mesh[n % shapes.mesh.shape[0], geom]
+        if kind == MESH:
+            centre = shapes.centre[mesh]
+            half = shapes.half[mesh]
         back = seen_from(eye, poses.geom_xpos[n, geom], poses.geom_xmat[n, geom])
         covered = wp.vec4i(0, view.height - 1, 0, view.width - 1)
         if kind != PLANE:
-            half = half_sizes(kind, size, shapes.half[geom])
-            covered = covered_pixels(view, back, shapes.centre[geom], half)
+            covered = covered_pixels(view, back, centre, half)
         if covered[0] <= covered[1] and covered[2] <= covered[3]:
             if kind == MESH:
-                draw_mesh(geom, shapes.mesh[geom], view.near, back, covered, frame, ids)
+                draw_mesh(geom, shapes.mesh_id[mesh], view.near, back, covered, frame, ids)
             else:
                 draw_shape(geom, kind, size, view.near, back, covered, frame, ids)
 

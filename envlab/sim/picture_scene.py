@@ -56,16 +56,18 @@ class Shapes:
     """Visible geoms but the height field, and what is known of all geoms."""
 
     visible: wp.array(dtype=int)
-    kind: wp.array(dtype=int)
+    kind: wp.array2d(dtype=int)
+    """``(num_envs or 1, ngeom)``, as the next two."""
     size: wp.array2d(dtype=wp.vec3)
-    """``(num_envs or 1, ngeom)``."""
+    mesh: wp.array2d(dtype=int)
+    """Index of a geom's mesh."""
+    mesh_id: wp.array(dtype=wp.uint64)
+    """Warp's name of each mesh."""
     centre: wp.array(dtype=wp.vec3)
-    """Centre of the bounding box, for meshes."""
+    """Centre of each mesh's bounding box, and half its sizes."""
     half: wp.array(dtype=wp.vec3)
-    mesh: wp.array(dtype=wp.uint64)
-    """Warp's mesh of a geom that is one."""
     first_corner: wp.array(dtype=int)
-    """Where the mesh begins in ``corner_normal``."""
+    """Where each mesh begins in ``corner_normal``."""
     corner_normal: wp.array(dtype=wp.vec3)
     """Normals at the corners of meshes' triangles, three for each."""
 

@@ -128,16 +128,14 @@ def meet_mesh(mesh: wp.uint64, o: wp.vec3, d: wp.vec3) -> float:
 
 
 @wp.func
-def half_sizes(kind: int, size: wp.vec3, box: wp.vec3) -> wp.vec3:
-    """Return half the sizes of the box around a shape; ``box`` is a mesh's."""
+def half_sizes(kind: int, size: wp.vec3) -> wp.vec3:
+    """Return half the sizes of the box around a shape; not of a mesh."""
     if kind == SPHERE:
         return wp.vec3(size[0], size[0], size[0])
     if kind == CAPSULE:
         return wp.vec3(size[0], size[0], size[0] + size[1])
     if kind == CYLINDER:
         return wp.vec3(size[0], size[0], size[1])
-    if kind == MESH:
-        return box
     return size
 
 

@@ -70,6 +70,7 @@ class CpuPictures:
         self._kept: list[object] = []  # by Warp they are not
         self._model, self._cfg = model, cfg
         self._params = dict(params.items())
+        self._wholes: list[tuple[torch.Tensor, str]] = []
         num_envs = len(wanted)
         fields = [geom for geom in cfg.geoms if model.geom_type[geom] == _HFIELD]
         _check(model, cfg.geoms, fields)
@@ -135,6 +136,14 @@ class CpuPictures:
             return self._keep(self._params[name], dtype)
         return self._constant(np.asarray(getattr(self._model, name))[None], dtype)
 
+    def _whole(self, name: str) -> wp.array:
+        """Return a field of whole numbers; those that differ are read now, and at each drawing."""
+        if name not in self._params:
+            return self._constant(np.asarray(getattr(self._model, name))[None], None, np.int32)
+        values = self._params[name].int()
+        self._wholes.append((values, name))
+        return self._keep(values)
+
     def _room(self, columns: int) -> list[wp.array]:
         """Return one thread's buffers: two rows of a height field's corners, and a z-buffer."""
         shape = (self._cfg.height, self._cfg.width)
@@ -185,27 +194,21 @@ class CpuPictures:
         model, shapes = self._model, Shapes()
         visible = [geom for geom in self._cfg.geoms if geom not in fields]
         shapes.visible = self._constant(np.array(visible), None, np.int32)
-        shapes.kind = self._constant(model.geom_type, None, np.int32)
+        shapes.kind, shapes.mesh = self._whole("geom_type"), self._whole("geom_dataid")
         shapes.size = self._field("geom_size", wp.vec3)
-        centres = np.where((model.geom_type == _MESH)[:, None], model.geom_aabb[:, :3], 0.0)
-        shapes.centre = self._constant(centres, wp.vec3)
-        shapes.half = self._constant(model.geom_aabb[:, 3:], wp.vec3)
-        meshes, first = np.zeros(model.ngeom, dtype=np.uint64), np.zeros(model.ngeom)
-        made: dict[int, wp.Mesh] = {}
-        starts: dict[int, int] = {}
-        corners = [np.zeros((0, 3))]
-        for geom in visible:
-            if model.geom_type[geom] == _MESH:
-                index = int(model.geom_dataid[geom])
-                if index not in made:
-                    made[index] = _mesh(model, index)
-                    starts[index] = sum(map(len, corners))
-                    corners.append(_corner_normals(model, index))
-                meshes[geom], first[geom] = made[index].id, starts[index]
-        shapes.mesh = wp.array(meshes, dtype=wp.uint64, device="cpu")
+        kinds = self._params.get("geom_type", torch.from_numpy(model.geom_type))
+        meshes = range(model.nmesh) if (kinds == _MESH).any() else ()
+        made = [_mesh(model, index) for index in meshes]
+        names = np.array([mesh.id for mesh in made], dtype=np.uint64)
+        shapes.mesh_id = wp.array(names, dtype=wp.uint64, device="cpu")
+        boxes = np.array([_box(model, index) for index in meshes]).reshape(-1, 2, 3)
+        shapes.centre = self._constant(boxes[:, 0], wp.vec3)
+        shapes.half = self._constant(boxes[:, 1], wp.vec3)
+        corners = [_corner_normals(model, index) for index in meshes]
+        first = np.cumsum([0, *map(len, corners)])[:-1]
         shapes.first_corner = self._constant(first, None, np.int32)
-        shapes.corner_normal = self._constant(np.concatenate(corners), wp.vec3)
-        self._kept += [shapes.mesh, made]
+        shapes.corner_normal = self._constant(np.concatenate([np.zeros((0, 3)), *corners]), wp.vec3)
+        self._kept += [shapes.mesh_id, made]
         return shapes
 
     def _textures(self) -> Textures:
@@ -267,6 +270,8 @@ class CpuPictures:
 
     def _refresh(self) -> None:
         """Compute anew what follows from the fields that differ between environments."""
+        for values, name in self._wholes:
+            values.copy_(self._params[name])
         if len(self._lens) > 1:
             self._lens.copy_(lens(self._model, self._cfg, self._params))
         if len(self._colours) > 1:
@@ -384,6 +389,14 @@ def _mesh(model: mujoco.MjModel, index: int) -> wp.Mesh:
         points=wp.array(points, dtype=wp.vec3, device="cpu"),
         indices=wp.array(corners.ravel(), dtype=int, device="cpu"),
     )
+
+
+def _box(model: mujoco.MjModel, index: int) -> np.ndarray:
+    """Return the centre of a mesh's bounding box, and half its sizes, ``(2, 3)``."""
+    first = int(model.mesh_vertadr[index])
+    points = model.mesh_vert[first : first + int(model.mesh_vertnum[index])]
+    low, high = points.min(axis=0), points.max(axis=0)
+    return np.array([(low + high) / 2.0, (high - low) / 2.0])
 
 
 def _corner_normals(model: mujoco.MjModel, index: int) -> np.ndarray:

@@ -78,7 +78,7 @@ class WarpPictures:
         )
         self._any = torch.ones(1, dtype=torch.int32, device=wanted.device)
         self._graph: wp.Graph | None = None
-        if records and wanted.device.type == "cuda":
+        if records:
             self._render()  # compiles the kernels
             with collection_suspended(), wp.ScopedCapture() as capture:
                 wp.capture_if(wp.from_torch(self._any), on_true=self._render)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import envlab.registry
+from envlab.registry import register as register_ids
 
 MANAGER_ENV = "envlab.envs:ManagerEnv"
 
@@ -37,7 +37,7 @@ def register(
     """
     files = {library: agents.format(library) for library in libraries} | others  # in this order
     entry_point = f"{package}{env}" if env.startswith(".") else env
-    envlab.registry.register(
+    register_ids(
         id=task_id,
         entry_point=entry_point,
         kwargs={

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import dataclass, field
+from typing import ClassVar
 from unittest import mock
 
 import pytest
@@ -157,3 +159,32 @@ def test_hand_written_yaml_is_read_as_yaml_1_2(path):
     }
     path.write_text("")
     assert load_yaml(path) == {}
+
+
+@dataclass(kw_only=True)
+class Lens:
+    """An inner part."""
+
+    __former_names__: ClassVar[dict[str, str | None]] = {"kind": "type", "tint": None}
+    type: str = "wide"
+    history: int = 1
+
+
+@dataclass(kw_only=True)
+class Eyes:
+    """A part, one setting of which moved into another."""
+
+    __former_names__: ClassVar[dict[str, str]] = {"stack": "lens.history"}
+    lens: Lens = field(default_factory=Lens)
+
+
+def test_files_of_earlier_versions_are_read_under_the_names_of_today(tmp_path):
+    path = tmp_path / "env.yaml"
+    path.write_text("stack: 3\nlens: {kind: long, tint: red}")
+    for target in (Eyes, Eyes()):
+        assert read_yaml(path, target) == Eyes(lens=Lens(type="long", history=3))
+    path.write_text("stack: 3\nlens: {type: long, history: 2}")
+    assert read_yaml(path, Eyes).lens.history == 2
+    path.write_text("lens: {tind: red}")
+    with pytest.raises(ConfigurationError, match="tind"):
+        read_yaml(path, Eyes)

@@ -5,16 +5,32 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import envlab
-from envlab.envs import SceneEntityCfg, mdp
+from envlab.distributed.context import DistributedContext
+from envlab.envs import (
+    EntityCfg,
+    InitialStateCfg,
+    ManagerEnv,
+    ManagerEnvCfg,
+    SceneCfg,
+    SceneEntityCfg,
+    ShapeCfg,
+    SimulationCfg,
+    mdp,
+)
 from envlab.envs.camera import CameraCfg, CameraOffsetCfg, PinholeCameraPatternCfg
+from envlab.envs.entity_cfg import VariantCfg
 from envlab.envs.managers import EventTermCfg
 from envlab.envs.managers.event import requires_model_fields
-from envlab.envs.terms import observation
+from envlab.envs.terms import at_reset, observation, reward, termination
+from envlab.envs.vector_env import inset
 from envlab.errors import ConfigurationError, EnvlabError
+from tests.envs import hopper
+from tests.envs.promises import assert_keeps_promises
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import group, terms
 from tests.envs.terrain.hills import make_env
@@ -205,6 +221,82 @@ def test_colours_differ_between_environments_and_a_segmentation_names_geoms():
     assert camera.image("segmentation")[0, 0, 0, 1] != seen["segmentation"][0, 1]  # the floor
     assert 1.0 < seen["distance_to_camera"][0, 1].item() < 1.6
     assert env.obs_buf["depth"].dtype == torch.float32
+
+
+def test_pictures_and_previews_show_what_cameras_see():
+    env = make(data_types=["rgb"], seen_bodies=None)
+    (preview,) = env.sensor_manager.previews(1).values()
+    assert np.array_equal(preview, env.sensor_manager.get_term("camera").image()[1].numpy())
+    picture, green = np.zeros((60, 90, 3), dtype=np.uint8), np.full((5, 5, 3), 7, dtype=np.uint8)
+    inset(picture, [green, 2 * green])
+    assert (picture[32:52, 62:82] == 7).all()  # four times as large, 8 pixels from the edges
+    assert (picture[32:52, 34:54] == 14).all()
+    assert (picture > 0).sum() == 2 * 3 * 20 * 20
+    near = make(clipping_range=(0.1, 4.0)).sensor_manager.get_term("camera")
+    near.frames["depth"][0] = 1.0
+    assert near.preview(0).shape == (5, 5, 3)
+    assert (near.preview(0) == 191).all()
+
+
+def test_variants_are_seen_each_in_its_environment():
+    sizes = {"ball": (0.4,), "speck": (0.05,)}
+    variants = {
+        name: VariantCfg(shape=ShapeCfg(type="sphere", size=size)) for name, size in sizes.items()
+    }
+    variants["box"] = VariantCfg(shape=ShapeCfg(type="box", size=(0.3, 0.3, 0.3)))
+    cfg = hopper_cfg(
+        SceneCfg(
+            num_envs=6,
+            entities={
+                "hopper": EntityCfg(model=hopper.MODEL, prefix=""),
+                "thing": EntityCfg(variants=variants, init_state=InitialStateCfg(pos=(0, 0, 1))),
+            },
+        )
+    )
+    env = ManagerEnv(cfg, context=DistributedContext(num_threads=1), seed=0)
+    camera = env.sensor_manager.get_term("eye")
+    things = [i for i, name in enumerate(camera.segmentation_names) if name.startswith("thing")]
+    seen = camera.image("segmentation")
+    shares = torch.isin(seen, torch.tensor(things)).float().mean(dim=(1, 2, 3))
+    assert torch.equal(shares[:3], shares[3:])
+    ball, speck, box = shares[:3].tolist()
+    assert speck < 0.01 < box < ball
+
+
+def hopper_cfg(scene: SceneCfg) -> ManagerEnvCfg:
+    """Return a task on the hopper with a camera above it that makes all kinds of images."""
+    camera = CameraCfg(
+        name="eye",
+        offset=CameraOffsetCfg(pos=(0.0, 0.0, 4.0), rot=DOWN),
+        data_types=["segmentation", "rgb", "depth"],
+        width=24,
+        height=24,
+        delay_range=(0, 2),
+        history_length=2,
+    )
+    return ManagerEnvCfg(
+        decimation=1,
+        episode_length_s=0.06,
+        sim=SimulationCfg(dt=0.01),
+        scene=scene,
+        observations=terms(
+            policy=group(pos=observation(mdp.joint_pos)),
+            eye=group(
+                image=observation(mdp.image, data_type="rgb", sensor_cfg=SceneEntityCfg("eye"))
+            ),
+        ),
+        actions=terms(arm=mdp.JointPositionActionCfg(joint_names=["arm"])),
+        events=terms(
+            start=at_reset(mdp.reset_joints_by_offset, position_range=(0, 1), velocity_range=(0, 0))
+        ),
+        rewards=terms(alive=reward(mdp.is_alive, 1.0)),
+        terminations=terms(time_out=termination(mdp.time_out, time_out=True)),
+        sensors=terms(eye=camera),
+    )
+
+
+def test_a_task_in_colours_keeps_all_promises():
+    assert_keeps_promises(hopper_cfg(SceneCfg(num_envs=4, model=hopper.MODEL)))
 
 
 def test_colours_are_normalised_as_isaac_labs():

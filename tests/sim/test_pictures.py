@@ -256,6 +256,7 @@ def test_mujoco_warp_draws_the_same_depths_shapes_and_colours():
             "rgb": torch.full((2, 3, size, size, 3), 7, dtype=torch.uint8),
             "segmentation": torch.zeros(2, 3, size, size, dtype=torch.int32),
         }
+        wanted = torch.tensor([True, False])
         pictures = made.pictures(
             PictureCfg(
                 camera=model.camera("seen").id,
@@ -265,10 +266,15 @@ def test_mujoco_warp_draws_the_same_depths_shapes_and_colours():
                 geoms=[0, 1, 2, 3, 5, 6],  # without the cylinder
             ),
             Frames(**frames),
-            wanted=torch.tensor([True, False]),
+            wanted=wanted,
             slot=torch.tensor([2, 1], dtype=torch.int32),
         )
         pictures.draw()
+        wanted.fill_(False)
+        before = frames["rgb"].clone()
+        frames["rgb"][0, 0] = before[0, 0] = 7
+        pictures.draw()  # nothing is due, so nothing changes
+        assert torch.equal(frames["rgb"], before)
         assert (frames["rgb"][1] == 7).all()
         assert (frames["rgb"][0, :2] == 7).all()
         found[backend] = {name: values[0, 2] for name, values in frames.items()}

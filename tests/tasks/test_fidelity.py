@@ -34,6 +34,8 @@ OURS_ALONE = {"Isaac-Reach-Franka-IK-Abs-Play-v0", "Isaac-Reach-Franka-IK-Rel-Pl
 AGENTS_ALONE = {
     *(("Isaac-Ant-v0", "fast_sac"), ("Isaac-Cart-Double-Pendulum-Direct-v0", "rsl_rl")),
     ("Isaac-Cartpole-Depth-Camera-Direct-v0", "rsl_rl"),
+    ("Isaac-Cartpole-RGB-v0", "rsl_rl"),
+    ("Isaac-Cartpole-RGB-v0", "skrl"),
     ("Isaac-Cartpole-v0", "rsl_rl_distillation"),
     ("Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", "rl_games"),
     ("Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", "skrl_dqn"),

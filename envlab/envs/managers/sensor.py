@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import mujoco
+import numpy as np
 import torch
 
 from envlab.envs.entities import SceneEntityCfg
@@ -66,6 +67,13 @@ class SensorTerm:
         """Return the part of the sensor that a term's ``sensor_cfg`` names."""
         raise NotImplementedError
 
+    def preview(self, index: int) -> np.ndarray | None:
+        """Return a picture of what it measures in one environment, uint8 ``(height, width, 3)``.
+
+        None, as here, if there is none.
+        """
+        return None
+
 
 class StatelessSensorTerm(SensorTerm):
     """A sensor without a memory, which is measured when a term reads it."""
@@ -96,6 +104,11 @@ class SensorManager:
     def get_term(self, name: str) -> SensorTerm:
         """Return a sensor of :attr:`active_terms`."""
         return self._terms[name]
+
+    def previews(self, index: int) -> dict[str, np.ndarray]:
+        """Return what sensors see of one environment, by their names; see ``preview``."""
+        seen = {name: term.preview(index) for name, term in self._terms.items()}
+        return {name: picture for name, picture in seen.items() if picture is not None}
 
     def update(self, dt: float) -> None:
         """Measure with all sensors, ``dt`` seconds after the last time."""

@@ -95,6 +95,8 @@ class Frame:
     """``(num_shown, nu)``."""
     markers: Markers | None
     """None if environment 0 is not shown."""
+    views: Mapping[str, np.ndarray]
+    """What cameras of the followed environment see, uint8 ``(height, width, 3)``, by name."""
     rewards: Mapping[str, float]
     """Rewards of the followed environment in its last step, per second, by term."""
     time_s: float

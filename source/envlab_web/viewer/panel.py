@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ CURVE_FRAMES = 300
 """Number of frames in the curves."""
 CURVE_EVERY = 10
 """Frames between two drawings of the curves."""
+VIEW_WIDTH = 256
+"""Pixels of a camera's image in the panel."""
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f")
 """Okabe and Ito's, which the colour-blind can distinguish, with a brown and a grey."""
 
@@ -34,6 +36,7 @@ class Panel:
         self._is_paused = self._is_over = False
         self._history: deque[tuple[float, ...]] = deque(maxlen=CURVE_FRAMES)
         self._plot: viser.GuiUplotHandle | None = None
+        self._views: dict[str, viser.GuiImageHandle] = {}
         self._num_frames = 0
         self._status = self._gui.add_html("")  # viser recompiles Markdown at each change
         self._tell("")
@@ -111,10 +114,21 @@ class Panel:
             if self._plot is not None:
                 self._plot.data = tuple(np.array(self._history, dtype=np.float64).T.copy())
         self._num_frames += 1
+        self._show_views(frame.views)
 
     def forget(self) -> None:
         """Restart the curves, because another environment is followed."""
         self._history.clear()
+
+    def _show_views(self, views: Mapping[str, np.ndarray]) -> None:
+        """Show what cameras see, each enlarged to about the panel's width."""
+        for name, image in views.items():
+            factor = max(1, VIEW_WIDTH // image.shape[1])
+            shown = image.repeat(factor, axis=0).repeat(factor, axis=1)
+            if name in self._views:
+                self._views[name].image = shown
+            else:
+                self._views[name] = self._gui.add_image(shown, label=name, format="png")
 
     def _tell(self, words: str) -> None:
         title, told = html.escape(self._stage.title), html.escape(words)

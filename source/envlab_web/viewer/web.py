@@ -157,6 +157,7 @@ class WebViewer:
         env, rows = self._env, self._shown()
         sim = env.sim  # type: ignore[attr-defined]
         fields = (sim.data.qpos, sim.data.qvel, sim.ctrl)
+        sensors = getattr(env, "sensor_manager", None)
         qpos, qvel, ctrl = (values[rows].cpu() for values in fields)
         return Frame(
             wishes=self._wishes,
@@ -164,6 +165,7 @@ class WebViewer:
             qvel=qvel.numpy(),
             ctrl=ctrl.numpy(),
             markers=self._marked() if rows.start == 0 else None,
+            views={} if sensors is None else sensors.previews(rows.start + self._wishes.followed),
             rewards=rewards_of(env, rows.start + self._wishes.followed),
             time_s=env.common_step_counter * env.step_dt,
             label=self.label if self._is_played else f"Iteration {env.context.progress.iteration}",

@@ -1,4 +1,4 @@
-"""Isaac-Cartpole-RGB-Camera-Direct-v0 and Isaac-Cartpole-Depth-Camera-Direct-v0: balancing by sight.
+"""Isaac-Cartpole-RGB-Camera-Direct-v0 and its kin in depth: a pole that is balanced by sight.
 
 The MDP is that of Isaac Lab 2.3 (cartpole_camera_env.py): rewards of the direct Cartpole, first
 angles of up to 22.5 degrees, one image, clipped at 0.1 and 20 m. Colours are from 0 to 1, less each
