@@ -207,10 +207,7 @@ def with_todays_names(values: Any, target: Any) -> Any:
             for part in holders:
                 holder = holder.setdefault(part, {})
             holder.setdefault(last, values[name])
-    return {
-        name: with_todays_names(value, _part(target, name))
-        for name, value in renamed.items()
-    }
+    return {name: with_todays_names(value, _part(target, name)) for name, value in renamed.items()}
 
 
 def _part(target: Any, name: str) -> Any:
