@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,7 +72,15 @@ def registered_cfg(cfg: Any, entry_point: str | None, registry_kwargs: Mapping[s
             )
     if cfg is None and entry_point is None:
         raise ConfigurationError("An environment needs a configuration; pass cfg=...")
-    return load_entry_point(entry_point)() if cfg is None else cfg
+    if cfg is None:
+        return load_entry_point(entry_point)()
+    if not dataclasses.is_dataclass(cfg):
+        raise ConfigurationError(
+            f"The configuration of an environment is {type(cfg).__name__}, but must be a dataclass "
+            "as envlab.registry.load_env_cfg(envlab.registry.get_task(id)) returns. Change "
+            "that, or make the task by envlab.make(id, overrides=[...])."
+        )
+    return cfg
 
 
 def positive(name: str, value: Any) -> Any:

@@ -6,8 +6,9 @@ Every check runs the other project's own code, and fails with it::
     python scripts/documentation/clients.py --cleanrl cleanrl
 
 Needs the extra [test]. CleanRL's files are run as they are, in processes with the packages that
-CleanRL pins, which pip installs into a scratch folder; without ``--cleanrl``, and in place of
-clients that are not installed, the rows of the last run stay.
+CleanRL pins, which pip installs into a scratch folder. The table is that of one run: it has no row
+for a client that is not installed, nor for CleanRL's files without ``--cleanrl``. A run of some of
+the checks, by ``--only``, leaves the table as it was.
 """
 
 from __future__ import annotations
@@ -92,17 +93,20 @@ class Mirror(torch.nn.Module):  # type: ignore[misc]
 
 
 def main(words: Sequence[str]) -> int:
-    """Run all checks, and write the table; 1 if one fails."""
+    """Run the checks, and write the table of all; 1 if one fails."""
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--cleanrl", type=Path, help="a checkout of CleanRL")
-    parser.add_argument("--only", default="", help="run the checks whose row contains this word")
+    parser.add_argument(
+        "--only", default="", help="run the checks whose row contains this word, and write no table"
+    )
     flags = parser.parse_args(words)
     if flags.cleanrl is not None and not (flags.cleanrl / "cleanrl").is_dir():
         raise ConfigurationError(
             f"--cleanrl is {flags.cleanrl}, but there is no folder cleanrl in it. Give a checkout "
             "of CleanRL: git clone https://github.com/vwxyzjn/cleanrl"
         )
-    rows, failed = {}, 0
+    rows: list[str] = []
+    failed = 0
     for check in checks(flags.cleanrl):
         key = f"{check.client} | {check.tried}"
         is_possible = all(is_installed(one) for one in (check.package, *check.needs))
@@ -118,9 +122,9 @@ def main(words: Sequence[str]) -> int:
             result = f"fails: {type(error).__name__}: {error}".partition("\n")[0]
         print(f"{result}  {key}  ({time.monotonic() - start:.0f} s)", flush=True)
         named = version(check.package, flags.cleanrl)
-        rows[key] = f"| {check.client} | {named} | {check.tried} | {result} |"
-    page = PAGE.read_text()
-    PAGE.write_text(with_rows(page, read_rows(page) | rows))
+        rows.append(f"| {check.client} | {named} | {check.tried} | {result} |")
+    if not flags.only:
+        PAGE.write_text(with_rows(PAGE.read_text(), rows))
     return 1 if failed else 0
 
 
@@ -145,8 +149,8 @@ def checks(cleanrl: Path | None) -> list[Check]:
         Check(
             "Stable-Baselines3",
             "stable_baselines3",
-            "SAC, `make_vec_env(id, n_envs=4)`, Cartpole, 4,000 steps",
-            partial(sb3_learn, "SAC", 4_000, 4),
+            "SAC, `make_vec_env(id, n_envs=4)`, Cartpole, 20,000 steps",
+            partial(sb3_learn, "SAC", 20_000, 4),
         ),
         Check("TorchRL", "torchrl", "`check_env_specs(GymEnv(id))`, rollouts", torchrl_env),
         Check("TorchRL", "torchrl", '`GymWrapper(make_vec(id, ..., "SameStep"))`', torchrl_batch),
@@ -426,17 +430,7 @@ def quiet() -> Any:
         yield
 
 
-def read_rows(page: str) -> dict[str, str]:
-    """Return the rows of the page's table, by client and what was tried."""
-    rows = {}
-    for line in page.partition(BEGIN)[2].partition(END)[0].splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        if len(cells) == 4 and cells[1] != "version":
-            rows[f"{cells[0]} | {cells[2]}"] = line
-    return rows
-
-
-def with_rows(page: str, rows: Mapping[str, str]) -> str:
+def with_rows(page: str, rows: Sequence[str]) -> str:
     """Return the page with these rows as its table."""
     before, _, rest = page.partition(BEGIN)
     lines = [
@@ -444,7 +438,7 @@ def with_rows(page: str, rows: Mapping[str, str]) -> str:
         "",
         "| | version | what was tried | |",
         "|---|---|---|---|",
-        *sorted(rows.values()),
+        *sorted(rows),
     ]
     return before + "\n".join([*lines, "", END]) + rest.partition(END)[2]
 

@@ -88,6 +88,9 @@ def test_calls_that_make_no_sense_are_refused(env):
         r"env\.scene\.num_envs is 0": lambda: making.make("Isaac-Cartpole-v0", num_envs=0),
         r"env\.episode_length_s is 0.0, but must": lambda: make_env(1, episode_length_s=0.0),
         "needs a configuration": VectorEnv,
+        "configuration of an environment is dict, but must be a dataclass": (
+            lambda: gymnasium.make("Isaac-Cartpole-v0", cfg={"decimation": 2})
+        ),
         r"no argument 'num_env'\. Did you mean num_envs": (
             lambda: gymnasium.make("Isaac-Cartpole-v0", **misspelt)
         ),

@@ -71,7 +71,7 @@ register(
     "Isaac-Cartpole-Depth-Camera-Direct-v0",
     "cartpole_camera_env:CartpoleDepthCameraEnvCfg",
     "Balance a pole on a cart, observed by depth images.",
-    env=".cartpole_camera_env:CartpoleDepthCameraEnv",
+    env=".cartpole_camera_env:CartpoleCameraEnv",
     agents="{}_camera_ppo_cfg",
 )
 register(
@@ -79,7 +79,7 @@ register(
     "Isaac-Cartpole-RGB-Camera-Direct-v0",
     "cartpole_camera_env:CartpoleRGBCameraEnvCfg",
     "Balance a pole on a cart, observed by colour images.",
-    env=".cartpole_camera_env:CartpoleRGBCameraEnv",
+    env=".cartpole_camera_env:CartpoleCameraEnv",
     agents="{}_camera_ppo_cfg",
 )
 register(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -75,6 +76,12 @@ def test_gymnasiums_vector_wrappers_step(name: str, monkeypatch: pytest.MonkeyPa
 def test_an_id_needs_neither_an_import_nor_a_keyword():
     script = """
 import gymnasium
+try:
+    gymnasium.make("numpy/Isaac-Cartpole-v0")
+except gymnasium.error.NamespaceNotFound as error:
+    assert "Namespace numpy not found" in str(error)
+else:
+    raise AssertionError("without the prefix, nothing has registered the tasks")
 envs = gymnasium.make_vec("envlab_tasks:numpy/Isaac-Cartpole-v0", num_envs=4)
 obs, _ = envs.reset(seed=1)
 obs, rewards, terminated, truncated, info = envs.step(envs.action_space.sample())
@@ -197,8 +204,8 @@ def test_an_action_of_one_is_the_declared_one():
     assert gymnasium.spec("numpy/Mjlab-Tracking-Flat-Unitree-G1").kwargs["action_scale"] == 4.0
     env = make(action_scale=2.5)
     assert env.single_action_space == gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
-    env.step(np.array([[1.0], [-0.5], [0.0]]))  # float64, too
-    assert env.unwrapped.env.actions[:, 0].tolist() == [2.5, -1.25, 0.0]
+    env.step(np.array([[1.0], [-0.5], [2.0]]))  # float64, and beyond the bounds, too
+    assert env.unwrapped.env.actions[:, 0].tolist() == [2.5, -1.25, 5.0]
 
 
 def test_groups_are_one_box_or_a_dict_by_name():
@@ -250,6 +257,32 @@ def test_an_episode_ends_in_its_last_state_and_a_reset_returns_the_next_ones_fir
 
 def test_gymnasiums_own_batches_of_single_environments_step():
     assert clients.gym_vectors() == "step"
+
+
+def test_the_table_of_clients_is_that_of_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    page = tmp_path / "page.md"
+    old = "| Gymnasium | 1.0 | an old check | passes |"
+    stale = f"Before\n{clients.BEGIN}\n{old}\n{clients.END}\nAfter\n"
+    page.write_text(stale)
+    rows = [
+        clients.Check("Gymnasium", "gymnasium", "one", lambda: "passes"),
+        clients.Check("Gymnasium", "gymnasium", "two", lambda: [][0]),
+        clients.Check("None", "no_such_package", "three", lambda: "passes"),
+    ]
+    monkeypatch.setattr(clients, "PAGE", page)
+    monkeypatch.setattr(clients, "checks", lambda cleanrl: rows)
+    assert clients.main(["--only", "one"]) == 0
+    assert page.read_text() == stale
+    assert clients.main([]) == 1
+    written = page.read_text()
+    assert written.startswith(f"Before\n{clients.BEGIN}")
+    assert written.endswith(f"{clients.END}\nAfter\n")
+    assert [line.split(" | ")[2:] for line in written.splitlines() if "Gymnasium |" in line] == [
+        ["one", "passes |"],
+        ["two", "fails: IndexError: list index out of range |"],
+    ]
+    assert old not in written
+    assert "three" not in written
 
 
 def test_what_cannot_be_had_is_refused():

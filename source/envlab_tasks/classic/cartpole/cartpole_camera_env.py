@@ -57,16 +57,6 @@ class CartpoleRGBCameraEnvCfg(CartpoleDirectEnvCfg):
     initial_pole_angle_range: tuple[float, float] = (-0.125, 0.125)
 
 
-class CartpoleRGBCameraEnv(CartpoleDirectEnv):
-    """The task as one class; only the observations differ from the direct Cartpole's."""
-
-    cfg: CartpoleRGBCameraEnvCfg
-
-    def _get_observations(self) -> dict[str, torch.Tensor]:
-        colours = self.sensor("tiled_camera").image() / 255.0
-        return {"policy": colours - colours.mean(dim=(1, 2), keepdim=True)}
-
-
 @dataclass(kw_only=True)
 class CartpoleDepthCameraEnvCfg(CartpoleDirectEnvCfg):
     """Balance a pole that is observed by depth images, not by its state."""
@@ -81,10 +71,13 @@ class CartpoleDepthCameraEnvCfg(CartpoleDirectEnvCfg):
     initial_pole_angle_range: tuple[float, float] = (-0.125, 0.125)
 
 
-class CartpoleDepthCameraEnv(CartpoleDirectEnv):
-    """The task as one class; only the observations differ from the direct Cartpole's."""
+class CartpoleCameraEnv(CartpoleDirectEnv):
+    """The tasks as one class; only the observations differ from the direct Cartpole's."""
 
-    cfg: CartpoleDepthCameraEnvCfg
+    cfg: CartpoleRGBCameraEnvCfg | CartpoleDepthCameraEnvCfg  # type: ignore[assignment]
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
-        return {"policy": self.sensor("depth_camera").image()}
+        if isinstance(self.cfg, CartpoleDepthCameraEnvCfg):
+            return {"policy": self.sensor("depth_camera").image()}
+        colours = self.sensor("tiled_camera").image() / 255.0
+        return {"policy": colours - colours.mean(dim=(1, 2), keepdim=True)}
