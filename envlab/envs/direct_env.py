@@ -44,7 +44,8 @@ class DirectEnv(DirectEvents):
     Override ``_pre_physics_step(actions)``, ``_apply_action()``, ``_get_observations()``,
     ``_get_rewards()``, ``_get_dones()`` and ``_reset_envs(mask)``; ``_setup()`` runs once. The
     names are Isaac Lab's, except ``_reset_envs``, which takes a mask. Unlike there, physics runs
-    all substeps in one call, so ``_apply_action()`` is called once per step, not per substep.
+    all substeps in one call, so ``_apply_action()`` is called once per step, unless the class sets
+    ``control_each_substep``.
     """
 
     STATE = State(per_env=("_biases",))
@@ -61,10 +62,6 @@ class DirectEnv(DirectEvents):
         """
         raise NotImplementedError
 
-    def _apply_action(self) -> None:
-        """Write ``self.sim.ctrl``."""
-        raise NotImplementedError
-
     def _num_actions(self) -> int:
         space = self.cfg.action_space
         return len(space.sizes) if isinstance(space, DiscreteCfg) else space
@@ -74,7 +71,8 @@ class DirectEnv(DirectEvents):
         if noise is not None:
             actions = self._with_noise("action_noise", noise, actions)
         self._pre_physics_step(actions)
-        self._apply_action()
+        if not self.control_each_substep:
+            self._apply_action()
 
     def _sample_observations(self) -> dict[str, torch.Tensor]:
         # Copies, because a task may return views of the simulation's memory.

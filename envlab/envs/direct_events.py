@@ -1,8 +1,9 @@
-"""Events and sensors of direct tasks, called where Isaac Lab's direct environments call them."""
+"""What direct tasks of one agent and of several share, in the order of Isaac Lab's."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import mujoco
 import torch
@@ -37,6 +38,16 @@ class DirectEvents(VectorEnv):
     memories: dict[str, ManagerTermBase] | None = None
     """Events that are classes, by name; None without any."""
     encoder_bias: torch.Tensor | None = None
+    control_each_substep: ClassVar[bool] = False
+    """Whether ``_apply_action()`` is called before each physics step, as in Isaac Lab, for controls
+    that follow from the state as it moves; the simulation then gets ``decimation`` calls a step."""
+
+    def _apply_action(self) -> None:
+        """Write ``self.sim.ctrl``."""
+        raise NotImplementedError
+
+    def _substep_controls(self) -> Mapping[str, Callable[[], None]]:
+        return {"_apply_action()": self._apply_action} if self.control_each_substep else {}
 
     def _simulation_cfg(self, cfg: EnvCfg) -> SimulationCfg:
         sim = with_sensor_fields(cfg.sim, cfg)

@@ -121,10 +121,6 @@ class DirectMarlEnv(DirectEvents):
         """Keep the parts of each agent's actions that :meth:`_apply_action` needs."""
         raise NotImplementedError
 
-    def _apply_action(self) -> None:
-        """Write ``self.sim.ctrl``; called once per step, as physics runs all substeps in a call."""
-        raise NotImplementedError
-
     def _get_dones(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         """Return terminated and time-outs by agent, each bool ``(num_envs,)``."""
         raise NotImplementedError
@@ -151,7 +147,8 @@ class DirectMarlEnv(DirectEvents):
             stream = self.random.stream(f"action_noise/{agent}")
             by_agent[agent] = noise.apply(by_agent[agent], stream)
         self._pre_physics_step(by_agent)
-        self._apply_action()
+        if not self.control_each_substep:
+            self._apply_action()
 
     def _sample_observations(self) -> dict[str, torch.Tensor]:
         # Copies, because a task may return views of the simulation's memory.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from envlab.envs.managers import (
     SuccessTermCfg,
     TerminationManager,
 )
+from envlab.envs.managers.action import add_for_actions, with_action_fields
 from envlab.envs.managers.event import edit_spec, with_event_fields
 from envlab.envs.managers.sensor import add_sensors, with_sensor_fields
 from envlab.envs.managers.term import terms_of
@@ -87,11 +88,13 @@ class ManagerEnv(VectorEnv):
 
     def _simulation_cfg(self, cfg: EnvCfg) -> SimulationCfg:
         sim = with_sensor_fields(cfg.sim, getattr(cfg, "sensors", None))
+        sim = with_action_fields(sim, getattr(cfg, "actions", None))
         return with_event_fields(sim, getattr(cfg, "events", None))
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         edit_spec(self.cfg.events, self, spec)
         add_sensors(self.cfg.sensors, spec)
+        add_for_actions(self.cfg.actions, spec)
 
     def _setup(self) -> None:
         self.memories: dict[str, ManagerTermBase] = {}
@@ -130,6 +133,9 @@ class ManagerEnv(VectorEnv):
 
     def action_names(self) -> list[str]:
         return self.action_manager.names()
+
+    def _substep_controls(self) -> Mapping[str, Callable[[], None]]:
+        return self.action_manager.substep_controls()
 
     def _apply_actions(self, actions: torch.Tensor) -> None:
         self.action_manager.process_action(actions)

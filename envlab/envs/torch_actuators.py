@@ -1,8 +1,8 @@
 """Actuators computed in torch before each physics step: networks, tables, laws of one's own.
 
 MuJoCo's own actuators (:mod:`envlab.envs.actuators`) need one call a control step; these are asked
-in each physics step, and so cost more. Their joints get a plain motor in the model. A control then
-means a target until the first physics step, and is the effort afterwards.
+in each physics step, and so cost more. Their joints get a plain motor in the model. A control is
+then a target when actions write it, and the effort in a physics step and after it.
 """
 
 from __future__ import annotations
@@ -85,8 +85,12 @@ class TorchActuator:
         self._law, self._bound = self._make_law(), self._make_bound()
 
     def take_targets(self) -> None:
-        """Take what the actions have written, at the beginning of a control step."""
+        """Take what the actions have written."""
         self.targets.copy_(self._sim.ctrl.index_select(1, self._ids))
+
+    def show_targets(self) -> None:
+        """Put the targets back where actions write them, in place of the efforts."""
+        self._sim.ctrl.index_copy_(1, self._ids, self.targets)
 
     def control(self) -> None:
         """Write the efforts of the next physics step."""
@@ -321,5 +325,4 @@ def torch_actuators(
             f"env.scene.actuators.{next(iter(found))} is asked in each physics step, which "
             "env.sim.backend=analytic has none of. Use mujoco, or mujoco_warp."
         )
-    sim.prepare_substeps()
     return [TorchActuator(name, cfg, sim, random) for name, cfg in found.items()]

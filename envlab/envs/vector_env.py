@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -22,9 +22,10 @@ from envlab.envs.nan_guard import NanGuard
 from envlab.envs.scene import build_scene
 from envlab.envs.scene_data import Scene
 from envlab.envs.terrain import Terrain
-from envlab.envs.torch_actuators import TorchActuator, torch_actuators
+from envlab.envs.torch_actuators import torch_actuators
 from envlab.envs.variants import fields_of, give_variants
 from envlab.envs.wrenches import StagedWrenches
+from envlab.errors import ConfigurationError
 from envlab.sim.compiled import CompiledGraph, check_compiler_cache
 from envlab.sim.host import SMALL_BATCH, OneThread, as_on_a_gpu
 from envlab.sim.opengl import provide_opengl
@@ -222,6 +223,13 @@ class VectorEnv(BatchedEnv):
     def _setup(self) -> None:
         """Prepare the task: called once, when the simulation exists."""
 
+    def _substep_controls(self) -> Mapping[str, Callable[[], None]]:
+        """Return what writes controls before each physics step, by a name for errors.
+
+        Without any, and without actuators in torch, a control step is one call of the simulation.
+        """
+        return {}
+
     def _begin_reset(self, mask: torch.Tensor) -> None:
         """Do what precedes :meth:`_reset_envs`, once the default state is staged."""
 
@@ -274,6 +282,7 @@ class VectorEnv(BatchedEnv):
         with _branches(self._is_compiled):
             self._prepare()
             self._setup()
+            self._prepare_substeps()
             self._make_spaces()
             self.reset()
         del self.model_spec
@@ -346,17 +355,34 @@ class VectorEnv(BatchedEnv):
         if self.event_manager is not None:
             self.event_manager.begin_step()
         self.nan_guard.remember()
-        if self.torch_actuators is None:
-            self.sim.step()
+        if self._each_substep or self.torch_actuators:
+            self._control_each_substep()
         else:
-            self._control_each_substep(self.torch_actuators)
+            self.sim.step()
         self.nan_guard.look()
 
-    def _control_each_substep(self, actuators: list[TorchActuator]) -> None:
-        for actuator in actuators:
-            actuator.take_targets()
+    def _prepare_substeps(self) -> None:
+        controls = self._substep_controls()
+        if controls and not self.sim.has_substeps:
+            raise ConfigurationError(
+                f"{next(iter(controls))} is called before each physics step, which "
+                "env.sim.backend=analytic has none of. Use mujoco, or mujoco_warp."
+            )
+        self._each_substep = list(controls.values())
+        if self._each_substep or self.torch_actuators:
+            self.sim.prepare_substeps()
+
+    def _control_each_substep(self) -> None:
+        actuators = self.torch_actuators or []
         for number in range(self.sim.decimation):
+            if number and self._each_substep:  # which may leave targets of before as they are
+                for actuator in actuators:
+                    actuator.show_targets()
+            for control in self._each_substep:
+                control()
             for actuator in actuators:
+                if self._each_substep or not number:
+                    actuator.take_targets()
                 actuator.control()
             self.sim.substep(number)
 

@@ -1,15 +1,13 @@
 """Terms and math beside Isaac Lab's and mjlab's own functions, on the same inputs.
 
-The peers' functions are taken from the sources of their packages one by one, because the packages
-import simulators. They get objects with the attributes that they read, filled from a Go2 of ours in
-32 states that a random policy has led to.
+The peers' functions get objects with the attributes that they read, filled from a Go2 of ours in 32
+states that a random policy has led to.
 """
 
 from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib.util
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -29,65 +27,13 @@ from envlab.envs.mdp.events import joint_limits
 from envlab.registry import discover, get_task, load_env_cfg
 from tests.envs.sliders import select
 from tests.launcher import ROOT
-from tests.wheels import install
+from tests.peers.sources import TermBase, chosen, functions_of, module_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 WORDS = load_yaml(ROOT / "docs/terms.yaml")
 NUM_ENVS = 32
 FEET, SPEED = 4, 30.0
 """Feet, and the speed in rad/s at which Go2's motors have no torque."""
-
-
-@pytest.fixture(scope="module")
-def peers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of both packages; the tests are skipped where PyPI cannot be reached."""
-    folder = tmp_path_factory.mktemp("peers")
-    install(folder, "isaaclab==2.3.2.post1", "mjlab==1.6.0")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def isaac(peers: Path) -> Path:
-    return peers / "isaaclab/source/isaaclab/isaaclab"
-
-
-def module_of(path: Path) -> ModuleType:
-    """Import a file that imports nothing of its package."""
-    spec = importlib.util.spec_from_file_location(f"peer_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def functions_of(path: Path, **known: Any) -> dict[str, Any]:
-    """Run a file without its imports; ``known`` are what its functions need of these."""
-    tree = ast.parse(path.read_text())
-    tree.body = [
-        node
-        for node in tree.body
-        if not isinstance(node, (ast.Import, ast.ImportFrom))
-        or getattr(node, "module", None) == "__future__"
-    ]
-    names = {"torch": torch, "TYPE_CHECKING": False, "SceneEntityCfg": chosen, **known}
-    exec(compile(tree, str(path), "exec"), names)
-    return names
-
-
-class TermBase:
-    """What terms that are classes derive from, as far as they need it."""
-
-    def __init__(self, cfg: Any, env: Any) -> None:
-        pass
-
-
-def chosen(name: str = "robot", **ids: Any) -> SimpleNamespace:
-    """Return what the peers' SceneEntityCfg is after its names were looked up."""
-    every = slice(None)
-    return SimpleNamespace(
-        **{"name": name, "joint_ids": every, "body_ids": every, "joint_names": ".*", **ids}
-    )
 
 
 def names_in(path: Path) -> set[str]:

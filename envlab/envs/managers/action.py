@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
+import mujoco
 import torch
 
 from envlab.envs.managers.term import TermCfg, terms_of
@@ -12,6 +14,7 @@ from envlab.envs.masks import clear
 from envlab.envs.noise import NoiseCfg, refuse_bias
 from envlab.envs.vector_env import VectorEnv
 from envlab.sim.host import on_host
+from envlab.sim.simulation import SimulationCfg
 from envlab.state import State
 
 
@@ -27,19 +30,50 @@ class ActionTermCfg(TermCfg):
     noise: NoiseCfg | None = None
     """Noise on the raw action, before the scale."""
 
+    @property
+    def data_fields(self) -> tuple[str, ...]:
+        """Data fields that the term reads; they are added to ``env.sim.data_fields``."""
+        return ()
+
+    def add_to(self, spec: mujoco.MjSpec) -> None:
+        """Add what the term needs to the model, such as MuJoCo's sensors."""
+
     def build(self, env: VectorEnv) -> ActionTerm:
         """Return the term for ``env``."""
         raise NotImplementedError
 
 
+def with_action_fields(sim: SimulationCfg, cfg: Any) -> SimulationCfg:
+    """Return the settings of physics with the data fields that the actions of a task read."""
+    read = [name for term in terms_of(cfg, ActionTermCfg).values() for name in term.data_fields]
+    return replace(sim, data_fields=tuple(dict.fromkeys((*sim.data_fields, *read))))
+
+
+def add_for_actions(cfg: Any, spec: mujoco.MjSpec) -> None:
+    """Add what the actions of a task need to its model."""
+    for term in terms_of(cfg, ActionTermCfg).values():
+        term.add_to(spec)
+
+
 class ActionTerm:
-    """A slice of the action that writes ``sim.ctrl``."""
+    """A slice of the action that writes ``sim.ctrl``: once a control step, or in each physics step.
+
+    A term whose controls follow from the state as it moves sets :attr:`control_each_substep`. Then
+    :meth:`apply` only takes the actions, and :meth:`control` writes the controls. One such term is
+    enough for a control step to be ``decimation`` calls of the simulation instead of one.
+    """
 
     dim: int
     """Size of the slice."""
+    control_each_substep = False
+    """Whether :meth:`control` is called before each physics step."""
 
     def apply(self, actions: torch.Tensor) -> None:
         """Write controls from ``actions``, ``(num_envs, dim)``, which include the noise."""
+        raise NotImplementedError
+
+    def control(self) -> None:
+        """Write the controls of the next physics step; Isaac Lab's ``apply_actions``."""
         raise NotImplementedError
 
     def describe(self) -> dict[str, Any] | None:
@@ -82,6 +116,14 @@ class ActionManager:
     def get_term(self, name: str) -> ActionTerm:
         """Return a term."""
         return self._terms[name]
+
+    def substep_controls(self) -> dict[str, Callable[[], None]]:
+        """Return what writes controls before each physics step, by its path."""
+        return {
+            f"env.actions.{name}": term.control
+            for name, term in self._terms.items()
+            if term.control_each_substep
+        }
 
     def describe(self) -> dict[str, dict[str, Any] | None]:
         """Return :meth:`ActionTerm.describe` of each term, with its class as ``type``."""

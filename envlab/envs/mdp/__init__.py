@@ -89,6 +89,10 @@ from envlab.envs.mdp.in_hand import (
     success_bonus,
     track_orientation_inv_l2,
 )
+from envlab.envs.mdp.joint_impedance_action import (
+    JointImpedanceActionCfg,
+    JointImpedanceControllerCfg,
+)
 from envlab.envs.mdp.joints import (
     joint_acc_l2,
     joint_deviation_l1,
@@ -154,7 +158,12 @@ from envlab.envs.mdp.observations import (
     remaining_time_s,
     sensor,
 )
-from envlab.envs.mdp.pose_2d_command import Pose2dRangesCfg, UniformPose2dCommandCfg
+from envlab.envs.mdp.operational_space_action import OperationalSpaceControllerActionCfg
+from envlab.envs.mdp.pose_2d_command import (
+    Pose2dRangesCfg,
+    TerrainBasedPose2dCommandCfg,
+    UniformPose2dCommandCfg,
+)
 from envlab.envs.mdp.pseudo_inertia import pseudo_inertia
 from envlab.envs.mdp.pushes import (
     apply_body_impulse,
@@ -189,6 +198,7 @@ from envlab.envs.mdp.rewards import (
     joint_pos_target_l2,
     joint_vel_l1,
     joint_vel_l2,
+    mean_action_acc,
 )
 from envlab.envs.mdp.root import (
     base_ang_vel,
@@ -255,12 +265,15 @@ from envlab.envs.mdp.velocity_command import (
     UniformVelocityCommandCfg,
     VelocityRangesCfg,
 )
+from envlab.envs.mdp.weighted_ik_action import DifferentialIKActionCfg
+from envlab.envs.operational_space import OperationalSpaceControllerCfg
 from envlab.envs.ray_patterns import GridPatternCfg, LidarPatternCfg, RingCfg, RingPatternCfg
 
 __all__ = [
     "AbsBinaryJointPositionActionCfg",
     "BinaryJointPositionActionCfg",
     "BinaryJointVelocityActionCfg",
+    "DifferentialIKActionCfg",
     "DifferentialInverseKinematicsActionCfg",
     "DifficultyScheduler",
     "EMAJointPositionToLimitsActionCfg",
@@ -268,6 +281,8 @@ __all__ = [
     "GridPatternCfg",
     "InHandReOrientationCommandCfg",
     "JointEffortActionCfg",
+    "JointImpedanceActionCfg",
+    "JointImpedanceControllerCfg",
     "JointPositionActionCfg",
     "JointPositionToLimitsActionCfg",
     "JointVelocityActionCfg",
@@ -279,6 +294,8 @@ __all__ = [
     "NormalVelocityRangesCfg",
     "NullCommandCfg",
     "OffsetCfg",
+    "OperationalSpaceControllerActionCfg",
+    "OperationalSpaceControllerCfg",
     "Pose2dRangesCfg",
     "PoseRangesCfg",
     "RayCasterCfg",
@@ -289,6 +306,7 @@ __all__ = [
     "TendonEffortActionCfg",
     "TendonLengthActionCfg",
     "TendonVelocityActionCfg",
+    "TerrainBasedPose2dCommandCfg",
     "UniformCommandCfg",
     "UniformPose2dCommandCfg",
     "UniformPoseCommandCfg",
@@ -381,6 +399,7 @@ __all__ = [
     "last_action",
     "lin_vel_z_l2",
     "max_consecutive_success",
+    "mean_action_acc",
     "modify_env_param",
     "modify_reward_weight",
     "modify_term_cfg",

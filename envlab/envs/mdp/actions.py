@@ -172,7 +172,7 @@ class JointAction(AffineAction):
         super().__init__(cfg, env, self.joints.actuators, self.joints.names, offset)
         self._env, self._is_biased = env, is_biased
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any] | None:
         return described(self.joints.names, self._scale, self._offset, self._clip)
 
     def _correct(self, controls: torch.Tensor) -> None:
@@ -198,11 +198,11 @@ def described(
 
 @dataclass(kw_only=True)
 class RelativeJointPositionActionCfg(JointActionCfg):
-    """``target = position + scale * action + offset`` for joints with position actuators.
+    """``target = position + scale * action + offset`` for joints with position actuators."""
 
-    The position is that at the beginning of the control step, as in MuJoCo Playground; Isaac Lab
-    adds the action to the position again in each physics step.
-    """
+    each_substep: bool = False
+    """Whether the position is that of each physics step, as in Isaac Lab, instead of the control
+    step's beginning, as in MuJoCo Playground."""
 
     def build(self, env: VectorEnv) -> JointAction:
         return RelativeJointPositionAction(self, env)
@@ -214,10 +214,19 @@ class RelativeJointPositionAction(JointAction):
     def __init__(self, cfg: RelativeJointPositionActionCfg, env: VectorEnv) -> None:
         super().__init__(cfg, env, DrivenJoints(cfg, env, of_asset=True))
         self._sim = env.sim
+        self.control_each_substep = cfg.each_substep
+
+    def describe(self) -> dict[str, Any] | None:  # a control step's targets are not constant
+        return None if self.control_each_substep else super().describe()
 
     def apply(self, actions: torch.Tensor) -> None:
-        targets = columns(self._sim.data.qpos, self.joints.qpos_ids) + actions * self._scale
+        self._changes = actions * self._scale
         if self._offset is not None:
-            targets += self._offset
+            self._changes = self._changes + self._offset
+        if not self.control_each_substep:
+            self.control()
+
+    def control(self) -> None:
+        targets = columns(self._sim.data.qpos, self.joints.qpos_ids) + self._changes
         self._clip.apply(targets)
         self._sim.ctrl.index_copy_(1, self._ids, targets)

@@ -1,15 +1,19 @@
-"""What action terms share: settings by the name of what they move, and bounds of controls."""
+"""What action terms share: settings by the name of what they move, bounds, and motors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import mujoco
 import torch
 
 from envlab.envs.entities import joint_values
 from envlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from envlab.envs.vector_env import VectorEnv
 
 Clip = tuple[float, float] | dict[str, tuple[float, float]] | None
 """Lower and upper bound, for all or by regular expressions of names."""
@@ -92,6 +96,45 @@ class Bounds:
             return list(self._pair)
         # JSON has no infinity, and a control beyond float32 is none.
         return [ends.clamp(-_LARGEST, _LARGEST).tolist() for ends in self._pair]
+
+
+class Motors:
+    """The motors by which an action gives its joints efforts, in N m or N."""
+
+    def __init__(
+        self, what: str, env: VectorEnv, joint_names: Sequence[str], actuators: torch.Tensor
+    ) -> None:
+        """Check them.
+
+        Args:
+            what: The action, for errors.
+            env: The environment.
+            joint_names: The joints.
+            actuators: Their actuators, columns of ``ctrl``.
+
+        Raises:
+            ConfigurationError: If the control of one is no effort.
+        """
+        model = env.sim.model
+        ids = actuators.tolist()
+        for name, i in zip(joint_names, ids, strict=True):
+            if (
+                int(model.actuator_gaintype[i]) != mujoco.mjtGain.mjGAIN_FIXED
+                or int(model.actuator_biastype[i]) != mujoco.mjtBias.mjBIAS_NONE
+                or int(model.actuator_dyntype[i]) != mujoco.mjtDyn.mjDYN_NONE
+            ):
+                raise ConfigurationError(
+                    f"The joint {name!r} of {what} has no motor, but an actuator of another kind. "
+                    "Write a <motor>, or give it an IdealPDActuatorCfg with stiffness 0 and "
+                    "damping 0 in env.scene.actuators."
+                )
+        strength = [float(model.actuator_gainprm[i, 0] * model.actuator_gear[i, 0]) for i in ids]
+        self._ids, self._ctrl = actuators, env.sim.ctrl
+        self._strength = torch.tensor(strength, device=env.device)
+
+    def write(self, efforts: torch.Tensor) -> None:
+        """Write efforts, ``(num_envs, num_joints)``."""
+        self._ctrl.index_copy_(1, self._ids, efforts / self._strength)
 
 
 def _check(pair: Sequence[float]) -> None:

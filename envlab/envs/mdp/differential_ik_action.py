@@ -7,24 +7,17 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from envlab.envs.controlled_frame import FRAME_FIELDS, ControlledFrame, Pose
 from envlab.envs.differential_ik import (
     DifferentialIKControllerCfg,
-    GeometricJacobian,
     joint_displacements,
     pose_error,
 )
-from envlab.envs.entities import SceneEntityCfg, columns, joint_actuators, resolve_entity
+from envlab.envs.entities import SceneEntityCfg
 from envlab.envs.frames import OffsetCfg
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
-from envlab.envs.math import (
-    combine_frame_transforms,
-    normalize,
-    quat_apply,
-    quat_from_rotation_vector,
-    quat_mul,
-)
+from envlab.envs.math import normalize, quat_apply, quat_from_rotation_vector, quat_mul
 from envlab.envs.mdp.controls import Bounds
-from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
@@ -35,9 +28,7 @@ class DifferentialInverseKinematicsActionCfg(ActionTermCfg):
     """Goals or displacements for a frame of the robot; for position actuators.
 
     Commands are in the frame of the robot's topmost body: positions in m; orientations as (w, x, y,
-    z), or, if relative, as rotation vectors in rad. The goal is converted to joint positions once
-    per environment step (Isaac Lab: once per physics step). Needs ``xpos``,
-    ``xquat``, ``xanchor`` and ``xaxis`` in ``env.sim.data_fields``.
+    z), or, if relative, as rotation vectors in rad.
     """
 
     joint_names: str | list[str]
@@ -50,6 +41,13 @@ class DifferentialInverseKinematicsActionCfg(ActionTermCfg):
     """Command per unit of action; :attr:`clip` bounds the result."""
     controller: DifferentialIKControllerCfg = field(default_factory=DifferentialIKControllerCfg)
     """Kind of command and method."""
+    each_substep: bool = False
+    """Whether the goal is converted to joint positions before each physics step, as in Isaac Lab,
+    instead of once a control step."""
+
+    @property
+    def data_fields(self) -> tuple[str, ...]:
+        return FRAME_FIELDS
 
     def build(self, env: VectorEnv) -> DifferentialInverseKinematicsAction:
         return DifferentialInverseKinematicsAction(self, env)
@@ -63,52 +61,40 @@ class DifferentialInverseKinematicsAction(ActionTerm):
     """
 
     def __init__(self, cfg: DifferentialInverseKinematicsActionCfg, env: VectorEnv) -> None:
-        model, device = env.sim.model, env.device
-        entity = resolve_entity(
-            SceneEntityCfg(cfg.asset_name, cfg.joint_names, cfg.body_name), model, device
+        self.frame = ControlledFrame(
+            "an inverse kinematics action",
+            env,
+            SceneEntityCfg(cfg.asset_name, cfg.joint_names, cfg.body_name),
+            cfg.body_offset,
         )
-        if len(entity.body_names) != 1:
-            raise ConfigurationError(
-                f"The body_name {cfg.body_name!r} of an inverse kinematics action matches "
-                f"{', '.join(entity.body_names)}, but must match one body."
-            )
-        self._body = model.body(entity.body_names[0]).id
-        self._root = entity.root_body
-        self._qpos_ids = entity.qpos_ids
-        self._ctrl_ids = torch.tensor(joint_actuators(model, entity.joint_names), device=device)
-        self._jacobian = GeometricJacobian(model, entity.joint_names, self._body, device)
-        self._offset_pos = torch.tensor([cfg.body_offset.pos], device=device)
-        self._offset_quat = torch.tensor([cfg.body_offset.rot], device=device)
-        self._cfg, self._sim, self._clip = cfg, env.sim, Bounds(cfg.clip, (), device)
+        self._cfg, self._sim, self._clip = cfg, env.sim, Bounds(cfg.clip, (), env.device)
         self._params = cfg.controller.params()
         self.dim = cfg.controller.action_dim
-
-    def frame_pose(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the frame's position in m, ``(num_envs, 3)``, and (w, x, y, z), in the world."""
-        data = self._sim.data
-        pos, quat = data.xpos[:, self._body], data.xquat[:, self._body]
-        offset_pos = self._offset_pos.expand_as(pos)
-        return combine_frame_transforms(pos, quat, offset_pos, self._offset_quat.expand_as(quat))
+        self.control_each_substep = cfg.each_substep
 
     def apply(self, actions: torch.Tensor) -> None:
         commands = actions * self._cfg.scale
         self._clip.apply(commands)
-        data, controller = self._sim.data, self._cfg.controller
-        pos, quat = self.frame_pose()
-        error = pose_error(pos, quat, *self.goal(commands, pos, quat))
-        jacobian = self._jacobian(data.xanchor, data.xaxis, pos)
+        self._goal = self.goal(commands, *self.frame.pose())
+        if not self.control_each_substep:
+            self.control()
+
+    def control(self) -> None:
+        controller = self._cfg.controller
+        pos, quat = self.frame.pose()
+        goal_pos, goal_quat = self._goal
+        error = pose_error(pos, quat, goal_pos, goal_quat)
+        jacobian = self.frame.jacobian(pos)
         if controller.command_type == "position":
             jacobian, error = jacobian[:, :3], error[:, :3]
         moves = joint_displacements(jacobian, error, controller.ik_method, self._params)
-        targets = columns(data.qpos, self._qpos_ids) + moves
-        self._sim.ctrl.index_copy_(1, self._ctrl_ids, targets)
+        targets = self.frame.joint_pos + moves
+        self._sim.ctrl.index_copy_(1, self.frame.actuators, targets)
 
-    def goal(
-        self, commands: torch.Tensor, pos: torch.Tensor, quat: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def goal(self, commands: torch.Tensor, pos: torch.Tensor, quat: torch.Tensor) -> Pose:
         """Return the frame's goal in the world, by default with its current orientation."""
-        data, controller = self._sim.data, self._cfg.controller
-        root_pos, root_quat = data.xpos[:, self._root], data.xquat[:, self._root]
+        controller = self._cfg.controller
+        root_pos, root_quat = self.frame.root_pose()
         if not controller.use_relative_mode:
             goal = root_pos + quat_apply(root_quat, commands[:, :3])
             if controller.command_type == "position":

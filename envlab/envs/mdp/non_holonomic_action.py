@@ -22,8 +22,7 @@ class NonHolonomicActionCfg(ActionTermCfg):
     """Forward and turning velocity of a base that cannot move sideward, as target velocities.
 
     The base is moved by velocity actuators of slides along x and y and of a hinge about z. The
-    forward velocity is turned by the body's yaw at the beginning of the control step (Isaac Lab: of
-    the physics step). Needs ``xquat`` in ``env.sim.data_fields``.
+    forward velocity is turned by the body's yaw.
     """
 
     body_name: str
@@ -38,6 +37,13 @@ class NonHolonomicActionCfg(ActionTermCfg):
     """Forward velocity in m/s and turning velocity in rad/s per unit of action."""
     offset: tuple[float, float] = (0.0, 0.0)
     """Both velocities at action 0."""
+    each_substep: bool = False
+    """Whether the yaw is that of each physics step, as in Isaac Lab, instead of the control step's
+    beginning."""
+
+    @property
+    def data_fields(self) -> tuple[str, ...]:
+        return ("xquat",)
 
     def build(self, env: VectorEnv) -> NonHolonomicAction:
         return NonHolonomicAction(self, env)
@@ -69,11 +75,16 @@ class NonHolonomicAction(ActionTerm):
         self._ids = torch.tensor(actuators, device=env.device)
         self._scale = torch.tensor(cfg.scale, device=env.device)
         self._offset = torch.tensor(cfg.offset, device=env.device)
+        self.control_each_substep = cfg.each_substep
 
     def apply(self, actions: torch.Tensor) -> None:
-        velocities = actions * self._scale + self._offset
-        self._clip.apply(velocities)
-        forward, turn = velocities.unbind(1)
+        self._velocities = actions * self._scale + self._offset
+        self._clip.apply(self._velocities)
+        if not self.control_each_substep:
+            self.control()
+
+    def control(self) -> None:
+        forward, turn = self._velocities.unbind(1)
         yaw = yaw_from_quat(self._sim.data.xquat[:, self._body].double())
         x, y = (forward * share.float() for share in (torch.cos(yaw), torch.sin(yaw)))
         self._sim.ctrl.index_copy_(1, self._ids, torch.stack((x, y, turn), dim=1))

@@ -16,6 +16,7 @@ from envlab.envs.markers import add_arrow
 from envlab.envs.masks import assign
 from envlab.envs.math import quat_apply_inverse, wrap_to_pi, yaw_from_quat, yaw_quat
 from envlab.envs.random import RandomStream
+from envlab.errors import ConfigurationError
 from envlab.state import State
 
 if TYPE_CHECKING:
@@ -83,11 +84,9 @@ class UniformPose2dCommand(CommandTerm):
         self._draw(mask, stream, self.env.reset_qpos)
 
     def _draw(self, mask: torch.Tensor, stream: RandomStream, qpos: torch.Tensor) -> None:
-        ranges = self.cfg.ranges
-        drawn = stream.ranges([ranges.pos_x, ranges.pos_y, ranges.heading], mask)
-        place = torch.cat((drawn[:, :2], self._height.expand(len(drawn), 1)), dim=1)
-        assign(self.position, mask, place + self.env.env_origins)
-        heading = drawn[:, 2].double()
+        place, drawn = self._places(mask, stream)
+        assign(self.position, mask, place)
+        heading = drawn.double()
         if self.cfg.simple_heading:
             # In float64, as the heading of a velocity command.
             way = (self.position - qpos[:, self._robot.root_pos]).double()
@@ -97,6 +96,15 @@ class UniformPose2dCommand(CommandTerm):
             heading = torch.where(is_ahead, there, back)
         assign(self.heading, mask, heading)
         assign(self.command, mask, self._seen_from(qpos))
+
+    def _places(
+        self, mask: torch.Tensor, stream: RandomStream
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Draw places in the world, ``(num_envs, 3)``, and directions, ``(num_envs,)``."""
+        ranges = self.cfg.ranges
+        drawn = stream.ranges([ranges.pos_x, ranges.pos_y, ranges.heading], mask)
+        place = torch.cat((drawn[:, :2], self._height.expand(len(drawn), 1)), dim=1)
+        return place + self.env.env_origins, drawn[:, 2]
 
     def update(self) -> None:
         qpos = self.env.sim.data.qpos
@@ -137,3 +145,59 @@ class UniformPose2dCommand(CommandTerm):
         ahead = quat_apply_inverse(yaw_quat(qpos[:, self._robot.root_quat]), way)
         angle = wrap_to_pi(self.heading - self._yaw(qpos)).float()
         return torch.cat((ahead, angle.unsqueeze(1)), dim=1)
+
+
+@dataclass(kw_only=True)
+class TerrainBasedPose2dCommandCfg(UniformPose2dCommandCfg):
+    """A flat patch called ``target`` of the robot's tile, and a direction to stand in.
+
+    The command is that of :class:`UniformPose2dCommandCfg`. Kinds of ground name such patches in
+    ``flat_patch_sampling``; of ``ranges``, only ``heading`` counts.
+    """
+
+    def build(self, env: VectorEnv) -> TerrainBasedPose2dCommand:
+        return TerrainBasedPose2dCommand(self, env)
+
+
+class TerrainBasedPose2dCommand(UniformPose2dCommand):
+    """The term of a :class:`TerrainBasedPose2dCommandCfg`."""
+
+    def __init__(self, cfg: TerrainBasedPose2dCommandCfg, env: VectorEnv) -> None:
+        """Check that there are patches.
+
+        Raises:
+            ConfigurationError: If there are none, or a range of places is given.
+        """
+        super().__init__(cfg, env)
+        for name in ("pos_x", "pos_y"):
+            if tuple(getattr(cfg.ranges, name)) != (0.0, 0.0):
+                raise ConfigurationError(
+                    f"ranges.{name} is {getattr(cfg.ranges, name)}, but the places of a "
+                    "TerrainBasedPose2dCommandCfg are flat patches. Remove it, or use "
+                    "UniformPose2dCommandCfg."
+                )
+        patches = {} if env.terrain is None else env.terrain.flat_patches
+        if "target" not in patches:
+            raise ConfigurationError(
+                "TerrainBasedPose2dCommandCfg needs flat patches called target, but the ground has "
+                f"{', '.join(patches) or 'none'}. Add target to flat_patch_sampling of a kind in "
+                "env.scene.terrain.terrain_generator.sub_terrains, or use UniformPose2dCommandCfg."
+            )
+
+    def _places(
+        self, mask: torch.Tensor, stream: RandomStream
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        assert self.env.terrain is not None
+        chosen, heading = stream.ranges([(0.0, 1.0), self.cfg.ranges.heading], mask).unbind(1)
+        place = self.env.terrain.patches("target", chosen)
+        return torch.cat((place[:, :2], place[:, 2:] + self._height), dim=1), heading
+
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Return those of the direction; a place is not for a user to say."""
+        return {} if self.cfg.simple_heading else {"heading (rad)": self.cfg.ranges.heading}
+
+    def hold(self, values: Sequence[float]) -> None:
+        if values:
+            self.heading.fill_(values[0])
+        self.update_command()
+        self.time_left.fill_(self.cfg.resampling_time_range[1])

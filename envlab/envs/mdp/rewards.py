@@ -147,10 +147,21 @@ class action_acc_l2(ManagerTermBase):
         """The action of two steps ago; zero after a reset."""
 
     def __call__(self, env: ManagerEnv) -> torch.Tensor:
+        return self.change(env).square().sum(dim=1)
+
+    def change(self, env: ManagerEnv) -> torch.Tensor:
+        """Return it for each number of the action, and remember the action."""
         manager = env.action_manager
         change = manager.action - 2.0 * manager.prev_action + self.before
         self.before.copy_(manager.prev_action)
-        return change.square().sum(dim=1)
+        return change
 
     def reset(self, mask: torch.Tensor) -> None:
         clear(self.before, mask)
+
+
+class mean_action_acc(action_acc_l2):
+    """Return the mean size of the change of the change of the action; mjlab's metric."""
+
+    def __call__(self, env: ManagerEnv) -> torch.Tensor:
+        return self.change(env).abs().mean(dim=1)

@@ -158,3 +158,16 @@ def test_an_offset_is_added_and_bounds_may_be_by_joint():
     expected[:, names.index("FL_calf_joint")] += 0.125
     expected[:, names.index("FL_hip_joint")].clamp_(-0.1, 0.1)
     assert torch.equal(env.sim.ctrl, expected)
+
+
+@pytest.mark.parametrize("each_substep", [False, True])
+def test_a_relative_target_follows_the_joint_where_it_is_asked_to(each_substep: bool):
+    """In each physics step the servo is 0.2 ahead of itself; else of where the step began."""
+    term = mdp.RelativeJointPositionActionCfg(joint_names="servo", each_substep=each_substep)
+    env = make_env(1, decimation=2, actions=terms(servo=term))
+    env.step(torch.tensor([[0.2]]))
+    # Two steps of Euler at kp 10 and 1 kg: the first moves by 0.1 s squared times 10 * 0.2.
+    begin, middle = HOME[SERVO], HOME[SERVO] + DT**2 * 10.0 * 0.2
+    expected = (middle if each_substep else begin) + 0.2
+    assert env.sim.ctrl[0, CTRL_SERVO].item() == pytest.approx(expected, abs=1e-6)
+    assert (env.action_manager.describe()["servo"] is None) == each_substep

@@ -37,13 +37,15 @@ def franka(**changes) -> ManagerEnv:
 def frame(env: ManagerEnv) -> tuple[torch.Tensor, torch.Tensor]:
     term = env.action_manager.get_term("arm")
     assert isinstance(term, DifferentialInverseKinematicsAction)
-    return term.frame_pose()
+    return term.frame.pose()
 
 
-def test_the_arm_converges_to_a_pose():
-    env = franka()
+@pytest.mark.parametrize("each_substep", [False, True])
+def test_the_arm_converges_to_a_pose(each_substep: bool):
+    env = franka(each_substep=each_substep)
+    assert env.action_manager.get_term("arm").control_each_substep == each_substep
     goals = torch.tensor([[0.5, 0.2, 0.3, *DOWN], [0.4, -0.3, 0.5, *DOWN]])
-    for _ in range(90):
+    for _ in range(200 if each_substep else 90):
         env.step(goals)
     pos, quat = frame(env)
     assert (pos - goals[:, :3]).norm(dim=1).max() < 1e-3

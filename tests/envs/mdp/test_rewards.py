@@ -90,3 +90,9 @@ def test_the_height_of_a_base_is_above_the_points_below_it():
     for target, sensor in ((1.0, None), (2.0, None), (1.0, points)):
         value = mdp.base_height_l2(env, target, block, sensor)
         assert value.tolist() == pytest.approx([0.25])
+
+
+def test_mean_action_acc_is_a_mean_of_sizes():
+    env = make_env(1, rewards=terms(term=reward(mdp.mean_action_acc, 1.0)), episode_length_s=0.3)
+    earned = [push(env, force)[1].item() for force in (1.0, 3.0, 4.0, 1.0, 1.0)]
+    assert earned == pytest.approx([0.1 * abs(change) for change in (1.0, 1.0, -1.0, 1.0, -1.0)])

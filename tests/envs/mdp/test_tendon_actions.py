@@ -119,6 +119,22 @@ def test_a_base_drives_where_it_faces(model):
     assert env.action_manager.describe() == {"one": None}
 
 
+def test_a_base_that_turns_drives_where_it_faces_in_each_physics_step(model):
+    env = make(model, drive(each_substep=True))
+    seen = []
+    env.sim.substep = lambda number, substep=env.sim.substep: (  # type: ignore[method-assign]
+        seen.append((env.sim.data.qpos[0, 2].item(), *env.sim.ctrl[0, [X, Y]].tolist())),
+        substep(number),
+    )
+    for _ in range(3):
+        env.step(torch.tensor([[1.0, 2.0]]))
+    yaws = [yaw for yaw, *_ in seen]
+    assert len(seen) == 3 * env.cfg.decimation
+    assert len({*yaws}) == len(yaws)
+    for yaw, x, y in seen:
+        assert (x, y) == pytest.approx((math.cos(yaw), math.sin(yaw)), abs=1e-5)
+
+
 def test_a_base_that_is_not_one_is_refused(model):
     with pytest.raises(ConfigurationError, match=r"x_joint_name '\[xy\]' .* matches x, y, but"):
         make(model, drive(x_joint_name="[xy]"))

@@ -186,3 +186,46 @@ def test_a_state_of_before_tiles_were_drawn_is_restored():
     state = env.state()
     assert state["terrain"].pop("drawn_types") is None
     env.set_state(state)
+
+
+def to_targets(num_envs: int = 6, *, target: str = "target", **ranges):
+    """Return hoppers that are sent to flat patches of their tiles."""
+    ground = terrain()
+    patches = {target: FlatPatchSamplingCfg(num_patches=3, patch_radius=0.2, z_range=(-0.1, 0.1))}
+    stairs = dataclasses.replace(STAIRS, flat_patch_sampling=patches)
+    ground.terrain_generator.sub_terrains = {"stairs": stairs}
+    command = mdp.TerrainBasedPose2dCommandCfg(
+        simple_heading=False,
+        resampling_time_range=(0.1, 0.1),
+        ranges=mdp.Pose2dRangesCfg(**ranges),
+    )
+    seen = group(goal=observation(mdp.generated_commands, command_name="goal"))
+    return make_env(
+        num_envs, ground=ground, commands=terms(goal=command), observations=terms(policy=seen)
+    )
+
+
+def test_robots_are_sent_to_flat_patches_of_their_tiles():
+    env = to_targets(48, heading=(0.5, 0.6))
+    term = env.command_manager.get_term("goal")
+    patches = env.terrain.flat_patches["target"][env.terrain.tiles(env.terrain.terrain_levels)]
+    goals = term.position - torch.tensor([0.0, 0.0, 0.1])  # the default height
+    off = (patches - goals.unsqueeze(1)).abs().amax(dim=2)
+    assert off.amin(dim=1).max() < 1e-5
+    assert {*off.argmin(dim=1).tolist()} == {0, 1, 2}
+    assert ((term.heading >= 0.5) & (term.heading <= 0.6)).all()
+    assert term.bounds() == {"heading (rad)": (0.5, 0.6)}
+    term.hold([0.2])
+    assert term.heading.tolist() == pytest.approx([0.2] * 48)
+    assert_keeps_promises(to_targets(2).cfg)
+
+
+def test_places_that_are_no_patches_are_refused():
+    assert_refused(
+        {
+            "needs flat patches called target, but the ground has elsewhere": lambda: to_targets(
+                target="elsewhere"
+            ),
+            r"ranges.pos_x is \(0.0, 1.0\), but the places": lambda: to_targets(pos_x=(0.0, 1.0)),
+        }
+    )
