@@ -13,6 +13,7 @@ from envlab.envs.camera import CameraCfg, CameraOffsetCfg, PinholeCameraPatternC
 from envlab.envs.scene import SceneCfg, build_spec
 from envlab.envs.terrain import TerrainCfg, TerrainGeneratorCfg, rough_terrains
 from envlab.errors import ConfigurationError
+from envlab.sim.opengl import provide_opengl
 from envlab.sim.picture_cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg
 from envlab.sim.simulation import Fields, SimulationCfg, create_simulation
 
@@ -190,6 +191,7 @@ def test_threads_draw_the_same():
 
 def picture_of_mujoco(model: mujoco.MjModel, data: mujoco.MjData, size: int) -> np.ndarray:
     """Return a picture by MuJoCo's renderer, without what is not drawn here."""
+    provide_opengl()
     model.vis.quality.offsamples = 0
     with mujoco.Renderer(model, size, size) as renderer:
         renderer.update_scene(data, camera="seen")
