@@ -7,6 +7,7 @@ renderer; both need the package ``warp-lang``.
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 from collections.abc import Sequence
@@ -25,7 +26,14 @@ from envlab.envs.spec_sensors import matches, names_of
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.sim.host import on_host
-from envlab.sim.picture_cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg
+from envlab.sim.picture_cfg import (
+    LIGHT_FIELDS,
+    POSE_FIELDS,
+    Frames,
+    PictureCfg,
+    lens,
+    ray_lengths,
+)
 from envlab.sim.recording import between_graphs
 from envlab.state import State
 
@@ -281,16 +289,19 @@ class Camera(SensorTerm):
         camera = model.camera(self.name).id
         geoms = _seen_geoms(cfg, model, "geom_rgba" in set(env.sim.params))
         _warn_of_enclosing_geoms(self.name, model, geoms)
-        self._lengths = _ray_lengths(model, camera, cfg).to(env.device)
+        picture = PictureCfg(
+            camera=camera,
+            height=cfg.shape[0],
+            width=cfg.shape[1],
+            clipping_range=cfg.clipping_range,
+            geoms=geoms,
+            background=cfg.background_color,
+        )
+        self._lenses = functools.partial(lens, model, picture, dict(env.sim.params.items()))
+        lengths = ray_lengths(self._lenses(), picture).to(env.device)
+        self._picture_cfg, self._lengths = picture, lengths if len(lengths) == 1 else None
         self._pictures = env.sim.pictures(
-            PictureCfg(
-                camera=camera,
-                height=cfg.shape[0],
-                width=cfg.shape[1],
-                clipping_range=cfg.clipping_range,
-                geoms=geoms,
-                background=cfg.background_color,
-            ),
+            picture,
             Frames(**self.frames),
             wanted=self._wanted,
             slot=self._slot,
@@ -359,7 +370,10 @@ class Camera(SensorTerm):
         if kind == "segmentation":
             return shown.permute(0, 2, 3, 1)
         if data_type == "distance_to_camera":
-            shown = shown * self._lengths
+            lengths = self._lengths
+            if lengths is None:  # lenses differ between environments, and may change
+                lengths = ray_lengths(self._lenses(), self._picture_cfg)
+            shown = shown * lengths.unsqueeze(1)
         far = self.cfg.clipping_range[1]
         nothing = far if self.cfg.depth_clipping_behavior == "max" else 0.0
         return torch.where(shown <= far, shown, nothing).permute(0, 2, 3, 1)
@@ -417,24 +431,6 @@ def _check(cfg: CameraCfg) -> None:
             f"A camera sensor has a pattern_cfg, but its camera {cfg.camera_name!r} is the file's, "
             "which has a lens of its own. Set width, height and fovy, or camera_name=null."
         )
-
-
-def _ray_lengths(model: mujoco.MjModel, camera: int, cfg: CameraCfg) -> torch.Tensor:
-    """Return the length of each pixel's ray at depth 1, ``(height, width)``."""
-    pattern = cfg.pattern_cfg
-    if pattern is None:
-        half = math.tan(math.radians(float(model.cam_fovy[camera])) / 2.0)
-        pattern = PinholeCameraPatternCfg(
-            width=cfg.width,
-            height=cfg.height,
-            focal_length=1.0,
-            horizontal_aperture=2.0 * half * cfg.width / cfg.height,
-        )
-    lens = pattern.intrinsic_matrix()
-    x = (np.arange(pattern.width) + 0.5 - lens[0, 2]) / lens[0, 0]
-    y = (np.arange(pattern.height) + 0.5 - lens[1, 2]) / lens[1, 1]
-    squares = 1.0 + x[None] ** 2 + y[:, None] ** 2
-    return torch.tensor(np.sqrt(squares), dtype=torch.float32)
 
 
 def _geom_name(model: mujoco.MjModel, geom: int) -> str:

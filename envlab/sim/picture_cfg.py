@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import mujoco
+import numpy as np
 import torch
 
 POSE_FIELDS = ("geom_xpos", "geom_xmat", "cam_xpos", "cam_xmat")
@@ -49,3 +51,47 @@ class Pictures(Protocol):
 
     def draw(self) -> None:
         """Draw the wanted environments."""
+
+
+def lens(
+    model: mujoco.MjModel, cfg: PictureCfg, params: Mapping[str, torch.Tensor]
+) -> torch.Tensor:
+    """Return x and y of the first pixel's centre at depth 1, and the steps to the next.
+
+    Float32 ``(num_envs or 1, 4)``; more than a row only where ``params`` has other lenses.
+    """
+
+    def field(name: str) -> torch.Tensor:
+        values = params.get(name)
+        if values is None:
+            values = torch.from_numpy(np.asarray(getattr(model, name), dtype=np.float32))[None]
+        return values[:, cfg.camera]
+
+    wide, high = model.cam_sensorsize[cfg.camera].tolist()
+    if wide > 0.0 and high > 0.0:
+        # Of a sensor of another shape than the image, the middle counts, as in mujoco_warp.
+        wide, high = (
+            min(wide, high * cfg.width / cfg.height),
+            min(high, wide * cfg.height / cfg.width),
+        )
+        focal_x, focal_y, centre_x, centre_y = field("cam_intrinsic").unbind(dim=1)
+        dx, dy = wide / cfg.width / focal_x, high / cfg.height / focal_y
+        left, top = (centre_x - 0.5 * wide) / focal_x, (centre_y - 0.5 * high) / focal_y
+    else:
+        top = -torch.tan(torch.deg2rad(field("cam_fovy")) / 2.0)
+        dx = dy = -2.0 * top / cfg.height
+        left = -0.5 * cfg.width * dx
+    return torch.stack((left + 0.5 * dx, top + 0.5 * dy, dx, dy), dim=1)
+
+
+def ray_lengths(lenses: torch.Tensor, cfg: PictureCfg) -> torch.Tensor:
+    """Return the lengths of pixels' rays at depth 1, ``(num_envs or 1, height, width)``.
+
+    Args:
+        lenses: See :func:`lens`.
+        cfg: The camera.
+    """
+    x0, y0, dx, dy = lenses.unsqueeze(2).unbind(dim=1)
+    x = x0 + dx * torch.arange(cfg.width, device=lenses.device)
+    y = y0 + dy * torch.arange(cfg.height, device=lenses.device)
+    return (1.0 + x.square().unsqueeze(1) + y.square().unsqueeze(2)).sqrt()

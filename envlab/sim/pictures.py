@@ -19,7 +19,7 @@ import warp as wp
 
 from envlab.errors import ConfigurationError
 from envlab.sim.height_field import HeightField
-from envlab.sim.picture_cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg
+from envlab.sim.picture_cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg, lens
 from envlab.sim.picture_colours import Lights, Looks, Textures, paint
 from envlab.sim.picture_raster import find_visible
 from envlab.sim.picture_scene import Ground, Poses, Shapes, View, eye_of
@@ -323,37 +323,6 @@ def draw_pictures(
     if rgb.shape[0] > 0:
         colours = rgb[n, slot[n]]
         paint(view, ground, shapes, textures, looks, lights, poses, eye, n, frame, ids, colours)
-
-
-def lens(
-    model: mujoco.MjModel, cfg: PictureCfg, params: Mapping[str, torch.Tensor]
-) -> torch.Tensor:
-    """Return x and y of the first pixel's centre at depth 1, and the steps to the next.
-
-    Float32 ``(num_envs or 1, 4)``; more than a row only where ``params`` has other lenses.
-    """
-
-    def field(name: str) -> torch.Tensor:
-        values = params.get(name)
-        if values is None:
-            values = torch.from_numpy(np.asarray(getattr(model, name), dtype=np.float32))[None]
-        return values[:, cfg.camera]
-
-    wide, high = model.cam_sensorsize[cfg.camera].tolist()
-    if wide > 0.0 and high > 0.0:
-        # Of a sensor of another shape than the image, the middle counts, as in mujoco_warp.
-        wide, high = (
-            min(wide, high * cfg.width / cfg.height),
-            min(high, wide * cfg.height / cfg.width),
-        )
-        focal_x, focal_y, centre_x, centre_y = field("cam_intrinsic").unbind(dim=1)
-        dx, dy = wide / cfg.width / focal_x, high / cfg.height / focal_y
-        left, top = (centre_x - 0.5 * wide) / focal_x, (centre_y - 0.5 * high) / focal_y
-    else:
-        top = -torch.tan(torch.deg2rad(field("cam_fovy")) / 2.0)
-        dx = dy = -2.0 * top / cfg.height
-        left = -0.5 * cfg.width * dx
-    return torch.stack((left + 0.5 * dx, top + 0.5 * dy, dx, dy), dim=1)
 
 
 def geom_colours(model: mujoco.MjModel, params: Mapping[str, torch.Tensor]) -> torch.Tensor:

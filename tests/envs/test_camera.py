@@ -299,6 +299,24 @@ def test_a_task_in_colours_keeps_all_promises():
     assert_keeps_promises(hopper_cfg(SceneCfg(num_envs=4, model=hopper.MODEL)))
 
 
+def test_lenses_that_differ_see_other_distances():
+    wide = EventTermCfg(
+        func=mdp.dr.cam_fovy,
+        mode="startup",
+        params={"ranges": (60.0, 90.0), "asset_cfg": SceneEntityCfg("robot", camera_names="eye")},
+    )
+    types = ["depth", "distance_to_camera"]
+    env = make(3, pattern_cfg=None, width=3, height=3, data_types=types, events=terms(wide=wide))
+    look(env, at(1.5), at(1.5), at(1.5))
+    camera = env.sensor_manager.get_term("camera")
+    fovy = env.sim.params.cam_fovy[:, 0]
+    assert fovy.std() > 1.0
+    step = 2.0 / 3.0 * torch.tan(torch.deg2rad(fovy) / 2.0)  # a pixel, at 1 m
+    corner = camera.image("distance_to_camera")[:, 0, 0, 0]
+    assert torch.allclose(corner, 1.5 * (1.0 + 2.0 * step.square()).sqrt(), atol=1e-4)
+    assert torch.allclose(camera.image("depth")[:, 0, 0, 0], torch.tensor(1.5), atol=1e-4)
+
+
 def test_colours_are_normalised_as_isaac_labs():
     env = make(data_types=["rgb"], seen_bodies=None, params={"normalize": True})
     raw = env.sensor_manager.get_term("camera").image("rgb").float() / 255.0
