@@ -28,5 +28,6 @@ def test_a_way_learns_what_it_did(found, name):
     golden = read(name)
     assert difference(golden["values"], found[name]) <= golden["tolerance"]
     expected = golden["digests"].get(kind_of_processor())
-    # None: another kind of processor, or other versions of libraries
-    assert expected in (None, digest_of(found[name]))
+    # None: another kind of processor, or other versions of libraries. Several: processors of one
+    # name whose caches differ, by which a library divides its sums (seen for fast_sac: 5e-8).
+    assert expected is None or digest_of(found[name]) in expected

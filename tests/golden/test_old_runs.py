@@ -69,7 +69,8 @@ def test_an_old_run_resumes_to_the_end_that_it_had(name: str, ends):
 
 def check(found: dict[str, Any], what: str, old: Path) -> None:
     expected = json.loads((old / "learned.json").read_text())[what]
-    if kind_of_processor() == RECORDED_ON:
+    # fast_sac's sums differ even between processors of one name; see test_libraries.py.
+    if kind_of_processor() == RECORDED_ON and old.parent.name != "fast_sac":
         assert found == expected
     assert difference(expected, found) <= TOLERANCE
 
