@@ -382,13 +382,17 @@ class Camera(SensorTerm):
         return self
 
     def preview(self, index: int) -> np.ndarray:
-        """Return the latest image: colours, else depth (near is bright), else a colour a geom."""
+        """Return the latest image: colours, else depth, else a colour for each geom.
+
+        Of depths, near is bright, the farthest that is seen dark grey, and the rest black.
+        """
         kind, frames = next(iter(sorted(self.frames.items(), key=lambda item: item[0] != "rgb")))
         latest = frames[index, self._slot[index]].cpu().numpy()
         if kind == "rgb":
             return np.asarray(latest)
         if kind == "depth":
-            shades = 1.0 - np.minimum(latest / self.cfg.clipping_range[1], 1.0)
+            farthest = latest[np.isfinite(latest)].max(initial=0.0)
+            shades = 1.0 - np.minimum(0.75 * latest / max(farthest, 1e-6), 1.0)
         else:
             shades = (latest + 1)[..., None] * np.array([0.618, 0.414, 0.236]) % 1.0
         return np.broadcast_to((255.0 * shades).astype(np.uint8).T, (3, *latest.shape[::-1])).T

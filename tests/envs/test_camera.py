@@ -233,9 +233,9 @@ def test_pictures_and_previews_show_what_cameras_see():
     assert (picture[32:52, 34:54] == 14).all()
     assert (picture > 0).sum() == 2 * 3 * 20 * 20
     near = make(clipping_range=(0.1, 4.0)).sensor_manager.get_term("camera")
-    near.frames["depth"][0] = 1.0
+    near.frames["depth"][0] = torch.tensor([0.5, 1.0, 1.0, 1.0, math.inf])
     assert near.preview(0).shape == (5, 5, 3)
-    assert (near.preview(0) == 191).all()
+    assert near.preview(0)[0, :, 0].tolist() == [159, 63, 63, 63, 0]
 
 
 def test_variants_are_seen_each_in_its_environment():
