@@ -121,14 +121,16 @@ class Panel:
         self._history.clear()
 
     def _show_views(self, views: Mapping[str, np.ndarray]) -> None:
-        """Show what cameras see, each enlarged to about the panel's width."""
+        """Show what cameras see above the controls, each enlarged to about the panel's width."""
         for name, image in views.items():
             factor = max(1, VIEW_WIDTH // image.shape[1])
             shown = image.repeat(factor, axis=0).repeat(factor, axis=1)
             if name in self._views:
                 self._views[name].image = shown
             else:
-                self._views[name] = self._gui.add_image(shown, label=name, format="png")
+                self._views[name] = self._gui.add_image(
+                    shown, label=name, format="png", order=self._status.order + 0.5
+                )
 
     def _tell(self, words: str) -> None:
         title, told = html.escape(self._stage.title), html.escape(words)
