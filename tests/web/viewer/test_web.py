@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
+import envlab
 from envlab.envs import VectorEnv
 from envlab_web.viewer.messages import Frame, Wishes
 from tests.web.viewer.conftest import LocalViewer
@@ -49,6 +50,14 @@ def test_a_frame_is_a_copy_of_the_environments_that_are_shown(cartpole, watch):
     assert step(cartpole, viewer) is None  # nobody asked for one
     assert (frame.qpos == before).all()
     assert not torch.equal(torch.from_numpy(before), cartpole.sim.data.qpos[2:6])
+
+
+def test_a_frame_has_what_cameras_of_the_followed_environment_see(watch):
+    env = envlab.make("Isaac-Cartpole-RGB-Camera-Direct-v0", num_envs=3, device="cpu", seed=1)
+    frame = step(env.unwrapped, watch(env.unwrapped), Wishes(followed=2, speed=math.inf))
+    seen = env.unwrapped.sensor("tiled_camera").image()
+    assert list(frame.views) == ["tiled_camera"]
+    assert torch.equal(torch.from_numpy(frame.views["tiled_camera"].copy()), seen[2])
 
 
 def test_a_training_is_neither_held_nor_steered(cartpole, go2, watch):
