@@ -12,7 +12,7 @@ from __future__ import annotations
 import warp as wp
 
 from envlab.sim.picture_scene import Eye, Ground, Poses, Shapes, View, seen_from
-from envlab.sim.picture_shapes import MESH, PLANE, half_sizes, meet_mesh, meet_shape
+from envlab.sim.picture_shapes import MESH, PLANE, half_sizes, meet_shape
 
 wp.set_module_options({"enable_backward": False})
 
@@ -297,6 +297,7 @@ def draw_shape(
     geom: int,
     kind: int,
     size: wp.vec3,
+    mesh: wp.uint64,
     near: float,
     back: Eye,
     covered: wp.vec4i,
@@ -311,31 +312,7 @@ def draw_shape(
         start = back.rotation * wp.vec3(0.0, back.y0 + float(i) * back.dy, 1.0)
         for j in range(covered[2], covered[3] + 1):
             d = start + (back.x0 + float(j) * back.dx) * across
-            t = meet_shape(kind, size, back.position, d)
-            if t >= near and t * row[j] < 1.0:
-                row[j] = 1.0 / t
-                shown[j] = geom
-
-
-@wp.func
-def draw_mesh(
-    geom: int,
-    mesh: wp.uint64,
-    near: float,
-    back: Eye,
-    covered: wp.vec4i,
-    frame: wp.array2d(dtype=float),
-    ids: wp.array2d(dtype=int),
-) -> None:
-    """Draw a mesh; a function of its own, since its size slows the loop over shapes down."""
-    across = wp.vec3(back.rotation[0, 0], back.rotation[1, 0], back.rotation[2, 0])
-    for i in range(covered[0], covered[1] + 1):
-        row = frame[i]
-        shown = ids[i]
-        start = back.rotation * wp.vec3(0.0, back.y0 + float(i) * back.dy, 1.0)
-        for j in range(covered[2], covered[3] + 1):
-            d = start + (back.x0 + float(j) * back.dx) * across
-            t = meet_mesh(mesh, back.position, d)
+            t = meet_shape(kind, size, mesh, back.position, d)
             if t >= near and t * row[j] < 1.0:
                 row[j] = 1.0 / t
                 shown[j] = geom
@@ -358,8 +335,10 @@ def draw_shapes(
         size = shapes.size[n % shapes.size.shape[0], geom]
         centre = wp.vec3(0.0, 0.0, 0.0)
         half = half_sizes(kind, size)
-        mesh = shapes.mesh[n % shapes.mesh.shape[0], geom]
+        mesh_id = wp.uint64(0)
         if kind == MESH:
+            mesh = shapes.mesh[n % shapes.mesh.shape[0], geom]
+            mesh_id = shapes.mesh_id[mesh]
             centre = shapes.centre[mesh]
             half = shapes.half[mesh]
         back = seen_from(eye, poses.geom_xpos[n, geom], poses.geom_xmat[n, geom])
@@ -367,10 +346,7 @@ def draw_shapes(
         if kind != PLANE:
             covered = covered_pixels(view, back, centre, half)
         if covered[0] <= covered[1] and covered[2] <= covered[3]:
-            if kind == MESH:
-                draw_mesh(geom, shapes.mesh_id[mesh], view.near, back, covered, frame, ids)
-            else:
-                draw_shape(geom, kind, size, view.near, back, covered, frame, ids)
+            draw_shape(geom, kind, size, mesh_id, view.near, back, covered, frame, ids)
 
 
 @wp.func

@@ -99,8 +99,18 @@ def meet_plane(o: wp.vec3, d: wp.vec3, half: wp.vec3) -> float:
 
 
 @wp.func
-def meet_shape(kind: int, size: wp.vec3, o: wp.vec3, d: wp.vec3) -> float:
-    """Meet a shape of MuJoCo's size; not a mesh."""
+def meet_mesh(mesh: wp.uint64, o: wp.vec3, d: wp.vec3) -> float:
+    """Meet a mesh."""
+    length = wp.length(d)
+    hit = wp.mesh_query_ray(mesh, o, d / length, 1.0e6)
+    if hit.result and hit.sign > 0.0:
+        return hit.t / length
+    return -1.0
+
+
+@wp.func
+def meet_shape(kind: int, size: wp.vec3, mesh: wp.uint64, o: wp.vec3, d: wp.vec3) -> float:
+    """Meet a shape of MuJoCo's size, or a mesh."""
     t = float(-1.0)
     if kind == BOX:
         t = meet_box(o, d, size)
@@ -114,17 +124,9 @@ def meet_shape(kind: int, size: wp.vec3, o: wp.vec3, d: wp.vec3) -> float:
         t = meet_ball(wp.cw_div(o, size), wp.cw_div(d, size), 1.0)
     elif kind == PLANE:
         t = meet_plane(o, d, size)
+    elif kind == MESH:
+        t = meet_mesh(mesh, o, d)
     return t
-
-
-@wp.func
-def meet_mesh(mesh: wp.uint64, o: wp.vec3, d: wp.vec3) -> float:
-    """Meet a mesh."""
-    length = wp.length(d)
-    hit = wp.mesh_query_ray(mesh, o, d / length, 1.0e6)
-    if hit.result and hit.sign > 0.0:
-        return hit.t / length
-    return -1.0
 
 
 @wp.func
