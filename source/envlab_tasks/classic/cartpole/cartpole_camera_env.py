@@ -6,10 +6,10 @@ channel's mean over the image; a depth that is farther is 0.
 
 Differs from Isaac Lab 2.3.2:
 
-- The image is that of 100 x 100 pixels there without the rows in which the pole never is and the
+- The image is Isaac Lab's of 100 x 100 pixels without the rows in which the pole never is and the
   columns beyond 2.1 m; it is mirrored, and the floor does not show in it.
 - The agents have fewer filters and units, a shorter horizon and a higher learning rate.
-- Colours are this model's, before a sky, in the light of its file.
+- Colours, sky and lights are those of this model's file.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ The numbers are those of Isaac Lab 2.3.2 (cartpole_camera_env_cfg.py).
 
 Differs from Isaac Lab 2.3.2:
 
-- The floor is in the image: there it is taken away.
-- Depth is in units of the camera's range of 20 m; there in m.
-- Colours are this model's, before a sky, in the light of its file.
+- The floor is in the image; Isaac Lab removes it.
+- Depth is in units of the camera's range, 20 m; in Isaac Lab it is in m.
+- Colours, sky and lights are those of this model's file.
 """
 
 from __future__ import annotations
