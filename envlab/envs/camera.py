@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import logging
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
@@ -18,10 +17,11 @@ import mujoco
 import numpy as np
 import torch
 
-from envlab.config import PositiveFloat, PositiveInt, Range
+from envlab.config import PositiveInt, Range
 from envlab.envs.entities import SceneEntityCfg
 from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
+from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.spec_sensors import matches, names_of
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
@@ -48,93 +48,6 @@ _AXES = {
 """By convention: from MuJoCo's axes (x right, y up, z backwards) to those that ``rot`` turns."""
 _KINDS = {"rgb": "rgb", "segmentation": "segmentation"}
 """What is drawn for a data type; for the others, depth."""
-
-
-@dataclass(kw_only=True)
-class PinholeCameraPatternCfg:
-    """Pixels and lens of a camera, with Isaac Lab's names."""
-
-    width: PositiveInt = 87
-    """Pixels from left to right."""
-    height: PositiveInt = 58
-    """Pixels from top to bottom."""
-    focal_length: PositiveFloat = 24.0
-    """In cm; only its ratios to the apertures matter."""
-    horizontal_aperture: PositiveFloat = 20.955
-    """Width of the image behind the lens, in cm."""
-    vertical_aperture: PositiveFloat | None = None
-    """Its height, in cm; null: pixels are square."""
-    horizontal_aperture_offset: float = 0.0
-    """Distance of the axis to the left of the image's centre, in cm."""
-    vertical_aperture_offset: float = 0.0
-    """Its distance above the centre, in cm."""
-
-    @classmethod
-    def from_intrinsic_matrix(
-        cls,
-        intrinsic_matrix: Sequence[float],
-        width: int,
-        height: int,
-        focal_length: float = 24.0,
-    ) -> PinholeCameraPatternCfg:
-        """Return the camera of a matrix ``(fx, 0, cx, 0, fy, cy, 0, 0, 1)``, in pixels.
-
-        Raises:
-            ConfigurationError: If the matrix is not of this form.
-        """
-        values = np.asarray(intrinsic_matrix, dtype=float).ravel()
-        fits = values.size == 9 and np.isfinite(values).all()
-        if not fits or values[[1, 3, 6, 7]].any() or values[8] != 1.0 or min(values[[0, 4]]) <= 0:
-            raise ConfigurationError(
-                f"The intrinsic matrix is {values.tolist()}, but must be [fx, 0, cx, 0, fy, cy, "
-                "0, 0, 1] in pixels, row by row, with fx and fy above 0."
-            )
-        per_x, per_y = focal_length / values[0], focal_length / values[4]
-        return cls(
-            width=width,
-            height=height,
-            focal_length=focal_length,
-            horizontal_aperture=width * per_x,
-            vertical_aperture=height * per_y,
-            horizontal_aperture_offset=(values[2] - 0.5 * width) * -per_x,
-            vertical_aperture_offset=(values[5] - 0.5 * height) * -per_y,
-        )
-
-    def intrinsic_matrix(self) -> np.ndarray:
-        """Return focal lengths and principal point in pixels, ``(3, 3)``."""
-        fx = self.width * self.focal_length / self.horizontal_aperture
-        fy = fx
-        if self.vertical_aperture is not None:
-            fy = self.height * self.focal_length / self.vertical_aperture
-        cx = 0.5 * self.width - self.horizontal_aperture_offset * fx / self.focal_length
-        cy = 0.5 * self.height - self.vertical_aperture_offset * fy / self.focal_length
-        return np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
-
-    def write(self, camera: mujoco.MjsCamera) -> None:
-        """Give a camera these pixels and this lens."""
-        lens = self.intrinsic_matrix()
-        camera.resolution = (self.width, self.height)
-        # Lengths of the sensor are free: here a pixel is as wide as it is high.
-        camera.sensor_size = (self.width * 1e-3, self.height * 1e-3)
-        camera.focal_length = (lens[0, 0] * 1e-3, lens[1, 1] * 1e-3)
-        camera.principal_length = (
-            (0.5 * self.width - lens[0, 2]) * 1e-3,
-            (0.5 * self.height - lens[1, 2]) * 1e-3,
-        )
-
-    def rays(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return where rays start and their directions, of a camera that looks along x, z up.
-
-        Float32 ``(height * width, 3)`` each, row by row from the top left, of length 1.
-        """
-        lens = self.intrinsic_matrix()
-        x = (np.arange(self.width) + 0.5 - lens[0, 2]) / lens[0, 0]
-        y = (np.arange(self.height) + 0.5 - lens[1, 2]) / lens[1, 1]
-        down, right = (part.ravel() for part in np.meshgrid(y, x, indexing="ij"))
-        rays = np.stack((np.ones_like(right), -right, -down), axis=1)
-        rays /= np.linalg.norm(rays, axis=1, keepdims=True)
-        directions = torch.tensor(rays, dtype=torch.float32)
-        return torch.zeros_like(directions), directions
 
 
 @dataclass(kw_only=True)

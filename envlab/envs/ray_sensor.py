@@ -13,11 +13,15 @@ import torch
 
 from envlab.config import PositiveFloat
 from envlab.envs import math
-from envlab.envs.camera import PinholeCameraPatternCfg
 from envlab.envs.entities import as_index, columns
 from envlab.envs.frames import OffsetCfg
 from envlab.envs.managers.sensor import SensorTermCfg, StatelessSensorTerm
-from envlab.envs.ray_patterns import GridPatternCfg, LidarPatternCfg, RingPatternCfg
+from envlab.envs.ray_patterns import (
+    GridPatternCfg,
+    LidarPatternCfg,
+    PinholeCameraPatternCfg,
+    RingPatternCfg,
+)
 from envlab.envs.spec_sensors import matches
 from envlab.errors import ConfigurationError
 

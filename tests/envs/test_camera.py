@@ -22,10 +22,11 @@ from envlab.envs import (
     SimulationCfg,
     mdp,
 )
-from envlab.envs.camera import CameraCfg, CameraOffsetCfg, PinholeCameraPatternCfg
+from envlab.envs.camera import CameraCfg, CameraOffsetCfg
 from envlab.envs.entity_cfg import VariantCfg
 from envlab.envs.managers import EventTermCfg
 from envlab.envs.managers.event import requires_model_fields
+from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab.envs.vector_env import inset
 from envlab.errors import ConfigurationError, EnvlabError

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
-from envlab.envs.camera import PinholeCameraPatternCfg
+from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.ray_sensor import RayCastSensor, RayCastSensorCfg
 from envlab.envs.terms import observation
 from tests.envs import hopper

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from envlab.envs.camera import CameraCfg, CameraOffsetCfg, PinholeCameraPatternCfg
+from envlab.envs.camera import CameraCfg, CameraOffsetCfg
+from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.scene import SceneCfg, build_spec
 from envlab.envs.terrain import TerrainCfg, TerrainGeneratorCfg, rough_terrains
 from envlab.errors import ConfigurationError

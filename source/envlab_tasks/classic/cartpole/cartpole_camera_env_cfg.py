@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
-from envlab.envs.camera import CameraCfg, CameraOffsetCfg, DataType, PinholeCameraPatternCfg
+from envlab.envs.camera import CameraCfg, CameraOffsetCfg, DataType
 from envlab.envs.managers import ObservationGroupCfg, ObservationTermCfg
+from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.terms import observation
 from envlab_tasks.classic.cartpole.cartpole_env_cfg import CartpoleEnvCfg
 

@@ -16,8 +16,9 @@ import math
 from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
-from envlab.envs.camera import CameraCfg, CameraOffsetCfg, PinholeCameraPatternCfg
+from envlab.envs.camera import CameraCfg, CameraOffsetCfg
 from envlab.envs.managers import ObservationGroupCfg, ObservationTermCfg
+from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.terms import observation
 from envlab.envs.terrain import TerrainCfg
 from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL, NO_PUSHES
