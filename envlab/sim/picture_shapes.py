@@ -48,7 +48,7 @@ def meet_capsule(o: wp.vec3, d: wp.vec3, radius: float, half: float) -> float:
     t = meet_side(o, d, radius, half)
     if t > 0.0:
         return t
-    sign = wp.where(d[2] > 0.0, -1.0, 1.0)  # the end that the ray reaches first
+    sign = float(1.0)
     for _ in range(2):
         t = meet_ball(wp.vec3(o[0], o[1], o[2] - sign * half), d, radius)
         if t > 0.0 and sign * (o[2] + t * d[2]) >= half:

@@ -70,7 +70,6 @@ class CpuPictures:
         self._kept: list[object] = []  # by Warp they are not
         self._model, self._cfg = model, cfg
         self._params = dict(params.items())
-        self._wholes: list[tuple[torch.Tensor, str]] = []
         num_envs = len(wanted)
         fields = [geom for geom in cfg.geoms if model.geom_type[geom] == _HFIELD]
         _check(model, cfg.geoms, fields)
@@ -137,12 +136,10 @@ class CpuPictures:
         return self._constant(np.asarray(getattr(self._model, name))[None], dtype)
 
     def _whole(self, name: str) -> wp.array:
-        """Return a field of whole numbers; those that differ are read now, and at each drawing."""
+        """Return a field of whole numbers, which variants alone change, before any drawing."""
         if name not in self._params:
             return self._constant(np.asarray(getattr(self._model, name))[None], None, np.int32)
-        values = self._params[name].int()
-        self._wholes.append((values, name))
-        return self._keep(values)
+        return self._keep(self._params[name].int())
 
     def _room(self, columns: int) -> list[wp.array]:
         """Return one thread's buffers: two rows of a height field's corners, and a z-buffer."""
@@ -270,8 +267,6 @@ class CpuPictures:
 
     def _refresh(self) -> None:
         """Compute anew what follows from the fields that differ between environments."""
-        for values, name in self._wholes:
-            values.copy_(self._params[name])
         if len(self._lens) > 1:
             self._lens.copy_(lens(self._model, self._cfg, self._params))
         if len(self._colours) > 1:
