@@ -380,28 +380,18 @@ def _warn_of_enclosing_geoms(name: str, model: mujoco.MjModel, geoms: list[int])
     if model.nkey:
         mujoco.mj_resetDataKeyframe(model, data, 0)
     mujoco.mj_forward(model, data)
-    at = data.cam_xpos[model.camera(name).id]
-    solid = (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_MESH)
+    at, axis = data.cam_xpos[model.camera(name).id], np.array([1.0, 0.0, 0.0])
+    hollow = (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_MESH)
     for geom in geoms:
-        if model.geom_type[geom] not in map(int, solid):
-            inner = data.geom_xmat[geom].reshape(3, 3).T @ (at - data.geom_xpos[geom])
-            if _is_inside(int(model.geom_type[geom]), model.geom_size[geom], inner):
-                logger.warning(
-                    "The camera %r is inside the geom %r, which it therefore does not see. Move "
-                    "it, or, if that is meant, leave the geom's body out of seen_bodies.",
-                    name,
-                    _geom_name(model, geom),
-                )
-
-
-def _is_inside(kind: int, size: np.ndarray, at: np.ndarray) -> bool:
-    kinds = mujoco.mjtGeom
-    if kind == kinds.mjGEOM_SPHERE:
-        return bool(np.linalg.norm(at) < size[0])
-    if kind == kinds.mjGEOM_CAPSULE:
-        return bool(np.linalg.norm([*at[:2], at[2] - np.clip(at[2], -size[1], size[1])]) < size[0])
-    if kind == kinds.mjGEOM_CYLINDER:
-        return bool(np.linalg.norm(at[:2]) < size[0] and abs(at[2]) < size[1])
-    if kind == kinds.mjGEOM_ELLIPSOID:
-        return bool(np.linalg.norm(at / size) < 1.0)
-    return bool((np.abs(at) < size).all())
+        kind = int(model.geom_type[geom])
+        if kind in map(int, hollow):
+            continue
+        pose = data.geom_xpos[geom], data.geom_xmat[geom], model.geom_size[geom]
+        # The shapes are convex: from inside, and only from there, rays both ways meet the surface.
+        if all(mujoco.mju_rayGeom(*pose, at, way * axis, kind) >= 0.0 for way in (1.0, -1.0)):
+            logger.warning(
+                "The camera %r is inside the geom %r, which it therefore does not see. Move it, "
+                "or, if that is meant, leave the geom's body out of seen_bodies.",
+                name,
+                _geom_name(model, geom),
+            )

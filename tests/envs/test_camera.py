@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -325,17 +326,32 @@ def test_colours_are_normalised_as_isaac_labs():
 
 
 def test_pictures_are_not_those_of_a_sensors_camera():
-    cartpole = {"overrides": ["env.scene.num_envs=1"], "device": "cpu"}
-    env = envlab.make("Isaac-Cartpole-Depth-Camera-Direct-v0", **cartpole).unwrapped
-    assert env.sim.model.camera(0).name == "side"
-    first = env.render()
-    assert not env.sensor_cameras
-    with_eye = make(data_types=["rgb"])
-    assert with_eye.sensor_cameras == {"eye"}
-    assert with_eye.sim.model.ncam == 1 + (first is None)
+    env = make(data_types=["rgb"])
+    observed = terms(policy=group(pos=observation(mdp.joint_pos)))
+    plain = dataclasses.replace(env.cfg, sensors=None, observations=observed)
+    without = ManagerEnv(plain, context=DistributedContext(num_threads=1), seed=0)
+    above = slice(0, 200)  # of the images in the corner
+    assert np.array_equal(env.picture(1)[above], without.picture(1)[above])
+    assert without.picture(1)[above].std() > 1.0
+
+
+def test_what_is_fully_transparent_is_not_seen():
+    def hide(spec) -> None:
+        spec.geom("block").rgba[3] = 0.0
+
+    seen = {}
+    for name, edit in {"shown": None, "hidden": hide}.items():
+        scene = SceneCfg(num_envs=1, model=hopper.MODEL, spec_fn=edit)
+        env = ManagerEnv(hopper_cfg(scene), context=DistributedContext(num_threads=1), seed=0)
+        camera = env.sensor_manager.get_term("eye")
+        block = camera.segmentation_names.index("block")
+        seen[name] = bool((camera.image("segmentation") == block).any())
+    assert seen == {"shown": True, "hidden": False}
 
 
 def test_a_camera_in_what_it_sees_is_warned_of(caplog):
+    make(seen_bodies=None, body_name="world", offset=CameraOffsetCfg(pos=(0.0, 0.0, 2.0), rot=DOWN))
+    assert "inside the geom" not in caplog.text
     make(seen_bodies=None, offset=CameraOffsetCfg())
     assert "camera 'eye' is inside the geom 'block', which it therefore does not see" in caplog.text
 
