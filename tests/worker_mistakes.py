@@ -74,6 +74,9 @@ if __name__ == "__main__":
         with contextlib.redirect_stdout(io.StringIO()):
             for library in ("rsl_rl", "rl_games", "skrl"):
                 envlab.cli.main(["config", library, "--task=Isaac-Cartpole-v0"])
+        # A camera's kernels are compiled once on a machine, which takes some ten seconds.
+        task = "--task=Isaac-Cartpole-Depth-Camera-Direct-v0"
+        run(os.getcwd(), ["random", task, "--num_envs=2", "--num_steps=1"])
     else:  # what every command line imports
         with contextlib.redirect_stderr(io.StringIO()):
             for words in (["train", "skrl", "--task=Nope"], ["play", "rsl_rl", "--task=Nope"]):
