@@ -220,6 +220,13 @@ register(
 )
 register(
     GO2,
+    "Envlab-Velocity-Flat-ActuatorNet-Unitree-Go2-v0",
+    "actuator_net_env_cfg:Go2FlatActuatorNetEnvCfg",
+    "Go2 follows commands on flat ground; a trained network is its actuators.",
+    agents="{}_flat_ppo_cfg",
+)
+register(
+    GO2,
     "Envlab-Velocity-Flat-Blind-Unitree-Go2-v0",
     "blind_env_cfg:Go2FlatBlindEnvCfg",
     "Go2 follows commands on flat ground without its velocity; for students.",
