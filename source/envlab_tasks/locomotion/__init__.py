@@ -62,6 +62,13 @@ register(
     "ANYmal D on rough ground with few robots and tiles, no noise, no curriculum.",
     agents="{}_rough_ppo_cfg",
 )
+register(
+    ANYMAL_D,
+    "Envlab-Velocity-Flat-ActuatorNet-Anymal-D-v0",
+    "actuator_net_env_cfg:AnymalDFlatActuatorNetEnvCfg",
+    "ANYmal D follows commands on flat ground; an LSTM network is its actuators.",
+    agents="{}_flat_ppo_cfg",
+)
 
 G1 = f"{__name__}.velocity.g1"
 register(
@@ -222,7 +229,7 @@ register(
     GO2,
     "Envlab-Velocity-Flat-ActuatorNet-Unitree-Go2-v0",
     "actuator_net_env_cfg:Go2FlatActuatorNetEnvCfg",
-    "Go2 follows commands on flat ground; a trained network is its actuators.",
+    "Go2 follows commands on flat ground; a network is its actuators.",
     agents="{}_flat_ppo_cfg",
 )
 register(
