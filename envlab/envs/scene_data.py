@@ -22,7 +22,8 @@ from envlab.envs.entities import (
     columns,
     resolve_entity,
 )
-from envlab.envs.entity_names import own_name, prefixes_of
+from envlab.envs.entity_names import own_name
+from envlab.envs.entity_parts import things_of
 from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse, yaw_from_quat
 
 Env = Any
@@ -392,7 +393,7 @@ class Scene(Mapping[str, Any]):
         return self._entities[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(prefixes_of(self._env.sim.model) or {"robot": ""})
+        return iter(things_of(self._env.sim.model))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
