@@ -110,8 +110,14 @@ CORE = (
     Command(
         name="record",
         main="envlab.tools.record:main",
-        usage="record LIBRARY --output FOLDER ...",
-        description="record a policy's episodes as a dataset in LeRobot's format",
+        usage="record LIBRARY --output PATH ...",
+        description="record a policy's episodes as a dataset, LeRobot's or in HDF5",
+    ),
+    Command(
+        name="replay",
+        main="envlab.tools.replay:main",
+        usage="replay FILE ...",
+        description="play recorded episodes again, and say where they part from the record",
     ),
     Command(
         name="evidence",

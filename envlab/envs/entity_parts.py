@@ -18,6 +18,19 @@ Lookup = Callable[[int], Any]
 """A model's way to a part by its index, such as ``model.body``."""
 
 
+def things_of(model: mujoco.MjModel) -> list[str]:
+    """Return the names of a scene's things: those that it is composed of.
+
+    Of a model that is one file, they are the robot and other bodies in the world that can move.
+    """
+    if prefixes := prefixes_of(model):
+        return list(prefixes)
+    moving = {*model.body_rootid[model.jnt_bodyid].tolist()}
+    moving |= {*np.flatnonzero(model.body_mocapid >= 0).tolist()}
+    others = sorted(moving - {*EntityParts("robot", model).bodies})
+    return ["robot", *(model.body(body).name for body in others if model.body(body).name)]
+
+
 class EntityParts:
     """What an entity's name means in a model: its bodies, and what names it looks among.
 

@@ -10,6 +10,7 @@ import mujoco
 import torch
 
 from envlab.envs.cfg import EnvCfg
+from envlab.envs.latest_log import Log
 from envlab.envs.managers import (
     ActionManager,
     CommandManager,
@@ -27,6 +28,7 @@ from envlab.envs.managers import (
 )
 from envlab.envs.managers.action import add_for_actions, with_action_fields
 from envlab.envs.managers.event import edit_spec, with_event_fields
+from envlab.envs.managers.recorder import RecorderManager
 from envlab.envs.managers.sensor import add_sensors, with_sensor_fields
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import masked_means
@@ -60,6 +62,8 @@ class ManagerEnvCfg(EnvCfg):
     """Metric terms, which are logged and have no weight."""
     success: SuccessTermCfg | None = None
     """When an episode counts as successful; null: not measured."""
+    recorders: Any = None
+    """A :class:`RecorderManagerBaseCfg`: what is recorded of each episode; null: nothing."""
 
 
 class ManagerEnv(VectorEnv):
@@ -81,6 +85,8 @@ class ManagerEnv(VectorEnv):
     cfg: ManagerEnvCfg
     metrics_manager: MetricsManager | None = None
     """Metrics; None without any."""
+    recorder_manager: RecorderManager | None = None
+    """Recorders; None without any. It may be set before the first reset."""
     memories: dict[str, ManagerTermBase]
     """Terms that are classes, by kind and name, such as ``rewards.feet``."""
     encoder_bias: torch.Tensor | None = None
@@ -111,6 +117,8 @@ class ManagerEnv(VectorEnv):
         self.curriculum_manager = CurriculumManager(self.cfg.curriculum, self, sensors)
         if terms_of(self.cfg.metrics, MetricsTermCfg):
             self.metrics_manager = MetricsManager(self.cfg.metrics, self, sensors)
+        if self.cfg.recorders is not None:
+            self.recorder_manager = RecorderManager(self.cfg.recorders, self)
         self._log_scales: torch.Tensor | None = None
         self._dt = self.step_dt
 
@@ -139,6 +147,8 @@ class ManagerEnv(VectorEnv):
 
     def _apply_actions(self, actions: torch.Tensor) -> None:
         self.action_manager.process_action(actions)
+        if self.recorder_manager is not None:
+            self.recorder_manager.record_pre_step()
 
     def _measure(self) -> None:
         self.sensor_manager.update(self._dt)
@@ -152,6 +162,8 @@ class ManagerEnv(VectorEnv):
         reward = self.reward_manager.compute()
         if self.metrics_manager is not None:
             self.metrics_manager.compute()
+        if self.recorder_manager is not None:
+            self.recorder_manager.record_post_step()
         return reward
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
@@ -203,6 +215,20 @@ class ManagerEnv(VectorEnv):
     def _before_resets(self, mask: torch.Tensor) -> None:
         if self.curriculum_manager.active_terms:
             self.curriculum_manager.compute(mask)
+        if self.recorder_manager is not None:
+            self.recorder_manager.record_pre_reset(mask)
+
+    def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
+        log = super()._reset_masked(mask, count)
+        if self.recorder_manager is not None:
+            self.recorder_manager.record_post_reset(mask)
+        return log
+
+    def close(self, **kwargs: Any) -> None:
+        """Finish the file of recorded episodes, and free the simulation."""
+        if self.recorder_manager is not None:
+            self.recorder_manager.close()
+        super().close(**kwargs)
 
     def _after_resets(self) -> None:
         self.command_manager.compute(self._dt)

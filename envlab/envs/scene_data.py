@@ -22,7 +22,8 @@ from envlab.envs.entities import (
     columns,
     resolve_entity,
 )
-from envlab.envs.entity_names import own_name, prefixes_of
+from envlab.envs.entity_names import own_name
+from envlab.envs.entity_parts import things_of
 from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse, yaw_from_quat
 
 Env = Any
@@ -217,6 +218,8 @@ class Entity:
         """Hinges and slides, under the names of its own file."""
         self.body_names = [own_name(one) for one in self.parts.body_names]
         """Bodies, likewise."""
+        self.is_fixed = self.parts.root_qpos_start is None and self.parts.mocap_id is None
+        """Whether its root is where the model has it."""
 
     def find(self, **names: Names) -> SceneEntity:
         """Return the parts with names that match, such as ``joint_names="elbow"``."""
@@ -288,6 +291,24 @@ class Entity:
         if not self._env.is_staging:
             self._env.staged_wrenches.apply()
 
+    def get_state(self) -> dict[str, torch.Tensor]:
+        """Return ``root_pose`` and ``root_velocity``, and those of joints, if it has any.
+
+        ``root_velocity`` is that of the centre of mass; ``joint_position`` and ``joint_velocity``
+        are in rad and m, rad/s and m/s. A root fixed to the world is where the model has it.
+        """
+        data, root = self.data, self.parts.root_body
+        if self.is_fixed:
+            pos, quat = (self._env.nominal(name)[root] for name in ("body_pos", "body_quat"))
+            pose = torch.cat((pos, quat)).expand(self._env.num_envs, 7)
+            velocity = pose.new_zeros(len(pose), 6)
+        else:
+            pose, velocity = data.root_link_pose_w, data.root_com_vel_w
+        state = {"root_pose": pose, "root_velocity": velocity}
+        if self.joint_names:
+            state |= {"joint_position": data.joint_pos, "joint_velocity": data.joint_vel}
+        return {name: values.clone() for name, values in state.items()}
+
     def _write(
         self,
         values: Mapping[str, tuple[slice | torch.Tensor, torch.Tensor]],
@@ -320,12 +341,59 @@ class Scene(Mapping[str, Any]):
         sensors = getattr(self._env, "sensor_manager", None)
         if sensors is not None and name in sensors.active_terms:
             return sensors.get_term(name)
+        return self._entity(name)
+
+    def get_state(self, is_relative: bool = False) -> dict[str, dict[str, Any]]:
+        """Return the state of all things, as Isaac Lab's: ``articulation``, then ``rigid_object``.
+
+        Each holds the things by name, see :meth:`Entity.get_state`. Those without joints are rigid
+        objects, unless they never move, and then they are in neither.
+
+        Args:
+            is_relative: Whether poses are from the environments' origins.
+        """
+        state: dict[str, dict[str, Any]] = {"articulation": {}, "rigid_object": {}}
+        for name in self:
+            entity = self._entity(name)
+            if entity.is_fixed and not entity.joint_names:
+                continue
+            kind = "articulation" if entity.joint_names else "rigid_object"
+            state[kind][name] = entity.get_state()
+            if is_relative and not entity.is_fixed:
+                state[kind][name]["root_pose"][:, :3] -= self.env_origins
+        return state
+
+    def reset_to(
+        self, state: Mapping[str, Mapping[str, Any]], mask: torch.Tensor, is_relative: bool = False
+    ) -> None:
+        """Put the environments of ``mask``, bool ``(num_envs,)``, into a state.
+
+        Args:
+            state: As of :meth:`get_state`; things that it does not name stay as they are.
+            mask: The environments.
+            is_relative: Whether poses are from the environments' origins.
+        """
+        for kind in state.values():
+            for name, values in kind.items():
+                entity = self._entity(name)
+                if not entity.is_fixed:
+                    pose = values["root_pose"].clone()
+                    if is_relative:
+                        pose[:, :3] += self.env_origins
+                    entity.write_root_pose_to_sim(pose, mask)
+                    if entity.parts.mocap_id is None:
+                        entity.write_root_velocity_to_sim(values["root_velocity"], mask)
+                if entity.joint_names:
+                    joints = values["joint_position"], values["joint_velocity"]
+                    entity.write_joint_state_to_sim(*joints, mask)
+
+    def _entity(self, name: str) -> Entity:
         if name not in self._entities:
             self._entities[name] = Entity(self._env, name)
         return self._entities[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(prefixes_of(self._env.sim.model) or {"robot": ""})
+        return iter(things_of(self._env.sim.model))
 
     def __len__(self) -> int:
         return len(list(iter(self)))

@@ -1,8 +1,9 @@
-"""``envlab record``: a policy's episodes as a dataset in LeRobot's format."""
+"""``envlab record``: a policy's episodes as a dataset, LeRobot's or in HDF5 as Isaac Lab's."""
 
 from __future__ import annotations
 
 import importlib
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,15 @@ import numpy as np
 import torch
 
 from envlab.arguments import ArgumentParser
+from envlab.config import Override
+from envlab.envs import ManagerEnv
+from envlab.envs.managers.recorder import RecorderManager
+from envlab.envs.mdp.recorders import ActionStateRecorderManagerCfg
 from envlab.envs.wrappers.lerobot import LeRobotVectorEnvWrapper
 from envlab.errors import ConfigurationError
-from envlab.libraries import get_library
+from envlab.libraries import Library, get_library
 from envlab.training.arguments import play_parser
+from envlab.training.flags import Flags
 from envlab.training.play import OpenedPolicy, open_policy
 
 NUM_EPISODES = 10
@@ -34,9 +40,21 @@ def main(arguments: Sequence[str]) -> int:
         description="Write a policy's episodes as a dataset; other flags are those of play.",
     )
     parser.add_argument("library", help="the library that trained the policy")
-    parser.add_argument("--format", choices=["lerobot"], default="lerobot", help="of the dataset")
     parser.add_argument(
-        "--output", required=True, type=Path, metavar="FOLDER", help="the dataset, a new folder"
+        "--format",
+        choices=["lerobot", "hdf5"],
+        default="lerobot",
+        help="of the dataset (default: lerobot)",
+    )
+    parser.add_argument(
+        "--output",
+        required=True,
+        type=Path,
+        metavar="PATH",
+        help="the dataset: a new folder, of hdf5 a new file NAME.hdf5",
+    )
+    parser.add_argument(
+        "--succeeded_only", action="store_true", help="of hdf5: keep only episodes that succeed"
     )
     parser.add_argument(
         "--obs_type",
@@ -53,6 +71,8 @@ def main(arguments: Sequence[str]) -> int:
         )
     library = get_library(flags.library)
     playing, overrides = play_parser(library).parse_with_overrides(others)
+    if flags.format == "hdf5":
+        return _record_hdf5(flags, library, playing, overrides)
     lerobot_dataset = _import_datasets()
     opened = open_policy(library, playing, overrides, 1, renders=True)
     try:
@@ -85,6 +105,39 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         opened.env.close()
     print(f"Wrote {flags.output}: {num_episodes} episodes, {num_frames} frames")
+    return 0
+
+
+def _record_hdf5(
+    flags: Namespace, library: Library, playing: Flags, overrides: Sequence[Override]
+) -> int:
+    if flags.output.suffix != ".hdf5":
+        raise ConfigurationError(
+            f"--output={flags.output}, but a file in HDF5 is called NAME.hdf5. Call it so."
+        )
+    num_episodes = playing.num_episodes or NUM_EPISODES
+    opened = open_policy(library, playing, overrides, 1)
+    env = opened.env
+    try:
+        if not isinstance(env, ManagerEnv):
+            raise ConfigurationError(
+                f"--format=hdf5 records manager-based tasks, but {opened.plan.task.id} is a "
+                f"{opened.plan.task.kind} task. Leave it out for LeRobot's format."
+            )
+        cfg = ActionStateRecorderManagerCfg(
+            dataset_export_dir_path=str(flags.output.parent),
+            dataset_filename=flags.output.stem,
+            env_name=opened.plan.task.trained_id,
+            dataset_export_mode="succeeded_only" if flags.succeeded_only else "all",
+        )
+        recorder = env.recorder_manager = RecorderManager(cfg, env)
+        with torch.inference_mode():
+            env.reset()
+            while recorder.num_episodes < num_episodes:
+                env.step(opened.player.act(env.obs_buf))
+    finally:
+        env.close()
+    print(f"Wrote {flags.output}: {recorder.num_episodes} episodes")
     return 0
 
 

@@ -24,6 +24,7 @@ from envlab.envs.terms import at_reset, observation, termination
 from envlab.errors import ConfigurationError
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import group, rank, terms
+from tests.tasks.making import make
 
 FIELDS = ("xpos", "xquat", "xipos", "cvel", "subtree_com")
 BOX = """
@@ -185,3 +186,18 @@ def test_what_a_thing_cannot_do_is_said(box):
         },
         ConfigurationError,
     )
+
+
+def test_the_things_of_one_file_are_the_robot_and_what_else_moves():
+    """A drawer that the robot opens is part of the scene's state, the cabinet's box is not."""
+    env = make("Isaac-Open-Drawer-Franka-v0", num_envs=2)
+    assert list(env.scene) == ["robot", "cabinet"]
+    state = env.scene.get_state()
+    joints = [state["articulation"][name]["joint_position"].shape[1] for name in env.scene]
+    assert sum(joints) == env.sim.model.nq
+    opened = state["articulation"]["cabinet"]["joint_position"] + 0.1
+    state["articulation"]["cabinet"]["joint_position"] = opened
+    env.scene.reset_to(state, torch.tensor([False, True]))
+    found = env.scene["cabinet"].data.joint_pos
+    assert torch.allclose(found[1], opened[1])
+    assert torch.allclose(found[0], opened[0] - 0.1)
