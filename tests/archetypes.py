@@ -64,6 +64,8 @@ ALONE = {
     "LeggedGymEnv": "tests/tasks/test_a1.py",
     "observes camera": "tests/tasks/test_lift_yam.py",
     "observes subtask_terms": "tests/tasks/test_franka_stack.py",
+    "envlab.envs.actuators:ActuatorNetLSTMCfg": "tests/envs/test_torch_actuators.py",
+    "envlab.envs.actuators:ActuatorNetMLPCfg": "tests/envs/test_torch_actuators.py",
     "envlab.envs.contact_match:ContactMatch": "tests/envs/test_contact_match.py",
     "envlab.envs.mdp.contacts:illegal_collision": "tests/envs/mdp/test_contacts.py",
     "envlab.envs.mdp.contacts:undesired_contacts": "tests/envs/mdp/test_contacts.py",

@@ -349,6 +349,8 @@ def _realise(
         actuator.set_to_velocity(kv=kd)
     else:
         actuator.set_to_motor()
+        if is_in_torch(cfg):  # MuJoCo ignores them; what changes the model's gains changes these
+            actuator.biasprm = [0.0, -(stiffness or 0.0), -(damping or 0.0), *[0.0] * 7]
     low, high = (0, 0) if is_in_torch(cfg) else delay_range(cfg)
     actuator.nsample, actuator.delay = high, delay_seconds(high if low == high else low, dt)
     actuator.interp = 0

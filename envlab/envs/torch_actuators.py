@@ -81,7 +81,6 @@ class TorchActuator:
         self._is_fresh = torch.ones(num_envs, dtype=torch.bool, device=device)
         self._late = torch.zeros(num_envs, self._high + 1, len(ids), device=device)
         self._lag = torch.zeros(num_envs, dtype=torch.int64, device=device)
-        self._limit = self._of_joints("effort_limit", math.inf)
         self._law, self._bound = self._make_law(), self._make_bound()
 
     def take_targets(self) -> None:
@@ -92,6 +91,7 @@ class TorchActuator:
         """Put the targets back where actions write them, in place of the efforts."""
         self._sim.ctrl.index_copy_(1, self._ids, self.targets)
 
+    @torch.no_grad()
     def control(self) -> None:
         """Write the efforts of the next physics step."""
         positions = self._sim.data.qpos.index_select(1, self._qpos_ids)
@@ -145,28 +145,50 @@ class TorchActuator:
         if isinstance(cfg, ActuatorFunctionCfg):
             return self._function(cfg)
         stiffness, damping = self._of_joints("stiffness", 0.0), self._of_joints("damping", 0.0)
-        if not stiffness.any():  # then a target is a velocity, or with no gain an effort
-            if not damping.any():
-                return lambda targets, _, __: targets
-            return lambda targets, _, velocities: damping * (targets - velocities)
-        return lambda targets, pos, vel: stiffness * (targets - pos) - damping * vel
+        if not stiffness.any() and not damping.any():  # then a target is an effort
+            return lambda targets, _, __: targets
+        # Events change the gains that the model has of each environment, which physics ignores.
+        own = vars(self._sim.params).get("actuator_biasprm")
+
+        def gains() -> tuple[torch.Tensor, torch.Tensor]:
+            if own is None:
+                return stiffness, damping
+            prm = own.index_select(1, self._ids)
+            return -prm[..., 1], -prm[..., 2]
+
+        if not stiffness.any():  # then a target is a velocity
+            return lambda targets, _, velocities: gains()[1] * (targets - velocities)
+
+        def pd(targets: torch.Tensor, pos: torch.Tensor, vel: torch.Tensor) -> torch.Tensor:
+            kp, kd = gains()
+            return kp * (targets - pos) - kd * vel
+
+        return pd
 
     def _make_bound(self) -> Law:
         """Return the law of limits: efforts of efforts, positions and velocities."""
-        cfg, limit = self._cfg, self._limit
+        cfg, nominal = self._cfg, self._of_joints("effort_limit", math.inf)
+        own = vars(self._sim.params).get("actuator_forcerange")
+
+        def limits() -> torch.Tensor:
+            if own is None:
+                return nominal
+            return torch.where(nominal.isinf(), nominal, own.index_select(1, self._ids)[..., 1])
+
         if isinstance(cfg, RemotizedPDActuatorCfg):
             return self._bounded_by_angle(cfg)
         if isinstance(cfg, DCMotorCfg | ActuatorNetMLPCfg | ActuatorNetLSTMCfg):
             stall, free = cfg.saturation_effort, cfg.velocity_limit
-            corner = free * (1.0 + limit / stall)
 
             def line(efforts: torch.Tensor, _: Any, velocities: torch.Tensor) -> torch.Tensor:
+                limit = limits()
+                corner = free * (1.0 + limit / stall)
                 part = torch.clamp(velocities, -corner, corner) / free
                 most = torch.minimum(stall * (1.0 - part), limit)
                 return torch.clamp(efforts, torch.maximum(stall * (-1.0 - part), -limit), most)
 
             return line
-        return lambda efforts, _, __: torch.clamp(efforts, -limit, limit)
+        return lambda efforts, _, __: torch.clamp(efforts, -limits(), limits())
 
     def _bounded_by_angle(self, cfg: RemotizedPDActuatorCfg) -> Law:
         """Return limits that a table gives by the joint's angle, linear between its rows."""
@@ -216,14 +238,15 @@ class TorchActuator:
 
     def _mlp(self, cfg: ActuatorNetMLPCfg) -> Law:
         """Return the law of a network over past errors and velocities (Hwangbo et al. 2019)."""
-        network, places = self._load(cfg.network_file), list(cfg.input_idx)
-        self._keep_history(max(places) + 1)
+        network = self._load(cfg.network_file)
+        places = torch.tensor(list(cfg.input_idx), device=self._ids.device)
+        self._keep_history(max(cfg.input_idx) + 1)
         num_envs, num_joints = self.targets.shape
 
         def law(targets: torch.Tensor, pos: torch.Tensor, vel: torch.Tensor) -> torch.Tensor:
             errors, velocities = self._move_history(targets - pos, vel)
             parts = [
-                (values[:, places] * factor).transpose(1, 2).flatten(0, 1)
+                (values.index_select(1, places) * factor).transpose(1, 2).flatten(0, 1)
                 for values, factor in ((errors, cfg.pos_scale), (velocities, cfg.vel_scale))
             ]
             inputs = torch.cat(parts if cfg.input_order == "pos_vel" else parts[::-1], dim=1)

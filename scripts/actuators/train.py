@@ -34,7 +34,11 @@ class MLP(nn.Module):
         self.register_buffer("scale", torch.tensor([error] * ages + [velocity] * ages))
         self.effort = effort
         self.layers = nn.Sequential(
-            nn.Linear(2 * ages, 32), nn.Softsign(), nn.Linear(32, 32), nn.Softsign(), nn.Linear(32, 1)
+            nn.Linear(2 * ages, 32),
+            nn.Softsign(),
+            nn.Linear(32, 32),
+            nn.Softsign(),
+            nn.Linear(32, 1),
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -2,10 +2,10 @@
 
     python scripts/benchmarks/actuators.py --lstm legs_lstm.pt
 
-MuJoCo's are the task's, a DC motor; then come the same PD law in torch, without and with the motor's
-line, and networks that were trained from it: the shipped one, and ``--lstm``, which docs/actuators.md
-makes. Rates are medians over blocks of steps; ``--cpu_time`` counts processor time, for a busy
-machine.
+MuJoCo's are the task's, a DC motor; then come the same PD law in torch, without and with the
+motor's line, and networks that were trained from it: the shipped one, and ``--lstm``, which
+docs/actuators.md makes. Rates are medians over blocks of steps; ``--cpu_time`` counts processor
+time, for a busy machine.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.program import guarded
 from envlab.envs import VectorEnv
 from envlab.envs.actuators import (
-    AnyActuatorCfg,
     ActuatorNetLSTMCfg,
     ActuatorNetMLPCfg,
+    AnyActuatorCfg,
     DCMotorCfg,
     IdealPDActuatorCfg,
 )

@@ -57,6 +57,8 @@ def randomize_actuator_gains(
 ) -> None:
     """Change stiffness (N m/rad) and damping (N m s/rad) of position, velocity and DC motors.
 
+    Those in torch are changed alike; networks and functions have neither.
+
     Args:
         env: The environment.
         mask: Environments to change, bool ``(num_envs,)``.
@@ -240,6 +242,9 @@ def _slots(model: mujoco.MjModel, actuator: int, gain: str) -> list[GainSlot]:
         return [("actuator_gainprm", actuator, 0, 1.0), ("actuator_biasprm", actuator, 1, -1.0)]
     if is_affine and gain == "damping":  # velocity: kd (u - v)
         return [("actuator_gainprm", actuator, 0, 1.0), ("actuator_biasprm", actuator, 2, -1.0)]
+    column = {"stiffness": 1, "damping": 2}[gain]
+    if model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE and prm[column] != 0.0:
+        return [("actuator_biasprm", actuator, column, -1.0)]  # computed in torch
     raise ConfigurationError(
         f"randomize_actuator_gains is to change the {gain} of the actuator "
         f"{model.actuator(actuator).name!r}, which has none. Name other joints in asset_cfg."
