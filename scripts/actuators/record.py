@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(arguments)
     log = record(args.task, args.num_recordings, args.num_steps, args.seed)
-    np.savez_compressed(args.output, **log)
+    np.savez_compressed(args.output, **log)  # type: ignore[arg-type]
     spread = math.sqrt(float(np.square(log["efforts"]).mean()))
     print(f"{args.output}: {log['efforts'].shape} efforts, {spread:.1f} N m on average (RMS)")
     return 0

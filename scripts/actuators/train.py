@@ -31,7 +31,7 @@ class MLP(nn.Module):
 
     def __init__(self, ages: int, error: float, velocity: float, effort: float) -> None:
         super().__init__()
-        self.register_buffer("scale", torch.tensor([error] * ages + [velocity] * ages))
+        self.scale = nn.Buffer(torch.tensor([error] * ages + [velocity] * ages))
         self.effort = effort
         self.layers = nn.Sequential(
             nn.Linear(2 * ages, 32),
@@ -50,7 +50,7 @@ class LSTM(nn.Module):
 
     def __init__(self, error: float, velocity: float, effort: float) -> None:
         super().__init__()
-        self.register_buffer("scale", torch.tensor([error, velocity]))
+        self.scale = nn.Buffer(torch.tensor([error, velocity]))
         self.effort = effort
         self.lstm = nn.LSTM(2, 8, num_layers=2, batch_first=True)
         self.head = nn.Linear(8, 1)

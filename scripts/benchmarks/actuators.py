@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -32,9 +33,14 @@ from envlab.envs.actuators import (
 
 TASK = "Isaac-Velocity-Flat-Unitree-Go2-v0"
 JOINTS = [".*_joint"]
-GAINS = {"joint_names_expr": JOINTS, "stiffness": 25.0, "damping": 0.5, "effort_limit": 23.5}
-MOTOR = {"saturation_effort": 23.5, "velocity_limit": 30.0}
-NET = {"joint_names_expr": JOINTS, "effort_limit": 23.5, **MOTOR}
+GAINS: dict[str, Any] = {
+    "joint_names_expr": JOINTS,
+    "stiffness": 25.0,
+    "damping": 0.5,
+    "effort_limit": 23.5,
+}
+MOTOR: dict[str, Any] = {"saturation_effort": 23.5, "velocity_limit": 30.0}
+NET: dict[str, Any] = {**LEGS, **MOTOR}
 ACTUATORS: dict[str, AnyActuatorCfg | None] = {
     "MuJoCo's DC motor": None,
     "explicit PD": IdealPDActuatorCfg(**GAINS, in_torch=True),
