@@ -33,12 +33,8 @@ from envlab.envs.actuators import (
 
 TASK = "Isaac-Velocity-Flat-Unitree-Go2-v0"
 JOINTS = [".*_joint"]
-GAINS: dict[str, Any] = {
-    "joint_names_expr": JOINTS,
-    "stiffness": 25.0,
-    "damping": 0.5,
-    "effort_limit": 23.5,
-}
+LEGS: dict[str, Any] = {"joint_names_expr": JOINTS, "effort_limit": 23.5}
+GAINS: dict[str, Any] = {"stiffness": 25.0, "damping": 0.5, **LEGS}
 MOTOR: dict[str, Any] = {"saturation_effort": 23.5, "velocity_limit": 30.0}
 NET: dict[str, Any] = {**LEGS, **MOTOR}
 ACTUATORS: dict[str, AnyActuatorCfg | None] = {
