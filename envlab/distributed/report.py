@@ -22,6 +22,13 @@ logger = logging.getLogger(__name__)
 MANY_RANKS = 16
 """With more ranks, the printed report leaves out those that merely wait; the file has all."""
 
+NCCL_ADVICE = (
+    "If the ranks wait in a collective of GPUs and none is to blame, NCCL itself may hang: start again "
+    "with NCCL_P2P_DISABLE=1, then with NCCL_SHM_DISABLE=1 or NCCL_IB_DISABLE=1 "
+    "(docs/distribute.md#when-nccl-hangs)."
+)
+"""Settings with which others' jobs ran on; see IsaacLab's issues 5195 and 2756."""
+
 
 def compose_report(
     verdict: Diagnosis,
@@ -45,6 +52,8 @@ def compose_report(
     lines += [_line(sightings[rank], rank in verdict.guilty) for rank in shown]
     if len(shown) < len(sightings):
         lines.append(f"  and {len(sightings) - len(shown)} more")
+    if any(seen.heartbeat.device.startswith("cuda") for seen in sightings.values()):
+        lines.append(NCCL_ADVICE)
     if verdict.breaks_collectives and not full:
         return "\n".join(lines)
     for rank in verdict.guilty:

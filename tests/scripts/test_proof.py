@@ -24,9 +24,10 @@ def test_throughput_measures_several_sizes(tmp_path: Path):
 
 
 @pytest.mark.long
-def test_every_step_of_the_proof_walks_on_a_cpu(tmp_path: Path):
+@pytest.mark.parametrize(("script", "steps"), [("prove", 11), ("two", 10)])
+def test_every_step_of_a_proof_walks_on_a_cpu(script: str, steps: int, tmp_path: Path):
     done = subprocess.run(
-        [ROOT / "scripts/gpu/prove.sh", "--cpu", tmp_path],
+        [ROOT / f"scripts/gpu/{script}.sh", "--cpu", tmp_path],
         env={**os.environ, "PYTHON": sys.executable},
         capture_output=True,
         text=True,
@@ -35,4 +36,4 @@ def test_every_step_of_the_proof_walks_on_a_cpu(tmp_path: Path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     report = (tmp_path / "report.md").read_text()
-    assert report.count(": passed, ") == 11
+    assert report.count(": passed, ") == steps

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Proves on two GPUs of this machine what one cannot: collectives, equal ranks, an exact resume, weak scaling.
+#   scripts/gpu/two.sh [--cpu] [FOLDER]
+# FOLDER (default: logs/two) gets report.md and the output of each step. --cpu walks the same steps at a small
+# size on two processes without GPUs, to see that nothing in them is broken before GPUs are paid for.
+# Needs: envlab importable by $PYTHON (default: python). Exits with 1 if a step failed.
+set -uo pipefail
+
+folder_from=$PWD
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+
+device=cuda envs=4096 limit=1800 repeats=3 physics="env.sim.backend=mujoco_warp env.sim.deterministic=true"
+libraries="rsl_rl rl_games skrl fast_sac" tasks="Isaac-Cartpole-v0 Isaac-Velocity-Flat-Unitree-Go2-v0"
+if [ "${1:-}" = --cpu ]; then
+    shift
+    device=cpu envs=16 repeats=1 physics= libraries="rsl_rl fast_sac" tasks=Isaac-Cartpole-v0
+fi
+folder=$(cd "$folder_from" && realpath -m "${1:-logs/two}")
+mkdir -p "$folder" || exit 1
+python=${PYTHON:-python}
+export PYTHONPATH=$PWD:$PWD/source${PYTHONPATH:+:$PYTHONPATH}
+report=$folder/report.md
+# shellcheck source=scripts/gpu/steps.sh
+. scripts/gpu/steps.sh
+
+scripts=$PWD/scripts
+two=("$python" -m torch.distributed.run --standalone --nproc_per_node=2)
+train() { # SECONDS NAME LIBRARY FLAGS...: on both GPUs, what must be equal compared in each iteration
+    local seconds=$1 name=$2 library=$3
+    shift 3
+    # shellcheck disable=SC2086
+    step "$seconds" "$name" "${two[@]}" "$scripts/reinforcement_learning/$library/train.py" --headless --distributed \
+        --device "$device" --num_envs "$envs" agent.audit_interval=1 $physics "$@"
+}
+
+step 120 doctor "${two[@]}" -m envlab.cli doctor --distributed
+for library in $libraries; do
+    train 200 "trains-$library" "$library" --task Isaac-Cartpole-v0 --max_iterations 6
+done
+# An update recorded as a graph, whose gradients both GPUs reduce, and the same without.
+train 150 recorded rsl_rl --task Isaac-Cartpole-v0 --max_iterations 6 agent.graph=auto
+train 150 unrecorded rsl_rl --task Isaac-Cartpole-v0 --max_iterations 6 agent.graph=off
+# Of a task without contacts: mujoco_warp does not order the rows of constraints.
+train 150 whole rsl_rl --task Isaac-Cartpole-v0 --max_iterations 8 --run_name whole
+train 150 half rsl_rl --task Isaac-Cartpole-v0 --max_iterations 4 --run_name half
+train 150 resumed rsl_rl --task Isaac-Cartpole-v0 --max_iterations 8 --run_name resumed --resume
+step 30 resumes-exactly "$python" - <<'PYTHON'
+import json
+from pathlib import Path
+
+
+def losses(name: str) -> list[object]:
+    (path,) = Path("logs/rsl_rl/cartpole").glob(f"*_{name}/metrics.jsonl")
+    return [json.loads(line)["losses"] for line in path.open()]
+
+
+whole, half, resumed = map(losses, ("whole", "half", "resumed"))
+print(f"{len(whole)} iterations, and {len(half)} and {len(resumed)}")
+assert resumed and whole == half + resumed, "a resumed run has other losses than the unbroken one"
+PYTHON
+for task in $tasks; do
+    # shellcheck disable=SC2086
+    step 400 "scaling-$task" "$python" "$scripts/benchmarks/scaling.py" --task "$task" --processes 1,2 --mode weak \
+        --num_envs "$envs" --repeats "$repeats" --folder "$folder/scaling-$task" --json "$folder/scaling-$task.json" \
+        -- --device "$device" $physics
+done
+echo "$report"
+exit "$failed"
