@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from envlab.training.population.cfg import PopulationCfg, Span
+from envlab_populations.population.cfg import PopulationCfg, Span
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from envlab.training.population.cfg import PopulationCfg, Span
-from envlab.training.population.exploration import first_values, plan
+from envlab_populations.population.cfg import PopulationCfg, Span
+from envlab_populations.population.exploration import first_values, plan
 
 RATE = Span(path="agent.rate", low=1e-4, high=1e-2, is_log=True, start=(1e-4, 1e-2))
 EPOCHS = Span(path="agent.epochs", low=1, high=8, is_whole=True, start=(1, 8))

@@ -14,9 +14,9 @@ from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.state import save
-from envlab.training.population.learner import PopulationLearner
-from envlab.training.population.member import Member
 from envlab.training.preparation import prepare
+from envlab_populations.population.learner import PopulationLearner
+from envlab_populations.population.member import Member
 from tests.learner_contract import digests
 from tests.trained import TASK, session_of
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from envlab.agent_cfg import AgentCfg, set_value, value_at
 from envlab.config import (
     Excludes,
     NonNegativeInt,
-    Override,
     PositiveFloat,
     PositiveInt,
     Range,
@@ -24,8 +23,13 @@ from envlab.config import (
     merge,
 )
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.training.flags import GuestFlags, flag
+from envlab.training.flags import flag
 
+if TYPE_CHECKING:
+    from envlab.training.plan import RunPlan
+
+ROOT = "population"
+"""The root of this configuration, which is the name of the entry point."""
 _DECADE = 10.0
 """A range of positive numbers whose ends differ by this factor or more is logarithmic."""
 _KEYS = ("low", "high", "scale", "start", "choices")
@@ -42,6 +46,7 @@ class PopulationCfg:
             "--global_num_envs agent.lr_scaling --grad_sync --video",
             "each member is trained by one process, in --num_envs environments of its own",
         ),
+        Excludes("agent.overlap", "the members of a process take turns"),
     ] = 0
     """Number of members; 0: one learner, and no population."""
     interval: PositiveInt = 10
@@ -56,11 +61,6 @@ class PopulationCfg:
     """Factors for numbers; 0.8 and 1.2 are the paper's (Jaderberg et al. 2017)."""
 
 
-POPULATION = GuestFlags(
-    flags=f"{__name__}:PopulationFlags", plan=f"{__name__}:with_size", only="has_members"
-)
-
-
 @dataclass(kw_only=True)
 class PopulationFlags:
     """The number of members; the rest of a population is in ``population.*``."""
@@ -73,11 +73,24 @@ class PopulationFlags:
     )
 
 
-def with_size(plan: Any) -> Any:
-    """Return a ``RunPlan`` with a population of as many members as its flag says."""
-    size = {"size": vars(plan.flags)["population_size"]}
-    population_cfg = merge(plan.population_cfg, size, "population")
-    return replace(plan, population_cfg=population_cfg)
+def with_members(plan: RunPlan) -> RunPlan:
+    """Return a plan with the number of members that its flag or configuration says.
+
+    Raises:
+        ConfigurationError: If no such population can be trained.
+    """
+    cfg, size = plan.guest_cfgs[ROOT], vars(plan.flags).get("population_size")
+    if size is not None:
+        cfg = merge(cfg, {"size": size}, ROOT)
+    if plan.base is not None or not plan.flags.resume:  # else the run's is to come
+        spans_of(cfg, plan.agent_cfg)
+    others = {root: one for root, one in plan.guest_cfgs.items() if root != ROOT}
+    if not cfg.size:
+        return replace(plan, guest_cfgs=others)
+    learner = "envlab_populations.population.learner"
+    library = replace(plan.library, env=f"{learner}:make_envs", build=f"{learner}:build")
+    guest_cfgs = {**others, ROOT: cfg}
+    return replace(plan, guest_cfgs=guest_cfgs, num_members=cfg.size, library=library)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,16 +109,6 @@ class Span:
     """Bounds between which the first members draw it."""
     choices: tuple[float, ...] = ()
     """All values that it may have; empty: any from ``low`` to ``high``."""
-
-
-def with_ranges(overrides: Sequence[Override]) -> list[Override]:
-    """Return overrides in which ``population.ranges.<path>=`` needs no ``+`` to add a key."""
-    return [
-        replace(override, type=type(override.type).FORCE_ADD)
-        if str(override.input_line).startswith("population.ranges.")
-        else override
-        for override in overrides
-    ]
 
 
 def spans_of(cfg: PopulationCfg, agent_cfg: AgentCfg) -> list[Span]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +20,18 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import combined, digests
 from envlab.errors import CheckpointError, ConfigurationError, RankDivergenceError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.libraries import get_library
 from envlab.state import State
-from envlab.training.population import lineage
-from envlab.training.population.cfg import PopulationCfg, label, spans_of
-from envlab.training.population.environments import MemberEnvs, MembersTracker
-from envlab.training.population.exploration import Copy, first_values, plan
-from envlab.training.population.folders import MemberFolders
-from envlab.training.population.member import BuildLearner, Member, Report
+from envlab.training.plan import RunPlan
+from envlab.training.preparation import make_env
+from envlab_populations.population import lineage
+from envlab_populations.population.cfg import ROOT, PopulationCfg, label, spans_of
+from envlab_populations.population.environments import MemberEnvs, MembersTracker
+from envlab_populations.population.exploration import Copy, first_values, plan
+from envlab_populations.population.folders import MemberFolders
+from envlab_populations.population.member import BuildLearner, Member, Report
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 
 class PopulationLearner(Learner):
@@ -283,3 +288,36 @@ class PopulationLearner(Learner):
     def _members(self) -> dict[int, Member]:
         """This rank's members by their place in the population, as checkpoints name them."""
         return {member.index: member for member in self.members}
+
+
+def make_envs(plan: RunPlan, context: DistributedContext) -> MemberEnvs:
+    """Return the environments of this process's members."""
+    return MemberEnvs(plan.num_members, context, functools.partial(make_env, _of_member(plan)))
+
+
+def build(plan: RunPlan, envs: MemberEnvs, context: DistributedContext) -> PopulationLearner:
+    """Return the learner of a settled plan.
+
+    Raises:
+        ConfigurationError: If the population is impossible.
+    """
+    plan, agent_cfg = _of_member(plan), plan.agent_cfg
+    make = plan.library.load("build")
+
+    def build_member(agent_cfg: AgentCfg, env: Any) -> Learner:
+        learner: Learner = make(replace(plan, agent_cfg=agent_cfg), env, context.alone())
+        return learner
+
+    facts = {
+        "library": plan.library.name,
+        "task": plan.task.id,
+        **agent_cfg.origin,
+        "num_envs": plan.env_cfg.scene.num_envs,
+    }
+    cfg = plan.guest_cfgs[ROOT]
+    return PopulationLearner(cfg, agent_cfg, envs, build_member, context, facts)
+
+
+def _of_member(plan: RunPlan) -> RunPlan:
+    """Return the plan by which a member is built: with its library's own parts."""
+    return replace(plan, library=get_library(plan.library.name))
