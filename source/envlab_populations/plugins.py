@@ -31,8 +31,8 @@ EVOLUTION = Library(
     old_state="envlab_populations.old_states:evolution_state",
 )
 POPULATION = GuestFlags(
-    flags="envlab_populations.population.cfg:PopulationFlags",
-    plan="envlab_populations.population.cfg:with_members",
+    flags="envlab_populations.population.flags:PopulationFlags",
+    plan="envlab_populations.population.flags:with_members",
     cfg="envlab_populations.population.cfg:PopulationCfg",
     free="population.ranges",
     only="has_members",

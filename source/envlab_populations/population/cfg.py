@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 from envlab.agent_cfg import AgentCfg, set_value, value_at
 from envlab.config import (
@@ -20,13 +20,8 @@ from envlab.config import (
     Range,
     check_ranges,
     leaves,
-    merge,
 )
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.training.flags import flag
-
-if TYPE_CHECKING:
-    from envlab.training.plan import RunPlan
 
 ROOT = "population"
 """The root of this configuration, which is the name of the entry point."""
@@ -53,44 +48,16 @@ class PopulationCfg:
     """Iterations between two meetings, at which the least fit copy the fittest."""
     ranges: dict[str, Any] = field(default_factory=dict)
     """How members may differ: by path of ``agent.*``, ``[low, high]``, choices, or a group."""
+    strategy: str = "truncation"
+    """Who copies whom: ``truncation``, ``tournament``, or an installed package's."""
     exploit: Annotated[float, Range(above=0, at_most=0.5)] = 0.25
-    """Share of the members that copy as many of the fittest; at least one."""
+    """With ``truncation``: share of the members that copy as many of the fittest; at least one."""
+    tournament_size: PositiveInt = 2
+    """With ``tournament``: members drawn for each place; the fittest of them is copied."""
     explore: Literal["perturb", "resample"] = "perturb"
     """Whether copied numbers are multiplied by one of ``factors``, or drawn again."""
     factors: list[PositiveFloat] = field(default_factory=lambda: [0.8, 1.2])
     """Factors for numbers; 0.8 and 1.2 are the paper's (Jaderberg et al. 2017)."""
-
-
-@dataclass(kw_only=True)
-class PopulationFlags:
-    """The number of members; the rest of a population is in ``population.*``."""
-
-    population_size: Annotated[int, Range(at_least=2)] | None = flag(
-        "train so many members with hyper-parameters of their own, which the least fit copy from "
-        "the fittest (population.*)",
-        "N",
-        path="population.size",
-    )
-
-
-def with_members(plan: RunPlan) -> RunPlan:
-    """Return a plan with the number of members that its flag or configuration says.
-
-    Raises:
-        ConfigurationError: If no such population can be trained.
-    """
-    cfg, size = plan.guest_cfgs[ROOT], vars(plan.flags).get("population_size")
-    if size is not None:
-        cfg = merge(cfg, {"size": size}, ROOT)
-    if plan.base is not None or not plan.flags.resume:  # else the run's is to come
-        spans_of(cfg, plan.agent_cfg)
-    others = {root: one for root, one in plan.guest_cfgs.items() if root != ROOT}
-    if not cfg.size:
-        return replace(plan, guest_cfgs=others)
-    learner = "envlab_populations.population.learner"
-    library = replace(plan.library, env=f"{learner}:make_envs", build=f"{learner}:build")
-    guest_cfgs = {**others, ROOT: cfg}
-    return replace(plan, guest_cfgs=guest_cfgs, num_members=cfg.size, library=library)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,28 +1,13 @@
-"""Which member copies which, and how hyper-parameters change: only decisions, from a generator.
-
-Truncation selection, as in Jaderberg et al. 2017 (arXiv:1711.09846, section 4.1.2): the worst
-members copy the best ones, drawn uniformly.
-"""
+"""How hyper-parameters change: only decisions, from a generator."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from envlab_populations.population.cfg import PopulationCfg, Span
-
-
-@dataclass(frozen=True, kw_only=True)
-class Copy:
-    """One member takes over another's networks, and continues with other hyper-parameters."""
-
-    target: int
-    source: int
-    hyperparameters: dict[str, float]
-    """The target's new hyper-parameters, by path."""
 
 
 def first_values(spans: Sequence[Span], rng: np.random.Generator) -> dict[str, float]:
@@ -30,40 +15,7 @@ def first_values(spans: Sequence[Span], rng: np.random.Generator) -> dict[str, f
     return {span.path: _draw(span, *span.start, rng) for span in spans}
 
 
-def plan(
-    fitness: Sequence[float | None],
-    values: Sequence[Mapping[str, float]],
-    spans: Sequence[Span],
-    cfg: PopulationCfg,
-    rng: np.random.Generator,
-) -> list[Copy]:
-    """Return which members copy which at a meeting.
-
-    Args:
-        fitness: By member; None: unknown, so the member is left unchanged. NaN ranks lowest.
-        values: Hyper-parameters by member.
-        spans: Possible values of these.
-        cfg: Shares and factors.
-        rng: The generator to draw from.
-    """
-    known = [index for index, value in enumerate(fitness) if value is not None]
-    order = sorted(known, key=lambda index: _rank(fitness[index]))
-    count = min(max(1, int(cfg.exploit * len(order))), len(order) // 2)
-    copies = []
-    for target in order[:count]:
-        source = order[len(order) - 1 - int(rng.integers(count))]
-        explored = {
-            span.path: _explored(span, values[source][span.path], cfg, rng) for span in spans
-        }
-        copies.append(Copy(target=target, source=source, hyperparameters=explored))
-    return copies
-
-
-def _rank(value: float | None) -> float:
-    return -math.inf if value is None or math.isnan(value) else value
-
-
-def _explored(span: Span, value: float, cfg: PopulationCfg, rng: np.random.Generator) -> float:
+def explored(span: Span, value: float, cfg: PopulationCfg, rng: np.random.Generator) -> float:
     """Return a value near the given one, or from the whole range, as configured."""
     if cfg.explore == "resample":
         return _draw(span, span.low, span.high, rng)

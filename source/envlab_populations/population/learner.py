@@ -27,9 +27,10 @@ from envlab.training.preparation import make_env
 from envlab_populations.population import lineage
 from envlab_populations.population.cfg import ROOT, PopulationCfg, label, spans_of
 from envlab_populations.population.environments import MemberEnvs, MembersTracker
-from envlab_populations.population.exploration import Copy, first_values, plan
+from envlab_populations.population.exploration import first_values
 from envlab_populations.population.folders import MemberFolders
 from envlab_populations.population.member import BuildLearner, Member, Report
+from envlab_populations.population.strategy import Copy, make_strategy
 
 logger = logging.getLogger(f"envlab.{__name__}")
 
@@ -68,6 +69,7 @@ class PopulationLearner(Learner):
         """
         self._cfg, self._seed, self._context, self._envs = cfg, agent_cfg.seed, context, envs
         self._spans = spans_of(cfg, agent_cfg)
+        self._strategy = make_strategy(cfg)
         self._values = [
             first_values(self._spans, np.random.default_rng((self._seed, 0, index)))
             for index in range(cfg.size)
@@ -157,21 +159,30 @@ class PopulationLearner(Learner):
         logger.info("%s", lineage.table(record, self._since[0] / max(self._since[1], 1e-9)))
         self._since = [0.0, 0.0]
         rng = np.random.default_rng((self._seed, generation, self._cfg.size))
-        drawn = plan(fitness, self._values, self._spans, self._cfg, rng)
+        drawn = self._strategy.copies(fitness, self._values, self._spans, rng)
         copies: list[Copy] = self._context.broadcast(drawn)
         for member in self.members:
             member.meet()
         self._parents = [None] * self._cfg.size
         self._copies = []
+        # Before any is overwritten, as a copy may be another's source.
+        sources = {copy.source for copy in copies}
+        states = {
+            one.index: one.learner.model_state() for one in self.members if one.index in sources
+        }
         for copy in copies:
-            self._exchange(copy)
+            self._exchange(copy, states.get(copy.source))
             self._values[copy.target] = copy.hyperparameters
             self._parents[copy.target] = copy.source
             blank = dataclasses.replace(self.reports[copy.target].record, mean_return=None)
             self.reports[copy.target].record = blank
 
-    def _exchange(self, copy: Copy) -> None:
+    def _exchange(self, copy: Copy, state: Mapping[str, Any] | None) -> None:
         """Make one member take over another's networks, across ranks if necessary.
+
+        Args:
+            copy: Who copies whom.
+            state: The source's ``model_state``, on the rank that has it.
 
         Raises:
             RankDivergenceError: If the received values are not the sent ones.
@@ -179,9 +190,6 @@ class PopulationLearner(Learner):
         share = len(self.members)
         source, target = copy.source // share, copy.target // share
         by_index = {member.index: member for member in self.members}
-        state = None
-        if copy.source in by_index:
-            state = by_index[copy.source].learner.model_state()
         if source != target:
             state = self._context.transfer(state, source=source, target=target)
         mine = None if state is None else combined(digests(flatten(state)))
