@@ -56,7 +56,6 @@ class AgentCfg:
     """Iterations between two audits; the first update and every checkpoint are audited too."""
     overlap: Annotated[
         bool,
-        Excludes("population.size", "the members of a process take turns"),
         Excludes("--video --viz", "overlap takes the steps to be shown in a separate thread"),
     ] = False
     """Whether the next rollout is collected while learning from one, with a policy that is one

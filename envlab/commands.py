@@ -127,12 +127,6 @@ CORE = (
         words=("list", "run", "page"),
     ),
     Command(
-        name="lineage",
-        main="envlab.tools.lineage:main",
-        usage="lineage RUN",
-        description="descent of the members of a population",
-    ),
-    Command(
         name="doctor",
         main="envlab.doctor.command:main",
         usage="doctor",

@@ -43,8 +43,10 @@ class Library:
     flags: str | None = None
     """A subclass of :class:`envlab.training.flags.Flags` that adds the library's own."""
     has_members: bool = False
-    """Whether ``--population_size`` trains several learners of it together, see
-    :mod:`envlab.training.population`."""
+    """Whether a guest can train several of its learners in one process."""
+    env: str | None = None
+    """``(plan, context) -> env``: makes its environments, if they are not one batch of the
+    task's."""
     deals_environments: bool = True
     """Whether a run goes on with its environments on another number of processes; not where each
     process has members of its own."""

@@ -84,7 +84,7 @@ class DryRun:
     @property
     def num_envs(self) -> int:
         """Environments per process, summed over its members with a population."""
-        members = (self.plan.population_cfg.size or len(self.processes)) // len(self.processes)
+        members = (self.plan.num_members or len(self.processes)) // len(self.processes)
         return int(self.plan.env_cfg.scene.num_envs) * members
 
     @property

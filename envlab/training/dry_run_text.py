@@ -18,13 +18,7 @@ def dry_run_text(run: DryRun) -> str:
     """Return the output of the dry run."""
     plan = run.plan
     parts = [
-        "# params/env.yaml\n" + yaml_text(plan.env_cfg, "env"),
-        "# params/agent.yaml\n" + yaml_text(plan.agent_cfg, "agent"),
-        *(
-            ["# params/population.yaml\n" + yaml_text(plan.population_cfg, "population")]
-            if plan.population_cfg.size
-            else []
-        ),
+        *(f"# params/{root}.yaml\n{yaml_text(cfg, root)}" for root, cfg in plan.configs.items()),
         _section("Changed from the task's defaults", _changes(run)),
         _section("Run", _run(run)),
         _section("World", _world(run)),
@@ -72,8 +66,9 @@ def _changes(run: DryRun) -> dict[str, str]:
     found = {
         **changes(run.defaults.env_cfg, run.plan.env_cfg, "env"),
         **changes(run.defaults.agent_cfg, run.plan.agent_cfg, "agent"),
-        **changes(run.defaults.population_cfg, run.plan.population_cfg, "population"),
     }
+    for root, cfg in run.plan.guest_cfgs.items():
+        found |= changes(type(cfg)(), cfg, root)
     return {path: f"{_plain(then)} -> {_plain(now)}" for path, (then, now) in found.items()}
 
 
@@ -85,10 +80,9 @@ def _run(run: DryRun) -> dict[str, str]:
     plan = run.plan
     lines = {"task": plan.task.id, "library": plan.library.name}
     lines |= plan.agent_cfg.origin
-    size = plan.population_cfg.size
-    if size:
-        share = size // len(run.processes)
-        lines["members"] = f"{size}, of which each process trains {share} in turn"
+    if plan.num_members:
+        share = plan.num_members // len(run.processes)
+        lines["members"] = f"{plan.num_members}, of which each process trains {share} in turn"
     verb = "would be continued in" if plan.start.directory is not None else "would be made"
     lines["run directory"] = f"{run.directory} ({verb})"
     if plan.start.checkpoint is not None:

@@ -280,21 +280,32 @@ class GuestFlags:
     flags: str
     """``module:Class``: a dataclass whose fields are flags, as those of :class:`Flags`."""
     plan: str
-    """``module:function``, ``(RunPlan) -> RunPlan``: their effect, if one of them was given."""
+    """``module:function``, ``(RunPlan) -> RunPlan``: their effect, if one of them was given, and
+    that of ``cfg``."""
+    cfg: str | None = None
+    """``module:Class``: a configuration whose root is the name of the entry point."""
+    free: str = ""
+    """Path of a dictionary of it to which overrides add without a ``+``: ``population.ranges``."""
     only: str = ""
     """An attribute that must be true of a library that is to have them."""
 
 
-def guest_flags(library: Library) -> list[GuestFlags]:
-    """Return the flags that installed packages add to a library's."""
-    found = load_plugins(ENTRY_POINT_GROUP, GuestFlags).found.values()
-    return [guest for guest in found if not guest.only or getattr(library, guest.only)]
+def guest_flags() -> dict[str, GuestFlags]:
+    """Return what installed packages add, by the names of their entry points."""
+    return load_plugins(ENTRY_POINT_GROUP, GuestFlags).found
+
+
+def guests_of(library: Library) -> dict[str, GuestFlags]:
+    """Return what installed packages add to a library's flags."""
+    found = guest_flags().items()
+    return {name: one for name, one in found if not one.only or getattr(library, one.only)}
 
 
 def flags_of(library: Library, *, with_guests: bool) -> type[Flags]:
     """Return the class of a library's flags, with those that guests add, if wanted."""
     own: type[Flags] = Flags if library.flags is None else load_entry_point(library.flags)
-    guests = [load_entry_point(guest.flags) for guest in guest_flags(library) if with_guests]
+    added = guests_of(library).values() if with_guests else ()
+    guests = [load_entry_point(guest.flags) for guest in added]
     if not guests:
         return own
     options: dict[str, Any] = {"kw_only": True, "eq": False, "repr": False}

@@ -8,7 +8,7 @@ from envlab.errors import CheckpointError, ConfigurationError, RunDirectoryError
 from envlab.run.manifest import LOG_ROOT, read_manifest, read_manifests
 from envlab.run.pretrained import SELECTOR, TRAIN_FIRST, shipped
 from envlab.task import Task
-from envlab.training.flags import Flags
+from envlab.training.flags import Flags, guest_flags
 
 _BELOW = ("*", "*/*", "*/*/*")
 """Where a folder of runs may have them: of an experiment, a library, or all."""
@@ -106,7 +106,8 @@ def given_config(flags: Flags) -> Path | None:
     from envlab.config import load_yaml
 
     values = load_yaml(path)
-    parts = ("task", "library", "env", "agent", "population")
+    guests = (name for name, one in guest_flags().items() if one.cfg)
+    parts = ("task", "library", "env", "agent", *guests)
     unknown = [name for name in values if name not in parts]
     if unknown or "task" not in values:
         found = f"has {unknown[0]!r}" if unknown else "names no task"

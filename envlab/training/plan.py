@@ -44,8 +44,7 @@ from envlab.run.manifest import read_manifest
 from envlab.run.pretrained import SELECTOR
 from envlab.training.continuation import begun_on, check_total, share_of_total, total_of
 from envlab.training.exclusions import check_exclusions
-from envlab.training.flags import Flags, guest_flags, is_given
-from envlab.training.population.cfg import PopulationCfg, spans_of, with_ranges
+from envlab.training.flags import Flags, guest_flags, guests_of, is_given
 from envlab.training.scaling import Scaling, scale, settle_batches
 from envlab.training.sweep import folder_label
 from envlab.training.trust import trust_of
@@ -54,8 +53,6 @@ if TYPE_CHECKING:  # which loads torch
     from envlab.distributed.context import DistributedContext
 
 logger = logging.getLogger(__name__)
-
-_ROOTS = ("env", "agent")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +98,11 @@ class RunPlan:
     env_cfg: Any
     agent_cfg: Any
     """As asked for, also on several processes; see :class:`envlab.agent_cfg.AgentCfg`."""
-    population_cfg: PopulationCfg = field(default_factory=PopulationCfg)
-    """How many members are trained together, and how they differ."""
+    guest_cfgs: Mapping[str, Any] = field(default_factory=dict)
+    """What guests configure besides, by its root, such as ``population``."""
+    num_members: int = 0
+    """Number of the library's learners that a guest trains together, each on one process; 0: one
+    learner."""
     flags: Flags
     overrides: Sequence[Override] = ()
     base: Path | None = None
@@ -130,14 +130,13 @@ class RunPlan:
 
     @property
     def configs(self) -> dict[str, Any]:
-        """The configurations by their root; of a single learner there is no population."""
-        roots = {"env": self.env_cfg, "agent": self.agent_cfg, "population": self.population_cfg}
-        return roots if self.population_cfg.size else {root: roots[root] for root in _ROOTS}
+        """The configurations by their root."""
+        return {"env": self.env_cfg, "agent": self.agent_cfg, **self.guest_cfgs}
 
     @property
     def deals_environments(self) -> bool:
         """Whether it goes on with its environments on another number of processes."""
-        return self.library.deals_environments and not self.population_cfg.size
+        return self.library.deals_environments and not self.num_members
 
     @property
     def for_learner(self) -> RunPlan:
@@ -176,7 +175,9 @@ def plan_run(
         EnvlabError: For anything wrong in flags, overrides or files.
     """
     task, agent_cfg = get_task(flags.task), library.default_cfg(flags)
-    env_cfg, population_cfg = load_env_cfg(task), PopulationCfg()
+    guests = guests_of(library)
+    env_cfg = load_env_cfg(task)
+    guest_cfgs = {root: load_entry_point(one.cfg)() for root, one in guests.items() if one.cfg}
     task = task.suited(lambda: compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
     if base is None:
         agent_cfg = _lay_task_values(task, library.name, flags.agent, agent_cfg)
@@ -186,11 +187,10 @@ def plan_run(
         # A shipped policy is judged in the task as it is.
         if flags.command == "train" or flags.as_trained or flags.checkpoint != SELECTOR:
             env_cfg = given.env_cfg(env_cfg, task, trust)
-        agent_cfg, population_cfg = given.agent_cfg(agent_cfg, trust), given.population_cfg(library)
-    roots = {"env": env_cfg, "agent": agent_cfg}
-    if library.has_members:
-        roots["population"] = population_cfg
-    composed = compose(roots, with_ranges(overrides))
+        agent_cfg = given.agent_cfg(agent_cfg, trust)
+        guest_cfgs = given.guest_cfgs(guest_cfgs, library)
+    words = _adding(overrides, [f"{guest.free}." for guest in guests.values() if guest.free])
+    composed = compose({"env": env_cfg, "agent": agent_cfg, **guest_cfgs}, words)
     if base is not None and composed["agent"].references():
         key = _agent_key(library.name, flags.agent, composed["agent"])
         _check_references(composed["agent"], trust, load_agent_values(task, key) or {})
@@ -211,18 +211,28 @@ def plan_run(
         library=library,
         env_cfg=env_cfg,
         agent_cfg=new,
-        population_cfg=composed.get("population", population_cfg),
+        guest_cfgs={root: composed[root] for root in guest_cfgs},
         flags=flags,
         overrides=tuple(overrides),
         base=base,
         is_num_envs_given=base is not None or sets_value(overrides, "env.scene.num_envs"),
         overridden_by_flag=before,
     )
-    for guest in guest_flags(library):
-        if is_given(flags, load_entry_point(guest.flags)):
+    for guest in guests.values():
+        if guest.cfg or is_given(flags, load_entry_point(guest.flags)):
             plan = load_entry_point(guest.plan)(plan)
     _check(plan)
     return plan
+
+
+def _adding(overrides: Sequence[Override], starts: Sequence[str]) -> list[Override]:
+    """Return overrides of which those below certain paths need no ``+`` to add a key."""
+    return [
+        dataclasses.replace(override, type=type(override.type).FORCE_ADD)
+        if str(override.input_line).startswith(tuple(starts))
+        else override
+        for override in overrides
+    ]
 
 
 def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) -> Any:
@@ -283,15 +293,17 @@ class _Given:
         default = default.suited(values if isinstance(values, Mapping) else {})
         return self._laid(default, "agent", trust)
 
-    def population_cfg(self, library: Library) -> PopulationCfg:
-        has_one = self._file("population").is_file() if self.of_run else "population" in self.facts
-        if not has_one:
-            return PopulationCfg()
-        if not library.has_members:
-            raise ConfigurationError(
-                f"{self.path} has a population, but {library.name} trains none. Take it out."
-            )
-        return self._laid(PopulationCfg(), "population")
+    def guest_cfgs(self, defaults: Mapping[str, Any], library: Library) -> dict[str, Any]:
+        found = dict(defaults)
+        for root in guest_flags():
+            if not (self._file(root).is_file() if self.of_run else root in self.facts):
+                continue
+            if root not in defaults:
+                raise ConfigurationError(
+                    f"{self.path} has a {root}, but {library.name} trains none. Take it out."
+                )
+            found[root] = self._laid(defaults[root], root)
+        return found
 
     def _file(self, root: str) -> Path:
         return self.path / "params" / f"{root}.yaml" if self.of_run else self.path
@@ -328,10 +340,7 @@ def _check(plan: RunPlan) -> None:
                 f"agent.{agent_cfg.FLAGS[name]} is {getattr(agent_cfg, name)!r}, but names a "
                 f"folder: use letters, digits and _ . - = , + only{more}."
             )
-    check_ranges({"agent": agent_cfg, "env": plan.env_cfg})
-    if plan.library.has_members and (plan.base is not None or not flags.resume):
-        check_ranges({"population": plan.population_cfg})  # else the run's is to come
-        spans_of(plan.population_cfg, agent_cfg)
+    check_ranges({"agent": agent_cfg, **plan.configs})
     if flags.command == "train":
         check_exclusions(flags, plan.configs, plan.overrides, plan.base)
 

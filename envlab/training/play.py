@@ -30,10 +30,10 @@ from envlab.training.deployment import NotDeployable, write_deployment
 from envlab.training.evaluation import evaluate, write_json
 from envlab.training.flags import Flags
 from envlab.training.inputs import run_and_name
+from envlab.training.members import of_leader
 from envlab.training.opening import check_origin, open_checkpoint
 from envlab.training.plan import RunPlan, agree_on_seed, plan_run
 from envlab.training.play_watched import NewerPolicies, label_of, play_watched
-from envlab.training.population.checkpoint import of_leader
 from envlab.training.preparation import make_env
 from envlab.training.task_changes import Changes, listing, task_changes
 from envlab.training.video import start_recording

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import logging
 import math
 import os
@@ -21,16 +20,15 @@ from envlab.distributed.log import on_each_node
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
 from envlab.envs.action_use import ActionUse
-from envlab.errors import CheckpointError, ConfigurationError
+from envlab.errors import ConfigurationError
 from envlab.learner import Learner
 from envlab.run.commands import resume_words, typed
 from envlab.run.directory import Run
 from envlab.run.manifest import read_manifest
 from envlab.training.agreement import digest_of, own_packages
 from envlab.training.curves import Curves, check_logger, open_curves
+from envlab.training.members import check_single
 from envlab.training.plan import RunPlan, settle
-from envlab.training.population.environments import MemberEnvs
-from envlab.training.population.learner import PopulationLearner
 from envlab.training.video import check_recording, render_mode
 from envlab.training.viewing import check_viewing
 
@@ -68,21 +66,15 @@ def prepare(
     seed_everything(cfg.seed)
     context.progress.mark("reset")
     with contextlib.ExitStack() as undone:
-        if plan.population_cfg.size:
-            env, learner = make_population(plan.for_learner, context, build)
-            undone.callback(env.close)
-        else:
-            env = make_env(plan, context)
-            undone.callback(env.close)  # or its workers would live until the error is freed
-            learner = build(plan.for_learner, env, context)
-            undone.callback(learner.close)
+        make = plan.library.load("env") if plan.library.env else make_env
+        env = make(plan, context)
+        undone.callback(env.close)  # or its workers would live until the error is freed
+        learner = build(plan.for_learner, env, context)
+        undone.callback(learner.close)
         seed_everything(cfg.seed + context.rank)
         if saved is not None:
-            if "population" in saved["model"] and not plan.population_cfg.size:
-                raise CheckpointError(
-                    f"The checkpoint is of a population of {saved['model']['population']['size']}. "
-                    "Resume it with --population_size, or choose a checkpoint of a single learner."
-                )
+            if not plan.num_members:
+                check_single(saved)
             assert plan.scaling is not None
             learner.load_models(plan.scaling.fit(saved, plan.start.changed))
         frames_per_iteration = cfg.num_steps_per_env * env.num_envs * context.world_size
@@ -97,31 +89,6 @@ def prepare(
         )
         undone.pop_all()
     return Prepared(plan=plan, cfg=cfg, env=env, learner=learner, total_iterations=total)
-
-
-def make_population(
-    plan: RunPlan,
-    context: DistributedContext,
-    build: Callable[[RunPlan, Any, DistributedContext], Learner],
-) -> tuple[MemberEnvs, Learner]:
-    """Build this process's members, and the environments of each.
-
-    Raises:
-        EnvlabError: For bad input.
-    """
-    cfg, agent_cfg = plan.population_cfg, plan.agent_cfg
-    envs = MemberEnvs(cfg.size, context, functools.partial(make_env, plan))
-
-    def build_member(agent_cfg: Any, env: Any) -> Learner:
-        return build(dataclasses.replace(plan, agent_cfg=agent_cfg), env, context.alone())
-
-    facts = {
-        "library": plan.library.name,
-        "task": plan.task.id,
-        **agent_cfg.origin,
-        "num_envs": plan.env_cfg.scene.num_envs,
-    }
-    return envs, PopulationLearner(cfg, agent_cfg, envs, build_member, context, facts)
 
 
 def total_iterations(
@@ -209,7 +176,7 @@ def open_run(
         **plan.agent_cfg.origin,
         "seed": plan.agent_cfg.seed,
         "num_envs": num_envs,
-        "global_num_envs": num_envs * (plan.population_cfg.size or context.world_size),
+        "global_num_envs": num_envs * (plan.num_members or context.world_size),
         "grad_sync": plan.flags.grad_sync if context.is_distributed else None,
         "scaling": dict(scaling),
         "plan": digest_of(plan),

@@ -34,14 +34,17 @@ from envlab.run.checkpoints import Accept, Checkpoints, read_checkpoint
 from envlab.run.manifest import LOG_ROOT, package_versions, read_manifest, read_manifests
 from envlab.training.agreement import own_packages
 from envlab.training.continuation import parts_of
+from envlab.training.members import dealt
 from envlab.training.opening import check_origin, open_checkpoint, open_policies_of, open_policy_of
 from envlab.training.plan import RunPlan, Start, plan_run
-from envlab.training.population.checkpoint import dealt
 from envlab.training.task_changes import Changes, differences
 
 logger = logging.getLogger(__name__)
 
-_DECIDED = ("env_cfg", "agent_cfg", "population_cfg", "base", "is_num_envs_given", "start")
+_DECIDED = (
+    *("library", "env_cfg", "agent_cfg", "guest_cfgs", "num_members", "base", "is_num_envs_given"),
+    "start",
+)
 """What the start may decide of a plan; the rest is in the words."""
 
 

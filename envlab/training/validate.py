@@ -266,7 +266,7 @@ class Validator:
         import torch
 
         from envlab.training.evaluation import evaluate
-        from envlab.training.population.checkpoint import of_leader
+        from envlab.training.members import of_leader
 
         self._env.reset(seed=self._seed)  # the same episodes for every checkpoint
         player = self._library.load("player")(

@@ -1,9 +1,10 @@
-"""Entry points of populations: two ways to train, and a command."""
+"""Entry points of populations: two ways to train, members of the others, and two commands."""
 
 from __future__ import annotations
 
 from envlab.commands import Command
 from envlab.libraries import Library
+from envlab.training.flags import GuestFlags
 
 HOGWILD = Library(
     name="hogwild",
@@ -29,10 +30,23 @@ EVOLUTION = Library(
     deals_environments=False,
     old_state="envlab_populations.old_states:evolution_state",
 )
+POPULATION = GuestFlags(
+    flags="envlab_populations.population.flags:PopulationFlags",
+    plan="envlab_populations.population.flags:with_members",
+    cfg="envlab_populations.population.cfg:PopulationCfg",
+    free="population.ranges",
+    only="has_members",
+)
 LAB = Command(
     name="lab",
     main="envlab_populations.hogwild.command:main",
     usage="lab run SPEC NAME MODE",
     description="run a spec file in sessions, as SLM-Lab does; plot | list",
     words=("run", "plot", "list"),
+)
+LINEAGE = Command(
+    name="lineage",
+    main="envlab_populations.descent:main",
+    usage="lineage RUN",
+    description="descent of the members of a population",
 )

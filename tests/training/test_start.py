@@ -184,8 +184,6 @@ def test_settings_that_differ_from_the_run_are_named(broken_off: Path):
 
     assert changed() == {}
     assert changed("--max_iterations=9", "--run_name=again") == {}
-    few = ["--population_size=2", "population.ranges.agent.algorithm.gamma=[0.9,0.99]"]
-    assert changed(*few, "agent.algorithm.schedule=fixed")["population.size"] == (None, 2)
     found = changed("env.rewards.alive.weight=2", "env.rewards.terminating=null")
     assert found.pop("env.rewards.alive.weight") == (1.0, 2.0)
     (name, (then, now)) = found.popitem()

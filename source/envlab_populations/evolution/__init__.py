@@ -3,7 +3,8 @@
 Members are skrl's PPO, SAC, TD3 and DDPG, and our DQN and DDQN (:mod:`.dqn`), with networks that
 grow and shrink (:mod:`.networks`). They share a replay memory (:mod:`.replay`). Every so many
 iterations their fitness is measured, tournaments choose parents (:mod:`.tournament`), and children
-are mutated (:mod:`.mutations`); :mod:`envlab.training.population.lineage` keeps who came from whom.
+are mutated (:mod:`.mutations`); :mod:`envlab_populations.population.lineage` keeps who came from
+whom.
 Semantics and odds are those of AgileRL 0.1.13. Defects of it that this folder does not have:
 
 - Each rank measured fitness by itself and rank 0's decided: here it is the mean over all ranks.

@@ -22,13 +22,13 @@ from envlab.skrl.library import ON_POLICY
 from envlab.skrl.torch.ranks import join_ranks
 from envlab.state import State, restore, save
 from envlab.training.plan import RunPlan
-from envlab.training.population import lineage
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.models import seen_by
 from envlab_populations.evolution.mutations import Mutations
 from envlab_populations.evolution.replay import ReplayMemory
 from envlab_populations.evolution.tournament import TournamentSelection
+from envlab_populations.population import lineage
 
 logger = logging.getLogger(f"envlab.{__name__}")
 

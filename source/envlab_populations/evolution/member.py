@@ -212,7 +212,7 @@ class Member:
         return self.fitness[-1]
 
     def report(self) -> dict[str, Any]:
-        """Return its report, see :mod:`envlab.training.population.lineage`."""
+        """Return its report, see :mod:`envlab_populations.population.lineage`."""
         return {
             "index": self.index,
             "parent": self.parent,

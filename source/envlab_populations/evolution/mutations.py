@@ -12,12 +12,12 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.training.population.exploration import scaled
 from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import EVOLVING_ACTIVATIONS, NetworkCfg
 from envlab_populations.evolution.cfg import ALIASES, NOISY, BoundsCfg, EvolutionCfg
 from envlab_populations.evolution.member import Genes, Member
 from envlab_populations.evolution.networks import preserves_function
+from envlab_populations.population.exploration import scaled
 
 KEEP_ACTIVATION = ("ppo", *NOISY)
 """Algorithms whose activation functions AgileRL leaves alone."""

@@ -10,6 +10,7 @@ import numpy as np
 from envlab.errors import ConfigurationError
 from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.member import Member
+from envlab_populations.population.tournament import winners
 
 
 class TournamentSelection:
@@ -72,7 +73,5 @@ class TournamentSelection:
     def draw(self, scores: Sequence[float]) -> tuple[int, list[int]]:
         """Return the position of the fittest, and those of the parents of all others."""
         places = self._size - self._elitism
-        draws = self.rng.integers(len(scores), size=(places, self._tournament_size))
         ranks = np.argsort(np.argsort(scores, kind="stable"), kind="stable")
-        parents = [int(row[np.argmax(ranks[row])]) for row in draws]
-        return int(np.argmax(ranks)), parents
+        return int(np.argmax(ranks)), winners(ranks, places, self._tournament_size, self.rng)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from envlab.cli import main
-from envlab.tools.lineage import descent_of_fittest, draw, read
+from envlab_populations.descent import descent_of_fittest, draw, read
 
 
 def member(index: int, parent: int | None, fitness: float, lr: float = 1e-3) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from envlab.cli import main, play
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rsl_rl.play import RslRlPlayer
-from envlab.tools.lineage import read as read_lineage
 from envlab.training.launch import train
-from envlab.training.population.environments import MemberEnvs
+from envlab_populations.descent import read as read_lineage
+from envlab_populations.population.environments import MemberEnvs
 from tests.launcher import TRAIN, run, torchrun
 from tests.learner_contract import digests
 from tests.run.test_directory import timeless

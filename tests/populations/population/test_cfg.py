@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlab.training.population.cfg import PopulationCfg, Span, spans_of
+from envlab_populations.population.cfg import Span, spans_of
 from tests.trained import TASK, session_of
 
 FIXED = "agent.algorithm.schedule=fixed"
@@ -12,7 +12,8 @@ def spans(*words: str) -> list[Span]:
     """Return the spans of settings of the algorithm."""
     ranges = [f"population.ranges.agent.algorithm.{word}" for word in words]
     session = session_of("rsl_rl", [TASK, FIXED, "--population_size=4", *ranges])
-    return list(spans_of(session.population_cfg, session.agent_cfg))
+    assert session.num_members == 4
+    return list(spans_of(session.guest_cfgs["population"], session.agent_cfg))
 
 
 def test_ranges_are_read_by_path_and_are_logarithmic_over_a_decade():
@@ -32,4 +33,5 @@ def test_a_range_may_say_its_scale_and_where_members_begin_and_more_numbers_are_
 
 
 def test_a_population_is_none_by_default():
-    assert session_of("rsl_rl", [TASK]).population_cfg == PopulationCfg()
+    session = session_of("rsl_rl", [TASK])
+    assert (session.num_members, session.guest_cfgs) == (0, {})

@@ -7,8 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from envlab.training.population.cfg import PopulationCfg, Span
-from envlab.training.population.exploration import first_values, plan
+from envlab_populations.population.cfg import PopulationCfg, Span
+from envlab_populations.population.exploration import first_values
+from envlab_populations.population.strategy import Strategy
+from envlab_populations.population.tournament import Tournament, winners
+from envlab_populations.population.truncation import Truncation
 
 RATE = Span(path="agent.rate", low=1e-4, high=1e-2, is_log=True, start=(1e-4, 1e-2))
 EPOCHS = Span(path="agent.epochs", low=1, high=8, is_whole=True, start=(1, 8))
@@ -19,10 +22,12 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(7)
 
 
-def copies_of(fitness: list[float | None], **values: object) -> list[tuple[int, int]]:
+def copies_of(
+    fitness: list[float | None], kind: type[Strategy] = Truncation, **values: object
+) -> list[tuple[int, int]]:
     cfg = PopulationCfg(size=len(fitness), **values)  # type: ignore[arg-type]
     same = [{RATE.path: 1e-3} for _ in fitness]
-    return [(one.target, one.source) for one in plan(fitness, same, [RATE], cfg, rng())]
+    return [(one.target, one.source) for one in kind(cfg).copies(fitness, same, [RATE], rng())]
 
 
 def test_the_bottom_copies_the_top():
@@ -36,6 +41,17 @@ def test_a_member_without_an_episode_stays_and_a_diverged_one_is_replaced():
     assert copies_of([None, 1.0, 2.0, None]) == [(1, 2)]
     assert copies_of([math.nan, 1.0, 2.0, 0.5]) == [(0, 2)]
     assert copies_of([None, None, 2.0, None]) == []
+
+
+def test_in_tournaments_the_fittest_stays_and_the_fitter_contender_is_copied():
+    pairs = copies_of([3.0, 1.0, None, 4.0], Tournament, tournament_size=3)
+    assert [target for target, _ in pairs] == [1, 0]
+    assert {source for _, source in pairs} <= {0, 1, 3}
+    assert copies_of([None, None, 2.0, None], Tournament) == []
+    draws = rng().integers(4, size=(3, 2))
+    assert winners(np.array([2, 0, 1, 3]), 3, 2, rng()) == [
+        max(map(int, row), key=[2, 0, 1, 3].__getitem__) for row in draws
+    ]
 
 
 def test_first_values_spread_over_decades_and_stay_within_the_start():
@@ -61,7 +77,9 @@ def test_perturbed_numbers_move_by_a_factor_or_to_a_neighbour():
         cfg, found = PopulationCfg(size=2), set()
         for seed in range(20):
             values = [{span.path: 0}, {span.path: value}]
-            (copy,) = plan([0.0, 1.0], values, [span], cfg, np.random.default_rng(seed))
+            (copy,) = Truncation(cfg).copies(
+                [0.0, 1.0], values, [span], np.random.default_rng(seed)
+            )
             found.add(copy.hyperparameters[span.path])
         assert sorted(found) == pytest.approx(sorted(possible)), (span.path, value)
 
@@ -71,7 +89,7 @@ def test_resampled_numbers_are_drawn_from_the_whole_range():
     rates = []
     for seed in range(50):
         values = [{RATE.path: 1e-3}, {RATE.path: 1e-3}]
-        (copy,) = plan([0.0, 1.0], values, [RATE], cfg, np.random.default_rng(seed))
+        (copy,) = Truncation(cfg).copies([0.0, 1.0], values, [RATE], np.random.default_rng(seed))
         rates.append(copy.hyperparameters[RATE.path])
     assert min(rates) < 3e-4
     assert max(rates) > 3e-3

@@ -17,7 +17,7 @@ from envlab.envs import BatchedEnv
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.state import restore, save
 from envlab.training.metrics import EpisodeTracker, RunMetrics
-from envlab.training.population.cfg import with_values
+from envlab_populations.population.cfg import with_values
 
 BuildLearner = Callable[[Any, BatchedEnv], Learner]
 """Builds a library's learner from an agent's configuration, as on one process."""

@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from envlab.agent_cfg import AgentCfg, set_value, value_at
 from envlab.config import (
     Excludes,
     NonNegativeInt,
-    Override,
     PositiveFloat,
     PositiveInt,
     Range,
     check_ranges,
     leaves,
-    merge,
 )
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.training.flags import GuestFlags, flag
 
+ROOT = "population"
+"""The root of this configuration, which is the name of the entry point."""
 _DECADE = 10.0
 """A range of positive numbers whose ends differ by this factor or more is logarithmic."""
 _KEYS = ("low", "high", "scale", "start", "choices")
@@ -42,42 +41,23 @@ class PopulationCfg:
             "--global_num_envs agent.lr_scaling --grad_sync --video",
             "each member is trained by one process, in --num_envs environments of its own",
         ),
+        Excludes("agent.overlap", "the members of a process take turns"),
     ] = 0
     """Number of members; 0: one learner, and no population."""
     interval: PositiveInt = 10
     """Iterations between two meetings, at which the least fit copy the fittest."""
     ranges: dict[str, Any] = field(default_factory=dict)
     """How members may differ: by path of ``agent.*``, ``[low, high]``, choices, or a group."""
+    strategy: str = "truncation"
+    """Who copies whom: ``truncation``, ``tournament``, or an installed package's."""
     exploit: Annotated[float, Range(above=0, at_most=0.5)] = 0.25
-    """Share of the members that copy as many of the fittest; at least one."""
+    """With ``truncation``: share of the members that copy as many of the fittest; at least one."""
+    tournament_size: PositiveInt = 2
+    """With ``tournament``: members drawn for each place; the fittest of them is copied."""
     explore: Literal["perturb", "resample"] = "perturb"
     """Whether copied numbers are multiplied by one of ``factors``, or drawn again."""
     factors: list[PositiveFloat] = field(default_factory=lambda: [0.8, 1.2])
     """Factors for numbers; 0.8 and 1.2 are the paper's (Jaderberg et al. 2017)."""
-
-
-POPULATION = GuestFlags(
-    flags=f"{__name__}:PopulationFlags", plan=f"{__name__}:with_size", only="has_members"
-)
-
-
-@dataclass(kw_only=True)
-class PopulationFlags:
-    """The number of members; the rest of a population is in ``population.*``."""
-
-    population_size: Annotated[int, Range(at_least=2)] | None = flag(
-        "train so many members with hyper-parameters of their own, which the least fit copy from "
-        "the fittest (population.*)",
-        "N",
-        path="population.size",
-    )
-
-
-def with_size(plan: Any) -> Any:
-    """Return a ``RunPlan`` with a population of as many members as its flag says."""
-    size = {"size": vars(plan.flags)["population_size"]}
-    population_cfg = merge(plan.population_cfg, size, "population")
-    return replace(plan, population_cfg=population_cfg)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,16 +76,6 @@ class Span:
     """Bounds between which the first members draw it."""
     choices: tuple[float, ...] = ()
     """All values that it may have; empty: any from ``low`` to ``high``."""
-
-
-def with_ranges(overrides: Sequence[Override]) -> list[Override]:
-    """Return overrides in which ``population.ranges.<path>=`` needs no ``+`` to add a key."""
-    return [
-        replace(override, type=type(override.type).FORCE_ADD)
-        if str(override.input_line).startswith("population.ranges.")
-        else override
-        for override in overrides
-    ]
 
 
 def spans_of(cfg: PopulationCfg, agent_cfg: AgentCfg) -> list[Span]:

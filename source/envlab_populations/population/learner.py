@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +20,19 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import combined, digests
 from envlab.errors import CheckpointError, ConfigurationError, RankDivergenceError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.libraries import get_library
 from envlab.state import State
-from envlab.training.population import lineage
-from envlab.training.population.cfg import PopulationCfg, label, spans_of
-from envlab.training.population.environments import MemberEnvs, MembersTracker
-from envlab.training.population.exploration import Copy, first_values, plan
-from envlab.training.population.folders import MemberFolders
-from envlab.training.population.member import BuildLearner, Member, Report
+from envlab.training.plan import RunPlan
+from envlab.training.preparation import make_env
+from envlab_populations.population import lineage
+from envlab_populations.population.cfg import ROOT, PopulationCfg, label, spans_of
+from envlab_populations.population.environments import MemberEnvs, MembersTracker
+from envlab_populations.population.exploration import first_values
+from envlab_populations.population.folders import MemberFolders
+from envlab_populations.population.member import BuildLearner, Member, Report
+from envlab_populations.population.strategy import Copy, make_strategy
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 
 class PopulationLearner(Learner):
@@ -63,6 +69,7 @@ class PopulationLearner(Learner):
         """
         self._cfg, self._seed, self._context, self._envs = cfg, agent_cfg.seed, context, envs
         self._spans = spans_of(cfg, agent_cfg)
+        self._strategy = make_strategy(cfg)
         self._values = [
             first_values(self._spans, np.random.default_rng((self._seed, 0, index)))
             for index in range(cfg.size)
@@ -152,21 +159,30 @@ class PopulationLearner(Learner):
         logger.info("%s", lineage.table(record, self._since[0] / max(self._since[1], 1e-9)))
         self._since = [0.0, 0.0]
         rng = np.random.default_rng((self._seed, generation, self._cfg.size))
-        drawn = plan(fitness, self._values, self._spans, self._cfg, rng)
+        drawn = self._strategy.copies(fitness, self._values, self._spans, rng)
         copies: list[Copy] = self._context.broadcast(drawn)
         for member in self.members:
             member.meet()
         self._parents = [None] * self._cfg.size
         self._copies = []
+        # Before any is overwritten, as a copy may be another's source.
+        sources = {copy.source for copy in copies}
+        states = {
+            one.index: one.learner.model_state() for one in self.members if one.index in sources
+        }
         for copy in copies:
-            self._exchange(copy)
+            self._exchange(copy, states.get(copy.source))
             self._values[copy.target] = copy.hyperparameters
             self._parents[copy.target] = copy.source
             blank = dataclasses.replace(self.reports[copy.target].record, mean_return=None)
             self.reports[copy.target].record = blank
 
-    def _exchange(self, copy: Copy) -> None:
+    def _exchange(self, copy: Copy, state: Mapping[str, Any] | None) -> None:
         """Make one member take over another's networks, across ranks if necessary.
+
+        Args:
+            copy: Who copies whom.
+            state: The source's ``model_state``, on the rank that has it.
 
         Raises:
             RankDivergenceError: If the received values are not the sent ones.
@@ -174,9 +190,6 @@ class PopulationLearner(Learner):
         share = len(self.members)
         source, target = copy.source // share, copy.target // share
         by_index = {member.index: member for member in self.members}
-        state = None
-        if copy.source in by_index:
-            state = by_index[copy.source].learner.model_state()
         if source != target:
             state = self._context.transfer(state, source=source, target=target)
         mine = None if state is None else combined(digests(flatten(state)))
@@ -283,3 +296,36 @@ class PopulationLearner(Learner):
     def _members(self) -> dict[int, Member]:
         """This rank's members by their place in the population, as checkpoints name them."""
         return {member.index: member for member in self.members}
+
+
+def make_envs(plan: RunPlan, context: DistributedContext) -> MemberEnvs:
+    """Return the environments of this process's members."""
+    return MemberEnvs(plan.num_members, context, functools.partial(make_env, _of_member(plan)))
+
+
+def build(plan: RunPlan, envs: MemberEnvs, context: DistributedContext) -> PopulationLearner:
+    """Return the learner of a settled plan.
+
+    Raises:
+        ConfigurationError: If the population is impossible.
+    """
+    plan, agent_cfg = _of_member(plan), plan.agent_cfg
+    make = plan.library.load("build")
+
+    def build_member(agent_cfg: AgentCfg, env: Any) -> Learner:
+        learner: Learner = make(replace(plan, agent_cfg=agent_cfg), env, context.alone())
+        return learner
+
+    facts = {
+        "library": plan.library.name,
+        "task": plan.task.id,
+        **agent_cfg.origin,
+        "num_envs": plan.env_cfg.scene.num_envs,
+    }
+    cfg = plan.guest_cfgs[ROOT]
+    return PopulationLearner(cfg, agent_cfg, envs, build_member, context, facts)
+
+
+def _of_member(plan: RunPlan) -> RunPlan:
+    """Return the plan by which a member is built: with its library's own parts."""
+    return replace(plan, library=get_library(plan.library.name))

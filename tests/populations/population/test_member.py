@@ -14,9 +14,10 @@ from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.state import save
-from envlab.training.population.learner import PopulationLearner
-from envlab.training.population.member import Member
 from envlab.training.preparation import prepare
+from envlab_populations.population.learner import PopulationLearner
+from envlab_populations.population.member import Member
+from envlab_populations.population.tournament import Tournament
 from tests.learner_contract import digests
 from tests.trained import TASK, session_of
 
@@ -129,6 +130,26 @@ def test_a_copy_keeps_its_episodes_and_forgets_the_returns_of_its_past():
     assert [digests(state) for state in before] == [digests(state) for state in after]
     assert not second.metrics.state()["window"]
     assert learner.reports[1].record.mean_return is not None
+
+
+def test_a_copy_of_a_member_that_is_overwritten_at_the_same_meeting_has_what_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    before: list[dict[str, str]] = []
+
+    def pairs(*_: Any) -> Iterator[tuple[int, int]]:
+        before.extend(learned(member) for member in learner.members)
+        yield 1, 0
+        yield 2, 1
+
+    monkeypatch.setattr(Tournament, "pairs", pairs)
+    words = ["population.strategy=tournament", "population.interval=1"]
+    learner = population("rsl_rl", *words, size=3)
+    train(learner, 1)
+    for target, source in ((0, 0), (1, 0), (2, 1)):
+        now, then = learned(learner.members[target]), before[source]
+        differing = {name.rpartition(".")[2] for name in then if now[name] != then[name]}
+        assert differing <= {"lr", "initial_lr", "learning_rate"}, target
 
 
 def test_rsl_rls_normaliser_stays_within_its_member(monkeypatch: pytest.MonkeyPatch):

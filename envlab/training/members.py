@@ -1,13 +1,19 @@
-"""A population's checkpoint for a single learner, or for another number of ranks."""
+"""Checkpoints of several members, which a guest trains together: for one learner, or other ranks.
+
+``model.population`` has their number (``size``) and the place of the fittest (``leader``); each
+rank's part has its own members by their places.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from envlab.errors import CheckpointError
+
 
 def of_leader(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a population's checkpoint as its leader's, for a library to play; others unchanged."""
+    """Return a checkpoint of members as its leader's, for a library to play; others unchanged."""
     population = values["model"].get("population")
     if population is None:
         return dict(values)
@@ -17,7 +23,7 @@ def of_leader(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dealt(values: Mapping[str, Any], num_ranks: int) -> list[Any]:
-    """Return the members of a population's checkpoint, divided among another number of ranks.
+    """Return the members of a checkpoint, divided among another number of ranks.
 
     Everything else that a checkpoint has per rank starts afresh.
     """
@@ -29,3 +35,16 @@ def dealt(values: Mapping[str, Any], num_ranks: int) -> list[Any]:
         {"learner": {"members": {i: one for i, one in members.items() if i // share == rank}}}
         for rank in range(num_ranks)
     ]
+
+
+def check_single(values: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint of members for a single learner.
+
+    Raises:
+        CheckpointError: With the number of members.
+    """
+    if "population" in values["model"]:
+        raise CheckpointError(
+            f"The checkpoint is of a population of {values['model']['population']['size']}. "
+            "Resume it with --population_size, or choose a checkpoint of a single learner."
+        )
