@@ -23,8 +23,8 @@ MANY_RANKS = 16
 """With more ranks, the printed report leaves out those that merely wait; the file has all."""
 
 NCCL_ADVICE = (
-    "If the ranks wait in a collective of GPUs and none is to blame, NCCL itself may hang: start again "
-    "with NCCL_P2P_DISABLE=1, then with NCCL_SHM_DISABLE=1 or NCCL_IB_DISABLE=1 "
+    "If the ranks wait in a collective of GPUs and none is to blame, NCCL itself may hang: start "
+    "again with NCCL_P2P_DISABLE=1, then with NCCL_SHM_DISABLE=1 or NCCL_IB_DISABLE=1 "
     "(docs/distribute.md#when-nccl-hangs)."
 )
 """Settings with which others' jobs ran on; see IsaacLab's issues 5195 and 2756."""

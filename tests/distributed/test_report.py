@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import threading
@@ -27,6 +28,15 @@ def test_the_report_has_the_guilty_ranks_stacks_and_the_main_thread_of_one_that_
     assert "waits" in text
     assert "Thread other" not in text
     assert "Thread other" in compose_report(verdict, ranks, STACKS, full=True)
+
+
+def test_on_gpus_the_report_says_which_settings_of_nccl_have_helped():
+    verdict = Diagnosis(kind="stalled", guilty={0: "has made no progress for 61 s"})
+    on_gpu = seen(0, idle_s=61.0)
+    assert "NCCL_P2P_DISABLE=1" not in compose_report(verdict, {0: on_gpu}, {})
+    heartbeat = dataclasses.replace(on_gpu.heartbeat, device="cuda:0")
+    text = compose_report(verdict, {0: dataclasses.replace(on_gpu, heartbeat=heartbeat)}, {})
+    assert "NCCL_P2P_DISABLE=1" in text
 
 
 def test_a_report_of_many_ranks_names_those_to_blame():
