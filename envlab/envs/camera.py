@@ -11,7 +11,7 @@ import functools
 import logging
 import math
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import mujoco
 import numpy as np
@@ -29,6 +29,7 @@ from envlab.sim.host import on_host
 from envlab.sim.picture_cfg import (
     LIGHT_FIELDS,
     POSE_FIELDS,
+    AugmentationCfg,
     Frames,
     PictureCfg,
     lens,
@@ -36,6 +37,9 @@ from envlab.sim.picture_cfg import (
 )
 from envlab.sim.recording import between_graphs
 from envlab.state import State
+
+if TYPE_CHECKING:
+    from envlab.sim.augmentation import Augmentation
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +114,8 @@ class CameraCfg(SensorTermCfg):
     full; null: all."""
     background_color: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Colour where nothing is, from 0 to 1; if the file has a sky, that is seen instead."""
+    augmentation: AugmentationCfg = field(default_factory=AugmentationCfg)
+    """Random changes of each image's colours: an image that is kept or late changes once."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -220,6 +226,7 @@ class Camera(SensorTerm):
             slot=self._slot,
             num_threads=env.context.num_threads,
         )
+        self._augmentation = _augmentation(cfg, env)
         self._geom_names = tuple(_geom_name(model, geom) for geom in range(model.ngeom))
 
     @property
@@ -317,12 +324,17 @@ class Camera(SensorTerm):
         self._slot.copy_((self._slot + self._wanted) % num_slots)
         self._count.copy_((self._count + self._wanted).clamp(max=num_slots))
         self._age.masked_fill_(self._wanted, 0)
+        if self._augmentation is not None:
+            bits = self._random.stream("camera.augmentation").bits(1)[:, 0]
+            self._augmentation.draw(bits, self._wanted)
         self._draw()
         self._stale.fill_(False)
 
     @between_graphs  # Warp, of which torch knows nothing
     def _draw(self) -> None:
         self._pictures.draw()
+        if self._augmentation is not None:
+            self._augmentation.apply(self.frames["rgb"], self._wanted, self._slot)
 
 
 def _check(cfg: CameraCfg) -> None:
@@ -343,11 +355,24 @@ def _check(cfg: CameraCfg) -> None:
             "A camera's data_types are empty, so that it makes no image. Name at least one, such "
             "as rgb."
         )
+    if cfg.augmentation.changes_colours and "rgb" not in cfg.data_types:
+        raise ConfigurationError(
+            f"A camera's augmentation changes colours, but its data_types are {cfg.data_types}. "
+            "Add rgb, or set all of augmentation to 0."
+        )
     if cfg.pattern_cfg is not None and cfg.camera_name is not None:
         raise ConfigurationError(
             f"A camera sensor has a pattern_cfg, but its camera {cfg.camera_name!r} is the file's, "
             "which has a lens of its own. Set width, height and fovy, or camera_name=null."
         )
+
+
+def _augmentation(cfg: CameraCfg, env: VectorEnv) -> Augmentation | None:
+    if not cfg.augmentation.changes_colours:
+        return None
+    from envlab.sim.augmentation import Augmentation  # needs warp-lang, which drawing asks for
+
+    return Augmentation(cfg.augmentation, env.num_envs, env.device)
 
 
 def _geom_name(model: mujoco.MjModel, geom: int) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import mujoco
 import numpy as np
 import torch
+
+from envlab.config import NonNegativeFloat, Range, UnitInterval
 
 POSE_FIELDS = ("geom_xpos", "geom_xmat", "cam_xpos", "cam_xmat")
 LIGHT_FIELDS = ("light_xpos", "light_xdir")
@@ -44,6 +46,34 @@ class Frames:
     """Uint8 ``(num_envs, num_slots, height, width, 3)``."""
     segmentation: torch.Tensor | None = None
     """Int32 ``(num_envs, num_slots, height, width)``: the geom's index; -1 where nothing is."""
+
+
+@dataclass(kw_only=True)
+class AugmentationCfg:
+    """Random changes of each colour picture; 0 everywhere is off.
+
+    The ranges of colours are those of torchvision's ``ColorJitter``, which RobustNav, built on
+    AllenAct, has with 0.4 for all four.
+    """
+
+    brightness: UnitInterval = 0.0
+    """Pictures are multiplied by a factor of up to this much above or below 1."""
+    contrast: UnitInterval = 0.0
+    """The same for differences from a picture's mean."""
+    saturation: UnitInterval = 0.0
+    """The same for differences from grey."""
+    hue: Annotated[float, Range(at_least=0, at_most=0.5)] = 0.0
+    """Colours turn by up to this part of the circle of hues, either way."""
+    noise: UnitInterval = 0.0
+    """Standard deviation of the noise of a pixel, as a part of the largest value."""
+    blur: NonNegativeFloat = 0.0
+    """Pictures are blurred by a Gaussian of up to this standard deviation, in pixels."""
+
+    @property
+    def changes_colours(self) -> bool:
+        """Whether pictures change."""
+        jitter = (self.brightness, self.contrast, self.saturation, self.hue)
+        return any(change > 0.0 for change in (*jitter, self.noise, self.blur))
 
 
 class Pictures(Protocol):

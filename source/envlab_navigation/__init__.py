@@ -8,7 +8,7 @@ and CUDA (the extra ``nav``). docs/navigation.md shows what agents see.
 - :mod:`.geodesics` measures distances to goals from everywhere.
 - :mod:`.house_cache` and :mod:`.house_set` keep houses on disk and in memory.
 - :mod:`.agents` moves agents, starts their episodes and computes their positions.
-- :mod:`.camera` renders images, which :mod:`.augmentation` may change.
+- :mod:`.camera` renders images, which :mod:`envlab.sim.augmentation` may change.
 - :mod:`.nav_env` is the environment; :mod:`envlab_navigation.tasks` registers its tasks.
 - :mod:`.ddppo` trains agents in it, and in any other environment.
 """

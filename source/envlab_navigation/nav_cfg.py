@@ -16,6 +16,7 @@ from envlab.config import (
 from envlab.envs.cfg import NanGuardCfg
 from envlab.envs.discrete import DiscreteCfg
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab.sim.picture_cfg import AugmentationCfg
 from envlab_navigation.furniture import TARGETS
 from envlab_navigation.house import CEILING_HEIGHT, HOUSES_PER_SPLIT, check_split
 
@@ -158,33 +159,15 @@ class NavRewardsCfg:
 
 
 @dataclass(kw_only=True)
-class AugmentationCfg:
+class NavAugmentationCfg(AugmentationCfg):
     """Random changes of images (``env.augmentation.*``); 0 everywhere is off.
 
-    Colours change in each picture, in the ranges of torchvision's ``ColorJitter``, which
-    RobustNav, built on AllenAct, has with 0.4 for all four. Mirrored episodes are AllenAct's
-    ``allow_flipping``, which has a share of 0.5.
+    Mirrored episodes are AllenAct's ``allow_flipping``, which has a share of 0.5.
     """
 
-    brightness: UnitInterval = 0.0
-    """Pictures are multiplied by a factor of up to this much above or below 1."""
-    contrast: UnitInterval = 0.0
-    """The same for differences from a picture's mean."""
-    saturation: UnitInterval = 0.0
-    """The same for differences from grey."""
-    hue: Annotated[float, Range(at_least=0, at_most=0.5)] = 0.0
-    """Colours turn by up to this part of the circle of hues, either way."""
-    noise: UnitInterval = 0.0
-    """Standard deviation of the noise of a pixel, as a part of the largest value."""
     mirror: UnitInterval = 0.0
     """Share of the episodes that are mirrored: with left and right exchanged in images,
     actions and ``policy``, so that they are consistent."""
-
-    @property
-    def changes_colours(self) -> bool:
-        """Whether colours change."""
-        changes = (self.brightness, self.contrast, self.saturation, self.hue, self.noise)
-        return any(change > 0.0 for change in changes)
 
 
 @dataclass(kw_only=True)
@@ -236,7 +219,7 @@ class NavEnvCfg:
     """Rewards."""
     camera: CameraCfg = field(default_factory=CameraCfg)
     """Cameras."""
-    augmentation: AugmentationCfg = field(default_factory=AugmentationCfg)
+    augmentation: NavAugmentationCfg = field(default_factory=NavAugmentationCfg)
     """Random changes of images."""
     houses: HousesCfg = field(default_factory=HousesCfg)
     """Houses."""

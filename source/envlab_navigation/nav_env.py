@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 try:
     import warp as wp
 
+    from envlab.sim.augmentation import Augmentation
     from envlab_navigation.agents import Agents
-    from envlab_navigation.augmentation import Augmentation
     from envlab_navigation.camera import CHANNELS, Camera, Pictures
     from envlab_navigation.house_set import HouseSet
 except ModuleNotFoundError as error:
@@ -201,7 +201,13 @@ class NavEnv(BatchedEnv):
         )
         self._augmentation: Augmentation | None = None
         if cfg.augmentation.changes_colours:
-            self._augmentation = Augmentation(cfg.augmentation, self.num_envs, self.device)
+            self._augmentation = Augmentation(
+                cfg.augmentation,
+                self.num_envs,
+                self.device,
+                num_views=len(cfg.camera.headings_deg),
+            )
+            self._only = torch.zeros(self.num_envs, dtype=torch.int32, device=self.device)
         if self.device.type != "cpu":
             self._on_torch_stream = _TorchStream(self.device)
         self._clock = 0
@@ -328,7 +334,8 @@ class NavEnv(BatchedEnv):
         if self.cfg.images or self.cfg.goal == "object":  # else nothing reads them
             self.camera.draw(self._images, mask)
         if self._augmentation is not None:
-            self._augmentation.apply(self._images["rgb"], mask)
+            rgb = self._images["rgb"].unflatten(3, (-1, 3)).flatten(2, 3).unsqueeze(1)
+            self._augmentation.apply(rgb, mask, self._only)
 
     def _measures(self) -> dict[str, torch.Tensor]:
         """Return the measures of episodes as they would be if they ended now, ``(num_envs,)`` each.

@@ -13,7 +13,7 @@ from envlab.envs.gym_bridge import GroupedGymEnv, GymEnvCfg, GymSceneCfg
 from envlab.errors import ConfigurationError
 from envlab_navigation import metrics
 from envlab_navigation.furniture import TARGETS
-from envlab_navigation.nav_cfg import AugmentationCfg, HousesCfg, NavEnvCfg
+from envlab_navigation.nav_cfg import HousesCfg, NavAugmentationCfg, NavEnvCfg
 from envlab_navigation.thor import Setup, scenes_of
 
 SPEC = EnvSpec(
@@ -96,7 +96,7 @@ def _setup(cfg: NavEnvCfg) -> Setup:
         "env.gps_compass=true": cfg.gps_compass,
         "env.houses.files": bool(cfg.houses.files),
         f"env.camera.headings_deg={cfg.camera.headings_deg}": cfg.camera.headings_deg != [0.0],
-        "env.augmentation": cfg.augmentation != AugmentationCfg(),
+        "env.augmentation": cfg.augmentation != NavAugmentationCfg(),
         f"env.look_deg={cfg.look_deg:g}": cfg.look_deg != NavEnvCfg.look_deg,
     }
     for what, is_wrong in wrong.items():

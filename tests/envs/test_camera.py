@@ -31,6 +31,7 @@ from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab.envs.vector_env import inset
 from envlab.errors import ConfigurationError, EnvlabError
+from envlab.sim.picture_cfg import AugmentationCfg
 from tests.envs import hopper
 from tests.envs.promises import assert_keeps_promises
 from tests.envs.refusals import assert_refused
@@ -184,6 +185,9 @@ def test_a_camera_that_makes_no_image_is_refused():
         r"clipping_range is \[2\.0, 0\.1\]": {"clipping_range": (2.0, 0.1)},
         r"delay_range is \[-1, 2\]": {"delay_range": (-1, 2)},
         r"delay_range is \[3, 2\]": {"delay_range": (3, 2)},
+        r"augmentation changes colours, but its data_types are \['depth'\]": {
+            "augmentation": AugmentationCfg(hue=0.1)
+        },
         "makes depth, but an image of it is to be 'rgb'": {"params": {"data_type": "rgb"}},
     }
     assert_refused({words: lambda cfg=cfg: make(**cfg) for words, cfg in table.items()})
@@ -297,8 +301,32 @@ def hopper_cfg(scene: SceneCfg) -> ManagerEnvCfg:
     )
 
 
-def test_a_task_in_colours_keeps_all_promises():
-    assert_keeps_promises(hopper_cfg(SceneCfg(num_envs=4, model=hopper.MODEL)))
+@pytest.mark.parametrize(
+    "augmentation", [AugmentationCfg(), AugmentationCfg(hue=0.3, noise=0.1, blur=1.0)]
+)
+def test_a_task_in_colours_keeps_all_promises(augmentation: AugmentationCfg):
+    cfg = hopper_cfg(SceneCfg(num_envs=4, model=hopper.MODEL))
+    cfg.sensors.eye.augmentation = augmentation
+    assert_keeps_promises(cfg)
+
+
+def test_an_image_changes_once_and_in_each_environment_otherwise():
+    def images(augmentation: AugmentationCfg) -> list[torch.Tensor]:
+        settings = {"data_types": ["rgb", "depth"], "seen_bodies": None, "update_period": 0.04}
+        env = make(**settings, augmentation=augmentation)
+        camera, seen = env.sensor_manager.get_term("camera"), []
+        for _ in range(5):  # of 0.02 s
+            look(env, at(1.5), at(1.5))
+            seen.append(camera.image("rgb").float())
+        assert torch.allclose(camera.image("depth"), torch.tensor(1.5))
+        return seen[1:]
+
+    plain, changed = images(AugmentationCfg()), images(AugmentationCfg(brightness=0.5))
+    assert torch.equal(changed[0], changed[1])
+    assert not torch.equal(changed[1], changed[2])
+    factor = (changed[0] / plain[0]).flatten(1).mean(dim=1).view(2, 1, 1, 1)
+    assert torch.allclose(changed[0], factor * plain[0], atol=1.0)
+    assert (factor[0] - factor[1]).abs() > 0.03
 
 
 def test_lenses_that_differ_see_other_distances():

@@ -79,6 +79,7 @@ from envlab.envs.mdp.height_scan import (
     image,
     segmentation_mask,
 )
+from envlab.envs.mdp.image_features import image_features
 from envlab.envs.mdp.in_hand import (
     InHandReOrientationCommandCfg,
     goal_quat_diff,
@@ -369,6 +370,7 @@ __all__ = [
     "illegal_collision",
     "illegal_contact",
     "image",
+    "image_features",
     "imu_ang_vel",
     "imu_lin_acc",
     "imu_orientation",

@@ -1,0 +1,110 @@
+"""What a trained network makes of a camera's images, as an observation."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
+from envlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from envlab.envs.camera import DataType
+    from envlab.envs.manager_env import ManagerEnv
+
+RESNETS = {
+    name: f"ResNet{name[6:]}_Weights.IMAGENET1K_V1"
+    for name in ("resnet18", "resnet34", "resnet50", "resnet101")
+}
+"""torchvision's networks, and the weights that it downloads for them; as in Isaac Lab 2.3.2."""
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+"""Statistics of the images that torchvision's weights were trained on."""
+
+
+class image_features(ManagerTermBase):
+    """What a trained network, whose weights stay as they are, makes of a camera's images.
+
+    As Isaac Lab's, but that other networks are files of TorchScript. ``model_name`` is one of
+    torchvision's :data:`RESNETS`, which needs that package and, at first, a connection, or the path
+    of a TorchScript file. A ResNet gets colours normalised for its weights and gives 1,000 values;
+    a file gets colours from 0 to 1, or depths in m. Either gets ``(images, channels, height,
+    width)``; images of a history are given one by one, and what is made of them joined.
+    """
+
+    def __init__(self, cfg: FunctionTermCfg, env: ManagerEnv) -> None:
+        super().__init__(cfg, env)
+        name = cfg.params.get("model_name", "resnet18")
+        load: Callable[[str], torch.nn.Module] = _resnet if name in RESNETS else _torchscript
+        self._network = load(name).to(env.device).eval()
+        mean, std = (IMAGENET_MEAN, IMAGENET_STD) if name in RESNETS else (0.0, 1.0)
+        self._mean, self._std = (
+            torch.as_tensor(values, device=env.device).view(-1, 1, 1) for values in (mean, std)
+        )
+
+    def __call__(
+        self,
+        env: ManagerEnv,
+        sensor_cfg: Any,
+        data_type: DataType | None = "rgb",
+        model_name: str = "resnet18",
+    ) -> torch.Tensor:
+        """Return float32 ``(num_envs, k)``.
+
+        Args:
+            env: The environment.
+            sensor_cfg: The camera.
+            data_type: One of the camera's.
+            model_name: The network.
+
+        Raises:
+            ConfigurationError: If the network takes no such images.
+        """
+        images: torch.Tensor = sensor_cfg.image(data_type)
+        if images.dtype == torch.uint8:
+            frames = images.unflatten(3, (-1, 3)).permute(0, 3, 4, 1, 2) / 255.0
+            frames = (frames - self._mean) / self._std
+        else:
+            frames = images.permute(0, 3, 1, 2).unsqueeze(2).float()
+        try:
+            with torch.no_grad():
+                features: torch.Tensor = self._network(frames.flatten(0, 1))
+        except (RuntimeError, torch.jit.Error) as error:
+            raise ConfigurationError(
+                f"The network {model_name!r} does not take images of the shape "
+                f"{tuple(frames.shape[2:])} ({str(error).strip().splitlines()[-1]:.120}). Change "
+                "the camera's width and height, or the data_type."
+            ) from error
+        return features.reshape(len(images), -1)
+
+
+def _resnet(name: str) -> torch.nn.Module:
+    try:
+        models = importlib.import_module("torchvision.models")
+    except (ImportError, RuntimeError) as error:  # the latter if it is of another torch
+        raise ConfigurationError(
+            f"The network {name!r} is torchvision's, which cannot be used ({error}). Install the "
+            "torchvision of your torch, or give model_name the path of a TorchScript file."
+        ) from error
+    network: torch.nn.Module = getattr(models, name)(weights=RESNETS[name])
+    return network
+
+
+def _torchscript(file: str) -> torch.nn.Module:
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise ConfigurationError(
+            f"model_name is {file!r}, which is neither a file nor one of {', '.join(RESNETS)}. "
+            "Give one of these, or the path of a TorchScript file."
+        )
+    try:
+        network: torch.nn.Module = torch.jit.load(str(path), map_location="cpu")
+    except RuntimeError as error:
+        raise ConfigurationError(
+            f"model_name {file} is not TorchScript ({str(error).splitlines()[0]:.80}). Save one by "
+            "torch.jit.script(network).save()."
+        ) from error
+    return network
