@@ -18,11 +18,10 @@ def active_terms(env: ManagerEnv) -> str:
     cfg, observed = env.cfg, env.observation_manager
     tables = []
     for group in observed.active_terms:
-        columns, shape = observed.columns(group), tuple(env.obs_buf[group].shape[1:])
-        sizes: dict[str, tuple[int, ...]] = dict.fromkeys(columns, shape)  # one may be an image
-        if len(columns) > 1:
-            sizes = {name: (part.stop - part.start,) for name, part in columns.items()}
-        tables.append(_table(f"Observations of the group {group!r}, {shape}", "Shape", sizes))
+        seen = env.obs_buf[group]
+        what = "a dictionary" if isinstance(seen, dict) else tuple(seen.shape[1:])
+        title = f"Observations of the group {group!r}, {what}"
+        tables.append(_table(title, "Shape", observed.shapes(group)))
     acts, commands = env.action_manager, env.command_manager
     sizes = {name: (acts.get_term(name).dim,) for name in acts.active_terms}
     tables.append(_table(f"Actions, ({acts.total_action_dim},)", "Shape", sizes))

@@ -29,6 +29,7 @@ from envlab.envs.checks import (
     check_result,
     positive,
     registered_cfg,
+    space_of,
     unbounded,
 )
 from envlab.envs.latest_log import LatestLog, Log
@@ -53,8 +54,9 @@ if TYPE_CHECKING:
     from envlab.envs.discrete import DiscreteCfg
     from envlab.envs.measures import EpisodeMeasures
 
-Observations = dict[str, torch.Tensor]
-"""By group: vectors ``(num_envs, dim)``, or images ``(num_envs, height, width, channels)``."""
+Observations = dict[str, Any]
+"""By group: vectors ``(num_envs, dim)``, images ``(num_envs, height, width, channels)``, or where
+a group does not join its terms, a dictionary of them."""
 Step = tuple[Observations, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]
 """Observations, rewards, terminated, truncated and info."""
 
@@ -541,10 +543,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     def _make_observation_space(self) -> spaces.Space:
-        groups: dict[str, spaces.Space] = {
-            name: unbounded(values.shape[1:]) for name, values in self._get_observations().items()
-        }
-        return spaces.Dict(groups)
+        return space_of(self._get_observations())
 
     def _make_action_space(self) -> spaces.Space:
         choices = self._options

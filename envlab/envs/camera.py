@@ -18,14 +18,12 @@ import numpy as np
 import torch
 
 from envlab.config import PositiveInt, Range
-from envlab.envs.entities import SceneEntityCfg
-from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
+from envlab.envs.managers.sensor import PeriodicSensor, PeriodicSensorCfg
 from envlab.envs.masks import clear
 from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.spec_sensors import matches, names_of
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.sim.host import on_host
 from envlab.sim.picture_cfg import (
     LIGHT_FIELDS,
     POSE_FIELDS,
@@ -68,7 +66,7 @@ class CameraOffsetCfg:
 
 
 @dataclass(kw_only=True)
-class CameraCfg(SensorTermCfg):
+class CameraCfg(PeriodicSensorCfg):
     """A camera of the model's file, or a new one on a body or in the world."""
 
     DATA_FIELDS: ClassVar[tuple[str, ...]] = (*POSE_FIELDS, *LIGHT_FIELDS)
@@ -101,8 +99,6 @@ class CameraCfg(SensorTermCfg):
     """Anything nearer than the first or farther than the second is not seen, in m."""
     depth_clipping_behavior: Literal["zero", "max"] = "max"
     """Depth of a pixel that sees nothing: 0, or the far end of ``clipping_range``."""
-    update_period: Annotated[float, Range(at_least=0.0)] = 0.0
-    """Time from one image to the next in s, rounded to steps; 0: an image in every step."""
     delay_range: tuple[int, int] = (0, 0)
     """Smallest and largest delay of images, in steps; drawn anew for each episode."""
     history_length: PositiveInt = 1
@@ -161,7 +157,7 @@ class CameraCfg(SensorTermCfg):
         return Camera(self, env)
 
 
-class Camera(SensorTerm):
+class Camera(PeriodicSensor):
     """See :class:`CameraCfg`.
 
     Attributes:
@@ -172,9 +168,7 @@ class Camera(SensorTerm):
             3 channels; ``segmentation`` int32, the geom's index, -1 where nothing is seen.
     """
 
-    STATE = State(
-        per_env=("_slot", "_count", "_age", "_delay", "_stale"), per_env_by_name=("frames",)
-    )
+    STATE = State(per_env=("_slot", "_count", "_delay"), per_env_by_name=("frames",))
 
     def __init__(self, cfg: CameraCfg, env: VectorEnv) -> None:
         """Prepare to draw.
@@ -183,12 +177,12 @@ class Camera(SensorTerm):
             ConfigurationError: For a camera that cannot make images here.
             SimulationError: If the backend draws none, or ``warp-lang`` is not installed.
         """
+        super().__init__(cfg, env)
         model = env.sim.model
         self.cfg, self._random, self._device = cfg, env.random, env.device
         self.name = cfg.name if cfg.camera_name is None else cfg.camera_name
         if cfg.camera_name is None:
             env.sensor_cameras.add(cfg.name)
-        self._period = max(1, round(cfg.update_period / env.step_dt))
         num_slots = cfg.history_length + math.ceil(cfg.delay_range[1] / self._period)
         size = (env.num_envs, num_slots, *cfg.shape)
         kinds = {_KINDS.get(name, "depth") for name in cfg.data_types}
@@ -198,10 +192,7 @@ class Camera(SensorTerm):
             "segmentation": lambda: torch.full(size, -1, dtype=torch.int32, device=env.device),
         }
         self.frames = {kind: make() for kind, make in first.items() if kind in kinds}
-        self._slot, self._count, self._age, self._delay = (
-            torch.zeros(env.num_envs, dtype=torch.int32, device=env.device) for _ in range(4)
-        )
-        self._stale = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
+        self._slot, self._count, self._delay = (torch.zeros_like(self._age) for _ in range(3))
         self._wanted = self._stale.clone()
         self._back = torch.arange(cfg.history_length - 1, -1, -1, device=env.device)
         self._rows = torch.arange(env.num_envs, device=env.device).unsqueeze(1)
@@ -239,12 +230,8 @@ class Camera(SensorTerm):
         """What a segmentation's numbers mean: the geoms' names, or their bodies' with a number."""
         return self._geom_names
 
-    def update(self, dt: float) -> None:
-        self._age += 1
-        self._take((self._age >= self._period) | self._stale)
-
     def reset(self, mask: torch.Tensor) -> None:
-        self._stale |= mask
+        super().reset(mask)
         clear(self._count, mask)
         low, high = self.cfg.delay_range
         if high:
@@ -276,8 +263,7 @@ class Camera(SensorTerm):
                 f"The camera {self.name!r} makes {', '.join(self.cfg.data_types)}, but an image of "
                 f"it is to be {data_type!r}. Add that to its data_types."
             )
-        if not on_host(self._device) or self._stale.any():
-            self._take(self._stale)
+        self.refresh()
         late = (self._delay - self._age).clamp(min=0)
         behind = ((late + self._period - 1) // self._period).unsqueeze(1) + self._back
         behind = torch.minimum(behind, (self._count - 1).clamp(min=0).unsqueeze(1))
@@ -298,9 +284,6 @@ class Camera(SensorTerm):
         nothing = far if self.cfg.depth_clipping_behavior == "max" else 0.0
         return torch.where(shown <= far, shown, nothing).permute(0, 2, 3, 1)
 
-    def select(self, cfg: SceneEntityCfg) -> Camera:
-        return self
-
     def preview(self, index: int) -> np.ndarray:
         """Return the latest image: colours, else depth, else a colour for each geom.
 
@@ -317,18 +300,15 @@ class Camera(SensorTerm):
             shades = (latest + 1)[..., None] * np.array([0.618, 0.414, 0.236]) % 1.0
         return np.broadcast_to((255.0 * shades).astype(np.uint8).T, (3, *latest.shape[::-1])).T
 
-    def _take(self, mask: torch.Tensor) -> None:
-        """Take an image in the environments of ``mask``."""
+    def measure(self, mask: torch.Tensor) -> None:
         self._wanted.copy_(mask)
         num_slots = next(iter(self.frames.values())).shape[1]
         self._slot.copy_((self._slot + self._wanted) % num_slots)
         self._count.copy_((self._count + self._wanted).clamp(max=num_slots))
-        self._age.masked_fill_(self._wanted, 0)
         if self._augmentation is not None:
             bits = self._random.stream("camera.augmentation").bits(1)[:, 0]
             self._augmentation.draw(bits, self._wanted)
         self._draw()
-        self._stale.fill_(False)
 
     @between_graphs  # Warp, of which torch knows nothing
     def _draw(self) -> None:

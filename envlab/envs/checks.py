@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,33 @@ def check_memory(num_envs: int, bytes_per_env: int, context: DistributedContext)
 def unbounded(shape: Sequence[int]) -> spaces.Box:
     """Return the space of float32 arrays of a shape."""
     return spaces.Box(-np.inf, np.inf, tuple(shape), np.float32)
+
+
+def space_of(values: Any) -> spaces.Space[Any]:
+    """Return the space of one environment's part of tensors, or of dictionaries of them."""
+    if isinstance(values, Mapping):
+        return spaces.Dict({name: space_of(part) for name, part in values.items()})
+    return unbounded(values.shape[1:])
+
+
+def refuse_dictionaries(obs: Mapping[str, Any], groups: Iterable[str], who: str) -> None:
+    """Refuse groups of observations that are dictionaries of their terms.
+
+    Args:
+        obs: Observations by group.
+        groups: Names of the groups that are read.
+        who: Who reads them, for the error.
+
+    Raises:
+        ConfigurationError: Naming the first of them.
+    """
+    for name in groups:
+        if isinstance(obs.get(name), Mapping):
+            raise ConfigurationError(
+                f"The observation group {name!r} is a dictionary of its terms "
+                f"({', '.join(obs[name])}), but {who} reads tensors. Set env.observations.{name}."
+                "concatenate_terms=true, or train with skrl, which reads both."
+            )
 
 
 def registered_cfg(cfg: Any, entry_point: str | None, registry_kwargs: Mapping[str, Any]) -> Any:

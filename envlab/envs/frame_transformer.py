@@ -11,7 +11,7 @@ import torch
 from envlab.envs import math
 from envlab.envs.entities import as_index, columns
 from envlab.envs.frames import OffsetCfg
-from envlab.envs.managers.sensor import SensorTermCfg, StatelessSensorTerm
+from envlab.envs.managers.sensor import InstantSensor, PeriodicSensorCfg
 from envlab.errors import ConfigurationError, did_you_mean
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class FrameCfg:
 
 
 @dataclass(kw_only=True)
-class FrameTransformerCfg(SensorTermCfg):
+class FrameTransformerCfg(PeriodicSensorCfg):
     """Poses of some frames in another."""
 
     DATA_FIELDS: ClassVar[tuple[str, ...]] = ("xpos", "xquat")
@@ -47,7 +47,7 @@ class FrameTransformerCfg(SensorTermCfg):
         return FrameTransformer(self, env)
 
 
-class FrameTransformer(StatelessSensorTerm):
+class FrameTransformer(InstantSensor):
     """See :class:`FrameTransformerCfg`. Positions are in m, orientations (w, x, y, z).
 
     Attributes:
@@ -60,6 +60,7 @@ class FrameTransformer(StatelessSensorTerm):
         Raises:
             ConfigurationError: If one does not exist, or there is no target.
         """
+        super().__init__(cfg, env)
         if not cfg.target_frames:
             raise ConfigurationError(
                 "A frame transformer has no target_frames. Add FrameCfg(body_name=...) to them."
@@ -67,66 +68,54 @@ class FrameTransformer(StatelessSensorTerm):
         self.target_frame_names = [frame.name or frame.body_name for frame in cfg.target_frames]
         bodies = [cfg.body_name, *(frame.body_name for frame in cfg.target_frames)]
         offsets = [cfg.source_frame_offset, *(frame.offset for frame in cfg.target_frames)]
-        model, self._env = env.sim.model, env
+        model = env.sim.model
         self._ids = as_index([_body(model, name) for name in bodies], model.nbody, env.device)
         self._pos = torch.tensor([offset.pos for offset in offsets], device=env.device)
         rot = torch.tensor([offset.rot for offset in offsets], device=env.device)
         self._quat = math.normalize(rot)
 
-    def _frames(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return poses in the world, the source's first, ``(num_envs, 1 + num_frames, ...)``."""
+    def present(self) -> dict[str, torch.Tensor]:
         data, shape = self._env.sim.data, (self._env.num_envs, -1, -1)
-        poses: tuple[torch.Tensor, torch.Tensor] = self._env.once(
-            (self, "frames"),
-            lambda: math.combine_frame_transforms(
-                columns(data.xpos, self._ids),
-                columns(data.xquat, self._ids),
-                self._pos.expand(shape),
-                self._quat.expand(shape),
-            ),
+        pos, quat = math.combine_frame_transforms(
+            columns(data.xpos, self._ids),
+            columns(data.xquat, self._ids),
+            self._pos.expand(shape),
+            self._quat.expand(shape),
         )
-        return poses
-
-    def _in_source(self) -> tuple[torch.Tensor, torch.Tensor]:
-        pos, quat = self._frames()
-        shape = (-1, len(self.target_frame_names), -1)
-        poses: tuple[torch.Tensor, torch.Tensor] = self._env.once(
-            (self, "in_source"),
-            lambda: math.subtract_frame_transforms(
-                pos[:, :1].expand(shape), quat[:, :1].expand(shape), pos[:, 1:], quat[:, 1:]
-            ),
-        )
-        return poses
+        targets, num = (pos[:, 1:], quat[:, 1:]), len(self.target_frame_names)
+        source = pos[:, :1].expand(-1, num, -1), quat[:, :1].expand(-1, num, -1)
+        pos_source, quat_source = math.subtract_frame_transforms(*source, *targets)
+        return {"pos": pos, "quat": quat, "pos_source": pos_source, "quat_source": quat_source}
 
     @property
     def source_pos_w(self) -> torch.Tensor:
         """Position of the source frame in the world, ``(num_envs, 3)``."""
-        return self._frames()[0][:, 0]
+        return self.measured()["pos"][:, 0]
 
     @property
     def source_quat_w(self) -> torch.Tensor:
         """Orientation of the source frame in the world, ``(num_envs, 4)``."""
-        return self._frames()[1][:, 0]
+        return self.measured()["quat"][:, 0]
 
     @property
     def target_pos_w(self) -> torch.Tensor:
         """Positions of the frames in the world, ``(num_envs, num_frames, 3)``."""
-        return self._frames()[0][:, 1:]
+        return self.measured()["pos"][:, 1:]
 
     @property
     def target_quat_w(self) -> torch.Tensor:
         """Orientations of the frames in the world, ``(num_envs, num_frames, 4)``."""
-        return self._frames()[1][:, 1:]
+        return self.measured()["quat"][:, 1:]
 
     @property
     def target_pos_source(self) -> torch.Tensor:
         """Positions of the frames in the source frame, ``(num_envs, num_frames, 3)``."""
-        return self._in_source()[0]
+        return self.measured()["pos_source"]
 
     @property
     def target_quat_source(self) -> torch.Tensor:
         """Orientations of the frames in the source frame, ``(num_envs, num_frames, 4)``."""
-        return self._in_source()[1]
+        return self.measured()["quat_source"]
 
 
 def _body(model: mujoco.MjModel, name: str) -> int:

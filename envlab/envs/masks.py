@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._pytree import tree_map
 
 from envlab.sim.host import on_host
 
@@ -64,6 +66,21 @@ def assign(values: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> None:
     else:
         mask = mask.view(-1, *[1] * (values.dim() - 1))
         torch.where(mask, new, values, out=values)
+
+
+def merged(mask: torch.Tensor, new: Any, old: Any) -> Any:
+    """Return tensors, or dictionaries of them, with the rows of ``mask`` from ``new``.
+
+    Args:
+        mask: Bool ``(num_envs,)``.
+        new: ``(num_envs, ...)``, or dictionaries of such tensors.
+        old: The same, for the other rows.
+    """
+
+    def one(values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+        return torch.where(mask.view(-1, *[1] * (values.dim() - 1)), values, others)
+
+    return tree_map(one, new, old)
 
 
 def computed_where(

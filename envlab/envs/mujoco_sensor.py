@@ -9,7 +9,7 @@ import mujoco
 import torch
 
 from envlab.envs.entities import as_index, columns
-from envlab.envs.managers.sensor import SensorTermCfg, StatelessSensorTerm
+from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.spec_sensors import KINDS, add_sensor, columns_of, matches, names_of
 from envlab.errors import ConfigurationError, did_you_mean
 
@@ -155,7 +155,7 @@ class MujocoSensorCfg(SensorTermCfg):
         return one
 
 
-class MujocoSensor(StatelessSensorTerm):
+class MujocoSensor(SensorTerm):
     """See :class:`MujocoSensorCfg`.
 
     Attributes:
@@ -168,6 +168,12 @@ class MujocoSensor(StatelessSensorTerm):
         self.sensor_names = names
         readings = [column for name in names for column in columns_of(model, name)]
         self.sensor_ids = as_index(readings, model.nsensordata, env.device)
+
+    def update(self, dt: float) -> None:
+        pass
+
+    def reset(self, mask: torch.Tensor) -> None:
+        pass
 
     @property
     def data(self) -> torch.Tensor:

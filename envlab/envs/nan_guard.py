@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -67,14 +68,9 @@ class NanGuard:
         self._failures.add(bad)
         return terminated | bad, finite
 
-    def clean(self, observations: dict[str, torch.Tensor]) -> None:
+    def clean(self, observations: dict[str, Any]) -> None:
         """Replace non-finite observations by 0; their environments are reset at the next step."""
-        found = []
-        for name, values in observations.items():
-            if self._is_cpu and _sums_up(values):
-                continue
-            observations[name], bad = _finite(values)
-            found.append(bad.flatten(1))
+        found = self._replace(observations)
         if found:  # in place, because a graph refers to these tensors
             torch.any(found[0], dim=1, out=self._bad_obs)
         elif self._has_bad_obs:
@@ -82,6 +78,17 @@ class NanGuard:
         for bad in found[1:]:
             self._bad_obs |= bad.any(dim=1)
         self._has_bad_obs = bool(found)
+
+    def _replace(self, observations: dict[str, Any]) -> list[torch.Tensor]:
+        """Replace non-finite observations by 0, and return where tensors that have some do."""
+        found = []
+        for name, values in observations.items():
+            if isinstance(values, dict):
+                found += self._replace(values)
+            elif not (self._is_cpu and _sums_up(values)):
+                observations[name], bad = _finite(values)
+                found.append(bad.flatten(1))
+        return found
 
     def check_memory(self) -> None:
         """Report environments that overflowed. Waits for the GPU.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 
@@ -15,7 +15,7 @@ from envlab.config import PositiveFloat
 from envlab.envs import math
 from envlab.envs.entities import as_index, columns
 from envlab.envs.frames import OffsetCfg
-from envlab.envs.managers.sensor import SensorTermCfg, StatelessSensorTerm
+from envlab.envs.managers.sensor import InstantSensor, PeriodicSensorCfg
 from envlab.envs.ray_patterns import (
     GridPatternCfg,
     LidarPatternCfg,
@@ -32,7 +32,7 @@ AnyPatternCfg = GridPatternCfg | RingPatternCfg | LidarPatternCfg | PinholeCamer
 
 
 @dataclass(kw_only=True)
-class RayCastSensorCfg(SensorTermCfg):
+class RayCastSensorCfg(PeriodicSensorCfg):
     """Rays in a pattern, from each of some bodies or sites; mjlab's name."""
 
     DATA_FIELDS: ClassVar[tuple[str, ...]] = ("xpos", "xquat")
@@ -60,14 +60,7 @@ class RayCastSensorCfg(SensorTermCfg):
         return RayCastSensor(self, env)
 
 
-class _Hits(NamedTuple):
-    distances: torch.Tensor
-    is_hit: torch.Tensor
-    points: torch.Tensor
-    normals: torch.Tensor
-
-
-class RayCastSensor(StatelessSensorTerm):
+class RayCastSensor(InstantSensor):
     """See :class:`RayCastSensorCfg`. Rays are those of the first frame, then of the next.
 
     Attributes:
@@ -81,8 +74,8 @@ class RayCastSensor(StatelessSensorTerm):
         Raises:
             ConfigurationError: If there are none, or the pattern has no rays.
         """
-        model, device = env.sim.model, env.device
-        self.cfg, self._env = cfg, env
+        super().__init__(cfg, env)
+        model, device, self.cfg = env.sim.model, env.device, cfg
         bodies = _chosen("body", cfg.body_names, model.nbody, model.body)
         sites = _chosen("site", cfg.site_names, model.nsite, model.site)
         if not bodies and not sites:
@@ -111,27 +104,27 @@ class RayCastSensor(StatelessSensorTerm):
     @property
     def pos_w(self) -> torch.Tensor:
         """Positions of the frames in the world, in m, ``(num_envs, num_frames, 3)``."""
-        return self._frames()[0]
+        return self.measured()["pos"]
 
     @property
     def quat_w(self) -> torch.Tensor:
         """Orientations of the frames in the world, (w, x, y, z), ``(num_envs, num_frames, 4)``."""
-        return self._frames()[1]
+        return self.measured()["quat"]
 
     @property
     def distances(self) -> torch.Tensor:
         """Lengths to what rays hit, in m, else ``max_distance``; ``(num_envs, num_rays)``."""
-        return self._hits().distances
+        return self.measured()["distances"]
 
     @property
     def is_hit(self) -> torch.Tensor:
         """Whether rays hit anything, bool ``(num_envs, num_rays)``."""
-        return self._hits().is_hit
+        return self.measured()["is_hit"]
 
     @property
     def ray_hits_w(self) -> torch.Tensor:
         """Where they hit, in m in the world, else inf, ``(num_envs, num_rays, 3)``."""
-        return self._hits().points
+        return self.measured()["points"]
 
     @property
     def normals_w(self) -> torch.Tensor:
@@ -141,7 +134,7 @@ class RayCastSensor(StatelessSensorTerm):
                 "A term asks a ray sensor for normals, which it does not measure. Set its "
                 "normals=true."
             )
-        return self._hits().normals
+        return self.measured()["normals"]
 
     def _frames(self) -> tuple[torch.Tensor, torch.Tensor]:
         data = self._env.sim.data
@@ -152,11 +145,7 @@ class RayCastSensor(StatelessSensorTerm):
         on_body, turned = (one.expand(shape) for one in self._on_body)
         return math.combine_frame_transforms(pos, quat, on_body, turned)
 
-    def _hits(self) -> _Hits:
-        hits: _Hits = self._env.once((self, "hits"), self._cast)
-        return hits
-
-    def _cast(self) -> _Hits:
+    def present(self) -> dict[str, torch.Tensor]:
         pos, quat = self._frames()
         turn = self._alignment(quat.unsqueeze(2))
         shape = (self._env.num_envs, len(self.frame_names), -1, -1)
@@ -174,9 +163,14 @@ class RayCastSensor(StatelessSensorTerm):
         is_hit = (distance >= 0.0) & (distance <= farthest)
         seen = is_hit.unsqueeze(2)
         points = torch.where(seen, origins + distance.unsqueeze(2) * directions, torch.inf)
-        return _Hits(
-            torch.where(is_hit, distance, farthest), is_hit, points, torch.where(seen, normals, 0.0)
-        )
+        return {
+            "pos": pos,
+            "quat": quat,
+            "distances": torch.where(is_hit, distance, farthest),
+            "is_hit": is_hit,
+            "points": points,
+            "normals": torch.where(seen, normals, 0.0),
+        }
 
     def _alignment(self, quat: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
         """Return what turns vectors ``(num_envs, num_frames, num_rays, 3)`` into the world.

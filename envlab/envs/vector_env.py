@@ -11,6 +11,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import torch
+from torch.utils._pytree import tree_leaves, tree_map
 
 from envlab.envs.actuator_delays import ActuatorDelays, simulation_with_delays
 from envlab.envs.batched_env import BatchedEnv, Observations, Step
@@ -286,7 +287,7 @@ class VectorEnv(BatchedEnv):
             self._make_spaces()
             self.reset()
         del self.model_spec
-        size = sum(values.numel() for values in self.obs_buf.values())
+        size = sum(values.numel() for values in tree_leaves(self.obs_buf))
         self._stepping = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
         if self._is_compiled:
             self.record_steps(
@@ -392,10 +393,9 @@ class VectorEnv(BatchedEnv):
         return self.nan_guard.end_failed(terminated, reward)
 
     def _final_observations(self) -> Observations:
-        return {
-            name: torch.nan_to_num(values, posinf=0.0, neginf=0.0)
-            for name, values in self._get_observations().items()
-        }
+        finite = functools.partial(torch.nan_to_num, posinf=0.0, neginf=0.0)
+        observations: Observations = tree_map(finite, self._get_observations())
+        return observations
 
     def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
         torch._foreach_copy_([self.reset_qpos, self.reset_qvel], self._default_state)

@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from envlab.envs import BatchedEnv, ManagerEnv
 from envlab.envs.action_use import ActionBound
+from envlab.envs.checks import refuse_dictionaries
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
 
@@ -25,6 +26,7 @@ def check_supported(cfg: FastSacCfg, env: BatchedEnv) -> None:
             f"The task's actions are choices ({env.single_action_space}), but fast_sac knows real "
             "numbers only. Train it with rl_games, or with skrl's ppo or dqn."
         )
+    refuse_dictionaries(env.obs_buf, ("policy", "critic"), "fast_sac")
     for group in ("policy", "critic"):
         if group in env.obs_buf and env.obs_buf[group].dim() != 2:
             shape = list(env.obs_buf[group].shape[1:])

@@ -18,6 +18,7 @@ from gymnasium import spaces
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.envs.action_use import ActionBound, clip_bound
+from envlab.envs.checks import refuse_dictionaries
 from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
 from envlab.rl_games.cfg import SAC, ConfigCfg, RlGamesCfg
 from envlab.rl_games.networks import MULTI_INPUT
@@ -178,6 +179,7 @@ def _check_images(cfg: RlGamesCfg, env: BatchedEnv) -> None:
     """Refuse networks that do not support the shapes of their observations."""
     for name, path, network in _networks(cfg):
         groups = cfg.params.env.obs_groups.get(name, [])
+        refuse_dictionaries(env.obs_buf, groups, "rl_games")
         shapes = {
             group: tuple(env.obs_buf[group].shape[1:]) for group in groups if group in env.obs_buf
         }

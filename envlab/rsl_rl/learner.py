@@ -60,9 +60,9 @@ class RslRlLearner(Learner):
         Raises:
             ConfigurationError: If rsl_rl or this adapter does not support the configuration.
         """
+        self.env = RslRlVecEnvWrapper(env, cfg.clip_actions)
         check_supported(cfg, env)
         self._cfg, self._context = cfg, context
-        self.env = RslRlVecEnvWrapper(env, cfg.clip_actions)
         self.alg = make_algorithm(self.env, cfg, context, grad_sync=grad_sync)
         self.ahead: Ahead | None = None
         if cfg.overlap:

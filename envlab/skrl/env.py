@@ -17,6 +17,7 @@ import torch
 
 from envlab.envs import VectorEnv
 from envlab.envs.direct_marl_env import STATE
+from envlab.envs.masks import merged
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.skrl.cfg import OBS_GROUPS
 
@@ -78,9 +79,10 @@ class SkrlEnv(Protocol):
 class SkrlVectorEnv:
     """A :class:`VectorEnv` whose groups of observations are chosen by ``agent.obs_groups``.
 
-    Several groups are a ``Dict``, from which networks read ``OBSERVATIONS["<group>"]``. skrl stores
-    observations as vectors and restores the space's shapes for networks, so everything is flattened
-    and joined here, in skrl's order.
+    Several groups are a ``Dict``, from which networks read ``OBSERVATIONS["<group>"]``, and so is a
+    group that does not join its terms (``OBSERVATIONS["<term>"]``). skrl stores observations as
+    vectors and restores the space's shapes for networks, so everything is flattened and joined
+    here, in skrl's order.
     """
 
     def __init__(
@@ -161,7 +163,7 @@ class ObservationPacker:
         self.observation_space = _space_of(groups, self._observed)
         self.state_space = _space_of(groups, self._states) if self._states else None
 
-    def __call__(self, obs: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def __call__(self, obs: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return observations and states, ``(num_envs, dim)`` each."""
         return joined(obs, self._observed), joined(obs, self._states) if self._states else None
 
@@ -205,25 +207,32 @@ class SkrlMarlEnv:
         return dict.fromkeys(self.spaces, state)
 
 
-def final_values(
-    obs: Mapping[str, torch.Tensor], info: Mapping[str, Any]
-) -> dict[str, torch.Tensor]:
+def final_values(obs: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:
     """Return observations by group; where an episode ended, those of its last state."""
     if "final_obs" not in info:
         return dict(obs)
-    ended, final = info["_final_obs"], info["final_obs"]
-    return {
-        name: torch.where(ended.view(-1, *[1] * (values.dim() - 1)), final[name], values)
-        for name, values in obs.items()
-    }
+    final: dict[str, Any] = merged(
+        info["_final_obs"], {name: info["final_obs"][name] for name in obs}, dict(obs)
+    )
+    return final
 
 
 def _space_of(groups: gymnasium.spaces.Dict, names: list[str]) -> gymnasium.Space[Any]:
     found = {name: groups[name] for name in names}
+    terms = [name for name, space in found.items() if isinstance(space, gymnasium.spaces.Dict)]
+    if terms and len(found) > 1:
+        raise ConfigurationError(
+            f"agent.obs_groups names {', '.join(names)}, of which {terms[0]!r} is a dictionary of "
+            "its terms. Let networks read it alone, or set "
+            f"env.observations.{terms[0]}.concatenate_terms=true."
+        )
     return found[names[0]] if len(found) == 1 else gymnasium.spaces.Dict(found)
 
 
-def joined(obs: Mapping[str, torch.Tensor], names: list[str]) -> torch.Tensor:
-    """Return groups of observations, concatenated as float32 vectors."""
-    parts = [obs[name].flatten(1).float() for name in names]
+def joined(obs: Mapping[str, Any], names: list[str]) -> torch.Tensor:
+    """Return groups of observations, or terms of groups, concatenated as float32 vectors."""
+    parts = [
+        joined(values, sorted(values)) if isinstance(values, Mapping) else values.flatten(1).float()
+        for values in (obs[name] for name in names)
+    ]
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

@@ -351,14 +351,23 @@ class _ThreadContext(DistributedContext):
 
 def _follow(env: BatchedEnv, actions: Sequence[Any]) -> Iterator[Row]:
     """Yield the observations, and then the results of each step."""
-    yield {name: values.clone() for name, values in env.obs_buf.items()}
+    yield _flat(env.obs_buf)
     for action in actions:
         obs, *results, _ = env.step(action)
-        row = {name: values.clone() for name, values in obs.items()}
+        row = _flat(obs)
         for kind, values in zip((REWARD, "terminated", "truncated"), results, strict=True):
             by_agent = values if isinstance(values, Mapping) else {"": values}
             row |= {f"{kind} {agent}".strip(): one.clone() for agent, one in by_agent.items()}
         yield row
+
+
+def _flat(obs: Mapping[str, Any], where: str = "") -> Row:
+    """Return copies of observations by group, or by group and term."""
+    row: Row = {}
+    for name, values in obs.items():
+        is_group = isinstance(values, Mapping)
+        row |= _flat(values, f"{where}{name}.") if is_group else {where + name: values.clone()}
+    return row
 
 
 def _half(actions: Sequence[Any], rank: int) -> list[Any]:

@@ -33,14 +33,18 @@ def make_cfg() -> ManagerEnvCfg:
             corners=ContactSensorCfg(
                 primary=block, fields=("pos", "dist"), reduce="maxforce", num_slots=4
             ),
-            imu=ImuCfg(body_name="arm"),
-            wrench=JointWrenchCfg(body_names="arm"),
+            imu=ImuCfg(body_name="arm", update_period=0.06),
+            wrench=JointWrenchCfg(body_names="arm", update_period=0.04),
             turning=MujocoSensorCfg(type="framelinvel", xbody="arm", reference="block"),
             frames=FrameTransformerCfg(
                 body_name="block", target_frames=[FrameCfg(body_name="arm")]
             ),
             rays=RayCastSensorCfg(
-                body_names="block|arm", pattern_cfg=lidar, ray_alignment="yaw", normals=True
+                body_names="block|arm",
+                pattern_cfg=lidar,
+                ray_alignment="yaw",
+                normals=True,
+                update_period=0.06,
             ),
         ),
         observations=terms(

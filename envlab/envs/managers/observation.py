@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from envlab.config import NonNegativeInt, UnitInterval
+from envlab.envs.batched_env import Observations
 from envlab.envs.managers.function_term import FunctionTermCfg, bind
 from envlab.envs.managers.observation_memory import (
     Delay,
@@ -85,10 +86,14 @@ class ObservationGroupCfg(TermCfg):
     """That of all terms of the group; null: each term's own."""
     flatten_history_dim: bool = True
     """Whether the histories are joined, if the group has a length."""
+    concatenate_terms: bool = True
+    """Whether the terms are joined to one tensor; else the group is a dictionary of them."""
+    concatenate_dim: int = -1
+    """Dimension along which they are joined, not counting that of environments; -1: the last."""
 
 
 class ObservationManager:
-    """Computes each group as one ``(num_envs, dim)`` tensor, its terms in field order."""
+    """Computes each group: its terms in field order, joined or as a dictionary."""
 
     STATE = State(parts=("stages",))
 
@@ -96,7 +101,10 @@ class ObservationManager:
         self._env = env
         self._groups = terms_of(cfg, ObservationGroupCfg)
         self._checked = False
-        self._widths: dict[tuple[str, str], int] = {}
+        self._returned: dict[tuple[str, str], torch.Size] = {}
+        """Shapes that terms return, all environments' together."""
+        self._shapes: dict[tuple[str, str], tuple[int, ...]] = {}
+        """Shapes of terms as they are observed, in one environment."""
         self._wholes: dict[str, _Whole] = {}
         self.stages: dict[str, Stage] = {}
         """What terms remember, by ``group.term.kind``."""
@@ -139,11 +147,15 @@ class ObservationManager:
         """Return the terms of a group: each configuration, and the function with its parameters."""
         return dict(self._terms[group])
 
+    def shapes(self, group: str = "policy") -> dict[str, tuple[int, ...]]:
+        """Return each term's shape in one environment, once observations have been computed."""
+        return {name: self._shapes[group, name] for name in self._terms[group]}
+
     def columns(self, group: str = "policy") -> dict[str, slice]:
         """Return each term's columns in a group, once observations have been computed."""
         end = 0
         return {
-            name: slice(end, end := end + self._widths[group, name]) for name in self._terms[group]
+            name: slice(end, end := end + shape[-1]) for name, shape in self.shapes(group).items()
         }
 
     def not_finite(self) -> dict[str, torch.Tensor]:
@@ -160,16 +172,17 @@ class ObservationManager:
         for stage in self.stages.values():
             stage.reset(mask)
 
-    def compute(self, *, corrupt: bool, mode: Mode = "look") -> dict[str, torch.Tensor]:
-        """Return all groups, each ``(num_envs, dim)``.
+    def compute(self, *, corrupt: bool, mode: Mode = "look") -> Observations:
+        """Return all groups, each ``(num_envs, ...)`` or a dictionary of such tensors by term.
 
         Args:
             corrupt: Whether noise is applied where it is enabled.
             mode: Whether memories move on, or terms only look; see :data:`Mode`.
         """
-        observations = {}
+        observations: Observations = {}
         for group, terms in self._terms.items():
-            is_noisy, values = corrupt and self._groups[group].enable_corruption, []
+            cfg, values = self._groups[group], {}
+            is_noisy = corrupt and cfg.enable_corruption
             whole = self._wholes.get(group)
             for name, (_, function) in terms.items():
                 try:
@@ -179,17 +192,38 @@ class ObservationManager:
                     raise
                 if not self._checked:
                     self._check(group, name, value)
+                elif value.shape != self._returned[group, name]:
+                    raise ConfigurationError(
+                        f"The observation term {name!r} of group {group!r} returned shape "
+                        f"{tuple(value.shape)}, but {tuple(self._returned[group, name])} before. "
+                        "Let it return the same shape in each step."
+                    )
                 if whole is None and (group, name) in self._unfinished:
                     value = self._finish(group, name, value, is_noisy, mode)
                 if not self._checked:
-                    self._widths[group, name] = value.shape[-1]
-                values.append(value)
-            joined = torch.cat(values, dim=-1)
+                    self._shapes[group, name] = tuple(value.shape[1:])
+                values[name] = value
+            if not cfg.concatenate_terms:
+                # Copies, as terms may return the simulation's own memory.
+                observations[group] = {name: value.clone() for name, value in values.items()}
+                continue
+            joined = self._joined(group, values)
             observations[group] = joined if whole is None else whole.finish(joined, is_noisy)
             if not self._checked and self._env.random.ahead is not None and joined.dim() == 2:
                 self._prepare(group)
         self._checked = True
         return observations
+
+    def _joined(self, group: str, values: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return the terms of a group as one tensor.
+
+        Raises:
+            ConfigurationError: In the first computation, if their shapes do not fit.
+        """
+        dim = self._groups[group].concatenate_dim
+        if not self._checked:
+            self._check_joins(group, dim)
+        return torch.cat(list(values.values()), dim=dim if dim < 0 else dim + 1)
 
     def _finish(
         self, group: str, name: str, value: torch.Tensor, is_noisy: bool, mode: Mode
@@ -217,7 +251,7 @@ class ObservationManager:
         """Let a group be finished as a whole from now on, if its noise can be drawn so."""
         terms = self._terms[group]
         parts = [
-            (cfg, self._streams.get((group, name)), self._widths[group, name])
+            (cfg, self._streams.get((group, name)), self._shapes[group, name][-1])
             for name, (cfg, _) in terms.items()
         ]
         if any(key.startswith(f"{group}.") for key in self.stages) or any(
@@ -235,7 +269,25 @@ class ObservationManager:
                 f"The observation term {name!r} of group {group!r} returned shape "
                 f"{tuple(value.shape)}, but must return ({self._env.num_envs}, k)."
             )
+        self._returned[group, name] = value.shape
         self._build_stages(group, name, value)
+
+    def _check_joins(self, group: str, dim: int) -> None:
+        """Refuse terms whose shapes differ in other dimensions than the one that joins them."""
+        shapes = self.shapes(group)
+        others = set()
+        for shape in shapes.values():
+            rest: list[int | None] = list(shape)
+            if -len(rest) <= dim < len(rest):
+                rest[dim] = None
+            others.add(tuple(rest))
+        if len(others) > 1 or None not in next(iter(others)):
+            told = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
+            raise ConfigurationError(
+                f"The terms of the observation group {group!r} cannot be joined along dimension "
+                f"{dim} (concatenate_dim), as their shapes are {told}. Let them differ in that "
+                "dimension alone, or set concatenate_terms=false, for a dictionary."
+            )
 
     def _build_stages(self, group: str, name: str, value: torch.Tensor) -> None:
         """Make what a term remembers, for the shape of its values."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import mujoco
 import numpy as np
 import torch
 
+from envlab.config import Range
 from envlab.envs.entities import SceneEntityCfg
 from envlab.envs.managers.term import TermCfg, terms_of
+from envlab.envs.masks import assign
 from envlab.envs.vector_env import VectorEnv
+from envlab.sim.host import on_host
 from envlab.sim.simulation import SimulationCfg
 from envlab.state import State
 
@@ -64,8 +67,8 @@ class SensorTerm:
         raise NotImplementedError
 
     def select(self, cfg: SceneEntityCfg) -> Any:
-        """Return the part of the sensor that a term's ``sensor_cfg`` names."""
-        raise NotImplementedError
+        """Return the part of the sensor that a term's ``sensor_cfg`` names: all of it, as here."""
+        return self
 
     def preview(self, index: int) -> np.ndarray | None:
         """Return a picture of what it measures in one environment, uint8 ``(height, width, 3)``.
@@ -75,17 +78,93 @@ class SensorTerm:
         return None
 
 
-class StatelessSensorTerm(SensorTerm):
-    """A sensor without a memory, which is measured when a term reads it."""
+@dataclass(kw_only=True)
+class PeriodicSensorCfg(SensorTermCfg):
+    """Configuration of a sensor that may measure less often than in each step."""
+
+    update_period: Annotated[float, Range(at_least=0.0)] = 0.0
+    """Time from one measurement to the next in s, rounded to steps; 0: in every step. The
+    first reading of an episode is a new one."""
+
+
+class PeriodicSensor(SensorTerm):
+    """A sensor that measures once in a period, and when an episode is first read."""
+
+    STATE = State(per_env=("_age", "_stale"))
+
+    def __init__(self, cfg: PeriodicSensorCfg, env: VectorEnv) -> None:
+        self._period = max(1, round(cfg.update_period / env.step_dt))
+        self._age = torch.zeros(env.num_envs, dtype=torch.int32, device=env.device)
+        """Steps since the last measurement."""
+        self._stale = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
+        """Which episodes are not measured yet."""
+
+    def measure(self, mask: torch.Tensor) -> None:
+        """Measure the present state of the environments of ``mask``, bool ``(num_envs,)``."""
+        raise NotImplementedError
 
     def update(self, dt: float) -> None:
-        pass
+        self._age += 1
+        self._take((self._age >= self._period) | self._stale)
 
     def reset(self, mask: torch.Tensor) -> None:
-        pass
+        self._stale |= mask
 
-    def select(self, cfg: SceneEntityCfg) -> Any:
-        return self
+    def refresh(self) -> None:
+        """Measure the episodes that have begun since the last measurement."""
+        if not on_host(self._stale.device) or self._stale.any():
+            self._take(self._stale)
+
+    def _take(self, mask: torch.Tensor) -> None:
+        self.measure(mask)
+        self._age.masked_fill_(mask, 0)
+        self._stale.fill_(False)
+
+
+class InstantSensor(PeriodicSensor):
+    """A sensor of what the physics has at any time, which is measured when a term reads it.
+
+    Only with a period of several steps it has a memory: it keeps what it measured last.
+    """
+
+    STATE = State(per_env_by_name=("_kept",))
+
+    def __init__(self, cfg: PeriodicSensorCfg, env: VectorEnv) -> None:
+        self._env = env
+        self._kept: dict[str, torch.Tensor] | None = None
+        if round(cfg.update_period / env.step_dt) > 1:
+            super().__init__(cfg, env)
+            self._kept = {}
+
+    def present(self) -> dict[str, torch.Tensor]:
+        """Return what there is to measure now, ``(num_envs, ...)`` by name."""
+        raise NotImplementedError
+
+    def measured(self) -> dict[str, torch.Tensor]:
+        """Return what was measured last, ``(num_envs, ...)`` by name; not to be written to."""
+        if self._kept is None:
+            present: dict[str, torch.Tensor] = self._env.once((self, "present"), self.present)
+            return present
+        self.refresh()
+        return self._kept
+
+    def measure(self, mask: torch.Tensor) -> None:
+        assert self._kept is not None
+        if on_host(mask.device) and not mask.any():
+            return
+        for name, values in self.present().items():
+            if name in self._kept:
+                assign(self._kept[name], mask, values)
+            else:  # the first of all measurements
+                self._kept[name] = values.clone()
+
+    def update(self, dt: float) -> None:
+        if self._kept is not None:
+            super().update(dt)
+
+    def reset(self, mask: torch.Tensor) -> None:
+        if self._kept is not None:
+            super().reset(mask)
 
 
 class SensorManager:

@@ -12,7 +12,7 @@ import torch
 from envlab.envs.contact_sensor import ContactBodies
 from envlab.envs.entities import SceneEntityCfg
 from envlab.envs.frame_transformer import FrameTransformer
-from envlab.envs.inertial_sensors import Imu, JointWrench
+from envlab.envs.inertial_sensors import Imu, JointWrench, WrenchesOfBodies
 from envlab.envs.ray_sensor import RayCastSensor
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def imu_projected_gravity(env: ManagerEnv, asset_cfg: Imu = _IMU) -> torch.Tenso
     return asset_cfg.projected_gravity_b
 
 
-def body_incoming_wrench(env: ManagerEnv, asset_cfg: JointWrench) -> torch.Tensor:
+def body_incoming_wrench(
+    env: ManagerEnv, asset_cfg: JointWrench | WrenchesOfBodies
+) -> torch.Tensor:
     """Return forces and torques of parents on bodies, in the bodies' frames, in N and N m."""
     return asset_cfg.wrenches_b.flatten(1)
 

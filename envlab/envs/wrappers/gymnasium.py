@@ -14,17 +14,20 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
+from torch.utils._pytree import tree_map
 
 from envlab.envs.batched_env import AutoresetMode, BatchedEnv, Observations
 from envlab.envs.direct_marl_env import DirectMarlEnv
+from envlab.envs.masks import merged
 from envlab.envs.single_agent import multi_agent_to_single_agent
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
 
 MODES = {mode.value: mode for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)}
 """Modes of automatic resets, by Gymnasium's words for them."""
-Arrays = np.ndarray | dict[str, np.ndarray]
-"""Observations: an array, or where several groups are asked for, one for each."""
+Arrays = np.ndarray | dict[str, Any]
+"""Observations: an array, or where several groups are asked for, one for each; a group that is a
+dictionary of its terms has an array for each of these."""
 
 
 class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
@@ -123,7 +126,7 @@ class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
         if options and "reset_mask" in options:
             mask = np.asarray(options["reset_mask"], dtype=bool)
             self._waiting = self._waiting & ~mask
-            obs = _merged(mask, obs, self._shown)
+            obs = merged(self._tensor(mask), obs, self._shown)
         else:
             self._waiting = np.zeros(self.num_envs, dtype=bool)
         self._shown = obs
@@ -138,7 +141,7 @@ class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
         if waiting.any():
             # The batch steps as a whole, so that these were stepped too, and begin once more.
             begun, _ = self.env.reset(options={"reset_mask": waiting})
-            obs = _merged(waiting, begun, obs)
+            obs = merged(self._tensor(waiting), begun, obs)
             rewards[waiting] = 0.0
             terminated, truncated = terminated & ~waiting, truncated & ~waiting
         ended = terminated | truncated
@@ -147,7 +150,7 @@ class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
             self.log = _numbers(info["log"])
             log = {"log": _rows(self.log, ended), "_log": ended}
             if self._waits:
-                obs = _merged(ended, info["final_obs"], obs)
+                obs = merged(self._tensor(ended), info["final_obs"], obs)
                 told |= log
             else:
                 told |= {"final_obs": self._ended_rows(info["final_obs"], ended)}
@@ -182,6 +185,9 @@ class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
     def close_extras(self, **kwargs: Any) -> None:
         """Free the simulation."""
         self.env.close()
+
+    def _tensor(self, mask: np.ndarray) -> torch.Tensor:
+        return torch.as_tensor(mask, device=self.env.device)
 
     def _ended_rows(self, obs: Observations, ended: np.ndarray) -> np.ndarray:
         """Return an observation of each environment that ended, and None of the others."""
@@ -309,11 +315,16 @@ class _Face:
 
     def arrays(self, obs: Observations) -> Arrays:
         """Return observations of all environments."""
-        return self._packed([self.array(obs[name]) for name in self._names])
+        return self._packed([tree_map(self.array, obs[name]) for name in self._names])
 
     def row(self, obs: Observations, index: int) -> Arrays:
         """Return observations of one environment, which stay as they are."""
-        return self._packed([obs[name][index].cpu().numpy().copy() for name in self._names])
+
+        def one(values: torch.Tensor) -> np.ndarray:
+            array: np.ndarray = values[index].cpu().numpy().copy()
+            return array
+
+        return self._packed([tree_map(one, obs[name]) for name in self._names])
 
     def array(self, values: torch.Tensor) -> np.ndarray:
         """Return an array, which stays as it is unless copies are not wanted."""
@@ -374,16 +385,6 @@ def _bounded(
             "action that 1 stands for, such as action_scale=1.0."
         )
     return spaces.Box(-1.0, 1.0, space.shape, np.float32), np.float32(action_scale)
-
-
-def _merged(mask: np.ndarray, where: Observations, elsewhere: Observations) -> Observations:
-    """Return the observations ``where`` a mask is, bool ``(num_envs,)``, and those elsewhere."""
-    device = next(iter(elsewhere.values())).device
-    rows = torch.as_tensor(mask, device=device)
-    return {
-        name: torch.where(rows.view(-1, *[1] * (values.dim() - 1)), where[name], values)
-        for name, values in elsewhere.items()
-    }
 
 
 def _success(info: dict[str, Any], has: np.ndarray) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class LeRobotVectorEnvWrapper(gymnasium.vector.VectorEnv[Any, np.ndarray, np.nda
         assert isinstance(groups, spaces.Dict)
         if len(groups["policy"].shape or ()) != 1 and obs_type != "pixels":
             raise ConfigurationError(
-                f"The task observes {groups['policy'].shape}, which is no vector, as LeRobot's "
+                f"The task observes {groups['policy']}, which is no vector, as LeRobot's "
                 "agent_pos is. Give obs_type=pixels."
             )
         if obs_type != "state" and not isinstance(env, VectorEnv):

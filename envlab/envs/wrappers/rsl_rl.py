@@ -10,6 +10,7 @@ from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
 from envlab.envs.batched_env import BatchedEnv
+from envlab.envs.checks import refuse_dictionaries
 
 
 class RslRlVecEnvWrapper(VecEnv):
@@ -21,7 +22,11 @@ class RslRlVecEnvWrapper(VecEnv):
         Args:
             env: The environment, which was reset when it was made.
             clip_actions: Bound of the actions; None: unchanged.
+
+        Raises:
+            ConfigurationError: If a group of observations is a dictionary.
         """
+        refuse_dictionaries(env.obs_buf, env.obs_buf, "rsl_rl")
         self.env = env
         self.cfg = env.cfg
         self.num_envs = env.num_envs

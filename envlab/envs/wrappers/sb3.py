@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvStepReturn
+from torch.utils._pytree import tree_map
 
 from envlab.envs.batched_env import BatchedEnv, Observations
 
@@ -49,7 +51,7 @@ class Sb3VecEnvWrapper(VecEnv):
         self._lengths = np.zeros(env.num_envs, dtype=np.int64)
         super().__init__(env.num_envs, groups["policy"], actions)
 
-    def reset(self) -> np.ndarray:
+    def reset(self) -> Any:
         """Reset all environments: with the seed of :meth:`seed`, if it was called since."""
         obs, _ = self.env.reset(seed=self._seeds[0])
         self._reset_seeds()
@@ -79,8 +81,9 @@ class Sb3VecEnvWrapper(VecEnv):
             seconds = round(time.time() - self._start, 6)
             for index in ended.tolist():
                 episode = {"r": float(self._returns[index]), "l": int(self._lengths[index])}
+                row = tree_map(operator.itemgetter(index), final)
                 infos[index] = {
-                    "terminal_observation": final[index],
+                    "terminal_observation": row,
                     "TimeLimit.truncated": bool(timed_out[index]),
                     "episode": {**episode, "t": seconds},
                 }
@@ -132,5 +135,6 @@ def _numpy(values: torch.Tensor) -> np.ndarray:
     return values.to("cpu", copy=True).numpy()
 
 
-def _observed(obs: Observations) -> np.ndarray:
-    return _numpy(obs["policy"])
+def _observed(obs: Observations) -> Any:
+    """Return the policy's observations: an array, or one for each term of a dictionary."""
+    return tree_map(_numpy, obs["policy"])

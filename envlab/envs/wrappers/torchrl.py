@@ -5,6 +5,8 @@ Its own ``GymWrapper`` splits infos by environment, which does not work for tens
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from gymnasium import spaces
 from tensordict import TensorDict, TensorDictBase
@@ -12,6 +14,7 @@ from torchrl.data.tensor_specs import Categorical, Composite, MultiCategorical, 
 from torchrl.envs import EnvBase
 
 from envlab.envs.batched_env import BatchedEnv, Observations
+from envlab.envs.masks import merged
 
 
 class TorchRlEnvWrapper(EnvBase):
@@ -29,11 +32,7 @@ class TorchRlEnvWrapper(EnvBase):
         self._begun = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
         """Environments that are in the first state of an episode."""
         shape = self.batch_size
-        self.observation_spec = Composite(
-            {name: Unbounded(shape=values.shape) for name, values in env.obs_buf.items()},
-            shape=shape,
-            device=env.device,
-        )
+        self.observation_spec = _spec_of(env.obs_buf, shape).to(env.device)
         self.action_spec = _action_spec(env).to(env.device)
         self.reward_spec = Unbounded(shape=(*shape, 1), device=env.device)
         done = Categorical(2, shape=(*shape, 1), dtype=torch.bool, device=env.device)
@@ -58,12 +57,7 @@ class TorchRlEnvWrapper(EnvBase):
         ended = terminated | truncated
         self._begun = ended
         if "final_obs" in info:
-            obs = {
-                name: torch.where(
-                    ended.view(-1, *[1] * (values.dim() - 1)), info["final_obs"][name], values
-                )
-                for name, values in obs.items()
-            }
+            obs = merged(ended, info["final_obs"], obs)
         packed = self._packed(obs)
         flags = {"done": ended, "terminated": terminated, "truncated": truncated}
         for name, values in ({"reward": reward} | flags).items():
@@ -79,8 +73,14 @@ class TorchRlEnvWrapper(EnvBase):
         self._env.close()
 
     def _packed(self, obs: Observations) -> TensorDict:
-        values = {name: group.clone() for name, group in obs.items()}
-        return TensorDict(values, batch_size=self.batch_size, device=self.device)
+        return TensorDict(obs, batch_size=self.batch_size, device=self.device).clone()
+
+
+def _spec_of(values: Any, shape: torch.Size) -> Composite | Unbounded:
+    """Return the specification of tensors, or of dictionaries of them."""
+    if isinstance(values, dict):
+        return Composite({name: _spec_of(one, shape) for name, one in values.items()}, shape=shape)
+    return Unbounded(shape=values.shape)
 
 
 def _action_spec(env: BatchedEnv) -> Unbounded | Categorical | MultiCategorical:
