@@ -16,9 +16,11 @@ import torch
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
 from envlab.envs.entity_names import matching
 from envlab.envs.managers.event import requires_model_fields
+from envlab.envs.masks import rows_of
 from envlab.envs.math import quat_from_euler_xyz, quat_mul
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab.sim.host import on_host
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
@@ -188,16 +190,24 @@ def write(
         drawn: ``(num_envs, r, c)``, or 1 in place of either for the same everywhere.
         operation: See :func:`randomize_model_field`.
     """
-    where = (slice(None), rows.unsqueeze(1), columns)
     values = _table(env.sim.params[field], field)
-    kept = values[where]
-    nominal = _table(env.nominal_rows(field), field)[where]
+    nominal = _table(env.nominal_rows(field), field)
+    envs: Any = slice(None)
+    if on_host(mask.device):  # the chosen alone
+        envs = torch.from_numpy(rows_of(mask))
+        drawn = drawn if len(drawn) == 1 else drawn[envs]
+        nominal = nominal if len(nominal) == 1 else nominal[envs]
+        envs = envs[:, None, None]
+    nominal = nominal[:, rows.unsqueeze(1), columns]
     changed = combine(nominal, drawn, operation)
     if field == "body_mass":
         changed = changed.clamp(min=LEAST_MASS_KG)
     elif field in _NONNEGATIVE:
         changed = changed.clamp(min=0.0)
-    values[where] = torch.where(mask[:, None, None], changed, kept)
+    where = (envs, rows.unsqueeze(1), columns)
+    if not on_host(mask.device):
+        changed = torch.where(mask[:, None, None], changed, values[where])
+    values[where] = changed
 
 
 def rows_of_field(env: VectorEnv, field: str, asset_cfg: SceneEntity) -> torch.Tensor:

@@ -16,6 +16,7 @@ from envlab.envs.masks import computed_where
 from envlab.envs.math import matrix_from_quat
 from envlab.envs.mdp.model_field import Distribution, Range, draw, rows_of_field, write
 from envlab.envs.random import RandomStream
+from envlab.sim.host import on_host
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
@@ -24,6 +25,8 @@ _ROBOT: Any = SceneEntityCfg("robot")
 _NONE: Range = (0.0, 0.0)
 _SWEEPS = 6
 """Of three Jacobi rotations; float64 needs no more, whatever the matrix."""
+_NEGLIGIBLE = 1e-17
+"""Part of the trace below which float64 cannot tell what is beside the diagonal from 0."""
 
 
 @requires_model_fields("body_mass", "body_ipos", "body_inertia", "body_iquat")
@@ -172,7 +175,11 @@ def principal_axes(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     a = {(i, j): matrix[..., i, j] for i in range(3) for j in range(i, 3)}
     zero = torch.zeros_like(a[0, 0])
     quat = torch.stack((zero + 1.0, zero, zero, zero), dim=-1)
-    for p, q, r in [(0, 1, 2), (1, 2, 0), (2, 0, 1)] * _SWEEPS:
+    for number, (p, q, r) in enumerate([(0, 1, 2), (1, 2, 0), (2, 0, 1)] * _SWEEPS):
+        if number % 3 == 0 and on_host(zero.device):  # where all are done, the rest is 0
+            largest = torch.stack((a[0, 1], a[0, 2], a[1, 2])).abs().amax(0)
+            if bool((largest <= _NEGLIGIBLE * (a[0, 0] + a[1, 1] + a[2, 2]).abs()).all()):
+                break
         pq, pr, qr = (min(p, q), max(p, q)), (min(p, r), max(p, r)), (min(q, r), max(q, r))
         apart, off = a[p, p] - a[q, q], a[pq]
         angle = 0.5 * torch.atan2(torch.where(apart < 0.0, -2.0, 2.0) * off, apart.abs())
