@@ -40,12 +40,16 @@ def test_gymnasium_has_a_dictionary_of_arrays_within_its_space():
 
 
 def test_sb3_and_torchrl_have_dictionaries():
-    sb3 = pytest.importorskip("envlab.envs.wrappers.sb3").Sb3VecEnvWrapper(make())
+    sb3 = pytest.importorskip(
+        "envlab.envs.wrappers.sb3", reason="needs stable-baselines3: pip install -e '.[test]'"
+    ).Sb3VecEnvWrapper(make())
     obs, _, dones, infos = sb3.step(np.zeros((3, 1), np.float32))
     assert {name: values.shape for name, values in obs.items()} == {POS: (3, 2), VEL: (3, 2)}
     assert dones.tolist() == [False, True, False]
     assert infos[1]["terminal_observation"][VEL].shape == (2,)
-    torchrl = pytest.importorskip("envlab.envs.wrappers.torchrl").TorchRlEnvWrapper(make())
+    torchrl = pytest.importorskip(
+        "envlab.envs.wrappers.torchrl", reason="needs torchrl: pip install -e '.[test]'"
+    ).TorchRlEnvWrapper(make())
     rollout = torchrl.rollout(2, break_when_any_done=False)
     assert rollout["next", "policy", POS].shape == (3, 2, 2)
 
