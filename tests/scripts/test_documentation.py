@@ -42,6 +42,16 @@ def test_the_page_of_terms_is_up_to_date():
     )
 
 
+def test_each_word_is_used_by_a_task_or_a_test():
+    page = (ROOT / "docs/terms.md").read_text().partition("## What differs")[0]
+    words = re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE)
+    assert len(words) > 250
+    folders = (ROOT / "source/envlab_tasks", ROOT / "tests")
+    code = "".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
+    used = set(re.findall(r"\w+", code))
+    assert [word for word in words if word.removeprefix("dr.") not in used] == []
+
+
 def section(link: str) -> str:
     """Return the section of a heading, or the row of a table, that ``page.md#it`` names."""
     path, _, anchor = link.partition("#")

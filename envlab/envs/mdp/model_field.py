@@ -57,7 +57,12 @@ _ROWS = {
 """Beginnings of fields' names: the entity's rows of them, and the model's way to name a row."""
 
 
-@requires_model_fields(given=lambda params: (params["field"],) if "field" in params else ())
+changes_given_field = requires_model_fields(
+    given=lambda params: (params["field"],) if "field" in params else ()
+)
+
+
+@changes_given_field
 def randomize_model_field(
     env: VectorEnv,
     mask: torch.Tensor,
@@ -95,6 +100,7 @@ def randomize_model_field(
     env.sim.apply_params(mask)
 
 
+@changes_given_field
 def randomize_orientation(
     env: VectorEnv,
     mask: torch.Tensor,

@@ -14,6 +14,7 @@ from mujoco import batch
 
 from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
 from envlab.envs.managers import EventTermCfg
+from envlab.envs.math import quat_mul
 from envlab.envs.mdp import dr
 from envlab.envs.mdp.pseudo_inertia import transformed
 from envlab.envs.terms import at_reset, at_startup
@@ -134,6 +135,18 @@ def test_each_of_mjlabs_names_changes_its_field():
         assert_spans(values.flatten(1)[:, changed.all(dim=0)], 0.1, 0.9, margin=0.2)
 
 
+def test_a_field_has_both_of_mjlabs_names():
+    twice = {
+        **{"dof_armature": "joint_armature", "dof_damping": "joint_damping"},
+        **{"dof_frictionloss": "joint_friction", "jnt_range": "joint_limits"},
+        **{"jnt_stiffness": "joint_stiffness", "qpos0": "joint_default_pos"},
+        **{"body_ipos": "body_com_offset", "tendon_frictionloss": "tendon_friction"},
+    }
+    for name, other in twice.items():
+        assert getattr(dr, name) is getattr(dr, other), name
+        assert other in EACH
+
+
 @pytest.mark.parametrize("field", ["geom_quat", "body_quat", "site_quat", "cam_quat"])
 def test_orientations_turn_from_the_models_own(field):
     env = started(getattr(dr, field), 60, yaw_range=(-0.5, 0.5))
@@ -141,6 +154,13 @@ def test_orientations_turn_from_the_models_own(field):
     assert torch.allclose(found.norm(dim=2), torch.ones(found.shape[:2]), atol=1e-6)
     angle = 2.0 * (found * own).sum(dim=2).abs().clamp(max=1.0).acos()
     assert_spans(angle[:, -1], 0.0, 0.5, margin=0.2)
+    half = 0.25 * math.pi  # a fixed turn by 90 degrees about z, before the model's own
+    turn = torch.tensor([math.cos(half), 0.0, 0.0, math.sin(half)])
+    quarter = (0.5 * math.pi, 0.5 * math.pi)
+    env = started(mdp.randomize_orientation, 2, field=field, yaw_range=quarter)
+    expected = quat_mul(turn.expand_as(own), own)
+    found = env.sim.params[field][:, -1]  # of the robot, not of the world
+    assert torch.allclose((found * expected[-1]).sum(dim=1).abs(), torch.ones(2), atol=1e-6)
 
 
 def test_gravity_of_each_environment():

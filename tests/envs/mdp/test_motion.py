@@ -130,6 +130,10 @@ def test_the_reference_stays_on_its_height_and_upright(file):
     assert mdp.bad_anchor_pos_z_only(env, "motion", threshold=0.25).all()
     assert mdp.bad_motion_body_pos_z_only(env, "motion", 0.25, body_names=["FL_foot"]).all()
     assert not mdp.bad_anchor_pos_z_only(env, "motion", threshold=0.35).any()
+    qpos[:, 0] += 0.4  # 0.5 m away
+    env.sim.reset(torch.ones(4, dtype=torch.bool), qpos, env.sim.data.qvel.clone())
+    assert mdp.bad_anchor_pos(env, "motion", threshold=0.49).all()
+    assert not mdp.bad_anchor_pos(env, "motion", threshold=0.51).any()
 
 
 def test_a_robot_on_its_side_leans_otherwise(file):
