@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from envlab.config import PositiveFloat
 from envlab.envs.terrain.patches import FlatPatchSamplingCfg
 from envlab.envs.terrain.tile import Box, Tile, between, whole
 from envlab.errors import ConfigurationError
@@ -72,7 +73,25 @@ class MeshPlaneTerrainCfg(SubTerrainCfg):
 
 
 @dataclass(kw_only=True)
-class MeshPyramidStairsTerrainCfg(SubTerrainCfg):
+class HolesTerrainCfg(SubTerrainCfg):
+    """Base of the kinds of which holes may leave a cross as wide as the platform."""
+
+    holes: bool = False
+    """Whether there are holes everywhere but on a cross as wide as the platform."""
+    hole_depth: PositiveFloat = 1.0
+    """Depth of the holes below the lowest ground, in m. Isaac Lab's have no bottom."""
+
+    def dug(self, tile: Tile, heights: np.ndarray, width: float) -> np.ndarray:
+        """Return heights with the holes, if there are any, and flat edges."""
+        if self.holes:
+            is_cross = tile.inside(width, np.inf) | tile.inside(np.inf, width)
+            bottom = min(float(heights.min()), 0.0) - self.hole_depth
+            heights = np.where(is_cross, heights, bottom)
+        return tile.flat_edged(heights)
+
+
+@dataclass(kw_only=True)
+class MeshPyramidStairsTerrainCfg(HolesTerrainCfg):
     """Stairs up to a platform in the centre, from all four sides."""
 
     step_height_range: Range
@@ -100,7 +119,8 @@ class MeshPyramidStairsTerrainCfg(SubTerrainCfg):
         step_height = self.sign * between(self.step_height_range, difficulty)
         inwards = np.floor((tile.edge_distance() - self.border_width) / self.step_width + 1e-6)
         steps = np.clip(inwards + 1, 0, num_steps + 1)
-        return tile.flat_edged(steps * step_height), (num_steps + 1) * step_height
+        heights = self.dug(tile, steps * step_height, self.platform_width)
+        return heights, (num_steps + 1) * step_height
 
 
 @dataclass(kw_only=True)
@@ -111,7 +131,7 @@ class MeshInvertedPyramidStairsTerrainCfg(MeshPyramidStairsTerrainCfg):
 
 
 @dataclass(kw_only=True)
-class MeshRandomGridTerrainCfg(SubTerrainCfg):
+class MeshRandomGridTerrainCfg(HolesTerrainCfg):
     """Square blocks of random heights around a platform."""
 
     grid_width: float
@@ -146,7 +166,7 @@ class MeshRandomGridTerrainCfg(SubTerrainCfg):
         row = _block(y, tile.size[1], shape[1], self.grid_width)
         heights = blocks[column, row]
         heights[tile.centre_distance() <= 0.5 * self.platform_width + 1e-6] = height
-        return tile.flat_edged(heights), height
+        return self.dug(tile, heights, self.platform_width), height
 
 
 def _block(values: np.ndarray, length: float, number: int, width: float) -> np.ndarray:

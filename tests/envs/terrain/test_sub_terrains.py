@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,24 @@ def test_tiles_meet_at_height_zero_and_repeat_from_their_seed(cfg):
     assert top >= heights[MIDDLE, MIDDLE] - 1e-9
     again, _ = build(cfg)
     assert np.array_equal(heights, again)
+
+
+def test_holes_leave_a_cross_as_wide_as_the_platform():
+    up = dataclasses.replace(STAIRS, holes=True, hole_depth=2.0)
+    down = MeshInvertedPyramidStairsTerrainCfg(step_height_range=(0.05, 0.25), holes=True, **SIZES)
+    blocks = MeshRandomGridTerrainCfg(grid_width=0.45, grid_height_range=(0.05, 0.2))
+    dug = dataclasses.replace(blocks, holes=True, platform_width=2.0)
+    lowest = build(dataclasses.replace(blocks, platform_width=2.0))[0].min()
+    # Stairs go down by seven steps of 0.25 m, below which holes are 1 m deep.
+    for cfg, half, bottom in ((up, 1.5, -2.0), (down, 1.5, -2.75), (dug, 1.0, lowest - 1.0)):
+        (heights, top), (plain, _) = build(cfg), build(dataclasses.replace(cfg, holes=False))
+        first, last = (round(10 * (4.0 + side * half)) for side in (-1, 1))
+        lane = slice(first, last + 1)
+        assert np.array_equal(heights[lane], plain[lane])
+        assert np.array_equal(heights[:, lane], plain[:, lane])
+        for corner in (slice(1, first), slice(last + 1, -1)):
+            assert np.allclose(heights[corner, corner], bottom)
+        assert heights[MIDDLE, MIDDLE] == pytest.approx(top)
 
 
 def test_stairs_rise_from_all_sides_to_a_platform_or_lead_down():
