@@ -69,6 +69,9 @@ def _dispatch(arguments: Sequence[str]) -> int:
     command, *rest = list(arguments) or ["--help"]
     if command in ("-h", "--help"):
         return _print_usage()
+    if command == "view" and "--terrain" in rest:
+        drawn: int = load_entry_point("envlab.tools.view_terrain:main")(rest)
+        return drawn
     if command == "view":
         command, rest = words_to_view(rest)
     if command in NAMES:
@@ -90,7 +93,8 @@ def words_to_view(words: Sequence[str]) -> tuple[str, list[str]]:
     parser = ArgumentParser(
         prog="envlab view",
         description="Watch a task live in a browser, with a trained policy or with zero actions.",
-        epilog="Other flags are those of 'envlab play', or of 'envlab zero' without a checkpoint.",
+        epilog="Other flags are those of 'envlab play', or of 'envlab zero' without a checkpoint; "
+        "--terrain draws the task's ground instead.",
     )
     parser.add_argument("--task", required=True, metavar="ID", help="task id")
     parser.add_argument("--checkpoint", metavar="CKPT", help="latest, best, pretrained, or a path")
