@@ -16,6 +16,7 @@ from typing import Any, Literal
 import mujoco
 import torch
 
+from envlab.config import NonNegativeInt
 from envlab.envs.entity_names import matching, prefixes_of
 from envlab.errors import ConfigurationError, did_you_mean
 
@@ -143,7 +144,7 @@ class ActuatorNetMLPCfg(ActuatorCfg):
     """Factor of the network's output, in N m."""
     input_order: Literal["pos_vel", "vel_pos"] = "pos_vel"
     """Which inputs come first."""
-    input_idx: tuple[int, ...] = (0, 2, 4)
+    input_idx: tuple[NonNegativeInt, ...] = (0, 2, 4)
     """Ages of the inputs, in physics steps; 0: the current one."""
     saturation_effort: float
     """Effort at standstill, N m."""
@@ -182,7 +183,7 @@ class ActuatorFunctionCfg(ActuatorCfg):
     physics steps follow, ``(num_envs, history_length, num_joints)``, the latest first."""
     params: dict[str, Any] = field(default_factory=dict)
     """Keyword arguments."""
-    history_length: int = 0
+    history_length: NonNegativeInt = 0
     """Number of physics steps that are remembered."""
     min_delay: int = 0
     """Smallest delay of targets, in physics steps."""

@@ -249,7 +249,8 @@ class ManagerEnv(VectorEnv):
             for name, count in found.items()
             if count
         ]
-        return f"The {', and the '.join(texts)}." if texts else ""
+        terms = f"The {', and the '.join(texts)}." if texts else ""
+        return super()._name_failing_terms() or terms
 
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         self.command_manager.add_markers(scene)

@@ -117,6 +117,12 @@ class TorchActuator:
             if memory is not None:
                 memory.masked_fill_(mask[None, :, None, None], 0.0)
 
+    def not_finite(self) -> list[str]:
+        """Return the joints whose last efforts were not finite though their positions are."""
+        fine = self._sim.data.qpos.index_select(1, self._qpos_ids).isfinite()
+        bad = (fine & ~self.computed_effort.isfinite()).any(dim=0).tolist()
+        return [name for name, is_bad in zip(self.joint_names, bad, strict=True) if is_bad]
+
     # ----------------------------------------------------------------------------------------------
 
     def _delayed(self) -> torch.Tensor:
@@ -210,15 +216,17 @@ class TorchActuator:
         return bounded
 
     def _function(self, cfg: ActuatorFunctionCfg) -> Law:
-        if not cfg.history_length:
-            return functools.partial(cfg.func, **cfg.params)
-        self._keep_history(cfg.history_length)
+        has_history = cfg.history_length > 0
+        if has_history:
+            self._keep_history(cfg.history_length)
 
         def law(targets: torch.Tensor, pos: torch.Tensor, vel: torch.Tensor) -> torch.Tensor:
-            errors, velocities = self._move_history(targets - pos, vel)
-            efforts: torch.Tensor = cfg.func(targets, pos, vel, errors, velocities, **cfg.params)
+            past = self._move_history(targets - pos, vel) if has_history else ()
+            efforts: torch.Tensor = cfg.func(targets, pos, vel, *past, **cfg.params)
             return efforts
 
+        past = ", errors and velocities of before" if has_history else ""
+        self._try(law, f"targets, positions, velocities{past} and its params")
         return law
 
     def _keep_history(self, length: int) -> None:
@@ -239,6 +247,10 @@ class TorchActuator:
     def _mlp(self, cfg: ActuatorNetMLPCfg) -> Law:
         """Return the law of a network over past errors and velocities (Hwangbo et al. 2019)."""
         network = self._load(cfg.network_file)
+        if not cfg.input_idx:
+            raise ConfigurationError(
+                f"{self._path}.input_idx is empty, but must have ages of inputs. Use [0, 2, 4]."
+            )
         places = torch.tensor(list(cfg.input_idx), device=self._ids.device)
         self._keep_history(max(cfg.input_idx) + 1)
         num_envs, num_joints = self.targets.shape
@@ -253,8 +265,7 @@ class TorchActuator:
             efforts: torch.Tensor = network(inputs).view(num_envs, num_joints) * cfg.torque_scale
             return efforts
 
-        zero = torch.zeros_like(self.targets)
-        self._try(lambda: law(zero, zero, zero), f"{2 * len(places)} inputs for each joint")
+        self._try(law, f"{2 * len(places)} inputs for each joint")
         return law
 
     def _lstm(self, cfg: ActuatorNetLSTMCfg) -> Law:
@@ -285,8 +296,7 @@ class TorchActuator:
             found: torch.Tensor = efforts.view(num_envs, num_joints)
             return found
 
-        zero = torch.zeros_like(self.targets)
-        self._try(lambda: law(zero, zero, zero), "inputs (joints, 1, 2) and its two memories")
+        self._try(law, "inputs (joints, 1, 2) and its two memories")
         return law
 
     def _load(self, file: str) -> Any:
@@ -296,37 +306,45 @@ class TorchActuator:
             ConfigurationError: If the file is none.
         """
         package, colon, inside = file.partition(":")
-        path = package_folder(file, package) / inside if colon else Path(file)
+        option = f"{self._path}.network_file"
+        path = package_folder(file, package, option) / inside if colon else Path(file)
         if not path.is_file():
             raise ConfigurationError(
-                f"{self._path}.network_file is {file!r}, which does not exist. Give the path of a "
-                "TorchScript file."
+                f"{option} is {file!r}, which does not exist. Give the path of a TorchScript file."
             )
         try:
             network = torch.jit.load(str(path), map_location=self._ids.device).eval()
         except RuntimeError as error:
             raise ConfigurationError(
-                f"{self._path}.network_file {file} is not TorchScript "
+                f"{option} {file} is not TorchScript "
                 f"({str(error).splitlines()[0]:.80}). Save one by torch.jit.script(network).save()."
             ) from error
         for parameter in network.parameters():
             parameter.requires_grad_(False)
         return network
 
-    def _try(self, call: Callable[[], torch.Tensor], wanted: str) -> None:
-        """Ask a network once, with zeros."""
+    def _try(self, law: Law, wanted: str) -> None:
+        """Ask a network or a function once, with zeros."""
+        what = "function" if isinstance(self._cfg, ActuatorFunctionCfg) else "network"
+        zero = torch.zeros_like(self.targets)
         try:
             with torch.no_grad():
-                efforts = call()
-        except RuntimeError as error:
+                efforts = law(zero, zero, zero)
+        except (RuntimeError, TypeError) as error:
             raise ConfigurationError(
-                f"{self._path}: the network does not take {wanted} "
-                f"({str(error).strip().splitlines()[-1]:.120}). Give the network that was trained "
-                "for these settings."
+                f"{self._path}: the {what} does not take {wanted} "
+                f"({str(error).strip().splitlines()[-1]:.120}). Give one that was made for these "
+                "settings."
             ) from error
+        if not isinstance(efforts, torch.Tensor) or efforts.shape != zero.shape:
+            found = getattr(efforts, "shape", type(efforts).__name__)
+            raise ConfigurationError(
+                f"{self._path}: the {what} returned {found}, but must return efforts, "
+                f"{zero.shape}: environments, joints."
+            )
         if not bool(efforts.isfinite().all()):
             raise ConfigurationError(
-                f"{self._path}: the network's effort at rest is not finite. Train it again."
+                f"{self._path}: the {what}'s effort at rest is not finite. Give one whose is."
             )
         self.reset(torch.ones_like(self._is_fresh))
 

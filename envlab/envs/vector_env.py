@@ -316,6 +316,13 @@ class VectorEnv(BatchedEnv):
             "smaller actions are the usual cure."
         )
 
+    def _name_failing_terms(self) -> str:
+        found = {one.name: one.not_finite() for one in self.torch_actuators or ()}
+        texts = [f"{name!r} of {', '.join(joints)}" for name, joints in found.items() if joints]
+        if not texts:
+            return ""
+        return f"Efforts of actuators are not finite: {'; '.join(texts)}. Correct their models."
+
     def _prepare(self) -> None:
         """Create what all tasks need for steps and resets in addition to the simulation."""
         model, cfg = self.sim.model, self.cfg

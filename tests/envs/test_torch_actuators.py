@@ -24,6 +24,7 @@ from envlab.envs.managers import EventTermCfg
 from envlab.envs.random import EnvRandom
 from envlab.envs.scene import build_model
 from envlab.envs.torch_actuators import TorchActuator, torch_actuators
+from envlab.errors import SimulationError
 from envlab.registry import get_task, load_env_cfg
 from envlab.sim.simulation import Simulation, create_simulation
 from envlab.training.deployment import NotDeployable, describe
@@ -151,6 +152,25 @@ def test_a_delay_is_drawn_at_resets_and_the_first_target_acts_at_once(arm: str):
     assert shown == [1.0, 1.0, 1.0, 2.0]
 
 
+def test_each_environment_draws_its_delay_when_it_is_reset(arm: str):
+    cfg = DelayedPDActuatorCfg(
+        joint_names_expr=[".*"], stiffness=1.0, min_delay=1, max_delay=3, in_torch=True
+    )
+    made = actuator_of(arm, cfg, 64)
+
+    def drawn() -> torch.Tensor:
+        for target in range(6):
+            found = efforts(made, float(target), [0.0] * 64, [0.0] * 64)
+        return 5.0 - torch.tensor(found)
+
+    first = drawn()
+    assert set(first.tolist()) == {1.0, 2.0, 3.0}
+    made.reset(torch.arange(64) < 32)
+    second = drawn()
+    assert torch.equal(first[32:], second[32:])
+    assert not torch.equal(first[:32], second[:32])
+
+
 class Net(nn.Module):
     """Adds up what it sees."""
 
@@ -184,6 +204,25 @@ def saved(module: nn.Module, path: Path) -> str:
 MOTOR = {"joint_names_expr": [".*"], "saturation_effort": 50.0, "velocity_limit": 20.0}
 
 
+def arms(arm: str, actuator: Any, **events: Any) -> ManagerEnv:
+    cfg = make_cfg(
+        8,
+        sim={"dt": DT},
+        actions=terms(arm=mdp.JointPositionActionCfg(joint_names=[".*"])),
+        events=terms(**events),
+    )
+    cfg.scene = SceneCfg(num_envs=8, model=arm, ground=False, actuators={"all": actuator})
+    return ManagerEnv(cfg, context=rank(0, 1), seed=0)
+
+
+def positions(arm: str, gains: dict[str, Any], **events: Any) -> torch.Tensor:
+    env = arms(arm, IdealPDActuatorCfg(**gains), **events)
+    env.reset()
+    for _ in range(10):
+        env.step(torch.full((8, 2), 0.8))
+    return env.sim.data.qpos.clone()
+
+
 @pytest.mark.parametrize(
     ("event", "ranges"),
     [
@@ -192,26 +231,23 @@ MOTOR = {"joint_names_expr": [".*"], "saturation_effort": 50.0, "velocity_limit"
     ],
 )
 def test_events_change_gains_and_limits_as_those_of_mujocos_own(arm: str, event: Any, ranges: Any):
-    def positions(in_torch: bool, **events: Any) -> torch.Tensor:
-        cfg = make_cfg(
-            8,
-            sim={"dt": DT},
-            actions=terms(arm=mdp.JointPositionActionCfg(joint_names=[".*"])),
-            events=terms(**events),
-        )
-        motors = IdealPDActuatorCfg(**GAINS | {"effort_limit": 2.0}, in_torch=in_torch)
-        cfg.scene = SceneCfg(num_envs=8, model=arm, ground=False, actuators={"all": motors})
-        env = ManagerEnv(cfg, context=rank(0, 1), seed=0)
-        env.reset()
-        for _ in range(10):
-            env.step(torch.full((8, 2), 0.8))
-        return env.sim.data.qpos.clone()
-
     change = EventTermCfg(func=event, mode="startup", params=ranges)
-    ours, mujocos = positions(True, change=change), positions(False, change=change)
+    gains = GAINS | {"effort_limit": 2.0}
+    ours = positions(arm, gains | {"in_torch": True}, change=change)
+    mujocos = positions(arm, gains, change=change)
     torch.testing.assert_close(ours, mujocos, rtol=1e-3, atol=1e-3)
     assert mujocos.std(dim=0).max() > 0.02
-    assert positions(True).std(dim=0).max() < 1e-6
+    assert positions(arm, gains | {"in_torch": True}).std(dim=0).max() < 1e-6
+
+
+def test_a_models_own_gain_is_its_strength(arm: str):
+    scale = {"field": "actuator_gainprm", "ranges": {0: (0.5, 0.5)}, "operation": "scale"}
+    weak = EventTermCfg(func=mdp.randomize_model_field, mode="startup", params=scale)
+    half = {"stiffness": 10.0, "damping": 0.25, "effort_limit": None}
+    expected = positions(arm, {**GAINS, **half, "in_torch": True})
+    strong = {**GAINS, "effort_limit": None, "in_torch": True}
+    torch.testing.assert_close(positions(arm, strong, weak=weak), expected, rtol=1e-4, atol=1e-4)
+    assert (positions(arm, strong) - expected).abs().min() > 0.01
 
 
 def test_an_mlp_sees_errors_and_velocities_of_its_ages(arm: str, tmp_path: Path):
@@ -279,18 +315,62 @@ def test_what_does_not_fit_is_refused(arm: str, tmp_path: Path):
     cartpole.sim.backend, cartpole.scene.num_envs = "analytic", 2
     law = ActuatorFunctionCfg(func=spring, params={"gain": 1.0})
     cartpole.scene.actuators = {"slider_to_cart": law}
+
+    def function(func: Any, **settings: Any) -> Any:
+        made = ActuatorFunctionCfg(joint_names_expr=[".*"], func=func, **settings)
+        return lambda: actuator_of(arm, made)
+
+    def declared(cls: Any, **settings: Any) -> Any:
+        return lambda: arms(arm, cls(**settings))
+
     assert_refused(
         {
             "network_file is 'gone.pt', which does not exist": mlp("gone.pt"),
             r"text.pt is not TorchScript": mlp(str(tmp_path / "text.pt")),
             "does not take 2 inputs for each joint": mlp(wide),
             "effort at rest is not finite": mlp(nan),
+            "function does not take targets, positions, velocities and its": function(spring),
+            "errors and velocities of before": function(
+                spring, params={"gain": 1.0}, history_length=2
+            ),
+            r"returned torch.Size\(\[3, 1\]\), but must": function(lambda t, p, v: t[:, :1]),
+            "returned float, but must": function(lambda t, p, v: 0.0),
+            "input_idx.1 is -1, but must be at least 0": declared(
+                ActuatorNetMLPCfg, **MOTOR, network_file=plain, input_idx=(0, -1)
+            ),
+            "input_idx is empty": lambda: actuator_of(
+                arm, ActuatorNetMLPCfg(**MOTOR, network_file=plain, input_idx=())
+            ),
+            "history_length is -1, but must be at least 0": declared(
+                ActuatorFunctionCfg, joint_names_expr=[".*"], func=spring, history_length=-1
+            ),
             "has no part 'lstm'": lambda: actuator_of(arm, lstm),
             r"joint_parameter_lookup has shape \(1, 2\)": lambda: actuator_of(arm, table),
             "each physics step, which env.sim.backend=analytic has none of": lambda: ManagerEnv(
                 cartpole, seed=0
             ),
         }
+    )
+
+
+def test_what_is_found_late_is_named_with_its_setting_or_joint(arm: str):
+    def breaks(targets: torch.Tensor, positions: torch.Tensor, _: Any) -> torch.Tensor:
+        wanted = targets - positions
+        wanted[:, 1] /= (targets[:, 1] == 0.0).float()
+        return wanted
+
+    def broken() -> None:
+        env = arms(arm, ActuatorFunctionCfg(joint_names_expr=[".*"], func=breaks))
+        env.reset()
+        env.step(torch.full((8, 2), 0.8))
+
+    elsewhere = ActuatorNetMLPCfg(**MOTOR, network_file="nopackage:a.pt")
+    assert_refused(
+        {
+            "all.network_file is 'nopackage:a.pt', but there": lambda: actuator_of(arm, elsewhere),
+            "not finite: 'all' of elbow. Correct their models": broken,
+        },
+        SimulationError,
     )
 
 
