@@ -13,6 +13,7 @@ end, or by whoever reads the file first.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 Arrays = Mapping[str, np.ndarray]
 """Arrays by their paths, such as ``obs/policy``."""
+_EPISODE, _TASK = re.compile(r"demo_\d+"), re.compile(r"[\w./-]+")
 MAX_BYTES = 1 << 32
 """Largest episode that is read from a file, uncompressed: a small file can claim any size."""
 
@@ -117,24 +119,26 @@ class Dataset:
     """A file of episodes that is read.
 
     Attributes:
-        task: Id of the task; empty if the file does not say.
+        task: Id of the task; empty if the file does not say, or names something else.
         names: Names of the episodes, in the order of their numbers.
     """
 
     def __init__(self, path: Path, file: h5py.File) -> None:
         self._path, self._file = path, file
         data = file.get("data")
-        if not isinstance(data, _h5py().Group) or not len(data):
+        found = data if isinstance(data, _h5py().Group) else ()
+        # Others' names are not to become folders, or modules to import.
+        self.names = sorted(filter(_EPISODE.fullmatch, found), key=lambda name: (len(name), name))
+        if not self.names:
             raise ConfigurationError(
                 f"{path} has no episodes: there is no group data/demo_0 in it. Give a file that "
                 "envlab record, Isaac Lab or robomimic wrote."
             )
-        self.names = sorted(data, key=lambda name: (len(name), name))
         try:
-            arguments = json.loads(data.attrs.get("env_args", "{}"))
-            self.task = str(arguments.get("env_name") or "")
+            task = str(json.loads(data.attrs.get("env_args", "{}")).get("env_name") or "")
         except (ValueError, TypeError, AttributeError):
-            self.task = ""
+            task = ""
+        self.task = task if _TASK.fullmatch(task) else ""
 
     def episode(self, name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return an episode's arrays by their paths, and its attributes.
@@ -144,7 +148,7 @@ class Dataset:
         """
         h5py = _h5py()
         data = self._file["data"]
-        link = data.get(name, getlink=True)
+        link = data.get(name, getlink=True) if name in self.names else None
         group = data[name] if isinstance(link, h5py.HardLink) else None  # others may lead elsewhere
         if not isinstance(group, h5py.Group):
             raise ConfigurationError(

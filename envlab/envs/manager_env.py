@@ -28,7 +28,7 @@ from envlab.envs.managers import (
 )
 from envlab.envs.managers.action import add_for_actions, with_action_fields
 from envlab.envs.managers.event import edit_spec, with_event_fields
-from envlab.envs.managers.recorder import RecorderManager
+from envlab.envs.managers.recorder import RecorderManager, RecorderManagerBaseCfg
 from envlab.envs.managers.sensor import add_sensors, with_sensor_fields
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import masked_means
@@ -62,8 +62,9 @@ class ManagerEnvCfg(EnvCfg):
     """Metric terms, which are logged and have no weight."""
     success: SuccessTermCfg | None = None
     """When an episode counts as successful; null: not measured."""
-    recorders: Any = None
-    """A :class:`RecorderManagerBaseCfg`: what is recorded of each episode; null: nothing."""
+    recorders: RecorderManagerBaseCfg | None = None
+    """What is recorded of each episode; null: nothing. A run that is played, validated or resumed
+    records nothing."""
 
 
 class ManagerEnv(VectorEnv):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,8 +26,8 @@ from envlab.envs.actuators import (
     is_in_torch,
     joint_values,
 )
-from envlab.envs.model_files import package_folder
 from envlab.envs.random import EnvRandom
+from envlab.envs.torchscript import load_network
 from envlab.errors import ConfigurationError
 from envlab.sim.simulation import Simulation
 from envlab.state import State
@@ -185,16 +184,22 @@ class TorchActuator:
             return self._bounded_by_angle(cfg)
         if isinstance(cfg, DCMotorCfg | ActuatorNetMLPCfg | ActuatorNetLSTMCfg):
             stall, free = cfg.saturation_effort, cfg.velocity_limit
+            farthest = free * (1.0 + nominal / stall)
 
             def line(efforts: torch.Tensor, _: Any, velocities: torch.Tensor) -> torch.Tensor:
                 limit = limits()
-                corner = free * (1.0 + limit / stall)
+                corner = farthest if own is None else free * (1.0 + limit / stall)
                 part = torch.clamp(velocities, -corner, corner) / free
                 most = torch.minimum(stall * (1.0 - part), limit)
                 return torch.clamp(efforts, torch.maximum(stall * (-1.0 - part), -limit), most)
 
             return line
-        return lambda efforts, _, __: torch.clamp(efforts, -limits(), limits())
+
+        def within(efforts: torch.Tensor, _: Any, __: Any) -> torch.Tensor:
+            limit = limits()
+            return torch.clamp(efforts, -limit, limit)
+
+        return within
 
     def _bounded_by_angle(self, cfg: RemotizedPDActuatorCfg) -> Law:
         """Return limits that a table gives by the joint's angle, linear between its rows."""
@@ -246,7 +251,7 @@ class TorchActuator:
 
     def _mlp(self, cfg: ActuatorNetMLPCfg) -> Law:
         """Return the law of a network over past errors and velocities (Hwangbo et al. 2019)."""
-        network = self._load(cfg.network_file)
+        network = load_network(cfg.network_file, f"{self._path}.network_file", self._ids.device)
         if not cfg.input_idx:
             raise ConfigurationError(
                 f"{self._path}.input_idx is empty, but must have ages of inputs. Use [0, 2, 4]."
@@ -270,7 +275,7 @@ class TorchActuator:
 
     def _lstm(self, cfg: ActuatorNetLSTMCfg) -> Law:
         """Return the law of a recurrent network over errors and velocities (Rudin et al. 2022)."""
-        network = self._load(cfg.network_file)
+        network = load_network(cfg.network_file, f"{self._path}.network_file", self._ids.device)
         num_envs, num_joints = self.targets.shape
         try:
             weights = network.lstm.state_dict()
@@ -298,30 +303,6 @@ class TorchActuator:
 
         self._try(law, "inputs (joints, 1, 2) and its two memories")
         return law
-
-    def _load(self, file: str) -> Any:
-        """Return a network of TorchScript, which can run no other code.
-
-        Raises:
-            ConfigurationError: If the file is none.
-        """
-        package, colon, inside = file.partition(":")
-        option = f"{self._path}.network_file"
-        path = package_folder(file, package, option) / inside if colon else Path(file)
-        if not path.is_file():
-            raise ConfigurationError(
-                f"{option} is {file!r}, which does not exist. Give the path of a TorchScript file."
-            )
-        try:
-            network = torch.jit.load(str(path), map_location=self._ids.device).eval()
-        except RuntimeError as error:
-            raise ConfigurationError(
-                f"{option} {file} is not TorchScript "
-                f"({str(error).splitlines()[0]:.80}). Save one by torch.jit.script(network).save()."
-            ) from error
-        for parameter in network.parameters():
-            parameter.requires_grad_(False)
-        return network
 
     def _try(self, law: Law, wanted: str) -> None:
         """Ask a network or a function once, with zeros."""

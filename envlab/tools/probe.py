@@ -27,6 +27,7 @@ from envlab.sim.repeated import RepeatedOperations
 from envlab.state import Share, deal
 from envlab.task import Task
 from envlab.tools.agents import draw_actions
+from envlab.training.plan import without_recorders
 
 NUM_ENVS = 8
 EPISODE_STEPS = 8
@@ -73,6 +74,7 @@ def check(task: Task, cfg: Any) -> Iterator[tuple[str, str | None]]:
 
 def brief(cfg: Any) -> Any:
     """Return an environment's configuration with episodes of :data:`EPISODE_STEPS` steps."""
+    cfg = without_recorders(cfg)
     for name in ("max_episode_length", "max_episode_steps"):
         if dataclasses.is_dataclass(cfg) and name in {one.name for one in dataclasses.fields(cfg)}:
             return merge(cfg, {name: EPISODE_STEPS}, "env")

@@ -35,6 +35,24 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
         EnvlabError: For bad input, before anything is written.
     """
+    flags, others = _parser().parse_known_args(list(arguments))
+    if flags.output.exists():
+        raise ConfigurationError(
+            f"--output={flags.output} is there already. Name a folder that is not."
+        )
+    library = get_library(flags.library)
+    playing, overrides = play_parser(library).parse_with_overrides(others)
+    if flags.format == "hdf5":
+        return _record_hdf5(flags, library, playing, overrides)
+    if flags.succeeded_only:
+        raise ConfigurationError(
+            "--succeeded_only has no effect on LeRobot's format. Leave it out, or add "
+            "--format=hdf5."
+        )
+    return _record_lerobot(flags, library, playing, overrides)
+
+
+def _parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="envlab record",
         description="Write a policy's episodes as a dataset; other flags are those of play.",
@@ -51,10 +69,10 @@ def main(arguments: Sequence[str]) -> int:
         required=True,
         type=Path,
         metavar="PATH",
-        help="the dataset: a new folder, of hdf5 a new file NAME.hdf5",
+        help="a new folder, or for hdf5 a new file NAME.hdf5",
     )
     parser.add_argument(
-        "--succeeded_only", action="store_true", help="of hdf5: keep only episodes that succeed"
+        "--succeeded_only", action="store_true", help="keep only episodes that succeed (hdf5)"
     )
     parser.add_argument(
         "--obs_type",
@@ -64,15 +82,12 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--height", type=int, default=240, help="of pictures (default: 240)")
     parser.add_argument("--width", type=int, default=320, help="of pictures (default: 320)")
-    flags, others = parser.parse_known_args(list(arguments))
-    if flags.output.exists():
-        raise ConfigurationError(
-            f"--output={flags.output} is there already. Name a folder that is not."
-        )
-    library = get_library(flags.library)
-    playing, overrides = play_parser(library).parse_with_overrides(others)
-    if flags.format == "hdf5":
-        return _record_hdf5(flags, library, playing, overrides)
+    return parser
+
+
+def _record_lerobot(
+    flags: Namespace, library: Library, playing: Flags, overrides: Sequence[Override]
+) -> int:
     lerobot_dataset = _import_datasets()
     opened = open_policy(library, playing, overrides, 1, renders=True)
     try:

@@ -11,13 +11,14 @@ import numpy as np
 import torch
 
 from envlab.arguments import ArgumentParser
-from envlab.config import compose, merge
+from envlab.config import Override, compose, merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv, ManagerEnvCfg
 from envlab.envs.dataset_file import Dataset, open_dataset
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
 from envlab.training.arguments import agent_parser
+from envlab.training.flags import Flags
 from envlab.training.video import VideoRecorder
 from envlab.training.viewing import check_viewing, start_viewing
 
@@ -31,6 +32,37 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
         EnvlabError: For a file that is none, or of another task.
     """
+    flags, others = _parser().parse_known_args(list(arguments))
+    with open_dataset(flags.file) as dataset:
+        task_id = flags.task or dataset.task
+        if not task_id:
+            raise ConfigurationError(f"{flags.file} does not say of which task it is. Add --task.")
+        viewing, overrides = agent_parser("replay").parse_with_overrides(
+            [f"--task={task_id}", *others]
+        )
+        env = _make(viewing, overrides, renders=flags.video is not None)
+        check_viewing(viewing, env)
+        viewer = start_viewing(viewing, env, title=f"{flags.file}, {flags.mode}")
+        try:
+            for name in flags.episodes or dataset.names:
+                video = None
+                if flags.video:
+                    video = VideoRecorder(env, flags.video / name, length=1 << 31, interval=None)
+                shown = [part for part in (viewer, video) if part is not None]
+                episode = Episode(dataset, name, env)
+                print(f"{name}: {episode.play(flags.mode, flags.tolerance, shown)}")
+                if video is not None:
+                    video.close()
+                if viewer is not None and not viewer.is_open:
+                    break
+        finally:
+            if viewer is not None:
+                viewer.close()
+            env.close()
+    return 0
+
+
+def _parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="envlab replay",
         description="Play recorded episodes again; other flags are those of envlab random.",
@@ -56,49 +88,27 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--video", type=Path, metavar="FOLDER", help="write a video of each episode there"
     )
-    flags, others = parser.parse_known_args(list(arguments))
-    with open_dataset(flags.file) as dataset:
-        task_id = flags.task or dataset.task
-        if not task_id:
-            raise ConfigurationError(f"{flags.file} does not say of which task it is. Add --task.")
-        viewing, overrides = agent_parser("replay").parse_with_overrides(
-            [f"--task={task_id}", *others]
+    return parser
+
+
+def _make(viewing: Flags, overrides: Sequence[Override], *, renders: bool) -> ManagerEnv:
+    """Return one environment, whose episodes end with their records, and not before."""
+    task = get_task(viewing.task)
+    cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
+    if not isinstance(cfg, ManagerEnvCfg):
+        raise ConfigurationError(
+            f"{task.id} is a {task.kind} task, but only manager-based tasks are recorded with "
+            "their states. Name the task of the record by --task."
         )
-        task = get_task(viewing.task)
-        cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
-        if not isinstance(cfg, ManagerEnvCfg):
-            raise ConfigurationError(
-                f"{task.id} is a {task.kind} task, but only manager-based tasks are recorded with "
-                "their states. Name the task of the record by --task."
-            )
-        # An episode ends with its record, and not before.
-        cfg = merge(cfg, {"scene": {"num_envs": 1}}, "env")
-        cfg = dataclasses.replace(cfg, terminations=_Nothing(), curriculum=None, recorders=None)
-        env = task.make(
-            cfg,
-            context=DistributedContext.single(viewing.device),
-            seed=viewing.seed,
-            render_mode="rgb_array" if flags.video else None,
-        )
-        check_viewing(viewing, env)
-        viewer = start_viewing(viewing, env, title=f"{flags.file}, {flags.mode}")
-        try:
-            for name in flags.episodes or dataset.names:
-                video = None
-                if flags.video:
-                    video = VideoRecorder(env, flags.video / name, length=1 << 31, interval=None)
-                shown = [part for part in (viewer, video) if part is not None]
-                episode = Episode(dataset, name, env)
-                print(f"{name}: {episode.play(flags.mode, flags.tolerance, shown)}")
-                if video is not None:
-                    video.close()
-                if viewer is not None and not viewer.is_open:
-                    break
-        finally:
-            if viewer is not None:
-                viewer.close()
-            env.close()
-    return 0
+    cfg = merge(cfg, {"scene": {"num_envs": 1}}, "env")
+    cfg = dataclasses.replace(cfg, terminations=_Nothing(), curriculum=None, recorders=None)
+    env: ManagerEnv = task.make(
+        cfg,
+        context=DistributedContext.single(viewing.device),
+        seed=viewing.seed,
+        render_mode="rgb_array" if renders else None,
+    )
+    return env
 
 
 @dataclasses.dataclass

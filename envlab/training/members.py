@@ -46,5 +46,5 @@ def check_single(values: Mapping[str, Any]) -> None:
     if "population" in values["model"]:
         raise CheckpointError(
             f"The checkpoint is of a population of {values['model']['population']['size']}. "
-            "Resume it with --population_size, or choose a checkpoint of a single learner."
+            "Resume it as it was begun, or choose a checkpoint of a single learner."
         )

@@ -147,7 +147,15 @@ class RunPlan:
     def in_env(self, num_envs: int, seed: int | None, **changes: Any) -> RunPlan:
         """Return the plan with another number of environments, seed, or other settings of them."""
         values = {"scene": {"num_envs": num_envs}, "seed": seed} | changes
-        return dataclasses.replace(self, env_cfg=merge(self.env_cfg, values, "env"))
+        env_cfg = merge(without_recorders(self.env_cfg), values, "env")
+        return dataclasses.replace(self, env_cfg=env_cfg)
+
+
+def without_recorders(env_cfg: Any) -> Any:
+    """Return a configuration of environments that record no episodes; see ``env.recorders``."""
+    if getattr(env_cfg, "recorders", None) is None:
+        return env_cfg
+    return dataclasses.replace(env_cfg, recorders=None)
 
 
 # ---- From words ----------------------------------------------------------------------------------
@@ -283,7 +291,8 @@ class _Given:
     def env_cfg(self, default: Any, task: Task, trust: Trust) -> Any:
         if self.facts.get("task") != task.id:  # it plays in another one than it was trained in
             return default
-        cfg = self._laid(default, "env", trust)
+        # A file does not say where to write episodes.
+        cfg = without_recorders(self._laid(default, "env", trust))
         for module in task.modules_of(cfg):
             trust.admit(module, module)
         return cfg

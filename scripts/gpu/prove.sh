@@ -22,13 +22,8 @@ if [ "${1:-}" = --cpu ]; then
     throughput_tasks=Isaac-Cartpole-v0 training_tasks=Isaac-Cartpole-v0 graph=auto recorded_tasks=Isaac-Cartpole-v0
     marked=("$PWD/tests/sim/test_warp_backend.py")
 fi
-folder=$(cd "$folder_from" && realpath -m "${1:-logs/prove}")
-mkdir -p "$folder" || exit 1
-python=${PYTHON:-python}
-export PYTHONPATH=$PWD:$PWD/source${PYTHONPATH:+:$PYTHONPATH}
-report=$folder/report.md
 # shellcheck source=scripts/gpu/steps.sh
-. scripts/gpu/steps.sh
+. scripts/gpu/steps.sh "${1:-logs/prove}"
 
 scripts=$PWD/scripts
 train() { # LIBRARY TASK FLAGS...

@@ -1,6 +1,11 @@
 # The steps of a proof on GPUs, for the scripts beside it: each runs, at most so long, and is noted in a report.
-# Needs: folder, report, device, python, limit (in s, of all steps). Sets: failed.
-# shellcheck shell=bash disable=SC2154
+# . steps.sh FOLDER; needs: folder_from, device, limit (in s, of all steps). Sets: folder, report, python, failed.
+# shellcheck shell=bash disable=SC2154,SC2034
+folder=$(cd "$folder_from" && realpath -m "$1")
+mkdir -p "$folder" || exit 1
+python=${PYTHON:-python}
+export PYTHONPATH=$PWD:$PWD/source${PYTHONPATH:+:$PYTHONPATH}
+report=$folder/report.md
 failed=0 number=0
 
 # step SECONDS NAME COMMAND...: run it, at most so long and within the limit; note how it went.

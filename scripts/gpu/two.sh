@@ -13,15 +13,10 @@ device=cuda envs=4096 limit=1800 repeats=3 physics="env.sim.backend=mujoco_warp 
 libraries="rsl_rl rl_games skrl fast_sac" tasks="Isaac-Cartpole-v0 Isaac-Velocity-Flat-Unitree-Go2-v0"
 if [ "${1:-}" = --cpu ]; then
     shift
-    device=cpu envs=16 repeats=1 physics= libraries="rsl_rl fast_sac" tasks=Isaac-Cartpole-v0
+    device=cpu envs=16 repeats=1 physics='' libraries="rsl_rl fast_sac" tasks=Isaac-Cartpole-v0
 fi
-folder=$(cd "$folder_from" && realpath -m "${1:-logs/two}")
-mkdir -p "$folder" || exit 1
-python=${PYTHON:-python}
-export PYTHONPATH=$PWD:$PWD/source${PYTHONPATH:+:$PYTHONPATH}
-report=$folder/report.md
 # shellcheck source=scripts/gpu/steps.sh
-. scripts/gpu/steps.sh
+. scripts/gpu/steps.sh "${1:-logs/two}"
 
 scripts=$PWD/scripts
 two=("$python" -m torch.distributed.run --standalone --nproc_per_node=2)

@@ -207,7 +207,7 @@ class NavEnv(BatchedEnv):
                 self.device,
                 num_views=len(cfg.camera.headings_deg),
             )
-            self._only = torch.zeros(self.num_envs, dtype=torch.int32, device=self.device)
+            self._only_slot = torch.zeros(self.num_envs, dtype=torch.int32, device=self.device)
         if self.device.type != "cpu":
             self._on_torch_stream = _TorchStream(self.device)
         self._clock = 0
@@ -335,7 +335,7 @@ class NavEnv(BatchedEnv):
             self.camera.draw(self._images, mask)
         if self._augmentation is not None:
             rgb = self._images["rgb"].unflatten(3, (-1, 3)).flatten(2, 3).unsqueeze(1)
-            self._augmentation.apply(rgb, mask, self._only)
+            self._augmentation.apply(rgb, mask, self._only_slot)
 
     def _measures(self) -> dict[str, torch.Tensor]:
         """Return the measures of episodes as they would be if they ended now, ``(num_envs,)`` each.

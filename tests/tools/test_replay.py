@@ -79,6 +79,8 @@ def test_recordings_that_cannot_begin_are_one_sentence(recorded: Path, tmp_path:
         "is called NAME.hdf5": [f"--output={tmp_path / 'demos'}"],
         "the task measures no success": [f"--output={tmp_path / 'a.hdf5'}", "--succeeded_only"],
     }
+    lerobot = ["--format=lerobot", f"--output={tmp_path / 'b'}", "--succeeded_only"]
+    table["--succeeded_only has no effect on LeRobot's format"] = lerobot
     for words, arguments in table.items():
         assert cli.main([*RECORD, *arguments]) == 2
         assert words in capsys.readouterr().err

@@ -12,6 +12,7 @@ import torch
 
 from envlab.cli import main
 from envlab.distributed.checkpoint import FORMAT_VERSION, save_checkpoint
+from envlab.envs.mdp.recorders import ActionStateRecorderManagerCfg
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library, get_library
 from envlab.training.agreement import digest_of
@@ -184,3 +185,15 @@ def test_a_seed_given_for_a_runs_configuration_is_that_of_its_environments_too(t
 def test_a_rule_for_rates_goes_with_batches_that_a_number_per_process_leaves_alone():
     words = [*CARTPOLE, "agent.batch_sizes=all", "--lr_scaling=linear"]
     assert session_of("rl_games", words).agent_cfg.batch_sizes == "process"
+
+
+def test_no_file_says_where_to_write_episodes_and_what_is_played_records_none(tmp_path: Path):
+    file = tmp_path / "strange.yaml"
+    file.write_text(
+        "task: Isaac-Cartpole-v0\nenv:\n  recorders: {dataset_export_dir_path: /elsewhere}\n"
+    )
+    assert plan_from(file).env_cfg.recorders is None
+    plan = session_of("rsl_rl", CARTPOLE)
+    cfg = dataclasses.replace(plan.env_cfg, recorders=ActionStateRecorderManagerCfg())
+    recording = dataclasses.replace(plan, env_cfg=cfg)
+    assert recording.in_env(2, 0).env_cfg.recorders is None

@@ -19,7 +19,6 @@ from envlab.envs.dataset_file import DatasetWriter
 from envlab.envs.managers.term import terms_of
 from envlab.errors import ConfigurationError
 from envlab.sim.recording import between_graphs
-from envlab.state import State
 
 Env = Any
 """A :class:`envlab.envs.ManagerEnv`, which makes the manager, so that it is not imported."""
@@ -82,15 +81,14 @@ class RecorderTerm:
 class RecorderManager:
     """Keeps what terms record of the episodes that go on, and writes those that end."""
 
-    STATE = State()  # a file is continued by no other run
-
-    def __init__(self, cfg: Any, env: Env) -> None:
+    def __init__(self, cfg: RecorderManagerBaseCfg, env: Env) -> None:
         """Begin a file.
 
         Raises:
-            ConfigurationError: If it is there already, or success is to be known and is not.
+            ConfigurationError: If it is there already, there are no terms, or episodes are chosen
+                by a success that the task does not measure.
         """
-        self.cfg: RecorderManagerBaseCfg = cfg
+        self.cfg = cfg
         self._env = env
         self._terms = {
             name: term.class_type(term, env)
@@ -98,6 +96,11 @@ class RecorderManager:
         }
         self.active_terms = list(self._terms)
         """Names of the terms."""
+        if not self._terms:
+            raise ConfigurationError(
+                "env.recorders has no terms, so that nothing is recorded. Set it in Python to an "
+                "ActionStateRecorderManagerCfg, or to a class of your own with terms."
+            )
         if cfg.dataset_export_mode == "succeeded_only" and env.success is None:
             raise ConfigurationError(
                 "env.recorders.dataset_export_mode is succeeded_only, but the task measures no "

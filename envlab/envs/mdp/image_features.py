@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
+from envlab.envs.torchscript import load_network
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -30,19 +29,25 @@ class image_features(ManagerTermBase):
 
     As Isaac Lab's, but that other networks are files of TorchScript. ``model_name`` is one of
     torchvision's :data:`RESNETS`, which needs that package and, at first, a connection, or the path
-    of a TorchScript file. A ResNet gets colours normalised for its weights and gives 1,000 values;
-    a file gets colours from 0 to 1, or depths in m. Either gets ``(images, channels, height,
-    width)``; images of a history are given one by one, and what is made of them joined.
+    of a TorchScript file, ``package:path`` for one in a package. A ResNet gets colours normalised
+    for its weights and gives 1,000 values; a file gets colours from 0 to 1, or depths in m. Either
+    gets ``(images, channels, height, width)``; images of a history are given one by one, and what
+    is made of them is joined.
     """
 
     def __init__(self, cfg: FunctionTermCfg, env: ManagerEnv) -> None:
         super().__init__(cfg, env)
+        mean: tuple[float, ...]
+        std: tuple[float, ...]
         name = cfg.params.get("model_name", "resnet18")
-        load: Callable[[str], torch.nn.Module] = _resnet if name in RESNETS else _torchscript
-        self._network = load(name).to(env.device).eval()
-        mean, std = (IMAGENET_MEAN, IMAGENET_STD) if name in RESNETS else (0.0, 1.0)
+        if name in RESNETS:
+            self._network, mean, std = _resnet(name).to(env.device), IMAGENET_MEAN, IMAGENET_STD
+        else:
+            others = f", or one of {', '.join(RESNETS)}"
+            self._network = load_network(name, "model_name", env.device, others=others)
+            mean, std = (0.0,), (1.0,)
         self._mean, self._std = (
-            torch.as_tensor(values, device=env.device).view(-1, 1, 1) for values in (mean, std)
+            torch.tensor(values, device=env.device).view(-1, 1, 1) for values in (mean, std)
         )
 
     def __call__(
@@ -89,22 +94,5 @@ def _resnet(name: str) -> torch.nn.Module:
             f"The network {name!r} is torchvision's, which cannot be used ({error}). Install the "
             "torchvision of your torch, or give model_name the path of a TorchScript file."
         ) from error
-    network: torch.nn.Module = getattr(models, name)(weights=RESNETS[name])
-    return network
-
-
-def _torchscript(file: str) -> torch.nn.Module:
-    path = Path(file).expanduser()
-    if not path.is_file():
-        raise ConfigurationError(
-            f"model_name is {file!r}, which is neither a file nor one of {', '.join(RESNETS)}. "
-            "Give one of these, or the path of a TorchScript file."
-        )
-    try:
-        network: torch.nn.Module = torch.jit.load(str(path), map_location="cpu")
-    except RuntimeError as error:
-        raise ConfigurationError(
-            f"model_name {file} is not TorchScript ({str(error).splitlines()[0]:.80}). Save one by "
-            "torch.jit.script(network).save()."
-        ) from error
+    network: torch.nn.Module = getattr(models, name)(weights=RESNETS[name]).eval()
     return network

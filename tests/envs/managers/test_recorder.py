@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import h5py
@@ -16,10 +17,12 @@ from envlab.envs.managers.recorder import RecorderManagerBaseCfg, RecorderTerm, 
 from envlab.envs.mdp.recorders import ActionStateRecorderManagerCfg
 from envlab.envs.terms import observation, termination
 from envlab.errors import ConfigurationError
+from envlab.registry import get_task, load_env_cfg
 from envlab.sim import host
 from tests.envs import hopper
-from tests.envs.sliders import group, terms
+from tests.envs.sliders import group, rank, terms
 from tests.graphs import record_steps
+from tests.launcher import ROOT
 
 STATE = "articulation/robot/joint_position"
 
@@ -149,6 +152,22 @@ def test_a_term_of_ones_own_is_asked_at_four_moments(tmp_path: Path):
     assert found == {"before": [0, 1, 2], "after": [1, 2, 3], "begin/steps": [0], "end": [3]}
 
 
+def test_the_pages_recorder_writes_what_it_returns(tmp_path: Path, monkeypatch):
+    page = (ROOT / "docs/demonstrations.md").read_text()
+    code = page.partition("```python\n")[2].partition("```")[0]
+    cfg = load_env_cfg(get_task("Isaac-Lift-Cube-Franka-v0"))
+    cfg.episode_length_s, cfg.scene.num_envs = 3 * cfg.step_dt, 1
+    monkeypatch.chdir(tmp_path)
+    exec(code.replace("cfg: ManagerEnvCfg = ...", ""), {"cfg": cfg, "__name__": __name__})
+    env = ManagerEnv(cfg, context=rank(0, 1), seed=0)
+    env.reset()
+    for _ in range(3):
+        env.step(torch.zeros_like(env.actions))
+    env.close()
+    with open_dataset(tmp_path / "demos/mine.hdf5") as dataset:
+        assert dataset.episode("demo_0")[0]["targets"].shape == (3, env.sim.model.nu)
+
+
 def test_a_file_that_is_there_is_not_written_to(tmp_path: Path):
     record(tmp_path)
     with pytest.raises(ConfigurationError, match="is there already"):
@@ -175,7 +194,11 @@ def test_a_strangers_file_leads_nowhere(tmp_path: Path):
         layout = h5py.VirtualLayout(shape=(2, 1), dtype="f8")
         layout[:] = h5py.VirtualSource(str(secret), "data/demo_0/actions", shape=(2, 1))
         file.create_virtual_dataset("data/demo_5/actions", layout)
+        file["data/../actions"] = np.ones((2, 1))
+        file["data"].attrs["env_args"] = json.dumps({"env_name": "module:Task-v0"})
     with open_dataset(path) as dataset:
+        assert dataset.task == ""
+        assert dataset.names == [f"demo_{number}" for number in range(6)]
         assert list(dataset.episode("demo_0")[0]) == ["actions"]
         for name in dataset.names[1:]:
             with pytest.raises(

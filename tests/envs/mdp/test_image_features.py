@@ -81,7 +81,7 @@ def test_what_is_no_network_for_these_images_is_refused(network: str, tmp_path: 
     (tmp_path / "other.pt").write_text("no network")
     table = {
         "'resnet18' is torchvision's, which cannot be used": {},
-        "model_name is 'resnet12', which is neither a file nor one of resnet18": {
+        "model_name is 'resnet12', which does not exist. Give .* or one of resnet18": {
             "model_name": "resnet12"
         },
         "other.pt is not TorchScript": {"model_name": str(tmp_path / "other.pt")},
