@@ -57,9 +57,9 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def simulation(arm: str, actuator: Any, num_envs: int = 3) -> Simulation:
+def simulation(arm: str, actuator: Any, num_envs: int = 3, **fields: Any) -> Simulation:
     scene = SceneCfg(model=arm, ground=False, actuators={"all": actuator})
-    cfg = SimulationCfg(dt=DT)
+    cfg = SimulationCfg(dt=DT, **fields)
     model, device = build_model(scene, cfg), torch.device("cpu")
     return create_simulation(cfg, model, num_envs, decimation=DECIMATION, device=device)
 
@@ -248,6 +248,23 @@ def test_a_models_own_gain_is_its_strength(arm: str):
     strong = {**GAINS, "effort_limit": None, "in_torch": True}
     torch.testing.assert_close(positions(arm, strong, weak=weak), expected, rtol=1e-4, atol=1e-4)
     assert (positions(arm, strong) - expected).abs().min() > 0.01
+
+
+def test_a_motors_line_ends_where_its_changed_limit_does(arm: str):
+    line = {"saturation_effort": 6.0, "velocity_limit": 8.0, "effort_limit": 2.0}
+    cfg = DCMotorCfg(**GAINS | line, in_torch=True)
+    sim = simulation(arm, cfg, model_fields=("actuator_forcerange",))
+    everyone = torch.ones(3, dtype=torch.bool)
+    sim.params.actuator_forcerange.mul_(2.0)
+    sim.apply_params(everyone)
+    motor = TorchActuator("all", cfg, sim, EnvRandom(0, 0, 3, sim.device))
+    motor.reset(everyone)
+    sim.reset(everyone, torch.zeros(3, 2), torch.full((3, 2), -12.0))  # 1.5 times the free speed
+    sim.ctrl.fill_(-10.0)
+    motor.take_targets()
+    motor.control()
+    # It cannot push further back than 6 (1.5 - 1) N m forward; with the first limit, 2 N m.
+    assert motor.applied_effort.flatten().tolist() == pytest.approx([3.0] * 6)
 
 
 def test_an_mlp_sees_errors_and_velocities_of_its_ages(arm: str, tmp_path: Path):
