@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from envlab.config import Excludes, NonNegativeFloat, NonNegativeInt, PositiveInt, merge
+from envlab.config import (
+    Excludes,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Range,
+    Requires,
+    merge,
+)
 from envlab.errors import ConfigurationError
 
 SAVED_RATES = (
@@ -54,6 +63,14 @@ class AgentCfg:
     """Number of the newest checkpoints to keep, in addition to the best one; 0 keeps all."""
     audit_interval: PositiveInt = 50
     """Iterations between two audits; the first update and every checkpoint are audited too."""
+    sync_interval: Annotated[PositiveInt, Requires("--grad_sync=local")] = 1
+    """Iterations that ranks learn alone before an average (:mod:`envlab.training.averaging`)."""
+    outer_learning_rate: Annotated[PositiveFloat, Requires("--grad_sync=local")] = 1.0
+    """Factor of the mean change of parameters that an average makes; DiLoCo has 0.7."""
+    outer_momentum: Annotated[
+        Annotated[float, Range(at_least=0.0, below=1.0)], Requires("--grad_sync=local")
+    ] = 0.0
+    """Nesterov's momentum of these changes; DiLoCo has 0.9."""
     overlap: Annotated[
         bool,
         Excludes("--video --viz", "overlap takes the steps to be shown in a separate thread"),

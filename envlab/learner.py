@@ -7,9 +7,10 @@ a single iteration.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
@@ -49,6 +50,22 @@ class Iteration:
     """This rank's losses, by the library's names."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """The library's further information on it, the same on all ranks."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Iteration]) -> Iteration:
+        """Return a report on successive iterations: sums, mean losses, and the last one's rest."""
+        last = parts[-1]
+        return cls(
+            frames=sum(part.frames for part in parts),
+            collect_s=sum(part.collect_s for part in parts),
+            learn_s=sum(part.learn_s for part in parts),
+            learning_rate=last.learning_rate,
+            losses={
+                name: fmean(part.losses[name] for part in parts if name in part.losses)
+                for name in last.losses
+            },
+            details=last.details,
+        )
 
 
 @dataclass(kw_only=True)
@@ -97,7 +114,7 @@ class Learner(abc.ABC):
     recurrent networks, a replay memory, running returns.
     """
 
-    STATE: ClassVar[State] = State()
+    STATE: ClassVar[State] = State(shared=("averaging.velocity",))
     """The attributes to save, by what they belong to; see :mod:`envlab.state`."""
     frame_budget: int | None = None
     """Frames of all ranks after which to end, if iterations may differ in frames; None: iterations
@@ -105,6 +122,9 @@ class Learner(abc.ABC):
     tracker: Any = None
     """An :class:`~envlab.training.metrics.EpisodeTracker` that counts this rank's episodes instead
     of the loop's own, if they are not those of one batch of environments."""
+    averaging: Any = None
+    """An :class:`~envlab.training.averaging.Averaging` with the learners of other ranks, if it
+    learns alone (``--grad_sync local``)."""
     steps_alike = True
     """Whether the environments of all ranks are one batch, which makes the same number of steps
     everywhere: the audit then compares what they declare as shared."""
@@ -144,6 +164,13 @@ class Learner(abc.ABC):
         Raises:
             CheckpointError: If the networks have other shapes than the configuration's.
         """
+
+    def all_optimizers(self) -> Sequence[torch.optim.Optimizer]:
+        """Return its optimizers, whose parameters and rates ranks that learn alone average."""
+        raise NotImplementedError
+
+    def follow_rates(self) -> None:
+        """Take over learning rates that were set in the optimizers."""
 
     def noise_keys(self) -> dict[str, Any]:
         """Return keys of generators for sampling actions, in addition to the process's own."""

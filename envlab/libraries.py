@@ -44,6 +44,8 @@ class Library:
     """A subclass of :class:`envlab.training.flags.Flags` that adds the library's own."""
     has_members: bool = False
     """Whether a guest can train several of its learners in one process."""
+    averages: bool = False
+    """Whether its learners can learn alone and be averaged, by ``--grad_sync local``."""
     env: str | None = None
     """``(plan, context) -> env``: makes its environments, if they are not one batch of the
     task's."""
@@ -116,6 +118,7 @@ CORE = (
         description="PPO and distillation by rsl_rl, as legged robots are trained with",
         packages={"rsl-rl-lib": "rsl_rl.runners", "tensordict": ""},
         has_members=True,
+        averages=True,
         takes_policies=True,
     ),
     Library(
@@ -127,6 +130,7 @@ CORE = (
         description="PPO, continuous and discrete, and SAC by rl_games",
         packages={"rl-games": "rl_games.torch_runner"},
         has_members=True,
+        averages=True,
     ),
     Library(
         name="skrl",
@@ -138,6 +142,7 @@ CORE = (
         description="a dozen algorithms, several agents too, by skrl on PyTorch or JAX",
         packages={"skrl": "skrl.agents.torch.ppo"},
         has_members=True,
+        averages=True,
     ),
     Library(
         name="fast_sac",
@@ -146,6 +151,7 @@ CORE = (
         player="envlab.fast_sac.play:FastSacPlayer",
         bound="envlab.fast_sac.checks:action_bound",
         description="FastSAC: off-policy learning from many environments, by envlab's own code",
+        averages=True,
     ),
 )
 

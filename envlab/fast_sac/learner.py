@@ -70,8 +70,21 @@ class FastSacLearner(Learner):
 
     STATE = State(per_env=("_returns", "collector.noise.deviations"), parts=("_overlap", "replay"))
 
-    def __init__(self, env: BatchedEnv, cfg: FastSacCfg, context: DistributedContext) -> None:
+    def __init__(
+        self,
+        env: BatchedEnv,
+        cfg: FastSacCfg,
+        context: DistributedContext,
+        *,
+        num_sharing: int | None = None,
+    ) -> None:
         """Build networks, optimizers and replay memory.
+
+        Args:
+            env: The environments.
+            cfg: The agent's configuration.
+            context: The process's context.
+            num_sharing: Number of processes that share a batch; None: those of the context.
 
         Raises:
             ConfigurationError: If the configuration cannot train on these environments.
@@ -139,7 +152,8 @@ class FastSacLearner(Learner):
             None if is_sac else ExplorationNoise(algorithm, env.num_envs, device, generator),
             generator,
         )
-        self._batch_size = cfg.batch_of(context.world_size)
+        num_sharing = num_sharing or context.world_size
+        self._batch_size = cfg.batch_of(num_sharing)
         self.replay = Replay(
             cfg.replay.size,
             env.num_envs,
@@ -151,7 +165,7 @@ class FastSacLearner(Learner):
             num_sharing=context.local_world_size if device.type == "cpu" else 1,
             is_saved=cfg.replay.is_saved,
         )
-        self._first_update = cfg.first_update(env.num_envs, context.world_size)
+        self._first_update = cfg.first_update(env.num_envs, num_sharing)
         self._returns = torch.zeros(env.num_envs, device=device)
         self.num_updates = 0
         self._has_warned = False
@@ -349,6 +363,9 @@ class FastSacLearner(Learner):
             "num_updates": self.num_updates,
         }
 
+    def all_optimizers(self) -> list[torch.optim.Optimizer]:
+        return list(self.optimizers.values())
+
     def load_models(self, values: Mapping[str, Any]) -> None:
         state = values["model"]
         try:
@@ -403,7 +420,8 @@ def _scaler_state(saved: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> FastSacLearner:
     """Return the learner of a settled plan."""
     cfg: FastSacCfg = plan.agent_cfg
-    learner = FastSacLearner(env, cfg, context)
+    learning = plan.learning_context(context)
+    learner = FastSacLearner(env, cfg, learning, num_sharing=context.world_size)
     if cfg.init_at_random_ep_len and env.max_episode_length:
         stream = env.random.stream("initial_episode_length")
         env.episode_length_buf = stream.integers(0, env.max_episode_length)

@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> Learner:
     """Return the learner of a settled plan."""
     cfg: RlGamesCfg = plan.agent_cfg
+    context = plan.learning_context(context)
     check_supported(cfg, env, context)
     if cfg.is_sac:
         return SacLearner(env, cfg, context)
@@ -156,6 +157,17 @@ class RlGamesLearner(Learner):
                 "frame": net.frame,
             }
         return state
+
+    def all_optimizers(self) -> list[torch.optim.Optimizer]:
+        central = [self.agent.central_value_net] if self.agent.has_central_value else []
+        return [one.optimizer for one in (self.agent, *central)]
+
+    def follow_rates(self) -> None:
+        agent = self.agent
+        agent.last_lr = agent.optimizer.param_groups[0]["lr"]
+        if agent.has_central_value:
+            net = agent.central_value_net
+            net.lr = net.optimizer.param_groups[0]["lr"]
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         agent, state = self.agent, values["model"]

@@ -110,12 +110,15 @@ class SacLearner(Learner):
         agent = self.agent
         return {
             "networks": agent.model.state_dict(),
-            "log_alpha": agent.log_alpha.detach().clone(),
+            "log_alpha": agent.log_alpha.detach(),
             **{name: getattr(agent, name).state_dict() for name in OPTIMIZERS},
             "updates": agent.update_counter,
             "epoch": agent.epoch_num,
             "frame": agent.frame,
         }
+
+    def all_optimizers(self) -> list[torch.optim.Optimizer]:
+        return [getattr(self.agent, name) for name in OPTIMIZERS]
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         agent, state = self.agent, values["model"]

@@ -127,6 +127,13 @@ class RslRlLearner(Learner):
         rnd = self._rnd
         return self.alg.save() | ({"rnd_steps": rnd.update_counter} if rnd else {})
 
+    def all_optimizers(self) -> list[torch.optim.Optimizer]:
+        rnd = [self.alg.rnd.optimizer] if self._rnd else []
+        return [self.alg.optimizer, *rnd]
+
+    def follow_rates(self) -> None:
+        self.alg.learning_rate = self.alg.optimizer.param_groups[0]["lr"]
+
     def load_models(self, values: Mapping[str, Any]) -> None:
         try:
             self.alg.load(values["model"], None, True)
@@ -171,7 +178,8 @@ def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> RslRlL
         )
     if isinstance(cfg, DistillationCfg) and cfg.teachers:
         check_teachers(cfg.teachers, env)
-    learner = RslRlLearner(env, cfg, context, grad_sync=plan.flags.grad_sync)
+    learning = plan.learning_context(context)
+    learner = RslRlLearner(env, cfg, learning, grad_sync=plan.flags.grad_sync)
     if plan.start.saved is not None:
         given = plan.start.saved["model"].get(TEACHER)
     if given is not None and given["library"] != plan.library.name:

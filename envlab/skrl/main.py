@@ -36,7 +36,7 @@ def build(plan: RunPlan, env: Any, context: DistributedContext) -> Learner:
     """
     cfg = _checked_cfg(plan)
     learner: Learner = adapter_of(cfg, "learner").make_learner(
-        env, cfg, context, grad_sync=plan.flags.grad_sync
+        env, cfg, plan.learning_context(context), grad_sync=plan.flags.grad_sync
     )
     return learner
 

@@ -153,8 +153,9 @@ class Flags:
     )
     distributed: bool = switch("one of several processes of torch.distributed.run")
     grad_sync: str = flag(
-        "what averages gradients: torch's DistributedDataParallel (default) or the library",
-        choices=("ddp", "library"),
+        "what averages gradients: torch's DistributedDataParallel (default) or the library; or "
+        "local: ranks learn alone, and are averaged every agent.sync_interval iterations",
+        choices=("ddp", "library", "local"),
         default="ddp",
     )
     allow_different_code: bool = switch(

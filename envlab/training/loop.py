@@ -16,7 +16,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import SIGNALS, Preempted
 from envlab.envs import BatchedEnv
 from envlab.errors import RankDivergenceError
-from envlab.learner import Curve, IterationRecord, Learner
+from envlab.learner import Curve, Iteration, IterationRecord, Learner
 from envlab.run.directory import Run
 from envlab.training.audit import audit_run
 from envlab.training.curves import Curves
@@ -102,17 +102,18 @@ class Training:
             else ProgressLine(self.context, done=self.metrics.frames, total=budget, unit="frames")
         )
         learner.start(self._total)
-        for number in range(done + 1, self._total + 1):
-            progress.mark("collect", number)
-            self._steps_left = self._cfg.num_steps_per_env
-            iteration = learner.iterate(number, self.add_step)
-
-            progress.mark("iteration", number)
+        if learner.averaging is not None:
+            learner.averaging.begin()
+        while done < self._total:
+            before, done = done, self._next_meeting(done)
+            number = done
+            iteration = self._iterate(before + 1, number)
             self.env.check_health()
             record = self.metrics.reduce(number, iteration)
             is_last = self._is_last(record)
-            is_save_due = self._is_save_due(number, is_last) or learner.is_save_due(record)
-            if is_save_due or not self._is_audited or number % self._cfg.audit_interval == 0:
+            is_save_due = self._is_save_due(before, number, is_last) or learner.is_save_due(record)
+            is_audit_due = _reaches(self._cfg.audit_interval, before, number)
+            if is_save_due or is_audit_due or not self._is_audited:
                 self.audit(number, record.learning_rate)
             self.write(record)
             if is_save_due:
@@ -124,6 +125,27 @@ class Training:
             if is_last:
                 break
         self.saver.check_result()
+
+    def _next_meeting(self, done: int) -> int:
+        """Return the iteration after which ranks meet next: each, unless they learn alone."""
+        averaging = self.learner.averaging
+        return min(done + 1 if averaging is None else averaging.next_after(done), self._total)
+
+    def _iterate(self, first: int, last: int) -> Iteration:
+        """Collect and learn until the iteration after which ranks meet; return the sum of all."""
+        learner, parts = self.learner, []
+        for number in range(first, last + 1):
+            self.context.progress.mark("collect", number)
+            self._steps_left = self._cfg.num_steps_per_env
+            parts.append(learner.iterate(number, self.add_step))
+            self.context.progress.mark("iteration", number)
+        iteration = Iteration.joined(parts)
+        if learner.averaging is not None:
+            start = time.perf_counter()
+            learner.averaging.average()
+            iteration.learn_s += time.perf_counter() - start
+            iteration.learning_rate = learner.averaging.learning_rate
+        return iteration
 
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
         """Count a step of this rank's environments; see :class:`envlab.learner.OnStep`."""
@@ -174,7 +196,7 @@ class Training:
         is_used_up = record.iteration == self._total or (budget or math.inf) <= record.frames
         return self.learner.is_finished(record) or is_used_up
 
-    def _is_save_due(self, number: int, is_last: bool) -> bool:
+    def _is_save_due(self, before: int, number: int, is_last: bool) -> bool:
         """Return whether all ranks save now; record whether a signal to any of them ends it."""
         signal_number = self._stop_signal()
         heard = 0
@@ -185,7 +207,7 @@ class Training:
         heard, is_due = self.context.max(heard, is_due)
         if heard and not is_last:
             self._preemption = Preempted(SIGNALS[heard - 1])
-        return is_last or bool(heard or is_due) or number % self._cfg.save_interval == 0
+        return is_last or bool(heard or is_due) or _reaches(self._cfg.save_interval, before, number)
 
     def _save(self, record: IterationRecord) -> None:
         """Write a checkpoint; if the run is preempted, no rank leaves before it is written."""
@@ -196,3 +218,8 @@ class Training:
                 self._preemption.is_saved = self.context.broadcast(not self.saver.is_result_lost)
                 self._preemption.directory = self._run.directory
                 self._preemption.checkpoint = self.saver.last_checkpoint
+
+
+def _reaches(interval: int, before: int, number: int) -> bool:
+    """Return whether a multiple of ``interval`` was reached after iteration ``before``."""
+    return number // interval > before // interval

@@ -144,6 +144,10 @@ class RunPlan:
         assert self.scaling is not None, "the plan is not settled"
         return dataclasses.replace(self, agent_cfg=self.scaling.agent_cfg)
 
+    def learning_context(self, context: DistributedContext) -> DistributedContext:
+        """Return the context in which a learner learns: alone, if ranks meet only to average."""
+        return context.alone() if self.flags.grad_sync == "local" else context
+
     def in_env(self, num_envs: int, seed: int | None, **changes: Any) -> RunPlan:
         """Return the plan with another number of environments, seed, or other settings of them."""
         values = {"scene": {"num_envs": num_envs}, "seed": seed} | changes
@@ -383,8 +387,9 @@ def settle(plan: RunPlan, context: DistributedContext) -> RunPlan:
 
     Raises:
         ConfigurationError: If the number of environments makes no sense, or differs, or the number
-            of processes divides no batch.
+            of processes divides no batch, or ranks are to be averaged that cannot be.
     """
+    _check_averages(plan, context)
     seed = agree_on_seed(plan.agent_cfg.seed, context)
     num_envs = choose_num_envs(plan, context)
     everyone = context.gather(num_envs)
@@ -400,6 +405,27 @@ def settle(plan: RunPlan, context: DistributedContext) -> RunPlan:
         agent_cfg=agent_cfg,
         scaling=scale(agent_cfg, context.world_size, _scaled_for(plan, context.world_size)),
     )
+
+
+def _check_averages(plan: RunPlan, context: DistributedContext) -> None:
+    """Refuse ``--grad_sync local`` where there is nothing to average, or nobody who can.
+
+    Raises:
+        ConfigurationError: Naming the reason.
+    """
+    if plan.flags.grad_sync != "local":
+        return
+    cfg = plan.agent_cfg
+    if not plan.library.averages or getattr(cfg, "ml_framework", "torch") != "torch":
+        raise ConfigurationError(
+            f"--grad_sync is local, but learners of {plan.library.name} cannot be averaged here. "
+            "Leave it out, or train with rsl_rl, rl_games, skrl on PyTorch, or fast_sac."
+        )
+    if not context.is_distributed:
+        raise ConfigurationError(
+            "--grad_sync is local, but one process has nobody to be averaged with. Leave it out, "
+            "or start several processes, such as by --nproc=2."
+        )
 
 
 def agree_on_seed(seed: int, context: DistributedContext) -> int:

@@ -26,6 +26,7 @@ from envlab.run.commands import resume_words, typed
 from envlab.run.directory import Run
 from envlab.run.manifest import read_manifest
 from envlab.training.agreement import digest_of, own_packages
+from envlab.training.averaging import Averaging
 from envlab.training.curves import Curves, check_logger, open_curves
 from envlab.training.members import check_single
 from envlab.training.plan import RunPlan, settle
@@ -71,6 +72,8 @@ def prepare(
         undone.callback(env.close)  # or its workers would live until the error is freed
         learner = build(plan.for_learner, env, context)
         undone.callback(learner.close)
+        if plan.flags.grad_sync == "local":
+            learner.averaging = Averaging(learner, context, cfg)
         seed_everything(cfg.seed + context.rank)
         if saved is not None:
             if not plan.num_members:

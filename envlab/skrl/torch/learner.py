@@ -53,6 +53,19 @@ class TorchLearner(SkrlLearner):
             state["scaler"] = agent.scaler.state_dict()
         return state
 
+    def all_optimizers(self) -> list[torch.optim.Optimizer]:
+        return [
+            module
+            for modules in self._modules().values()
+            for module in modules.values()
+            if isinstance(module, torch.optim.Optimizer)
+        ]
+
+    def follow_rates(self) -> None:
+        for item in self._schedulers().values():
+            if hasattr(item, "_last_lr"):  # private: torch's schedulers have no other name for it
+                item._last_lr = [group["lr"] for group in item.optimizer.param_groups]
+
     def load_models(self, values: Mapping[str, Any]) -> None:
         state, agent = values["model"], self.agent
         try:

@@ -18,10 +18,10 @@ def check_supported(cfg: DdppoCfg, env: BatchedEnv, flags: DdppoFlags) -> None:
     Raises:
         ConfigurationError: Naming the key, its value, what is expected and what to do.
     """
-    if flags.grad_sync == "library":
+    if flags.grad_sync != "ddp":
         raise ConfigurationError(
-            "--grad_sync is library, but ddppo has no way of its own to average gradients. Leave "
-            "the flag out."
+            f"--grad_sync is {flags.grad_sync}, but ddppo averages gradients by "
+            "DistributedDataParallel only. Leave the flag out."
         )
     if flags.replay_rollouts is not None and cfg.preemption_threshold < 1.0:
         raise ConfigurationError(

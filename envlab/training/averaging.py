@@ -1,0 +1,206 @@
+"""Ranks that learn alone, and average what they have learned once in some iterations.
+
+Gradients averaged in each minibatch cross the wire some twenty times an iteration, which nodes far
+apart spend waiting. Here ranks meet once in ``agent.sync_interval`` iterations: local SGD
+(Stich, arXiv 1805.09767) with the moments of Adam averaged too, and, with an outer step, DiLoCo
+(Douillard et al., arXiv 2311.08105).
+
+Between two averages a rank's learner works as if alone, and differs from the others. Records,
+audits, checkpoints and the end of a run therefore wait for an average, after which all ranks are
+equal to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from envlab.agent_cfg import AgentCfg
+from envlab.distributed.audit import flatten
+from envlab.distributed.context import DistributedContext
+from envlab.learner import Learner
+
+MEANS = {"running_var": "running_mean", "running_variance": "running_mean", "_var": "_mean"}
+"""Names of variances in normalisers, with those of their means: envlab's and rl_games', skrl's,
+rsl_rl's."""
+DEVIATIONS = {"_std": "_var"}
+"""Names of standard deviations, with those of their variances: rsl_rl's."""
+
+
+class Averaging:
+    """Averages the ranks' learners.
+
+    All tensors of a learner's :meth:`~envlab.learner.Learner.model_state` with fractions are
+    averaged: parameters, moments of the optimizers, and the means of normalisers. Their variances
+    become those of the samples of all ranks. Learning rates are averaged in their logarithm.
+
+    What crosses the wire is, except for the optimizers' moments, the change since the last average,
+    which ranks began from alike: float32 is then precise enough for the normalisers' float64.
+
+    Attributes:
+        interval: Iterations from one average to the next.
+        velocity: Of the outer step, for all parameters; None without momentum.
+    """
+
+    def __init__(self, learner: Learner, context: DistributedContext, cfg: AgentCfg) -> None:
+        """Prepare to average; :meth:`begin` makes ranks alike."""
+        self._learner, self._context = learner, context
+        self.interval = cfg.sync_interval
+        self._rate, self._momentum = cfg.outer_learning_rate, cfg.outer_momentum
+        self._last: dict[str, torch.Tensor] = {}
+        self._last_rates: list[float] = []
+        self.velocity: torch.Tensor | None = None
+        if self._momentum:
+            sizes = [values.numel() for values in self._parameters().values()]
+            self.velocity = torch.zeros(sum(sizes), device=context.device)
+
+    def next_after(self, number: int) -> int:
+        """Return the iteration after ``number`` that ends with an average, if none is the last."""
+        return number - number % self.interval + self.interval
+
+    @torch.no_grad()
+    def begin(self) -> None:
+        """Give all ranks the values of rank 0. Called by every rank, before the first iteration."""
+        values = list(self._values().values())
+        for dtype in dict.fromkeys(value.dtype for value in values):
+            kind = [value for value in values if value.dtype == dtype]
+            flat = torch.cat([value.reshape(-1) for value in kind])
+            if not self._context.is_main:
+                flat.zero_()
+            _fill(kind, self._context.sum(flat))
+        self._remember()
+
+    @torch.no_grad()
+    def average(self) -> None:
+        """Average the ranks' learners. Called by every rank."""
+        values, moments, rates = self._values(), self._moments(), self._rates()
+        device = self._context.device
+        changes = {
+            path: value if path in moments else value - self._before(path)
+            for path, value in values.items()
+        }
+        for path, mean in _pairs(changes, MEANS):  # of squares, as variances have other centres
+            changes[path] = changes[path] + changes[mean].square()
+        logs = [
+            math.log(rate / last) if rate and last else 0.0
+            for rate, last in zip(rates, self._last_rates, strict=True)
+        ]
+        flat = torch.cat(
+            [
+                *(change.reshape(-1).to(device, torch.float32) for change in changes.values()),
+                torch.tensor(logs, device=device),
+            ]
+        )
+        flat = self._context.sum(flat) / self._context.world_size
+        for path, change in _split(flat, changes).items():
+            changes[path] = change.to(changes[path])
+        for path, mean in _pairs(changes, MEANS):
+            changes[path] -= changes[mean].square()
+        self._step_outside(changes)
+        for path, value in values.items():
+            value.copy_(changes[path] if path in moments else self._before(path) + changes[path])
+        for path, _ in _pairs(values, MEANS):
+            values[path].clamp_(min=0.0)
+        for path, variance in _pairs(values, DEVIATIONS):
+            torch.sqrt(values[variance], out=values[path])
+        changed = flat[len(flat) - len(logs) :].tolist()
+        self._set_rates(
+            [
+                last * math.exp(log) if log else last
+                for last, log in zip(self._last_rates, changed, strict=True)
+            ]
+        )
+        self._remember()
+
+    @property
+    def learning_rate(self) -> float:
+        """The first optimizer's learning rate."""
+        return self._rates()[0]
+
+    def _step_outside(self, changes: dict[str, torch.Tensor]) -> None:
+        """Turn the mean change of parameters into a step of Nesterov's momentum."""
+        if self.velocity is None and self._rate == 1.0:
+            return
+        paths = self._parameters()
+        steps = torch.cat([changes[path].reshape(-1) for path in paths])
+        if self.velocity is not None:
+            self.velocity.mul_(self._momentum).add_(steps)
+            steps = steps + self._momentum * self.velocity
+        changes |= _split(self._rate * steps, paths)
+
+    def _remember(self) -> None:
+        """Keep the values from which all ranks go on."""
+        moments = self._moments()
+        self._last = {
+            path: value.clone() for path, value in self._values().items() if path not in moments
+        }
+        self._last_rates = self._rates()
+
+    def _before(self, path: str) -> torch.Tensor | float:
+        """Return a value after the last average; 0 if it has appeared since."""
+        return self._last.get(path, 0.0)
+
+    def _values(self) -> dict[str, torch.Tensor]:
+        """Return the learner's tensors with fractions, themselves, by path."""
+        return {
+            path: value
+            for path, value in flatten(self._learner.model_state()).items()
+            if isinstance(value, torch.Tensor) and value.is_floating_point()
+        }
+
+    def _moments(self) -> set[str]:
+        """Return the paths of the optimizers' memory."""
+        places = {
+            value.data_ptr()
+            for optimizer in self._learner.all_optimizers()
+            for state in optimizer.state.values()
+            for value in state.values()
+            if isinstance(value, torch.Tensor)
+        }
+        return {path for path, value in self._values().items() if value.data_ptr() in places}
+
+    def _parameters(self) -> dict[str, torch.Tensor]:
+        """Return what the optimizers change, by path, each once."""
+        places = {parameter.data_ptr() for group in self._groups() for parameter in group["params"]}
+        return {path: value for path, value in self._values().items() if value.data_ptr() in places}
+
+    def _groups(self) -> Iterator[dict[str, Any]]:
+        for optimizer in self._learner.all_optimizers():
+            yield from optimizer.param_groups
+
+    def _rates(self) -> list[float]:
+        return [float(group["lr"]) for group in self._groups()]
+
+    def _set_rates(self, rates: list[float]) -> None:
+        for group, rate in zip(self._groups(), rates, strict=True):
+            group["lr"] = rate
+        self._learner.follow_rates()
+
+
+def _pairs(values: dict[str, torch.Tensor], names: dict[str, str]) -> list[tuple[str, str]]:
+    """Return the paths of values with the given names that have their partner beside them."""
+    found = []
+    for path in values:
+        above, dot, name = path.rpartition(".")
+        partner = f"{above}{dot}{names.get(name, '')}"
+        if name in names and partner in values:
+            found.append((path, partner))
+    return found
+
+
+def _split(flat: torch.Tensor, like: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return parts of ``flat`` in the shapes of ``like``, in its order."""
+    sizes = [value.numel() for value in like.values()]
+    parts = flat[: sum(sizes)].split(sizes)
+    return {
+        path: part.view(value.shape)
+        for (path, value), part in zip(like.items(), parts, strict=True)
+    }
+
+
+def _fill(values: list[torch.Tensor], flat: torch.Tensor) -> None:
+    for value, part in zip(values, flat.split([one.numel() for one in values]), strict=True):
+        value.copy_(part.view(value.shape))
