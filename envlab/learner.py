@@ -166,8 +166,8 @@ class Learner(abc.ABC):
         """
 
     def all_optimizers(self) -> Sequence[torch.optim.Optimizer]:
-        """Return its optimizers, whose parameters and rates ranks that learn alone average."""
-        raise NotImplementedError
+        """Return its optimizers; ranks that learn alone average their parameters and rates."""
+        return []
 
     def follow_rates(self) -> None:
         """Take over learning rates that were set in the optimizers."""

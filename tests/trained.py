@@ -18,12 +18,11 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import SIGNALS
+from envlab.envs import BatchedEnv
 from envlab.envs.action_use import ActionBound
-from envlab.learner import Iteration, IterationRecord
 from envlab.libraries import get_library
 from envlab.training.arguments import train_parser
 from envlab.training.launch import train
-from envlab.training.metrics import RunMetrics
 from envlab.training.plan import RunPlan, plan_run
 from envlab.training.preparation import make_env
 from tests.launcher import TRAIN, Launch, run, torchrun
@@ -108,15 +107,15 @@ def train_in(folder: Path, *arguments: str) -> int:
 @contextlib.contextmanager
 def signalled(number: signal.Signals, *, iteration: int = 2) -> Iterator[None]:
     """Send this process a signal in an iteration of a training, whose handlers are put back."""
-    reduce, before = RunMetrics.reduce, {one: signal.getsignal(one) for one in SIGNALS}
+    check, before = BatchedEnv.check_health, {one: signal.getsignal(one) for one in SIGNALS}
 
-    def reduce_and_signal(metrics: RunMetrics, now: int, values: Iteration) -> IterationRecord:
-        if now == iteration:
+    def check_and_signal(env: BatchedEnv) -> None:
+        if env.context.progress.iteration == iteration:
             os.kill(os.getpid(), number)
-        return reduce(metrics, now, values)
+        check(env)
 
     try:
-        with mock.patch.object(RunMetrics, "reduce", reduce_and_signal):
+        with mock.patch.object(BatchedEnv, "check_health", check_and_signal):
             yield
     finally:
         for one, handler in before.items():

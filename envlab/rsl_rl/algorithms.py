@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import logging
-from collections.abc import Callable, Iterable
-from types import FunctionType, SimpleNamespace
+from collections.abc import Iterable
+from types import SimpleNamespace
 
 import torch
 from rsl_rl.modules import EmpiricalNormalization
@@ -20,6 +19,7 @@ from envlab.errors import ConfigurationError
 from envlab.precision import compute_in, settle_precision
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg, RunnerCfg
 from envlab.rsl_rl.distillation import DistributedDistillation
+from envlab.rsl_rl.joined import seeing
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.rsl_rl.recorded_update import RecordedUpdate, obstacle
 from envlab.rsl_rl.symmetry import FUNCTION, symmetry_function
@@ -28,21 +28,13 @@ from envlab.sim.recording import records_updates
 logger = logging.getLogger(__name__)
 
 
-def _without_group(stock: Callable[..., None]) -> Callable[..., None]:
-    """Return a function that sees no process group in torch; its code is the library's."""
-    seen = {name: getattr(torch, name) for name in stock.__code__.co_names if hasattr(torch, name)}
-    seen["distributed"] = SimpleNamespace(is_initialized=lambda: False)
-    own = FunctionType(stock.__code__, {**stock.__globals__, "torch": SimpleNamespace(**seen)})
-    return functools.update_wrapper(own, stock)
-
-
 class LocalNormalization(EmpiricalNormalization):
     """rsl_rl's normaliser, over only this process's samples, whatever the process group.
 
     rsl_rl 5.5.1 reduces its samples over the default group whenever there is one.
     """
 
-    update = _without_group(EmpiricalNormalization.update)
+    update = seeing(EmpiricalNormalization.update, SimpleNamespace(is_initialized=lambda: False))
 
 
 class UnreadGaussian(GaussianDistribution):

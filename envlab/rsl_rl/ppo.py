@@ -17,6 +17,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_actor_critic
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs.masks import computed_where
+from envlab.rsl_rl.joined import JoinedUpdate
 from envlab.rsl_rl.policies import load_policy
 
 
@@ -74,11 +75,17 @@ class DistributedPPO(PPO):
         if self.normalises_batches:
             self.normalize_advantage_per_mini_batch = False  # not by this rank's moments
             self.storage.__class__ = PooledBatches.of(context)
-        self.uses_ddp = False
+        self.joined: JoinedUpdate | None = None
+        """Makes the library's updates in fewer collectives, if DDP averages the gradients."""
         self._critic_warmup, self._actor_rests = critic_warmup, False
         self.recorded: Update | None = None
         """Makes updates instead of the library, if they are recorded."""
         self.optimizer.register_step_pre_hook(self._hold_actor)
+
+    @property
+    def uses_ddp(self) -> bool:
+        """Whether torch's DistributedDataParallel averages the gradients."""
+        return self.joined is not None
 
     @property
     def networks(self) -> dict[str, nn.Module]:
@@ -94,6 +101,8 @@ class DistributedPPO(PPO):
 
     def update(self) -> dict[str, float]:
         """Return the mean losses of an update; the library's own, unless it is recorded."""
+        if self.joined is not None:
+            return self.joined()
         if self.recorded is None or self._actor_rests:
             return super().update()
         return self.recorded()
@@ -148,7 +157,7 @@ class DistributedPPO(PPO):
     def wrap(self) -> None:
         """Average the gradients by torch's DistributedDataParallel instead of the library."""
         self.actor, self.critic = wrap_actor_critic(self.actor, self.critic)
-        self.uses_ddp = True
+        self.joined = JoinedUpdate(self, self.actor.ddp)
 
     def reduce_parameters(self) -> None:
         if not self.uses_ddp:

@@ -20,13 +20,12 @@ from tensordict import TensorDict
 from torch import nn
 
 from envlab.errors import SimulationError
+from envlab.rsl_rl.joined import HIGHEST_RATE, LOWEST_RATE
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.sim.recording import NewGraphs, Recording, cuda_graphs
 
 logger = logging.getLogger(__name__)
 
-RATES = (1e-5, 1e-2)
-"""Bounds of rsl_rl's adaptive learning rate, ``PPO.update``."""
 _STORED = ("actions", "values", "returns", "actions_log_prob", "advantages")
 _SETTINGS = (
     *("clip_param", "value_loss_coef", "entropy_coef", "max_grad_norm", "desired_kl", "schedule"),
@@ -190,9 +189,8 @@ class RecordedUpdate:
         if alg.is_multi_gpu:
             torch.distributed.all_reduce(divergence, op=torch.distributed.ReduceOp.SUM)
             divergence /= alg.gpu_world_size
-        lowest, highest = RATES
-        slower = (self._rate / 1.5).clamp(min=lowest)
-        faster = (self._rate * 1.5).clamp(max=highest)
+        slower = (self._rate / 1.5).clamp(min=LOWEST_RATE)
+        faster = (self._rate * 1.5).clamp(max=HIGHEST_RATE)
         is_close = (divergence < alg.desired_kl / 2.0) & (divergence > 0.0)
         rate = torch.where(is_close, faster, self._rate)
         self._rate.copy_(torch.where(divergence > alg.desired_kl * 2.0, slower, rate))

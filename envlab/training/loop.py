@@ -24,9 +24,11 @@ from envlab.training.metrics import EpisodeTracker, ProgressLine, RunMetrics
 from envlab.training.saver import Saver
 from envlab.training.video import VideoRecorder
 from envlab.training.viewing import Viewer
+from envlab.training.waits import Waits
 
 OWN_SCALARS = ("mean_return", "mean_episode_length", "learning_rate", "fps", "wall_s")
 """Fields of a record that all libraries' event files hold, as ``envlab/<field>``."""
+_DUE = "checkpoint"
 
 
 class Training:
@@ -104,17 +106,17 @@ class Training:
         learner.start(self._total)
         if learner.averaging is not None:
             learner.averaging.begin()
+        begun, waits = done, Waits(learner, self.context)
         while done < self._total:
             before, done = done, self._next_meeting(done)
-            number = done
-            iteration = self._iterate(before + 1, number)
+            iteration = self._iterate(before + 1, done)
             self.env.check_health()
-            record = self.metrics.reduce(number, iteration)
+            record = self.metrics.reduce(done, iteration, self._notes())
             is_last = self._is_last(record)
-            is_save_due = self._is_save_due(before, number, is_last) or learner.is_save_due(record)
-            is_audit_due = _reaches(self._cfg.audit_interval, before, number)
+            is_save_due = self._is_save_due(before, done, is_last) or learner.is_save_due(record)
+            is_audit_due = _reaches(self._cfg.audit_interval, before, done)
             if is_save_due or is_audit_due or not self._is_audited:
-                self.audit(number, record.learning_rate)
+                self.audit(done, record.learning_rate)
             self.write(record)
             if is_save_due:
                 self._save(record)
@@ -122,6 +124,7 @@ class Training:
             progress.frames, progress.is_warm = record.frames, True
             if self._preemption is not None:
                 raise self._preemption
+            waits.end_iteration(iteration.collect_s + iteration.learn_s, is_warm=before > begun)
             if is_last:
                 break
         self.saver.check_result()
@@ -196,18 +199,23 @@ class Training:
         is_used_up = record.iteration == self._total or (budget or math.inf) <= record.frames
         return self.learner.is_finished(record) or is_used_up
 
+    def _notes(self) -> list[str]:
+        """Return what this rank has to tell all: the signal that it got, whether a save is due.
+
+        Clocks and signals differ between ranks, so any one rank decides for all.
+        """
+        signal_number = self._stop_signal()
+        heard = [] if signal_number is None else [signal.Signals(signal_number).name]
+        return heard + ([_DUE] if self.saver.is_checkpoint_due(time.monotonic()) else [])
+
     def _is_save_due(self, before: int, number: int, is_last: bool) -> bool:
         """Return whether all ranks save now; record whether a signal to any of them ends it."""
-        signal_number = self._stop_signal()
-        heard = 0
-        if signal_number is not None:
-            heard = SIGNALS.index(signal.Signals(signal_number)) + 1
-        # Clocks and signals differ between ranks, so any one rank decides for all.
-        is_due = int(self.saver.is_checkpoint_due(time.monotonic()))
-        heard, is_due = self.context.max(heard, is_due)
+        notes = self.metrics.notes
+        heard = [one for one in SIGNALS if one.name in notes]
         if heard and not is_last:
-            self._preemption = Preempted(SIGNALS[heard - 1])
-        return is_last or bool(heard or is_due) or _reaches(self._cfg.save_interval, before, number)
+            self._preemption = Preempted(heard[-1])
+        by_interval = _reaches(self._cfg.save_interval, before, number)
+        return is_last or bool(heard) or _DUE in notes or by_interval
 
     def _save(self, record: IterationRecord) -> None:
         """Write a checkpoint; if the run is preempted, no rank leaves before it is written."""

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from envlab.state import State
 WINDOW_EPISODES = 100
 """Mean return and length cover at least this many last episodes, as in the libraries."""
 
-_FRAMES = "frames"
+_FRAMES, _NOTE = "frames", "note/"
 
 
 class EpisodeTracker:
@@ -78,6 +78,8 @@ class RunMetrics:
         """Environment steps of all ranks so far, including those before a resume."""
         self.best_return: float | None = None
         """Best mean return at a checkpoint so far."""
+        self.notes: set[str] = set()
+        """What ranks noted in the last iteration."""
         self.latest: Mean | None = None
         """Mean return of the episodes that ended in the last iteration, if any did."""
 
@@ -86,10 +88,21 @@ class RunMetrics:
         """Wall time so far, in seconds."""
         return self._wall_before + time.perf_counter() - self._start
 
-    def reduce(self, number: int, iteration: Iteration) -> IterationRecord:
-        """Return the record of an iteration; every rank must call this, and gets the same one."""
+    def reduce(
+        self, number: int, iteration: Iteration, notes: Collection[str] = ()
+    ) -> IterationRecord:
+        """Return the record of an iteration; every rank must call this, and gets the same one.
+
+        Args:
+            number: The iteration.
+            iteration: This rank's report on it.
+            notes: Words for all ranks; :attr:`notes` then has those of all, without a further
+                collective.
+        """
         means = self._tracker.means
         means.add(_FRAMES, iteration.frames, 1.0)
+        for note in notes:
+            means.add(f"{_NOTE}{note}", 1.0, 1.0)
         for name, loss in iteration.losses.items():
             means.add(f"loss/{name}", loss, 1.0)
         reduced = means.reduce(self._context)
@@ -97,6 +110,7 @@ class RunMetrics:
         per_rank = reduced.pop(_FRAMES)
         frames = round(per_rank.value * per_rank.weight)
         self.frames += frames
+        self.notes = {name.removeprefix(_NOTE) for name in reduced if name.startswith(_NOTE)}
         self.latest = reduced.get("return")
         if "return" in reduced:
             self._window.append((reduced.pop("return"), reduced.pop("length")))
@@ -114,7 +128,9 @@ class RunMetrics:
             learning_rate=iteration.learning_rate,
             losses={name: reduced[f"loss/{name}"].value for name in iteration.losses},
             episode={
-                name: mean.value for name, mean in reduced.items() if not name.startswith("loss/")
+                name: mean.value
+                for name, mean in reduced.items()
+                if not name.startswith(("loss/", _NOTE))
             },
             details=dict(iteration.details),
         )

@@ -1,12 +1,14 @@
 r"""Train on two nodes that are further and further apart; print a table, and draw many nodes.
 
-    python -m scripts.benchmarks.distance --folder /tmp/distance
+    python -m scripts.benchmarks.distance --folder /tmp/distance --ways ddp local local:4
     python -m scripts.benchmarks.distance --folder /tmp/distance --library ddppo \
         --tasks Nav-PointNav-Depth-v0 --plot nodes.png
 
 The nodes are network namespaces of this machine (root, iproute2), with one process and one thread
 each; a delay is that of every packet, one way, so a collective waits for twice as much or more.
 Repeats are interleaved, and times are medians over iterations, of which the first two are left out.
+A way is a value of ``--grad_sync``, for ``local`` with the iterations between two averages. Round
+trips are what an iteration takes longer than without delay, in twice the delay.
 
 With ``--plot``, one process alone is measured, too, and a model predicts the times of up to 64
 nodes: an iteration takes the time of one process, the exchange of data, which grows with the number
@@ -16,6 +18,7 @@ of nodes n as 2 (n - 1) / n, and waiting for packets, which grows with the depth
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -32,6 +35,8 @@ from tests.launcher import ROOT, Launch
 from tests.nodes import Nodes, why_not
 
 NUM_ENVS = {"Isaac-Cartpole-v0": 1024, "Isaac-Ant-v0": 256, "Nav-PointNav-Depth-v0": 64}
+COLUMNS = ("task", "delay_ms", "way")
+Row = tuple[str, float, str]
 MODELLED = [1, 2, 4, 8, 16, 32, 64]
 WARM_UP = 2
 DEADLINE_S = 600.0
@@ -43,6 +48,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, required=True, help="where the runs go")
     parser.add_argument("--library", default="rsl_rl")
     parser.add_argument("--tasks", nargs="+", default=["Isaac-Cartpole-v0", "Isaac-Ant-v0"])
+    parser.add_argument("--ways", nargs="+", default=["ddp"])
     parser.add_argument("--delays_ms", nargs="+", type=float, default=[0.0, 1.0, 20.0])
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=12)
@@ -55,22 +61,21 @@ def main() -> int:
         print(f"error: {problem}.", file=sys.stderr)
         return 2
     flags.folder.mkdir(parents=True, exist_ok=True)
-    rows: dict[tuple[str, float], list[dict[str, Any]]] = {}
+    rows: dict[Row, list[float]] = {}
     for _ in range(flags.repeats):
-        for task in flags.tasks:
-            for delay_ms in flags.delays_ms:
-                records = train(flags, task, delay_ms / 1e3)
-                rows.setdefault((task, delay_ms), []).extend(records)
-            if flags.plot is not None:
-                rows.setdefault((task, math.nan), []).extend(train_alone(flags, task))
-    print("| task | delay, one way | iterations/s | collect | learn | share of learn |")
+        for task, delay_ms, way in itertools.product(flags.tasks, flags.delays_ms, flags.ways):
+            taken = train(flags, task, delay_ms / 1e3, way)
+            rows.setdefault((task, delay_ms, way), []).extend(taken)
+        for task in flags.tasks if flags.plot is not None else ():
+            rows.setdefault((task, math.nan, "alone"), []).extend(train_alone(flags, task))
+    print("| task | way | delay, one way | iterations/s | of the first row | round trips |")
     print("|---|---|---|---|---|---|")
-    for (task, delay_ms), records in rows.items():
-        print(row(task, delay_ms, records))
+    for key in sorted(rows, key=lambda key: flags.tasks.index(key[0])):
+        print(row(key, rows))
     if flags.plot is not None:
         draw(flags, rows).savefig(flags.plot, dpi=150)
     if flags.json is not None:
-        times = [{"task": key[0], "delay_ms": key[1], "records": rows[key]} for key in rows]
+        times = [dict(zip(COLUMNS, key, strict=True), iteration_s=rows[key]) for key in rows]
         flags.json.write_text(json.dumps(times))
     return 0
 
@@ -84,8 +89,8 @@ def command_of(flags: argparse.Namespace, task: str) -> list[str]:
     return [str(script), *words, "agent.save_interval=1000", *flags.overrides]
 
 
-def train_alone(flags: argparse.Namespace, task: str) -> list[dict[str, Any]]:
-    """Return the records of one process, without the first ones."""
+def train_alone(flags: argparse.Namespace, task: str) -> list[float]:
+    """Return the seconds of one process's iterations, without the first ones."""
     folder = flags.folder / "alone"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -94,15 +99,17 @@ def train_alone(flags: argparse.Namespace, task: str) -> list[dict[str, Any]]:
     environment = os.environ | paths
     subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
     (metrics,) = folder.glob("logs/*/*/*/metrics.jsonl")
-    return list(Records(metrics).read())[WARM_UP:]
+    return seconds_of(metrics)
 
 
-def train(flags: argparse.Namespace, task: str, delay_s: float) -> list[dict[str, Any]]:
-    """Return the records of a run's iterations without the first ones."""
+def train(flags: argparse.Namespace, task: str, delay_s: float, way: str) -> list[float]:
+    """Return the seconds of a run's iterations, without the first ones."""
     folder = flags.folder / "nodes"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    script, *words = [*command_of(flags, task), "--distributed"]
+    sync, _, interval = way.partition(":")
+    ways = [f"--grad_sync={sync}", *([f"agent.sync_interval={interval}"] if interval else [])]
+    script, *words = [*command_of(flags, task), "--distributed", *ways]
     nodes = Nodes(delay_s or None)
     launches: list[Launch] = []
     try:
@@ -117,23 +124,34 @@ def train(flags: argparse.Namespace, task: str, delay_s: float) -> list[dict[str
             launch.close()
         nodes.close()
     (metrics,) = folder.glob("node0/logs/*/*/*/metrics.jsonl")
-    return list(Records(metrics).read())[WARM_UP:]
+    return seconds_of(metrics)
 
 
-def row(task: str, delay_ms: float, records: list[dict[str, Any]]) -> str:
+def seconds_of(metrics: Path) -> list[float]:
+    """Return the seconds of each iteration; a record is of one or, between averages, of several."""
+    records = list(Records(metrics).read())
+    found = []
+    for before, record in itertools.pairwise(records):
+        number = record["iteration"] - before["iteration"]
+        if record["iteration"] > WARM_UP + number:
+            found += [(record["wall_s"] - before["wall_s"]) / number] * number
+    return found
+
+
+def row(key: Row, rows: dict[Row, list[float]]) -> str:
     """Return a row of the table."""
-    collect, learn = (
-        median(record[name] for record in records) for name in ("collect_s", "learn_s")
-    )
+    task, delay_ms, way = key
+    taken = median(rows[key])
+    first = median(next(found for (name, *_), found in rows.items() if name == task))
+    near = rows.get((task, 0.0, way))
+    trips = f"{(taken - median(near)) / (2e-3 * delay_ms):.1f}" if near and delay_ms else "-"
     delay = f"{delay_ms:g} ms" if delay_ms else "none (veth)"
     if math.isnan(delay_ms):
-        delay = "one process alone"
-    rate = 1.0 / (collect + learn)
-    times = f"{collect:.2f} s | {learn:.2f} s | {learn / (collect + learn):.0%}"
-    return f"| {task} | {delay} | {rate:.2f} | {times} |"
+        delay, trips = "-", "-"
+    return f"| {task} | {way} | {delay} | {1.0 / taken:.2f} | {first / taken:.2f} | {trips} |"
 
 
-def draw(flags: argparse.Namespace, rows: dict[tuple[str, float], list[dict[str, Any]]]) -> Any:
+def draw(flags: argparse.Namespace, rows: dict[Row, list[float]]) -> Any:
     """Return the ``matplotlib.figure.Figure`` of speed-ups over nodes, a line for each delay."""
     from matplotlib.figure import Figure
 
@@ -141,9 +159,9 @@ def draw(flags: argparse.Namespace, rows: dict[tuple[str, float], list[dict[str,
     axes = figure.subplots(1, len(flags.tasks), squeeze=False)[0]
     for axis, task in zip(axes, flags.tasks, strict=True):
         taken = {
-            delay_ms: median(record["collect_s"] + record["learn_s"] for record in records)
-            for (name, delay_ms), records in rows.items()
-            if name == task
+            delay_ms: median(found)
+            for (name, delay_ms, way), found in rows.items()
+            if name == task and way in ("alone", flags.ways[0])
         }
         alone = next(second for delay_ms, second in taken.items() if math.isnan(delay_ms))
         near, far = min(flags.delays_ms), max(flags.delays_ms)

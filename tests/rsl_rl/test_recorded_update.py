@@ -207,7 +207,7 @@ def test_what_cannot_be_recorded_is_named():
     assert obstacle(algorithm()) is None
     assert "SGD reads its rate on the host" in str(obstacle(algorithm(optimizer="sgd")))
     wrapped = algorithm()
-    wrapped.uses_ddp = True
+    wrapped.joined = lambda: {}
     assert "--grad_sync library" in str(obstacle(wrapped))
     batches = algorithm()
     batches.normalises_batches = True

@@ -16,7 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE
-from envlab.learner import Iteration, IterationRecord
+from envlab.learner import IterationRecord
 from envlab.run import event_file
 from envlab.run.checkpoints import Checkpoints
 from envlab.training.metrics import RunMetrics
@@ -63,10 +63,10 @@ def test_a_disk_that_refuses_is_survived_like_a_full_one(tmp_path: Path, monkeyp
     problem: int | None = None
     reduce, opened = RunMetrics.reduce, Path.open
 
-    def start_writing(metrics: RunMetrics, number: int, iteration: Iteration) -> IterationRecord:
+    def start_writing(metrics: RunMetrics, number: int, *report: Any) -> IterationRecord:
         nonlocal problem
         problem = REFUSALS.get(number)
-        return reduce(metrics, number, iteration)
+        return reduce(metrics, number, *report)
 
     def open_if_allowed(path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if problem is not None and mode[0] in "wa":
