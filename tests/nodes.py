@@ -8,6 +8,8 @@ and files are the machine's. It needs root, and the tool ``ip``.
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import os
 import shutil
 import subprocess
@@ -65,6 +67,12 @@ class Node:
         """Change this node's network, by ``ip``."""
         ip("-n", self.namespace, *words)
 
+    def num_sent(self) -> int:
+        """Return the bytes that it has sent to others so far."""
+        words = ["ip", "-n", self.namespace, "-s", "-j", "link", "show", "dev", self.interface]
+        shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        return int(json.loads(shown)[0]["stats64"]["tx"]["bytes"])
+
     def write_hosts(self, text: str) -> None:
         """Set this node's /etc/hosts, for commands that start from now on."""
         (HOSTS / self.namespace / "hosts").write_text(text)
@@ -77,13 +85,16 @@ class Nodes:
     name, and each resolves its own to 127.0.1.1, as Debian's installer sets it up.
     """
 
-    def __init__(self, delay_s: float | None = None, mtu: int = 1500) -> None:
+    def __init__(
+        self, delay_s: float | None = None, mtu: int = 1500, *, rate: float = math.inf
+    ) -> None:
         """Make them.
 
         Args:
             delay_s: Time of a packet from node to node, in seconds, so half a round trip; None: no
                 added delay.
             mtu: Largest packet in bytes.
+            rate: Most bytes a second that a node sends, with a delay.
         """
         remove_leftovers(PREFIX)
         token = f"{PREFIX}{os.getpid()}-{uuid.uuid4().hex[:4]}"
@@ -93,12 +104,12 @@ class Nodes:
         ]
         self._wire: subprocess.Popen[str] | None = None
         try:
-            self._build(delay_s, mtu)
+            self._build(delay_s, mtu, rate)
         except BaseException:
             self.close()
             raise
 
-    def _build(self, delay_s: float | None, mtu: int) -> None:
+    def _build(self, delay_s: float | None, mtu: int, rate: float) -> None:
         first, second = self.nodes
         for node in self.nodes:
             ip("netns", "add", node.namespace)
@@ -111,17 +122,17 @@ class Nodes:
                 *("peer", "name", second.interface, "netns", second.namespace),
             )
         else:
-            self._lay_wire(delay_s)
+            self._lay_wire(delay_s, rate)
         for node in self.nodes:
             node.ip("address", "add", f"{node.address}/24", "dev", node.interface)
             node.ip("link", "set", node.interface, "mtu", str(mtu), "txqueuelen", "10000", "up")
 
-    def _lay_wire(self, delay_s: float) -> None:
+    def _lay_wire(self, delay_s: float, rate: float) -> None:
         names = {f"et{uuid.uuid4().hex[:8]}": node for node in self.nodes}
         ends = [f"{name}={node.address}" for name, node in names.items()]
         wire = Path(__file__).with_name("wire.py")
         self._wire = subprocess.Popen(
-            [sys.executable, wire, str(delay_s), *ends],
+            [sys.executable, wire, str(delay_s), str(rate), *ends],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

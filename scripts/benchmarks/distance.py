@@ -50,6 +50,7 @@ def main() -> int:
     parser.add_argument("--tasks", nargs="+", default=["Isaac-Cartpole-v0", "Isaac-Ant-v0"])
     parser.add_argument("--ways", nargs="+", default=["ddp"])
     parser.add_argument("--delays_ms", nargs="+", type=float, default=[0.0, 1.0, 20.0])
+    parser.add_argument("--rate_mbit", type=float, default=math.inf, help="of a node's packets")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=12)
     parser.add_argument("--json", type=Path, help="where to write every iteration's times")
@@ -62,16 +63,17 @@ def main() -> int:
         return 2
     flags.folder.mkdir(parents=True, exist_ok=True)
     rows: dict[Row, list[float]] = {}
+    sent: dict[tuple[str, str], float] = {}
     for _ in range(flags.repeats):
         for task, delay_ms, way in itertools.product(flags.tasks, flags.delays_ms, flags.ways):
-            taken = train(flags, task, delay_ms / 1e3, way)
+            taken, sent[task, way] = train(flags, task, delay_ms / 1e3, way)
             rows.setdefault((task, delay_ms, way), []).extend(taken)
         for task in flags.tasks if flags.plot is not None else ():
             rows.setdefault((task, math.nan, "alone"), []).extend(train_alone(flags, task))
-    print("| task | way | delay, one way | iterations/s | of the first row | round trips |")
-    print("|---|---|---|---|---|---|")
+    print("| task | way | delay, one way | iterations/s | of the first row | round trips | sent |")
+    print("|---|---|---|---|---|---|---|")
     for key in sorted(rows, key=lambda key: flags.tasks.index(key[0])):
-        print(row(key, rows))
+        print(row(key, rows, sent.get((key[0], key[2]), 0.0)))
     if flags.plot is not None:
         draw(flags, rows).savefig(flags.plot, dpi=150)
     if flags.json is not None:
@@ -102,15 +104,18 @@ def train_alone(flags: argparse.Namespace, task: str) -> list[float]:
     return seconds_of(metrics)
 
 
-def train(flags: argparse.Namespace, task: str, delay_s: float, way: str) -> list[float]:
-    """Return the seconds of a run's iterations, without the first ones."""
+def train(
+    flags: argparse.Namespace, task: str, delay_s: float, way: str
+) -> tuple[list[float], float]:
+    """Return the seconds of a run's iterations, without the first ones, and bytes sent in each."""
     folder = flags.folder / "nodes"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     sync, _, interval = way.partition(":")
     ways = [f"--grad_sync={sync}", *([f"agent.sync_interval={interval}"] if interval else [])]
     script, *words = [*command_of(flags, task), "--distributed", *ways]
-    nodes = Nodes(delay_s or None)
+    rate = flags.rate_mbit * 1e6 / 8.0
+    nodes = Nodes(None if delay_s == 0.0 and math.isinf(rate) else delay_s, rate=rate)
     launches: list[Launch] = []
     try:
         for number, node in enumerate(nodes.nodes):
@@ -119,12 +124,13 @@ def train(flags: argparse.Namespace, task: str, delay_s: float, way: str) -> lis
             launches.append(node.launch(command, folder / node.host))
         codes = end(launches, DEADLINE_S)
         assert codes == [0, 0], "\n".join(launch.output for launch in launches)
+        sent = nodes.nodes[0].num_sent() / flags.iterations
     finally:
         for launch in launches:
             launch.close()
         nodes.close()
     (metrics,) = folder.glob("node0/logs/*/*/*/metrics.jsonl")
-    return seconds_of(metrics)
+    return seconds_of(metrics), sent
 
 
 def seconds_of(metrics: Path) -> list[float]:
@@ -138,7 +144,7 @@ def seconds_of(metrics: Path) -> list[float]:
     return found
 
 
-def row(key: Row, rows: dict[Row, list[float]]) -> str:
+def row(key: Row, rows: dict[Row, list[float]], sent: float) -> str:
     """Return a row of the table."""
     task, delay_ms, way = key
     taken = median(rows[key])
@@ -148,7 +154,8 @@ def row(key: Row, rows: dict[Row, list[float]]) -> str:
     delay = f"{delay_ms:g} ms" if delay_ms else "none (veth)"
     if math.isnan(delay_ms):
         delay, trips = "-", "-"
-    return f"| {task} | {way} | {delay} | {1.0 / taken:.2f} | {first / taken:.2f} | {trips} |"
+    rates = f"{1.0 / taken:.2f} | {first / taken:.2f} | {trips}"
+    return f"| {task} | {way} | {delay} | {rates} | {sent / 1e3:.0f} kB |"
 
 
 def draw(flags: argparse.Namespace, rows: dict[Row, list[float]]) -> Any:

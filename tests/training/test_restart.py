@@ -41,6 +41,14 @@ def test_a_killed_rank_is_restarted_and_the_run_ends_bit_identical(
     check_restart(tmp_path, library, num_ranks, LIBRARIES[library], compiled)
 
 
+@pytest.mark.slow
+def test_a_rank_killed_between_two_averages_is_restarted_and_the_run_ends_bit_identical(
+    tmp_path: Path, compiled: Path
+):
+    local = ["--grad_sync=local", "agent.sync_interval=2", "agent.outer_momentum=0.5"]
+    check_restart(tmp_path, "rsl_rl", 2, [*LIBRARIES["rsl_rl"], *local], compiled)
+
+
 def check_restart(
     tmp_path: Path, library: str, num_ranks: int, words: Sequence[str], compiled: Path
 ) -> None:
