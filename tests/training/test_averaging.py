@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
 from envlab.learner import Iteration, Learner, OnStep
 from envlab.training.averaging import Averaging
+from envlab.training.waits import Waits
 from tests.launcher import run, torchrun
 from tests.trained import metrics_of, only_run
 from tests.training.worker_averaging import JOBS
@@ -126,3 +128,31 @@ def test_the_outer_step_is_nesterovs_of_torch_on_the_mean_change():
 def test_averages_keep_to_multiples_of_the_interval():
     averaging = Averaging(Line(), DistributedContext(), BasicAgentCfg(sync_interval=3))
     assert [averaging.next_after(done) for done in range(7)] == [3, 3, 3, 6, 6, 6, 9]
+
+
+class SlowWire(DistributedContext):
+    """Two nodes of one process each, whose sums take a while."""
+
+    def sum(self, tensor: torch.Tensor) -> torch.Tensor:
+        time.sleep(0.01)
+        return tensor
+
+
+@pytest.mark.parametrize(
+    ("seconds", "num_nodes", "is_told"), [(1.0, 2, True), (10.0, 2, False), (1.0, 1, False)]
+)
+def test_waiting_for_a_fifth_of_an_iteration_is_told_once(
+    seconds: float, num_nodes: int, is_told: bool, caplog: pytest.LogCaptureFixture
+):
+    learner = Line()
+    context = SlowWire(world_size=2, local_world_size=2 // num_nodes)
+    waits = Waits(learner, context)
+    for number in range(4):
+        for _ in range(50 if number else 0):  # the first iteration of a replay memory has no steps
+            learner.optimizer.step()
+        waits.end_iteration(seconds, is_warm=number > 0)
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == is_told
+    if is_told:
+        assert "gradients are averaged 50 times" in told[0]
+        assert "--grad_sync local" in told[0]
