@@ -10,7 +10,9 @@ from envlab.envs.contact_sensor import ContactSensorCfg
 from envlab.envs.frame_transformer import FrameCfg, FrameTransformerCfg
 from envlab.envs.inertial_sensors import ImuCfg, JointWrenchCfg
 from envlab.envs.mujoco_sensor import MujocoSensorCfg
-from envlab.envs.ray_sensor import RayCastSensorCfg
+from envlab.envs.ray_camera import RayCasterCameraCfg
+from envlab.envs.ray_patterns import PinholeCameraPatternCfg
+from envlab.envs.ray_sensor import RayCastSensorCfg, TerrainHeightSensorCfg
 from envlab.envs.terms import at_reset, observation, reward, termination
 from tests.envs.hopper import MODEL, bodies, make_env
 from tests.envs.mdp.test_model_sensors import model_with_sensors
@@ -46,6 +48,14 @@ def make_cfg() -> ManagerEnvCfg:
                 normals=True,
                 update_period=0.06,
             ),
+            scanner=mdp.RayCasterCfg(entity="block", update_period=0.04),
+            ground=TerrainHeightSensorCfg(body_names="block|arm", ray_alignment="yaw"),
+            eye=RayCasterCameraCfg(
+                body_names="arm",
+                pattern_cfg=PinholeCameraPatternCfg(width=4, height=3),
+                data_types=["distance_to_camera", "normals"],
+                update_period=0.04,
+            ),
         ),
         observations=terms(
             policy=group(
@@ -59,7 +69,10 @@ def make_cfg() -> ManagerEnvCfg:
                 pos=observation(mdp.frame_positions, sensor_cfg=named("frames")),
                 quat=observation(mdp.frame_orientations, sensor_cfg=named("frames")),
                 rays=observation(mdp.ray_distances, sensor_cfg=named("rays")),
-            )
+                scan=observation(mdp.height_scan, sensor_cfg=named("scanner")),
+                below=observation(mdp.height_scan, sensor_cfg=named("ground"), clip=(-1.0, 1.0)),
+            ),
+            image=group(image=observation(mdp.image, sensor_cfg=named("eye"))),
         ),
         rewards=terms(
             touch=reward(mdp.undesired_contacts, 1.0, sensor_cfg=named("touch"), threshold=1.0)
