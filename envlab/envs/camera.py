@@ -1,8 +1,8 @@
 """Cameras: what they see (colours, depth, segmentation), when, and how late it arrives.
 
-Names follow Isaac Lab's ``TiledCameraCfg`` and ``RayCasterCameraCfg``, and mjlab's
-``CameraSensorCfg``. A CPU draws with :mod:`envlab.sim.pictures`, a GPU with ``mujoco_warp``'s
-renderer; both need the package ``warp-lang``.
+Names follow Isaac Lab's ``TiledCameraCfg`` and mjlab's ``CameraSensorCfg``. A CPU draws with
+:mod:`envlab.sim.pictures`, a GPU with ``mujoco_warp``'s renderer; both need the package
+``warp-lang``. Cameras of rays, which need neither, are in :mod:`envlab.envs.ray_camera`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from envlab.config import PositiveInt, Range
+from envlab.envs.frames import OffsetCfg
 from envlab.envs.managers.sensor import PeriodicSensor, PeriodicSensorCfg
 from envlab.envs.masks import clear
 from envlab.envs.ray_patterns import PinholeCameraPatternCfg
@@ -53,13 +54,9 @@ _KINDS = {"rgb": "rgb", "segmentation": "segmentation"}
 
 
 @dataclass(kw_only=True)
-class CameraOffsetCfg:
+class CameraOffsetCfg(OffsetCfg):
     """Pose of a camera on its body."""
 
-    pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """In the body's frame, in m."""
-    rot: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
-    """Orientation (w, x, y, z) in the body's frame."""
     convention: Literal["ros", "opengl", "world"] = "world"
     """The view without a ``rot``: ``world`` along x with z up, ``ros`` along z with
     y down, ``opengl`` along -z with y up."""

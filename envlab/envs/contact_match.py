@@ -195,6 +195,19 @@ class ContactColumns:
         forces = self.part(contacts, "force")
         return forces.unflatten(-2, (len(self.partners), -1)).sum(dim=-2)
 
+    def friction(self, contacts: torch.Tensor) -> torch.Tensor:
+        """Return the sums of forces along surfaces by partner, as :meth:`forces`."""
+        force, normal = self.part(contacts, "force"), self.part(contacts, "normal")
+        along = force - (force * normal).sum(dim=-1, keepdim=True) * normal
+        return along.unflatten(-2, (len(self.partners), -1)).sum(dim=-2)
+
+    def places(self, contacts: torch.Tensor) -> torch.Tensor:
+        """Return the mean places of contacts by partner, nan without one, as :meth:`forces`."""
+        listed = (self.part(contacts, "found") > 0.0).unsqueeze(-1)
+        split = (len(self.partners), -1)
+        places = (self.part(contacts, "pos") * listed).unflatten(-2, split).sum(dim=-2)
+        return places / listed.unflatten(-2, split).sum(dim=-2)
+
     def _in_world(self, contacts: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         """Return vectors in the frames of contacts: normal, tangent and their product."""
         normal = contacts[..., self._parts["normal"]]

@@ -102,13 +102,11 @@ class ContactSensorCfg(SensorTermCfg):
 class ContactSensor(SensorTerm):
     """See :class:`ContactSensorCfg`. Rows are environments, columns :attr:`body_names`.
 
-    A sensor with a ``primary`` also has :meth:`contacts`, :attr:`force_matrix_w` and
+    A sensor with a ``primary`` also has :meth:`contacts`, and what follows from these.
 
     Attributes:
         body_names: The bodies, in the order of the model's sensors; or geoms, if these are primary.
         partner_names: The partners, each of which is measured by itself; ``[""]``: anything.
-        net_forces_w_history: Forces in the physics steps of the history, the latest first,
-            ``(num_envs, history_length, num_bodies, 3)``; None without a ``primary``.
         net_forces_w: Force on each body in the last physics step, world frame, in N,
             ``(num_envs, num_bodies, 3)``.
         force_norms: The largest magnitude in the physics steps of the history,
@@ -125,10 +123,11 @@ class ContactSensor(SensorTerm):
         per_env=(
             *("current_air_time", "last_air_time", "current_contact_time", "last_contact_time"),
             "_history",
-            "net_forces_w_history",
+            "_latest",
         )
     )
-    net_forces_w_history: torch.Tensor | None = None
+    _latest: torch.Tensor | None = None
+    """Readings in the physics steps of the history, the latest first."""
 
     def __init__(self, cfg: ContactSensorCfg, env: VectorEnv) -> None:
         self.partner_names = [""]
@@ -139,11 +138,11 @@ class ContactSensor(SensorTerm):
         else:
             self._columns = cfg.query.columns(env.model_spec, env.sim.model, env.device)
             self.body_names, self.partner_names = self._columns.primaries, self._columns.partners
-            self._contacts_now = torch.zeros(env.num_envs, *self._columns.shape, device=env.device)
-            self.net_forces_w_history = torch.zeros(
-                env.num_envs, cfg.history_length, len(self.body_names), 3, device=env.device
+            self._latest = torch.zeros(
+                env.num_envs, cfg.history_length, *self._columns.shape, device=env.device
             )
         self._threshold, self._sim, self._device = cfg.force_threshold, env.sim, env.device
+        self._step_dt, self._rounding = env.step_dt, 0.5 * env.physics_dt
         shape = (env.num_envs, len(self.body_names))
         self.net_forces_w = torch.zeros(*shape, 3, device=env.device)
         # What the same operation clears: times in the air and on the ground, which the same
@@ -169,20 +168,44 @@ class ContactSensor(SensorTerm):
         physics_dt = dt / num_steps
         self._count(norms > self._threshold, physics_dt)
         contact = self.current_contact_time
-        # Half a physics step is room for rounding.
-        torch.logical_and(contact > 0.0, contact < dt + 0.5 * physics_dt, out=self.first_contact)
+        torch.logical_and(contact > 0.0, contact < dt + self._rounding, out=self.first_contact)
 
     def _forces(self) -> torch.Tensor:
         """Return the forces in each physics step, ``(num_envs, num_steps, num_bodies, 3)``."""
         sensordata = self._sim.substeps.sensordata
-        if self._columns is None or self.net_forces_w_history is None:
+        if self._columns is None or self._latest is None:
             return sensordata[..., self._readings].unflatten(2, (-1, 3))
         contacts = self._columns.read(sensordata)
-        self._contacts_now.copy_(contacts[:, -1])
-        forces = self._columns.forces(contacts).sum(dim=3)
-        history = torch.cat((forces.flip(1), self.net_forces_w_history), dim=1)
-        self.net_forces_w_history.copy_(history[:, : self.net_forces_w_history.shape[1]])
-        return forces
+        latest = torch.cat((contacts.flip(1), self._latest), dim=1)
+        self._latest.copy_(latest[:, : self._latest.shape[1]])
+        return self._columns.forces(contacts).sum(dim=3)
+
+    def compute_first_contact(self, dt: float, abs_tol: float | None = None) -> torch.Tensor:
+        """Return which bodies touched down within the last ``dt`` seconds, and touch still.
+
+        Args:
+            dt: In s; :attr:`first_contact` is that of a control step.
+            abs_tol: Room for rounding, in s; None: half a physics step.
+
+        Returns:
+            Bool ``(num_envs, num_bodies)``.
+        """
+        return self._began(self.current_contact_time, dt, abs_tol)
+
+    def compute_first_air(self, dt: float, abs_tol: float | None = None) -> torch.Tensor:
+        """Return which bodies left the ground within the last ``dt`` seconds, and are in the air.
+
+        See :meth:`compute_first_contact`.
+        """
+        return self._began(self.current_air_time, dt, abs_tol)
+
+    @property
+    def first_air(self) -> torch.Tensor:
+        """Whether the body left the ground in this control step, ``(num_envs, num_bodies)``."""
+        return self.compute_first_air(self._step_dt)
+
+    def _began(self, time: torch.Tensor, dt: float, abs_tol: float | None) -> torch.Tensor:
+        return (time > 0.0) & (time < dt + (self._rounding if abs_tol is None else abs_tol))
 
     def contacts(self, name: str) -> torch.Tensor:
         """Return one of the sensor's ``fields`` in the last physics step, zero without a contact.
@@ -194,20 +217,57 @@ class ContactSensor(SensorTerm):
         Raises:
             ConfigurationError: For a field that the sensor does not have.
         """
-        return self._own("contacts()").part(self._contacts_now, name)
+        columns, latest = self._own("contacts()")
+        return columns.part(latest[:, 0], name)
+
+    def history(self, name: str) -> torch.Tensor:
+        """Return one of the ``fields`` in the physics steps of the history, the latest first.
+
+        Returns:
+            As :meth:`contacts`, with a dimension of ``history_length`` after that of environments.
+        """
+        columns, latest = self._own("history()")
+        return columns.part(latest, name)
 
     @property
     def force_matrix_w(self) -> torch.Tensor:
         """Forces on each body by each partner, ``(num_envs, num_bodies, num_partners, 3)``."""
-        return self._own("force_matrix_w").forces(self._contacts_now)
+        columns, latest = self._own("force_matrix_w")
+        return columns.forces(latest[:, 0])
 
-    def _own(self, what: str) -> ContactColumns:
-        if self._columns is None:
+    @property
+    def force_matrix_w_history(self) -> torch.Tensor:
+        """These in the physics steps of the history, the latest first, in a second dimension."""
+        columns, latest = self._own("force_matrix_w_history")
+        return columns.forces(latest)
+
+    @property
+    def net_forces_w_history(self) -> torch.Tensor:
+        """Forces in the physics steps, ``(num_envs, history_length, num_bodies, 3)``."""
+        return self.force_matrix_w_history.sum(dim=3)
+
+    @property
+    def friction_forces_w(self) -> torch.Tensor:
+        """The part of :attr:`force_matrix_w` along surfaces; needs single contacts' ``normal``."""
+        columns, latest = self._own("friction_forces_w")
+        return columns.friction(latest[:, 0])
+
+    @property
+    def contact_pos_w(self) -> torch.Tensor:
+        """Mean place of the contacts with each partner, in m in the world, nan without one.
+
+        ``(num_envs, num_bodies, num_partners, 3)``; needs the fields ``pos`` and ``found``.
+        """
+        columns, latest = self._own("contact_pos_w")
+        return columns.places(latest[:, 0])
+
+    def _own(self, what: str) -> tuple[ContactColumns, torch.Tensor]:
+        if self._columns is None or self._latest is None:
             raise ConfigurationError(
                 f"A term asks a contact sensor for {what}, which only a sensor with a primary has. "
                 "Name in env.sensors.<name>.primary what to measure."
             )
-        return self._columns
+        return self._columns, self._latest
 
     def _count(self, touches: torch.Tensor, dt: float) -> None:
         """Add physics steps of ``dt`` seconds to the times in the air and on the ground.
@@ -230,9 +290,8 @@ class ContactSensor(SensorTerm):
         clear(self.net_forces_w, mask)
         clear(self._contacts.transpose(0, 1), mask)
         clear(self._memory.transpose(0, 1), mask)
-        if self.net_forces_w_history is not None:
-            clear(self.net_forces_w_history, mask)
-            clear(self._contacts_now, mask)
+        if self._latest is not None:
+            clear(self._latest, mask)
 
     def select(self, cfg: SceneEntityCfg) -> ContactBodies:
         """Return the bodies that ``cfg.body_names`` matches, or geoms by ``cfg.geom_names``.
@@ -280,6 +339,10 @@ class ContactBodies:
         """Forces by each partner, in N, ``(num_envs, num_bodies, num_partners, 3)``."""
         return columns(self._sensor.force_matrix_w, self._ids)
 
+    def history(self, name: str) -> torch.Tensor:
+        """Return one of the ``fields`` in the past; see :meth:`ContactSensor.history`."""
+        return columns(self._sensor.history(name).transpose(1, 2), self._ids).transpose(1, 2)
+
     @property
     def net_forces_w(self) -> torch.Tensor:
         """Forces in the last physics step, world frame, in N, ``(num_envs, num_bodies, 3)``."""
@@ -299,6 +362,19 @@ class ContactBodies:
     def first_contact(self) -> torch.Tensor:
         """Whether the contact began in this control step, bool ``(num_envs, num_bodies)``."""
         return columns(self._sensor.first_contact, self._ids)
+
+    @property
+    def first_air(self) -> torch.Tensor:
+        """Whether the body left the ground in this control step, ``(num_envs, num_bodies)``."""
+        return columns(self._sensor.first_air, self._ids)
+
+    def compute_first_contact(self, dt: float, abs_tol: float | None = None) -> torch.Tensor:
+        """See :meth:`ContactSensor.compute_first_contact`."""
+        return columns(self._sensor.compute_first_contact(dt, abs_tol), self._ids)
+
+    def compute_first_air(self, dt: float, abs_tol: float | None = None) -> torch.Tensor:
+        """See :meth:`ContactSensor.compute_first_air`."""
+        return columns(self._sensor.compute_first_air(dt, abs_tol), self._ids)
 
     @property
     def current_air_time(self) -> torch.Tensor:

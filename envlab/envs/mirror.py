@@ -25,7 +25,7 @@ from envlab.envs.batched_env import BatchedEnv
 from envlab.envs.entities import SceneEntity
 from envlab.envs.manager_env import ManagerEnv
 from envlab.envs.managers import ObservationTermCfg
-from envlab.envs.mdp.height_scan import RayCasterCfg
+from envlab.envs.ray_caster import RayCaster, RayCasterCfg
 from envlab.errors import ConfigurationError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -221,8 +221,8 @@ class Mirror:
             return _of_bodies(self._env.sim.model, feet.body_names, _OF_FEET[func])
         if func is mdp.last_action:
             return self.actions
-        if func is mdp.height_scan:
-            return _of_grid(params["sensor_cfg"])
+        if func is mdp.height_scan and isinstance(params["sensor_cfg"], RayCaster):
+            return _of_grid(params["sensor_cfg"].cfg)
         if func is mdp.sensor:
             return _of_sensors(self._env.sim.model, params["asset_cfg"])
         if func is mdp.generated_commands:

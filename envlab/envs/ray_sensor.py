@@ -1,6 +1,6 @@
 """Rays from frames on a robot, against the ground and whatever moves: ``RayCastSensorCfg``.
 
-For the heights of the ground below a robot alone, :func:`envlab.envs.mdp.height_scan` is faster.
+For the heights of the ground below a robot alone, :mod:`envlab.envs.ray_caster` is faster.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ class RayCastSensor(InstantSensor):
         num_rays: Number of rays of all frames.
     """
 
+    cfg: RayCastSensorCfg
+
     def __init__(self, cfg: RayCastSensorCfg, env: VectorEnv) -> None:
         """Look up the frames.
 
@@ -76,6 +78,7 @@ class RayCastSensor(InstantSensor):
         """
         super().__init__(cfg, env)
         model, device, self.cfg = env.sim.model, env.device, cfg
+        self._farthest = cfg.max_distance
         bodies = _chosen("body", cfg.body_names, model.nbody, model.body)
         sites = _chosen("site", cfg.site_names, model.nsite, model.site)
         if not bodies and not sites:
@@ -136,6 +139,15 @@ class RayCastSensor(InstantSensor):
             )
         return self.measured()["normals"]
 
+    def clearances(self, offset: float = 0.0) -> torch.Tensor:
+        """Return how much higher frames are than what their rays hit, less ``offset``, in m.
+
+        Returns:
+            ``(num_envs, num_rays)``; -inf where a ray hits nothing, as in Isaac Lab.
+        """
+        hits = self.ray_hits_w[..., 2].unflatten(1, (len(self.frame_names), -1))
+        return (self.pos_w[..., 2:] - offset - hits).flatten(1)
+
     def _frames(self) -> tuple[torch.Tensor, torch.Tensor]:
         data = self._env.sim.data
         pos, quat = columns(data.xpos, self._ids), columns(data.xquat, self._ids)
@@ -159,7 +171,7 @@ class RayCastSensor(InstantSensor):
             exclude_body=self._excluded,
             normals=normals if self.cfg.normals else None,
         )
-        farthest = self.cfg.max_distance
+        farthest = self._farthest
         is_hit = (distance >= 0.0) & (distance <= farthest)
         seen = is_hit.unsqueeze(2)
         points = torch.where(seen, origins + distance.unsqueeze(2) * directions, torch.inf)
@@ -189,6 +201,47 @@ class RayCastSensor(InstantSensor):
             return torch.stack((cos * x - sin * y, sin * x + cos * y, z), dim=3)
 
         return about_z
+
+
+@dataclass(kw_only=True)
+class TerrainHeightSensorCfg(RayCastSensorCfg):
+    """Heights of frames above what is below them, from rays that point down; mjlab's name."""
+
+    normals: bool = True
+    """Whether rays that hit the underside of something, from within it, measure 0."""
+    reduction: Literal["min", "max", "mean", "none"] = "min"
+    """What is made of a frame's heights at its rays; ``none``: all are kept."""
+
+    def build(self, env: VectorEnv) -> TerrainHeightSensor:
+        return TerrainHeightSensor(self, env)
+
+
+class TerrainHeightSensor(RayCastSensor):
+    """See :class:`TerrainHeightSensorCfg`."""
+
+    cfg: TerrainHeightSensorCfg
+
+    @property
+    def heights(self) -> torch.Tensor:
+        """Heights in m, ``(num_envs, num_frames)``, with ``none`` each ray's in a third dimension.
+
+        A ray that hits nothing measures ``max_distance``; if all of a frame's do, they measure the
+        frame's own height, as in mjlab.
+        """
+        frames, farthest = len(self.frame_names), self.cfg.max_distance
+        is_hit = self.is_hit.unflatten(1, (frames, -1))
+        heights = self.clearances().unflatten(1, (frames, -1))
+        if self.cfg.normals:
+            below = self.normals_w[..., 2].unflatten(1, (frames, -1)) < 0.0
+            heights = heights.masked_fill(below, 0.0)
+        own = self.pos_w[..., 2:].clamp(0.0, farthest)
+        missed = torch.where(is_hit.any(dim=2, keepdim=True), farthest, own)
+        heights = torch.where(is_hit, heights, missed)
+        if self.cfg.reduction == "none":
+            return heights
+        if self.cfg.reduction == "mean":
+            return heights.mean(dim=2)
+        return heights.amin(dim=2) if self.cfg.reduction == "min" else heights.amax(dim=2)
 
 
 def _chosen(

@@ -39,7 +39,10 @@ _NO_SELF_PLAY = "rl_games' self-play needs an environment made for it"
 REFUSED: dict[str, tuple[Any, str]] = {
     "params.load_checkpoint": (False, "use --resume and --checkpoint"),
     "params.config.max_frames": (-1, "use --max_frames"),
-    "params.config.population_based_training": (False, "use --population_size instead"),
+    "params.config.population_based_training": (
+        False,
+        "a flag of train makes populations (--help)",
+    ),
     "params.config.self_play": (False, _NO_SELF_PLAY),
     "params.config.self_play_config": (None, _NO_SELF_PLAY),
     "params.config.use_action_masks": (False, "envlab's environments have no action masks"),

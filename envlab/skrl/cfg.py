@@ -170,8 +170,8 @@ class SkrlCfg(AgentCfg):
     def check_members(self, paths: Sequence[str]) -> None:
         if self.ml_framework == "jax":
             raise ConfigurationError(
-                "--population_size has no effect with --ml_framework jax, whose processes train "
-                "one learner together. Use torch, or leave it out."
+                "--ml_framework jax trains one learner in all processes together, but this run has "
+                "several members, each a learner of its own. Use torch, or train one."
             )
         if self.agent.get("learning_rate_scheduler") is not None:
             refuse_schedule(self, paths, "agent.learning_rate_scheduler", "null")

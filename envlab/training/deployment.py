@@ -200,11 +200,11 @@ def _observation(
     names: list[str],
 ) -> dict[str, Any]:
     """Return an observation term, with the joints' names if it is about only some of them."""
-    plain = {
-        key: to_dict(value) if dataclasses.is_dataclass(value) else value
-        for key, value in params.items()
-        if not isinstance(value, SceneEntity)
-    }
+    plain = {}
+    for key, value in params.items():
+        if not isinstance(value, SceneEntity):
+            described = getattr(value, "cfg", value)  # a sensor is described by its configuration
+            plain[key] = to_dict(described) if dataclasses.is_dataclass(described) else described
     function = reference_of(term.func)
     kind = function.rpartition(":")[2]
     for entity in (value for value in params.values() if isinstance(value, SceneEntity)):

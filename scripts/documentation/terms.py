@@ -24,7 +24,7 @@ KINDS = (
     *("reward", "termination", "observation", "event", "command", "action", "curriculum"),
     "sensor",
 )
-_BASES = ("SensorTermCfg", "PeriodicSensorCfg")
+_BASES = ("SensorTermCfg", "PeriodicSensorCfg", "RayCastSensorCfg")
 HEAD = """# Terms
 
 <!-- Written by scripts/documentation/terms.py from the code and terms.yaml: edit those. -->
@@ -86,10 +86,9 @@ def sensors() -> list[Term]:
     found = []
     for path in sorted((ROOT / "envlab/envs").rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
-            if not isinstance(node, ast.ClassDef) or node.name in _BASES:
+            if not isinstance(node, ast.ClassDef) or node.name in _BASES[:2]:
                 continue
-            is_sensor = any(ast.unparse(base) in _BASES for base in node.bases)
-            if is_sensor or node.name == "RayCasterCfg":  # read by terms alone
+            if any(ast.unparse(base) in _BASES for base in node.bases):
                 line = (ast.get_docstring(node) or "").partition("\n")[0]
                 found.append(
                     Term(name=node.name, module="", kinds=["sensor"], params={}, summary=line)

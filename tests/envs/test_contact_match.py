@@ -114,6 +114,64 @@ def test_single_contacts_have_places_normals_and_forces_in_the_world(make, reduc
     assert corners.contacts("tangent").shape == corners.contacts("torque").shape == (1, 1, 6, 3)
 
 
+def test_readings_of_the_latest_physics_steps_are_kept_and_restored(make):
+    fields = ("found", "torque", "dist", "pos", "normal")
+    corners = ContactSensorCfg(
+        primary=body("box"),
+        secondary=body("world|ball"),
+        fields=fields,
+        reduce="maxforce",
+        num_slots=4,
+        history_length=3,
+    )
+    env = make(corners=corners, steps=99)
+    touch = sensor(env, "corners")
+    before = {name: touch.contacts(name).clone() for name in ("torque", "dist", "force")}
+    env.step(torch.zeros(1, 1))
+    for name, then in before.items():
+        history = touch.history(name)
+        assert torch.equal(history[:, 0], touch.contacts(name)), name
+        assert torch.equal(history[:, 1], then), name
+        assert history.shape[:4] == (1, 3, 1, 8), name
+    assert touch.force_matrix_w_history.shape == (1, 3, 1, 2, 3)
+    assert torch.equal(touch.force_matrix_w_history[:, 0], touch.force_matrix_w)
+    chosen = touch.select(SceneEntityCfg("corners", body_names="box"))
+    assert torch.equal(chosen.history("dist"), touch.history("dist"))
+    other = make(corners=corners, steps=0)
+    other.set_state(env.state())
+    assert torch.equal(sensor(other, "corners").history("dist"), touch.history("dist"))
+    other.reset()
+    assert not sensor(other, "corners").history("force").any()
+
+
+def test_places_and_friction_are_by_partner(make):
+    """The box stands on the floor at its middle, and slides along x."""
+    every = ("found", "pos", "normal")
+    env = make(
+        box=ContactSensorCfg(
+            primary=body("box"),
+            secondary=body("world|arm"),
+            fields=every,
+            reduce="mindist",
+            num_slots=4,
+        )
+    )
+    touch = sensor(env, "box")
+    assert touch.partner_names == ["world", "arm"]
+    place = touch.contact_pos_w[0, 0]
+    assert place[0].tolist() == pytest.approx([0.0, 0.0, 0.0], abs=2e-3)
+    assert place[1].isnan().all()
+    qvel = torch.zeros_like(env.sim.data.qvel)
+    qvel[:, 0] = 1.0
+    env.sim.reset(torch.ones(1, dtype=torch.bool), env.sim.data.qpos.clone(), qvel)
+    env.step(torch.zeros(1, 1))
+    friction = touch.friction_forces_w[0, 0]
+    total = touch.force_matrix_w[0, 0]
+    assert friction[0, 0] < -5.0
+    assert friction[0].tolist() == pytest.approx([*total[0, :2].tolist(), 0.0], abs=1e-3)
+    assert friction[1].tolist() == [0.0, 0.0, 0.0]
+
+
 def test_warp_measures_the_same(make):
     pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
     corners = ContactSensorCfg(

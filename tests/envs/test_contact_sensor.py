@@ -33,8 +33,13 @@ def test_times_of_a_fall_and_a_lift():
     step(env, 2)
     assert sensor.first_contact.tolist() == [[False, False]]
     assert sensor.current_contact_time[0, 0].item() == pytest.approx(3 * DT)
+    assert sensor.compute_first_contact(3 * DT).tolist() == [[True, False]]
+    assert sensor.compute_first_contact(2 * DT).tolist() == [[False, False]]
     place(env, height=1.0)
     step(env)
+    assert sensor.first_air.tolist() == [[True, False]]
+    assert sensor.compute_first_air(9 * DT).tolist() == [[True, True]]
+    assert sensor.compute_first_air(8 * DT).tolist() == [[True, False]]
     assert sensor.last_contact_time[0, 0].item() == pytest.approx(4 * DT)
     assert sensor.current_air_time[0].tolist() == pytest.approx([DT, 9 * DT])
     assert sensor.last_air_time[0, 0].item() == pytest.approx(6 * DT)

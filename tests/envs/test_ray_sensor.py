@@ -12,8 +12,10 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
+from envlab.envs.camera import CameraOffsetCfg
+from envlab.envs.ray_camera import RayCasterCameraCfg
 from envlab.envs.ray_patterns import PinholeCameraPatternCfg
-from envlab.envs.ray_sensor import RayCastSensor, RayCastSensorCfg
+from envlab.envs.ray_sensor import RayCastSensor, RayCastSensorCfg, TerrainHeightSensorCfg
 from envlab.envs.terms import observation
 from tests.envs import hopper
 from tests.envs.refusals import assert_refused
@@ -53,13 +55,18 @@ def make(tmp_path):
     path = tmp_path / "scene.xml"
     path.write_text(SCENE)
 
-    def made(num_envs: int = 1, sim: dict[str, Any] | None = None, **sensor: Any) -> ManagerEnv:
+    def made(
+        num_envs: int = 1,
+        sim: dict[str, Any] | None = None,
+        kind: Any = RayCastSensorCfg,
+        **sensor: Any,
+    ) -> ManagerEnv:
         scan = observation(mdp.ray_distances, sensor_cfg=SceneEntityCfg("rays"))
         return hopper.make_env(
             num_envs,
             sim={"data_fields": (), **(sim or {})},
             actions=terms(arm=mdp.JointEffortActionCfg(joint_names="arm")),
-            sensors=terms(rays=RayCastSensorCfg(**sensor)),
+            sensors=terms(rays=kind(**sensor)),
             observations=terms(policy=group(scan=scan)),
             scene=SceneCfg(num_envs=num_envs, model=str(path)),
         )
@@ -175,6 +182,61 @@ def test_a_pinhole_camera_looks_ahead_row_by_row_from_the_top_left(make):
     assert sensor.is_hit[0].tolist() == [False] * 3 + [True] * 3
     points = [[4.0, 2.0, 0.0], [4.0, 0.0, 0.0], [4.0, -2.0, 0.0]]
     assert torch.allclose(sensor.ray_hits_w[0, 3:], torch.tensor(points), atol=1e-4)
+
+
+def test_a_height_scan_is_of_each_frame_above_what_its_rays_hit(make):
+    env = make(body_names="base", site_names="mast", pattern_cfg=DOWN, geom_groups=[0])
+    scan = mdp.height_scan(env, rays(env), offset=0.25)
+    assert scan[0].tolist() == pytest.approx([0.75] * 5 + [1.25] * 5, abs=1e-5)
+    place(env, quat=[0.0, 1.0, 0.0, 0.0])  # on its back, it sees the sky
+    assert mdp.height_scan(env, rays(env))[0, :5].tolist() == [-math.inf] * 5
+
+
+def test_heights_above_the_terrain_are_reduced_by_frame(make):
+    """A frame 1 m up, one of whose five rays begins in the ball, and so measures 0."""
+    settings = {"kind": TerrainHeightSensorCfg, "pattern_cfg": DOWN, "ray_alignment": "yaw"}
+    table = {"min": 0.0, "max": 1.0, "mean": 0.8, "none": [1.0, 0.0, 1.0, 1.0, 1.0]}
+    for reduction, expected in table.items():
+        env = make(body_names="base", reduction=reduction, **settings)
+        place(env, slide=0.7 - BALL)  # the ball is from 0.2 to 1.2 m ahead, the ray at 0.5 m
+        assert rays(env).heights[0, 0].tolist() == pytest.approx(expected, abs=1e-5), reduction
+    high = make(body_names="base", max_distance=0.9, geom_groups=[0], **settings)
+    assert rays(high).heights.tolist() == [[pytest.approx(0.9)]]  # 1 m, at most the greatest
+
+
+def test_a_camera_of_rays_measures_planes_distances_and_normals(make):
+    """Two by three pixels, each of 0.5 m at 1 m, see the floor 1 m below in the lower row."""
+    lens = PinholeCameraPatternCfg(width=3, height=2, focal_length=1.0, horizontal_aperture=1.5)
+    settings = {"body_names": "base", "pattern_cfg": lens, "geom_groups": [0], "max_distance": 4.1}
+    types = ["distance_to_image_plane", "distance_to_camera", "normals"]
+    camera = {"kind": RayCasterCameraCfg, "data_types": types, **settings}
+    ahead = CameraOffsetCfg(convention="world")
+    table = {"max": (4.1, 4.1), "zero": (0.0, 0.0), "none": (math.inf, math.nan)}
+    for behavior, (sky, beyond) in table.items():
+        env = make(depth_clipping_behavior=behavior, offset=ahead, **camera)
+        plane = mdp.image(env, rays(env), normalize=False)
+        assert plane.shape == (1, 2, 3, 1)
+        assert plane[0, :, :, 0].tolist() == [
+            pytest.approx(row) for row in ([sky] * 3, [4.0] * 3)
+        ], behavior
+        along = rays(env).image("distance_to_camera")[0, 1, :, 0]
+        straight = 17.0**0.5 if behavior == "none" else beyond  # 4.12 m
+        side = 21.0**0.5 if behavior == "none" else beyond
+        assert along.tolist() == pytest.approx([side, straight, side]), behavior
+    shown = mdp.image(env, rays(env), "normals")
+    assert shown[0, 0].tolist() == [[0.5] * 3] * 3
+    assert torch.allclose(shown[0, 1], torch.tensor([0.5, 0.5, 1.0]), atol=1e-6)
+    down = make(**camera, offset=CameraOffsetCfg(rot=(0.0, 1.0, 0.0, 0.0), convention="ros"))
+    place(down)
+    assert rays(down).image()[0, :, :, 0].tolist() == [pytest.approx([1.0] * 3)] * 2
+    assert_refused(
+        {
+            "is on base, mast, with .* Name one": lambda: make(**camera | {"site_names": "mast"}),
+            "makes normals, but an image of it is to be 'distance_to_camera'": lambda: rays(
+                make(**camera | {"data_types": ["normals"]})
+            ).image("distance_to_camera"),
+        }
+    )
 
 
 @pytest.mark.parametrize("alignment", ["base", "yaw"])

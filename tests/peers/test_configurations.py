@@ -44,11 +44,6 @@ OF_G1 = {
 """mjlab's functions with another name here: Isaac Lab has another of that name, or another name."""
 
 
-def go2_params(func: str, params: Params) -> Params:
-    """Return parameters of Isaac Lab here: a scan names its rays, there a sensor of the scene."""
-    return {**params, "sensor_cfg": mdp.RayCasterCfg()} if func == "height_scan" else params
-
-
 def sensors(*names: str) -> SceneEntityCfg:
     return SceneEntityCfg("robot", sensor_names=list(names))
 
@@ -66,7 +61,7 @@ def g1_params(func: str, params: Params) -> Params:
     elif func in ("angular_momentum_penalty", "self_collision_cost"):
         params["asset_cfg"] = sensors(sensor)
     elif sensor == "terrain_scan":
-        params |= {"sensor_cfg": mdp.RayCasterCfg(), "offset": 0.0}  # Isaac Lab's offset is 0.5
+        params |= {"sensor_cfg": SceneEntityCfg(sensor), "offset": 0.0}  # Isaac Lab's offset is 0.5
     elif sensor == "feet_ground_contact":
         params["sensor_cfg"] = TOUCHES
     elif func == "geom_friction":
@@ -173,7 +168,10 @@ def test_isaac_labs_go2_on_rough_ground_is_said_in_its_own_words(isaac: Path):
     base = run(folder / "velocity_env_cfg.py", words)["LocomotionVelocityRoughEnvCfg"]
     known = {"LocomotionVelocityRoughEnvCfg": base}
     names = run(folder / "config/go2/rough_env_cfg.py", words, **known)
-    peer, translation = names["UnitreeGo2RoughEnvCfg"](), Translation({}, go2_params)
+    peer, translation = (
+        names["UnitreeGo2RoughEnvCfg"](),
+        Translation({}, lambda func, params: params),
+    )
     task_id = "Isaac-Velocity-Rough-Unitree-Go2-v0"
     action = peer.actions.joint_pos
     built = dataclasses.replace(

@@ -73,7 +73,6 @@ from envlab.envs.mdp.gait import (
     variable_posture,
 )
 from envlab.envs.mdp.height_scan import (
-    RayCasterCfg,
     ground_normal,
     height_scan,
     image,
@@ -268,6 +267,7 @@ from envlab.envs.mdp.velocity_command import (
 )
 from envlab.envs.mdp.weighted_ik_action import DifferentialIKActionCfg
 from envlab.envs.operational_space import OperationalSpaceControllerCfg
+from envlab.envs.ray_caster import RayCasterCfg
 from envlab.envs.ray_patterns import GridPatternCfg, LidarPatternCfg, RingCfg, RingPatternCfg
 
 __all__ = [

@@ -19,9 +19,10 @@ from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns, joint_val
 from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
 from envlab.envs.math import gravity_in_body, quat_apply_inverse
-from envlab.envs.mdp.height_scan import RayCasterCfg, ground_normal
+from envlab.envs.mdp.height_scan import ground_normal
 from envlab.envs.mdp.observations import joint_pos_rel
 from envlab.envs.mdp.root import base_ang_vel, base_origin_vel
+from envlab.envs.ray_caster import RayCaster
 from envlab.errors import ConfigurationError
 from envlab.state import State
 
@@ -207,7 +208,7 @@ def _tracking(
 
 
 def upright(
-    env: ManagerEnv, std: float, asset_cfg: SceneEntity, sensor_cfg: RayCasterCfg | None = None
+    env: ManagerEnv, std: float, asset_cfg: SceneEntity, sensor_cfg: RayCaster | None = None
 ) -> torch.Tensor:
     """Return ``exp(-t^2 / std^2)`` of a body's tilt ``t``: gravity's horizontal part in its frame.
 
@@ -217,14 +218,14 @@ def upright(
         env: The environment.
         std: Width, of a sine.
         asset_cfg: One body.
-        sensor_cfg: Points around it; the tilt is then relative to the plane of the ground there. A
-            body that is not the root needs ``xpos`` as well.
+        sensor_cfg: Points around it, a :class:`RayCasterCfg` of ``env.sensors``; the tilt is then
+            relative to the plane of the ground there.
     """
     quat = columns(env.sim.data.xquat, asset_cfg.body_ids)[:, 0]
     if sensor_cfg is None:
         up = gravity_in_body(quat)
     else:
-        up = quat_apply_inverse(quat, ground_normal(env, sensor_cfg, asset_cfg))
+        up = quat_apply_inverse(quat, ground_normal(env, sensor_cfg))
     return torch.exp(up[:, :2].square().sum(dim=1) / -(std**2))
 
 

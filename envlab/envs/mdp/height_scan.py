@@ -2,71 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.envs.entities import SceneEntity
 from envlab.envs.math import heading
-from envlab.envs.ray_patterns import GridPatternCfg
-from envlab.errors import ConfigurationError
+from envlab.envs.ray_caster import RayCaster, RayCasterCfg
+from envlab.envs.ray_sensor import RayCastSensor
 
 if TYPE_CHECKING:
     from envlab.envs.camera import DataType
     from envlab.envs.manager_env import ManagerEnv
 
-_ROBOT: Any = SceneEntityCfg("robot")
-
-
-@dataclass(kw_only=True)
-class RayCasterCfg:
-    """Vertical rays from a grid that follows the robot and turns with its yaw alone."""
-
-    pattern_cfg: GridPatternCfg = field(default_factory=GridPatternCfg)
-    """Grid from which rays start."""
-    offset: tuple[float, float, float] = (0.0, 0.0, 20.0)
-    """Centre of the grid from the root or body, in m."""
-    method: Literal["lookup", "rays"] = "lookup"
-    """``lookup`` reads the ground's height below each point: 7 times faster than ``rays`` on a CPU,
-    with the same results."""
-
 
 def height_scan(
-    env: ManagerEnv, sensor_cfg: RayCasterCfg, offset: float = 0.5, asset_cfg: SceneEntity = _ROBOT
+    env: ManagerEnv, sensor_cfg: RayCaster | RayCastSensor, offset: float = 0.5
 ) -> torch.Tensor:
     """Return the robot's height above the ground at each point, less ``offset``, in m.
 
-    On a plane the ground is at height 0.
-
     Args:
         env: The environment.
-        sensor_cfg: The points, ``num_points`` of them.
+        sensor_cfg: A :class:`RayCasterCfg` of ``env.sensors``, or a :class:`RayCastSensorCfg`.
         offset: Height that counts as zero, in m.
-        asset_cfg: The robot, meaning its root; or one of its bodies, which needs ``xpos`` and
-            ``xquat`` in ``env.sim.data_fields``.
 
     Returns:
-        ``(num_envs, num_points)``.
+        ``(num_envs, num_rays)``.
     """
-    position, quat = _pose(env, asset_cfg)
-    height = position[:, 2:] - offset
-    grid = _grid(env, sensor_cfg)
-    if env.terrain is None:
-        return height.expand(-1, grid.shape[1])
-    world_x, world_y = _in_world(position, heading(quat.unsqueeze(1)), grid)
-    if sensor_cfg.method == "lookup":
-        return height - env.terrain.heights_at(world_x, world_y)
-    start = position[:, 2:] + sensor_cfg.offset[2]
-    origins = torch.stack((world_x, world_y, start.expand_as(world_x)), dim=2)
-    down = env.constants["height_scan", "down"].expand_as(origins)
-    distance, _ = env.sim.rays(origins, down, geom_groups=[env.terrain.geom_group])
-    return torch.where(distance < 0.0, torch.inf, height - (start - distance))
+    return sensor_cfg.clearances(offset)
 
 
-def ground_normal(
-    env: ManagerEnv, sensor_cfg: RayCasterCfg, asset_cfg: SceneEntity = _ROBOT
-) -> torch.Tensor:
+def ground_normal(env: ManagerEnv, sensor_cfg: RayCaster) -> torch.Tensor:
     """Return the upward unit normal, world frame, of the plane that fits the ground best.
 
     It is a least-squares fit to the heights at the points, whose grid must have a width along x and
@@ -74,19 +40,16 @@ def ground_normal(
 
     Args:
         env: The environment.
-        sensor_cfg: The points.
-        asset_cfg: See :func:`height_scan`.
+        sensor_cfg: The points: a :class:`RayCasterCfg` of ``env.sensors``.
 
     Returns:
         ``(num_envs, 3)``.
     """
-    position, quat = _pose(env, asset_cfg)
     if env.terrain is None:
         return torch.eye(3, device=env.device)[2].expand(env.num_envs, 3)
-    grid, (cos, sin) = _grid(env, sensor_cfg), heading(quat.unsqueeze(1))
-    heights = env.terrain.heights_at(*_in_world(position, (cos, sin), grid))
+    heights, (cos, sin) = sensor_cfg.ground_heights, heading(sensor_cfg.quat_w.unsqueeze(1))
     rise_x, rise_y = (
-        (heights * w).sum(dim=1, keepdim=True) for w in _slope_weights(env, sensor_cfg)
+        (heights * w).sum(dim=1, keepdim=True) for w in _slope_weights(env, sensor_cfg.cfg)
     )
     normal = torch.cat(
         (sin * rise_y - cos * rise_x, -sin * rise_x - cos * rise_y, torch.ones_like(cos)), dim=1
@@ -105,41 +68,6 @@ def _slope_weights(env: ManagerEnv, cfg: RayCasterCfg) -> torch.Tensor:
     return env.constants[key]
 
 
-def _in_world(
-    position: torch.Tensor, heading: tuple[torch.Tensor, torch.Tensor], grid: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the points' x and y in the world, ``(num_envs, num_points)`` each."""
-    cos, sin = heading
-    x = position[:, :1] + (cos * grid[0] - sin * grid[1])
-    y = position[:, 1:2] + (sin * grid[0] + cos * grid[1])
-    return x, y
-
-
-def _pose(env: ManagerEnv, asset: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return position and orientation of the one selected body, otherwise of the root."""
-    data = env.sim.data
-    ids = asset.body_ids
-    if len(asset.body_names) == 1 and isinstance(ids, slice) and ids.start != asset.root_body:
-        return data.xpos[:, ids.start], data.xquat[:, ids.start]
-    return data.qpos[:, asset.root_pos], data.qpos[:, asset.root_quat]
-
-
-def _grid(env: ManagerEnv, cfg: RayCasterCfg) -> torch.Tensor:
-    """Return the points' x and y from the root, on the environment's device."""
-    pattern = cfg.pattern_cfg
-    key = ("height_scan", *pattern.size, pattern.resolution, *cfg.offset)
-    if key not in env.constants:
-        if tuple(pattern.direction) != (0.0, 0.0, -1.0):
-            raise ConfigurationError(
-                f"A height scan's grid has the direction {list(pattern.direction)}, but its rays "
-                "go straight down. For others, use a RayCastSensorCfg in env.sensors."
-            )
-        centre = torch.tensor(cfg.offset[:2]).unsqueeze(1)
-        env.constants[key] = (pattern.points() + centre).to(env.device)
-        env.constants["height_scan", "down"] = torch.tensor([0.0, 0.0, -1.0], device=env.device)
-    return env.constants[key]
-
-
 def image(
     env: ManagerEnv,
     sensor_cfg: Any,
@@ -153,8 +81,9 @@ def image(
         sensor_cfg: The camera: a :class:`SceneEntityCfg` of the sensor's name.
         data_type: One of the camera's; null: its first.
         normalize: Whether colours are from 0 to 1, less the image's mean of each channel, as in
-            Isaac Lab, and depths in units of the far end of their range (there in m). Else colours
-            are from 0 to 255, and depths in m. A segmentation holds geoms' indices; -1: nothing.
+            Isaac Lab, normals' columns from 0 to 1, and depths in units of the far end of their
+            range (there in m). Else colours are from 0 to 255, and depths in m. A segmentation
+            holds geoms' indices; -1: nothing.
 
     Returns:
         Float32 ``(num_envs, height, width, channels)``.
@@ -168,6 +97,8 @@ def image(
     if values.dtype == torch.uint8:
         colours = values / 255.0
         return colours - colours.mean(dim=(1, 2), keepdim=True)
+    if (data_type or sensor_cfg.cfg.data_types[0]) == "normals":
+        return 0.5 * (values + 1.0)
     return values / sensor_cfg.cfg.clipping_range[1]
 
 

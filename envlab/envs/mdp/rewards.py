@@ -12,8 +12,8 @@ import torch
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
 from envlab.envs.masks import clear
-from envlab.envs.mdp.height_scan import RayCasterCfg, height_scan
 from envlab.envs.mdp.model_sensors import body_accelerations
+from envlab.envs.ray_caster import RayCaster
 from envlab.errors import ConfigurationError
 from envlab.state import State
 
@@ -101,7 +101,7 @@ def base_height_l2(
     env: ManagerEnv,
     target_height: float,
     asset_cfg: SceneEntity = _ROBOT,
-    sensor_cfg: RayCasterCfg | None = None,
+    sensor_cfg: RayCaster | None = None,
 ) -> torch.Tensor:
     """Return the squared distance of the root's height from ``target_height``, in m^2.
 
@@ -109,12 +109,12 @@ def base_height_l2(
         env: The environment.
         target_height: In m.
         asset_cfg: The entity.
-        sensor_cfg: Points over whose mean height the target is; None: the target is above 0.
+        sensor_cfg: Points over whose mean height the target is, a :class:`RayCasterCfg` of
+            ``env.sensors``; None: the target is above 0.
     """
-    if sensor_cfg is None:
-        height = env.sim.data.qpos[:, asset_cfg.root_pos][:, 2]
-    else:
-        height = height_scan(env, sensor_cfg, 0.0, asset_cfg).mean(dim=1)
+    height = env.sim.data.qpos[:, asset_cfg.root_pos][:, 2]
+    if sensor_cfg is not None:
+        height = height - sensor_cfg.ground_heights.mean(dim=1)
     return (height - target_height).square()
 
 

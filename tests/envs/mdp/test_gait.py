@@ -65,9 +65,11 @@ def test_uprightness_is_against_the_grounds_slope_where_it_is_seen(monkeypatch):
     qpos[:, 3:7] = quat_from_euler_xyz(0.0 * angle, angle, 0.0 * angle)  # pitched down
     env.sim.reset(torch.ones(2, dtype=torch.bool), qpos)
     normals = torch.tensor([[math.sin(0.3), 0.0, math.cos(0.3)], [0.0, 0.0, 1.0]])  # downhill, flat
-    monkeypatch.setattr(gait, "ground_normal", lambda env, cfg, asset: normals)
+    monkeypatch.setattr(gait, "ground_normal", lambda env, points: normals)
     trunk = select(env, body_names="trunk")
-    reward = mdp.upright(env, math.sqrt(0.2), trunk, sensor_cfg=mdp.RayCasterCfg())
+    reward = mdp.upright(
+        env, math.sqrt(0.2), trunk, sensor_cfg=env.sensor_manager.get_term("slope")
+    )
     assert reward.tolist() == pytest.approx([1.0, math.exp(-(math.sin(0.3) ** 2) / 0.2)])
 
 

@@ -7,11 +7,11 @@ import math
 import pytest
 import torch
 
-from envlab.envs import mdp
+from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.terms import observation
 from envlab.envs.terrain import HfPyramidSlopedTerrainCfg, TerrainCfg, TerrainGeneratorCfg
 from envlab.errors import ConfigurationError
-from tests.envs.sliders import group, select, terms
+from tests.envs.sliders import group, terms
 from tests.envs.terrain.hills import make_env
 
 ROW = mdp.GridPatternCfg(resolution=0.5, size=(3.0, 0.0))
@@ -21,9 +21,13 @@ AT = [-10.8, -3.0, 2.0]
 
 
 def make_scan(num_envs: int, plane: bool = False, **sensor):
-    cfg = mdp.RayCasterCfg(**sensor)
-    scan = observation(mdp.height_scan, sensor_cfg=cfg)
-    return make_env(num_envs, plane=plane, observations=terms(policy=group(scan=scan)))
+    scan = observation(mdp.height_scan, sensor_cfg=SceneEntityCfg("scanner"))
+    return make_env(
+        num_envs,
+        plane=plane,
+        sensors=terms(scanner=mdp.RayCasterCfg(**sensor)),
+        observations=terms(policy=group(scan=scan)),
+    )
 
 
 def scan(env, *poses: list[float]) -> torch.Tensor:
@@ -100,14 +104,15 @@ def test_the_normal_is_that_of_a_slope_whichever_way_the_robot_faces():
     slope = HfPyramidSlopedTerrainCfg(slope_range=(0.4, 0.4), platform_width=1.0)
     tiles = {"size": (6.0, 6.0), "num_rows": 1, "num_cols": 1, "sub_terrains": {"hill": slope}}
     generator = TerrainGeneratorCfg(curriculum=True, **tiles)
-    env = make_env(2, ground=TerrainCfg(max_init_terrain_level=None, terrain_generator=generator))
+    grid = mdp.GridPatternCfg(resolution=0.2, size=(1.0, 0.6))
+    sensors = terms(scanner=mdp.RayCasterCfg(pattern_cfg=grid))
+    ground = TerrainCfg(max_init_terrain_level=None, terrain_generator=generator)
+    env = make_env(2, ground=ground, sensors=sensors)
     at, yaw = [-1.6, -1.1, 2.0], 1.0
     turned = [math.cos(0.5 * yaw), 0.0, 0.0, math.sin(0.5 * yaw)]
     scan(env, [*at, 1.0, 0.0, 0.0, 0.0], [*at, *turned])
-    cfg = mdp.RayCasterCfg(pattern_cfg=mdp.GridPatternCfg(resolution=0.2, size=(1.0, 0.6)))
-    robot = select(env)
-    normals = mdp.ground_normal(env, cfg, robot)
-    points = cfg.pattern_cfg.points()
+    normals = mdp.ground_normal(env, env.sensor_manager.get_term("scanner"))
+    points = grid.points()
     for normal, angle in zip(normals, (0.0, yaw), strict=True):
         x = at[0] + math.cos(angle) * points[0] - math.sin(angle) * points[1]
         y = at[1] + math.sin(angle) * points[0] + math.cos(angle) * points[1]
@@ -116,5 +121,6 @@ def test_the_normal_is_that_of_a_slope_whichever_way_the_robot_faces():
         assert slopes.min() > 0.1  # uphill along both axes
         upward = torch.cat((-slopes, torch.ones(1)))
         assert torch.allclose(normal, upward / upward.norm(), atol=1e-4)
-    plane = make_env(2, plane=True)
-    assert mdp.ground_normal(plane, cfg, robot).tolist() == [[0.0, 0.0, 1.0]] * 2
+    plane = make_env(2, plane=True, sensors=sensors)
+    flat = mdp.ground_normal(plane, plane.sensor_manager.get_term("scanner"))
+    assert flat.tolist() == [[0.0, 0.0, 1.0]] * 2

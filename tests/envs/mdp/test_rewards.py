@@ -84,9 +84,10 @@ def test_is_terminated_term_counts_the_named_failures_unless_time_is_up():
 
 
 def test_the_height_of_a_base_is_above_the_points_below_it():
-    env = hopper.make_env()
+    scanner = terms(points=mdp.RayCasterCfg(entity="block"))
+    env = hopper.make_env(sensors=scanner)
     hopper.place(env, height=1.5)
-    block, points = select(env, "block"), mdp.RayCasterCfg()
+    block, points = select(env, "block"), env.sensor_manager.get_term("points")
     for target, sensor in ((1.0, None), (2.0, None), (1.0, points)):
         value = mdp.base_height_l2(env, target, block, sensor)
         assert value.tolist() == pytest.approx([0.25])

@@ -270,10 +270,11 @@ class TerminationsCfg:
 
 @dataclass(kw_only=True)
 class SensorsCfg:
-    """Contacts and heights of the feet; a robot's task sets the sites of its feet."""
+    """Contacts and heights of the feet, whose sites a robot's task sets; on rough ground, scans."""
 
     contact_forces: ContactSensorCfg = default(ContactSensorCfg(history_length=1))
     feet: mdp.FootSensorCfg = default(mdp.FootSensorCfg(site_names=[]))
+    terrain_scan: mdp.RayCasterCfg | None = None
 
 
 def simulation(num_contacts_max: int, num_constraints_max: int) -> SimulationCfg:

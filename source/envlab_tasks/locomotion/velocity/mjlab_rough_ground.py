@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from envlab.envs import default, mdp
+from envlab.envs import SceneEntityCfg, default, mdp
 from envlab.envs.managers import CurriculumTermCfg, ObservationTermCfg, TerminationTermCfg
 from envlab.envs.terms import observation, termination
 from envlab.envs.terrain import (
@@ -80,7 +80,7 @@ def play_terrain() -> TerrainCfg:
 
 def scan_of_the_ground(noise: float | None = None) -> ObservationTermCfg:
     """Return the ground's depth below the root at 187 points, in units of 5 m."""
-    scanner = mdp.RayCasterCfg()
+    scanner = SceneEntityCfg("terrain_scan")
     return observation(mdp.height_scan, noise, scale=1.0 / 5.0, sensor_cfg=scanner, offset=0.0)
 
 

@@ -9,21 +9,16 @@ Differs from Isaac Lab 2.3.2:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from envlab.envs import SceneEntityCfg, default, mdp
 from envlab.envs.managers import CurriculumTermCfg, ObservationTermCfg
 from envlab.envs.terms import observation
 from envlab.envs.terrain import TerrainCfg, TerrainGeneratorCfg, rough_terrains
-from envlab_tasks.locomotion.velocity.velocity_env_cfg import ObservationsCfg, PolicyCfg
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import ObservationsCfg, PolicyCfg, SensorsCfg
 
-
-def scan_of_the_ground(body_names: str | None = None) -> ObservationTermCfg:
-    """Return the ground's height at 187 points around the root, or around a body."""
-    params: dict[str, Any] = {"sensor_cfg": mdp.RayCasterCfg()}
-    if body_names is not None:
-        params["asset_cfg"] = SceneEntityCfg("robot", body_names=body_names)
-    return observation(mdp.height_scan, 0.1, **params, clip=(-1.0, 1.0))
+SCANNER = SceneEntityCfg("height_scanner")
+SCANNING = SensorsCfg(height_scanner=mdp.RayCasterCfg())
+"""Contact forces, and the ground's height at 187 points around the root."""
 
 
 def full_terrains() -> TerrainGeneratorCfg:
@@ -42,9 +37,11 @@ def few_tiles(generator: TerrainGeneratorCfg) -> TerrainCfg:
 
 @dataclass(kw_only=True)
 class RoughPolicyCfg(PolicyCfg):
-    """The robot's measurements, and the ground's height around its root."""
+    """The robot's measurements, and the ground's height around it."""
 
-    height_scan: ObservationTermCfg = default(scan_of_the_ground())
+    height_scan: ObservationTermCfg = default(
+        observation(mdp.height_scan, 0.1, sensor_cfg=SCANNER, clip=(-1.0, 1.0))
+    )
 
 
 @dataclass(kw_only=True)
@@ -56,7 +53,6 @@ class CurriculumCfg:
     )
 
 
-def rough_observations(body_names: str | None = None, *, noise: bool = True) -> ObservationsCfg:
-    """Return the observations with a scan around the root, or around a body."""
-    scan = scan_of_the_ground(body_names)
-    return ObservationsCfg(policy=RoughPolicyCfg(enable_corruption=noise, height_scan=scan))
+def rough_observations(*, noise: bool = True) -> ObservationsCfg:
+    """Return the observations with a scan of the ground."""
+    return ObservationsCfg(policy=RoughPolicyCfg(enable_corruption=noise))

@@ -208,9 +208,10 @@ class TerminationsCfg:
 
 @dataclass(kw_only=True)
 class SensorsCfg:
-    """Contact forces on the bodies that have a contact sensor in the model."""
+    """Contact forces on bodies with a contact sensor in the model; on rough ground, a scan."""
 
     contact_forces: ContactSensorCfg = field(default_factory=ContactSensorCfg)
+    height_scanner: mdp.RayCasterCfg | None = None
 
 
 @dataclass(kw_only=True)

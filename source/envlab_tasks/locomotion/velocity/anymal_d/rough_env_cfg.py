@@ -12,12 +12,13 @@ from envlab_tasks.locomotion.velocity.anymal_d.base_env_cfg import (
     AnymalDEnvCfg,
 )
 from envlab_tasks.locomotion.velocity.rough_ground import (
+    SCANNING,
     CurriculumCfg,
     few_tiles,
     full_terrains,
     rough_observations,
 )
-from envlab_tasks.locomotion.velocity.velocity_env_cfg import EventsCfg, ObservationsCfg
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import EventsCfg, ObservationsCfg, SensorsCfg
 
 
 @dataclass(kw_only=True)
@@ -28,6 +29,7 @@ class AnymalDRoughEnvCfg(AnymalDEnvCfg):
         SceneCfg(num_envs=4096, model=MODEL, terrain=TerrainCfg(terrain_generator=full_terrains()))
     )
     observations: ObservationsCfg = default(rough_observations())
+    sensors: SensorsCfg = default(SCANNING)
     curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
 
 

@@ -27,6 +27,9 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
 )
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import ActionsCfg, scaled_actions
 
+FOOT_SENSOR = mdp.FootSensorCfg(
+    site_names=["left_foot", "right_foot"], ring_radius_m=0.03, num_ring_samples=6
+)
 TORSO = "torso_link"
 WALKING = {
     ".*_hip_pitch_joint": 0.3,
@@ -103,10 +106,4 @@ class G1EnvCfg(MjlabVelocityEnvCfg):
     actions: ActionsCfg = default(scaled_actions(ACTION_SCALE))
     events: EventsCfg = field(default_factory=G1EventsCfg)
     rewards: RewardsCfg = field(default_factory=G1RewardsCfg)
-    sensors: SensorsCfg = default(
-        SensorsCfg(
-            feet=mdp.FootSensorCfg(
-                site_names=["left_foot", "right_foot"], ring_radius_m=0.03, num_ring_samples=6
-            )
-        )
-    )
+    sensors: SensorsCfg = default(SensorsCfg(feet=FOOT_SENSOR))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, SimulationCfg, default
+from envlab.envs import SceneCfg, SimulationCfg, default, mdp
 from envlab.envs.terrain import TerrainCfg
 from envlab_assets.robots.g1_29 import MODEL
-from envlab_tasks.locomotion.velocity.g1_29.base_env_cfg import NO_PUSHES, G1EnvCfg
+from envlab_tasks.locomotion.velocity.g1_29.base_env_cfg import FOOT_SENSOR, NO_PUSHES, G1EnvCfg
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     CurriculumCfg,
     EventsCfg,
     ObservationsCfg,
+    SensorsCfg,
     TerminationsCfg,
     simulation,
 )
@@ -34,6 +35,7 @@ class G1RoughEnvCfg(G1EnvCfg):
         SceneCfg(num_envs=4096, model=MODEL, terrain=TerrainCfg(terrain_generator=rough_terrains()))
     )
     observations: ObservationsCfg = field(default_factory=RoughObservationsCfg)
+    sensors: SensorsCfg = default(SensorsCfg(feet=FOOT_SENSOR, terrain_scan=mdp.RayCasterCfg()))
     terminations: TerminationsCfg = field(default_factory=RoughTerminationsCfg)
     curriculum: CurriculumCfg | None = field(default_factory=RoughCurriculumCfg)
 

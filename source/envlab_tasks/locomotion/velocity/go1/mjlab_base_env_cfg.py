@@ -24,6 +24,7 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
 )
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import ActionsCfg, scaled_actions
 
+FOOT_SENSOR = mdp.FootSensorCfg(site_names=FEET, ring_radius_m=0.04, num_ring_samples=4)
 STANDING = {".*_(hip|thigh)_joint": 0.05, ".*_calf_joint": 0.1}
 MOVING = {".*_(hip|thigh)_joint": 0.3, ".*_calf_joint": 0.6}
 
@@ -70,6 +71,4 @@ class Go1EnvCfg(MjlabVelocityEnvCfg):
     actions: ActionsCfg = default(scaled_actions(MJLAB_ACTION_SCALE))
     events: EventsCfg = field(default_factory=Go1EventsCfg)
     rewards: RewardsCfg = field(default_factory=Go1RewardsCfg)
-    sensors: SensorsCfg = default(
-        SensorsCfg(feet=mdp.FootSensorCfg(site_names=FEET, ring_radius_m=0.04, num_ring_samples=4))
-    )
+    sensors: SensorsCfg = default(SensorsCfg(feet=FOOT_SENSOR))

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, SimulationCfg, default, mdp
+from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg, TerminationTermCfg
 from envlab.envs.terms import reward, termination
 from envlab.envs.terrain import TerrainCfg
 from envlab_assets.robots.go1 import MJLAB_MODEL
 from envlab_tasks.locomotion.velocity.go1.mjlab_base_env_cfg import (
+    FOOT_SENSOR,
     NO_PUSHES,
     Go1EnvCfg,
     Go1RewardsCfg,
@@ -26,6 +27,7 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     EventsCfg,
     ObservationsCfg,
     RewardsCfg,
+    SensorsCfg,
     TerminationsCfg,
     sensors,
     simulation,
@@ -40,9 +42,6 @@ from envlab_tasks.locomotion.velocity.mjlab_rough_ground import (
     rough_terrains,
 )
 
-AROUND = mdp.RayCasterCfg(pattern_cfg=mdp.GridPatternCfg(resolution=0.2))
-"""Points at which the ground's slope is measured."""
-
 
 def hitting(*names: str) -> RewardTermCfg:
     """Return the penalty on collisions of more than 10 N that sensors of the model measure."""
@@ -50,10 +49,21 @@ def hitting(*names: str) -> RewardTermCfg:
 
 
 @dataclass(kw_only=True)
+class Go1RoughSensorsCfg(SensorsCfg):
+    """The feet, the scan, and points at which the ground's slope is measured."""
+
+    feet: mdp.FootSensorCfg = default(FOOT_SENSOR)
+    terrain_scan: mdp.RayCasterCfg | None = default(mdp.RayCasterCfg())
+    slope: mdp.RayCasterCfg = default(
+        mdp.RayCasterCfg(pattern_cfg=mdp.GridPatternCfg(resolution=0.2))
+    )
+
+
+@dataclass(kw_only=True)
 class RoughRewardsCfg(Go1RewardsCfg):
     """Upright against the ground's slope, and only feet touch."""
 
-    upright: RewardTermCfg | None = default(upright("trunk", sensor_cfg=AROUND))
+    upright: RewardTermCfg | None = default(upright("trunk", sensor_cfg=SceneEntityCfg("slope")))
     self_collisions: RewardTermCfg | None = default(hitting("self_collision"))
     shank_collision: RewardTermCfg | None = default(hitting(".*_calf_ground"))
     trunk_head_collision: RewardTermCfg | None = default(hitting("trunk_ground"))
@@ -87,6 +97,7 @@ class Go1RoughEnvCfg(Go1EnvCfg):
         )
     )
     observations: ObservationsCfg = field(default_factory=RoughObservationsCfg)
+    sensors: SensorsCfg = field(default_factory=Go1RoughSensorsCfg)
     rewards: RewardsCfg = field(default_factory=RoughRewardsCfg)
     terminations: TerminationsCfg = field(default_factory=Go1RoughTerminationsCfg)
     curriculum: CurriculumCfg | None = field(default_factory=RoughCurriculumCfg)

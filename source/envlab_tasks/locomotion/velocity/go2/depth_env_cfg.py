@@ -60,8 +60,9 @@ def depth_image() -> ObservationTermCfg:
 
 @dataclass(kw_only=True)
 class DepthSensorsCfg(SensorsCfg):
-    """Contact forces, and the camera."""
+    """Contact forces, the teacher's scan of the ground, and the camera."""
 
+    height_scanner: mdp.RayCasterCfg | None = default(mdp.RayCasterCfg())
     depth_camera: CameraCfg = default(head_camera())
 
 

@@ -8,12 +8,13 @@ from envlab.envs import SceneCfg, default
 from envlab.envs.terrain import TerrainCfg
 from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL, NO_PUSHES, Go2EnvCfg
 from envlab_tasks.locomotion.velocity.rough_ground import (
+    SCANNING,
     CurriculumCfg,
     few_tiles,
     rough_observations,
 )
 from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import small_terrains
-from envlab_tasks.locomotion.velocity.velocity_env_cfg import EventsCfg, ObservationsCfg
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import EventsCfg, ObservationsCfg, SensorsCfg
 
 
 @dataclass(kw_only=True)
@@ -24,6 +25,7 @@ class Go2RoughEnvCfg(Go2EnvCfg):
         SceneCfg(num_envs=4096, model=MODEL, terrain=TerrainCfg(terrain_generator=small_terrains()))
     )
     observations: ObservationsCfg = default(rough_observations())
+    sensors: SensorsCfg = default(SCANNING)
     curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
 
 
