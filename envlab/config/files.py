@@ -194,10 +194,13 @@ def with_todays_names(values: Any, target: Any) -> Any:
     """Return the values of an earlier file with the names that settings have today.
 
     A configuration class says in its ``__former_names__`` where a setting is now, by a path with
-    dots, and by None that it has no effect any more.
+    dots, and by None that it has no effect any more; for what that cannot say, it has a method
+    ``__todays_values__``.
     """
     if not isinstance(values, dict) or not dataclasses.is_dataclass(target):
         return values
+    if hasattr(target, "__todays_values__") and not isinstance(target, type):
+        values = target.__todays_values__(values)
     former = getattr(target, "__former_names__", {})
     renamed = {name: value for name, value in values.items() if name not in former}
     for name in former.keys() & values.keys():

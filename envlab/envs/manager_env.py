@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import mujoco
 import torch
 
 from envlab.envs.cfg import EnvCfg
+from envlab.envs.entities import SceneEntityCfg
 from envlab.envs.latest_log import Log
 from envlab.envs.managers import (
     ActionManager,
@@ -65,6 +67,34 @@ class ManagerEnvCfg(EnvCfg):
     recorders: RecorderManagerBaseCfg | None = None
     """What is recorded of each episode; null: nothing. A run that is played, validated or resumed
     records nothing."""
+
+    def __todays_values__(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return an earlier file's values with scans of the ground as sensors, not in terms."""
+        values = copy.deepcopy(values)
+        for *path, params in _params_of(values):
+            scan, today = params.get("sensor_cfg"), self
+            if not isinstance(scan, dict) or "pattern_cfg" not in scan:
+                continue
+            for name in path:
+                today = getattr(today, name, None)
+            known = getattr(today, "params", {}).get("sensor_cfg")
+            if not isinstance(known, SceneEntityCfg):
+                continue
+            if path[0] == "observations":  # elsewhere it is the term's own
+                bodies = (params.pop("asset_cfg", None) or {}).get("body_names")
+                scan = {**scan, "body_name": bodies or ""}
+            values["sensors"] = {**(values.get("sensors") or {}), known.name: scan}
+            params["sensor_cfg"] = {**dict.fromkeys(vars(known)), "name": known.name}
+        return values
+
+
+def _params_of(values: Any, *path: str) -> Iterator[Any]:
+    """Yield the path of each term in a file's values and its ``params``, as one sequence."""
+    if isinstance(values, dict):
+        if isinstance(values.get("params"), dict):
+            yield *path, values["params"]
+        for name, inner in values.items():
+            yield from _params_of(inner, *path, name)
 
 
 class ManagerEnv(VectorEnv):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
+from envlab.config import read_yaml, to_dict, write_yaml
 from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.terms import observation
 from envlab.envs.terrain import HfPyramidSlopedTerrainCfg, TerrainCfg, TerrainGeneratorCfg
 from envlab.errors import ConfigurationError
+from envlab.registry import get_task, load_env_cfg
 from tests.envs.sliders import group, terms
 from tests.envs.terrain.hills import make_env
 
@@ -124,3 +127,18 @@ def test_the_normal_is_that_of_a_slope_whichever_way_the_robot_faces():
     plane = make_env(2, plane=True, sensors=sensors)
     flat = mdp.ground_normal(plane, plane.sensor_manager.get_term("scanner"))
     assert flat.tolist() == [[0.0, 0.0, 1.0]] * 2
+
+
+def test_an_earlier_runs_scan_of_a_body_is_a_sensor_of_today(tmp_path: Path):
+    task = get_task("Isaac-Velocity-Rough-G1-v0")
+    today = load_env_cfg(task)
+    written = to_dict(today)
+    scanner = written["sensors"].pop("height_scanner")
+    body = scanner.pop("body_name")
+    for name in ("entity", "update_period"):
+        del scanner[name]
+    params = {"sensor_cfg": scanner, "asset_cfg": {"name": "robot", "body_names": body}}
+    written["observations"]["policy"]["height_scan"]["params"] = params
+    path = tmp_path / "env.yaml"
+    write_yaml(path, written)
+    assert read_yaml(path, load_env_cfg(task), "env") == today
