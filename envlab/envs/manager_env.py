@@ -72,7 +72,8 @@ class ManagerEnvCfg(EnvCfg):
         """Return an earlier file's values with scans of the ground as sensors, not in terms."""
         values = copy.deepcopy(values)
         for *path, params in _params_of(values):
-            scan, today = params.get("sensor_cfg"), self
+            scan: Any = params.get("sensor_cfg")
+            today: Any = self
             if not isinstance(scan, dict) or "pattern_cfg" not in scan:
                 continue
             for name in path:

@@ -11,16 +11,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import FunctionType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from rsl_rl.algorithms import PPO
 
 from envlab.distributed.ddp import PolicyDDP
-
-if TYPE_CHECKING:
-    from envlab.rsl_rl.ppo import DistributedPPO
 
 LOWEST_RATE, HIGHEST_RATE = 1e-5, 1e-2
 """Bounds of rsl_rl's adaptive learning rate, ``PPO.update``."""
@@ -38,7 +35,7 @@ def seeing(stock: Any, distributed: Any) -> Callable[..., Any]:
 class JoinedUpdate:
     """Makes the library's updates of a PPO whose networks are in ``DistributedDataParallel``."""
 
-    def __init__(self, alg: DistributedPPO, ddp: PolicyDDP) -> None:
+    def __init__(self, alg: PPO, ddp: PolicyDDP) -> None:
         self._alg = alg
         self._rate = 0.0
         self._own: torch.Tensor | None = None

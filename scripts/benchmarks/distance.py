@@ -113,7 +113,8 @@ def train(
     folder.mkdir()
     sync, _, interval = way.partition(":")
     ways = [f"--grad_sync={sync}", *([f"agent.sync_interval={interval}"] if interval else [])]
-    script, *words = [*command_of(flags, task), "--distributed", *ways]
+    script, *words = command_of(flags, task)
+    words += ["--distributed", *ways]
     rate = flags.rate_mbit * 1e6 / 8.0
     nodes = Nodes(None if delay_s == 0.0 and math.isinf(rate) else delay_s, rate=rate)
     launches: list[Launch] = []
