@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from envlab.arguments import ArgumentParser
+from envlab.arguments import ArgumentParser, positive
 from envlab.config import Override, compose, merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv
@@ -158,7 +158,7 @@ def _record_scripted(flags: Namespace, words: Sequence[str]) -> int:
         )
     _check_hdf5(flags)
     parser = agent_parser(SCRIPTED)
-    parser.add_argument("--num_episodes", type=int, default=NUM_EPISODES, help="episodes")
+    parser.add_argument("--num_episodes", type=positive, default=NUM_EPISODES, help="at least")
     playing, overrides = parser.parse_with_overrides(words)
     task = get_task(playing.task)
     policy = scripted_policy(task)

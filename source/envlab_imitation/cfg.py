@@ -32,7 +32,7 @@ class PolicyCfg:
     """Activation function, by rsl_rl's names."""
     num_modes: PositiveInt = 5
     """Gaussians of the mixture; the policy acts by the mean of the most probable one."""
-    min_std: PositiveFloat = 0.01
+    min_std: PositiveFloat = 0.05
     """Least deviation of a Gaussian, in deviations of the demonstrations' actions."""
     cnn_cfg: dict[str, Any] = field(default_factory=_convolutions)
     """Convolutions for each group of images, rsl_rl's settings; a spatial softmax follows."""

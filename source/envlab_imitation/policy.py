@@ -19,6 +19,9 @@ from envlab_imitation.cfg import PolicyCfg
 LEAST_DEVIATION = 1e-2
 """Deviation of observations and actions that hardly vary in the demonstrations."""
 
+MAX_OBS = 10.0
+"""Bound of normalised vectors, so that what demonstrations never showed stays finite."""
+
 
 class Policy(nn.Module):
     """Maps observations by group to a mixture of Gaussians over actions.
@@ -107,7 +110,8 @@ class Policy(nn.Module):
         seen = []
         if self.vectors:
             vectors = torch.cat([obs[group] for group in self.vectors], dim=1)
-            seen.append((vectors - self.obs_mean) / self.obs_std)
+            normalised = (vectors - self.obs_mean) / self.obs_std
+            seen.append(normalised.clamp(-MAX_OBS, MAX_OBS))
         for group in self.images:
             image = obs[group].permute(0, 3, 1, 2)
             seen.append(self.cnns[group](image / 255.0 if image.dtype == torch.uint8 else image))
