@@ -42,7 +42,7 @@ class PolicyCfg:
 class BcCfg(BasicAgentCfg):
     """Behaviour cloning. An iteration is a number of gradient steps, and sometimes a rollout."""
 
-    FLAGS: ClassVar[Mapping[str, str]] = BasicAgentCfg.FLAGS | {"dataset": "dataset"}
+    FLAGS: ClassVar[Mapping[str, str]] = {**BasicAgentCfg.FLAGS, "dataset": "dataset"}
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("learning_rate",)
     ENVS_PER_CORE: ClassVar[int] = 32
 

@@ -34,6 +34,7 @@ class BcPlayer:
         policy = self._policy.to("cpu").eval()
         groups = [*policy.vectors, *policy.images]
         space = self._env.single_observation_space
+        assert isinstance(space, spaces.Dict)
         if len(groups) == 1:
             alone = _OnOne(policy, groups[0])
             return export_policy(

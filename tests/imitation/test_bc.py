@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from envlab_imitation.cfg import PolicyCfg
 from envlab_imitation.demonstrations import Demonstrations
 from envlab_imitation.policy import Policy
 from tests.imitation.files import LENGTHS, NUM_STEPS, TASK, learner_of, write_file
-from tests.launcher import torchrun
+from tests.launcher import ROOT, torchrun
 from tests.learner_contract import LearnerContract
 from tests.small_runs import check_resumes_exactly, train_in
 from tests.trained import Pair, checkpoint_of, launch_pair, metrics_of, only_run
@@ -207,3 +208,22 @@ def test_a_file_that_does_not_fit_is_one_sentence(tmp_path: Path):
     path.write_bytes(path.read_bytes()[:-1000])
     with pytest.raises(ConfigurationError, match="cannot be read as HDF5"):
         learner_of(path, ALONE)
+
+
+@pytest.mark.slow
+def test_the_page_leads_to_a_cloned_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    page = (ROOT / "docs/demonstrations.md").read_text()
+    text = page.partition("From an empty folder to a cloned policy:")[2].partition("\n## ")[0]
+    lines = re.findall(r"^    envlab (.*)$", text, re.MULTILINE)
+    assert 3 <= len(lines) <= 10
+    monkeypatch.chdir(tmp_path)
+    shorter = {
+        "record": ["--num_envs=3", "--num_episodes=3"],
+        "train": ["--num_envs=2", "--max_iterations=2", "agent.gradient_steps=5"],
+        "play": ["--num_episodes=2", "--no_export"],
+    }
+    for line in lines:
+        words = shlex.split(line)
+        device = [] if words[0] == "replay" else ["--device=cpu"]
+        assert cli.main([*words, *shorter.get(words[0], []), *device]) == 0, line
+    assert metrics_of(only_run(tmp_path))[-1]["details"].keys() == {"success"}
