@@ -60,10 +60,11 @@ CORE = (
     Command(
         name="random",
         main="envlab.tools.agents:random_main",
-        usage="random | zero --task ID ...",
-        description="step a task with random or zero actions",
+        usage="random | zero | scripted --task ID ...",
+        description="step a task with random or zero actions, or by its scripted policy",
     ),
     Command(name="zero", main="envlab.tools.agents:zero_main", usage="", description=""),
+    Command(name="scripted", main="envlab.tools.agents:scripted_main", usage="", description=""),
     Command(
         name="check",
         main="envlab.tools.check:main",

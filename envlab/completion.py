@@ -51,7 +51,7 @@ def complete(of_libraries: Iterable[str]) -> None:
         below = _with_tasks(child).add_subparsers()
         for library in libraries().values():
             below.choices[library.name] = _with_tasks(parser_of(library))
-    for name in ("random", "zero"):
+    for name in ("random", "zero", "scripted"):
         children.choices[name] = _with_tasks(agent_parser(name))
     argcomplete.autocomplete(parser, always_complete_options="long")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,24 +140,31 @@ class Dataset:
             task = ""
         self.task = task if _TASK.fullmatch(task) else ""
 
-    def episode(self, name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return an episode's arrays by their paths, and its attributes.
+    def attributes(self, name: str) -> dict[str, Any]:
+        """Return an episode's attributes.
 
         Raises:
-            ConfigurationError: If it is not one, or too large.
+            ConfigurationError: If it is not one.
         """
-        h5py = _h5py()
-        data = self._file["data"]
-        link = data.get(name, getlink=True) if name in self.names else None
-        group = data[name] if isinstance(link, h5py.HardLink) else None  # others may lead elsewhere
-        if not isinstance(group, h5py.Group):
-            raise ConfigurationError(
-                f"{self._path} has no episode {name!r}; its first are {', '.join(self.names[:3])}."
-            )
+        return dict(self._group(name).attrs)
+
+    def episode(
+        self, name: str, only: Collection[str] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return an episode's arrays by their paths, and its attributes.
+
+        Args:
+            name: The episode.
+            only: The paths that are read; None: all.
+
+        Raises:
+            ConfigurationError: If it is not one, too large, or cannot be read.
+        """
+        h5py, group = _h5py(), self._group(name)
         found: dict[str, Any] = {}
 
         def take(path: str, item: object) -> None:
-            if isinstance(item, h5py.Dataset):
+            if isinstance(item, h5py.Dataset) and (only is None or path in only):
                 found[path] = item
 
         group.visititems(take)  # which follows hard links alone
@@ -170,7 +177,24 @@ class Dataset:
                 f"{', '.join(sorted(kinds))}, but must be numbers within the file, of at most "
                 f"{MAX_BYTES:,} bytes."
             )
-        return {path: item[()] for path, item in found.items()}, dict(group.attrs)
+        try:
+            return {path: item[()] for path, item in found.items()}, dict(group.attrs)
+        except OSError as error:
+            raise ConfigurationError(
+                f"The episode {name!r} of {self._path} cannot be read ({error}): the file is "
+                "damaged. Copy or record it anew."
+            ) from error
+
+    def _group(self, name: str) -> h5py.Group:
+        h5py = _h5py()
+        data = self._file["data"]
+        link = data.get(name, getlink=True) if name in self.names else None
+        group = data[name] if isinstance(link, h5py.HardLink) else None  # others may lead elsewhere
+        if not isinstance(group, h5py.Group):
+            raise ConfigurationError(
+                f"{self._path} has no episode {name!r}; its first are {', '.join(self.names[:3])}."
+            )
+        return group
 
 
 @contextmanager

@@ -1,16 +1,17 @@
-"""Stepping a task with random or zero actions, for a first look at a new task."""
+"""Stepping a task with random, zero or scripted actions, for a first look at a new task."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gymnasium import spaces
 
 from envlab.config import compose, merge
-from envlab.registry import get_task, load_env_cfg
+from envlab.errors import ConfigurationError
+from envlab.registry import Task, get_task, list_tasks, load_entry_point, load_env_cfg
 from envlab.training.arguments import agent_parser
 from envlab.training.viewing import NUM_WATCHED, check_viewing, start_viewing
 
@@ -22,20 +23,48 @@ if TYPE_CHECKING:  # torch is loaded after the arguments have been parsed
 
 NUM_ENVS = 64
 NUM_STEPS = 300
+SCRIPTED = "scripted_entry_point"
+"""Keyword of a task's registration for a policy by hand, ``module:Class``."""
 
 
 def random_main(arguments: Sequence[str]) -> int:
     """Run ``random_agent.py``: actions uniform in their bounds or in [-1, 1], or random choices."""
 
-    def act(env: BatchedEnv) -> torch.Tensor:
-        return draw_actions(env.single_action_space, env.random.stream("random_agent"))
+    def make(env: BatchedEnv, _: Task) -> Callable[[], torch.Tensor]:
+        return lambda: draw_actions(env.single_action_space, env.random.stream("random_agent"))
 
-    return _run("random", arguments, act)
+    return _run("random", arguments, make)
 
 
 def zero_main(arguments: Sequence[str]) -> int:
     """Run ``zero_agent.py``."""
-    return _run("zero", arguments, lambda env: env.actions.new_zeros(env.actions.shape))
+    return _run("zero", arguments, lambda env, _: lambda: env.actions.new_zeros(env.actions.shape))
+
+
+def scripted_main(arguments: Sequence[str]) -> int:
+    """Run ``envlab scripted``: the policy by hand that the task has.
+
+    Raises:
+        ConfigurationError: If it has none.
+    """
+    return _run("scripted", arguments, lambda env, task: scripted_policy(task)(env).act)
+
+
+def scripted_policy(task: Task) -> Callable[[BatchedEnv], Any]:
+    """Return the class of a task's policy by hand: ``Class(env).act()`` returns actions.
+
+    Raises:
+        ConfigurationError: If the task has none.
+    """
+    entry_point = task.kwargs.get(SCRIPTED)
+    if entry_point is None:
+        able = [one.id for one in list_tasks() if SCRIPTED in one.kwargs]
+        raise ConfigurationError(
+            f"{task.id} has no scripted policy; {', '.join(able)} have one. Name one of them, or "
+            f"register yours as {SCRIPTED}."
+        )
+    found: Callable[[BatchedEnv], Any] = load_entry_point(entry_point)
+    return found
 
 
 def draw_actions(space: spaces.Space, stream: RandomStream) -> torch.Tensor:
@@ -52,9 +81,15 @@ def draw_actions(space: spaces.Space, stream: RandomStream) -> torch.Tensor:
     return stream.uniform(-1.0, 1.0, space.shape[0])
 
 
-def _run(kind: str, arguments: Sequence[str], act: Callable[[BatchedEnv], torch.Tensor]) -> int:
+def _run(
+    kind: str,
+    arguments: Sequence[str],
+    make: Callable[[BatchedEnv, Task], Callable[[], torch.Tensor]],
+) -> int:
     flags, overrides = agent_parser(kind).parse_with_overrides(arguments)
     task = get_task(flags.task)
+    if kind == "scripted":
+        scripted_policy(task)
     num_envs = flags.num_envs or (NUM_ENVS if flags.viz is None else NUM_WATCHED)
     from envlab.distributed.context import DistributedContext
     from envlab.distributed.log import configure_logging
@@ -72,12 +107,13 @@ def _run(kind: str, arguments: Sequence[str], act: Callable[[BatchedEnv], torch.
     print(f"Actions: {env.single_action_space}")
     if isinstance(env, DirectMarlEnv):
         env = multi_agent_to_single_agent(env)
+    act = make(env, task)
     viewer = start_viewing(flags, env, title=f"{task.id}, {kind} actions", is_played=True)
     limit = flags.num_steps or (NUM_STEPS if viewer is None else math.inf)
     episodes, total, steps = 0, 0.0, 0
     start = time.perf_counter()
     while steps < limit and (viewer is None or viewer.is_open):
-        _, reward, terminated, truncated, _ = env.step(act(env))
+        _, reward, terminated, truncated, _ = env.step(act())
         episodes += int((terminated | truncated).sum())
         total += float(reward.mean())
         steps += 1

@@ -1,30 +1,40 @@
-"""``envlab record``: a policy's episodes as a dataset, LeRobot's or in HDF5 as Isaac Lab's."""
+"""``envlab record``: a policy's episodes as a dataset, LeRobot's or in HDF5 as Isaac Lab's.
+
+The policy is a trained one, or the task's own by hand.
+"""
 
 from __future__ import annotations
 
 import importlib
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from envlab.arguments import ArgumentParser
-from envlab.config import Override
+from envlab.arguments import ArgumentParser, positive
+from envlab.config import Override, compose, merge
+from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv
 from envlab.envs.managers.recorder import RecorderManager
 from envlab.envs.mdp.recorders import ActionStateRecorderManagerCfg
 from envlab.envs.wrappers.lerobot import LeRobotVectorEnvWrapper
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library, get_library
-from envlab.training.arguments import play_parser
+from envlab.registry import get_task, load_env_cfg
+from envlab.task import Task
+from envlab.tools.agents import scripted_policy
+from envlab.training.arguments import agent_parser, play_parser
 from envlab.training.flags import Flags
-from envlab.training.play import OpenedPolicy, open_policy
+from envlab.training.plan import without_recorders
+from envlab.training.play import NUM_ENVS, OpenedPolicy, open_policy
 
 NUM_EPISODES = 10
 """Default of ``--num_episodes``."""
+SCRIPTED = "scripted"
+"""Word in place of a library for the task's policy by hand."""
 NAMES = {"agent_pos": "observation.state", "pixels": "observation.image"}
 """LeRobot's names in datasets for observations of its environments."""
 
@@ -40,6 +50,8 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigurationError(
             f"--output={flags.output} is there already. Name a folder that is not."
         )
+    if flags.library == SCRIPTED:
+        return _record_scripted(flags, others)
     library = get_library(flags.library)
     playing, overrides = play_parser(library).parse_with_overrides(others)
     if flags.format == "hdf5":
@@ -57,7 +69,9 @@ def _parser() -> ArgumentParser:
         prog="envlab record",
         description="Write a policy's episodes as a dataset; other flags are those of play.",
     )
-    parser.add_argument("library", help="the library that trained the policy")
+    parser.add_argument(
+        "library", help=f"the library that trained the policy; {SCRIPTED}: the task's own by hand"
+    )
     parser.add_argument(
         "--format",
         choices=["lerobot", "hdf5"],
@@ -126,30 +140,62 @@ def _record_lerobot(
 def _record_hdf5(
     flags: Namespace, library: Library, playing: Flags, overrides: Sequence[Override]
 ) -> int:
+    _check_hdf5(flags)
+    opened = open_policy(library, playing, overrides, 1)
+
+    def act() -> torch.Tensor:
+        return opened.player.act(opened.env.obs_buf)
+
+    num_episodes = playing.num_episodes or NUM_EPISODES
+    return _write_hdf5(flags, opened.plan.task, opened.env, act, num_episodes)
+
+
+def _record_scripted(flags: Namespace, words: Sequence[str]) -> int:
+    if flags.format != "hdf5":
+        raise ConfigurationError(
+            f"--format is {flags.format}, but episodes of a scripted policy are recorded in HDF5 "
+            "alone. Add --format=hdf5."
+        )
+    _check_hdf5(flags)
+    parser = agent_parser(SCRIPTED)
+    parser.add_argument("--num_episodes", type=positive, default=NUM_EPISODES, help="at least")
+    playing, overrides = parser.parse_with_overrides(words)
+    task = get_task(playing.task)
+    policy = scripted_policy(task)
+    cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
+    num_envs = playing.num_envs or min(NUM_ENVS, playing.num_episodes)
+    cfg = merge(without_recorders(cfg), {"scene": {"num_envs": num_envs}}, "env")
+    env = task.make(cfg, context=DistributedContext.single(playing.device), seed=playing.seed)
+    return _write_hdf5(flags, task, env, policy(env).act, playing.num_episodes)
+
+
+def _check_hdf5(flags: Namespace) -> None:
     if flags.output.suffix != ".hdf5":
         raise ConfigurationError(
             f"--output={flags.output}, but a file in HDF5 is called NAME.hdf5. Call it so."
         )
-    num_episodes = playing.num_episodes or NUM_EPISODES
-    opened = open_policy(library, playing, overrides, 1)
-    env = opened.env
+
+
+def _write_hdf5(
+    flags: Namespace, task: Task, env: Any, act: Callable[[], torch.Tensor], num_episodes: int
+) -> int:
     try:
         if not isinstance(env, ManagerEnv):
             raise ConfigurationError(
-                f"--format=hdf5 records manager-based tasks, but {opened.plan.task.id} is a "
-                f"{opened.plan.task.kind} task. Leave it out for LeRobot's format."
+                f"--format=hdf5 records manager-based tasks, but {task.id} is a {task.kind} task. "
+                "Leave it out for LeRobot's format."
             )
         cfg = ActionStateRecorderManagerCfg(
             dataset_export_dir_path=str(flags.output.parent),
             dataset_filename=flags.output.stem,
-            env_name=opened.plan.task.trained_id,
+            env_name=task.trained_id,
             dataset_export_mode="succeeded_only" if flags.succeeded_only else "all",
         )
         recorder = env.recorder_manager = RecorderManager(cfg, env)
         with torch.inference_mode():
             env.reset()
             while recorder.num_episodes < num_episodes:
-                env.step(opened.player.act(env.obs_buf))
+                env.step(act())
     finally:
         env.close()
     print(f"Wrote {flags.output}: {recorder.num_episodes} episodes")

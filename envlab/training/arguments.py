@@ -133,7 +133,7 @@ def export_parser(library: Library) -> FlagsParser:
 
 
 def agent_parser(kind: str) -> FlagsParser:
-    """Return the parser of ``random_agent.py`` and ``zero_agent.py``."""
+    """Return the parser of ``random_agent.py``, ``zero_agent.py`` and the like."""
     description = f"Step a task with {kind} actions."
     return FlagsParser(Flags, "agent", prog=f"{kind}_agent", description=description)
 

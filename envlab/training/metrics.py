@@ -64,6 +64,10 @@ class EpisodeTracker:
                 self.means.add(name, value * count, count)
         self._episodes.masked_fill_(ended, 0.0)
 
+    def forget(self) -> None:
+        """Forget the episodes that go on, after all environments were reset."""
+        self._episodes.zero_()
+
 
 class RunMetrics:
     """Turns the ranks' counters into records, the progress line, and event files."""

@@ -19,6 +19,7 @@ def register(
     libraries: Sequence[str] = ("rsl_rl", "rl_games", "skrl"),
     agents: str = "{}_ppo_cfg",
     action_scale: float = 1.0,
+    scripted: str = "",
     **others: str,
 ) -> None:
     """Register a task by strings alone, so that listing tasks imports neither torch nor MuJoCo.
@@ -33,6 +34,7 @@ def register(
         agents: A library's file in the package's ``agents``, without ``.yaml``; ``{}`` is the
             library.
         action_scale: The action that 1 stands for in numpy.
+        scripted: A policy by hand for ``envlab scripted``, in the package, ``module:Class``.
         **others: Files with other names, and of further agents: ``skrl_mappo="skrl_mappo_cfg"``.
     """
     files = {library: agents.format(library) for library in libraries} | others  # in this order
@@ -44,6 +46,7 @@ def register(
             "env_cfg_entry_point": f"{package}.{cfg}",
             **{f"{key}_cfg_entry_point": f"{package}.agents:{files[key]}.yaml" for key in files},
             "description": description,
+            **({"scripted_entry_point": f"{package}.{scripted}"} if scripted else {}),
         },
         action_scale=action_scale,
     )

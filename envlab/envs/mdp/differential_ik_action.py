@@ -16,7 +16,14 @@ from envlab.envs.differential_ik import (
 from envlab.envs.entities import SceneEntityCfg
 from envlab.envs.frames import OffsetCfg
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
-from envlab.envs.math import normalize, quat_apply, quat_from_rotation_vector, quat_mul
+from envlab.envs.math import (
+    normalize,
+    quat_apply,
+    quat_box_minus,
+    quat_from_rotation_vector,
+    quat_mul,
+    subtract_frame_transforms,
+)
 from envlab.envs.mdp.controls import Bounds
 
 if TYPE_CHECKING:
@@ -105,3 +112,29 @@ class DifferentialInverseKinematicsAction(ActionTerm):
             return goal, quat
         turn = quat_from_rotation_vector(quat_apply(root_quat, commands[:, 3:]))
         return goal, quat_mul(turn, quat)
+
+    def actions_to(self, pos: torch.Tensor, quat: torch.Tensor) -> torch.Tensor:
+        """Return the actions whose :meth:`goal` is a pose, ``(num_envs, dim)``.
+
+        Args:
+            pos: Position in the frame of the robot's topmost body, in m, ``(num_envs, 3)``.
+            quat: Orientation there, (w, x, y, z), ``(num_envs, 4)``; without effect on an action of
+                positions alone.
+        """
+        controller = self._cfg.controller
+        parts = [pos, quat]
+        if controller.use_relative_mode:
+            now_pos, now_quat = self.pose()
+            parts = [pos - now_pos, quat_box_minus(quat, now_quat)]
+        if controller.command_type == "position":
+            parts = parts[:1]
+        return torch.cat(parts, dim=1) / self._cfg.scale
+
+    def pose(self) -> Pose:
+        """Return the frame's pose in that of the robot's topmost body."""
+        return subtract_frame_transforms(*self.frame.root_pose(), *self.frame.pose())
+
+    @property
+    def offset(self) -> OffsetCfg:
+        """The frame, relative to its body."""
+        return self._cfg.body_offset

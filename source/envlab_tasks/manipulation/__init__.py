@@ -29,12 +29,14 @@ register(
     "Isaac-Lift-Cube-Franka-IK-Abs-v0",
     "lift_env_cfg:FrankaCubeLiftIkAbsEnvCfg",
     "Lift a cube with a Panda, controlled by poses of its hand.",
+    scripted="scripted:LiftingHand",
 )
 register(
     LIFT,
     "Isaac-Lift-Cube-Franka-IK-Rel-v0",
     "lift_env_cfg:FrankaCubeLiftIkRelEnvCfg",
     "Lift a cube with a Panda, controlled by displacements of its hand.",
+    scripted="scripted:LiftingHand",
 )
 
 LIFT_YAM = f"{__name__}.lift_yam"
@@ -133,24 +135,28 @@ register(
     "Isaac-Reach-Franka-IK-Abs-v0",
     "reach_env_cfg:FrankaReachIkAbsEnvCfg",
     "Move a Panda's hand to a pose, controlled by poses of the hand.",
+    scripted="scripted:ReachingHand",
 )
 register(
     REACH,
     "Isaac-Reach-Franka-IK-Abs-Play-v0",
     "reach_env_cfg:FrankaReachIkAbsPlayEnvCfg",
     "Isaac-Reach-Franka-IK-Abs-v0 without noise, for playing.",
+    scripted="scripted:ReachingHand",
 )
 register(
     REACH,
     "Isaac-Reach-Franka-IK-Rel-v0",
     "reach_env_cfg:FrankaReachIkRelEnvCfg",
     "Move a Panda's hand to a pose, controlled by displacements of the hand.",
+    scripted="scripted:ReachingHand",
 )
 register(
     REACH,
     "Isaac-Reach-Franka-IK-Rel-Play-v0",
     "reach_env_cfg:FrankaReachIkRelPlayEnvCfg",
     "Isaac-Reach-Franka-IK-Rel-v0 without noise, for playing.",
+    scripted="scripted:ReachingHand",
 )
 register(
     REACH,

@@ -14,9 +14,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, TypeVar
 
-from envlab.envs import EntityCfg, InitialStateCfg, SceneCfg, mdp
+import torch
+
+from envlab.envs import EntityCfg, InitialStateCfg, ManagerEnv, SceneCfg, mdp
 from envlab.envs.actuators import AnyActuatorCfg, ImplicitActuatorCfg
+from envlab.envs.controlled_frame import Pose
 from envlab.envs.differential_ik import DifferentialIKControllerCfg
+from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsAction
 
 ARM = "panda_joint.*"
 FINGERS = "panda_finger_joint.*"
@@ -106,3 +110,37 @@ def gripper() -> mdp.BinaryJointPositionActionCfg:
         open_command_expr={FINGERS: 0.04},
         close_command_expr={FINGERS: 0.0},
     )
+
+
+LEAD_M = 0.1
+"""Farthest that a policy by hand has the hand go in a step; beyond it, a grasp slips."""
+
+
+class Hand:
+    """The grasp point of a task that is controlled by poses or displacements, for policies by hand.
+
+    Poses are in the frame of the robot's topmost body.
+    """
+
+    def __init__(self, env: ManagerEnv) -> None:
+        term = env.action_manager.get_term("arm_action")
+        assert isinstance(term, DifferentialInverseKinematicsAction), term
+        self._term = term
+        pos, quat = (env.actions.new_tensor([part]) for part in (term.offset.pos, term.offset.rot))
+        self.offset = pos.expand(env.num_envs, -1), quat.expand(env.num_envs, -1)
+        """Its pose on its body."""
+
+    def pose(self) -> Pose:
+        """Return its pose."""
+        return self._term.pose()
+
+    def root_pose(self) -> Pose:
+        """Return the pose of the robot's topmost body in the world."""
+        return self._term.frame.root_pose()
+
+    def towards(self, pos: torch.Tensor, quat: torch.Tensor) -> torch.Tensor:
+        """Return actions of the arm towards a pose, which go :data:`LEAD_M` ahead of the hand."""
+        now, _ = self.pose()
+        way = pos - now
+        share = (LEAD_M / way.norm(dim=1, keepdim=True).clamp(min=1e-6)).clamp(max=1.0)
+        return self._term.actions_to(now + share * way, quat)
