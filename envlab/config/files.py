@@ -196,7 +196,9 @@ def with_todays_names(values: Any, target: Any) -> Any:
     A configuration class says in its ``__former_names__`` where a setting is now, by a path with
     dots, and by None that it has no effect any more.
     """
-    if not isinstance(values, dict) or not dataclasses.is_dataclass(target):
+    if not isinstance(values, dict) or not (
+        dataclasses.is_dataclass(target) or isinstance(target, dict)
+    ):
         return values
     former = getattr(target, "__former_names__", {})
     renamed = {name: value for name, value in values.items() if name not in former}
@@ -212,6 +214,8 @@ def with_todays_names(values: Any, target: Any) -> Any:
 
 def _part(target: Any, name: str) -> Any:
     """Return a setting of a configuration, or, of a class of them, its default."""
+    if isinstance(target, dict):
+        return target.get(name)
     if not isinstance(target, type):
         return getattr(target, name, None)
     found = next((item for item in dataclasses.fields(target) if item.name == name), None)
