@@ -48,10 +48,15 @@ def make(tmp_path):
     path.write_text(SCENE)
 
     def made(
-        num_envs: int = 1, steps: int = 100, backend: str = "mujoco", **sensors: Any
+        num_envs: int = 1,
+        steps: int = 100,
+        backend: str = "mujoco",
+        decimation: int = 1,
+        **sensors: Any,
     ) -> ManagerEnv:
         env = hopper.make_env(
             num_envs,
+            decimation=decimation,
             sim={"data_fields": (), "backend": backend},
             sensors=terms(**sensors),
             scene=SceneCfg(num_envs=num_envs, model=str(path)),
@@ -142,6 +147,17 @@ def test_readings_of_the_latest_physics_steps_are_kept_and_restored(make):
     assert torch.equal(sensor(other, "corners").history("dist"), touch.history("dist"))
     other.reset()
     assert not sensor(other, "corners").history("force").any()
+
+
+def test_a_history_is_of_physics_steps_the_latest_first(make):
+    settings = {"primary": body("box"), "history_length": 3}
+    often, seldom = (
+        sensor(make(steps=steps, decimation=decimation, box=ContactSensorCfg(**settings)), "box")
+        for steps, decimation in ((3, 1), (1, 3))
+    )
+    forces = often.net_forces_w_history
+    assert not torch.equal(forces[:, 0], forces[:, 2])
+    assert torch.equal(seldom.net_forces_w_history, forces)
 
 
 def test_places_and_friction_are_by_partner(make):
