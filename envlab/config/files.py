@@ -197,9 +197,7 @@ def with_todays_names(values: Any, target: Any) -> Any:
     dots, and by None that it has no effect any more; for what that cannot say, it has a method
     ``__todays_values__``.
     """
-    if not isinstance(values, dict) or not (
-        dataclasses.is_dataclass(target) or isinstance(target, dict)
-    ):
+    if not isinstance(values, dict) or not dataclasses.is_dataclass(target):
         return values
     if hasattr(target, "__todays_values__") and not isinstance(target, type):
         values = target.__todays_values__(values)
@@ -217,8 +215,6 @@ def with_todays_names(values: Any, target: Any) -> Any:
 
 def _part(target: Any, name: str) -> Any:
     """Return a setting of a configuration, or, of a class of them, its default."""
-    if isinstance(target, dict):
-        return target.get(name)
     if not isinstance(target, type):
         return getattr(target, name, None)
     found = next((item for item in dataclasses.fields(target) if item.name == name), None)

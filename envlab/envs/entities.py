@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -25,11 +25,6 @@ _SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 @dataclass
 class SceneEntityCfg:
     """The parts of the scene that a term is about, by regular expressions that match in full."""
-
-    # A height scan's grid was a parameter of its term; it is the task's RayCasterCfg now.
-    __former_names__: ClassVar[dict[str, str | None]] = dict.fromkeys(
-        ("pattern_cfg", "offset", "method")
-    )
 
     name: str = "robot"
     """A thing of a composed scene, within which names are those of its own file. Otherwise a child

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 from unittest import mock
 
 import pytest
@@ -178,13 +178,6 @@ class Eyes:
     lens: Lens = field(default_factory=Lens)
 
 
-@dataclass(kw_only=True)
-class Term:
-    """Parts are also found among parameters."""
-
-    params: dict[str, Any] = field(default_factory=lambda: {"sensor": Lens(), "other": 0})
-
-
 def test_files_of_earlier_versions_are_read_under_the_names_of_today(tmp_path):
     path = tmp_path / "env.yaml"
     path.write_text("stack: 3\nlens: {kind: long, tint: red}")
@@ -192,9 +185,6 @@ def test_files_of_earlier_versions_are_read_under_the_names_of_today(tmp_path):
         assert read_yaml(path, target) == Eyes(lens=Lens(type="long", history=3))
     path.write_text("stack: 3\nlens: {type: long, history: 2}")
     assert read_yaml(path, Eyes).lens.history == 2
-    path.write_text("params: {sensor: {kind: long, tint: red}, other: 1}")
-    term = read_yaml(path, Term())
-    assert term.params == {"sensor": Lens(type="long"), "other": 1}
     path.write_text("lens: {tind: red}")
     with pytest.raises(ConfigurationError, match="tind"):
         read_yaml(path, Eyes)
