@@ -169,7 +169,8 @@ def plain(actions: Any) -> np.ndarray:
 
 
 def test_no_library_is_left_out():
-    assert {name.removesuffix("_jax") for name, _ in TRAINED} == set(libraries())
+    clones = {"bc"}  # which does not explore
+    assert {name.removesuffix("_jax") for name, _ in TRAINED} == set(libraries()) - clones
 
 
 BY_LIBRARY: list[Any] = [
