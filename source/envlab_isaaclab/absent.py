@@ -29,7 +29,9 @@ class PrettyTable:
 
     def get_string(self, **keywords: Any) -> str:
         """Return the table as text."""
-        table = tabulate(self.rows, headers=[str(name) for name in self.field_names], tablefmt="psql")
+        table = tabulate(
+            self.rows, headers=[str(name) for name in self.field_names], tablefmt="psql"
+        )
         return f"{self.title}\n{table}" if self.title else table
 
     __str__ = get_string

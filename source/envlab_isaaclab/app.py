@@ -40,7 +40,9 @@ class AppLauncher:
     """Takes the flags; there is nothing to launch."""
 
     def __init__(self, launcher_args: Any = None, **keywords: Any) -> None:
-        given = launcher_args if isinstance(launcher_args, dict) else vars(launcher_args or object())
+        given = (
+            launcher_args if isinstance(launcher_args, dict) else vars(launcher_args or object())
+        )
         given = {**given, **keywords}
         self.local_rank = launched_local_rank()
         self.global_rank = int(os.environ.get("RANK", "0"))
@@ -64,7 +66,7 @@ class AppLauncher:
 
 
 def resolve_device(name: str) -> torch.device:
-    """Return the device for a name: the CPU where there is no GPU, this rank's GPU for the first."""
+    """Return the device for a name: the CPU without a GPU, this rank's GPU for the first."""
     if not name.startswith("cuda") or not torch.cuda.is_available():
         return torch.device("cpu")
     if name in ("cuda", "cuda:0"):

@@ -69,7 +69,8 @@ def uses_in(path: Path) -> tuple[int, list[Use]]:
     if not path.exists():
         raise ConfigurationError(f"There is no file or folder {str(path)!r} to check.")
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-    found, count = [], 0
+    found: list[Use] = []
+    count = 0
     for file in files:
         try:
             tree = ast.parse(file.read_text(encoding="utf-8", errors="replace"))

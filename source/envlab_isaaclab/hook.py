@@ -5,8 +5,8 @@ Three things may happen when a script imports a module:
 - it is Kit's: it is one of :func:`envlab_isaaclab.kit.modules`, or inert;
 - it is a file of Isaac Lab that is about USD, windows or the simulator (:data:`REPLACED`): its
   names are those of a module of ours;
-- it is one of which a few names are ours (:data:`CHANGED`): it is the user's own file, changed after
-  it was run.
+- it is one of which a few names are ours (:data:`CHANGED`): it is the user's own file, changed
+  after it was run.
 """
 
 from __future__ import annotations

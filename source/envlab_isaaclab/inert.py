@@ -71,7 +71,7 @@ class Inert(metaclass=_Kind):
         """Leave a block."""
 
 
-def inert(name: str, module: str) -> type[Inert]:
+def inert(name: str, module: str) -> _Kind:
     """Return a new inert class."""
     return _Kind(name, (Inert,), {"__module__": module})
 

@@ -176,15 +176,15 @@ class _Mesh:
     def __init__(self, prim: stage.Prim) -> None:
         self._prim = prim
 
-    def GetPointsAttr(self) -> stage.Attribute:  # noqa: N802
+    def GetPointsAttr(self) -> stage.Attribute:
         """Return its vertices."""
         return self._prim.GetAttribute("points")
 
-    def GetFaceVertexIndicesAttr(self) -> stage.Attribute:  # noqa: N802
+    def GetFaceVertexIndicesAttr(self) -> stage.Attribute:
         """Return the vertices of its faces."""
         return self._prim.GetAttribute("faceVertexIndices")
 
-    def GetPath(self) -> stage.Path:  # noqa: N802
+    def GetPath(self) -> stage.Path:
         """Return its path."""
         return self._prim.GetPath()
 

@@ -97,6 +97,8 @@ def _own_flags(words: list[str]) -> dict[str, str]:
     while words and words[0].partition("=")[0] in _FLAGS:
         name, equals, value = words.pop(0).partition("=")
         if not equals and not words:
-            raise ConfigurationError(f"{name} needs a folder. See python -m envlab_isaaclab --help.")
+            raise ConfigurationError(
+                f"{name} needs a folder. See python -m envlab_isaaclab --help."
+            )
         values[name] = value if equals else words.pop(0)
     return values

@@ -58,7 +58,8 @@ def create_prim(
 def delete_prim(prim_path: str | Sequence[str], *arguments: Any, **keywords: Any) -> bool:
     """Remove prims; return whether all were there."""
     paths = [prim_path] if isinstance(prim_path, str) else prim_path
-    return all([stage.current().remove(in_first(path)) for path in paths])
+    removed = [stage.current().remove(in_first(path)) for path in paths]
+    return all(removed)
 
 
 def clone(func: Callable[..., Any]) -> Callable[..., Any]:

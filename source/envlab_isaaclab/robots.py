@@ -51,7 +51,11 @@ PROPS: dict[str, tuple[str, Any, float]] = {
     ),
     r"dexcube/dex_cube_instanceable\.usd": ("body", [0.03, 0.03, 0.03], 0.216),
     r"(red|green|blue|yellow)_block\.usd": ("body", [0.0235, 0.0235, 0.0235], 0.1),
-    r"stand/stand_instanceable\.usd": ("fixed", geom("BOX", [0.1, 0.1, 0.4], pos=[0, 0, -0.4]), 0.0),
+    r"stand/stand_instanceable\.usd": (
+        "fixed",
+        geom("BOX", [0.1, 0.1, 0.4], pos=[0, 0, -0.4]),
+        0.0,
+    ),
 }
 """Props as boxes: half sizes in m and a mass in kg at scale 1. A table's top is at height 0."""
 

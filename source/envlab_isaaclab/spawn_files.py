@@ -78,8 +78,8 @@ def spawn_from_usd(
         return put(prim_path, cfg, Fixed(geom("SPHERE", [0.01, 0, 0]), collides=False), translation)
     what = "is a USD file" if Path(path).is_file() else "is not on this machine"
     raise ConfigurationError(
-        f"{path}, to be spawned at {prim_path}, {what}, and no model here stands for it. USD is not "
-        "read; spawn the robot from its URDF or MJCF file instead (UrdfFileCfg, MjcfFileCfg)."
+        f"{path}, to be spawned at {prim_path}, {what}, and no model here stands for it. USD is "
+        "not read; spawn the robot from its URDF or MJCF file instead (UrdfFileCfg, MjcfFileCfg)."
     )
 
 
@@ -123,7 +123,11 @@ def _local(path: Any, prim_path: str) -> Path:
 
 
 def spawn_ground_plane(
-    prim_path: str, cfg: Any, translation: Sequence[float] | None = None, *arguments: Any, **keywords: Any
+    prim_path: str,
+    cfg: Any,
+    translation: Sequence[float] | None = None,
+    *arguments: Any,
+    **keywords: Any,
 ) -> Prim:
     """Spawn the endless plane."""
     prim = put(prim_path, cfg, Ground(Material.of(cfg.physics_material)), translation)

@@ -20,15 +20,15 @@ class Path(str):
     """A path of a prim."""
 
     @property
-    def pathString(self) -> str:  # noqa: N802 - USD's name
+    def pathString(self) -> str:
         """The path as plain text."""
         return str(self)
 
-    def GetParentPath(self) -> Path:  # noqa: N802
+    def GetParentPath(self) -> Path:
         """Return the path of the prim above."""
         return Path(self.rpartition("/")[0] or "/")
 
-    def MakeRelativePath(self, other: str) -> Path:  # noqa: N802
+    def MakeRelativePath(self, other: str) -> Path:
         """Return this path as seen from one above it."""
         return Path(self.removeprefix(str(other)).lstrip("/"))
 
@@ -39,16 +39,16 @@ class Attribute:
     def __init__(self, prim: Prim, name: str) -> None:
         self._prim, self._name = prim, name
 
-    def Get(self, *time: Any) -> Any:  # noqa: N802
+    def Get(self, *time: Any) -> Any:
         """Return the value, None if there is none."""
         return self._prim.attributes.get(self._name)
 
-    def Set(self, value: Any, *time: Any) -> bool:  # noqa: N802
+    def Set(self, value: Any, *time: Any) -> bool:
         """Set the value."""
         self._prim.attributes[self._name] = value
         return True
 
-    def IsValid(self) -> bool:  # noqa: N802
+    def IsValid(self) -> bool:
         """Return whether it has a value."""
         return self._name in self._prim.attributes
 
@@ -94,72 +94,72 @@ class Prim:
 
     # USD's interface
 
-    def GetPath(self) -> Path:  # noqa: N802
+    def GetPath(self) -> Path:
         """Return the path."""
         return Path(self.path)
 
     GetPrimPath = GetPath
 
-    def GetName(self) -> str:  # noqa: N802
+    def GetName(self) -> str:
         """Return the last part of the path."""
         return self.path.rpartition("/")[2]
 
-    def GetParent(self) -> Any:  # noqa: N802
+    def GetParent(self) -> Any:
         """Return the prim above; one that is not valid above the topmost."""
         return self.parent if self.parent is not None else _NOTHING
 
-    def GetChildren(self) -> list[Prim]:  # noqa: N802
+    def GetChildren(self) -> list[Prim]:
         """Return the prims below."""
         return list(self.children.values())
 
     GetAllChildren = GetChildren
 
-    def GetFilteredChildren(self, *predicate: Any) -> list[Prim]:  # noqa: N802
+    def GetFilteredChildren(self, *predicate: Any) -> list[Prim]:
         """Return the prims below; nothing is an instance here, so no filter applies."""
         return self.GetChildren()
 
-    def GetTypeName(self) -> str:  # noqa: N802
+    def GetTypeName(self) -> str:
         """Return the kind."""
         return self.kind
 
-    def IsValid(self) -> bool:  # noqa: N802
+    def IsValid(self) -> bool:
         """Return True: it is there."""
         return True
 
-    def IsInstance(self) -> bool:  # noqa: N802
+    def IsInstance(self) -> bool:
         """Return False: prims are not shared."""
         return False
 
-    def IsA(self, kind: type) -> bool:  # noqa: N802
+    def IsA(self, kind: type) -> bool:
         """Return whether it is of a kind, such as ``UsdGeom.Mesh``."""
         return kind.__name__ in (self.kind, "Prim", "Imageable", "Xformable")
 
-    def HasAPI(self, api: type, *name: Any) -> bool:  # noqa: N802
+    def HasAPI(self, api: type, *name: Any) -> bool:
         """Return whether it is what an interface of USD's is for."""
         return api.__name__ in self.apis
 
-    def ApplyAPI(self, api: type, *name: Any) -> bool:  # noqa: N802
+    def ApplyAPI(self, api: type, *name: Any) -> bool:
         """Let it be what an interface of USD's is for."""
         self.apis.add(api.__name__)
         return True
 
-    def GetAttribute(self, name: str) -> Attribute:  # noqa: N802
+    def GetAttribute(self, name: str) -> Attribute:
         """Return an attribute, whether or not it has a value."""
         return Attribute(self, name)
 
-    def HasAttribute(self, name: str) -> bool:  # noqa: N802
+    def HasAttribute(self, name: str) -> bool:
         """Return whether an attribute has a value."""
         return name in self.attributes
 
-    def CreateAttribute(self, name: str, *kind: Any) -> Attribute:  # noqa: N802
+    def CreateAttribute(self, name: str, *kind: Any) -> Attribute:
         """Return an attribute."""
         return Attribute(self, name)
 
-    def GetStage(self) -> Stage:  # noqa: N802
+    def GetStage(self) -> Stage:
         """Return the stage."""
         return self.stage
 
-    def GetPrim(self) -> Prim:  # noqa: N802
+    def GetPrim(self) -> Prim:
         """Return itself."""
         return self
 
@@ -170,10 +170,10 @@ class Prim:
 class _Nothing:
     """The prim that is not there."""
 
-    def IsValid(self) -> bool:  # noqa: N802
+    def IsValid(self) -> bool:
         return False
 
-    def HasAPI(self, *api: Any) -> bool:  # noqa: N802
+    def HasAPI(self, *api: Any) -> bool:
         return False
 
     def __bool__(self) -> bool:
@@ -256,7 +256,7 @@ class Stage:
 
     # USD's interface
 
-    def Traverse(self, *predicate: Any) -> Iterator[Prim]:  # noqa: N802
+    def Traverse(self, *predicate: Any) -> Iterator[Prim]:
         """Yield all prims, those above before those below."""
         waiting = [self.root]
         while waiting:
@@ -265,19 +265,19 @@ class Stage:
                 yield prim
             waiting += reversed(prim.GetChildren())
 
-    def GetPseudoRoot(self) -> Prim:  # noqa: N802
+    def GetPseudoRoot(self) -> Prim:
         """Return the topmost prim."""
         return self.root
 
-    def GetPrimAtPath(self, path: str) -> Any:  # noqa: N802
+    def GetPrimAtPath(self, path: str) -> Any:
         """Return a prim; one that is not valid if there is none."""
         return self.get(path) or _NOTHING
 
-    def DefinePrim(self, path: str, kind: str = "Xform") -> Prim:  # noqa: N802
+    def DefinePrim(self, path: str, kind: str = "Xform") -> Prim:
         """Return the prim at a path, made if need be."""
         return self.define(path, kind)
 
-    def RemovePrim(self, path: str) -> bool:  # noqa: N802
+    def RemovePrim(self, path: str) -> bool:
         """Remove a prim."""
         return self.remove(path)
 

@@ -76,7 +76,9 @@ def height_rays(cast: Callable[..., Any]) -> Callable[..., Any]:
     """
     fields: dict[int, HeightField | None] = {}
 
-    def cast_rays(starts: torch.Tensor, directions: torch.Tensor, mesh: Any, **keywords: Any) -> Any:
+    def cast_rays(
+        starts: torch.Tensor, directions: torch.Tensor, mesh: Any, **keywords: Any
+    ) -> Any:
         limit = keywords.get("max_dist", _UNITS)
         is_plain = not any(value for name, value in keywords.items() if name.startswith("return_"))
         is_down = bool((directions[..., 2] == -1.0).all())

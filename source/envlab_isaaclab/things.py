@@ -269,9 +269,7 @@ class Composer:
                 copied.delete(joint)
         above = self.spec.worldbody
         if thing.root is not None:
-            above = above.add_body(
-                name=f"{path}/{thing.root}", pos=spawned.pos, quat=spawned.quat
-            )
+            above = above.add_body(name=f"{path}/{thing.root}", pos=spawned.pos, quat=spawned.quat)
         body = above.add_frame().attach_body(top, f"{path}/", "")
         if thing.root is not None:
             body.pos = [0.0, 0.0, 0.0]

@@ -1,4 +1,4 @@
-"""``isaaclab.sim.utils.transforms`` and ``isaaclab.sim.views``, over :mod:`envlab_isaaclab.stage`."""
+"""``isaaclab.sim.utils.transforms`` and ``.views``, over :mod:`envlab_isaaclab.stage`."""
 
 from __future__ import annotations
 

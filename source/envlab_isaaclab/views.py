@@ -19,7 +19,7 @@ import torch
 from envlab.envs.math import quat_apply, quat_apply_inverse
 from envlab.errors import ConfigurationError
 from envlab_isaaclab.stage import in_first
-from envlab_isaaclab.things import UNLIMITED, Material, Robot, combined
+from envlab_isaaclab.things import UNLIMITED, Robot, combined
 from envlab_isaaclab.world import World
 
 _POSES = ("xpos", "xquat")
@@ -62,7 +62,7 @@ class _Bodies:
         return torch.cat((pos, data.xquat[:, self.ids].roll(-1, dims=-1)), dim=-1)
 
     def velocities(self) -> torch.Tensor:
-        """Return linear velocities of the centres of mass, and angular ones, ``(num_envs, k, 6)``."""
+        """Return velocities of the centres of mass, then angular ones, ``(num_envs, k, 6)``."""
         self._world.want(_SPEEDS)
         data = self._world.data
         motion = data.cvel[:, self.ids]
@@ -100,7 +100,9 @@ class _Bodies:
 
     def inertias(self) -> torch.Tensor:
         """Return inertias about the centres of mass, in their frames, ``(num_envs, k, 9)``."""
-        return torch.diag_embed(self._world.read_field("body_inertia")[:, self.ids]).flatten(2).cpu()
+        return (
+            torch.diag_embed(self._world.read_field("body_inertia")[:, self.ids]).flatten(2).cpu()
+        )
 
     def push(
         self,
@@ -212,9 +214,7 @@ class _View:
 
     set_contact_offsets = set_rest_offsets
 
-    def _write(
-        self, name: str, columns: Any, values: torch.Tensor, indices: torch.Tensor
-    ) -> None:
+    def _write(self, name: str, columns: Any, values: torch.Tensor, indices: torch.Tensor) -> None:
         envs = indices.to(self._world.device).long()
         values = values.view(self._world.num_envs, -1, *values.shape[2:])
         self._world.write_field(name, envs, columns, values.to(self._world.device)[envs])
@@ -231,8 +231,12 @@ class _Root:
         self.mocap = int(model.body_mocapid[body])
         self.is_free = bool(is_free)
         if is_free:
-            self._pos = _ids(range(model.jnt_qposadr[joint], model.jnt_qposadr[joint] + 7), world.device)
-            self._vel = _ids(range(model.jnt_dofadr[joint], model.jnt_dofadr[joint] + 6), world.device)
+            self._pos = _ids(
+                range(model.jnt_qposadr[joint], model.jnt_qposadr[joint] + 7), world.device
+            )
+            self._vel = _ids(
+                range(model.jnt_dofadr[joint], model.jnt_dofadr[joint] + 6), world.device
+            )
         self._id = _ids([body], world.device)
 
     def transforms(self) -> torch.Tensor:
@@ -245,7 +249,9 @@ class _Root:
                 (simulation.mocap_pos[:, self.mocap], simulation.mocap_quat[:, self.mocap]), dim=-1
             )
         else:
-            fields = (self._world.read_field(f"body_{name}")[:, self._body] for name in ("pos", "quat"))
+            fields = (
+                self._world.read_field(f"body_{name}")[:, self._body] for name in ("pos", "quat")
+            )
             pose = torch.cat(tuple(fields), dim=-1)
         place = pose[:, :3] + self._world.origins
         return torch.cat((place, pose[:, 3:].roll(-1, dims=-1)), dim=-1)
@@ -325,7 +331,10 @@ class ArticulationView(_View):
         model, device = world.model, world.device
         own = [model.joint(f"{path}/{joint}").id for joint in joints]
         self._joints = _ids(own, device)
-        self._pos, self._vel = _ids(model.jnt_qposadr[own], device), _ids(model.jnt_dofadr[own], device)
+        self._pos, self._vel = (
+            _ids(model.jnt_qposadr[own], device),
+            _ids(model.jnt_dofadr[own], device),
+        )
         self._motors = _ids([model.actuator(f"{path}/{joint}").id for joint in joints], device)
         shape = (world.num_envs, len(joints))
         zeros = torch.zeros(shape)
@@ -345,7 +354,6 @@ class ArticulationView(_View):
         self._gains = torch.zeros(2, *shape, device=device)
         self._has_gains = False
         self._set_force_limits(torch.arange(world.num_envs))
-        self._dynamics: Any = None
 
     # States
 
@@ -530,28 +538,18 @@ class ArticulationView(_View):
         return -torch.cat([readings[:, one] for one in columns], dim=-1)
 
     def get_jacobians(self) -> torch.Tensor:
-        """Return Jacobians of the links' origins, ``(num_envs, num_links, 6, num_columns)``.
+        """Refuse: controllers in task space are not here yet.
 
-        A fixed root has none, and a floating one adds six columns in front, of its velocity.
+        Raises:
+            ConfigurationError: Always.
         """
-        return self._of_dynamics().jacobians()
+        raise ConfigurationError(
+            "A script asks for Jacobians, mass matrices or gravity forces of a robot, as actions "
+            "in task space do, which are not read from MuJoCo yet. Use joint actions."
+        )
 
-    def get_generalized_mass_matrices(self) -> torch.Tensor:
-        """Return the joints' inertias, ``(num_envs, num_columns, num_columns)``."""
-        return self._of_dynamics().mass_matrices()
-
-    get_mass_matrices = get_generalized_mass_matrices
-
-    def get_gravity_compensation_forces(self) -> torch.Tensor:
-        """Return the joint forces that hold the robot against gravity, ``(num_envs, num_columns)``."""
-        return self._of_dynamics().gravity()
-
-    def _of_dynamics(self) -> Any:
-        if self._dynamics is None:
-            from envlab_isaaclab.dynamics import Dynamics
-
-            self._dynamics = Dynamics(self._world, self._bodies, self._root, self._vel)
-        return self._dynamics
+    get_generalized_mass_matrices = get_mass_matrices = get_jacobians
+    get_gravity_compensation_forces = get_jacobians
 
     # ----------------------------------------------------------------------------------------------
 
@@ -576,9 +574,7 @@ class ArticulationView(_View):
         envs = indices.to(self._world.device).long()
         rows = envs.cpu()
         for column, values in ((1, -self._stiffness), (2, -damper)):
-            self._world.write_field(
-                "actuator_biasprm", envs, (self._motors, column), values[rows]
-            )
+            self._world.write_field("actuator_biasprm", envs, (self._motors, column), values[rows])
 
     def _set_force_limits(self, indices: torch.Tensor) -> None:
         envs, rows = indices.to(self._world.device).long(), indices.cpu().long()
@@ -649,9 +645,7 @@ class RigidBodyView(_View):
         indices, count = indices.to(self._world.device).long(), len(self._roots)
         return [(body, indices[indices % count == body] // count) for body in range(count)]
 
-    def _write(
-        self, name: str, columns: Any, values: torch.Tensor, indices: torch.Tensor
-    ) -> None:
+    def _write(self, name: str, columns: Any, values: torch.Tensor, indices: torch.Tensor) -> None:
         count = len(self._roots)
         values = values.reshape(self._world.num_envs, count, *values.shape[1:][-1:])
         if name == "body_mass":
