@@ -114,3 +114,5 @@ def install() -> None:
     """Let imports of this process go through a :class:`Finder`, before all other finders."""
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder())
+        for name in kit.modules():
+            importlib.import_module(name)  # a name of the package above, without an import of it
