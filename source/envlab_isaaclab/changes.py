@@ -7,6 +7,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+from envlab.errors import ConfigurationError
 from envlab_isaaclab.app import resolve_device
 
 
@@ -44,6 +45,19 @@ class _Markers:
 def no_markers(module: types.ModuleType) -> None:
     """Draw no markers."""
     vars(module)["VisualizationMarkers"] = _Markers
+
+
+def no_rsl_rl(module: types.ModuleType) -> None:
+    """Refuse to train with rsl_rl, whose installed release has other configurations."""
+
+    def refuse(self: Any, *arguments: Any, **keywords: Any) -> None:
+        raise ConfigurationError(
+            "The script trains with rsl_rl through isaaclab_rl, which is written for rsl_rl 3, and "
+            "this project has rsl_rl 5; the two are not matched yet. Step the environment itself, "
+            "or train our task of the same id: envlab train rsl_rl --task ID."
+        )
+
+    vars(module)["RslRlVecEnvWrapper"].__init__ = refuse
 
 
 def local_files(module: types.ModuleType) -> None:

@@ -46,6 +46,7 @@ CHANGED = {
     "isaaclab.terrains.utils": "terrain_meshes",
     "isaaclab.utils.assets": "local_files",
     "isaaclab.utils.io": "old_names",
+    "isaaclab_rl.rsl_rl.vecenv_wrapper": "no_rsl_rl",
 }
 """Files of Isaac Lab, and the function of :mod:`envlab_isaaclab.changes` that changes each."""
 

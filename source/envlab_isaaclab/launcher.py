@@ -12,7 +12,7 @@ from pathlib import Path
 from envlab.distributed.ranks import tell
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab_isaaclab import absent, hook, upstream
-from envlab_isaaclab.kit import SETTINGS
+from envlab_isaaclab.kit import NUCLEUS, SETTINGS
 
 # Set before torch loads OpenMP, whose waiting threads would spin; see distributed.program.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -36,6 +36,15 @@ def main(arguments: Sequence[str]) -> int:
         return run(arguments)
     except EnvlabError as error:
         return tell(error)
+    except FileNotFoundError as error:
+        if NUCLEUS not in str(error):
+            raise
+        return tell(
+            ConfigurationError(
+                f"{' '.join(str(error).split())} It lies on Nvidia's server; name a folder with "
+                "copies of its files by --nucleus FOLDER."
+            )
+        )
 
 
 def run(arguments: Sequence[str]) -> int:
