@@ -1,0 +1,93 @@
+"""Changes of a few names in files of Isaac Lab, made after the user's own file was run."""
+
+from __future__ import annotations
+
+import functools
+import types
+from pathlib import Path
+from typing import Any
+
+from envlab.errors import ConfigurationError
+from envlab_isaaclab.app import resolve_device
+
+
+def device_that_is_there(module: types.ModuleType) -> None:
+    """Take the CPU for a GPU that a configuration names and that is not there."""
+    kind = vars(module)["ManagerBasedRLEnv"]
+    make = kind.__init__
+
+    @functools.wraps(make)
+    def making(self: Any, cfg: Any, *arguments: Any, **keywords: Any) -> None:
+        cfg.sim.device = str(resolve_device(str(cfg.sim.device)))
+        make(self, cfg, *arguments, **keywords)
+
+    kind.__init__ = making
+
+
+class _Markers:
+    """Arrows and frames in a window that is not there."""
+
+    def __init__(self, cfg: Any) -> None:
+        self.cfg, self.count = cfg, 0
+        self.num_prototypes = len(cfg.markers)
+
+    def visualize(self, *arguments: Any, **keywords: Any) -> None:
+        """Do nothing."""
+
+    def set_visibility(self, visible: bool) -> None:
+        """Do nothing."""
+
+    def is_visible(self) -> bool:
+        """Return False."""
+        return False
+
+
+def no_markers(module: types.ModuleType) -> None:
+    """Draw no markers."""
+    vars(module)["VisualizationMarkers"] = _Markers
+
+
+def no_rsl_rl(module: types.ModuleType) -> None:
+    """Refuse to train with rsl_rl, whose installed release has other configurations."""
+
+    def refuse(self: Any, *arguments: Any, **keywords: Any) -> None:
+        raise ConfigurationError(
+            "The script trains with rsl_rl through isaaclab_rl, which is written for rsl_rl 3, and "
+            "this project has rsl_rl 5; the two are not matched yet. Step the environment itself, "
+            "or train our task of the same id: envlab train rsl_rl --task ID."
+        )
+
+    vars(module)["RslRlVecEnvWrapper"].__init__ = refuse
+
+
+def local_files(module: types.ModuleType) -> None:
+    """Find files on this machine only."""
+
+    def check(path: Any) -> int:
+        return int(Path(path).is_file())
+
+    vars(module).update(
+        check_file_path=check, check_usd_path_with_timeout=lambda path, *_, **__: bool(check(path))
+    )
+
+
+def old_names(module: types.ModuleType) -> None:
+    """Offer what releases before 2.3 had, for projects that still import it."""
+    from envlab_isaaclab.old_files import dump_pickle, load_pickle
+
+    for name, function in (("dump_pickle", dump_pickle), ("load_pickle", load_pickle)):
+        vars(module).setdefault(name, function)
+
+
+def terrain_meshes(module: types.ModuleType) -> None:
+    """Let the mesh of a terrain be the ground."""
+    from envlab_isaaclab.terrains import spawn_mesh
+
+    vars(module)["create_prim_from_mesh"] = spawn_mesh
+
+
+def ray_casts(module: types.ModuleType) -> None:
+    """Look heights of a terrain up where rays point straight down."""
+    from envlab_isaaclab.terrains import height_rays
+
+    vars(module)["raycast_mesh"] = height_rays(vars(module)["raycast_mesh"])

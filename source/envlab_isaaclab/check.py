@@ -1,0 +1,127 @@
+"""``envlab isaaclab check PATH``: what a project uses that is refused here, before it runs.
+
+Files are parsed, not imported, so a stranger's code does not run. What a program composes while it
+runs is not seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from envlab.errors import ConfigurationError
+from envlab_isaaclab.robots import find_prop, find_robot
+from envlab_isaaclab.upstream import PACKAGES
+
+REFUSED = {
+    "ConeCfg": "MuJoCo has no cones",
+    "MeshConeCfg": "MuJoCo has no cones",
+    "DeformableObjectCfg": "deformable bodies are not simulated",
+    "SurfaceGripperCfg": "surface grippers are not simulated",
+    "MultiAssetSpawnerCfg": "all environments are one model",
+    "MultiUsdFileCfg": "all environments are one model",
+    "CameraCfg": "pictures are not made",
+    "TiledCameraCfg": "pictures are not made",
+    "RayCasterCameraCfg": "pictures are not made",
+    "MultiMeshRayCasterCfg": "rays see one mesh",
+}
+"""Names of Isaac Lab's that end a run, and why."""
+
+
+@dataclass(frozen=True, order=True)
+class Use:
+    """A use of something that is not here: its place, name, and a remark."""
+
+    path: str
+    line: int
+    name: str
+    remark: str
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run ``envlab isaaclab``; return 1 if something is missing."""
+    parser = argparse.ArgumentParser(
+        prog="envlab isaaclab",
+        description="Isaac Lab's projects on MuJoCo. To run a script: python -m envlab_isaaclab "
+        "SCRIPT ...",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    check = commands.add_parser("check", help="what a project uses that is not here")
+    check.add_argument("path", type=Path, metavar="PATH", help="a Python file or a folder")
+    flags = parser.parse_args(list(arguments))
+    num_files, found = uses_in(flags.path)
+    print(f"{flags.path}: {num_files} files import Isaac Lab.")
+    print("\nMissing; ends the run when it is reached:" if found else "\nMissing: nothing.")
+    for use in sorted(found):
+        print(f"  {use.path}:{use.line}: {use.name} ({use.remark})")
+    return int(bool(found))
+
+
+def uses_in(path: Path) -> tuple[int, list[Use]]:
+    """Return the number of files that import Isaac Lab, and what they use that is not here.
+
+    Raises:
+        ConfigurationError: If there are none.
+    """
+    if not path.exists():
+        raise ConfigurationError(f"There is no file or folder {str(path)!r} to check.")
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    found: list[Use] = []
+    count = 0
+    for file in files:
+        try:
+            tree = ast.parse(file.read_text(encoding="utf-8", errors="replace"))
+        except (OSError, SyntaxError, ValueError):
+            continue  # not Python 3, or not readable; it could not run either
+        count += any(_imports(node) for node in ast.walk(tree))
+        found += _uses(str(file.relative_to(path)) if path.is_dir() else str(file), tree)
+    if not count:
+        raise ConfigurationError(
+            f"Nothing in {str(path)!r} imports isaaclab: {len(files)} Python files were read."
+        )
+    return count, found
+
+
+def _imports(node: ast.AST) -> bool:
+    names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+    if isinstance(node, ast.ImportFrom):
+        names = [node.module or ""]
+    return any(name.partition(".")[0] in PACKAGES for name in names)
+
+
+def _uses(place: str, tree: ast.Module) -> Iterator[Use]:
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.ImportFrom)
+            and (node.module or "").startswith("isaaclab_rl.rsl_rl")
+            and any(one.name == "RslRlVecEnvWrapper" for one in node.names)
+        ):
+            remark = "it is written for rsl_rl 3, and rsl_rl 5 is installed"
+            yield Use(place, node.lineno, "RslRlVecEnvWrapper", remark)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("isaacsim."):
+            names = ", ".join(one.name for one in node.names)
+            yield Use(place, node.lineno, names, f"of {node.module}, which does nothing here")
+        if not isinstance(node, ast.Call):
+            continue
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name in REFUSED:
+            yield Use(place, node.lineno, name, REFUSED[name])
+        for keyword in node.keywords:
+            file = _text(keyword.value)
+            if keyword.arg == "usd_path" and file and not _is_known(file):
+                yield Use(place, keyword.value.lineno, file, "no model here stands for this file")
+
+
+def _text(value: ast.expr) -> str:
+    """Return the written part of a string, also of one that is put together."""
+    parts = value.values if isinstance(value, ast.JoinedStr) else [value]
+    written = [one.value for one in parts if isinstance(one, ast.Constant)]
+    return "".join(str(one) for one in written)
+
+
+def _is_known(path: str) -> bool:
+    return find_robot(path) is not None or find_prop(path) is not None

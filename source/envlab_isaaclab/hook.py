@@ -1,0 +1,119 @@
+"""Import hooks: Kit's modules are ours, and so are a few files of Isaac Lab.
+
+Three things may happen when a script imports a module:
+
+- it is Kit's: it is one of :func:`envlab_isaaclab.kit.modules`, or inert;
+- it is a file of Isaac Lab that is about USD, windows or the simulator (:data:`REPLACED`): its
+  names are those of a module of ours;
+- it is one of which a few names are ours (:data:`CHANGED`): it is the user's own file, changed
+  after it was run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from envlab_isaaclab import kit
+from envlab_isaaclab.inert import ROOTS, InertModule
+
+OPTIONAL = ("hid", "pink", "pinocchio", "flatdict", "dex_retargeting", "curobo")
+"""Packages of devices and controllers, which are inert where they are not installed."""
+
+REPLACED = {
+    "isaaclab.app.app_launcher": "app",
+    "isaaclab.sim.simulation_context": "context",
+    "isaaclab.sim.utils.stage": "stage_functions",
+    "isaaclab.sim.utils.prims": "prim_functions",
+    "isaaclab.sim.utils.transforms": "transform_functions",
+    "isaaclab.sim.views.xform_prim_view": "transform_functions",
+    "isaaclab.sim.spawners.from_files.from_files": "spawn_files",
+    "isaaclab.sim.spawners.shapes.shapes": "spawn_shapes",
+    "isaaclab.sim.spawners.meshes.meshes": "spawn_shapes",
+    "isaaclab.sim.spawners.wrappers.wrappers": "spawn_files",
+}
+"""Files of Isaac Lab, and the modules of this package with the same names in them."""
+CHANGED = {
+    "isaaclab.envs.manager_based_rl_env": "device_that_is_there",
+    "isaaclab.markers.visualization_markers": "no_markers",
+    "isaaclab.sensors.ray_caster.ray_caster": "ray_casts",
+    "isaaclab.terrains.utils": "terrain_meshes",
+    "isaaclab.utils.assets": "local_files",
+    "isaaclab.utils.io": "old_names",
+    "isaaclab_rl.rsl_rl.vecenv_wrapper": "no_rsl_rl",
+}
+"""Files of Isaac Lab, and the function of :mod:`envlab_isaaclab.changes` that changes each."""
+
+
+class _Loader(importlib.abc.Loader):
+    """Makes a module of Kit's, or one that has the names of ours."""
+
+    def __init__(self, made: dict[str, types.ModuleType]) -> None:
+        self._made = made
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        if spec.name in REPLACED:
+            return types.ModuleType(spec.name)
+        return self._made.get(spec.name) or InertModule(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        if module.__name__ in REPLACED:
+            ours = importlib.import_module(f"envlab_isaaclab.{REPLACED[module.__name__]}")
+            vars(module).update({name: getattr(ours, name) for name in ours.__all__})
+            vars(module)["__all__"] = ours.__all__
+
+
+class _Changing(importlib.abc.Loader):
+    """Loads a file, then changes names in it."""
+
+    def __init__(self, loader: Any, change: str) -> None:
+        self._loader, self._change = loader, change
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        created: types.ModuleType | None = self._loader.create_module(spec)
+        return created
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        self._loader.exec_module(module)
+        changes = importlib.import_module("envlab_isaaclab.changes")
+        getattr(changes, self._change)(module)
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._loader = _Loader(kit.modules())
+        self._inert = {*ROOTS, *(name for name in OPTIONAL if not _is_installed(name))}
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name.partition(".")[0] in self._inert:
+            return importlib.machinery.ModuleSpec(name, self._loader, is_package=True)
+        if name in REPLACED:
+            return importlib.machinery.ModuleSpec(name, self._loader)
+        if name in CHANGED:
+            spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+            if spec is not None:
+                spec.loader = _Changing(spec.loader, CHANGED[name])
+            return spec
+        return None
+
+
+def _is_installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def install() -> None:
+    """Let imports of this process go through a :class:`Finder`, before all other finders."""
+    if not any(isinstance(finder, Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Finder())
+        for name in kit.modules():
+            importlib.import_module(name)  # a name of the package above, without an import of it

@@ -1,0 +1,83 @@
+"""Models for files on Nvidia's server, which are not needed: this project's own robots and props.
+
+The table is by the end of a path, so a project's own copy that is not there (``.../go2.usd``) leads
+to the same robot.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from envlab.envs.model_files import find_model, read_spec
+from envlab_isaaclab.spawn_shapes import geom
+from envlab_isaaclab.things import Robot, robot
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A robot of ours that stands for a file."""
+
+    model: str
+    siblings: Literal["name", "file"] = "name"
+    root: str | None = None
+    is_fixed: bool = False
+
+
+_ROBOTS = {
+    r"cartpole/cartpole\.usd": Entry("cartpole", "file", root="slider", is_fixed=True),
+    r"cartdoublependulum/cart_double_pendulum\.usd": Entry(
+        "cart_double_pendulum", "file", root="rail", is_fixed=True
+    ),
+    r"ant/ant_instanceable\.usd|ant\.usd": Entry("ant", "file"),
+    r"humanoid/humanoid_instanceable\.usd": Entry("humanoid", "file"),
+    r"humanoid28/humanoid_28\.usd": Entry("humanoid_28", "file"),
+    r"go1\.usd": Entry("go1"),
+    r"go2\.usd": Entry("go2"),
+    r"anymal_d(_minimal)?\.usd": Entry("anymal_d"),
+    r"h1(_minimal)?\.usd": Entry("h1"),
+    r"g1(_minimal)?\.usd": Entry("g1"),
+    r"g1_29dof(_rev_1_0)?\.usd": Entry("g1_29"),
+    r"panda_instanceable\.usd|franka\.usd": Entry("franka", is_fixed=True),
+    r"spot\.usd": Entry("spot"),
+}
+
+PROPS: dict[str, tuple[str, Any, float]] = {
+    r"seattlelabtable/table_instanceable\.usd": (
+        "fixed",
+        geom("BOX", [0.35, 0.6, 0.5], pos=[0.0, 0.0, -0.5]),
+        0.0,
+    ),
+    r"dexcube/dex_cube_instanceable\.usd": ("body", [0.03, 0.03, 0.03], 0.216),
+    r"(red|green|blue|yellow)_block\.usd": ("body", [0.0235, 0.0235, 0.0235], 0.1),
+    r"stand/stand_instanceable\.usd": (
+        "fixed",
+        geom("BOX", [0.1, 0.1, 0.4], pos=[0, 0, -0.4]),
+        0.0,
+    ),
+}
+"""Props as boxes: half sizes in m and a mass in kg at scale 1. A table's top is at height 0."""
+
+
+def find_robot(path: str, **settings: Any) -> Robot | None:
+    """Return our robot for a file, None if there is none.
+
+    Args:
+        path: The file.
+        settings: More of what :class:`Robot` says.
+    """
+    for pattern, entry in _ROBOTS.items():
+        if re.search(rf"(^|/)({pattern})$", path.lower()):
+            spec = read_spec(find_model(f"envlab_assets:robots/{entry.model}.xml"))
+            settings.setdefault("is_fixed", entry.is_fixed)
+            return robot(spec, siblings=entry.siblings, root=entry.root, **settings)
+    return None
+
+
+def find_prop(path: str) -> tuple[str, Any, float] | None:
+    """Return what stands for a prop's file, None if there is nothing."""
+    for pattern, prop in PROPS.items():
+        if re.search(rf"(^|/)({pattern})$", path.lower()):
+            return prop
+    return None
