@@ -8,6 +8,7 @@ import enum
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from envlab.errors import ConfigurationError
 from envlab_isaaclab import stage, views
 from envlab_isaaclab.app import resolve_device
 from envlab_isaaclab.kit import SETTINGS, TIMELINE, TimelineEventType
@@ -144,8 +145,6 @@ class SimulationContext:
         Raises:
             ConfigurationError: Always.
         """
-        from envlab.errors import ConfigurationError
-
         raise ConfigurationError(
             f"A script adds the physics callback {name!r}, but steps are not Kit's here. Call the "
             "function after sim.step()."
