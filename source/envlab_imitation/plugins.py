@@ -11,5 +11,5 @@ BC = Library(
     player="envlab_imitation.play:BcPlayer",
     flags="envlab_imitation.flags:BcFlags",
     description="behaviour cloning from a file of demonstrations",
-    packages={"rsl-rl-lib": "rsl_rl.modules"},
+    packages={"rsl-rl-lib": "rsl_rl.runners"},
 )

@@ -139,6 +139,7 @@ def made(
         task=SimpleNamespace(make=lambda *_, **__: env),
         env_cfg=env.cfg,
         start=Start(),
+        learning_context=lambda context: context,
     )
     learner = found.load("build")(plan, env, context)
     player = found.load("player")(plan, env, context, {"model": learner.model_state()})
