@@ -96,24 +96,15 @@ def spawn_from_urdf(
     orientation: Sequence[float] | None = None,
     **keywords: Any,
 ) -> Prim:
-    """Spawn a robot from a URDF file."""
-    spec = read_spec(_local(cfg.asset_path, prim_path))
+    """Spawn a robot from a URDF file, or an MJCF file, whose links stay in the file's order."""
+    path = _local(cfg.asset_path, prim_path)
     settings = {"is_fixed": bool(cfg.fix_base), **_settings(cfg)}
-    return _put_robot(prim_path, cfg, robot(spec, **settings), translation, orientation)
+    if path.suffix != ".urdf":
+        settings["siblings"] = "file"
+    return _put_robot(prim_path, cfg, robot(read_spec(path), **settings), translation, orientation)
 
 
-@clone
-def spawn_from_mjcf(
-    prim_path: str,
-    cfg: Any,
-    translation: Sequence[float] | None = None,
-    orientation: Sequence[float] | None = None,
-    **keywords: Any,
-) -> Prim:
-    """Spawn a robot from an MJCF file."""
-    spec = read_spec(_local(cfg.asset_path, prim_path))
-    settings = {"is_fixed": bool(cfg.fix_base), "siblings": "file", **_settings(cfg)}
-    return _put_robot(prim_path, cfg, robot(spec, **settings), translation, orientation)
+spawn_from_mjcf = spawn_from_urdf
 
 
 def _local(path: Any, prim_path: str) -> Path:

@@ -7,6 +7,8 @@ The user's Isaac Lab is found as a user's is: by ISAACLAB_PATH, or installed by
 from __future__ import annotations
 
 import json
+import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,8 +26,6 @@ HERE = Path(__file__).parent
 
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    import os
-
     return subprocess.run(
         [sys.executable, "-m", "envlab_isaaclab", *words],
         capture_output=True,
@@ -44,8 +44,8 @@ def isaaclab() -> Path:
         pytest.skip(f"needs Isaac Lab's files: {error}")
 
 
-def seen(task: str) -> dict[str, object]:
-    done = run(str(HERE / "stepping.py"), f"--task={task}", "--headless", "--device=cpu")
+def seen(script: str, word: str) -> dict[str, object]:
+    done = run(str(HERE / script), word, "--headless", "--device=cpu")
     assert done.returncode == 0, done.stderr[-3000:]
     line = next(line for line in done.stdout.splitlines() if line.startswith("SEEN "))
     found: dict[str, object] = json.loads(line.removeprefix("SEEN "))
@@ -54,7 +54,7 @@ def seen(task: str) -> dict[str, object]:
 
 @pytest.mark.slow
 def test_cartpole_is_that_of_our_registry(isaaclab: Path) -> None:
-    theirs = seen("Isaac-Cartpole-v0")
+    theirs = seen("stepping.py", "--task=Isaac-Cartpole-v0")
     assert theirs["joints"] == ["slider_to_cart", "cart_to_pole"]
     envlab.registry.discover()
     env = gymnasium.make_vec("Isaac-Cartpole-v0", num_envs=3)
@@ -70,7 +70,7 @@ def test_cartpole_is_that_of_our_registry(isaaclab: Path) -> None:
 
 @pytest.mark.slow
 def test_ant_has_the_order_of_physx(isaaclab: Path) -> None:
-    theirs = seen("Isaac-Ant-v0")
+    theirs = seen("stepping.py", "--task=Isaac-Ant-v0")
     assert theirs["joints"][:4] == [
         "front_left_leg",
         "front_right_leg",
@@ -81,6 +81,34 @@ def test_ant_has_the_order_of_physx(isaaclab: Path) -> None:
     assert len(theirs["steps"][0]["obs"][0]) == 60
     assert np.isfinite(np.array(theirs["steps"][-1]["obs"])).all()
     assert all(abs(place[0]) < 1.0 for place in theirs["root"])
+
+
+URDF = """<robot name="arm">
+<link name="base"><inertial><mass value="1"/>
+<inertia ixx=".01" iyy=".01" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="upper"><inertial><origin xyz="0 0 .2"/><mass value="1"/>
+<inertia ixx=".01" iyy=".01" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/>
+<axis xyz="0 1 0"/><limit lower="-1.5" upper="1.5" effort="20" velocity="5"/></joint></robot>"""
+MJCF = """<mujoco><worldbody><body name="base"><inertial pos="0 0 0" mass="1"
+diaginertia=".01 .01 .01"/><body name="upper"><joint name="shoulder" axis="0 1 0"
+range="-90 90"/><geom type="cylinder" size=".03 .2" pos="0 0 .2" mass="1"/></body></body>
+</worldbody></mujoco>"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "text"), [("arm.urdf", URDF), ("arm.xml", MJCF)])
+def test_arm_from_a_file_rests_where_its_drive_holds_its_weight(
+    isaaclab: Path, tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    found = seen("spawning.py", f"--file={tmp_path / name}")
+    for angle in found["angles"]:
+        assert 20.0 * (angle - 0.5) == pytest.approx(9.81 * 0.2 * math.sin(angle), abs=1e-3)
+    assert found["heights"] == pytest.approx([0.1, 0.1], abs=1e-3)
+    for angle, felt in zip(found["angles"], found["up"], strict=True):
+        expected = [-9.81 * math.sin(angle), 0.0, 9.81 * math.cos(angle)]
+        assert felt == pytest.approx(expected, abs=1e-2)
 
 
 def test_script_that_is_not_there_is_one_sentence() -> None:
