@@ -132,6 +132,9 @@ def test_the_normal_is_that_of_a_slope_whichever_way_the_robot_faces():
 def test_an_earlier_runs_scan_of_a_body_is_a_sensor_of_today(tmp_path: Path):
     task = get_task("Isaac-Velocity-Rough-G1-v0")
     today = load_env_cfg(task)
+    today.sensors.height_scanner = mdp.RayCasterCfg(
+        body_name="pelvis", pattern_cfg=mdp.GridPatternCfg(resolution=0.2)
+    )
     written = to_dict(today)
     scanner = written["sensors"].pop("height_scanner")
     body = scanner.pop("body_name")
