@@ -65,6 +65,8 @@ class AgentCfg:
     """Iterations between two audits; the first update and every checkpoint are audited too."""
     sync_interval: Annotated[PositiveInt, Requires("--grad_sync=local")] = 1
     """Iterations that ranks learn alone before an average (:mod:`envlab.training.averaging`)."""
+    sync_dtype: Annotated[Literal["float32", "bfloat16"], Requires("--grad_sync=local")] = "float32"
+    """What averages send of parameters and of the optimizers' moments."""
     outer_learning_rate: Annotated[PositiveFloat, Requires("--grad_sync=local")] = 1.0
     """Factor of the mean change of parameters that an average makes; DiLoCo has 0.7."""
     outer_momentum: Annotated[

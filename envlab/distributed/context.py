@@ -21,7 +21,13 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from envlab.distributed.gathering import gather_to_main, scatter_from_main, transfer
+from envlab.distributed.gathering import (
+    ROOM,
+    gather,
+    gather_to_main,
+    scatter_from_main,
+    transfer,
+)
 from envlab.distributed.interrupt import default_signals
 from envlab.distributed.limits import usable_threads
 from envlab.distributed.network import settle_network
@@ -161,14 +167,16 @@ class DistributedContext:
             raise problem
         return value
 
-    def gather(self, value: Any) -> list[Any]:
-        """Return every rank's ``value`` on every rank, in rank order (any picklable object)."""
+    def gather(self, value: T, *, room: int = ROOM) -> list[T]:
+        """Return every rank's ``value`` on every rank, in rank order (any picklable object).
+
+        Values whose pickles have up to ``room`` bytes, the same number on all ranks, are exchanged
+        at once; others take a second exchange.
+        """
         if not self.is_distributed:
             return [value]
-        values: list[Any] = [None] * self.world_size
         with self.progress.during(REDUCE, "gather"):
-            dist.all_gather_object(values, value)
-        return values
+            return gather(value, self.world_size, room)
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the sum of ``tensor`` over ranks."""

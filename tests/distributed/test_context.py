@@ -86,6 +86,11 @@ def test_collectives_bring_every_rank_the_same_and_leave_arguments_alone(
         assert rank["collectives"]["broadcast"] == {"from": 0}
         assert rank["collectives"]["gather"] == ["rank 0", "rank 1"]
         assert rank["collectives"]["sum"] == 3.0
+        assert rank["collectives"]["gather_more_than_room"] == [
+            [b"\0" * sizes[0], b"\1" * sizes[1]]
+            for sizes in [(0, 0), (100, 100), (10_000, 20_000)]
+            for _ in range(3)
+        ]
     assert [rank["collectives"]["gather_to_main"] for rank in pair] == [[0, 10], None]
     assert [rank["collectives"]["summand"] for rank in pair] == [1.0, 2.0]
 

@@ -153,7 +153,7 @@ def test_a_rank_that_passes_over_a_collective_is_named_with_where_both_stand(lau
     assert re.match(r"Rank 1 .* has passed over a collective, or makes one too", end.sentence())
     assert re.search(r"-> rank 1 +learn of iteration \d+, waits in backward pass", end.output)
     assert re.search(r"   rank 0 +reduce \(gather, in iteration\) of iteration \d+", end.output)
-    assert "self.metrics.reduce(" in end.report
+    assert "self.context.gather(" in end.report
 
 
 def test_a_rank_that_raises_shows_its_own_traceback_and_the_others_one_sentence(launches):
