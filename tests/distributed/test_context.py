@@ -88,7 +88,7 @@ def test_collectives_bring_every_rank_the_same_and_leave_arguments_alone(
         assert rank["collectives"]["sum"] == 3.0
         assert rank["collectives"]["gather_more_than_room"] == [
             [b"\0" * sizes[0], b"\1" * sizes[1]]
-            for sizes in [(0, 0), (100, 100), (10_000, 20_000)]
+            for sizes in [(0, 0), (100, 100), (0, 10_000)]
             for _ in range(3)
         ]
     assert [rank["collectives"]["gather_to_main"] for rank in pair] == [[0, 10], None]

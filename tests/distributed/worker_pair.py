@@ -49,7 +49,7 @@ def collectives(context: DistributedContext) -> dict[str, Any]:
         "gather": context.gather(f"rank {rank}"),
         "gather_more_than_room": [
             context.gather(bytes([rank]) * size, room=room)
-            for size in (0, 100, 10_000 * (1 + rank))
+            for size in (0, 100, 10_000 * rank)
             for room in (1, 120, 4096)
         ],
         "gather_to_main": context.gather_to_main(10 * rank),
