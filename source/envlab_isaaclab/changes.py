@@ -7,7 +7,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-from envlab.errors import ConfigurationError
+from envlab.distributed.ranks import launched_rank
 from envlab_isaaclab.app import resolve_device
 
 
@@ -47,17 +47,17 @@ def no_markers(module: types.ModuleType) -> None:
     vars(module)["VisualizationMarkers"] = _Markers
 
 
-def no_rsl_rl(module: types.ModuleType) -> None:
-    """Refuse to train with rsl_rl, whose installed release has other configurations."""
+def exports(module: types.ModuleType) -> None:
+    """Export networks of the installed rsl_rl."""
+    from envlab_isaaclab import rsl_rl_3
 
-    def refuse(self: Any, *arguments: Any, **keywords: Any) -> None:
-        raise ConfigurationError(
-            "The script trains with rsl_rl through isaaclab_rl, which is written for rsl_rl 3, and "
-            "this project has rsl_rl 5; the two are not matched yet. Step the environment itself, "
-            "or train our task of the same id: envlab train rsl_rl --task ID."
-        )
+    for name in ("export_policy_as_jit", "export_policy_as_onnx"):
+        vars(module)[name] = getattr(rsl_rl_3, name)
 
-    vars(module)["RslRlVecEnvWrapper"].__init__ = refuse
+
+def later_rsl_rl(module: types.ModuleType) -> None:
+    """Offer what later releases have for scripts: configurations stay as they are here."""
+    vars(module).setdefault("handle_deprecated_rsl_rl_cfg", lambda cfg, version: cfg)
 
 
 def local_files(module: types.ModuleType) -> None:
@@ -72,11 +72,19 @@ def local_files(module: types.ModuleType) -> None:
 
 
 def old_names(module: types.ModuleType) -> None:
-    """Offer what releases before 2.3 had, for projects that still import it."""
+    """Offer what releases before 2.3 had; of several ranks, the first writes."""
     from envlab_isaaclab.old_files import dump_pickle, load_pickle
 
     for name, function in (("dump_pickle", dump_pickle), ("load_pickle", load_pickle)):
         vars(module).setdefault(name, function)
+    write = vars(module)["dump_yaml"]
+
+    @functools.wraps(write)
+    def write_once(*arguments: Any, **keywords: Any) -> None:
+        if launched_rank() == 0:
+            write(*arguments, **keywords)
+
+    vars(module)["dump_yaml"] = write_once
 
 
 def terrain_meshes(module: types.ModuleType) -> None:

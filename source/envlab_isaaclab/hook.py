@@ -46,7 +46,8 @@ CHANGED = {
     "isaaclab.terrains.utils": "terrain_meshes",
     "isaaclab.utils.assets": "local_files",
     "isaaclab.utils.io": "old_names",
-    "isaaclab_rl.rsl_rl.vecenv_wrapper": "no_rsl_rl",
+    "isaaclab_rl.rsl_rl": "later_rsl_rl",
+    "isaaclab_rl.rsl_rl.exporter": "exports",
 }
 """Files of Isaac Lab, and the function of :mod:`envlab_isaaclab.changes` that changes each."""
 
