@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import logging
 import types
 from pathlib import Path
 from typing import Any
 
 from envlab.distributed.ranks import launched_rank
 from envlab_isaaclab.app import resolve_device
+
+logger = logging.getLogger(f"envlab.{__name__}")
 
 
 def device_that_is_there(module: types.ModuleType) -> None:
@@ -45,6 +48,48 @@ class _Markers:
 def no_markers(module: types.ModuleType) -> None:
     """Draw no markers."""
     vars(module)["VisualizationMarkers"] = _Markers
+
+
+GAINS = {"anydrive": (40.0, 5.0), "unitree_go1": (25.0, 0.5)}
+"""Springs (N m/rad) and dampers (N m s/rad) for networks of actuators, by words of their files."""
+
+
+def networks_at_hand(module: types.ModuleType) -> None:
+    """Take a DC motor for an actuator whose network lies on Nvidia's server."""
+    for name in ("ActuatorNetLSTM", "ActuatorNetMLP"):
+        _take_motor(vars(module)[name], vars(module)["DCMotor"])
+
+
+def _take_motor(kind: Any, motor: Any) -> None:
+    make, reset, compute = kind.__init__, kind.reset, kind.compute
+
+    def gains(self: Any) -> tuple[float, float] | None:
+        file = str(self.cfg.network_file)
+        known = [found for word, found in GAINS.items() if word in file]
+        return known[0] if known and not Path(file).is_file() else None
+
+    def making(self: Any, cfg: Any, *arguments: Any, **keywords: Any) -> None:
+        self.cfg = cfg
+        found = gains(self)
+        if found is None:
+            make(self, cfg, *arguments, **keywords)
+            return
+        motor.__init__(self, cfg, *arguments, **keywords)
+        for tensor, value in zip((self.stiffness, self.damping), found, strict=True):
+            tensor.fill_(value)
+        logger.warning(
+            "The actuator's network %s lies on Nvidia's server; DC motors with %g N m/rad and "
+            "%g N m s/rad take its place. Copies of such files: --nucleus FOLDER.",
+            *(cfg.network_file, *found),
+        )
+
+    def resetting(self: Any, env_ids: Any) -> None:
+        (reset if gains(self) is None else motor.reset)(self, env_ids)
+
+    def computing(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        return (compute if gains(self) is None else motor.compute)(self, *arguments, **keywords)
+
+    kind.__init__, kind.reset, kind.compute = making, resetting, computing
 
 
 def exports(module: types.ModuleType) -> None:

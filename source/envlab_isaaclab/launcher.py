@@ -14,9 +14,12 @@ from envlab.distributed.ranks import tell
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab_isaaclab import absent, hook, upstream
 from envlab_isaaclab.kit import NUCLEUS, SETTINGS
+from envlab_isaaclab.project import add_packages
 
 # Set before torch loads OpenMP, whose waiting threads would spin; see distributed.program.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Hydra would print our errors with a traceback of its own, and end with another code.
+os.environ.setdefault("HYDRA_FULL_ERROR", "1")
 
 USAGE = """usage: python -m envlab_isaaclab [--isaaclab FOLDER] [--nucleus FOLDER] SCRIPT ...
 
@@ -71,6 +74,7 @@ def run(arguments: Sequence[str]) -> int:
 
     sys.argv = words
     folders = [str(script.resolve().parent), str(Path.cwd())]
+    add_packages(script)
     sys.path[:0] = [folder for folder in folders if folder not in sys.path]
     context, is_done = join_ranks("--distributed" in words), False
     try:
