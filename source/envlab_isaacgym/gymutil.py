@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 import torch
 
+from envlab.distributed.scripts import is_on_cpu, own_device
 from envlab.errors import DeviceError
 from envlab_isaacgym.enums import SimType, UpAxis
 from envlab_isaacgym.gymapi import Gym
@@ -22,7 +23,6 @@ from envlab_isaacgym.randomization import generate_random_samples as generate_ra
 from envlab_isaacgym.randomization import get_default_setter_args as get_default_setter_args
 from envlab_isaacgym.randomization import get_property_getter_map as get_property_getter_map
 from envlab_isaacgym.randomization import get_property_setter_map as get_property_setter_map
-from envlab_isaacgym.ranks import is_on_cpu, own_device
 from envlab_isaacgym.values import Quat, Transform, Vec3
 from envlab_isaacgym.world import Env, Viewer
 

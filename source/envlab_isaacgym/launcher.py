@@ -143,8 +143,8 @@ def run(arguments: Sequence[str]) -> int:
     offer_absent()
     if "rl_games" in script.read_text(encoding="utf-8", errors="replace"):
         restore_seq_len()  # after gym, which rl_games of that time imports
-    from envlab_isaacgym.agreement import check_launch, compare_rl_games
-    from envlab_isaacgym.ranks import join_ranks, take_cpu_for_cuda
+    from envlab.distributed.scripts import join_ranks, take_cpu_for_cuda
+    from envlab.training.script_agreement import check_launch, compare_rl_games
     from envlab_isaacgym.rsl_rl_1 import offer_rsl_rl_1
     from envlab_isaacgym.watching import watching
 

@@ -23,6 +23,8 @@ class Entry:
     siblings: Literal["name", "file"] = "name"
     root: str | None = None
     is_fixed: bool = False
+    links: tuple[tuple[str, str], ...] = ()
+    """Links of the file that our model lacks, which weigh and touch nothing, and those above."""
 
 
 _ROBOTS = {
@@ -34,7 +36,7 @@ _ROBOTS = {
     r"humanoid/humanoid_instanceable\.usd": Entry("humanoid", "file"),
     r"humanoid28/humanoid_28\.usd": Entry("humanoid_28", "file"),
     r"go1\.usd": Entry("go1"),
-    r"go2\.usd": Entry("go2"),
+    r"go2\.usd": Entry("go2", links=(("Head_upper", "base"), ("Head_lower", "Head_upper"))),
     r"anymal_d(_minimal)?\.usd": Entry("anymal_d"),
     r"h1(_minimal)?\.usd": Entry("h1"),
     r"g1(_minimal)?\.usd": Entry("g1"),
@@ -70,6 +72,8 @@ def find_robot(path: str, **settings: Any) -> Robot | None:
     for pattern, entry in _ROBOTS.items():
         if re.search(rf"(^|/)({pattern})$", path.lower()):
             spec = read_spec(find_model(f"envlab_assets:robots/{entry.model}.xml"))
+            for link, above in entry.links:
+                spec.body(above).add_body(name=link)
             settings.setdefault("is_fixed", entry.is_fixed)
             return robot(spec, siblings=entry.siblings, root=entry.root, **settings)
     return None

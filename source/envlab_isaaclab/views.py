@@ -353,6 +353,8 @@ class ArticulationView(_View):
         self._force = torch.zeros(shape, device=device)
         self._gains = torch.zeros(2, *shape, device=device)
         self._has_gains = False
+        inertias = torch.as_tensor(model.dof_M0[self._vel.cpu()], dtype=torch.float32)
+        self._least_inertia = inertias.clamp(min=1e-9)
         self._set_force_limits(torch.arange(world.num_envs))
 
     # States
@@ -575,11 +577,20 @@ class ArticulationView(_View):
         rows = envs.cpu()
         for column, values in ((1, -self._stiffness), (2, -damper)):
             self._world.write_field("actuator_biasprm", envs, (self._motors, column), values[rows])
+        self._set_force_limits(indices)
 
     def _set_force_limits(self, indices: torch.Tensor) -> None:
+        """Limit the actuators' forces, but for dampers that stop a joint within a step.
+
+        PhysX limits the impulse that its solver finds. MuJoCo limits the force before it integrates
+        it, and then without the damper's derivative: such a joint would leap to and fro.
+        """
         envs, rows = indices.to(self._world.device).long(), indices.cpu().long()
+        dt = self._world.dt
+        stops = dt * (self._damping + dt * self._stiffness) > self._least_inertia
+        limits = torch.where(stops, UNLIMITED, self._max_force)
         for column, sign in ((0, -1.0), (1, 1.0)):
-            values = sign * self._max_force[rows]
+            values = sign * limits[rows]
             self._world.write_field("actuator_forcerange", envs, (self._motors, column), values)
 
 

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import torch
 
+from envlab.distributed.scripts import draw_apart, is_on_cpu
 from envlab.errors import ConfigurationError, DeviceError
 from envlab_isaacgym.assets import Asset, ForceSensor, load_asset, make_primitive
 from envlab_isaacgym.enums import SimType, UpAxis
@@ -22,7 +23,6 @@ from envlab_isaacgym.parameters import (
     tell_ignored,
 )
 from envlab_isaacgym.physics import Physics
-from envlab_isaacgym.ranks import draw_apart, is_on_cpu
 from envlab_isaacgym.surfaces import grid_of
 from envlab_isaacgym.values import Transform, Vec3
 from envlab_isaacgym.watching import watching

@@ -3,7 +3,8 @@
 Differs from Isaac Lab 2.3.2:
 
 - Ant's rl_games agent trains in full precision, there in mixed precision.
-- Feet's forces and torques are read by force and torque sensors, there as incoming joint wrenches.
+- Feet's forces and torques are read by force and torque sensors of MuJoCo, with the sign turned to
+  PhysX's.
 - The penalty for joints near their limits is at most 1 for each; MuJoCo's limits give way, so that
   it would reach 10.
 """
@@ -59,7 +60,7 @@ class PolicyCfg(ObservationGroupCfg):
         observation(
             mdp.sensor,
             asset_cfg=SceneEntityCfg("robot", sensor_names=[".*_foot_(force|torque)"]),
-            scale=0.1,
+            scale=-0.1,
         )
     )
     actions: ObservationTermCfg = default(observation(mdp.last_action))

@@ -1,4 +1,4 @@
-"""Several processes of one launch, for scripts written for one: legged_gym's, and others'.
+"""Several processes of one launch, for scripts of other projects, written for one.
 
 The launcher joins the ranks before a script runs. A script that names ``cuda:0`` then gets its
 rank's own GPU, its own random draws, and an existing process group, on NCCL or, without GPUs, on

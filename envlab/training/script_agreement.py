@@ -1,4 +1,4 @@
-"""Checks among ranks before they train, as in all other ways to train here.
+"""Checks among ranks before scripts of other projects train, as in all ways to train here.
 
 A script for one process knows nothing of the other ranks. Ranks that were started with different
 settings would silently average the gradients of different problems.
@@ -17,9 +17,9 @@ from typing import Any
 
 from envlab.commit import code_digests
 from envlab.distributed.agreement import require_agreement
+from envlab.distributed.scripts import context
 from envlab.libraries import packages_alike
 from envlab.training.agreement import of_any_node
-from envlab_isaacgym.ranks import context
 
 _OF_A_RANK = {"seed", "device", "gpu", "rank", "path", "dir", "logdir", "run", "experiment"}
 """Words in names of settings in which ranks may differ: seeds, places, and a run's name."""
