@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from envlab.distributed.ranks import launched_rank
+from envlab.errors import ConfigurationError
 from envlab_isaaclab.app import resolve_device
 
 logger = logging.getLogger(f"envlab.{__name__}")
@@ -90,6 +91,17 @@ def _take_motor(kind: Any, motor: Any) -> None:
         return (compute if gains(self) is None else motor.compute)(self, *arguments, **keywords)
 
     kind.__init__, kind.reset, kind.compute = making, resetting, computing
+
+
+def no_pictures(module: types.ModuleType) -> None:
+    """Refuse cameras."""
+
+    def refuse(self: Any, cfg: Any) -> None:
+        raise ConfigurationError(
+            f"{cfg.prim_path} is a camera, whose pictures are not made. Take a task without."
+        )
+
+    vars(module)["Camera"].__init__ = refuse
 
 
 def exports(module: types.ModuleType) -> None:

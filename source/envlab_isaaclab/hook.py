@@ -50,6 +50,7 @@ CHANGED = {
     "isaaclab.actuators.actuator_net": "networks_at_hand",
     "isaaclab.envs.manager_based_rl_env": "device_that_is_there",
     "isaaclab.markers.visualization_markers": "no_markers",
+    "isaaclab.sensors.camera.camera": "no_pictures",
     "isaaclab.sensors.ray_caster.ray_caster": "ray_casts",
     "isaaclab.terrains.utils": "terrain_meshes",
     "isaaclab.utils.assets": "local_files",

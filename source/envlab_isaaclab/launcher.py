@@ -39,6 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return run(arguments)
     except EnvlabError as error:
+        sys.unraisablehook = _forget
         return tell(error)
     except FileNotFoundError as error:
         if NUCLEUS not in str(error):
@@ -49,6 +50,10 @@ def main(arguments: Sequence[str]) -> int:
                 "copies of its files by --nucleus FOLDER."
             )
         )
+
+
+def _forget(_: object) -> None:
+    """Print no error of an object that was half made when a sentence ended the run."""
 
 
 def run(arguments: Sequence[str]) -> int:

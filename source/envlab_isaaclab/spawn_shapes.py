@@ -99,7 +99,8 @@ def _spawner(name: str, make: Callable[[Any], Callable[[Any], None]]) -> Callabl
     ) -> Prim:
         return spawn_shape(prim_path, cfg, make(cfg), translation, orientation)
 
-    spawn.__name__ = f"spawn_{name}"  # by which Hydra finds it again
+    # By which Hydra and pickle find it again.
+    spawn.__name__ = spawn.__qualname__ = f"spawn_{name}"
     spawn.__doc__ = f"Spawn a {name}."
     return clone(spawn)
 

@@ -21,6 +21,7 @@ from isaaclab.utils.math import (
     quat_mul,
     wrap_to_pi,
 )
+from isaaclab.utils.seed import configure_seed
 
 __all__ = [
     "compute_heading_and_up",
@@ -40,6 +41,7 @@ __all__ = [
     "quat_rotate_inverse",
     "quat_unit",
     "scale",
+    "set_seed",
     "tensor_clamp",
     "tf_apply",
     "tf_combine",
@@ -54,6 +56,7 @@ quat_rotate_inverse = quat_apply_inverse
 quat_unit = normalize
 normalize_angle = wrap_to_pi
 get_euler_xyz = euler_xyz_from_quat
+set_seed = configure_seed
 maths = sys.modules[__name__]
 
 
