@@ -58,7 +58,7 @@ class Trust:
         for part in name.split("."):
             if part.startswith("_"):
                 raise ConfigurationError(
-                    f"{reference!r} stands in a file and leads to something private, so it is not "
+                    f"{reference!r} comes from a file and names something private, so it is not "
                     "run. Name a public function or class."
                 )
             if isinstance(holder, ModuleType) and holder.__name__ != module_name:
@@ -73,7 +73,7 @@ class Trust:
 def _distrust(reference: str, module: str) -> ConfigurationError:
     package = module.partition(".")[0]
     return ConfigurationError(
-        f"{reference!r} stands in a file and leads to code of {module}, which no task or library "
+        f"{reference!r} comes from a file and names code of {module}, which no task or library "
         "here comes from, so it is not run. If you know what it does, add --trust "
         f"{package if package.isidentifier() else 'MODULE'}."
     )

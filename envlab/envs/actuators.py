@@ -362,7 +362,7 @@ def _values(path: str, setting: PerJoint, joints: list[mujoco.MjsJoint]) -> dict
 
 
 def joint_values(path: str, setting: PerJoint, names: Sequence[str]) -> dict[str, float]:
-    """Return a setting by joint name; joints without one are left out.
+    """Return a setting by joint name, without the joints that have none.
 
     Raises:
         ConfigurationError: For an expression that matches no joint of the group.

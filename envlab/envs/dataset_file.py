@@ -182,7 +182,7 @@ class Dataset:
         except OSError as error:
             raise ConfigurationError(
                 f"The episode {name!r} of {self._path} cannot be read ({error}): the file is "
-                "damaged. Copy or record it anew."
+                "damaged. Copy or record it again."
             ) from error
 
     def _group(self, name: str) -> h5py.Group:

@@ -6,7 +6,7 @@ decides whether it turns the same way. Names play no part: those of Ant's legs d
 are. A reflection M = diag(1, -1, 1) takes vectors v to M v, and pseudovectors, such as
 angular velocities, to -M v.
 
-The images of envlab's own observation terms are known; a task declares those of its own terms by
+The images of envlab's own observation terms are known; a task declares the images of other terms by
 :func:`mirrored`.
 """
 
@@ -238,7 +238,7 @@ class Mirror:
 
 
 def _joint_partners(env: ManagerEnv) -> dict[str, tuple[str, float]]:
-    """Return each joint's mirror image and the sign of its angle there, by name.
+    """Return each joint's mirror image and the sign of its mirrored angle, by name.
 
     Raises:
         ConfigurationError: If a joint has none, or the default pose is not symmetric.

@@ -15,7 +15,7 @@ class Source:
     """A model file and its includes, as one text."""
 
     lines: tuple[tuple[Path, int, str], ...]
-    """File, line number there, and text of each line."""
+    """File, line number in that file, and text of each line."""
 
     @property
     def text(self) -> str:
@@ -28,7 +28,7 @@ class Source:
         return len({file for file, _, _ in self.lines}) > 1
 
     def place(self, line: int) -> tuple[Path, int]:
-        """Return the file, and the line there, of a line of :attr:`text`, counted from 1."""
+        """Return the file and line number where a line of :attr:`text`, counted from 1, is from."""
         file, number, _ = self.lines[min(line, len(self.lines)) - 1]
         return file, number
 

@@ -25,7 +25,7 @@ class RayCasterCfg(PeriodicSensorCfg):
     """Vertical rays from a grid that follows the robot and turns with its yaw alone."""
 
     entity: str = "robot"
-    """What the grid follows."""
+    """The thing that the grid follows."""
     body_name: str = ""
     """A body of it, which needs ``xpos`` and ``xquat`` in ``env.sim.data_fields``; empty: its
     root."""

@@ -58,7 +58,7 @@ def matches(what: str, patterns: str | Sequence[str], names: Sequence[str]) -> l
     """Return the names that any pattern, a regular expression, matches in full, in their order.
 
     Args:
-        what: What they are, for the error: ``"A contact sensor's primary names the body"``.
+        what: The beginning of the error: ``"A contact sensor's primary names the body"``.
         patterns: The patterns.
         names: All names.
 

@@ -60,11 +60,12 @@ def set_floating_base(
 
 
 def stands_in_nothing(spec: mujoco.MjSpec, compiled: Callable[[], mujoco.MjModel]) -> bool:
-    """Return whether the world has no geom of its own, and something moves freely or would fall.
+    """Return whether the world itself has no geom, and something moves freely or would fall.
 
     Args:
         spec: The model.
-        compiled: Returns the same, compiled; only called where the answer lies there.
+        compiled: Returns the same, compiled; only called if the uncompiled model does not give the
+            answer.
     """
     if list(spec.worldbody.geoms):
         return False

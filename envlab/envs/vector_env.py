@@ -486,7 +486,7 @@ class RecordedStep(Recording):
         env.random.keep_offset()
 
     def record_anew(self) -> None:
-        """Record anew at the next step, because it will read other values."""
+        """Record again at the next step, because it will read other values."""
         self._is_outdated = True
 
     def step(self) -> Step:

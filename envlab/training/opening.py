@@ -85,7 +85,7 @@ def open_policies_of(plan: RunPlan) -> dict[str, Any]:
     """Return the policies that the agent's configuration names, as ``parts`` of one.
 
     Raises:
-        EnvlabError: If ``--checkpoint`` is given, too, or one cannot be opened.
+        EnvlabError: If ``--checkpoint`` is also given, or one cannot be opened.
     """
     named, flags = plan.agent_cfg.policies(), plan.flags
     if flags.checkpoint is not None or flags.load_run is not None:

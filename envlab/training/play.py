@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 NUM_ENVS = 64
 NUM_ENVS_EXPORT = 2
-"""Enough to build the networks, as nothing is stepped."""
+"""Enough to build the networks: no environment is stepped."""
 
 
 def run_playing(library: Library, flags: Flags, overrides: Sequence[Override]) -> int:
@@ -148,7 +148,7 @@ def open_policy(
         experiment = plan.agent_cfg.experiment_name
         run_directory = Path(LOG_ROOT, library.name, experiment, SELECTOR)
     elif (run_directory / "run.json").is_file():
-        refuse_links(run_directory)  # policies and videos are written there
+        refuse_links(run_directory)  # policies and videos are written into it
     num_envs = flags.num_envs or min(num_envs, flags.num_episodes or num_envs)
     context = DistributedContext.single(flags.device)
     seed = evaluation_seed(agree_on_seed(plan.agent_cfg.seed, context))
@@ -171,7 +171,7 @@ def export_opened(opened: OpenedPolicy, directory: Path, order: Convention = "en
     """Write the policy, and the files that it needs to run elsewhere.
 
     Raises:
-        NotDeployable: If another order of joints is asked for, but its joints are not known.
+        NotDeployable: If another order of joints is requested, but its joints are not known.
     """
     task, run = opened.plan.task, os.path.relpath(opened.directory)
     facts = {"task": task.id, "library": opened.plan.library.name, "run": run}

@@ -27,10 +27,10 @@ A script may train several times. If ``--run_id`` names the run, only the number
 
 
 class Rank:
-    """This process's part in a job. On exit, the error that ended it becomes a code, or is raised.
+    """This process's part in a job; on exit, turns an error into an exit code or raises it.
 
     Attributes:
-        exit_code: The process's exit code, if nothing was raised.
+        exit_code: The process's exit code, if no error was raised.
     """
 
     def __init__(self, flags: Flags, flag: InterruptFlag) -> None:

@@ -10,9 +10,9 @@ arXiv:1705.08741).
 sizes that a library counts in samples, so that an update sees what it would on one process.
 
 A run's ``params/`` hold the requested values, so that they mean the same on any number of
-processes; its manifest holds the resulting ones. A run that goes on keeps its total of
-environments: batch sizes are then divided among the processes that there are, as they were among
-those that it began with, and learning rates stay.
+processes; its manifest holds the resulting ones. A resumed run keeps its total of environments:
+batch sizes are divided among the present processes, as they were among the initial ones, and
+learning rates stay.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ class Validator:
         return plan.in_env(num_envs, self._seed, **split)
 
     def _load(self, iteration: int) -> dict[str, Any] | None:
-        """Return a checkpoint's contents; None if it cannot be read, or is gone."""
+        """Return a checkpoint's contents; None if it cannot be read or no longer exists."""
         from envlab.run.checkpoints import check_header, read_checkpoint
 
         path = self._checkpoints.path(iteration)

@@ -204,8 +204,8 @@ def test_texts_that_once_ran_code_run_nothing(hole: str, stranger: Path, canary:
     ("name", "reason"),
     [
         ("envlab.envs.vector_env:VectorEnv.__init__", "no task or library"),
-        ("envlab.envs.mdp.rewards:is_alive.__call__", "leads to something private"),
-        ("envlab.envs.mdp.rewards:is_alive", "nothing of the kind"),
+        ("envlab.envs.mdp.rewards:is_alive.__call__", "names something private"),
+        ("envlab.envs.mdp.rewards:is_alive", "no class or function that the library accepts"),
     ],
 )
 def test_a_name_of_no_network_is_not_called_with_untrusted_arguments(
@@ -279,8 +279,8 @@ def test_a_runs_task_is_no_strangers_module(stranger: Path, canary: Canary, caps
         (run / "run.json").write_text(json.dumps({**manifest, "task": task}))
         with canary.armed():
             assert main(["validate", str(run), "--num_episodes=1"]) == 2
-            assert "stands in a file and leads to code of" in capsys.readouterr().err
-            with pytest.raises(ConfigurationError, match="stands in a file and leads to code"):
+            assert "comes from a file and names code of" in capsys.readouterr().err
+            with pytest.raises(ConfigurationError, match="comes from a file and names code"):
                 envlab.load_policy(run)
         assert not canary.sung
     (run / "run.json").write_text(json.dumps({**manifest, "task": f"gym:{BAIT}:X-v0"}))
@@ -292,7 +292,7 @@ def test_a_runs_task_is_no_strangers_module(stranger: Path, canary: Canary, caps
 def test_a_teachers_task_is_no_strangers_module(stranger: Path, canary: Canary):
     given = {"library": "skrl", "task": f"gym:{BAIT}:X-v0", "files": {"run.json": "{}"}}
     context = DistributedContext.single("cpu")
-    with canary.armed(), pytest.raises(ConfigurationError, match=f"leads to code of {BAIT}"):
+    with canary.armed(), pytest.raises(ConfigurationError, match=f"names code of {BAIT}"):
         open_teacher(given, TensorDict(), 1, [], context)
     assert not canary.sung
 

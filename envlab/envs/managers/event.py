@@ -56,10 +56,10 @@ class EventTermCfg(FunctionTermCfg):
     """Whether one clock, which resets do not touch, calls an ``interval`` term in all environments
     at the same time, as in Isaac Lab."""
     resample_interval_on_reset: bool = True
-    """Whether the clock of an ``interval`` term begins anew with each episode, or goes on."""
+    """Whether the clock of an ``interval`` term restarts with each episode."""
     min_step_count_between_reset: NonNegativeInt = 0
-    """Least number of an environment's steps between two calls of a ``reset`` term, which the
-    resets in between leave out."""
+    """Minimum number of an environment's steps between two calls of a ``reset`` term; resets in
+    between skip it."""
 
 
 def requires_model_fields(*fields: str, given: Needs = ()) -> Callable[[Func], Func]:
@@ -157,7 +157,7 @@ class EventManager:
     def apply(self, mode: str, mask: torch.Tensor | None = None) -> None:
         """Call the terms of ``mode`` on the environments of ``mask``, bool ``(num_envs,)``.
 
-        None stands for all of them. Changed parameters of the model take effect at the end.
+        None selects all of them. Changed parameters of the model take effect at the end.
         """
         functions = self._functions.get(mode)
         if not functions:
@@ -220,7 +220,7 @@ class EventManager:
             self._draw_interval(name, "reset", begins)
 
     def restart(self) -> None:
-        """Let all begin anew at the next reset, as a new seed repeats all draws."""
+        """Restart all terms at the next reset, because a new seed repeats all draws."""
         if self._params_at_start is not None:
             sim = self._env.sim
             sim.set_state({**sim.state(), **self._params_at_start})
@@ -251,7 +251,7 @@ class EventManager:
             self._ages[name].fill_(least)  # type: ignore[index]
 
     def on_restore(self) -> None:
-        """Let terms that were not saved begin anew."""
+        """Restart the terms that were not saved."""
         for name, left in self._time_left.items():
             is_new = left.isnan()
             if is_new.any():

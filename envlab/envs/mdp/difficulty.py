@@ -61,7 +61,7 @@ class DifficultyScheduler(ManagerTermBase):
             env: The environment.
             mask: Environments whose episodes end, bool ``(num_envs,)``.
             asset_cfg: The robot, in whose frame the command is a pose.
-            object_cfg: The object that should be there; null: ``object``.
+            object_cfg: The object that should reach that pose; null: ``object``.
             pos_tol: Distance within which it succeeds, in m; null: the task's own ``success``.
             rot_tol: Angle within which it succeeds, in rad; null: any.
             init_difficulty: The first difficulty.
@@ -79,8 +79,8 @@ class DifficultyScheduler(ManagerTermBase):
             reached = env.success >= 0.5
         else:
             raise ConfigurationError(
-                "DifficultyScheduler has pos_tol=null, which stands for the task's success, but "
-                "env.success is null. Set either."
+                "DifficultyScheduler has pos_tol=null, which means the task's success, but "
+                "env.success is null. Set one of them."
             )
         levels = self.current_adr_difficulties
         step = torch.where(reached, 1.0, 0.0 if promotion_only else -1.0)

@@ -30,7 +30,7 @@ class Falls(NamedTuple):
     """Height of the root in the air, in m."""
     drop_prob: float
     """Share of robots that are dropped, with a random orientation and any joint positions within
-    their limits; the others stand in the default pose."""
+    their limits; the others start in the default pose."""
     max_velocity: float
     """Bound of each component of the root's initial velocity, in m/s and rad/s."""
     settle_time_s: float

@@ -219,7 +219,7 @@ def upright(
         std: Width, of a sine.
         asset_cfg: One body.
         sensor_cfg: Points around it, a :class:`RayCasterCfg` of ``env.sensors``; the tilt is then
-            relative to the plane of the ground there.
+            relative to the plane of the ground at these points.
     """
     quat = columns(env.sim.data.xquat, asset_cfg.body_ids)[:, 0]
     if sensor_cfg is None:

@@ -230,7 +230,7 @@ def rows_of_field(env: VectorEnv, field: str, asset_cfg: SceneEntity) -> torch.T
         asset_cfg.kept[key] = torch.arange(size, device=env.device)[chosen]
         if not len(asset_cfg.kept[key]):
             raise ConfigurationError(
-                f"An event changes {field!r}, but {asset_cfg.name!r} has nothing of that kind. "
+                f"An event changes {field!r}, but {asset_cfg.name!r} has no part with that field. "
                 "Choose another entity or other names in asset_cfg, or leave the event out."
             )
     rows: torch.Tensor = asset_cfg.kept[key]

@@ -26,7 +26,7 @@ _NONE: Range = (0.0, 0.0)
 _SWEEPS = 6
 """Of three Jacobi rotations; float64 needs no more, whatever the matrix."""
 _NEGLIGIBLE = 1e-17
-"""Part of the trace below which float64 cannot tell what is beside the diagonal from 0."""
+"""Fraction of the trace below which float64 cannot distinguish off-diagonal elements from 0."""
 
 
 @requires_model_fields("body_mass", "body_ipos", "body_inertia", "body_iquat")

@@ -34,7 +34,7 @@ class FlatPatchSamplingCfg:
     y_range: tuple[float, float] = ANY
     """The same along y."""
     z_range: tuple[float, float] = ANY
-    """Least and greatest height of a patch above where robots stand in the middle, in m."""
+    """Minimum and maximum height of a patch above the ground in the tile's middle, in m."""
 
     def check_values(self, path: str) -> None:
         """Refuse no radius, and ranges that end before they begin.
@@ -64,7 +64,7 @@ def find_patches(
         cfg: What is flat.
         tile: The tile.
         heights: Its heights in m, ``tile.shape``.
-        top: Height at which a robot stands in the middle, in m.
+        top: Height of the ground under a robot in the middle, in m.
         rng: The source of random draws.
     """
     radius = float(np.max(cfg.patch_radius)) / tile.horizontal_scale
@@ -75,7 +75,7 @@ def find_patches(
     num_x, num_y = tile.shape
     for right in range(-reach, reach + 1):
         for up in range(-reach, reach + 1):
-            # The nearest point of the cells around this vertex, which is one of their corners.
+            # The nearest corner of the cells around this vertex.
             if math.hypot(max(abs(right) - 1, 0), max(abs(up) - 1, 0)) < radius - 1e-6:
                 x, y = reach + right, reach + up
                 np.minimum(least, low[x : x + num_x, y : y + num_y], out=least)

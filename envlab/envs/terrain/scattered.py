@@ -165,7 +165,7 @@ class BoxRandomSpreadTerrainCfg(_BorderedTerrainCfg):
     """Blocks of random sizes, in random places and directions; harder tiles have more, higher."""
 
     num_boxes: PositiveInt = 60
-    """Blocks of the hardest tile; the easiest has half. Those over the platform are left out."""
+    """Blocks of the hardest tile; the easiest has half. Those over the platform are omitted."""
     box_width_range: Lengths = (0.3, 1.0)
     """Least and greatest width of a block, in m."""
     box_length_range: Lengths = (0.3, 1.0)
@@ -352,7 +352,7 @@ class BoxTiltedGridTerrainCfg(_BorderedTerrainCfg):
             f"{tile.size[1]} m with borders of {self.border_width} m",
             "Make grid_width or border_width smaller.",
         )
-        # mjlab multiplies by the angle in rad, too.
+        # mjlab also multiplies by the angle in rad.
         tilts = rng.uniform(-1.0, 1.0, (2, *numbers)) * math.radians(self.tilt_range_deg)
         rises = 0.5 * self.height_range * rng.uniform(-1.0, 1.0, numbers)
         places = [

@@ -102,7 +102,7 @@ class Tile:
     def covered(self, heights: np.ndarray, boxes: Sequence[Box]) -> np.ndarray:
         """Return the heights of the ground or the boxes over it, whichever are higher.
 
-        A box reaches to the vertices nearest to its sides, so that thin ones have some, too.
+        A box reaches to the vertices nearest to its sides, so that even a thin box covers some.
         """
         covered = heights.copy()
         for box in boxes:

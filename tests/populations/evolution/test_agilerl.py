@@ -267,7 +267,7 @@ def test_a_files_environment_imports_a_strangers_module_only_if_it_is_trusted(
     for command in ("train", "config", "play", "export"):
         assert main([command, "evolution", flag, "--headless", "--device=cpu"]) == 2
         said = capsys.readouterr().err
-        assert f"leads to code of {BAIT}, which no task or library here comes from" in said
+        assert f"names code of {BAIT}, which no task or library here comes from" in said
         assert BAIT not in sys.modules
     assert f"--task={task}" in prepare("play", [flag, f"--trust={BAIT}"])
     # What the command line names may be imported.

@@ -237,7 +237,7 @@ def test_a_specs_environment_imports_a_strangers_module_only_if_it_is_trusted(
             spec["search"], mode = {f"{path}__choice": choices}, "search"
         Path("mine.json").write_text(json.dumps({"mine": spec}))
         assert main(["lab", "run", "mine.json", "mine", mode, *words]) == 2
-        assert f"leads to code of {BAIT}, which no task" in capsys.readouterr().err
+        assert f"names code of {BAIT}, which no task" in capsys.readouterr().err
         assert BAIT not in sys.modules
 
 
