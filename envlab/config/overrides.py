@@ -199,7 +199,7 @@ def _unknown_below(node: object, value: Any, path: str) -> Iterator[str]:
 
 
 def _unknown(override: Override, key: str, roots: Mapping[str, object]) -> ConfigurationError:
-    """Return the error for a key that does not exist, with the nearest one that does."""
+    """Return the error for a key that does not exist, with the nearest existing key."""
     holder, node = _find(roots, key)
     candidates = [path for name, cfg in roots.items() for path in paths(cfg, name)]
     hint = ""

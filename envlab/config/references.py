@@ -31,7 +31,7 @@ class Trust:
     def admit(self, reference: str, module: str) -> None:
         """Refuse to import a module that a file's text leads to, unless it is trusted.
 
-        To import one that is imported already runs nothing.
+        Importing a module that is already imported runs no code.
 
         Raises:
             ConfigurationError: Naming the text, the module, and ``--trust``.

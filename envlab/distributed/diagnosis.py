@@ -157,8 +157,8 @@ def _unreachable(
     if store_silent_s <= patience or goes_on:
         return None
     about = (
-        f"The launcher's store at {store} has not answered for {store_silent_s:.0f} s: its machine,"
-        " the network to it, or the launcher there, is down."
+        f"The launcher's store at {store} has not answered for {store_silent_s:.0f} s: its "
+        "machine,  the network to it, or the launcher on it is down."
     )
     return Diagnosis(kind="lost", guilty={}, about=about)
 

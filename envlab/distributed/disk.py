@@ -46,8 +46,8 @@ def surviving_disk_errors(path: Path, what: str = "", consequence: str = "") -> 
 
     Args:
         path: The file being written, or its folder.
-        what: The clause on what could not be written. Empty: nothing is logged.
-        consequence: A sentence on what follows from it.
+        what: The clause on what could not be written. Empty: the error is not logged.
+        consequence: A sentence on the consequences.
     """
     try:
         yield
@@ -140,7 +140,7 @@ def sync_folder(folder: Path) -> None:
 class _WatchedFile:
     """A file that reports its growth, and remembers the first error of a write.
 
-    ``torch.save`` (2.13) raises a RuntimeError of its own if writing failed.
+    ``torch.save`` (2.13) replaces the error of a failed write by a RuntimeError.
     """
 
     def __init__(self, path: Path, moved: Callable[[], None]) -> None:
@@ -227,7 +227,7 @@ class RecordFile:
         """Write a record, or keep it if the disk does not take it or ``flush`` is false.
 
         Raises:
-            RunDirectoryError: If the folder is gone.
+            RunDirectoryError: If the folder no longer exists.
             OSError: If writing failed for another reason than the disk.
         """
         self._waiting.append(record)
@@ -238,7 +238,7 @@ class RecordFile:
         """Write all of the waiting records, or none.
 
         Raises:
-            RunDirectoryError: If the folder is gone.
+            RunDirectoryError: If the folder no longer exists.
             OSError: If writing failed for another reason than the disk.
         """
         if not self._waiting:

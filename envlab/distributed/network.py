@@ -59,7 +59,7 @@ def settle_network(
         store: The store that the ranks of this start share.
         rank: This process's rank.
         world_size: The number of ranks, all of which must call this.
-        towards: A host that all ranks reach, or one of their own.
+        towards: A host that all ranks reach, or the host of a rank.
         nccl: Whether NCCL is to use the interface as well.
         timeout: How long to wait for another rank.
 

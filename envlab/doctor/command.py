@@ -87,7 +87,7 @@ def _sections(only: str | None) -> list[str]:
     """Return the sections to examine.
 
     Raises:
-        ConfigurationError: For one that does not exist.
+        ConfigurationError: For a section that does not exist.
     """
     if only is None:
         return list(SECTIONS)

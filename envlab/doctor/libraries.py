@@ -142,7 +142,7 @@ def finding_of_package(
         version: Its version, None if it is absent.
         wanted: envlab's requirement.
         problem: Why it does not load; None if it does, or is not loaded.
-        ability: What it can do here.
+        ability: Its abilities on this machine.
     """
     name, install = package.distribution, package.install
     if version is None and package.extra:
@@ -205,7 +205,7 @@ def _note_all_loads(
 ) -> dict[str, str | None]:
     """Return why each module does not load, None if it does.
 
-    If one ended its process, those after it are tried in another.
+    If a module ends the process, the modules after it are loaded in another.
     """
     loads: dict[str, str | None] = {}
     left = dict(groups)

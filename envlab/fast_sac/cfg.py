@@ -75,9 +75,9 @@ class AlgorithmCfg:
     tau: UnitInterval = 0.05
     """How far target critics move towards the critics in an update."""
     q_reduction: Literal["min", "mean"] = "min"
-    """What the policy and the critics' targets take of the two critics: the lesser value (SAC,
-    TD3); or, as FastSAC does for batches of 8,192, the mean for the policy, while each critic
-    follows its own target."""
+    """How the policy and the critics' targets combine the two critics: the smaller value (SAC,
+    TD3); or, as in FastSAC for batches of 8,192, the mean for the policy, while each critic follows
+    its own target."""
     symmetry: bool = False
     """Whether every second transition of a batch is mirrored, left for right
     (:mod:`envlab.envs.mirror`)."""

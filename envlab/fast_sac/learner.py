@@ -55,14 +55,14 @@ class FastSacLearner(Learner):
 
     Attributes:
         actor: The policy, in ``DistributedDataParallel`` if there are several ranks.
-        critics: The critics and the temperature, likewise.
+        critics: The critics and the temperature, in the same way.
         bare_actor: The policy without ``DistributedDataParallel``.
-        bare_critics: The critics likewise.
+        bare_critics: The critics without ``DistributedDataParallel``.
         target: The critics that change slowly.
         collector: Takes the steps.
         replay: This rank's replay memory.
         scalers: Scalers of observations by name, pooled over ranks.
-        reward_scaler: The scaler of rewards, likewise.
+        reward_scaler: The scaler of rewards, also pooled over ranks.
         optimizers: The optimizers of the ``actor`` and the ``critic``.
         half_width: Half the width of the actions' range, ``(num_actions,)``.
         middle: The middle of the range.
@@ -403,7 +403,7 @@ class FastSacLearner(Learner):
         if not self.replay.num_added and self._context.is_main:
             logger.warning(
                 "The checkpoint holds no replay memory (agent.replay.is_saved=false): it is filled "
-                "anew, so that the run does not end as the unbroken one would."
+                "again, so the run will not end like an uninterrupted one."
             )
 
 

@@ -56,7 +56,8 @@ class Replay:
             gamma: Discount of a step.
             n_step: Number of summed rewards.
             device: Its device.
-            num_sharing: Number of processes that each have one there, and share the free memory.
+            num_sharing: Number of processes that each have a replay memory on the device, and share
+                its free memory.
             is_saved: Whether checkpoints hold it.
 
         Raises:

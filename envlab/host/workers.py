@@ -41,7 +41,7 @@ def make_batch(
     timeout_s: float = 120.0,
     render_mode: str | None = None,
 ) -> tuple[Batch, gymnasium.Env[Any, Any]]:
-    """Return environments, and a closed one that has their spaces.
+    """Return environments, and a closed environment that has their spaces.
 
     Args:
         maker: Makes an environment.

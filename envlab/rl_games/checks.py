@@ -248,7 +248,7 @@ def _check_processes(cfg: RlGamesCfg, context: DistributedContext) -> None:
         if network.get("normalization") == "batch_norm":
             raise ConfigurationError(
                 f"{path}.normalization is 'batch_norm', whose statistics rl_games keeps on each "
-                "process for itself. Use layer_norm."
+                "process separately. Use layer_norm."
             )
 
 

@@ -195,7 +195,7 @@ def _named(name: str) -> _Converter:
 
 
 def _part(name: str, key: str) -> _Converter:
-    """Return a converter of a part's only value, which had no name of its own."""
+    """Return a converter of a part's only value, which had no name."""
     return lambda old: {name: None if old is None else {key: old}}
 
 

@@ -37,7 +37,7 @@ class Records:
         self.end = 0
         """Position in bytes after the last record that was read."""
         self.is_cut = False
-        """Whether a last line that is cut off follows there."""
+        """Whether a last line that is cut off follows at ``end``."""
         self._count = 0
 
     def read(self) -> Iterator[dict[str, Any]]:
@@ -120,7 +120,7 @@ def cut_metrics(directory: Path, iteration: int) -> None:
 
 
 def value_at(values: Any, key: str) -> Any:
-    """Return the value at a dotted key, or None; inner keys may have dots of their own."""
+    """Return the value at a dotted key, or None; inner keys may also contain dots."""
     if not isinstance(values, Mapping):
         return None
     outer, _, inner = key.partition(".")

@@ -71,7 +71,7 @@ def fetch(selector: str, root: str = LOG_ROOT) -> Path:
         ) from None
     except CheckpointError:
         raise
-    except Exception as error:  # each client, and the network under it, has errors of its own
+    except Exception as error:  # each client, and the network under it, raises its own errors
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise CheckpointError(
             f"{selector} cannot be fetched ({type(error).__name__}: {reason}). See that the name "

@@ -266,7 +266,7 @@ class CpuPictures:
         return lights
 
     def _refresh(self) -> None:
-        """Compute anew what follows from the fields that differ between environments."""
+        """Recompute what follows from the fields that differ between environments."""
         if len(self._lens) > 1:
             self._lens.copy_(lens(self._model, self._cfg, self._params))
         if len(self._colours) > 1:

@@ -56,7 +56,7 @@ def check_supported(cfg: SkrlCfg, env: SkrlEnv, context: DistributedContext) -> 
         raise ConfigurationError(
             f"agent.agent.kl_threshold is {agent['kl_threshold']}, but on {context.world_size} "
             "processes an early stop of one would hang the others. Set it to 0; the scheduler "
-            "KLAdaptiveLR keeps the divergence in bounds, too."
+            "KLAdaptiveLR also bounds the divergence."
         )
     _check_roles(cfg)
     _check_memory(cfg, env.env.num_envs)

@@ -10,7 +10,7 @@ from envlab.training.arguments import TrainingParser
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a line for each promise; return 1 if one is broken.
+    """Print a line for each promise; return 1 if any is broken.
 
     Raises:
         EnvlabError: If the task cannot be built.

@@ -3,8 +3,7 @@
 This single file needs ``mujoco``, ``numpy`` and ``onnxruntime``, and reads ``policy.onnx`` and an
 MJCF; ``envlab export`` puts a copy of it next to them. The controller of a real robot has to do the
 same: :data:`TERMS` has the formula of each observation, and :meth:`Player.step` applies an action.
-A file of your own adds the formulas of observations of your own; it stays where the next export
-writes this file anew::
+To add formulas of further observations, write your own file; the next export overwrites this one::
 
     python exported/deploy.py --command 1 0 0 --seconds 20 --terms my_terms.py
 """

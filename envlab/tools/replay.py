@@ -23,7 +23,7 @@ from envlab.training.video import VideoRecorder
 from envlab.training.viewing import check_viewing, start_viewing
 
 TOLERANCE = 0.01
-"""Difference of a state from the recorded one, in m, rad, m/s or rad/s, that is told."""
+"""Difference of a state from the recorded one, in m, rad, m/s or rad/s, that is reported."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -144,7 +144,7 @@ class Episode:
 
         Args:
             mode: ``actions`` or ``states``.
-            tolerance: The difference of states that is told.
+            tolerance: The difference of states that is reported.
             shown: Viewers and recorders, called after each step.
 
         Returns:

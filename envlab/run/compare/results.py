@@ -19,7 +19,7 @@ from envlab.run.records import METRICS, Records, dotted_names, number_at
 
 @dataclass(kw_only=True)
 class RunResult:
-    """A run's manifest, and one of its metrics per iteration."""
+    """A run's manifest, and a metric per iteration."""
 
     directory: Path
     """The run directory, as it was given."""
@@ -36,7 +36,7 @@ class RunResult:
     cut_file: Path | None = None
     """The file whose last line is cut off, as by a kill; that line does not count."""
     continues: Path | None = None
-    """The run that this one was resumed from, whose records come first here."""
+    """The run that this run was resumed from, whose records come first here."""
 
     @property
     def has_value(self) -> np.ndarray:
@@ -165,7 +165,7 @@ def join_resumed(runs: Sequence[RunResult]) -> list[RunResult]:
 
 
 def _origins(run: RunResult) -> list[Path]:
-    """Return where the run that this one was resumed from may be: there, or moved along."""
+    """Return where the run that this run was resumed from may be: where it was, or moved along."""
     checkpoint = run.manifest.get("resumed_from")
     if not checkpoint:
         return []

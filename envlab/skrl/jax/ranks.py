@@ -71,8 +71,8 @@ class AveragingOptimizer:
 def gradient_average(parameters: Any, context: DistributedContext) -> Callable[[Any], Any]:
     """Return a function that averages trees like ``parameters`` over ranks.
 
-    It also reports progress: the watchdog sees steps of PyTorch's optimizers by itself, but not of
-    JAX's, and an update may take longer than the watchdog allows.
+    It also reports progress: the watchdog sees steps of PyTorch's optimizers, but not of JAX's, and
+    an update may take longer than the watchdog allows.
 
     All gradients are one vector and one collective. Both conversions are compiled once, while skrl
     recompiles its own reduction in every call.

@@ -42,9 +42,9 @@ class RunError(EnvlabError):
 
 
 def check_seeds(experiment: Experiment, records: Path) -> None:
-    """Refuse seeds that are added after a look at the others, unless the file says so.
+    """Refuse seeds that are added after a look at the others, unless the file declares it.
 
-    Who adds seeds until there is a verdict finds one more often than the test's level says.
+    Adding seeds until there is a verdict produces false verdicts more often than the test's level.
 
     Raises:
         ConfigurationError: If records were made for fewer seeds, which ``first_seeds`` lacks.
@@ -238,7 +238,7 @@ def processor(device: str) -> str:
 
 
 def _call(words: Sequence[str], folder: Path) -> None:
-    """Run Python in a folder; its output is appended to a file there."""
+    """Run Python in a folder, and append its output to a file in it."""
     output = folder / "output.txt"
     with (
         output.open("ab") as file,
