@@ -16,8 +16,8 @@ from envlab_cluster.state import Node, RunState, all_runs, find_run
 
 DESCRIPTION = (
     "End a run on every host: TERM, upon which it saves a checkpoint, then KILL. It reports for "
-    "each host whether anything is left, and offers to delete the run's state file. With --runs_on "
-    "or --hosts: the runs there, whoever launched them."
+    "each host whether any process is left, and offers to delete the run's state file. With "
+    "--runs_on or --hosts: all runs on these hosts, whoever launched them."
 )
 
 
@@ -83,7 +83,7 @@ def _found_runs(flags: argparse.Namespace) -> list[RunState]:
     if len(runs) > 1 and not flags.all:
         ids = ", ".join(one.id for one in runs)
         raise ConfigurationError(
-            f"Several runs are there: {ids}. Name one by --run, or give --all."
+            f"Several runs are known: {ids}. Name one by --run, or give --all."
         )
     return runs
 

@@ -139,7 +139,7 @@ class Launch:
         """Check every host, send the code, and start the run on all of them.
 
         Raises:
-            EnvlabError: If it cannot start on one; then nothing of it is left on any.
+            EnvlabError: If it cannot start on a host; it is then removed from all hosts.
         """
         self.ssh.check_here()
         check_rsync()
@@ -244,7 +244,7 @@ class Launch:
         )
 
     def _script(self, run: RunState, node: Node, facts: Facts, code: str, meeting: Meeting) -> str:
-        """Return the script that runs a node's part, with the code in a folder there."""
+        """Return the script that runs a node's part, given the node's folder with the code."""
         torchrun = torchrun_words(
             run,
             node,

@@ -54,9 +54,9 @@ class Sent:
     """The transfer of a snapshot to a host."""
 
     folder: str
-    """The snapshot there, absolute."""
+    """The snapshot's path on the host, absolute."""
     num_files: int
-    """Files that were sent, without those already there."""
+    """Files that were sent, without those that the host already had."""
     num_bytes: int
 
 
@@ -163,7 +163,7 @@ def send_snapshot(snapshot: Snapshot, host: Host, path: str, ssh: Ssh) -> Sent:
 
     Raises:
         HostError: If it cannot be sent whole.
-        LaunchError: If the working tree changed meanwhile. Either way, nothing is left there.
+        LaunchError: If the working tree changed meanwhile. Either way, no file is left on the host.
     """
     part = f".part-{secrets.token_hex(4)}"
 

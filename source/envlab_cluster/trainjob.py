@@ -66,8 +66,8 @@ TRAINJOB = Scheduler(
             "CLAIM",
             "persistent volume claim for logs/, which all nodes mount",
             existing("pvc"),
-            missing="the persistent volume claim for logs/, without which a pod that is started "
-            "again would begin anew. kubectl get pvc lists them",
+            missing="the persistent volume claim for logs/, without which a restarted pod would "
+            "begin from scratch. kubectl get pvc lists them",
         ),
         Flag("image", "IMAGE:TAG", "default: envlab:cuda, or envlab:cpu without GPUs", IMAGE),
         Flag("name", "NAME", "name of the job (default: the task's)", NAME),

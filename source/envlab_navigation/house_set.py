@@ -149,7 +149,7 @@ class HouseSet:
         return self._loader.submit(self._cache.load, self.cfg.split, number)
 
     def _put(self, slot: int, house: int) -> None:
-        """Put a house into a slot, unless it is there."""
+        """Put a house into a slot, unless the slot has it."""
         if self._held[slot] == house:
             return
         arrays = (self._coming.pop(house, None) or self._load(house)).result()

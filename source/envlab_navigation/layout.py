@@ -144,7 +144,7 @@ def edges_of(corners: Sequence[Point]) -> list[Line]:
     """Return the sides of a room.
 
     Raises:
-        ValueError: If one does not run along x or y.
+        ValueError: If a side does not run along x or y.
     """
     lines = []
     for (x0, y0), (x1, y1) in itertools.pairwise([*corners, corners[0]]):

@@ -162,7 +162,7 @@ class NavRewardsCfg:
 class NavAugmentationCfg(AugmentationCfg):
     """Random changes of images (``env.augmentation.*``); 0 everywhere is off.
 
-    Mirrored episodes are AllenAct's ``allow_flipping``, which has a share of 0.5.
+    Mirrored episodes are AllenAct's ``allow_flipping``, which mirrors half of them.
     """
 
     mirror: UnitInterval = 0.0
@@ -197,7 +197,7 @@ class NavEnvCfg:
     max_episode_length: PositiveInt = 500
     """Time limit of an episode, in steps."""
     is_finite_horizon: bool = False
-    """Whether the time limit is part of the task, so that it ends an episode as a failure does."""
+    """Whether the time limit is part of the task, so that it ends an episode like a failure."""
     start_range_m: tuple[NonNegativeFloat, NonNegativeFloat] = (1.0, 30.0)
     """Least and largest geodesic distance between a start and its goal."""
     step_m: Annotated[float, Range(above=0, at_most=0.5)] = 0.25

@@ -65,7 +65,7 @@ def test_later_launches_send_changes_and_runs_that_ignore_term_are_killed(
         output = command.launch(tree, "--runs_on=host0")
         sent.append(re.findall(r"host0: (sent \d+ files|has this code already)", output))
         output = command("kill", "--yes", "--grace_s=1")
-    assert "host0: did not end in time and was killed, nothing is left" in output
+    assert "host0: did not end in time and was killed, no process is left" in output
     assert sent == [["sent 4 files"], ["has this code already"], ["sent 1 files"]]
     copies = sorted(command.cluster.hosts[0].path.glob("snapshots/*/large.txt"))
     assert len(copies) == 2
@@ -83,7 +83,7 @@ def test_a_stale_run_is_recognised(command: Commander, tree: Path):
     output = command("kill", ends=2)  # there is nobody to ask
     assert f"whether to stop run {find_run(None).id} on host0: give --yes" in output
     output = command("kill", "--yes")
-    assert output.count("nothing was running") == 1
+    assert output.count("was not running") == 1
 
 
 def test_a_host_out_of_reach_keeps_the_state(command: Commander, tree: Path):

@@ -155,7 +155,8 @@ def _identity(experiment: ExperimentConfig, flags: DdppoFlags, mode: Mode) -> li
 
 
 def task_of(experiment: ExperimentConfig, file: Path, mode: Mode) -> str:
-    """Return the id of an experiment's task; one with environments of its own is registered."""
+    """Return the id of an experiment's task, registering it if the experiment makes its
+    environments."""
     kind = type(experiment)
     has_samplers = kind.make_sampler_fn is not ExperimentConfig.make_sampler_fn
     if experiment.TASK is not None and not has_samplers:
@@ -221,7 +222,7 @@ class ExperimentSceneCfg:
 
 @dataclass(kw_only=True)
 class ExperimentEnvCfg:
-    """Configuration of environments that an experiment makes by itself (``env.*``)."""
+    """Configuration of environments that an experiment makes (``env.*``)."""
 
     seed: int | None = None
     """Base seed of the environments' random streams; null: the agent's."""

@@ -258,7 +258,7 @@ class DdppoLearner(Learner):
     def is_finished(self, record: IterationRecord) -> bool:
         """Return whether all stages are done; if a criterion ends one early, record that.
 
-        A criterion judges only rollouts of its own stage.
+        A criterion judges only rollouts of its stage.
         """
         stage = (
             self.pipeline.stage if self.pipeline.stage_number == record.details["stage"] else None

@@ -449,7 +449,7 @@ class DDPG(OffPolicyAgent):
     getAction = get_action
 
     def reset_action_noise(self, indices: Sequence[int]) -> None:
-        """Let the noise of these environments begin anew."""
+        """Restart the noise of these environments."""
         state = getattr(self.agent._exploration_noise, "state", None)
         if isinstance(state, torch.Tensor) and len(indices) > 0:
             state[list(indices)] = 0.0

@@ -14,7 +14,7 @@ from envlab_populations.agilerl.training import evolved, report
 
 
 class Population:
-    """Agents that a program trains in turn.
+    """Agents that a program trains one after another.
 
     Attributes:
         agents: The agents.

@@ -91,8 +91,8 @@ def failure(error: Exception, script: Path) -> ConfigurationError | None:
         )
     reason = (str(error).splitlines() or [""])[0]
     return ConfigurationError(
-        f"The program fails in {where} ({type(error).__name__}: {reason}). Correct it there; "
-        "--traceback before the program's name shows how it came to that."
+        f"The program fails in {where} ({type(error).__name__}: {reason}). Correct that place; "
+        "--traceback before the program's name shows the calls that led to it."
     )
 
 

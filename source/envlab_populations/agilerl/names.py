@@ -209,7 +209,7 @@ def install() -> None:
         return
     if "agilerl" in sys.modules or importlib.util.find_spec("agilerl") is not None:
         raise ConfigurationError(
-            "AgileRL itself can be imported in this interpreter, so envlab does not stand in for "
-            "it. Run the program with python alone, or uninstall agilerl."
+            "AgileRL itself can be imported in this interpreter, so envlab does not replace it. "
+            "Run the program with python alone, or uninstall agilerl."
         )
     sys.meta_path.insert(0, Finder())

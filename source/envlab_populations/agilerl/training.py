@@ -215,7 +215,7 @@ def _train(
     verbose: bool = True,
     **rest: Any,
 ) -> Trained:
-    """Train agents in turn, measure and evolve them, until one has made its steps.
+    """Train agents one after another, measure and evolve them, until an agent has made its steps.
 
     As in AgileRL, training ends early when the mean of all agents' last ten evaluations reaches
     the target after a hundred generations.

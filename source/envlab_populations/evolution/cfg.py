@@ -181,7 +181,7 @@ class EvolutionCfg(SkrlCfg):
 
     @property
     def registry_key(self) -> str:
-        """Tasks' configurations for skrl serve members, too; DDQN's are DQN's."""
+        """Tasks' configurations for skrl also serve members; DDQN uses DQN's."""
         key = super().registry_key.replace("ddqn", "dqn")
         return key.replace(self.algorithm, SEVERAL.get(self.algorithm, self.algorithm))
 
@@ -197,7 +197,8 @@ class EvolutionCfg(SkrlCfg):
         return {"algorithm": self.algorithm}
 
     def with_task_values(self, values: Mapping[str, Any]) -> Self:
-        """Return a task's configuration for skrl, as far as members have it, over the defaults.
+        """Return the defaults, updated by the task's configuration for skrl where members have its
+        keys.
 
         Raises:
             ConfigurationError: For an unknown key or name, or a value of another type.
@@ -232,7 +233,7 @@ class EvolutionCfg(SkrlCfg):
         """Return this configuration with numbers for nulls, and for gradient steps of 0.
 
         Raises:
-            ConfigurationError: If values contradict each other, or one has no effect.
+            ConfigurationError: If values contradict each other, or a value has no effect.
         """
         self._check_population()
         self._check_mutations()

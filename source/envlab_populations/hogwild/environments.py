@@ -44,7 +44,7 @@ def read_heirs(path: Path | None = None) -> dict[str, str]:
 
 
 def with_heir(spec: Spec, heirs: Mapping[str, str]) -> Spec:
-    """Return a spec with its environment replaced, if that is gone.
+    """Return a spec with its environment replaced, if it no longer exists.
 
     Args:
         spec: The spec, whose ``env.name`` is a task of envlab's or an environment of Gymnasium's.

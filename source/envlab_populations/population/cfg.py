@@ -39,7 +39,7 @@ class PopulationCfg:
         NonNegativeInt,
         Excludes(
             "--global_num_envs agent.lr_scaling --grad_sync --video",
-            "each member is trained by one process, in --num_envs environments of its own",
+            "each member is trained by one process, in its own --num_envs environments",
         ),
         Excludes("agent.overlap", "the members of a process take turns"),
     ] = 0

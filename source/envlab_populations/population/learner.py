@@ -141,7 +141,7 @@ class PopulationLearner(Learner):
         )
 
     def _choose_leader(self) -> None:
-        """Choose the member with the best mean return; one that has just copied has none."""
+        """Choose the member with the best mean return; a member that has just copied has none."""
         known = {
             index: value
             for index, report in self.reports.items()

@@ -161,7 +161,7 @@ def is_missing(module: str) -> bool:
 
 
 def _forget_other_projects(root: Path) -> None:
-    """Let ``projects`` be the checkout's, if another one was imported before."""
+    """Let ``projects`` be the checkout's, if another project's was imported before."""
     found = sys.modules.get("projects")
     if found is not None and str(root) not in str(list(getattr(found, "__path__", []))):
         for name in [name for name in sys.modules if name.partition(".")[0] == "projects"]:
