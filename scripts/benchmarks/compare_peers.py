@@ -42,7 +42,7 @@ REQUIREMENTS = {
     # AgileRL imports peft, but does not ask for it.
     "AgileRL": ["agilerl==2.58.0", "peft==0.19.1", "gymnasium[box2d]"],
 }
-"""Requirements of peers with a Python of their own."""
+"""Requirements of peers that run in a separate Python."""
 
 
 @dataclass
@@ -172,7 +172,7 @@ def main(arguments: Sequence[str]) -> int:
 def measure(
     contenders: Sequence[Contender], pythons: dict[str, Path], blocks: int, block_s: float
 ) -> None:
-    """Run blocks of all contenders in turn."""
+    """Run blocks of all contenders alternately."""
     with ExitStack() as stack:
         workers = [stack.enter_context(started(one, pythons.get(one.name))) for one in contenders]
         for worker in workers:

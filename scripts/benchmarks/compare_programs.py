@@ -7,10 +7,10 @@
     python scripts/benchmarks/compare_programs.py slm_lab ~/SLM-Lab --python ~/peer/bin/python
 
 It takes a peer's checkout, and a Python that has what the peer needs, and fetches nothing. Both
-programs run at the same time on one core, which the system divides between them in turns of a few
+programs run at the same time on one core, which the system divides between them in slices of a few
 milliseconds, so that other work affects both equally. (Stopping one while the other runs would be
-quieter, but AllenAct gives up if its workers stand still.) A block begins and ends where a program
-reports its frames, and counts the CPU time of all its processes in between, without set-up.
+quieter, but AllenAct gives up if its workers stop.) A block begins and ends where a program reports
+its frames, and counts the CPU time of all its processes in between, without set-up.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ PAGE = ROOT / "tests/mutations.md"
 LIMIT_S = 900
 """Longest time of the tests of one mutation; a test of more than two minutes hangs, and fails."""
 MOST_TESTS = 30
-"""Tests of a line that are tried: those that execute the fewest lines in all."""
+"""Maximum number of tests of a line to run: those that execute the fewest lines in all."""
 Lines = dict[str, dict[str, list[str]]]
 """Tests by path and line, the most specific first."""
 _SITE = """

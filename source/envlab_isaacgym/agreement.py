@@ -1,7 +1,7 @@
 """Checks among ranks before they train, as in all other ways to train here.
 
-A script for one process knows nothing of the other ranks. Ranks that were started with different
-settings would silently average the gradients of different problems.
+A script for one process is unaware of the other ranks. Ranks started with different settings would
+silently average the gradients of different problems.
 """
 
 from __future__ import annotations

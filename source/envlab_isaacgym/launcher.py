@@ -174,7 +174,7 @@ def run(arguments: Sequence[str]) -> int:
 def _find_own_packages(script: Path) -> None:
     """Put packages of the script's checkout on the path, as ``pip install -e`` of each would.
 
-    Projects bring an ``rsl_rl`` of their own, whose settings no release has.
+    Projects bring their own ``rsl_rl``, whose settings no release has.
     """
     own = own_packages(script)
     for name, folder in own.items():

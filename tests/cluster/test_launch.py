@@ -47,7 +47,7 @@ def test_a_run_on_three_hosts_from_launch_to_kill(command: Commander, tree: Path
     directory.mkdir(parents=True)
     (directory / "run.json").write_text(f'{{"name": "{run.id}"}}')
     output = command("kill", "--yes", "--fetch", cwd=tree)
-    assert output.count("ended, nothing is left") == 3
+    assert output.count("ended, no process is left") == 3
     assert "Run directory: logs/rsl_rl/cartpole/today" in output
     assert (tree / "logs/rsl_rl/cartpole/today/run.json").is_file()
     assert command.cluster.living() == {}
@@ -93,7 +93,7 @@ def test_a_host_out_of_reach_keeps_the_state(command: Commander, tree: Path):
     output = command("status", ends=1)
     assert re.search(r"^host1 .* unreachable", output, re.MULTILINE), output
     output = command("kill", "--yes", ends=1)
-    assert "host0: ended, nothing is left" in output
+    assert "host0: ended, no process is left" in output
     assert "Host host1: nothing listens at its ssh port" in output
     assert run.file.exists()
     command.cluster.serve(command.cluster.hosts[1])
@@ -118,7 +118,7 @@ def test_ctrl_c_can_stop_it_everywhere(command: Commander, tree: Path, fake_envi
     os.write(terminal, b"s\n")
     assert launch.wait() == 130
     os.close(terminal)
-    assert launch.output.count("ended, nothing is left") == 2
+    assert launch.output.count("ended, no process is left") == 2
     assert command.cluster.living() == {}
 
 

@@ -212,7 +212,7 @@ LOW, HIGH = [1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]
         (HIGH, LOW, "equal", "higher than", "p = 0.0079, **higher**"),
         (LOW, HIGH, "equal", "lower than", "p = 0.0079, **lower**"),
         (LOW, LOW, "better", "undecided against", "p = 1, **undecided**"),
-        (LOW, LOW, "equal", "not told apart from", "p = 1, **not told apart**"),
+        (LOW, LOW, "equal", "no significant difference from", "p = 1, **no significant difference**"),
         (HIGH[:4], LOW[:4], "better", "no verdict against", "4 seeds, **no verdict**"),
         (HIGH[:1], LOW, "equal", "no verdict against", "1 seeds, **no verdict**"),
     ],
@@ -266,7 +266,7 @@ def test_where_nothing_differs_an_experiment_has_a_verdict_in_five_of_a_hundred(
                 for contender in experiment.contenders
             ]
             found = {one.word for one in comparisons(experiment, sides)}
-            wrong += found != {"not told apart from"}
+            wrong += found != {"no significant difference from"}
         assert wrong / count < 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / count)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from envlab.errors import EnvlabError
 
 NEEDS: dict[str, tuple[str, ...]] = {
-    "soft bodies and particles, which MuJoCo's flexes would have to stand for": (
+    "soft bodies and particles, which MuJoCo's flexes would have to replace": (
         "acquire_particle_state_tensor(sim, /)",
         "refresh_particle_state_tensor(sim, /)",
         "set_particle_state_tensor(sim, states, /)",
@@ -34,7 +34,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "get_soft_contacts(sim, /)",
         "reset_actor_particles_to_rest(env, actor, /)",
     ),
-    "pneumatic actuators, which MuJoCo's cylinders would have to stand for": (
+    "pneumatic actuators, which MuJoCo's cylinders would have to replace": (
         "acquire_pneumatic_pressure_tensor(sim, /)",
         "acquire_pneumatic_target_tensor(sim, /)",
         "refresh_pneumatic_pressure_tensor(sim, /)",
@@ -127,8 +127,8 @@ class MissingMethodError(EnvlabError, NotImplementedError):
 def _missing(name: str, parameters: str, need: str) -> Callable[..., NoReturn]:
     def method(self: object, *arguments: Any, **keywords: Any) -> NoReturn:
         raise MissingMethodError(
-            f"Gym.{name} is not implemented: it needs {need}. docs/isaacgym.md says what is there, "
-            "and where to ask for more."
+            f"Gym.{name} is not implemented: it needs {need}. docs/isaacgym.md lists what is "
+            "implemented, and says where to ask for more."
         )
 
     scope: dict[str, Any] = {}

@@ -155,8 +155,7 @@ def _identity(experiment: ExperimentConfig, flags: DdppoFlags, mode: Mode) -> li
 
 
 def task_of(experiment: ExperimentConfig, file: Path, mode: Mode) -> str:
-    """Return the id of an experiment's task, registering it if the experiment makes its
-    environments."""
+    """Return the id of an experiment's task, registered if the experiment makes environments."""
     kind = type(experiment)
     has_samplers = kind.make_sampler_fn is not ExperimentConfig.make_sampler_fn
     if experiment.TASK is not None and not has_samplers:

@@ -197,8 +197,7 @@ class EvolutionCfg(SkrlCfg):
         return {"algorithm": self.algorithm}
 
     def with_task_values(self, values: Mapping[str, Any]) -> Self:
-        """Return the defaults, updated by the task's configuration for skrl where members have its
-        keys.
+        """Return the defaults, updated by those of a task's values for skrl that members have.
 
         Raises:
             ConfigurationError: For an unknown key or name, or a value of another type.
