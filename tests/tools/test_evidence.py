@@ -212,7 +212,7 @@ LOW, HIGH = [1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]
         (HIGH, LOW, "equal", "higher than", "p = 0.0079, **higher**"),
         (LOW, HIGH, "equal", "lower than", "p = 0.0079, **lower**"),
         (LOW, LOW, "better", "undecided against", "p = 1, **undecided**"),
-        (LOW, LOW, "equal", "no significant difference from", "p = 1, **no significant difference**"),
+        (LOW, LOW, "equal", "no significant difference from", "p = 1, **no significant diff"),
         (HIGH[:4], LOW[:4], "better", "no verdict against", "4 seeds, **no verdict**"),
         (HIGH[:1], LOW, "equal", "no verdict against", "1 seeds, **no verdict**"),
     ],
