@@ -31,10 +31,10 @@ def test_a_run_on_three_hosts_from_launch_to_kill(command: Commander, tree: Path
     same = {"--nnodes=3", "--nproc_per_node=2", "--distributed", f"--run_id={run.id}"}
     assert all({*same, f"--rdzv_endpoint={run.endpoint}"} <= set(one) for one in words)
     (name,) = {word for one in words for word in one if word.startswith("--rdzv_id=")}
-    assert re.fullmatch(rf"--rdzv_id={run.id}-[0-9a-f]{{16}}", name)  # which nobody guesses
+    assert re.fullmatch(rf"--rdzv_id={run.id}-[0-9a-f]{{16}}", name)  # which cannot be guessed
     hosting = [next(word for word in one if word.startswith("--rdzv_conf")) for one in words]
     assert ["is_host=true" in one for one in hosting] == [True, False, False]
-    # A later terminal finds processes by number and start, each in a session of its own.
+    # A later terminal finds processes by number and start, each in its own session.
     saved = read_run(run.file)
     for node in saved.nodes:
         assert node.pid is not None
@@ -80,7 +80,7 @@ def test_a_stale_run_is_recognised(command: Commander, tree: Path):
     os.killpg(node.pid, signal.SIGKILL)
     wait_for(lambda: not command.cluster.living())
     assert " ended " in command("status", "--all")
-    output = command("kill", ends=2)  # there is nobody to ask
+    output = command("kill", ends=2)  # there is no terminal to ask
     assert f"whether to stop run {find_run(None).id} on host0: give --yes" in output
     output = command("kill", "--yes")
     assert output.count("was not running") == 1
@@ -102,7 +102,7 @@ def test_a_host_out_of_reach_keeps_the_state(command: Commander, tree: Path):
 
 
 def attended(command: Commander, tree: Path, activate: Path) -> tuple[Launch, int]:
-    """Start an attended launch on a terminal of its own; return it and the terminal's other end."""
+    """Start an attended launch on a separate terminal; return it and the terminal's other end."""
     leader, follower = pty.openpty()
     words = [f"--env_activate_path={activate}", "--runs_on=host0,host1", *LIBRARY]
     launch = command.cluster.start("launch", *words, cwd=tree, terminal=os.ttyname(follower))

@@ -98,7 +98,7 @@ WRONG = [
         f'<robot name="r">\n<link name="a"/>\n{JOINT}</robot>',
     ),
     ("mismatched tag", 3, '<robot name="r">\n<link name="a">\n</robot>'),
-    # Meshes and included files that are not there.
+    # Meshes and included files that do not exist.
     ("hull.stl' does not exist", 6, world('<geom type="mesh" mesh="m"/>', HULL)),
     ("hull.stl' does not exist", 6, f'<robot name="r">\n\n\n\n\n<link name="a">{MESH}'),
     (

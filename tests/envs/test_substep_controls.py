@@ -1,4 +1,4 @@
-"""Controls that are written before each physics step, and that nobody else pays for them."""
+"""Controls that are written before each physics step, without a cost to other tasks."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def efforts(
     made: TorchActuator, target: float, positions: list[float], velocities: list[float]
 ) -> list[float]:
     """Return the elbow's effort in each environment."""
-    sim = made._sim  # private: physics is put where the law is looked at
+    sim = made._sim  # private: physics is put where the law is checked
     num = len(positions)
     qpos = torch.tensor([[0.0, one] for one in positions])
     qvel = torch.tensor([[0.0, one] for one in velocities])

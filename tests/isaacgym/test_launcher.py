@@ -179,7 +179,7 @@ except AttributeError:
 
 
 def test_scripts_of_other_years_find_what_they_expect(tmp_path, monkeypatch):
-    """Executed, since packages of its own take the place of those that forks have imported."""
+    """Executed, because its packages replace those that forks have imported."""
     (tmp_path / "isaacgym").mkdir()  # without code, as beside CleanRL's script
     common = tmp_path / "rl_games/common"  # 1.1.4, which ASE wants, imports gym
     common.mkdir(parents=True)

@@ -115,7 +115,7 @@ def test_objects_stand_where_and_as_large_as_they_are_there(path):
     assert fridge[2:6] == pytest.approx([0.5, 0.36, 0.0, 1.8])
     assert len(rows_of(house, "GarbageCan")) == 1
     oblique, straight = np.split(rows_of(house, "Chair"), 2)
-    back = straight[1]  # a front looks along z there, so that its back is at smaller y
+    back = straight[1]  # ProcTHOR's fronts look along z, so its back is at smaller y
     assert back[1] < straight[0, 1]
     ratio = oblique[0, 2] / straight[0, 2]
     width, depth = 0.48, 0.54

@@ -1,4 +1,4 @@
-"""The other runs that are suggested where the requested one is missing."""
+"""The other runs that are suggested where the requested run is missing."""
 
 from __future__ import annotations
 

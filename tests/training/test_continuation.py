@@ -1,4 +1,4 @@
-"""A run that goes on keeps its environments, on any number of processes that can share them."""
+"""A resumed run keeps its environments, on any number of processes that can share them."""
 
 from __future__ import annotations
 

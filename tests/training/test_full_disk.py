@@ -102,7 +102,7 @@ def test_a_run_that_is_preempted_without_room_says_that_it_was_not_saved(tmp_pat
 
 
 def in_a_namespace() -> list[str]:
-    """Return a command prefix that gives a program mounts of its own, or skip the test."""
+    """Return a command prefix that gives a program its own mounts, or skip the test."""
     for options in (["--mount"], ["--user", "--map-root-user", "--mount"]):
         command = ["unshare", *options, "--propagation", "private"]
         try_it = [*command, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
@@ -166,7 +166,7 @@ def test_written_files_are_whole_where_room_never_came_back(full_disk: FullDisk)
 
 
 def test_two_ranks_have_one_run_of_wandb(full_disk: FullDisk):
-    """Checked here because it costs no launch of its own."""
+    """Checked here because it saves a separate launch."""
     calls = [json.loads(line) for line in (full_disk.left / "wandb.jsonl").open()]
     assert {call["rank"] for call in calls} == {"0"}
     runs = [call for call in calls if call["call"] == "init"]

@@ -119,7 +119,7 @@ def test_a_second_ctrl_c_ends_a_deferred_section_at_once(flag: InterruptFlag, ca
 
 
 def test_the_suggested_command_works_where_it_is_printed(tmp_path: Path, monkeypatch, capsys):
-    """With envlab.sh, nothing is activated; with `envlab train`, there is no script next to it."""
+    """With envlab.sh, no environment is activated; with `envlab train`, no script is next to it."""
     monkeypatch.chdir(tmp_path)
     session: Any = SimpleNamespace(
         library=get_library("rsl_rl"),

@@ -1,9 +1,9 @@
-"""An untrusted run directory runs no code of its own, whatever its files say.
+"""An untrusted run directory runs none of its code, whatever its files contain.
 
-Every text in the files of real runs, keys included, is replaced by payloads in turn, and the
-commands that read a run are run on it in this process. A payload would touch a file, import an
-untrusted module, or copy an environment variable: an audit hook of Python's notices the first two,
-whoever does them.
+Every text in the files of real runs, keys included, is replaced by each payload, and the commands
+that read a run are run on it in this process. A payload would touch a file, import an untrusted
+module, or copy an environment variable: an audit hook of Python's notices the first two, whoever
+does them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ PAYLOADS = (
     *(f"!!python/object/apply:{BAIT}.fire []", f"!!python/name:{BAIT}.fire ''"),
     "../../../../escaped",
 )
-"""Malicious replacements of a text; tags stand in the file as they are, the others in quotes."""
+"""Malicious replacements of a text; tags are written into the file as they are, the others in
+quotes."""
 
 
 class Canary:
@@ -262,7 +263,7 @@ def test_the_canary_sings_with_the_gate_open(
     [("rsl_rl", FILES[0]), *((library, file) for library in RUNS for file in FILES[1:])],
 )
 def test_no_payload_runs_anything(library: str, file: str, stranger: Path, canary: Canary, capsys):
-    """Each text with each payload, by one of the commands in turn; keys with two payloads."""
+    """Each text with each payload, by alternating commands; keys with two payloads."""
     if "jax" in library:
         pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
     names = itertools.cycle(commands(library))

@@ -62,7 +62,7 @@ def test_an_episode_has_a_row_for_each_step_until_before_the_reset(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["dataset.hdf5"]
     with open_dataset(tmp_path / "dataset.hdf5") as dataset:
         assert dataset.task == "Hopper-v0"
-        assert dataset.names == ["demo_0", "demo_1", "demo_2", "demo_3"]  # none of those that go on
+        assert dataset.names == ["demo_0", "demo_1", "demo_2", "demo_3"]  # no unfinished episodes
         arrays, attributes = dataset.episode("demo_3")
     assert {name: int(value) for name, value in attributes.items()} == {
         **{"num_samples": 3, "seed": 0, "success": 1}
