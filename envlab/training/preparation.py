@@ -126,7 +126,7 @@ def total_iterations(
         return done
     if total <= done or total < 1:
         raise ConfigurationError(
-            f"The run is to end at iteration {total}, but {done} are done already. >Iterations "
+            f"The run is to end at iteration {total}, but {done} are done already. Iterations "
             f"of earlier runs count: give --max_iterations more than {done}."
         )
     return total
