@@ -411,7 +411,7 @@ def _restore_parts(value: Any, saved: Any, device: torch.device, where: str) -> 
     if saved is None:
         return
     if value is None:
-        logger.info("The checkpoint's %s is left out: this run has none.", where)
+        logger.info("The checkpoint's %s is ignored: this run has none.", where)
     for key, one in _named_parts(value):
         if key is not None and (key not in saved or saved[key] is None):
             continue

@@ -92,7 +92,7 @@ def test_a_lying_directory_of_the_archive_is_noticed(tmp_path: Path):
 
 def test_a_pipe_and_a_single_array_are_refused(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.npz")  # opening it would wait for a writer
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         read_arrays(tmp_path / "pipe.npz")
     buffer = io.BytesIO()
     np.save(buffer, np.zeros(3))

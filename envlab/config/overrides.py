@@ -173,7 +173,7 @@ def _check(override: Override, roots: Mapping[str, object]) -> None:
     value = override.value()
     if path == key and override.is_add() and found is not None and not isinstance(value, dict):
         raise ConfigurationError(
-            f"Override '{text}' cannot add '{key}', because it is there already. Write {key}=... "
+            f"Override '{text}' cannot add '{key}', because it already exists. Write {key}=... "
             "to change it."
         )
     if override.is_delete() and isinstance(holder, list | tuple):
@@ -254,8 +254,8 @@ def _content(holder: Any, name: str, override: Override) -> Any:
         return holder[int(name)]
     except (IndexError, ValueError):  # an earlier override has made the list shorter
         raise ConfigurationError(
-            f"Override '{override.input_line}' cannot be applied, because an earlier one leaves "
-            f"the list {len(holder)} elements. Correct or leave out one of them."
+            f"Override '{override.input_line}' cannot be applied, because an earlier override "
+            f"leaves the list {len(holder)} elements. Correct or leave out one of them."
         ) from None
 
 

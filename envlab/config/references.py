@@ -155,6 +155,6 @@ def _import(module_name: str, reference: str) -> ModuleType:
         ) from None
     except (TypeError, ValueError):  # a relative or empty part, such as ".mdp" or "a..b"
         raise ConfigurationError(
-            f"{reference!r} cannot be imported: {module_name!r} is no absolute module name. "
+            f"{reference!r} cannot be imported: {module_name!r} is not an absolute module name. "
             "Write module:name, such as my_package.rewards:is_alive."
         ) from None

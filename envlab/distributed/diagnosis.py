@@ -203,7 +203,7 @@ def _waiting_in_vain(
     if any(seen.idle_s < limit for seen in active.values()):
         return None
     if left := sightings.keys() - active.keys():
-        why = "has left, while others wait for it"
+        why = "has exited, while others wait for it"
         return Diagnosis(kind="stalled", guilty=dict.fromkeys(sorted(left), why))
     places: dict[tuple[object, ...], list[int]] = {}
     for rank, seen in active.items():
@@ -213,7 +213,7 @@ def _waiting_in_vain(
         return Diagnosis(kind="stalled", guilty=dict.fromkeys(active, why))
     # The majority is right; in a tie, the ranks behind, as the others went past a collective.
     usual = min(places.values(), key=lambda ranks: (-len(ranks), _position(active[ranks[0]])))
-    why = "has passed over a collective, or makes one too many: unlike the others, it waits"
+    why = "has skipped a collective, or makes one too many: unlike the others, it waits"
     guilty = {rank: why for rank in active if rank not in usual}
     return Diagnosis(kind="stalled", guilty=guilty)
 

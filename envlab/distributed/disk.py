@@ -72,13 +72,14 @@ def full_disk(error: Exception) -> RunDirectoryError | None:
     else:
         what, reason = error.filename, describe(Path(os.fsdecode(error.filename)), error)
     return RunDirectoryError(
-        f"{what} could not be written: {reason}. Make room there, and give the same command again."
+        f"{what} could not be written: {reason}. Free some space, and run the same command again."
     )
 
 
 def hint(error: OSError) -> str:
     """Return the sentence on how to fix such an error."""
-    return "Make room there." if error.errno in NO_ROOM else "See that it can be written to again."
+    has_no_room = error.errno in NO_ROOM
+    return "Free some space." if has_no_room else "Check that it can be written to again."
 
 
 def describe(path: Path, error: OSError) -> str:
@@ -249,8 +250,8 @@ class RecordFile:
             self._end = append_whole(self.path, b"".join(self._waiting), self._end)
         except FileNotFoundError as problem:
             raise RunDirectoryError(
-                f"The run directory {self.path.parent} was removed while the run wrote to it. What "
-                "it held is lost: start again, and leave it in its place.",
+                f"The run directory {self.path.parent} was removed while the run wrote to it. Its "
+                "contents are lost: start again, and do not remove it.",
                 same_on_all_ranks=False,
             ) from problem
         except OSError as error:
@@ -260,7 +261,7 @@ class RecordFile:
             return
         if self._last_said is not None:
             logger.warning(
-                "The disk takes writes again: %d records of %s that had waited are in %s.",
+                "The disk accepts writes again: %d waiting records of %s were written to %s.",
                 len(self._waiting),
                 self._what,
                 self.path,
@@ -274,7 +275,8 @@ class RecordFile:
             self.flush()
         if self._waiting:
             logger.error(
-                "%d records of %s are lost, as they could not be written to %s to the end.",
+                "%d records of %s are lost, because they could not be written to %s before the "
+                "end.",
                 *(len(self._waiting), self._what, self.path),
             )
 

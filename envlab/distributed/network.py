@@ -76,7 +76,7 @@ def settle_network(
     try:
         interface = interface_named(named) if named else choose_interface(places, rank)
         if interface is None:  # off Linux, or by IPv6 alone
-            logger.debug("The interface that reaches the other ranks is left to gloo.")
+            logger.debug("gloo chooses the interface that reaches the other ranks.")
         else:
             use_interface(interface, os.environ, nccl=nccl and len(leaders) > 1)
         if len(leaders) > 1 and rank in leaders:

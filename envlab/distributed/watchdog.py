@@ -263,7 +263,7 @@ class Watchdog:
         """End like a preempted run if the launcher has exited: no other process would end us."""
         if self._launcher is None or os.getppid() == self._launcher:
             return
-        logger.warning("The launcher (pid %d) is gone; ending.", self._launcher)
+        logger.warning("The launcher (pid %d) has exited; ending.", self._launcher)
         self._launcher = None
         os.kill(os.getpid(), signal.SIGTERM)
 

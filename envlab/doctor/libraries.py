@@ -151,7 +151,7 @@ def finding_of_package(
         return Finding(name, "not installed", "problem", f"install it: {install}")
     bad: State = "warning" if package.extra else "problem"
     if problem is not None:
-        advice = f"install it anew at the version envlab is tested with: {install}"
+        advice = f"reinstall it at the version envlab is tested with: {install}"
         return Finding(name, f"{version} does not load: {problem}", bad, advice)
     if not wanted.contains(version, prereleases=True):
         text = f"{version}, but envlab supports {_range(wanted)}"
@@ -168,7 +168,7 @@ def _range(specifiers: SpecifierSet) -> str:
 def _envlab(*, is_installed: bool) -> Finding:
     if is_installed:
         return Finding("envlab", __version__)
-    text = f"{__version__}, not installed: which versions it supports is not known"
+    text = f"{__version__}, not installed: its supported versions are unknown"
     return Finding("envlab", text, "warning", "install it: pip install -c constraints.txt -e .")
 
 

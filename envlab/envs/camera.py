@@ -324,8 +324,8 @@ def _check(cfg: CameraCfg) -> None:
     low, high = cfg.delay_range
     if not 0 <= low <= high:
         raise ConfigurationError(
-            f"A camera's delay_range is {[low, high]}, but must be the least and the greatest "
-            "number of steps, 0 or more."
+            f"A camera's delay_range is {[low, high]}, but must be the minimum and maximum number "
+            "of steps, 0 or more."
         )
     if not cfg.data_types:
         raise ConfigurationError(

@@ -122,8 +122,8 @@ def explain_refusal(error: ValueError, entities: Mapping[str, EntityCfg]) -> Sim
                 return wrong
     reason = " ".join(str(error).split()).rstrip(".")
     return SimulationError(
-        f"MuJoCo cannot compile the scene of {', '.join(entities)}, though it can each file alone: "
-        f"{reason}. Change what env.scene.entities says of it."
+        f"MuJoCo can compile each file alone, but not the scene of {', '.join(entities)}: "
+        f"{reason}. Change its settings in env.scene.entities."
     )
 
 
@@ -137,7 +137,7 @@ def _prefixes(entities: Mapping[str, EntityCfg]) -> dict[str, str]:
         if not re.fullmatch(r"[\w.\- ]*", prefix) or not re.fullmatch(r"[\w.\- ]+", name):
             raise ConfigurationError(
                 f"{where_is(name)} has the prefix {prefix!r}, but names and prefixes of things are "
-                "letters, digits, and . _ -. Leave other signs out."
+                "letters, digits, and . _ -. Remove other characters."
             )
         prefix = f"{prefix}/" if prefix else ""
         for other, taken in found.items():

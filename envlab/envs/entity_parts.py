@@ -147,7 +147,7 @@ def _subtree(name: str, model: mujoco.MjModel, things: Mapping[str, str]) -> tup
                 f"{did_you_mean(name, things)}"
             )
         raise ConfigurationError(
-            f"The scene has no {name!r}; the bodies that hang on the world are "
+            f"The scene has no {name!r}; the bodies attached to the world are "
             f"{', '.join(filter(None, names)) or 'none'}.{did_you_mean(name, names)}"
         )
     free = [body for body in tops if model.body_dofnum[body] == 6]

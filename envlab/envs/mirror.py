@@ -203,8 +203,8 @@ class Mirror:
             _check_symmetric(f"scale of {where}", part, list(cfg.scale), signed=False)
         if cfg.history_length and not cfg.flatten_history_dim:
             raise ConfigurationError(
-                f"{where.capitalize()} has a history of its own dimension, which has no mirror "
-                "image. Join it by flatten_history_dim=true, or leave the symmetry out."
+                f"{where.capitalize()} keeps its history in a separate dimension, which has no "
+                "mirror image. Join it by flatten_history_dim=true, or leave the symmetry out."
             )
         return Reflection.joined([part] * max(1, cfg.history_length))
 
@@ -283,9 +283,9 @@ def _partner(
             if distance < TOLERANCE and model.jnt_type[other] == model.jnt_type[joint]:
                 return other, sign
     raise ConfigurationError(
-        f"The joint {model.joint(joint).name!r} has no mirror image: no joint stands within "
-        f"{TOLERANCE} m of it, with its axis, in the model's reference pose. Leave the symmetry "
-        "out, or make the model symmetric."
+        f"The joint {model.joint(joint).name!r} has no mirror image: no joint with the mirrored "
+        f"axis is within {TOLERANCE} m of the mirrored place in the model's reference pose. Leave "
+        "the symmetry out, or make the model symmetric."
     )
 
 
@@ -343,9 +343,9 @@ def _of_bodies(model: mujoco.MjModel, names: list[str], signs: tuple[float, ...]
         partner = int(np.argmin(errors))
         if errors[partner] > TOLERANCE:
             raise ConfigurationError(
-                f"The body {name!r} has no mirror image among {', '.join(names)}: none stands "
-                f"within {TOLERANCE} m of it in the model's reference pose. Leave the symmetry "
-                "out, or make the model symmetric."
+                f"The body {name!r} has no mirror image among {', '.join(names)}: none is within "
+                f"{TOLERANCE} m of the mirrored place in the model's reference pose. Leave the "
+                "symmetry out, or make the model symmetric."
             )
         places += [partner * len(signs) + i for i in range(len(signs))]
     return Reflection(places, list(signs) * len(names))

@@ -86,7 +86,7 @@ def _includes(path: Path, data: bytes) -> list[tuple[int, str]]:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         raise SimulationError(
-            f"The model {path}, line {error.lineno}, is no well-formed XML: "
+            f"The model {path}, line {error.lineno}, is not well-formed XML: "
             f"{expat.ErrorString(error.code)}. Correct it there."
         ) from None
     return found

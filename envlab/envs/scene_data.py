@@ -1,7 +1,7 @@
 """``env.scene["robot"]``: a thing's data and writers under Isaac Lab's names.
 
-Nothing here is computed unless asked for, and then once until the state changes. Poses of bodies
-need ``xpos`` and ``xquat`` in ``env.sim.data_fields``, their velocities also ``cvel`` and
+Each value is computed on request, and then only once until the state changes. Poses of bodies need
+``xpos`` and ``xquat`` in ``env.sim.data_fields``, their velocities also ``cvel`` and
 ``subtree_com``, their centres of mass ``xipos``. Velocities without a frame's name in theirs are
 those of centres of mass, as in Isaac Lab 2.3; ``link`` are those of bodies' origins.
 """

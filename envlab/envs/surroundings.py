@@ -51,8 +51,8 @@ def set_floating_base(
     if wanted and not free:
         if list(body.joints):
             raise ConfigurationError(
-                f"{where}.floating_base is {floating}, but the body {body.name!r} hangs on the "
-                f"world by the joint {body.joints[0].name!r}. Remove that joint from the file."
+                f"{where}.floating_base is {floating}, but the body {body.name!r} is attached to "
+                f"the world by the joint {body.joints[0].name!r}. Remove that joint from the file."
             )
         body.add_freejoint(name="root")
     for joint in [] if wanted else free:

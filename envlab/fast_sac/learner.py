@@ -348,7 +348,7 @@ class FastSacLearner(Learner):
         if self._context.is_main:
             logger.warning(
                 "Returns reach from %.1f to %.1f, in units of the running returns' spread, but "
-                "agent.critic.v_max is %.1f: what lies beyond counts as that. Set it to %.0f.",
+                "agent.critic.v_max is %.1f: values beyond it are clipped. Set it to %.0f.",
                 *(low, high, v_max, math.ceil(1.2 * max(-low, high))),
             )
 

@@ -181,7 +181,7 @@ class Replay:
         for name, values in self.tensors.items():
             held = state.get(name)
             if not isinstance(held, torch.Tensor) or held.dtype != values.dtype:
-                raise _damaged(f"{name} is no tensor of {values.dtype}")
+                raise _damaged(f"{name} is not a tensor of {values.dtype}")
             if held.shape != (rows, values.shape[1]):
                 raise _damaged(
                     f"{name} has shape {tuple(held.shape)}, but {(rows, values.shape[1])} fits "

@@ -150,7 +150,7 @@ def _not_imported(spec: EnvSpec, error: Exception) -> ConfigurationError:
             f"environments install it with: {INSTALL}"
         )
     return ConfigurationError(
-        f"gym:{spec.id} cannot be imported ({reason}). Choose another version of it, or mend its "
+        f"gym:{spec.id} cannot be imported ({reason}). Choose another version of it, or repair its "
         "package."
     )
 

@@ -148,7 +148,7 @@ class WorkerBatch:
         try:
             yield
         except ChildError as error:
-            hint = "With env.num_workers=0 they run in this process, where they can be looked at."
+            hint = "With env.num_workers=0 they run in this process, where you can debug them."
             if isinstance(error, SilentChildError):
                 hint = "Raise env.worker_timeout_s if they are that slow."
             share = worker.share

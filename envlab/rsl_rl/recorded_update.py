@@ -51,7 +51,7 @@ def obstacle(alg: DistributedPPO) -> str | None:
     if alg.uses_ddp:
         return (
             "DistributedDataParallel keeps to the stream on which it was made; --grad_sync library "
-            "has no such bond"
+            "does not"
         )
     for name, network in (("actor", alg.actor), ("critic", alg.critic)):
         if type(network).forward is not MLPModel.forward:  # compiled, or a class of one's own

@@ -64,8 +64,8 @@ def check_header(values: Mapping[str, Any], path: Path) -> None:
     if wrong:
         raise CheckpointError(
             f"The checkpoint {path} is damaged, or was not written by envlab: "
-            f"{', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} absent or no possible value. "
-            "Use another one."
+            f"{', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} missing or invalid. Use "
+            "another one."
         )
 
 

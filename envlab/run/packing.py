@@ -74,8 +74,8 @@ def _copy_parameters(source: Path, folder: Path) -> None:
             (folder / path.name).write_text(read_text(path))
         except (OSError, UnicodeDecodeError) as error:
             raise RunDirectoryError(
-                f"{source.parent} cannot be published: {path} cannot be read ({error}). Nobody "
-                "could play the policy without it; take the whole run directory."
+                f"{source.parent} cannot be published: {path} cannot be read ({error}). The policy "
+                "cannot be played without it; publish the whole run directory."
             ) from error
 
 

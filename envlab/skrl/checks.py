@@ -49,7 +49,7 @@ def check_supported(cfg: SkrlCfg, env: SkrlEnv, context: DistributedContext) -> 
     algorithm, agent = cfg.algorithm, cfg.agent
     if context.is_distributed and algorithm in ALONE:
         raise ConfigurationError(
-            f"--algorithm {algorithm} was asked for on {context.world_size} processes, but skrl's "
+            f"--algorithm {algorithm} was requested on {context.world_size} processes, but skrl's "
             f"{algorithm.upper()} works on one. Train without --distributed, or choose ppo."
         )
     if context.is_distributed and agent.get("kl_threshold"):

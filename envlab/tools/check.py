@@ -17,7 +17,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     parser = TrainingParser(
         prog="envlab check",
-        description="Build a task small, and check what is promised of every task.",
+        description="Build a small version of a task, and check the promises of every task.",
     )
     parser.add_argument("task", metavar="TASK", help="task id")
     flags, overrides = parser.parse_with_overrides(arguments)

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     flags = parser.parse_args(list(arguments))
     scheme, _, name = flags.to.partition(":")
     if scheme != "hf" or name.count("/") != 1:
-        raise ConfigurationError(f"{flags.to!r} is no repository; its form is hf:OWNER/NAME.")
+        raise ConfigurationError(f"{flags.to!r} is not a repository; its form is hf:OWNER/NAME.")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         manifest = pack(flags.run, flags.checkpoint, folder, "checkpoints/policy.pt")

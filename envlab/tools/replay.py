@@ -83,10 +83,10 @@ def _parser() -> ArgumentParser:
         type=float,
         default=TOLERANCE,
         metavar="X",
-        help=f"difference of states that is told, in m and rad (default: {TOLERANCE})",
+        help=f"difference of states that is reported, in m and rad (default: {TOLERANCE})",
     )
     parser.add_argument(
-        "--video", type=Path, metavar="FOLDER", help="write a video of each episode there"
+        "--video", type=Path, metavar="FOLDER", help="write a video of each episode into it"
     )
     return parser
 

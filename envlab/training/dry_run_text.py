@@ -82,7 +82,9 @@ def _run(run: DryRun) -> dict[str, str]:
     lines |= plan.agent_cfg.origin
     if plan.num_members:
         share = plan.num_members // len(run.processes)
-        lines["members"] = f"{plan.num_members}, of which each process trains {share} in turn"
+        lines["members"] = (
+            f"{plan.num_members}, of which each process trains {share} one after another"
+        )
     verb = "would be continued in" if plan.start.directory is not None else "would be made"
     lines["run directory"] = f"{run.directory} ({verb})"
     if plan.start.checkpoint is not None:

@@ -69,7 +69,7 @@ def open_policy_of(plan: RunPlan) -> dict[str, Any]:
         if values.get("library") != own and not plan.agent_cfg.IMITATES:
             raise CheckpointError(
                 f"The checkpoint {path} is of the library {values.get('library')!r}, but "
-                f"{own} can begin with policies of its own only. Choose one."
+                f"{own} can begin only with its own policies. Choose one of them."
             )
         check_header(values, path)
 

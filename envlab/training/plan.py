@@ -96,7 +96,7 @@ class RunPlan:
     library: Library
     env_cfg: Any
     agent_cfg: Any
-    """As asked for, also on several processes; see :class:`envlab.agent_cfg.AgentCfg`."""
+    """As requested, also on several processes; see :class:`envlab.agent_cfg.AgentCfg`."""
     guest_cfgs: Mapping[str, Any] = field(default_factory=dict)
     """What guests configure besides, by its root, such as ``population``."""
     num_members: int = 0
@@ -279,11 +279,11 @@ class _Given:
         if trained not in (task.id, task.trained_id):
             raise ConfigurationError(
                 f"{'The run ' if given.of_run else ''}{path} is of the task {trained!r}, but "
-                f"{task.id!r} was asked for. Name one of this task."
+                f"{task.id!r} was requested. Name one of this task."
             )
         if by != library:
             raise ConfigurationError(
-                f"{path} is a configuration for {by}, but {library} was asked for. Name {by}."
+                f"{path} is a configuration for {by}, but {library} was requested. Name {by}."
             )
         return given
 
@@ -422,8 +422,8 @@ def _check_averages(plan: RunPlan, context: DistributedContext) -> None:
         )
     if not context.is_distributed:
         raise ConfigurationError(
-            "--grad_sync is local, but one process has nobody to be averaged with. Leave it out, "
-            "or start several processes, such as by --nproc=2."
+            "--grad_sync is local, but there is only one process. Leave it out, or start several "
+            "processes, such as by --nproc=2."
         )
 
 

@@ -202,8 +202,8 @@ def _tell_changes(plan: RunPlan, run: Path) -> None:
     """Say where the environment is not the task's, or where the policy's training was not."""
     if changes := task_changes(to_dict(plan.env_cfg, "env"), plan.task):
         logger.info(
-            "This environment is not %s as it is, so returns are not the task's either. It has, "
-            "with the task's values in brackets: %s.",
+            "This environment differs from %s, so its returns are not the task's. Its settings, "
+            "with the task's in brackets: %s.",
             *(plan.task.id, listing(changes)),
         )
         return
@@ -212,8 +212,8 @@ def _tell_changes(plan: RunPlan, run: Path) -> None:
         return
     if changes := changes_in_training(plan.library, plan.flags, run):
         logger.info(
-            "The policy plays %s as it is, and was trained in an environment with other settings: "
-            "%s. --as_trained plays there.",
+            "The policy plays %s unchanged, but was trained in an environment with other settings: "
+            "%s. --as_trained uses those.",
             *(plan.task.id, listing(changes)),
         )
 

@@ -89,7 +89,7 @@ class Rank:
         return None
 
     def _stop(self, interrupted: Interrupted) -> int:
-        """Log which signal ended the job, and requeue it if asked for."""
+        """Log which signal ended the job, and requeue it if requested."""
         if not isinstance(interrupted, Preempted):
             logger.warning("Interrupted: %s.", interrupted)
             self._requeue(interrupted)

@@ -171,9 +171,9 @@ def _change(cfg: Any, settings: Mapping[str, tuple[Any, Any]]) -> float:
     alike = len(changed) == len(_present(cfg.LEARNING_RATES, cfg))
     if len(ratios) != 1 or not alike:
         raise ConfigurationError(
-            f"A resumed run multiplies the learning rates that it has come to by one factor, but "
+            "A resumed run multiplies its current learning rates by one factor, but "
             f"{', '.join(changed)} changed, and the others of {', '.join(paths)} did not, or by "
-            "another factor. Change all of them alike, or none."
+            "another factor. Change all by the same factor, or none."
         )
     return ratios.pop()
 

@@ -159,8 +159,8 @@ def _continue(plan: RunPlan, directory: Path) -> RunPlan | None:
     if (then := manifest.get("swept") or {}) != plan.swept:
         raise RunDirectoryError(
             f"The run {directory}, which this command would continue, is that of {_assigned(then)} "
-            f"in a sweep, but now it would be of {_assigned(plan.swept)}. Give the new sweep a "
-            "--run_id of its own."
+            f"in a sweep, but now it would be of {_assigned(plan.swept)}. Give the new sweep "
+            "another --run_id."
         )
     changed: Changes = {}
     if all((params / name).is_file() for name in ("env.yaml", "agent.yaml")):

@@ -165,7 +165,7 @@ def _parse_entry(word: str) -> Host:
     match = _ENTRY.match(word)
     if match is None or word.startswith("-"):
         raise ConfigurationError(
-            f"--runs_on has {word!r}, which is no host: give HOST, USER@HOST or USER@HOST:PORT, "
+            f"--runs_on has {word!r}, which is not a host: give HOST, USER@HOST or USER@HOST:PORT, "
             "separated by commas."
         )
     port = None if match["port"] is None else int(match["port"])

@@ -39,7 +39,7 @@ envlab writes no file for it. To write one by hand, print a TrainJob with --dry_
 IMAGE = Kind(
     r"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
     r"(?P<tag>(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?)",
-    "which is no image's name. Name one with its tag, as in registry.example:5000/envlab:1",
+    "which is not an image name. Name one with its tag, as in registry.example:5000/envlab:1",
 )
 """A registry, a repository, a tag, a digest: github.com/distribution/reference, regexp.go."""
 SIZE = Kind(r"(?=.*[1-9])[0-9]+(\.[0-9]+)?([KMGT]i?)?", "but must be a size such as 64Gi")

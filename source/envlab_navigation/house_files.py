@@ -133,7 +133,7 @@ def _found(path: Path) -> list[Path]:
     if not path.is_dir():
         if path.suffix not in ENDINGS:
             raise ConfigurationError(
-                f"{path} is no house file: its name must end in one of {', '.join(ENDINGS)}."
+                f"{path} is not a house file: its name must end in one of {', '.join(ENDINGS)}."
             )
         return [path]
     try:

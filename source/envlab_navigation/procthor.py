@@ -282,7 +282,7 @@ def _ground(point: Mapping[str, Any]) -> Point:
 def _number(value: Any) -> float:
     number = float(value)
     if not abs(number) <= _MOST:
-        raise ValueError(f"{value} is no length in m")
+        raise ValueError(f"{value} is not a length in m")
     return number
 
 

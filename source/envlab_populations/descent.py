@@ -107,7 +107,7 @@ def _finite(value: Any) -> float:
     """Return a number that can be drawn; raise ValueError for infinity and NaN."""
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"{number} is no finite number")
+        raise ValueError(f"{number} is not a finite number")
     return number
 
 

@@ -149,7 +149,7 @@ def test_a_launch_on_a_host_with_somebody_elses_run(
     with monkeypatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
         output = command.launch(tree, "--runs_on=host0,host1", ends=2)
-        assert f"error: Host host1: the run {state.stem} is there already" in output
+        assert f"error: Host host1: the run {state.stem} already exists" in output
         command.launch(tree, "--runs_on=host1", "--beside_others")
         command("kill", "--yes")
         # A run without a state file here is ended on its hosts.

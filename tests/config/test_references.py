@@ -33,7 +33,7 @@ def test_a_missing_module_or_name_is_named():
     for text, sentence in (
         ("no_such_module.mdp:f", "there is no module 'no_such_module'"),
         ("math:sqr", r"has no 'sqr'\. Did you mean sqrt"),
-        (".mdp:f", "no absolute module name"),
+        (".mdp:f", "not an absolute module name"),
     ):
         with pytest.raises(ConfigurationError, match=sentence):
             resolve(text)

@@ -124,7 +124,7 @@ def test_records_wait_for_room_and_none_is_cut(tmp_path: Path, caplog: pytest.Lo
     with caplog.at_level(logging.WARNING):
         records.append(b"fourth\n")
     assert path.read_bytes() == b"first\nsecond\nthird\nfourth\n"
-    assert "The disk takes writes again: 3 records of metrics" in caplog.text
+    assert "The disk accepts writes again: 3 waiting records of metrics" in caplog.text
     assert records.num_waiting == 0
 
 

@@ -37,7 +37,7 @@ def test_with_joint_limits_the_largest_action_takes_a_joint_to_its_farther_limit
 
 def test_where_actions_are_no_targets_of_joints_it_is_refused():
     for task_id, words in [
-        ("Isaac-Ant-v0", "the action 'joint_effort' is no target of joints"),
+        ("Isaac-Ant-v0", "the action 'joint_effort' is not a target of joints"),
         ("Isaac-Cartpole-Direct-v0", "the task's actions are not those of a ManagerEnv"),
     ]:
         env = env_of(task_id)

@@ -172,7 +172,7 @@ def test_a_damaged_file_is_refused_in_a_sentence(tmp_path):
         [
             (("doors", 0, "wall0"), "wall|9", r"bad.json.*there is no 'wall\|9'"),
             (("rooms", 0, "floorPolygon", 1, "x"), 1.0, "runs along neither x nor y"),
-            (("objects", 0, "position", "x"), float("nan"), "nan is no length in m"),
+            (("objects", 0, "position", "x"), float("nan"), "nan is not a length in m"),
             (("objects", 0, "position"), None, "NoneType"),
             (("walls", 0, "polygon"), 3, "not iterable"),
         ],

@@ -106,7 +106,7 @@ def test_a_checkpoint_of_something_else_is_refused_with_the_flags_it_needs():
     for values, advice in [
         ({"library": "rsl_rl"}, "'rsl_rl', but 'skrl' .* or use its own library's script"),
         ({"task": "Isaac-Ant-v0"}, r"or give --task=Isaac-Ant-v0\."),
-        ({"algorithm": "sac"}, r"'sac', but 'ppo' was asked for.* or give --algorithm=sac\."),
+        ({"algorithm": "sac"}, r"'sac', but 'ppo' was requested.* or give --algorithm=sac\."),
         ({"ml_framework": "jax"}, r"or give --ml_framework=jax\."),
     ]:
         own = {"library": "skrl", "task": TASK, **PPO, **HEADER}

@@ -144,7 +144,7 @@ def test_a_measure_of_the_played_episodes_is_compared(folder: Path):
     (folder / "peer.py").write_text(PROGRAM.replace('"return": 7.0', f'"return": 7.0, {measures}'))
     peers = [(FEW, PEER), (MANY, PEER)]
     write_file(folder, *peers, more="measure: measures.all.sucess\n")
-    with pytest.raises(ConfigurationError, match="where 'sucess' should be there is only: success"):
+    with pytest.raises(ConfigurationError, match="in place of 'sucess' there is only: success"):
         main(["run", "cartpole", *flags(folder)])
     played = {"return": 1.0, "measures": {"all": {"success": [0.5, 0.0, 1.0]}}}
     wrong = {"measures.all": r"is {'success'.* must be a number", "return.a": "only: 1.0"}

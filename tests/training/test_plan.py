@@ -89,7 +89,7 @@ def test_a_checkpoint_that_cannot_be_resumed_is_named(message_of, tmp_path: Path
     direct = ["--task=Isaac-Cartpole-Direct-v0", "--device=cpu", "--num_envs=4"]
     for path, flags, words in (
         (good, direct, "of the task 'Isaac-Cartpole-v0', but 'Isaac-Cartpole-Direct-v0' was asked"),
-        (other, CARTPOLE, "is of the library 'skrl', but 'rsl_rl' was asked for"),
+        (other, CARTPOLE, "is of the library 'skrl', but 'rsl_rl' was requested"),
         (broken, CARTPOLE, "truncated"),
         (bomb, CARTPOLE, "cannot be read"),
         (good, [*SMALL, "agent.actor.hidden_dims=[8]"], "does not fit the configured networks"),

@@ -98,7 +98,7 @@ def test_a_disk_that_is_full_or_takes_no_clip_does_not_end_the_run(
     assert f"The video {tmp_path / 'step_0.mp4'} is broken off (File too large" in caplog.text
     assert len(frames_of(av, tmp_path / "step_10.mp4")) == 4
     assert f"The video {nowhere}/step_0.mp4 is broken off (" in caplog.text
-    assert "See that it can be written to again." in caplog.text
+    assert "Check that it can be written to again." in caplog.text
 
 
 def test_frames_are_the_pictures_in_their_order_and_in_real_time(av, tmp_path: Path) -> None:

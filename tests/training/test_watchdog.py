@@ -150,7 +150,7 @@ def test_a_rank_whose_native_code_holds_the_interpreter_is_named_and_shows_its_s
 
 def test_a_rank_that_passes_over_a_collective_is_named_with_where_both_stand(launches):
     end = ended(launches, "skip")
-    assert re.match(r"Rank 1 .* has passed over a collective, or makes one too", end.sentence())
+    assert re.match(r"Rank 1 .* has skipped a collective, or makes one too", end.sentence())
     assert re.search(r"-> rank 1 +learn of iteration \d+, waits in backward pass", end.output)
     assert re.search(r"   rank 0 +reduce \(gather, in iteration\) of iteration \d+", end.output)
     assert "self.metrics.reduce(" in end.report

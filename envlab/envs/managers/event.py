@@ -284,8 +284,8 @@ def _check_mode(name: str, term: EventTermCfg) -> None:
     meant = "" if term.mode in MODES else did_you_mean(term.mode, MODES)
     if meant:
         raise ConfigurationError(
-            f"env.events.{name} has mode {term.mode!r}, which is too much like one of "
-            f"{', '.join(MODES)}.{meant} Give a mode of your own another name."
+            f"env.events.{name} has mode {term.mode!r}, which is too similar to one of "
+            f"{', '.join(MODES)}.{meant} Give your own mode another name."
         )
     if (term.mode == "interval") != (term.interval_range_s is not None):
         raise ConfigurationError(

@@ -25,7 +25,7 @@ _FIELDS = ("actuator_gainprm", "actuator_biasprm", "actuator_forcerange")
 
 
 def applied_torque_limits(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return by how much the efforts asked for exceed the possible ones, in N m or N, summed."""
+    """Return by how much the commanded efforts exceed the possible ones, in N m or N, summed."""
     computed, applied = joint_efforts(env, asset_cfg)
     return (applied - computed).abs().sum(dim=1)
 
@@ -49,7 +49,7 @@ def electrical_power_cost(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> t
 
 
 def joint_efforts(env: ManagerEnv, asset_cfg: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the efforts asked for and the possible ones, in N m or N.
+    """Return the commanded efforts and the possible ones, in N m or N.
 
     They are those of the joints' actuators, ``(num_envs, num_actuators)`` each.
     """

@@ -164,7 +164,7 @@ def fallen_states(
     if not fine.any():
         raise ConfigurationError(
             f"Physics failed in all {falls.num_states} falls from {falls.drop_height} m. A smaller "
-            "env.sim.dt or a smaller drop_height is the usual cure."
+            "env.sim.dt or a smaller drop_height usually helps."
         )
     return states[fine].clone()
 

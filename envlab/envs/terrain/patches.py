@@ -48,8 +48,7 @@ class FlatPatchSamplingCfg:
             low, high = getattr(self, name)
             if not low <= high:
                 raise ConfigurationError(
-                    f"{path}.{name} is [{low}, {high}], but must be [least, greatest]. Exchange "
-                    "them."
+                    f"{path}.{name} is [{low}, {high}], but must be [minimum, maximum]. Swap them."
                 )
 
 

@@ -299,7 +299,7 @@ class HfDiscreteObstaclesTerrainCfg(HfTerrainCfg):
         self.require(
             0.0 < low <= high < min(tile.size),
             f"obstacle_width_range is {list(self.obstacle_width_range)}",
-            f"Give [least, greatest] below the tile's {min(tile.size)} m.",
+            f"Give [minimum, maximum] below the tile's {min(tile.size)} m.",
         )
         height = between(self.obstacle_height_range, difficulty)
         factors = [1.0] if self.obstacle_height_mode == "fixed" else [-1.0, -0.5, 0.5, 1.0]

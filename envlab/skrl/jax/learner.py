@@ -174,7 +174,7 @@ def make_learner(
         )
     if cfg.algorithm not in ALGORITHMS:
         raise ConfigurationError(
-            f"{cfg.agent['class']} was asked for on JAX, but only "
+            f"{cfg.agent['class']} was requested on JAX, but only "
             f"{', '.join(name.upper() for name in ALGORITHMS)} train there. Choose one of them, or "
             "leave --ml_framework jax out."
         )

@@ -96,14 +96,14 @@ class Experiment:
                 has = ", ".join(found) if isinstance(found, Mapping) else repr(found)
                 raise ConfigurationError(
                     f"The experiment {self.name!r} compares {self.measure!r} of played episodes, "
-                    f"but where {name!r} should be there is only: {has}. Mend its 'measure'."
+                    f"but in place of {name!r} there is only: {has}. Correct its 'measure'."
                 )
             found = found[name]
         value = found[0] if isinstance(found, list) and found else found  # a mean, its interval
         if not isinstance(value, int | float):
             raise ConfigurationError(
                 f"The experiment {self.name!r} compares {self.measure!r} of played episodes, which "
-                f"is {found!r}, but must be a number. Mend its 'measure'."
+                f"is {found!r}, but must be a number. Correct its 'measure'."
             )
         return float(value)
 
@@ -154,7 +154,7 @@ def read(name: str, folder: Path = FOLDER) -> Experiment:
     if experiment.first_seeds >= experiment.seeds:
         raise ConfigurationError(
             f"The experiment {name!r} has 'first_seeds' of {experiment.first_seeds}, but that must "
-            f"be fewer than 'seeds', {experiment.seeds}. Mend one of them."
+            f"be fewer than 'seeds', {experiment.seeds}. Correct one of them."
         )
     if not experiment.episodes and experiment.measure != blank.measure:
         raise ConfigurationError(

@@ -183,7 +183,7 @@ def _read_weights(path: Path) -> dict[str, torch.Tensor]:
         ) from None
     except Exception as error:  # torch's own errors, of many types
         raise ConfigurationError(
-            f"agent.model.pretrained is {str(path)!r}, which is no file of weights "
+            f"agent.model.pretrained is {str(path)!r}, which is not a file of weights "
             f"({type(error).__name__}). Give one with torchvision's weights of ResNet-18."
         ) from None
     if not isinstance(weights, dict) or not all(

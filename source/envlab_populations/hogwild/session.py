@@ -153,7 +153,7 @@ def check_learned(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.
     same = [name for name, values in after.items() if torch.equal(values, before[name])]
     if broken:
         raise ConfigurationError(
-            f"After training, these parameters are no numbers: {', '.join(broken)}. Lower the "
+            f"After training, these parameters are not numbers: {', '.join(broken)}. Lower the "
             "learning rate, or clip gradients (agent.net.clip_grad_val)."
         )
     if same:

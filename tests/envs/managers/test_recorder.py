@@ -170,10 +170,10 @@ def test_the_pages_recorder_writes_what_it_returns(tmp_path: Path, monkeypatch):
 
 def test_a_file_that_is_there_is_not_written_to(tmp_path: Path):
     record(tmp_path)
-    with pytest.raises(ConfigurationError, match="is there already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         record(tmp_path)  # the parts of a recording that was killed
     join(tmp_path / "dataset.hdf5")
-    with pytest.raises(ConfigurationError, match=r"dataset\.hdf5 is there already"):
+    with pytest.raises(ConfigurationError, match=r"dataset\.hdf5 already exists"):
         record(tmp_path)
 
 
