@@ -40,7 +40,7 @@ def test_a_program_on_a_full_disk_ends_with_one_sentence(capsys):
 
     for where, said in [
         (["logs/new"], r"error: logs/new could not be written: No space left on device[;.].*"),
-        ([], r"error: A file could not be written: No space left on device\. Make room there"),
+        ([], r"error: A file could not be written: No space left on device\. Free some space"),
     ]:
         assert guarded(program, where) == 2
         assert re.match(said, capsys.readouterr().err)
