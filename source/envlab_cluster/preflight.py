@@ -134,7 +134,8 @@ def check_versions(facts: Mapping[Host, Facts]) -> None:
     if lines:
         raise LaunchError(
             f"Python and packages differ: {'; '.join(lines)}. Ranks would compute differently: set "
-            "all hosts up alike by envlab cluster setup, or give --allow_different_versions."
+            "all hosts up in the same way by envlab cluster setup, or give "
+            "--allow_different_versions."
         )
 
 

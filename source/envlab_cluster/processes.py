@@ -55,7 +55,7 @@ def start_all(run: RunState, ssh: Ssh, texts: Mapping[Host, str], *, timeout_s: 
         run.save()
         rest = "\n".join(describe(*answer) for answer in answers.items())
         raise LaunchError(
-            f"{str(error) or 'Interrupted.'}\nNot all of it could be stopped; later, run envlab "
+            f"{str(error) or 'Interrupted.'}\nSome of it could not be stopped; later, run envlab "
             f"cluster kill --run {run.id}.\n{rest}"
         ) from error
 
@@ -137,6 +137,6 @@ def describe(host: Host, answer: Ended | HostError) -> str:
         return str(answer)
     if answer.left:
         pids = ", ".join(answer.left)
-        return f"{host.name}: processes {pids} are still there, in spite of KILL"
+        return f"{host.name}: processes {pids} are still running, in spite of KILL"
     code = "" if answer.exit_code is None else f" (exit code {answer.exit_code})"
     return f"{host.name}: {_ENDS[answer.how]}{code}"

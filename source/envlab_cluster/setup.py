@@ -48,7 +48,7 @@ def add_flags(parser: VerbParser) -> None:
         metavar="A,B",
         help="extras of pyproject.toml for our script to install, as jax,warp (default: none)",
     )
-    parser.switch("--wait", "show its progress until it has ended everywhere")
+    parser.switch("--wait", "show its progress until it has ended on all hosts")
     parser.seconds("--timeout_s", default=TIMEOUT_S, help="how long --wait waits")
 
 
@@ -135,12 +135,14 @@ def _wait(folders: dict[Host, str], ssh: Ssh, timeout_s: float) -> int:
             has_failed = True
             code = "unknown" if answer.exit_code is None else answer.exit_code
             say(f"{host.name}: failed with exit code {code}")
-            say(f"  its log, {folders[host]}/log.txt there, ends with:\n{answer.indented_log}")
+            say(
+                f"  its log on the host, {folders[host]}/log.txt, ends with:\n{answer.indented_log}"
+            )
         if waiting:
             time.sleep(POLL_S)
     if waiting:
         names = ", ".join(host.name for host in folders if host in waiting)
-        say(f"Not ready within {timeout_s:g} s: {names}. It continues there.")
+        say(f"Not ready within {timeout_s:g} s: {names}. It continues on the hosts.")
     return 1 if waiting or has_failed else 0
 
 

@@ -27,7 +27,7 @@ from envlab_cluster.state import RunState
 
 TRANSFER_TIMEOUT_S = 600.0
 KEEP_SNAPSHOTS = 5
-_FULL = "its disk is full: make room there, or name another by --envlab_path."
+_FULL = "its disk is full: free some space, or name another by --envlab_path."
 
 
 class TransferError(HostError):
@@ -110,7 +110,7 @@ def _git(folder: Path, *words: str) -> str:
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         raise LaunchError(
-            f"{folder} is in no git working tree, which is what is sent to the hosts "
+            f"{folder} is not in a git working tree, and only such a tree can be sent to the hosts "
             f"({said[0] if said else 'git failed'}): run this command in your clone of envlab."
         )
     return done.stdout

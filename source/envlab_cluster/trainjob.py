@@ -76,8 +76,8 @@ TRAINJOB = Scheduler(
         Flag("mem", "SIZE", "memory a node, such as 64Gi", SIZE),
         Flag("env", "K=V", "a variable; repeat it", variable("PET_"), repeats=True),
         Flag("runtime", "NAME", "default: torch-distributed", existing("clustertrainingruntimes")),
-        Flag("own_runtime", None, "write a runtime, too, which retries only where that helps"),
-        Flag("legacy", None, "say how a PyTorchJob differs, and write nothing"),
+        Flag("own_runtime", None, "also write a runtime, which retries only where that helps"),
+        Flag("legacy", None, "describe how a PyTorchJob differs, without writing a file"),
     ),
 )
 

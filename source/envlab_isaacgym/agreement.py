@@ -26,7 +26,7 @@ _OF_A_RANK = {"seed", "device", "gpu", "rank", "path", "dir", "logdir", "run", "
 _DEEPEST = 8
 """Configurations that are objects may refer back to themselves."""
 _LAUNCH = (
-    "The ranks were not started alike: {found}. They train one policy together: start all of them "
+    "The ranks were started differently: {found}. They train one policy together: start all "
     "by the same command, with the same code and versions."
 )
 _CONFIGURATION = (

@@ -21,7 +21,7 @@ from envlab.errors import CheckpointError, ConfigurationError, SimulationError
 from envlab_isaacgym.agreement import check_configurations
 from envlab_isaacgym.ranks import context
 
-_LOOK = "Look for what makes them so in the task, or take a smaller sim.dt"
+_LOOK = "Look for the cause in the task, or take a smaller sim.dt"
 _LOWER = "Rewards and observations were; take a lower learning rate"
 _POLICIES = ("ActorCritic", "ActorCriticRecurrent")
 _OLD_ORDER = ("std", "actor", "critic", "memory_a", "memory_c")
@@ -277,8 +277,8 @@ def new_configuration(train_cfg: Mapping[str, Any], env: Any) -> dict[str, Any]:
         raise ConfigurationError(
             f"The runner's configuration names the policy {kind!r} and the algorithm "
             f"{algorithm!r}, but only {', '.join(_POLICIES)} and 'PPO' can be offered over the "
-            "installed rsl_rl. Install the project's own rsl_rl in a virtual environment of its "
-            "own, without its dependencies."
+            "installed rsl_rl. Install the project's own rsl_rl in a separate virtual environment, "
+            "without its dependencies."
         )
     activation = policy.get("activation", "elu")
     model: dict[str, Any] = {"class_name": "MLPModel", "activation": activation}

@@ -197,7 +197,7 @@ def _link(element: ET.Element) -> Link:
                 link.inertia = pose.rotation @ matrix @ pose.rotation.T
             elif matrix.any():
                 logger.warning(
-                    "The inertia of the link %r is that of no body, as it is not positive in all "
+                    "The inertia of the link %r is impossible, because it is not positive in all "
                     "directions. It is computed from the link's mass and shapes instead.",
                     link.name,
                 )
@@ -296,7 +296,7 @@ class _Builder:
         path = self._find(named)
         if path.suffix.lower() not in MESH_SUFFIXES:
             logger.warning(
-                "%s: the collision shape %s is left out; only %s are read.",
+                "%s: the collision shape %s is ignored; only %s are read.",
                 *(self._path.name, named, ", ".join(MESH_SUFFIXES)),
             )
             return None

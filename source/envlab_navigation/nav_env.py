@@ -221,7 +221,8 @@ class NavEnv(BatchedEnv):
     def _explain_failures(self) -> str:
         path = self._save_failure(self.state() | {"bad": self.agents.failed.cpu()})
         return (
-            f"Their states and actions are in {path}; look there for what wrote NaNs into env.pose."
+            f"Their states and actions are in {path}; look in it for the cause of the NaNs in "
+            "env.pose."
         )
 
     def _num_actions(self) -> int:

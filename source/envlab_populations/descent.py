@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     parser = ArgumentParser(
         prog="envlab lineage",
-        description="Draw the generations of a population: who came from whom.",
+        description="Draw the generations of a population, from parents to children.",
     )
     parser.add_argument("run", metavar="RUN", help="run directory of a population")
     parser.add_argument(

@@ -116,7 +116,7 @@ def test_a_disk_that_fills_up(says_why: bool, command: Commander, tree: Path, fu
     if not says_why:
         break_rsync(command.cluster.hosts[1].home)
     (tree / "larger.txt").write_bytes(bytes(3_000_000))
-    sentence = "Host host1: its disk is full: make room there"
+    sentence = "Host host1: its disk is full: free some space"
     check_refused(command, tree, sentence, "--runs_on=host0,host1", "--min_free_mb=1")
     assert {path.name for path in full_disk.rglob("*.txt")} == set()
 

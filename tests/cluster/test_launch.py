@@ -156,7 +156,7 @@ def test_commands_run_on_all_hosts_at_once(command: Commander, tmp_path: Path):
     output = command(
         "command", "--runs_on=host1", "--timeout_s=1", "echo before; sleep 60", ends=124
     )
-    assert "== host1: took more than 1 s, and was ended there (exit code 124)\nbefore\n" in output
+    assert "== host1: took more than 1 s, and was ended (exit code 124)\nbefore\n" in output
     output = command("command", "--runs_on=host1")
     assert re.search(r"load .* on \d+ cores|NVIDIA", output)
 

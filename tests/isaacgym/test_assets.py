@@ -198,7 +198,7 @@ def test_the_upper_surface_of_other_triangles_is_stood_on():
     np.testing.assert_allclose(sim.terrains[-1].heights, expected)
     assert sim.terrains[-1].cell == pytest.approx((0.5, 0.5))
     assert (sim.terrains[-1].origin.x, sim.terrains[-1].origin.y) == (1.0, 2.0)
-    with pytest.raises(ConfigurationError, match="12 vertices and 2 triangles, but none"):
+    with pytest.raises(ConfigurationError, match="12 vertices and 2 triangles, but all"):
         GYM.add_triangle_mesh(sim, vertices, np.array(wall), params)
 
 

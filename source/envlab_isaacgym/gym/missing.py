@@ -48,7 +48,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "set_pneumatic_pressure(env, actor, index, value, /)",
         "set_pneumatic_target(env, actor, index, value, /)",
     ),
-    "a window, which is never there": (
+    "a window, which never exists": (
         "get_viewer_camera_handle(viewer, /)",
         "get_viewer_mouse_position(viewer, /)",
     ),
@@ -91,7 +91,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "set_actor_tendon_offset(env, actor, tendon, offset, /)",
         "set_asset_fixed_tendon_joint_coefficients(asset, tendon, coefficients, /)",
     ),
-    "lists of single contacts; net contact forces are there": (
+    "lists of single contacts; net contact forces are available": (
         "get_env_rigid_contacts(env, /)",
         "get_rigid_contacts(sim, /)",
     ),

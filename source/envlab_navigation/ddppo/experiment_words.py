@@ -165,8 +165,8 @@ def task_of(experiment: ExperimentConfig, file: Path, mode: Mode) -> str:
         return task.id if mode == "train" or play not in gymnasium.registry else play
     if kind.make_env is ExperimentConfig.make_env and not has_samplers:
         raise ConfigurationError(
-            f"The experiment in {file} does not say where it is trained: give its class a TASK, "
-            "such as 'Nav-ObjectNav-Depth-v0', a make_env or a make_sampler_fn."
+            f"The experiment in {file} has no environment: give its class a TASK, such as "
+            "'Nav-ObjectNav-Depth-v0', a make_env or a make_sampler_fn."
         )
     tag = calling(file, "in tag", experiment.tag)
     name = f"Experiment-{tag}-v0" if mode == "train" else f"Experiment-{tag}-Play-v0"

@@ -299,7 +299,7 @@ class DdppoLearner(Learner):
         self.pipeline.set_state(state["pipeline"])
         if self.pipeline.is_finished:
             raise CheckpointError(
-                "The checkpoint is of a run whose stages are all done: there is nothing to resume. "
+                "The checkpoint is of a run whose stages are all done, so it cannot be resumed. "
                 "Play it, or give the experiment more steps (max_stage_steps)."
             )
 

@@ -145,7 +145,7 @@ class RecurrentActorCritic(nn.Module):
         is_float = [env.obs_buf[name].is_floating_point() for name in self.images]
         if shape[0] != 3 or any(is_float):
             raise ConfigurationError(
-                f"agent.model.pretrained is {pretrained!r}, whose network sees colour images, but "
+                f"agent.model.pretrained is {pretrained!r}, whose network takes colour images, but "
                 f"the task's images are {', '.join(self.images)} with {shape[0]} channels. Take a "
                 "task with images 'rgb' alone, or leave out the file."
             )

@@ -111,8 +111,8 @@ class Agent:
         """
         if older or not isinstance(observation_space, spaces.Space):
             raise ConfigurationError(
-                f"{type(self).__name__} takes observation_space and action_space, and all else by "
-                "name. The dimensions of AgileRL 0.1 go to initialPopulation."
+                f"{type(self).__name__} takes observation_space and action_space, and all other "
+                "arguments by name. The dimensions of AgileRL 0.1 go to initialPopulation."
             )
         values = numbers_of(self.algorithm, numbers)
         network = network_of(net_config if actor_network is None else actor_network.net_config)
@@ -603,7 +603,7 @@ def _evolving(
         if name in numbers and (changed or name in ("learn_step", "batch_size")):
             found[name] = parameter.bounds()
         else:
-            tell(f"hp_config: {name} does not evolve, {algorithm.upper()} here has no such number")
+            tell(f"hp_config: {name} does not evolve: {algorithm.upper()} here has no such number")
     return found
 
 

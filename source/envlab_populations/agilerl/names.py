@@ -87,7 +87,7 @@ _REASONS = {
     ),
     **dict.fromkeys(
         ("BanditEnv", "train_bandits"),
-        "is for contextual bandits, of which envlab has none. Use AgileRL for it",
+        "is for contextual bandits, which envlab does not have. Use AgileRL for it",
     ),
     **dict.fromkeys(
         ("llm", "llm_envs", "llm_utils", "train_llm", "HAS_LLM_DEPENDENCIES", "data", "gpt"),
@@ -160,8 +160,8 @@ def _refusal(name: str) -> ConfigurationError:
     reason = _REASONS.get(name, known if known is None else f"is an algorithm {known}")
     if reason is None:
         return ConfigurationError(
-            f"envlab's stand-in for AgileRL has no {name}. docs/from_agilerl.md lists the names "
-            "that there are; install agilerl for all of them."
+            f"envlab's stand-in for AgileRL has no {name}. docs/from_agilerl.md lists the "
+            "supported names; install agilerl for all of them."
         )
     return ConfigurationError(f"{name} {reason}.")
 

@@ -225,7 +225,7 @@ def _train(
     """
     _check_arguments(rest)
     if wb:
-        tell("wb has no effect: nothing is sent to Weights & Biases; results are printed")
+        tell("wb has no effect: results are printed, and not sent to Weights & Biases")
     selection = selection_strategy or tournament
     bar, fitnesses, saved = default_progress_bar(max_steps), [], 0
     if accelerator is None and mutation is not None:

@@ -56,7 +56,7 @@ REFUSED = {
     "conservative loss it is double DQN: add --algorithm=ddqn",
     **dict.fromkeys(
         ("neuralucb", "neuralts"),
-        "which learns contextual bandits, of which envlab has none. Use AgileRL for it",
+        "which learns contextual bandits, which envlab does not have. Use AgileRL for it",
     ),
     **dict.fromkeys(_LANGUAGE, "which tunes language models, which envlab does not. Use AgileRL"),
 }
@@ -166,11 +166,11 @@ def task_of(settings: Settings, algorithm: str, trust: Trust) -> tuple[str, str]
         if name.partition(".")[0] not in PACKAGES:
             trust.admit(name, name)
         return f"gym:{MODULE}:{ENV_ID}", (
-            "environment.name: agents act by numbers, also where the environment has choices, too"
+            "environment.name: agents act by numbers, even if the environment also has choices"
         )
     heir = read_heirs().get(name) or newer_version(name)
     check_task(f"gym:{name}", trust)
-    line = f"environment.name: {name} is gone, {heir} takes its place" if heir else ""
+    line = f"environment.name: {name} no longer exists; {heir} takes its place" if heir else ""
     return f"gym:{heir or name}", line
 
 
@@ -419,7 +419,7 @@ class Translation:
         if step > self.num_envs:
             self.note(
                 f"learn_step: {step} becomes {self.num_envs}, a gradient step for each step of all "
-                "environments of a member: it is the least often that skrl's agents learn"
+                "environments of a member: skrl's agents cannot learn less often"
             )
         self.put("agent.agent.gradient_steps", max(1, self.num_envs // step))
 

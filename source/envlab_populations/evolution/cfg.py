@@ -238,8 +238,8 @@ class EvolutionCfg(SkrlCfg):
         self._check_mutations()
         if self.models:
             raise ConfigurationError(
-                "agent.models has no effect on members, whose networks evolve. Say what they begin "
-                "with by agent.network.hidden_dims and agent.network.activation."
+                "agent.models has no effect on members, whose networks evolve. Set their initial "
+                "layers by agent.network.hidden_dims and agent.network.activation."
             )
         cfg = super().resolved()
         if cfg.agent.get("gradient_steps") == 0:
@@ -269,7 +269,7 @@ class EvolutionCfg(SkrlCfg):
         if total <= 0:
             raise ConfigurationError(
                 f"The probabilities of mutations ({', '.join(names)} in agent.mutations) sum to "
-                "zero, so that nothing could be drawn. Set no_mutation to 1 for copies alone."
+                "zero, so no mutation can be drawn. Set no_mutation to 1 for copies alone."
             )
         if mutations.rl_hp > 0 and not mutations.rl_hp_selection:
             raise ConfigurationError(
@@ -347,7 +347,7 @@ class EvolutionFlags(Flags):
     algorithm: str | None = algorithm_flag(ALGORITHMS, "dqn")
     population_size: int | None = flag("members (default: 4)", "N")
     agilerl: str | None = flag(
-        "configuration file of AgileRL's, for what other flags and overrides do not say",
+        "configuration file of AgileRL; other flags and overrides win over it",
         "FILE",
         of="train play export",
     )

@@ -56,7 +56,7 @@ def with_heir(spec: Spec, heirs: Mapping[str, str]) -> Spec:
         heir = heirs.get(name) or atari.modern_name(name) or newer_version(name)
     if heir is None:
         return spec
-    logger.warning("%s is gone: %s takes its place.", name, heir)
+    logger.warning("%s no longer exists: %s replaces it.", name, heir)
     return replace(spec, env={**spec.env, "name": heir}, replaced_env=name)
 
 

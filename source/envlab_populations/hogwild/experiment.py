@@ -172,7 +172,7 @@ class Experiment:
         reached = f"mean return {value} after {one.reported:,} frames"
         if one.is_pruned:
             self.study.tell(one.number, state=TrialState.PRUNED)
-            logger.info("Trial %d is ended early, with %s.", one.number, reached)
+            logger.info("Trial %d was ended early, with %s.", one.number, reached)
         elif code == 0 and one.value is not None:
             self.study.tell(one.number, one.value)
             logger.info("Trial %d has finished, with %s.", one.number, reached)

@@ -159,7 +159,7 @@ def check_learned(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.
     if same:
         raise ConfigurationError(
             f"Training has not changed these parameters: {', '.join(same)}. Lower "
-            "agent.algorithm.training_start_step, or look at the learning rate."
+            "agent.algorithm.training_start_step, or check the learning rate."
         )
 
 

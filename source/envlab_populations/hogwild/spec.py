@@ -133,8 +133,8 @@ def _parse(text: str, path: Path) -> Any:
     except ValueError:  # not JSON5 either; the strict parser's position is more exact
         hint = "Correct it there"
     raise ConfigurationError(
-        f"The spec file {path} is no JSON: {where.msg} at line {where.lineno}, column "
-        f"{where.colno}. {hint}; a YAML file is to be called .yaml."
+        f"The spec file {path} is not JSON: {where.msg} at line {where.lineno}, column "
+        f"{where.colno}. {hint}; the name of a YAML file must end in .yaml."
     ) from where
 
 
@@ -247,7 +247,7 @@ def _without_lists(values: dict[str, Any], where: str) -> dict[str, Any]:
             if len(values[part]) != 1:
                 raise ConfigurationError(
                     f"{where} has {len(values[part])} in its list {part!r}, but exactly one can be "
-                    "trained. Write a spec for each."
+                    "trained. Write a separate spec for each."
                 )
             values[part] = values[part][0]
     search = values.get("search")

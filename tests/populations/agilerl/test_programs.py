@@ -83,7 +83,7 @@ def check_in_step(output: str) -> None:
 def test_a_program_runs_on_two_processes_and_in_step(tmp_path: Path):
     code, output = run(torchrun(2, *PROGRAM, tmp_path), tmp_path)
     assert code == 0, output
-    assert output.count("Acrobot-v0 is gone, Acrobot-v1 takes its place") == 1
+    assert output.count("Acrobot-v0 no longer exists; Acrobot-v1 takes its place") == 1
     check_in_step(output)
 
 

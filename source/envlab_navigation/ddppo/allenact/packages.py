@@ -33,7 +33,7 @@ REMEDIES = {
     "clip": "CLIP: pip install --no-deps git+https://github.com/openai/CLIP.git ftfy regex",
     "gym_minigrid": "gym-minigrid: pip install --no-deps gym-minigrid==1.0.3",
     "habitat": "the Habitat simulator, which has no release for this Python. envlab's own PointNav "
-    "(--task Nav-PointNav-Depth-v0) has the same sensors in houses of its own",
+    "(--task Nav-PointNav-Depth-v0) has the same sensors in envlab's houses",
     "quaternion": "numpy-quaternion: pip install numpy-quaternion",
 }
 """Remedies for missing modules."""
