@@ -188,7 +188,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if name.startswith("__"):
                 raise AttributeError(name)
             if spec.name == MOVED:
-                tell(f"{MOVED}.{name} is gone, mpe2.{name} takes its place")
+                tell(f"{MOVED}.{name} no longer exists; mpe2.{name} takes its place")
                 return importlib.import_module(f"mpe2.{name}")
             return found(name)
 
