@@ -179,7 +179,7 @@ class DistributedContext:
         return tensor
 
     def max(self, *numbers: int) -> list[int]:
-        """Return the greatest of each number over ranks; every rank must call this."""
+        """Return the maximum of each number over ranks; every rank must call this."""
         if not self.is_distributed:
             return list(numbers)
         tensor = torch.tensor(numbers, dtype=torch.int64)

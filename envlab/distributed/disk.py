@@ -51,7 +51,7 @@ def surviving_disk_errors(path: Path, what: str = "", consequence: str = "") -> 
     """
     try:
         yield
-    except OSError as error:  # which PyAV's errors are, too
+    except OSError as error:  # including PyAV's errors
         if not is_disk_error(error):
             raise
         if what:
@@ -314,7 +314,7 @@ def append_whole(path: Path, data: bytes, end: int) -> int:
             file.truncate(end)
             file.write(data)
     except OSError:
-        with contextlib.suppress(OSError):  # a disk that has become read-only refuses this, too
+        with contextlib.suppress(OSError):  # a disk that has become read-only also refuses this
             os.truncate(path, end)
         raise
     return end + len(data)

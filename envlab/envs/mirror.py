@@ -39,7 +39,7 @@ _SIGNS: dict[Any, tuple[float, ...]] = {
     mdp.base_pos_z: (1.0,),
     mdp.base_lin_vel: VECTOR,
     mdp.base_ang_vel: TURN,
-    mdp.root_ang_vel_w: TURN,  # in the world's axes, whose mirror is the plane y = 0, too
+    mdp.root_ang_vel_w: TURN,  # in the world's axes, whose mirror is also the plane y = 0
     mdp.projected_gravity: VECTOR,
     mdp.current_time_s: (1.0,),
     mdp.remaining_time_s: (1.0,),

@@ -48,8 +48,7 @@ class RayCaster(InstantSensor):
         """Look up the body.
 
         Raises:
-            ConfigurationError: If there is none, or the grid has no points or a direction of its
-                own.
+            ConfigurationError: If there is none, or the grid has no points or another direction.
         """
         super().__init__(cfg, env)
         if tuple(cfg.pattern_cfg.direction) != (0.0, 0.0, -1.0):

@@ -96,7 +96,7 @@ class LidarPatternCfg:
     """Angles about z, from x, of the first and the last ray, in degrees; a full circle does not
     repeat its first ray."""
     horizontal_res: PositiveFloat = 1.0
-    """Greatest angle from a ray to the next, in degrees."""
+    """Largest angle from a ray to the next, in degrees."""
 
     def rays(self) -> Rays:
         """Return the rays, channel by channel from the lowest."""

@@ -192,7 +192,7 @@ class VectorEnv(BatchedEnv):
             self._close_renderer()
             provide_opengl()
             self._renderer = mujoco.Renderer(self.sim.model_of(0), height=height, width=width)
-        self.sim.write_params(self._renderer.model, index)  # looks, too
+        self.sim.write_params(self._renderer.model, index)  # also looks
         self._renderer.update_scene(self.sim.data_of(index), camera=self._camera())
         if index == 0:
             self.add_markers(self._renderer.scene)

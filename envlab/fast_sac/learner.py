@@ -170,7 +170,7 @@ class FastSacLearner(Learner):
         self.num_updates = 0
         self._has_warned = False
         self._losses: list[tuple[bool, torch.Tensor]] = []
-        """Of each update: whether it was of the policy too, and its losses."""
+        """Of each update: whether it also was of the policy, and its losses."""
         self.recorded: RecordedSteps | None = None
         """Takes gradient steps instead, if they are recorded."""
         if records_updates(cfg.graph, device, self._obstacle(), is_main=context.is_main):

@@ -95,7 +95,7 @@ class WorkerBatch:
         # No name and no owner: it is freed when the last process that holds it ends.
         memory = os.memfd_create("envlab_gymnasium")
         self.workers: list[_Worker] = []
-        self._finish = weakref.finalize(self, end_all, self.workers, CLOSE_S)  # at exit, too
+        self._finish = weakref.finalize(self, end_all, self.workers, CLOSE_S)  # also at exit
         try:
             os.ftruncate(memory, Arrays.size(shares[0].layout))
             self.arrays = Arrays.on(mmap.mmap(memory, 0), shares[0].layout)

@@ -30,7 +30,7 @@ wp.set_module_options({"enable_backward": False})
 ENVS_PER_THREAD = 16
 """Fewer are not worth another CPU thread."""
 SMOOTH_COSINE = 0.8
-"""Least cosine between a mesh's normals at a corner and of its triangle (``mjr_uploadMesh``)."""
+"""Minimum cosine between a mesh's normals at a corner and of its triangle (``mjr_uploadMesh``)."""
 _HFIELD, _MESH = int(mujoco.mjtGeom.mjGEOM_HFIELD), int(mujoco.mjtGeom.mjGEOM_MESH)
 _UNSET = (0.5, 0.5, 0.5, 1.0)
 """MuJoCo's default colour of a geom, over which a material's counts."""

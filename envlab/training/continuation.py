@@ -106,7 +106,7 @@ def check_total(saved: Mapping[str, Any], world_size: int, given: Mapping[str, i
         saved: The checkpoint.
         world_size: Number of processes.
         given: Environments per process by where they were given. Those of the run's earlier
-            processes are right, too: a command that is repeated on others has them.
+            processes are also right: a command that is repeated on others has them.
 
     Raises:
         ConfigurationError: Naming both totals.

@@ -237,7 +237,7 @@ class Flags:
         of="play export",
     )
     no_export: bool = switch("do not write exported/", of="play")
-    json: Path | None = flag("write the summary there, too", "FILE", of="play")
+    json: Path | None = flag("also write the summary to this file", "FILE", of="play")
     video: bool = switch("record environment 0 to videos/", of="train play")
     video_length: Annotated[PositiveInt | None, Requires("--video")] = flag(
         "steps of a video (default: 200)", "N", of="train play"

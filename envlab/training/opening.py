@@ -133,6 +133,6 @@ def check_origin(
             own = "use its own library's script" if name == "library" else f"give {flags}"
             raise CheckpointError(
                 f"The checkpoint {path} is of the {name} {values.get(name)!r}, but {wanted!r} was "
-                f"asked for. Choose a checkpoint of this {name}, or {own}."
+                f"requested. Choose a checkpoint of this {name}, or {own}."
             )
     check_header(values, path)

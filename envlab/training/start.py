@@ -249,8 +249,8 @@ def changed_settings(plan: RunPlan, params: Path) -> Changes:
 def other_code(manifest: Mapping[str, Any], plan: RunPlan) -> Changes:
     """Return the code and packages that differ from those that a run was made with: both values.
 
-    The commit is named only if code differs, as most commits leave that of a run as it was. What
-    the manifest does not have is not compared.
+    The commit is named only if code differs, as most commits leave that of a run as it was.
+    Packages and files that the manifest does not have are not compared.
     """
     digests, versions = manifest.get("code") or {}, manifest.get("versions") or {}
     own = code_digests(own_packages(plan))

@@ -130,7 +130,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--folder", type=Path, default=Path(".venv-peers"), help="of peers")
     parser.add_argument("--cores", type=int, default=1, metavar="N", help="that they may use")
     parser.add_argument("--blocks", type=int, default=7, metavar="N", help="timed blocks of each")
-    parser.add_argument("--block_s", type=float, default=2.0, metavar="S", help="least time of one")
+    parser.add_argument(
+        "--block_s", type=float, default=2.0, metavar="S", help="minimum time of one"
+    )
     parser.add_argument("--write", action="store_true", help="write the tables into docs/")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     flags = parser.parse_args(list(arguments))

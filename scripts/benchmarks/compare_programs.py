@@ -191,7 +191,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("checkout", type=Path, help="folder of the peer's repository")
     parser.add_argument("--python", type=Path, required=True, help="that has what the peer needs")
     parser.add_argument("--blocks", type=int, default=5, metavar="N", help="of each")
-    parser.add_argument("--cpu_s", type=float, default=5.0, metavar="S", help="least time of one")
+    parser.add_argument("--cpu_s", type=float, default=5.0, metavar="S", help="minimum time of one")
     parser.add_argument("--core", type=int, default=0, metavar="N", help="that they run on")
     flags = parser.parse_args(list(arguments))
     if not flags.checkout.is_dir():

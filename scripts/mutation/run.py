@@ -97,7 +97,7 @@ def measure(path: Path) -> None:
             f"[run]\nbranch = True\nparallel = True\npatch = _exit\ndata_file = {folder}/data\n"
             f"source = {ROOT / 'envlab'}\n    {ROOT / 'source'}\n"
         )
-        site = ROOT / "sitecustomize.py"  # in the folder that tests give to their processes, too
+        site = ROOT / "sitecustomize.py"  # also in the folder that tests give to their processes
         site.write_text(_SITE.format(config=str(config)))
         plugin = ROOT / "contexts_of_tests.py"
         plugin.write_text(_PLUGIN)
@@ -192,7 +192,7 @@ def try_one(copy: Path, one: Mutation, lines: Lines) -> dict[str, Any]:
         if not failed.startswith("tests/") or not _first_failure(copy, [failed]):
             return {"caught_by": failed, "note": ""}
         tests = [name for name in tests if name != failed.partition("[")[0]]  # it fails anyhow
-    return {"caught_by": "", "note": "each test of it fails without it, too"}
+    return {"caught_by": "", "note": "each test of it also fails without it"}
 
 
 def _is_there(copy: Path, test: str) -> bool:

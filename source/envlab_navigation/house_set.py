@@ -47,7 +47,7 @@ class HouseSet:
         Args:
             cfg: Which houses.
             goals: Goals that episodes may have.
-            start_range_m: Least and largest distance between a start and its goal.
+            start_range_m: Minimum and maximum distance between a start and its goal.
             max_episode_length: In steps.
             device: Device of the tensors.
 

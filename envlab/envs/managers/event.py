@@ -132,7 +132,7 @@ class EventManager:
         calls."""
         self._least_ages: dict[str, int] = {}
         self._ages: dict[str, torch.Tensor] | None = None  # so that older runs need not have it
-        """Steps since ``reset`` terms with a least number of them were called, by name."""
+        """Steps since ``reset`` terms with a minimum number of them were called, by name."""
         for name, term in terms.items():
             self._functions.setdefault(term.mode, {})[name] = bind(
                 term, env, sensors, f"events.{name}"

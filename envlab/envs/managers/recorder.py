@@ -53,9 +53,9 @@ class RecorderManagerBaseCfg:
 class RecorderTerm:
     """What is kept of an episode; subclasses define what they need of the four methods.
 
-    Each returns a name and values, ``(num_envs, ...)`` or a dictionary of such; None: nothing. What
-    the steps' methods return has a row for each step of an episode; what the resets' return is kept
-    once, of the environments of ``mask``.
+    Each returns a name and values, ``(num_envs, ...)`` or a dictionary of such; None: nothing.
+    Values of the steps' methods have a row for each step of an episode; those of the resets'
+    methods are kept once, for the environments of ``mask``.
     """
 
     def __init__(self, cfg: RecorderTermCfg, env: Env) -> None:

@@ -35,7 +35,7 @@ _ROBOT: Any = SceneEntityCfg("robot")
 
 @dataclass(kw_only=True)
 class FootSensorCfg(SensorTermCfg):
-    """Heights of feet, their sliding speeds, and their greatest heights in the last swing.
+    """Heights of feet, their sliding speeds, and their maximum heights in the last swing.
 
     Needs ``site_xpos``, ``cvel`` and ``subtree_com`` in ``env.sim.data_fields``, and comes after
     the contact sensor in ``env.sensors``.
@@ -60,7 +60,7 @@ class FootSensor(SensorTerm):
 
     Attributes:
         body_names: The bodies of the sites, in their order.
-        peak_heights: Greatest height since a foot last touched down, in m.
+        peak_heights: Maximum height since a foot last touched down, in m.
         landing_heights: That height where a foot touches down in this step, else 0.
     """
 

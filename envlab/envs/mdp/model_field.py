@@ -34,7 +34,7 @@ Operation = Literal["add", "scale", "abs", "set"]
 Distribution = Literal["uniform", "log_uniform", "gaussian", "normal"]
 
 LEAST_MASS_KG = 1e-6
-"""The least mass that a draw may give a body, as in Isaac Lab."""
+"""The minimum mass that a draw may give a body, as in Isaac Lab."""
 _NONNEGATIVE = frozenset(
     "body_inertia dof_armature dof_damping dof_frictionloss geom_friction geom_size jnt_stiffness "
     "pair_friction tendon_armature tendon_damping tendon_frictionloss tendon_stiffness".split()

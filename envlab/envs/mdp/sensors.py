@@ -64,5 +64,5 @@ def contact_data(env: ManagerEnv, sensor_cfg: ContactBodies, field: str = "force
 
 
 def ray_distances(env: ManagerEnv, sensor_cfg: RayCastSensor) -> torch.Tensor:
-    """Return the lengths of a ray sensor's rays, in m, at most its greatest distance."""
+    """Return the lengths of a ray sensor's rays, in m, at most its maximum distance."""
     return sensor_cfg.distances

@@ -61,7 +61,7 @@ class UniformVelocityCommandCfg(CommandTermCfg):
     rel_forward_envs: float = 0.0
     """Probability of the command to go straight ahead, as in mjlab."""
     forward_speed_min: float = 0.3
-    """Least speed straight ahead, in m/s."""
+    """Minimum speed straight ahead, in m/s."""
     ranges: VelocityRangesCfg = field(default_factory=VelocityRangesCfg)
     """Ranges of the draws."""
 

@@ -28,9 +28,9 @@ class FlatPatchSamplingCfg:
     patch_radius: Annotated[float | list[float], Bounds(above=0, below=math.inf)] = 0.5
     """Radius of a patch, in m; of several, the largest."""
     max_height_diff: NonNegativeFloat = 0.05
-    """Greatest difference of two heights of a patch, in m."""
+    """Largest difference of two heights of a patch, in m."""
     x_range: tuple[float, float] = ANY
-    """Least and greatest x of a patch's centre, from the middle of the tile, in m."""
+    """Minimum and maximum x of a patch's centre, from the middle of the tile, in m."""
     y_range: tuple[float, float] = ANY
     """The same along y."""
     z_range: tuple[float, float] = ANY

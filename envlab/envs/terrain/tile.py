@@ -128,7 +128,7 @@ class Tile:
         return np.pad(heights[1:-1, 1:-1], 1)
 
     def top_of_centre(self, heights: np.ndarray) -> float:
-        """Return the greatest height within 1 m of the centre along x and y, in m."""
+        """Return the maximum height within 1 m of the centre along x and y, in m."""
         return float(heights[self.centre_distance() <= 1.0 + 1e-9].max())
 
 

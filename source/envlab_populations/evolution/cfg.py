@@ -73,9 +73,9 @@ class BoundsCfg:
     """The bounds of a hyper-parameter, and the factors of its mutations."""
 
     min: float
-    """Least value."""
+    """Minimum value."""
     max: float
-    """Greatest value."""
+    """Maximum value."""
     shrink: Annotated[float, Range(above=0, at_most=1)] = 0.8
     """Factor of a mutation that shrinks it."""
     grow: Annotated[float, Range(at_least=1)] = 1.2

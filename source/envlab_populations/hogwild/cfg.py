@@ -186,7 +186,7 @@ class HogwildCfg(BasicAgentCfg):
     normalize_rewards: bool = False
     """Whether rewards are divided by the running deviation of discounted returns."""
     reward_bounds: list[float] = field(default_factory=list)
-    """Least and largest reward to learn from, after that; empty: any."""
+    """Minimum and maximum reward to learn from, after that; empty: any."""
     clip_grad_norm: NonNegativeFloat = 0.0
     """Largest norm of gradients, for DQN, whose settings have none; 0: any."""
     learning_rate_factor: str = "1"

@@ -100,7 +100,7 @@ def _parser() -> ArgumentParser:
         metavar="SECONDS",
         help="end a session that makes no progress for this long (default: %(default)g)",
     )
-    run.add_argument("--verbose", action="store_true", help="log debug messages, too")
+    run.add_argument("--verbose", action="store_true", help="also log debug messages")
     plot = verbs.add_parser("plot", help="draw the graphs of trials")
     plot.set_defaults(function=_plot)
     plot.add_argument("directories", nargs="+", metavar="DIRECTORY", help="of a trial")

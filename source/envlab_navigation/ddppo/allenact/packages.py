@@ -45,8 +45,8 @@ _UNUSED: dict[str, tuple[str, ...]] = {
     "pickle5": (),
     "wandb": (),
 }
-"""Names that AllenAct or BabyAI import for features that are unused here: logging, videos of its
-own and files of demonstrations. MoviePy 2 has no ``editor`` any more."""
+"""Names that AllenAct or BabyAI import for features that are unused here: logging, its own videos
+and files of demonstrations. MoviePy 2 has no ``editor`` any more."""
 
 
 class _Instructions:
