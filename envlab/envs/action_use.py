@@ -53,7 +53,7 @@ def clip_bound(limit: float, path: str = "agent.clip_actions") -> ActionBound:
 
 
 class ActionUse:
-    """Counts actions at their bound on their device, and says once if they are many.
+    """Counts actions at their bound on their device, and warns once if they are many.
 
     Attributes:
         bound: The bound.

@@ -175,7 +175,7 @@ class ActuatorNetLSTMCfg(ActuatorCfg):
 
 @dataclass(kw_only=True)
 class ActuatorFunctionCfg(ActuatorCfg):
-    """A law of your own, in torch, asked in each physics step."""
+    """A custom law, in torch, evaluated in each physics step."""
 
     func: Callable[..., torch.Tensor]
     """``func(targets, positions, velocities, **params)``, each ``(num_envs, num_joints)``, returns

@@ -1,4 +1,4 @@
-"""What the name of an entity means in a model: its bodies, and the names among which it looks."""
+"""The meaning of an entity's name in a model: its bodies, and the names that it searches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def things_of(model: mujoco.MjModel) -> list[str]:
 
 
 class EntityParts:
-    """What an entity's name means in a model: its bodies, and what names it looks among.
+    """The meaning of an entity's name in a model: its bodies, and the names that it searches.
 
     Attributes:
         prefix: What names of a thing begin with; nothing elsewhere.

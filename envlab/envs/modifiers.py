@@ -22,7 +22,7 @@ Mode = Literal["step", "look", "reset"]
 
 
 class Stage:
-    """A part of a term's way to the observation, with a memory.
+    """A stage between a term and the observation, with a memory.
 
     Subclasses keep their memory in tensors that :attr:`STATE` names, and compute the next one
     without writing it.

@@ -1,4 +1,4 @@
-"""Sensors that a configuration adds to a model before it is compiled, beside those of its file."""
+"""Sensors that a configuration adds to those of a model's file before it is compiled."""
 
 from __future__ import annotations
 

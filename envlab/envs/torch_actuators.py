@@ -1,4 +1,4 @@
-"""Actuators computed in torch before each physics step: networks, tables, laws of one's own.
+"""Actuators computed in torch before each physics step: networks, tables, custom laws.
 
 MuJoCo's own actuators (:mod:`envlab.envs.actuators`) need one call a control step; these are asked
 in each physics step, and so cost more. Their joints get a plain motor in the model. A control is

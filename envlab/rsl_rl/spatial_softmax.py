@@ -1,4 +1,4 @@
-"""A network that keeps of each feature map where it is strong, as mjlab 1.6.0's cameras have.
+"""A network that reduces each feature map to where it is strong, as for mjlab 1.6.0's cameras.
 
 ``agent.<network>.class_name=envlab.rsl_rl.spatial_softmax:SpatialSoftmaxCNNModel``. Source: Finn et
 al., Deep Spatial Autoencoders for Visuomotor Learning, 2016.

@@ -1,4 +1,4 @@
-"""Commands: goals that policies observe, drawn at resets and again every so often."""
+"""Commands: goals that policies observe, drawn at resets and at intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: changes of an environment at start-up, at resets, in each step, or every so often."""
+"""Events: changes of an environment at start-up, at resets, in each step, or at intervals."""
 
 from __future__ import annotations
 

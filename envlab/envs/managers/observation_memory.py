@@ -1,4 +1,4 @@
-"""What observations remember: delay, history, and a bias for each episode."""
+"""The memory of observations: delay, history, and a bias for each episode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What action terms share: settings by the name of what they move, bounds, and motors."""
+"""The common part of action terms: settings by name, bounds, and motors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mass, centre and inertia of bodies changed together, so that they stay those of some body.
+"""Mass, centre and inertia of bodies changed together, so that they stay physically consistent.
 
 A body's second moments of mass about its frame are a 4 x 4 matrix J, the pseudo-inertia. Whatever
 the upper triangular U, ``U J U^T`` is one, too (Rucker and Wensing, 2022).

@@ -1,4 +1,4 @@
-"""What the sensors of ``env.sensors`` measure, as observations; each returns ``(num_envs, k)``.
+"""Readings of the sensors of ``env.sensors`` as observations; each returns ``(num_envs, k)``.
 
 A ``sensor_cfg`` names the sensor: ``SceneEntityCfg("imu")``.
 """
