@@ -143,18 +143,18 @@ def _unreachable(
     A store that does not answer is no evidence about the ranks whose heartbeats it would bring.
     """
     is_blind = store_silent_s > HICCUP_S
-    goes_on = own.heartbeat.phase == "close" or own.idle_s <= patience
+    is_active = own.heartbeat.phase == "close" or own.idle_s <= patience
     guilty = {}
     for rank, seen in active.items():
         if rank == own.heartbeat.rank or seen.silent_s <= patience:
             continue
         if seen.process == "stopped":
             guilty[rank] = STOPPED
-        elif seen.process == "elsewhere" and not is_blind and not goes_on:
+        elif seen.process == "elsewhere" and not is_blind and not is_active:
             guilty[rank] = "does not answer (its machine, or the network to it, is down)"
     if guilty:
         return Diagnosis(kind="lost", guilty=guilty)
-    if store_silent_s <= patience or goes_on:
+    if store_silent_s <= patience or is_active:
         return None
     about = (
         f"The launcher's store at {store} has not answered for {store_silent_s:.0f} s: its "

@@ -26,8 +26,8 @@ from envlab.envs.surroundings import (
     add_sky,
     add_surroundings,
     disable_gravity,
+    needs_ground,
     set_floating_base,
-    stands_in_nothing,
 )
 from envlab.envs.terrain.cfg import TerrainCfg
 from envlab.envs.terrain.ground import add_terrain
@@ -165,7 +165,7 @@ def build_scene(
         if cfg.disable_gravity:
             disable_gravity(spec, cfg.disable_gravity)
     compiled = functools.cache(compile_it)
-    if cfg.ground is True or (cfg.ground == "auto" and stands_in_nothing(spec, compiled)):
+    if cfg.ground is True or (cfg.ground == "auto" and needs_ground(spec, compiled)):
         add_surroundings(spec, compiled())
     if cfg.terrain is not None:
         add_terrain(spec, cfg.terrain)

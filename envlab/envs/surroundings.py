@@ -59,7 +59,7 @@ def set_floating_base(
         spec.delete(joint)
 
 
-def stands_in_nothing(spec: mujoco.MjSpec, compiled: Callable[[], mujoco.MjModel]) -> bool:
+def needs_ground(spec: mujoco.MjSpec, compiled: Callable[[], mujoco.MjModel]) -> bool:
     """Return whether the world itself has no geom, and something moves freely or would fall.
 
     Args:

@@ -17,7 +17,7 @@ How = Literal["as it was", "dealt", "anew"]
 """Which environments, episodes and learner's memories each process gets back."""
 
 
-def how_it_goes_on(
+def resume_mode(
     saved: Mapping[str, Any], world_size: int, num_envs: int, seed: int, *, deals: bool
 ) -> How:
     """Return how a run resumes from a checkpoint.
@@ -37,7 +37,7 @@ def how_it_goes_on(
     return "dealt" if deals and total_of(saved) == world_size * num_envs else "anew"
 
 
-def what_goes_on(
+def describe_resume(
     saved: Mapping[str, Any], how: How, world_size: int, num_envs: int, *, resumes_exactly: bool
 ) -> str:
     """Describe what continues, and what starts fresh unless everything is as it was."""

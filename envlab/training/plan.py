@@ -170,7 +170,7 @@ def plan_run(
     library: Library,
     base: Path | None = None,
     *,
-    goes_on: bool = False,
+    is_resumed: bool = False,
 ) -> RunPlan:
     """Return the plan of one run, composed from what the user gave.
 
@@ -180,7 +180,7 @@ def plan_run(
         library: The library to train with.
         base: A run directory whose ``params/`` to start from, or a file of ``envlab config``,
             instead of the task's defaults.
-        goes_on: Whether the run is resumed, in which case its batches also stay as they are.
+        is_resumed: Whether the run is resumed, in which case its batches also stay as they are.
 
     Raises:
         EnvlabError: For anything wrong in flags, overrides or files.
@@ -212,7 +212,7 @@ def plan_run(
         and value_at(composed["agent"], key) != value_at(agent_cfg, key)
     }
     env_cfg, new = composed["env"], _with_flags(composed["agent"], flags)
-    if not goes_on:
+    if not is_resumed:
         new = settle_batches(new, flags)
     has_another = new.seed != agent_cfg.seed == env_cfg.seed  # a run's is its agent's, settled
     if has_another and not sets_value(overrides, "env.seed"):

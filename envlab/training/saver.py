@@ -23,7 +23,7 @@ from envlab.learner import IterationRecord, Learner
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.directory import Run
 from envlab.state import State, deal, restore, save
-from envlab.training.continuation import How, how_it_goes_on, share_of, what_goes_on
+from envlab.training.continuation import How, describe_resume, resume_mode, share_of
 from envlab.training.metrics import EpisodeTracker, RunMetrics
 from envlab.training.task_changes import MOST_TOLD
 
@@ -141,7 +141,7 @@ class Saver:
         if self._context.is_main and self._checkpoints.keep_best_of(Path(path).parent, best):
             self._kept_return = best
         rank, world_size = self._context.rank, self._context.world_size
-        how = how_it_goes_on(values, world_size, self._env.num_envs, self._seed, deals=deals)
+        how = resume_mode(values, world_size, self._env.num_envs, self._seed, deals=deals)
         self._tell(values, path, how, is_same=not changed and not other_code)
         if how == "anew":
             return
@@ -168,7 +168,7 @@ class Saver:
                     "run may differ by rounding from an uninterrupted one."
                 )
             return
-        what = what_goes_on(
+        what = describe_resume(
             values,
             how,
             self._context.world_size,

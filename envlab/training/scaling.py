@@ -135,7 +135,7 @@ def scale(cfg: Any, size: int, begun_with: int | None = None) -> Scaling:
     of_all = 1 if getattr(cfg, "batch_sizes", "process") == "all" else begun_with
     if size != of_all and hasattr(cfg, "batch_sizes"):
         batches = {
-            path: _share(path, value * of_all, size, goes_on=size != begun_with)
+            path: _share(path, value * of_all, size, is_resumed=size != begun_with)
             for path, value in (
                 (path, value_at(cfg, path)) for path in _present(cfg.BATCH_SIZES, cfg)
             )
@@ -178,10 +178,10 @@ def _change(cfg: Any, settings: Mapping[str, tuple[Any, Any]]) -> float:
     return ratios.pop()
 
 
-def _share(path: str, value: int, size: int, *, goes_on: bool) -> int:
+def _share(path: str, value: int, size: int, *, is_resumed: bool) -> int:
     if value % size:
         why, instead = "--global_num_envs requires", "--num_envs, which counts per process"
-        if goes_on:
+        if is_resumed:
             why, instead = "a run that keeps its batches requires", "another number of processes"
         raise ConfigurationError(
             f"agent.{path} is {value} samples, which {size} processes cannot share equally, as "

@@ -221,7 +221,7 @@ def _newest_or_origin(
 
 def _based_on(run: Path, plan: RunPlan) -> RunPlan:
     """Return a run's plan, with what the words of this command change."""
-    based = plan_run(plan.flags, plan.overrides, plan.library, run, goes_on=True)
+    based = plan_run(plan.flags, plan.overrides, plan.library, run, is_resumed=True)
     others = {name: getattr(plan, name) for name in ("swept", "destination", "launch")}
     return dataclasses.replace(based, **others)
 

@@ -122,7 +122,7 @@ class EventManager:
         self._time_left: dict[str, torch.Tensor] = {}
         self._global: set[str] = {name for name, term in terms.items() if term.is_global_time}
         self._changes_params = False
-        self._goes_on = {
+        self._keeps_clock = {
             name
             for name, term in terms.items()
             if term.is_global_time or not term.resample_interval_on_reset
@@ -216,7 +216,7 @@ class EventManager:
         """Draw new times for the interval terms of the environments of ``mask``."""
         for name in self._intervals:
             # A global clock is set once, before the first step.
-            begins = mask & (self._time_left[name] == 0.0) if name in self._goes_on else mask
+            begins = mask & (self._time_left[name] == 0.0) if name in self._keeps_clock else mask
             self._draw_interval(name, "reset", begins)
 
     def restart(self) -> None:
@@ -224,7 +224,7 @@ class EventManager:
         if self._params_at_start is not None:
             sim = self._env.sim
             sim.set_state({**sim.state(), **self._params_at_start})
-        for name in self._goes_on & self._time_left.keys():
+        for name in self._keeps_clock & self._time_left.keys():
             self._time_left[name].zero_()
         for name, least in self._least_ages.items():
             self._ages[name].fill_(least)  # type: ignore[index]
