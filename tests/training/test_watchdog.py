@@ -116,7 +116,7 @@ def test_a_run_whose_launcher_was_killed_saves_and_ends(launches):
     run = only_run(folder)
     assert manifest_of(run)["status"] == "preempted", output.read_text()
     assert list(run.glob("checkpoints/model_*.pt"))
-    assert f"The launcher (pid {launcher}) is gone" in output.read_text()
+    assert f"The launcher (pid {launcher}) has exited" in output.read_text()
 
 
 def test_a_rank_that_sleeps_in_a_step_is_named_with_its_stack_and_the_waiting_ranks(launches):
