@@ -92,7 +92,7 @@ def test_plus_adds_to_a_free_dict_and_tilde_removes_from_it(roots):
     roots = {**roots, "env": env}
     env = compose(roots, [f"~{key}.limit", f"++{key}.other=[3]"])["env"]
     assert env.rewards.alive.params == {"other": [3]}
-    assert "there already" in refusal(roots, f"+{key}.limit=1")
+    assert "already exists" in refusal(roots, f"+{key}.limit=1")
     assert f"There is no '{key}.limt'" in refusal(roots, f"~{key}.limt")
 
 

@@ -94,7 +94,7 @@ def test_a_full_disk_is_logged_each_time_and_costs_no_earlier_checkpoint(
         assert f"{folder / name} could not be written (File too large; " in text
         assert "MiB are free" in text
         assert f"the last good one is {folder / 'model_1.pt'}" in text
-        assert "Make room" in text
+        assert "Free some space" in text
     save(checkpoints, 4, **LARGE)  # there is room again
     assert names(folder) == ["best.pt", "latest.pt", "model_4.pt"]
 

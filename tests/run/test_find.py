@@ -78,7 +78,7 @@ def test_a_run_that_ended_before_its_first_checkpoint_is_named(tmp_path: Path):
 
 
 def test_a_policy_that_comes_with_envlab_is_named(tmp_path: Path):
-    with pytest.raises(RunDirectoryError, match="already: --checkpoint pretrained plays it"):
+    with pytest.raises(RunDirectoryError, match="already exists: --checkpoint pretrained plays it"):
         find_run("rsl_rl", "cartpole", None, str(tmp_path), tasks={TASK})
 
 

@@ -43,7 +43,7 @@ def test_a_dataset_has_observations_actions_and_rewards():
 
 def test_a_step_that_divides_no_second_is_one_sentence():
     assert [record.frames_per_second(step_dt) for step_dt in (1 / 60, 0.02)] == [60, 50]
-    with pytest.raises(ConfigurationError, match=r"0\.03 s, which is not a whole number"):
+    with pytest.raises(ConfigurationError, match=r"0\.03 s, but LeRobot requires a whole number"):
         record.frames_per_second(0.03)
 
 
