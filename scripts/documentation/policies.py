@@ -81,8 +81,8 @@ Some tasks could not be learned in the hours of CPU that we had: lifting and tur
 need Isaac Lab's 150 million frames and more, that is, a GPU. A policy that does not do its task is
 not shipped.
 
-Your own package can also bring policies, in a folder `TASK/LIBRARY` for each, as `python
-scripts/documentation/policies.py --pack RUN --package FOLDER` writes them. It names itself
+Your own package can also bring policies, in a folder `TASK/LIBRARY` for each, as
+`python scripts/documentation/policies.py --pack RUN --package FOLDER` writes them. It names itself
 in its `pyproject.toml`:
 
 ```toml

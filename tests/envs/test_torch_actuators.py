@@ -363,7 +363,7 @@ def test_what_does_not_fit_is_refused(arm: str, tmp_path: Path):
             ),
             "has no part 'lstm'": lambda: actuator_of(arm, lstm),
             r"joint_parameter_lookup has shape \(1, 2\)": lambda: actuator_of(arm, table),
-            "each physics step, and env.sim.backend=analytic has none of": lambda: ManagerEnv(
+            "each physics step, and env.sim.backend=analytic has none": lambda: ManagerEnv(
                 cartpole, seed=0
             ),
         }

@@ -191,7 +191,7 @@ def test_a_bad_house_file_is_refused(tmp_path):
             ("house.json", "{", "house.json is not valid JSON"),
             ("house.json", "[1]", "holds list, but a house is a mapping"),
             ("house.yaml", "rooms: [", "is not valid YAML"),
-            ("house.txt", "", r"no house file: its name must end in one of .json, .yaml, .yml"),
+            ("house.txt", "", r"not a house file: its name must end in one of .json, .yaml, .yml"),
             ("house.json", "[" * 100_000, "nests too deeply"),
             ("empty", None, "holds no house file"),
             ("missing.yaml", None, "cannot be read|no file"),
