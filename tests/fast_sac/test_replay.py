@@ -180,7 +180,7 @@ DAMAGES: dict[str, dict[str, Any]] = {
     r"obs has shape \(4, 1\)": {"obs": torch.zeros(4, 1)},
     "obs is not a tensor of torch.float32": {"obs": torch.zeros(3, 1, dtype=torch.float64)},
     "outcomes is not finite": {"outcomes": torch.full((3, 3), torch.nan)},
-    "actions is no tensor": {"actions": None},
+    "actions is not a tensor": {"actions": None},
 }
 
 
