@@ -110,7 +110,7 @@ def test_what_a_script_lacks_is_one_sentence(tmp_path):
     for text, *sentences in (
         (
             f"\n\nraise AssertionError({refusal!r})\n",
-            *("error: run.py:3 wants a GPU, and torch sees none here.", "--cpu SCRIPT"),
+            *("error: run.py:3 needs a GPU, and torch sees none here.", "--cpu SCRIPT"),
         ),
         (
             "import isaacgym\nimport isaacgymenvs_of_mine.tasks\n",

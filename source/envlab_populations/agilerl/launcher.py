@@ -91,7 +91,7 @@ def failure(error: Exception, script: Path) -> ConfigurationError | None:
         )
     reason = (str(error).splitlines() or [""])[0]
     return ConfigurationError(
-        f"The program fails in {where} ({type(error).__name__}: {reason}). Correct that place; "
+        f"The program fails in {where} ({type(error).__name__}: {reason}). Correct it; "
         "--traceback before the program's name shows the calls that led to it."
     )
 
