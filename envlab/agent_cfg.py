@@ -58,7 +58,7 @@ class AgentCfg:
     """Whether the policy given to a new run may be of another library."""
 
     save_interval_minutes: NonNegativeFloat = 10.0
-    """A checkpoint is also due when the last one is older; 0: by iterations only."""
+    """A checkpoint is also due when the last is older than this; 0: by iterations only."""
     keep_checkpoints: NonNegativeInt = 10
     """Number of the newest checkpoints to keep, in addition to the best one; 0 keeps all."""
     audit_interval: PositiveInt = 50
@@ -168,7 +168,7 @@ class AgentCfg:
         return merge(self, values, "agent")
 
     def resolved(self) -> Self:
-        """Return this configuration with a number for each null that stands for one.
+        """Return this configuration with each null that means a number replaced by it.
 
         This is done as late as possible, so that such a number follows the values it depends on.
 

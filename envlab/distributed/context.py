@@ -154,7 +154,7 @@ class DistributedContext:
         """Call ``function`` on rank 0 and return its result on every rank.
 
         Raises:
-            EnvlabError: On every rank, the error raised there.
+            EnvlabError: On every rank, the error that rank 0 raised.
         """
         outcome: tuple[Any, EnvlabError | None] = (None, None)
         if self.is_main:
@@ -187,7 +187,7 @@ class DistributedContext:
         return tensor
 
     def max(self, *numbers: int) -> list[int]:
-        """Return the greatest of each number over ranks; every rank must call this."""
+        """Return the maximum of each number over ranks; every rank must call this."""
         if not self.is_distributed:
             return list(numbers)
         tensor = torch.tensor(numbers, dtype=torch.int64)
@@ -252,7 +252,7 @@ def leave_process_group() -> None:
 def _join(
     backend: str, rank: int, world_size: int, patience: timedelta, timeout_s: float
 ) -> dist.Store:
-    """Join the process group at the launcher's address, and return the store there.
+    """Join the process group at the launcher's address, and return its store.
 
     Args:
         backend: The group's backend.
@@ -262,7 +262,7 @@ def _join(
         timeout_s: The user's ``--timeout_s``, 0 if there is none.
 
     Raises:
-        LaunchError: If the ranks cannot meet there.
+        LaunchError: If the ranks cannot meet at that address.
     """
     point = meeting_point(os.environ)
     try:
@@ -344,6 +344,6 @@ def check_distinct_gpus(gpus: list[tuple[str, str]]) -> None:
         if len(set(used)) < len(used):
             raise DeviceError(
                 f"{len(used)} processes run on node {node}, but they see only {len(set(used))} "
-                f"different GPUs. Start at most {len(set(used))} processes there, or use --device "
+                f"different GPUs. Start at most {len(set(used))} processes on it, or use --device "
                 "cpu."
             )

@@ -66,7 +66,7 @@ def is_on_cpu() -> bool:
 
 
 def own_device(name: str) -> str:
-    """Return this rank's GPU if the first one is named in a launch."""
+    """Return this rank's GPU if ``name`` is a GPU and there are several ranks."""
     if _context.is_distributed and name.startswith("cuda"):
         return str(_context.device)
     return name

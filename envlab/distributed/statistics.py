@@ -130,7 +130,7 @@ class WeightedMeans:
             self.add(names, totals, weight)
 
     def reduce(self, gather: Gather) -> dict[str, Mean]:
-        """Return the means over all ranks and start afresh; names without samples are left out.
+        """Return the means over all ranks and start afresh; names without samples are omitted.
 
         Every rank must call this, and gets the same result.
 

@@ -203,8 +203,8 @@ class Following:
 def follow(opened: OpenedPolicy) -> Following:
     """Play and measure one episode for each robot.
 
-    The last step of an episode is left out, as the robot is in the next episode after it; so is a
-    robot whose first step is its last.
+    The last step of an episode is omitted, because the robot is in the next episode after it. So is
+    a robot whose first step is its last.
 
     Raises:
         ConfigurationError: If the task does not follow a motion.

@@ -163,7 +163,7 @@ class Averaging:
         changes |= _split(self._rate * steps, paths)
 
     def _remember(self) -> None:
-        """Keep the values from which all ranks go on."""
+        """Keep the values from which all ranks continue."""
         moments = self._moments()
         self._last = {
             path: value.clone() for path, value in self._values().items() if path not in moments
@@ -212,7 +212,7 @@ class Averaging:
 
 
 def _pairs(values: dict[str, torch.Tensor], names: dict[str, str]) -> list[tuple[str, str]]:
-    """Return the paths of values with the given names that have their partner beside them."""
+    """Return the paths of values with the given names whose partner is in the same place."""
     found = []
     for path in values:
         above, dot, name = path.rpartition(".")

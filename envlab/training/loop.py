@@ -73,8 +73,8 @@ class Training:
             origin: Library, task, algorithm and factor of learning rates, for the checkpoints.
             total_iterations: The iteration to end at.
             curves: Takes scalars on rank 0.
-            recorder: Records videos on rank 0, if asked for.
-            viewer: Shows environments on rank 0, if asked for.
+            recorder: Records videos on rank 0, if requested.
+            viewer: Shows environments on rank 0, if requested.
             stop_signal: Returns the signal that asked this process to end after its iteration.
         """
         self.learner, self.env, self.context, self._run = learner, env, context, run

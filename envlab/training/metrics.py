@@ -65,7 +65,7 @@ class EpisodeTracker:
         self._episodes.masked_fill_(ended, 0.0)
 
     def forget(self) -> None:
-        """Forget the episodes that go on, after all environments were reset."""
+        """Forget the unfinished episodes, after all environments were reset."""
         self._episodes.zero_()
 
 

@@ -1,7 +1,7 @@
 """Checks among ranks before scripts of other projects train, as in all ways to train here.
 
-A script for one process knows nothing of the other ranks. Ranks that were started with different
-settings would silently average the gradients of different problems.
+A script for one process is unaware of the other ranks. Ranks started with different settings would
+silently average the gradients of different problems.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_A_RANK = {"seed", "device", "gpu", "rank", "path", "dir", "logdir", "run", "
 _DEEPEST = 8
 """Configurations that are objects may refer back to themselves."""
 _LAUNCH = (
-    "The ranks were not started alike: {found}. They train one policy together: start all of them "
+    "The ranks were started differently: {found}. They train one policy together: start all "
     "by the same command, with the same code and versions."
 )
 _CONFIGURATION = (

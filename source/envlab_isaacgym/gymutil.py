@@ -98,7 +98,7 @@ def _with_devices(flags: argparse.Namespace, has_gpu: bool) -> argparse.Namespac
     wants_pipeline = flags.pipeline.lower() in ("gpu", "cuda")
     if not (has_gpu or is_on_cpu()) and (flags.sim_device_type == "cuda" or wants_pipeline):
         raise DeviceError(
-            f"--sim_device={flags.sim_device} --pipeline={flags.pipeline} want a GPU, but no "
+            f"--sim_device={flags.sim_device} --pipeline={flags.pipeline} need a GPU, but no "
             "NVIDIA GPU was found. Leave them out, or give --sim_device=cpu --pipeline=cpu."
         )
     flags.use_gpu = flags.sim_device_type == "cuda"

@@ -231,8 +231,8 @@ def new_configuration(train_cfg: Mapping[str, Any], env: Any) -> dict[str, Any]:
         raise ConfigurationError(
             f"The runner's configuration names the policy {kind!r} and the algorithm "
             f"{algorithm!r}, but only {', '.join(_POLICIES)} and 'PPO' can be offered over the "
-            "installed rsl_rl. Install the project's own rsl_rl in a virtual environment of its "
-            "own, without its dependencies."
+            "installed rsl_rl. Install the project's own rsl_rl in a separate virtual environment, "
+            "without its dependencies."
         )
     activation = policy.get("activation", "elu")
     model: dict[str, Any] = {"class_name": "MLPModel", "activation": activation}

@@ -25,7 +25,7 @@ def test_device_of_a_process():
         (None, 2, 4, 8, "cuda:2"),
         ("cuda", 3, 4, 4, "cuda:3"),
         ("cuda:5", 0, 1, 8, "cuda:5"),
-        # Slurm shows each process one GPU of its own.
+        # Slurm shows each process a different GPU.
         (None, 3, 4, 1, "cuda:0"),
         ("cuda", 3, 4, 1, "cuda:0"),
     ]:

@@ -17,7 +17,7 @@ from envlab.distributed.statistics import WeightedMeans, pooled_moments
 
 
 def large_value(rank: int) -> dict[str, Any]:
-    """Return containers with tensors, some of which travel alone; one has gaps in memory."""
+    """Return containers with tensors, some of which travel alone; one tensor has gaps in memory."""
     numbers = torch.arange(100_000, dtype=torch.float64) + rank
     return {
         "memory": {"numbers": numbers, "flags": numbers % 2 == 0},
@@ -62,7 +62,7 @@ def collectives(context: DistributedContext) -> dict[str, Any]:
 
 
 class Net(nn.Module):
-    """A linear layer with a running statistic, and an attribute of its own."""
+    """A linear layer with a running statistic and an attribute."""
 
     nickname = "net"
 

@@ -103,7 +103,7 @@ def test_a_record_is_of_the_iterations_since_the_last_average(folder: Path):
 
 
 class Line(Learner):
-    """Learns nothing by itself: the test moves its parameters."""
+    """Does not learn: the test moves its parameters."""
 
     def __init__(self) -> None:
         torch.manual_seed(0)

@@ -228,7 +228,7 @@ def randomize_rigid_body_mass(
         mask: Environments to change, bool ``(num_envs,)``.
         stream: The term's random stream.
         mass_distribution_params: Bounds of the draw, in kg, or as a factor for ``scale``.
-        operation: What to do with the draw.
+        operation: How to apply the draw.
         asset_cfg: The bodies.
         distribution: How to draw; see :func:`randomize_model_field`.
         recompute_inertia: Whether inertias follow; else it is a mass point that is added.

@@ -1,8 +1,8 @@
 """Limits of joints' positions and velocities: penalties and terminations.
 
 MJCF has no limits of velocities. They are given as ``velocity_limit``, in rad/s or m/s, or by
-regular expressions of joint names; None stands for that of each joint's DC motor, at which it has
-no torque left, as in Isaac Lab's robots.
+regular expressions of joint names; None takes the speed at which each joint's DC motor has no
+torque left, as in Isaac Lab's robots.
 """
 
 from __future__ import annotations

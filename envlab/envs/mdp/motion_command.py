@@ -1,12 +1,12 @@
 """A motion for a robot to follow: a command that plays clips, and resets robots into them.
 
-After mjlab 1.6.0's ``MotionCommand`` and BeyondMimic (arXiv 2508.08241). Differs from mjlab:
+It follows mjlab 1.6.0's ``MotionCommand`` and BeyondMimic (arXiv 2508.08241). Differs from mjlab:
 
-- Bodies are compared with the reference at the robot's current anchor; there, at the previous.
-- After a reset to frame ``k``, the state after one step is compared with frame ``k + 1``; there,
+- Bodies are compared with the reference at the robot's current anchor; in mjlab, at the previous.
+- After a reset to frame ``k``, the state after one step is compared with frame ``k + 1``; in mjlab,
   where a clip ends within an episode, with frame ``k``.
-- Several clips, weighted. Failures of all processes are counted together, and an environment's
-  draws do not depend on the number of processes.
+- There may be several clips, with weights. Failures of all processes are counted together, and an
+  environment's draws do not depend on the number of processes.
 """
 
 from __future__ import annotations

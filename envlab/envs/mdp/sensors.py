@@ -1,4 +1,4 @@
-"""What the sensors of ``env.sensors`` measure, as observations; each returns ``(num_envs, k)``.
+"""Readings of the sensors of ``env.sensors`` as observations; each returns ``(num_envs, k)``.
 
 A ``sensor_cfg`` names the sensor: ``SceneEntityCfg("imu")``.
 """
@@ -68,5 +68,5 @@ def contact_data(env: ManagerEnv, sensor_cfg: ContactBodies, field: str = "force
 
 
 def ray_distances(env: ManagerEnv, sensor_cfg: RayCastSensor) -> torch.Tensor:
-    """Return the lengths of a ray sensor's rays, in m, at most its greatest distance."""
+    """Return the lengths of a ray sensor's rays, in m, at most its maximum distance."""
     return sensor_cfg.distances

@@ -20,27 +20,28 @@ HEAD = """# Evidence
 
 <!-- Written by 'envlab evidence page' from the records in docs/evidence: run that instead. -->
 
-Claims about learning, checked by experiments over seeds. Each is a file in
-`scripts/evidence/`, run by
+Claims about learning, tested by experiments over several seeds. Each experiment is a file in
+`scripts/evidence/`. Run one by
 
     envlab evidence run NAME
 
-and this page is made of the records in `docs/evidence/` alone, by `envlab evidence page`. Values
-are interquartile means over seeds with bootstrap intervals that aim at 95 % (Agarwal et al., 2021),
-as those of [`envlab compare`](compare.md), and cover about 90 % with five seeds, less with fewer.
+`envlab evidence page` makes this page from the records in `docs/evidence/` alone. Values are
+interquartile means over seeds, as in [`envlab compare`](compare.md). Their bootstrap intervals aim
+at 95 % (Agarwal et al., 2021), but cover about 90 % with five seeds, and less with fewer.
 
-A verdict (better, worse, higher, lower) is that of an exact permutation test: how often a division
-of all runs into two groups by chance has one of them win as many pairs of runs, in either
-direction. Its p accounts for all comparisons that an experiment prints (Holm, 1979), so that an
-experiment in which nothing differs has a verdict in at most 5 % of cases. There is none from fewer
-than five seeds. A claim that one contender is better is tested against each other one; a claim that
-all are alike, for every two. Contenders that are not told apart may still differ by as much as the
-interval says. Seeds that were added after a look are named, and then both looks share the 5 %.
+A verdict (better, worse, higher, lower) comes from an exact permutation test: how often a random
+division of all runs into two groups lets one group win as many pairs of runs, in either direction.
+Its p accounts for all comparisons that an experiment prints (Holm, 1979), so that an experiment
+without any difference has a verdict in at most 5 % of cases. Fewer than five seeds give no verdict.
+A claim that one contender is better is tested against each of the others; a claim that all are
+alike is tested for every pair. Contenders without a verdict may still differ by as much as the
+interval shows. The page states where seeds were added after a first look; both looks then share
+the 5 %.
 
-Episodes are played by `envlab play` after the training, without exploration; only DD-PPO draws its
-actions there, too. The runs of an experiment have the same physics, which its line names. Minutes
-are of cores and GPUs that did other work, too, and no measure of speed. What a peer's program needs
-is said at the top of its file in `scripts/evidence/`.
+`envlab play` plays the episodes after training, without exploration; only DD-PPO also draws its
+actions then. All runs of an experiment have the same physics, which its line names. Minutes were
+measured on cores and GPUs that also did other work, so they do not measure speed. The file of a
+peer's program in `scripts/evidence/` lists at its top the packages that it needs.
 
 | experiment | claim | what was found |
 |---|---|---|
@@ -126,7 +127,7 @@ def _more_seeds(
 def _looks(experiment: Experiment) -> str:
     """Return the sentence on seeds that were added after a look."""
     return (
-        f"The first {experiment.first_seeds} seeds were looked at before the others were added, so "
+        f"The first {experiment.first_seeds} seeds were evaluated before the others were added, so "
         f"a verdict needs p of {experiment.level():g} or less."
     )
 
@@ -178,7 +179,7 @@ def _middle(values: np.ndarray) -> str:
 
 
 def _place(sides: Sequence[Side]) -> str:
-    """Return where the episodes were played, if that can be said."""
+    """Return where the episodes were played, if that is known."""
     found = {place for side in sides for place in side.places}
     return f" in {', '.join(sorted(found))}" if found else ""
 

@@ -1,6 +1,6 @@
 """LeggedGym-Flat-A1-v0. The numbers are legged_gym's LeggedRobotCfg and A1RoughCfg (8fa29ac).
 
-One thing differs: one coefficient of friction stands for its average with the ground's.
+One thing differs: a single coefficient of friction replaces its average with the ground's.
 """
 
 from __future__ import annotations
