@@ -98,9 +98,7 @@ class _Frame:
         move = self._pos + SPEED * step * pushes[:3] - pos
         self._pos = pos + _shortened(move, LEAD)
         if len(self.axes) > 3:
-            turned = quat_mul(
-                quat_from_rotation_vector(TURN * step * pushes[None, 3:]), self._quat
-            )
+            turned = quat_mul(quat_from_rotation_vector(TURN * step * pushes[None, 3:]), self._quat)
             lead = _shortened(quat_box_minus(turned, quat), TURN_LEAD)
             self._quat = quat_mul(quat_from_rotation_vector(lead), quat)
         return self._term.actions_to(self._pos, self._quat)
@@ -140,7 +138,7 @@ class _Joints:
 class _Gripper:
     """Joints that open or close together."""
 
-    axes = ()
+    axes: tuple[str, ...] = ()
 
     def __init__(self, env: ManagerEnv, term: BinaryJointAction) -> None:
         ends = torch.tensor([[1.0], [-1.0]], device=env.device)
@@ -162,9 +160,9 @@ def _part_of(env: ManagerEnv, name: str, cfg: ActionTermCfg, task_id: str) -> _P
     if isinstance(term, BinaryJointAction):
         return _Gripper(env, term)
     raise ConfigurationError(
-        f"env.actions.{name} of {task_id} is a {type(cfg).__name__.removesuffix('Cfg')}, but a hand "
-        "moves poses by inverse kinematics, joint positions, and grippers that open or close. Name "
-        "another task, such as Isaac-Reach-Franka-IK-Rel-v0."
+        f"env.actions.{name} of {task_id} is a {type(cfg).__name__.removesuffix('Cfg')}, but a "
+        "hand moves poses by inverse kinematics, joint positions, and grippers that open or close. "
+        "Name another task, such as Isaac-Reach-Franka-IK-Rel-v0."
     )
 
 

@@ -74,8 +74,9 @@ def _parser() -> ArgumentParser:
         description="Write a policy's episodes as a dataset; other flags are those of play.",
     )
     parser.add_argument(
-        "library", help=f"the library that trained the policy; {SCRIPTED}: the task's own; {HAND}: you, by "
-        "keyboard or gamepad in the viewer"
+        "library",
+        help=f"the library that trained the policy; {SCRIPTED}: the task's own; {HAND}: you, by "
+        "keyboard or gamepad in the viewer",
     )
     parser.add_argument(
         "--format",

@@ -59,7 +59,7 @@ def make_env(task: Task, flags: Flags, overrides: Sequence[Override]) -> Manager
     if not isinstance(env, ManagerEnv):
         env.close()
         raise ConfigurationError(
-            f"{task.id} is a {task.kind} task, but a hand moves the actions of manager-based tasks. "
+            f"{task.id} is a {task.kind} task, but a hand moves actions of manager-based tasks. "
             "Name one, such as Isaac-Reach-Franka-IK-Rel-v0."
         )
     return env

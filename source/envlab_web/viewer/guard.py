@@ -32,9 +32,7 @@ Handler = Callable[[Any, Request], Response | None]
 """Websockets' handler of HTTP requests; None lets a WebSocket open."""
 
 
-def serve_viser(
-    address: Address, title: str, devices: Gamepad | Handset
-) -> viser.ViserServer:
+def serve_viser(address: Address, title: str, devices: Gamepad | Handset) -> viser.ViserServer:
     """Return viser's server, on the port and behind the token of ``address``.
 
     Args:
@@ -63,9 +61,7 @@ def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     logger.debug("A message is ignored: %s", context["message"], exc_info=context.get("exception"))
 
 
-def _checked(
-    address: Address, devices: Gamepad | Handset, process_request: Handler
-) -> Handler:
+def _checked(address: Address, devices: Gamepad | Handset, process_request: Handler) -> Handler:
     """Return viser's handler of requests, for those with the token."""
     # Cookies are shared by all ports of a host, so each viewer needs a name of its own.
     name = f"envlab_viewer_{address.port}"

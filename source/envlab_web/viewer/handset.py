@@ -7,13 +7,14 @@ of Isaac Lab's keyboard where it has them; the gamepad's sticks and pads, too.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
 from collections.abc import Sequence
 from typing import Any
 
-AXES = ("WS", "AD", "QE", "ZX", "TG", "CV", "UJ", "YH")
+AXES = tuple(map(tuple, ("WS", "AD", "QE", "ZX", "TG", "CV", "UJ", "YH")))
 """Keys that push each axis up and down."""
 TAPS = {"K": "num_grips", "B": "num_begun", "ENTER": "num_kept", "BACKSPACE": "num_discarded"}
 """What keys ask for, as counters of ``Wishes``."""
@@ -75,7 +76,7 @@ class Handset:
         self._num_axes = num_axes
         self._pushes, self._read_at = [0.0] * num_axes, -math.inf
         self._taps: list[str] = []
-        keys = [*"".join(AXES[:num_axes]), *TAPS, *SAME]
+        keys = [*itertools.chain(*AXES[:num_axes]), *TAPS, *SAME]
         self.script = SCRIPT.replace("KEYS", json.dumps(keys)).encode()
 
     def read(self, header: str) -> None:

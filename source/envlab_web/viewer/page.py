@@ -44,9 +44,7 @@ def main(connection: Connection, stage: Stage) -> None:
 class Page:
     """The scene and its controls."""
 
-    def __init__(
-        self, server: viser.ViserServer, stage: Stage, devices: Gamepad | Handset
-    ) -> None:
+    def __init__(self, server: viser.ViserServer, stage: Stage, devices: Gamepad | Handset) -> None:
         self.server, self._stage, self._devices = server, stage, devices
         model = stage.model
         server.gui.configure_theme(

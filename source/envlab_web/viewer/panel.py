@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import math
 from collections import deque
@@ -188,13 +189,16 @@ class Panel:
             for label, name in HAND_BUTTONS.items():
                 if name != "num_grips" or self._stage.has_gripper:
                     button = self._gui.add_button(label)
-                    button.on_click(lambda _, name=name: self.count(name))
+                    button.on_click(functools.partial(self._on_hand, name))
             rows = "".join(
                 f"<tr><td>{html.escape(axis)}</td><td><kbd>{up}</kbd> <kbd>{down}</kbd></td></tr>"
                 for axis, (up, down) in zip(self._stage.axes, AXES, strict=False)
             )
             style = "margin: 0.4em 0.8em; font-size: 0.875em; border-spacing: 0.8em 0.1em"
             self._gui.add_html(f'<table style="{style}">{rows}</table>')
+
+    def _on_hand(self, name: str, _: object) -> None:
+        self.count(name)
 
     def _add_disturbances(self) -> None:
         with self._gui.add_folder("Disturb"):

@@ -88,7 +88,10 @@ def test_a_web_socket_is_only_for_the_page_itself(served):
 def test_a_gamepad_is_read_from_the_page_itself(served, gamepad):
     root, cookie = f"http://127.0.0.1:{served.port}/", ask(served.url)[1]
     assert ask(root, **{Gamepad.header: "0,-1,0.5,0"})[0] == 403
-    assert ask(root, Cookie=cookie, Origin="http://127.0.0.1:1", **{Gamepad.header: "0,-1,0.5,0"})[0] == 403
+    assert (
+        ask(root, Cookie=cookie, Origin="http://127.0.0.1:1", **{Gamepad.header: "0,-1,0.5,0"})[0]
+        == 403
+    )
     for axes in ("nan,0", "0,1e9", "0;1", ""):
         assert ask(root, Cookie=cookie, **{Gamepad.header: axes})[0] == 200
     assert gamepad.take() is None

@@ -1,4 +1,4 @@
-"""``envlab record hand`` in Chromium, by keyboard and gamepad; the picture goes to --screenshots."""
+"""``envlab record hand`` in Chromium, by keys and gamepad; its picture goes to --screenshots."""
 
 from __future__ import annotations
 
