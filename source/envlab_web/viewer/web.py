@@ -65,9 +65,10 @@ class WebViewer:
         self._pace = Pace(env.step_dt)
         self._is_lost = False
         self.is_open, self.label = True, ""
+        look = getattr(env, "look", None)
         stage = Stage(
             title=title,
-            model=env.sim.model,  # type: ignore[attr-defined]
+            model=look.model if look else env.sim.model,  # type: ignore[attr-defined]
             num_envs=self._num_envs,
             num_shown=self._num_shown,
             port=port,
