@@ -72,6 +72,10 @@ class SceneCfg:
     """Bodies without weight, by regular expressions that match in full; null: none."""
     terrain: TerrainCfg | None = None
     """Generated ground instead of the floor; null: the floor."""
+    skin: str | None = None
+    """MJCF whose visual meshes are drawn in place of the robot's shapes in pictures, videos and
+    viewers: as :attr:`model`, or ``menagerie`` for the Menagerie's robot of this name. Its bodies
+    have the same names. The physics stays as it is."""
     spec_fn: Callable[..., Any] | None = None
     """``func(spec)`` changes the ``mujoco.MjSpec`` of the whole scene before it is compiled, for
     what these settings cannot say; or its ``module:name``."""

@@ -84,6 +84,9 @@ class TrainingParser(ArgumentParser):
             check_flags(flags)
         from envlab.config import parse_overrides  # loads YAML, which --help does not need
 
+        if isinstance(flags, Flags) and flags.skin is not None:
+            quoted = flags.skin.replace("\\", "\\\\").replace("'", "\\'")
+            words = [*words, f"env.scene.skin='{quoted}'"]
         return flags, parse_overrides(isaac_lab.translated(words))
 
 

@@ -245,6 +245,12 @@ class Flags:
     video_interval: Annotated[PositiveInt | None, Requires("--video")] = flag(
         "steps between the starts of two videos (default: 2000)", "N"
     )
+    skin: str | None = flag(
+        "draw the visual meshes of this MJCF file, whose bodies have the same names, or those of "
+        "the robot in the menagerie, in place of its shapes; the physics stays as it is",
+        "FILE",
+        of="train play agent",
+    )
     viz: str | None = flag(
         "watch live: web, in a browser, or native, in MuJoCo's window",
         "VIEWER",

@@ -24,10 +24,11 @@ from envlab.foreign import printable
 from envlab.learner import Player
 from envlab.libraries import Library
 from envlab.run.directory import LOG_ROOT, refuse_links
+from envlab.run.evaluations import keep_evaluation
 from envlab.run.packing import EXPORTED_FROM
 from envlab.run.pretrained import SELECTOR
 from envlab.training.deployment import NotDeployable, write_deployment
-from envlab.training.evaluation import evaluate, write_json
+from envlab.training.evaluation import Evaluation, evaluate, write_json
 from envlab.training.flags import Flags
 from envlab.training.inputs import run_and_name
 from envlab.training.members import of_leader
@@ -115,6 +116,10 @@ class OpenedPolicy:
     """The viewer's words on it."""
     iteration: int
     """The iteration of training that it is of."""
+    frames: int
+    """Environment steps of all processes until then."""
+    wall_s: float
+    """Seconds of training until then."""
 
     def team(self) -> Any:
         """Return the environment for one policy that sees all agents, with the team's returns."""
@@ -164,6 +169,8 @@ def open_policy(
         checkpoint=path,
         label=label_of(path, values),
         iteration=int(values["iteration"]),
+        frames=int(values["frames"]),
+        wall_s=float(values["metrics"].get("wall_s") or 0.0),
     )
 
 
@@ -277,5 +284,23 @@ def _play(opened: OpenedPolicy, episodes_per_env: int, viewer: Viewer | None) ->
     if plan.flags.json is not None:
         played = {"task": plan.task.id, "run": os.path.relpath(run_directory)}
         write_json(plan.flags.json, played | evaluation.as_dict())
+    if path := _keep(opened, evaluation):
+        print(f"Evaluation {os.path.relpath(path)}")
     for video in [] if recorder is None else recorder.paths:
         print(f"Video {os.path.relpath(video)}")
+
+
+def _keep(opened: OpenedPolicy, evaluation: Evaluation) -> Path | None:
+    """Write an evaluation beside the checkpoint, if it is of the task as the run has it."""
+    plan, folder = opened.plan, opened.checkpoint.parent
+    is_run = folder.name == "checkpoints" and (folder.parent / "run.json").is_file()
+    is_task = plan.task.id == plan.task.trained_id
+    if not is_run or not is_task or task_changes(to_dict(plan.env_cfg, "env"), plan.task):
+        return None
+    counts = {"iteration": opened.iteration, "frames": opened.frames, "wall_s": opened.wall_s}
+    values = {"task": plan.task.id, **counts, **evaluation.as_dict()}
+    try:
+        return keep_evaluation(folder, values)
+    except OSError as error:
+        logger.warning("The evaluation is not kept in %s: %s.", folder, error.strerror or error)
+        return None

@@ -13,7 +13,7 @@ from envlab.config import to_dict
 from envlab.registry import Task, load_env_cfg
 
 OF_ANY_RUN = (
-    *("env.seed", "env.scene.num_envs", "env.num_workers", "env.graph"),
+    *("env.seed", "env.scene.num_envs", "env.scene.skin", "env.num_workers", "env.graph"),
     *("env.sim.backend", "env.sim.num_threads", "env.sim.graph", "env.sim.compile"),
     *("env.sim.deterministic", "env.houses.cache_dir"),
 )

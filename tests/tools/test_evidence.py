@@ -161,6 +161,15 @@ def test_a_measure_of_the_played_episodes_is_compared(folder: Path):
     assert "| mean success over 4 played episodes in houses of test |" in text
 
 
+def test_a_record_keeps_the_measure_that_is_compared(folder: Path):
+    more = '"return": 7.0, "success_rate": 0.75'
+    (folder / "peer.py").write_text(PROGRAM.replace('"return": 7.0', more))
+    write_file(folder, (FEW, PEER), (MANY, PEER), more="measure: success_rate\n")
+    assert main(["run", "cartpole", *flags(folder)]) == 0
+    experiment = read("cartpole", folder)
+    assert [one.final.tolist() for one in sides_of(experiment, folder / "records")] == [[0.75]] * 2
+
+
 def test_sigterm_ends_the_training_too(folder: Path, monkeypatch: pytest.MonkeyPatch):
     (folder / "peer.py").write_text("import os, signal; os.kill(os.getppid(), 15); signal.pause()")
     write_file(folder, (FEW, "peer.py"))

@@ -143,16 +143,23 @@ class RecorderManager:
             self._now += 1
 
     @between_graphs
-    def record_pre_reset(self, mask: torch.Tensor) -> None:
-        """Write the episodes of ``mask``, bool ``(num_envs,)``, which have ended."""
+    def record_pre_reset(self, mask: torch.Tensor, success: torch.Tensor | None = None) -> None:
+        """Write the episodes of ``mask``, bool ``(num_envs,)``, which have ended.
+
+        Args:
+            mask: Which have.
+            success: Which succeeded, likewise; None: those that the task says, if it does.
+        """
         if self._env.is_rehearsing or not mask.any():
             return
         for term in self._terms.values():
             self._keep_once(term.record_pre_reset(mask), mask)
         ended = mask.cpu().numpy() & self._is_whole
-        success = None if self._env.success is None else self._env.success.cpu().numpy() > 0.5
-        if success is not None and self.cfg.dataset_export_mode == "succeeded_only":
-            ended &= success
+        if success is None and self._env.success is not None:
+            success = self._env.success > 0.5
+        succeeded = None if success is None else success.cpu().numpy()
+        if succeeded is not None and self.cfg.dataset_export_mode == "succeeded_only":
+            ended &= succeeded
         chosen = np.flatnonzero(ended)
         if not len(chosen):
             return
@@ -163,8 +170,8 @@ class RecorderManager:
             "num_samples": lengths,
             "seed": np.full(len(chosen), self._env.random.base_seed),
         }
-        if success is not None:
-            attributes["success"] = success[chosen]
+        if succeeded is not None:
+            attributes["success"] = succeeded[chosen]
         self._writer.write(
             {name: ring[rows, columns] for name, ring in self._steps.items()},
             {name: values[chosen] for name, values in self._once.items()},

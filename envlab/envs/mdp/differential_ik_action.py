@@ -135,6 +135,11 @@ class DifferentialInverseKinematicsAction(ActionTerm):
         return subtract_frame_transforms(*self.frame.root_pose(), *self.frame.pose())
 
     @property
+    def turns(self) -> bool:
+        """Whether actions have orientations, too."""
+        return self._cfg.controller.command_type != "position"
+
+    @property
     def offset(self) -> OffsetCfg:
         """The frame, relative to its body."""
         return self._cfg.body_offset

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import mujoco
@@ -115,6 +116,12 @@ class MotionCommand(CommandTerm):
         per_env=("frames", "_ends"),
         shared=("bin_failed_count",),  # of all ranks
         of_rank=("_failed_now",),  # zero after a step
+    )
+    TRACKED = MappingProxyType(
+        {
+            **{"mpkpe": "m", "r_mpkpe": "m", "joint_vel_error": "rad/s"},
+            **{"ee_pos_error": "m", "ee_ori_error": "rad"},
+        }
     )
     cfg: MotionCommandCfg
     is_drawn_when_due = False
@@ -360,6 +367,19 @@ class MotionCommand(CommandTerm):
         return Pose(
             self.body_pos_w, self.body_pos_relative_w, self.body_quat_relative_w, self.joint_vel
         )
+
+    def tracking_errors(self, reference: Pose) -> torch.Tensor:
+        return reference.errors(self, self.indexes(self._hands_and_feet()))
+
+    def _hands_and_feet(self) -> list[str] | None:
+        """Return the bodies whose heights the task's termination ``ee_body_pos`` watches.
+
+        The task's own names them where it was removed.
+        """
+        cfg: Any = self.env.cfg
+        given = getattr(cfg.terminations, "ee_body_pos", None)
+        term = given or getattr(type(cfg)().terminations, "ee_body_pos", None)
+        return None if term is None else list(term.params["body_names"])
 
     def indexes(self, body_names: Sequence[str] | None) -> slice | torch.Tensor:
         """Return the columns of some bodies among those that are compared; None: of all.

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -77,6 +78,7 @@ class VelocityCommand(CommandTerm):
     """
 
     mirror = ((0, 1, 2), (1.0, -1.0, -1.0))
+    TRACKED = MappingProxyType({"lin_vel_error": "m/s", "ang_vel_error": "rad/s"})
 
     def __init__(self, cfg: Any, env: VectorEnv) -> None:
         """Start without a velocity.
@@ -94,12 +96,15 @@ class VelocityCommand(CommandTerm):
         self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
     def update(self) -> None:
+        self._errors += self.tracking_errors(self.command) / self._max_steps
+
+    def tracking_errors(self, reference: torch.Tensor) -> torch.Tensor:
         data, robot = self.env.sim.data, self._robot
         velocity = base_lin_vel(self.env, robot)
         moving, turning = self._errors_now
-        torch.linalg.vector_norm(self.command[:, :2] - velocity[:, :2], dim=1, out=moving)
-        torch.sub(self.command[:, 2], data.qvel[:, robot.root_ang_vel][:, 2], out=turning).abs_()
-        self._errors += self._errors_now / self._max_steps
+        torch.linalg.vector_norm(reference[:, :2] - velocity[:, :2], dim=1, out=moving)
+        torch.sub(reference[:, 2], data.qvel[:, robot.root_ang_vel][:, 2], out=turning).abs_()
+        return self._errors_now
 
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         data, robot = self.env.sim.data, self._robot

@@ -13,8 +13,12 @@ import numpy as np
 
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
 from envlab.run.compare.events import event_folders, read_folder
+from envlab.run.evaluations import read_evaluations
 from envlab.run.manifest import is_copy, read_manifest
 from envlab.run.records import METRICS, Records, dotted_names, number_at
+
+EVALUATION = "evaluation."
+"""Prefix of what ``envlab play`` measured."""
 
 
 @dataclass(kw_only=True)
@@ -93,13 +97,14 @@ def read_result(directory: Path, metric: str) -> RunResult:
     if (directory / "run.json").is_file():
         manifest = _manifest_of(directory)
         name, prefix = _file_of(metric)
-        records = Records(directory / name)
-        for record in records.read():
+        records = None if prefix == EVALUATION else Records(directory / name)
+        evaluated = read_evaluations(directory / "checkpoints") if records is None else {}
+        for record in evaluated.values() if records is None else records.read():
             value = number_at(record, metric.removeprefix(prefix))
             points.append((record["frames"], record["wall_s"], value))
             names.update(f"{prefix}{name}" for name in dotted_names(record))
         points.sort(key=lambda point: point[0])  # validation is in the order of judging
-        cut_file = records.path if records.is_cut else None
+        cut_file = records.path if records is not None and records.is_cut else None
     else:
         manifest, points, names = read_folder(directory, metric)
     frames, wall_s, values = np.array(points, dtype=float).reshape(-1, 3).T
@@ -129,6 +134,8 @@ def _manifest_of(directory: Path) -> dict[str, Any]:
 
 def _file_of(metric: str) -> tuple[str, str]:
     """Return the file that has a metric, and the prefix of the metric's name for that file."""
+    if metric.startswith(EVALUATION):
+        return "", EVALUATION
     for prefix in ("validation.", "test."):
         if metric.startswith(prefix):
             return f"{prefix}jsonl", prefix
@@ -202,6 +209,11 @@ def with_values(runs: Sequence[RunResult], metric: str) -> list[RunResult]:
         raise RunDirectoryError(
             f"None of the runs ({len(runs)}) has a value of {metric}, which is not a training "
             f"metric. Run 'envlab validate {runs[0].directory}' first, or train with --validate."
+        )
+    if not kept and metric.startswith(EVALUATION) and not any(run.names for run in runs):
+        raise RunDirectoryError(
+            f"None of the runs ({len(runs)}) was evaluated. Play their checkpoints first: envlab "
+            f"play LIBRARY --checkpoint {runs[0].directory} --num_episodes 1024."
         )
     names = {name for run in runs for name in run.names}
     if names and metric not in names:

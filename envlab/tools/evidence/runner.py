@@ -170,9 +170,9 @@ def write_record(experiment: Experiment, result: RunResult, folder: Path, record
             )
     if experiment.episodes:
         played = json.loads((folder / PLAYED).read_text())
-        experiment.measured(played)  # there is not a record without it
-        names = ("num_episodes", "return", "place", "measures")
-        write_json(record / PLAYED, {name: played[name] for name in names if name in played})
+        experiment.measured(played)  # there is no record without it
+        names = {"num_episodes", "return", "place", "measures", experiment.measure.split(".")[0]}
+        write_json(record / PLAYED, {name: played[name] for name in sorted(names & set(played))})
     kept = {name: result.manifest.get(name) for name in KEPT} | {"seeds": experiment.seeds}
     device = (kept["world"] or {}).get("device", "cpu")  # a peer's program may say none
     write_json(record / MANIFEST, kept | {"processor": processor(device)})
