@@ -29,10 +29,10 @@ def test_python_in_pages_parses():
             assert ast.parse(block).body
 
 
-def test_the_page_on_training_has_every_flag():
+def test_the_page_of_flags_has_every_flag():
     for library in ["rsl_rl", "rl_games", "skrl", "fast_sac"]:
         for make in [train_parser, play_parser]:
-            page = (ROOT / "docs/train.md").read_text()
+            page = (ROOT / "docs/flags.md").read_text()
             usage = make(get_library(library)).format_usage()
             flags = set(re.findall(r"--[\w-]+", usage)) - {"--help"}
             assert len(flags) > 10
