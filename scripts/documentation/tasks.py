@@ -68,7 +68,7 @@ number; [what differs](#what-differs-from-isaac-lab) is listed at the end. Tasks
 follow Habitat and AllenAct, as [navigation.md](navigation.md) says, which has their pictures.
 `Mjlab-...` are mjlab 1.6.0's ([what differs](#what-differs-from-mjlab), [motion.md](motion.md)),
 `Playground-...` MuJoCo Playground's ([what differs](#what-differs-from-mujoco-playground));
-`LeggedGym-Flat-A1-v0` is [legged_gym's](isaacgym.md#migrate-a-task). The robots are MJCF files
+`LeggedGym-Flat-A1-v0` is [legged_gym's](from_legged_gym.md#migrate-a-task). The robots are MJCF files
 written for this project (`source/envlab_assets/`), which cite the sources of their figures.
 `-Play` variants have few environments and no randomisation; those of navigation
 have houses that are not trained in. Pictures show the simulation itself; curves were measured on
