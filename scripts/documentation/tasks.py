@@ -71,8 +71,8 @@ are not trained in. Pictures show the simulation itself; curves were measured on
 
 | ids | whose task it is | |
 |---|---|---|
-| `Isaac-...` | Isaac Lab 2.3.2, to which a test holds every number | [differences](#what-differs-from-isaac-lab) |
-| `Mjlab-...` | mjlab 1.6.0 | [differences](#what-differs-from-mjlab), [from_mjlab.md](from_mjlab.md) |
+| `Isaac-...` | Isaac Lab 2.3.2, tested by number | [differences](#what-differs-from-isaac-lab) |
+| `Mjlab-...` | mjlab 1.6.0 | [differences](#what-differs-from-mjlab), [commands](from_mjlab.md) |
 | `Playground-...` | MuJoCo Playground | [differences](#what-differs-from-mujoco-playground) |
 | `LeggedGym-...` | [legged_gym](from_legged_gym.md#migrate-a-task) | |
 | `Nav-...` | envlab, after Habitat and AllenAct | [navigation.md](navigation.md) |
@@ -163,9 +163,7 @@ def section(task: Task, learned: dict[str, Any] | None) -> str:
     facts = [f"{observed} → {done}", *_duration(cfg), f"{cfg.scene.num_envs} environments"]
     facts.append(libraries or "no agent yet")
     facts += [
-        f"to play `{other.id}`"
-        for other in list_tasks()
-        if other.trained_id == task.id != other.id
+        f"to play `{other.id}`" for other in list_tasks() if other.trained_id == task.id != other.id
     ]
     lines.append(f"{'; '.join(facts)}\n\nRewards: {rewards(cfg)}\n")
     if learned:
