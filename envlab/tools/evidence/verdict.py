@@ -51,7 +51,7 @@ def _compare(experiment: Experiment, first: Side, other: Side, p: float | None) 
     is_equal = experiment.expect == "equal"
     share = improvement_interval(first.final, other.final)
     up, down, none = (
-        ("higher than", "lower than", "not told apart from")
+        ("higher than", "lower than", "not distinguished from")
         if is_equal
         else ("better than", "worse than", "undecided against")
     )
