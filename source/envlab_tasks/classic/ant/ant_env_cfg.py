@@ -2,8 +2,9 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- Ant's rl_games agent trains in full precision, there in mixed precision.
-- Feet's forces and torques are read by force and torque sensors, there as incoming joint wrenches.
+- Ant's rl_games agent trains in full precision; in Isaac Lab in mixed precision.
+- Feet's forces and torques are read by force and torque sensors; in Isaac Lab as incoming joint
+  wrenches.
 - The penalty for joints near their limits is at most 1 for each; MuJoCo's limits give way, so that
   it would reach 10.
 """

@@ -8,7 +8,7 @@ Differs from Isaac Lab 2.3.2:
 - The observed angle to the target is the angle in the horizontal plane. There it is computed from
   the target's height in place of its y (Isaac Sim's ``compute_rot``), which leaves out the y that
   the robot has run: at most 0.1 rad, as the target is 1000 m away.
-- The rl_games agents train in full precision, there in mixed precision.
+- The rl_games agents train in full precision; in Isaac Lab in mixed precision.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- The Shadow hand's tendons are limits, as OpenAI's MJCF has them, there springs too.
+- The Shadow hand's tendons are limits, as OpenAI's MJCF has them; in Isaac Lab springs too.
 """
 
 from __future__ import annotations

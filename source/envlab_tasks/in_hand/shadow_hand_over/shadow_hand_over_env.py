@@ -2,12 +2,12 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- The Shadow hand's tendons are limits, as OpenAI's MJCF has them, there springs too.
-- Joints start within their limits, there the draws go beyond some of them.
-- Ball and hand have one coefficient of friction, 0.85, there a static one of 0.85 and a dynamic one
-  of 0.75.
-- ``dist_reward`` and ``dist_goal`` are logged of the episodes that end in a step, there of all
-  environments.
+- The Shadow hand's tendons are limits, as OpenAI's MJCF has them; in Isaac Lab springs too.
+- Joints start within their limits; in Isaac Lab the draws go beyond some of them.
+- Ball and hand have one coefficient of friction, 0.85; in Isaac Lab a static one of 0.85 and a
+  dynamic one of 0.75.
+- ``dist_reward`` and ``dist_goal`` are logged of the episodes that end in a step; in Isaac Lab of
+  all environments.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ step with it (``env.rewards.air_time.weight=0.5``).
 
 Differs from mjlab 1.6.0:
 
-- A foot touches with more than 1 N, there with any force, and with whatever it touches.
-- The height of a swing is forgotten at a reset, there kept.
+- A foot touches with more than 1 N; in mjlab with any force, and with whatever it touches.
+- The height of a swing is forgotten at a reset; in mjlab kept.
 - A play variant ends an episode after 20 s, and has an id of its own.
 """
 

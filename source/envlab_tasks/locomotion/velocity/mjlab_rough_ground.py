@@ -2,10 +2,10 @@
 
 Differs from mjlab 1.6.0:
 
-- Kinds of ground have columns by their share, ten in all; there each has one column, and robots are
-  spread over them by its share. Within a level, tiles differ in difficulty.
-- The ground is one height field (see docs/terrain.md), there of boxes and height fields.
-- In a play variant a robot stays on its tile, there it starts on a random one.
+- Kinds of ground have columns by their share, ten in all; in mjlab each has one column, and robots
+  are spread over them by its share. Within a level, tiles differ in difficulty.
+- The ground is one height field (see docs/terrain.md); in mjlab of boxes and height fields.
+- In a play variant a robot stays on its tile; in mjlab it starts on a random one.
 """
 
 from __future__ import annotations

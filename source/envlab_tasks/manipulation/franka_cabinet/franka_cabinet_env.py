@@ -2,7 +2,7 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- The joints' targets start where the joints do, there where the last episode left them.
+- The joints' targets start where the joints do; in Isaac Lab where the last episode left them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Differs from mjlab 1.6.0:
 
-- The robot stands in the world; there an event puts its base back at each reset.
+- The robot is fixed to the world; in mjlab an event puts its base back at each reset.
 - The arm's visible shapes are primitives; masses, and what touches, are the same.
 - A play variant ends an episode after 20 s.
 """

@@ -2,7 +2,7 @@
 
 Differs from mjlab 1.6.0:
 
-- Rewards are about where the chosen cube is now, there where it was a step before.
+- Rewards are about where the chosen cube is now; in mjlab where it was a step before.
 """
 
 from __future__ import annotations

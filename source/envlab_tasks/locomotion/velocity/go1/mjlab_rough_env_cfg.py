@@ -2,9 +2,9 @@
 
 Differs from mjlab 1.6.0:
 
-- The plane against which the trunk is to be upright is that of least squares through 54 heights,
-  there that of least distances through 32 points.
-- Of the contacts of a body with the ground, the strongest counts; there the first of each geom.
+- The plane against which the trunk is to be upright is that of least squares through 54 heights; in
+  mjlab that of least distances through 32 points.
+- Of the contacts of a body with the ground, the strongest counts; in mjlab the first of each geom.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Differs from MuJoCo Playground:
 
-- A T1's foot touches with more than 1 N, and is in the air until it does; there a touch of the step
-  before counts too. The phase of its gait that it observes is that of the next reward, there of the
-  last one.
-- T1's critic sees each quantity once, without noise; there the noisy observations too.
-- T1's commands are drawn anew every 10 s; there once after 10 s, then in every step.
-- All of a T1 collides with the ground, there its soles alone.
+- A T1's foot touches with more than 1 N, and is in the air until it does; in Playground a touch of
+  the step before counts too. The phase of its gait that it observes is that of the next reward; in
+  Playground of the last one.
+- T1's critic sees each quantity once, without noise; in Playground the noisy observations too.
+- T1's commands are drawn again every 10 s; in Playground once after 10 s, then in every step.
+- All of a T1 collides with the ground; in Playground its soles alone.
 """
 
 from __future__ import annotations
