@@ -13,7 +13,7 @@ from envlab.libraries import get_library
 from envlab.training.arguments import play_parser, train_parser
 from tests.launcher import ROOT
 
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "tests/README.md"]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("tests/*.md")]
 
 
 def test_links_lead_to_files():
