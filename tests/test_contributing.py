@@ -169,7 +169,7 @@ def test_the_newest_release_of_the_changelog_is_this_version():
 
 def test_the_page_shows_the_order_of_a_step_and_nobody_has_another():
     shown = textwrap.dedent(inspect.getsource(BatchedEnv.transition))
-    assert shown in (ROOT / "CONTRIBUTING.md").read_text()
+    assert shown in (ROOT / "docs/step.md").read_text()
     words = [*(ROOT / "envlab").rglob("*.py"), *(ROOT / "source").rglob("*.py")]
     assert [path.name for path in words if "def transition(self" in path.read_text()] == [
         "batched_env.py"

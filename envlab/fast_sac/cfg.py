@@ -108,7 +108,7 @@ class AlgorithmCfg:
 class FastSacCfg(BasicAgentCfg):
     """Configuration of FastSAC for a task.
 
-    The defaults are for a CPU; docs/libraries.md has Ant's results with them. FastSAC's own, for
+    The defaults are for a CPU; docs/fast_sac.md has Ant's results with them. FastSAC's own, for
     4,096 environments on a GPU, are 8 updates of 8,192 transitions, the critics' mean, layers of
     512, 256 and 128 for the policy and of 768, 384 and 192 for critics, and a learning rate of
     3e-4.

@@ -2,7 +2,7 @@
 
 Its annotation has its type, its range, and what it excludes or requires (:mod:`envlab.config`);
 :func:`flag` its help and its commands. The parser, ``--help``, completion, the checks and the table
-in ``docs/train.md`` follow from this.
+in ``docs/flags.md`` follow from this.
 
 Anything else is a Hydra override: ``env.scene.num_envs=64 agent.max_iterations=20``. A flag wins
 over an override of the same value. A library with its own flags names a subclass in

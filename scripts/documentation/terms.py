@@ -51,7 +51,7 @@ def page() -> str:
     parts = [HEAD]
     for kind in KINDS:
         rows = sorted(
-            (word.name.removeprefix("mdp."), word.summary.replace("``", "`").replace("|", r"\|"))
+            (word.name.removeprefix("mdp."), line_of(word.summary))
             for word in words
             if kind in word.kinds
         )
@@ -70,6 +70,12 @@ def page() -> str:
             *_math(peers["math"]),
         ]
     )
+
+
+def line_of(summary: str) -> str:
+    """Return a docstring's first line as a table has it: what is returned, not that it is."""
+    line = summary.removeprefix("Return ").replace("``", "`").replace("|", r"\|")
+    return line[:1].upper() + line[1:]
 
 
 def origin(name: str, peers: Mapping[str, Any]) -> str:

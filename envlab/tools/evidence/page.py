@@ -20,31 +20,27 @@ HEAD = """# Evidence
 
 <!-- Written by 'envlab evidence page' from the records in docs/evidence: run that instead. -->
 
-Claims about learning, tested by experiments over several seeds. Each experiment is a file in
-`scripts/evidence/`. Run one by
+Claims about learning, checked by experiments over seeds. Each is a file in `scripts/evidence/`;
+its name here is what you repeat it by:
 
     envlab evidence run NAME
 
 `envlab evidence page` makes this page from the records in `docs/evidence/` alone. Values are
-interquartile means over seeds, as in [`envlab compare`](compare.md). Their bootstrap intervals aim
-at 95 % (Agarwal et al., 2021), but cover about 90 % with five seeds, and less with fewer.
+interquartile means over seeds with bootstrap intervals that aim at 95 % (Agarwal et al., 2021), and
+cover about 90 % with five seeds, less with fewer.
 
-A verdict (better, worse, higher, lower) comes from an exact permutation test: how often a random
-division of all runs into two groups lets one group win as many pairs of runs, in either direction.
-Its p accounts for all comparisons that an experiment prints (Holm, 1979), so that an experiment
-without any difference has a verdict in at most 5 % of cases. Fewer than five seeds give no verdict.
-A claim that one contender is better is tested against each of the others; a claim that all are
-alike is tested for every pair. Contenders without a verdict may still differ by as much as the
-interval shows. The page states where seeds were added after a first look; both looks then share
-the 5 %.
+A verdict (better, worse, higher, lower) is that of an exact permutation test: how often a division
+of all runs into two groups by chance has one of them win as many pairs of runs, in either
+direction. Its p accounts for all comparisons of an experiment (Holm, 1979), so that an experiment
+in which nothing differs has a verdict in at most 5 % of cases. There is none from fewer than five
+seeds. Contenders that are not distinguished may still differ by as much as the interval says. Where
+seeds were added after a look, the section states it, and both looks share the 5 %.
 
-`envlab play` plays the episodes after training, without exploration; only DD-PPO also draws its
-actions then. All runs of an experiment have the same physics, which its line names. Minutes were
-measured on cores and GPUs that also did other work, so they do not measure speed. The file of a
-peer's program in `scripts/evidence/` lists at its top the packages that it needs.
+Episodes are played by `envlab play` after the training, without exploration, except that DD-PPO
+draws its actions. Minutes are of cores and GPUs that did other work, and no measure of speed.
 
-| experiment | claim | what was found |
-|---|---|---|
+| experiment | found |
+|---|---|
 """
 
 
@@ -88,9 +84,8 @@ def section(
     """
     heading = f"## {experiment.name}\n\n{experiment.claim}\n"
     facts = f"`{experiment.task}`, {experiment.frames:,} frames each"
-    command = f"    envlab evidence run {experiment.name}\n"
     if not sides:
-        return f"{heading}\n{facts}. **Not run yet.**\n\n{command}"
+        return f"{heading}\n{facts}. **Not run yet.**\n"
     facts += f", physics by {physics_of(experiment, sides)}; {_origin(sides)}."
     measured = (
         f"mean {experiment.measure.rpartition('.')[2]} over {experiment.episodes} played episodes"
@@ -102,11 +97,11 @@ def section(
     rows += [_row(experiment, side, _processors(sides)) for side in sides]
     verdicts = [f"- {one.sentence}" for one in comparisons(experiment, sides)]
     verdicts += without_a_chance(experiment, sides, len(verdicts))
-    verdicts += [f"- {told}" for side in sides for told in _more_seeds(experiment, side, others)]
+    verdicts += [f"- {more}" for side in sides for more in _more_seeds(experiment, side, others)]
     picture = f"![{experiment.name}](images/evidence/{experiment.name}.png)\n"
     text = "\n".join([*rows, "", *verdicts]) + "\n"
     looks = f"{_looks(experiment)}\n" if experiment.first_seeds else ""
-    return f"{heading}\n{facts}\n{looks}\n{text}\n{picture}\n{command}"
+    return f"{heading}\n{facts}\n{looks}\n{text}\n{picture}"
 
 
 def _more_seeds(
@@ -127,7 +122,7 @@ def _more_seeds(
 def _looks(experiment: Experiment) -> str:
     """Return the sentence on seeds that were added after a look."""
     return (
-        f"The first {experiment.first_seeds} seeds were evaluated before the others were added, so "
+        f"The first {experiment.first_seeds} seeds were examined before the others were added, so "
         f"a verdict needs p of {experiment.level():g} or less."
     )
 
@@ -143,7 +138,7 @@ def _summary(experiment: Experiment, sides: Sequence[Side]) -> str:
             by_word.setdefault((one.first, one.word), []).append(one.other)
         found = [f"{first}: {word} {', '.join(names)}" for (first, word), names in by_word.items()]
     link = f"[{experiment.name}](#{experiment.name})"
-    return f"| {link} | {experiment.claim} | {'; '.join(found)} |\n"
+    return f"| {link} | {'; '.join(found)} |\n"
 
 
 def command_of(contender: Contender) -> str:
