@@ -83,6 +83,7 @@ for _ in range(flags.num_steps):
     actions = drawn(env.action_manager.action.shape, 1.0)
     groups, _, terminated, truncated, _ = env.step(actions)
     rewards, ends = env.reward_manager, env.termination_manager
+    # private: Isaac Lab gives no term's value otherwise
     values = rewards._step_reward.clone().unbind(1)
     steps.append(
         {
@@ -98,6 +99,7 @@ for _ in range(flags.num_steps):
 acted = []
 for name in env.action_manager.active_terms:
     term = env.action_manager.get_term(name)
+    # private: nor an action term's joints
     joints = getattr(term, "_joint_names", [])
     acted += joints if len(joints) == term.action_dim else [name]
 seen = {
