@@ -158,7 +158,7 @@ def _unreachable(
         return None
     about = (
         f"The launcher's store at {store} has not answered for {store_silent_s:.0f} s: its "
-        "machine,  the network to it, or the launcher on it is down."
+        "machine, the network to it, or the launcher on it is down."
     )
     return Diagnosis(kind="lost", guilty={}, about=about)
 

@@ -157,7 +157,7 @@ def test_a_launch_on_a_host_with_somebody_elses_run(
         output = command("kill", "--yes", hosts, "--run=1999", ends=2)
         assert f"--run is '1999', but what runs there is: {state.stem}." in output
         output = command("kill", "--yes", hosts)
-        assert f"Run {state.stem} on host1: found on its hosts\nhost1: ended, nothing is" in output
+        assert f"Run {state.stem} on host1: found on its hosts\nhost1: ended, no" in output
         assert command("kill", "--yes", hosts) == "Nothing runs there.\n"
     assert command.cluster.living() == {}
 

@@ -104,6 +104,6 @@ def test_a_silent_program_where_the_ranks_meet_is_reported_within_the_timeout(
         for name, value in {**ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
             monkeypatch.setenv(name, str(value))
         monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
-        message = rf"Rank 1 .* at 127\.0\.0\.1:{port} .* no answer for 1 s: another program"
+        message = rf"Rank 1 .* at 127\.0\.0\.1:{port} .* no answer came for 1 s: another program"
         with pytest.raises(LaunchError, match=message):
             DistributedContext.create(True, "cpu", timeout_s=1.0)

@@ -104,7 +104,7 @@ class PopulationLearner(Learner):
             raise ConfigurationError(
                 "The members' networks would have different shapes, so that none could copy "
                 f"another: {', '.join(span.path for span in self._spans)} change more than "
-                "numbers. Remove settings that networks are built from from population.ranges."
+                "numbers. Leave the settings of the networks' layers out of population.ranges."
             )
 
     def start(self, total: int) -> None:

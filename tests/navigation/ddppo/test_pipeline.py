@@ -100,7 +100,7 @@ def test_restored_progress_continues_in_mid_stage() -> None:
     assert (again.stage_number, again.stage_steps, again.total_steps) == (1, 30, 90)
     again.advance(70)
     assert again.state() == pipeline.state()
-    with pytest.raises(CheckpointError, match="pipeline with 3 stages, but this one has 1"):
+    with pytest.raises(CheckpointError, match="pipeline with 3 stages, but this pipeline has 1"):
         make_pipeline(stage()).set_state(pipeline.state())
 
 
