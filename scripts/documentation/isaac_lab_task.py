@@ -15,6 +15,7 @@ import json
 import os
 import tempfile
 import traceback
+from typing import Any
 
 from isaaclab.app import AppLauncher
 
@@ -65,7 +66,7 @@ def agents(spec: gymnasium.envs.registration.EnvSpec) -> list[str]:
     return [name for name in LIBRARIES if f"{name}_cfg_entry_point" in spec.kwargs]
 
 
-def actions(env: gymnasium.Env) -> object:
+def actions(env: Any) -> object:
     """Return random actions, by agent if there are several."""
     import torch
 

@@ -35,7 +35,7 @@ from envlab.envs.math import (
     quat_mul,
     yaw_quat,
 )
-from envlab.envs.mdp.events import joint_limits, six_ranges
+from envlab.envs.mdp.events import six_ranges, soft_joint_limits
 from envlab.envs.mdp.motion_bins import MotionBins, clip_weights
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError, did_you_mean
@@ -148,9 +148,7 @@ class MotionCommand(CommandTerm):
         self._ends = torch.ones_like(self.frames)
         self.bin_failed_count = torch.zeros(self.bins.num, device=device)
         self._failed_now = torch.zeros_like(self.bin_failed_count)
-        low, high = joint_limits(env, self._robot)
-        margin = torch.nan_to_num((0.5 - 0.5 * cfg.soft_limit_factor) * (high - low), posinf=0.0)
-        self.limits = low + margin, high - margin
+        self.limits = soft_joint_limits(env, cfg.soft_limit_factor, self._robot)
         self._columns: dict[tuple[str, ...], torch.Tensor] = {}
         self._moves = 0
         self.command = torch.zeros(env.num_envs, 2 * len(self._robot.joint_names), device=device)
