@@ -27,6 +27,8 @@ def read_usd(path: Path, **settings: Any) -> Robot:
     Raises:
         ConfigurationError: If the reader is not installed, or the file does not compile.
     """
+    if path.read_bytes()[:7] == b"version":
+        raise ConfigurationError(f"{path} is a pointer of Git LFS, not the file: git lfs pull.")
     if importlib.util.find_spec("mujoco.usd.MjcPhysics") is None:
         raise ConfigurationError(
             f"{path} is a USD file, and what reads it is not installed: pip install "
