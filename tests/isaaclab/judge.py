@@ -11,7 +11,7 @@ from isaaclab.app import AppLauncher
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--task")
-parser.add_argument("--num_envs", type=int, default=256)
+parser.add_argument("--num_envs", type=int, default=1024)
 parser.add_argument("--num_steps", type=int, default=4)
 parser.add_argument("--out")
 AppLauncher.add_app_launcher_args(parser)
