@@ -35,7 +35,7 @@ __all__ = [
     "runs",
     "train",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES = {
     "LoadedPolicy": "envlab.prompt",
