@@ -5,7 +5,8 @@ four environments::
 
     ISAACLAB_PATH=FOLDER python scripts/documentation/isaac_lab_tasks.py --num_processes=2
 
-With ``--only=REGEX`` it prints what becomes of those ids, and writes nothing.
+With ``--only=REGEX`` it prints what becomes of those ids, and writes nothing. ``--known=LOG`` takes
+outcomes from what an earlier run printed.
 """
 
 from __future__ import annotations
@@ -45,12 +46,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", default="", help="a regular expression of ids")
     parser.add_argument("--num_processes", type=int, default=2, help="tasks at a time")
     parser.add_argument("--limit_s", type=float, default=240.0, help="time for a task, in s")
+    parser.add_argument("--known", type=Path, help="output of an earlier run, not to be repeated")
     flags = parser.parse_args(arguments)
+    known = read(flags.known) if flags.known is not None else {}
     agents: dict[str, list[str]] = json.loads(run([], 120.0)[1].splitlines()[-1])
     ids = [task_id for task_id in sorted(agents) if re.search(flags.only, task_id)]
 
     def tell(task_id: str) -> Outcome:
-        found = outcome(task_id, flags.limit_s, bool(agents[task_id]))
+        found = known.get(task_id) or outcome(task_id, flags.limit_s, bool(agents[task_id]))
         print(f"{task_id}: {found.stages} {found.sentence}", flush=True)
         return found
 
@@ -59,6 +62,12 @@ def main(arguments: Sequence[str]) -> int:
     if not flags.only:
         write(table(outcomes, agents))
     return 0
+
+
+def read(log: Path) -> dict[str, Outcome]:
+    """Return the outcomes that a run printed."""
+    lines = re.findall(r"^(Isaac\S+): (\d) ?(.*)$", log.read_text(encoding="utf-8"), re.MULTILINE)
+    return {task_id: Outcome(int(stages), sentence) for task_id, stages, sentence in lines}
 
 
 def run(words: list[str], limit_s: float) -> tuple[int, str, str]:
@@ -116,8 +125,13 @@ def table(outcomes: dict[str, Outcome], agents: dict[str, list[str]]) -> str:
 
 def general(sentence: str) -> str:
     """Return a sentence without what differs between tasks that end for the same reason."""
-    text = re.sub(r"^(envlab\S*: )+", "", sentence)
-    return text.replace(str(ROOT), "").replace(os.environ.get("ISAACLAB_PATH", "\0"), "")
+    text = re.sub(r", to be spawned at \S+,", "", sentence)
+    text = re.sub(r" was raised from the environment creator for .*", "", text)
+    return (
+        text.replace(str(ROOT), "")
+        .replace(sys.prefix, "")
+        .replace(os.environ.get("ISAACLAB_PATH", "\0"), "")
+    )
 
 
 def write(lines: str) -> None:
