@@ -128,13 +128,14 @@ class LoadedPolicy:
             return self._opened.player.act(dict(obs))
 
     def evaluate(self, num_episodes: int | None = None) -> dict[str, Any]:
-        """Play whole episodes; return their mean return, its deviation, and their mean length.
+        """Play whole episodes, and return what ``envlab play --json`` writes of them.
 
         Args:
-            num_episodes: Least number; each environment plays equally many. None: one in each.
+            num_episodes: Minimum number; each environment plays equally many. None: 64.
 
-        They are played in :attr:`env` if :func:`load_policy` was told how many environments to
-        make; else in others, up to 64 as in ``envlab play``, since one alone would take long.
+        They are played in :attr:`env` if :func:`load_policy` was given a number of environments;
+        else in separate ones, up to 64 as in ``envlab play``, because a single environment would
+        take long.
 
         Raises:
             ConfigurationError: For a number below 1.
@@ -148,7 +149,7 @@ class LoadedPolicy:
         count = NUM_ENVS if num_episodes is None else positive("num_episodes", num_episodes)
         others = self._open_more(min(count, NUM_ENVS)) if self._open_more else None
         opened, env = (others, others.team()) if others else (self._opened, self.env)
-        per_env = math.ceil((num_episodes or env.num_envs) / env.num_envs)
+        per_env = math.ceil(count / env.num_envs)
         try:
             with torch.inference_mode():
                 return evaluate(env, opened.player.act, per_env).as_dict()
@@ -295,7 +296,7 @@ def _find(source: str | Path | TrainingRun, checkpoint: str) -> tuple[Mapping[st
 
 
 def _words(flags: Mapping[str, Any]) -> list[str]:
-    """Return flags as words of the command line; those that are None or False are left out."""
+    """Return flags as words of the command line; those that are None or False are omitted."""
     return [
         f"--{name}" if each is True else f"--{name}={each}"
         for name, value in flags.items()

@@ -70,7 +70,7 @@ def register(
         id: Such as ``My-Reach-v0``.
         entry_point: The environment's class, ``module:Class``.
         kwargs: Strings alone, by Isaac Lab's keywords, so that listing tasks imports no simulator.
-        action_scale: In numpy, where the task's actions have no bounds, the one that 1 stands for.
+        action_scale: In numpy, where the task's actions have no bounds, the action that 1 means.
     """
     import gymnasium  # see above
 
@@ -158,7 +158,8 @@ def get_task(task_id: str) -> Task:
             "which is missing or older than the code. Run 'pip install --no-deps -e .' again."
         )
     raise UnknownTaskError(
-        f"There is no task {task_id!r}.{did_you_mean(name, specs)} 'envlab list' shows all."
+        f"There is no task {task_id!r}.{did_you_mean(name, specs)} 'envlab list' shows all. A task "
+        "of a project for Isaac Lab runs by its own script: docs/from_isaac_lab.md."
     )
 
 

@@ -124,7 +124,7 @@ def test_the_commands_that_are_printed_run_in_envlabs_environment(
 
 def test_a_folder_that_is_there_is_not_written_to(tmp_path: Path):
     (tmp_path / "taken").mkdir()
-    with pytest.raises(ConfigurationError, match="is there already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         write_task("taken", tmp_path)
     assert list(tmp_path.rglob("*.toml")) == []
 

@@ -20,8 +20,10 @@ from envlab.envs.checks import check_memory
 from envlab.envs.latest_log import Log
 from envlab.envs.masks import kept_rows
 from envlab.envs.nan_guard import NanGuard
+from envlab.envs.painter import Painter
 from envlab.envs.scene import build_scene
 from envlab.envs.scene_data import Scene
+from envlab.envs.skin import Look, wear
 from envlab.envs.terrain import Terrain
 from envlab.envs.torch_actuators import torch_actuators
 from envlab.envs.variants import fields_of, give_variants
@@ -29,7 +31,6 @@ from envlab.envs.wrenches import StagedWrenches
 from envlab.errors import ConfigurationError
 from envlab.sim.compiled import CompiledGraph, check_compiler_cache
 from envlab.sim.host import SMALL_BATCH, OneThread, as_on_a_gpu
-from envlab.sim.opengl import provide_opengl
 from envlab.sim.recordable import Undo
 from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
 from envlab.sim.simulation import (
@@ -81,7 +82,9 @@ class VectorEnv(BatchedEnv):
     recording: RecordedStep | None = None
     sensor_cameras: set[str]
     """Names of the cameras that sensors added to the model, which show no pictures by default."""
-    _renderer: mujoco.Renderer | None = None
+    look: Look | None = None
+    """What robots look like in pictures (``env.scene.skin``); None: as in the physics."""
+    _painter: Painter | None = None
     is_staging = False
     """Whether a reset's terms run, which edit :attr:`reset_qpos` and :attr:`reset_qvel`."""
     is_rehearsing = False
@@ -185,18 +188,11 @@ class VectorEnv(BatchedEnv):
         Anything shown in addition to bodies, such as goals, is environment 0's and only in its
         picture. Images of cameras are in the lower right corner.
         """
-        if self._renderer is None or (self._renderer.height, self._renderer.width) != (
-            height,
-            width,
-        ):
-            self._close_renderer()
-            provide_opengl()
-            self._renderer = mujoco.Renderer(self.sim.model_of(0), height=height, width=width)
-        self.sim.write_params(self._renderer.model, index)  # looks, too
-        self._renderer.update_scene(self.sim.data_of(index), camera=self._camera())
-        if index == 0:
-            self.add_markers(self._renderer.scene)
-        picture: np.ndarray = self._renderer.render()
+        if self._painter is None or self._painter.size != (height, width):
+            self._close_painter()
+            self._painter = Painter(self.sim, self.look, height=height, width=width)
+        add_markers = self.add_markers if index == 0 else None
+        picture = self._painter.draw(index, self._camera(), add_markers)
         sensors = getattr(self, "sensor_manager", None)
         if sensors is not None:
             inset(picture, list(sensors.previews(index).values()))
@@ -204,13 +200,13 @@ class VectorEnv(BatchedEnv):
 
     def close(self, **kwargs: Any) -> None:
         """Free the renderer and the simulation."""
-        self._close_renderer()
+        self._close_painter()
         self.sim.close()
 
-    def _close_renderer(self) -> None:
-        if self._renderer is not None:
-            self._renderer.close()
-            self._renderer = None
+    def _close_painter(self) -> None:
+        if self._painter is not None:
+            self._painter.close()
+            self._painter = None
 
     # For subclasses to define ---------------------------------------------------------------------
 
@@ -286,6 +282,8 @@ class VectorEnv(BatchedEnv):
             self._prepare_substeps()
             self._make_spaces()
             self.reset()
+        if self.cfg.scene.skin is not None:
+            self.look = wear(self.model_spec, self.cfg.scene.skin)
         del self.model_spec
         size = sum(values.numel() for values in tree_leaves(self.obs_buf))
         self._stepping = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
@@ -313,7 +311,7 @@ class VectorEnv(BatchedEnv):
             return f"{named} Their states and actions before the step are in {path}."
         return (
             f"Their states and actions before the step are in {path}; a smaller env.sim.dt or "
-            "smaller actions are the usual cure."
+            "smaller actions usually help."
         )
 
     def _name_failing_terms(self) -> str:
@@ -373,8 +371,8 @@ class VectorEnv(BatchedEnv):
         controls = self._substep_controls()
         if controls and not self.sim.has_substeps:
             raise ConfigurationError(
-                f"{next(iter(controls))} is called before each physics step, which "
-                "env.sim.backend=analytic has none of. Use mujoco, or mujoco_warp."
+                f"{next(iter(controls))} is called before each physics step, and "
+                "env.sim.backend=analytic has none. Use mujoco, or mujoco_warp."
             )
         self._each_substep = list(controls.values())
         if self._each_substep or self.torch_actuators:
@@ -486,7 +484,7 @@ class RecordedStep(Recording):
         env.random.keep_offset()
 
     def record_anew(self) -> None:
-        """Record anew at the next step, because it will read other values."""
+        """Record again at the next step, because it will read other values."""
         self._is_outdated = True
 
     def step(self) -> Step:

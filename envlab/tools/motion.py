@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from envlab.motion import (
     write_clip,
 )
 from envlab.registry import get_task, load_env_cfg
+from envlab.training import evaluation as episodes
 from envlab.training.arguments import agent_parser, play_parser
 from envlab.training.play import OpenedPolicy, open_policy
 from envlab.training.viewing import check_viewing, start_viewing
@@ -164,85 +164,28 @@ def evaluate(flags: argparse.Namespace, others: Sequence[str]) -> None:
     words = ["env.commands.motion.sampling_mode=start", "env.events.push_robot=null"]
     opened = _open(flags, [*others, *words], num_envs=NUM_TRIALS)
     try:
-        result = follow(opened)
+        values = follow(opened)
     finally:
         opened.env.close()
-    values = result.as_dict()
     for name, value in values.items():
         print(f"{name:>16}: {value:.4f}" if isinstance(value, float) else f"{name:>16}: {value}")
     if flags.output is not None:
         Path(flags.output).write_text(json.dumps(values, indent=2) + "\n")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Following:
-    """How well robots followed a motion; means over the steps of an episode, then over robots.
-
-    The measures are those of mjlab 1.6.0's ``tasks/tracking/mdp/metrics.py``.
-    """
-
-    num_trials: int
-    success_rate: float
-    """Share of episodes that ended by the time limit."""
-    mpkpe: float
-    """Distance of bodies from the reference in the world, in m."""
-    r_mpkpe: float
-    """The same relative to the anchor, in m."""
-    joint_vel_error: float
-    """Root mean square over joints, in rad/s."""
-    ee_pos_error: float
-    """Distance of hands and feet relative to the anchor, in m."""
-    ee_ori_error: float
-    """Angle of hands and feet, in rad."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the measures by name."""
-        return dict(vars(self))
-
-
-def follow(opened: OpenedPolicy) -> Following:
-    """Play and measure one episode for each robot.
-
-    The last step of an episode is left out, as the robot is in the next episode after it; so is a
-    robot whose first step is its last.
+def follow(opened: OpenedPolicy) -> dict[str, Any]:
+    """Play an episode of each robot; return mjlab's measures of how well it follows its motion.
 
     Raises:
         ConfigurationError: If the task does not follow a motion.
     """
-    env = opened.env
-    motion = _motion(env)
-    hands_and_feet = motion.indexes(_end_effectors(env, motion))
-    sums = torch.zeros(5, env.num_envs, device=env.device)
-    steps = torch.zeros(env.num_envs, device=env.device)
-    running = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
-    success = torch.zeros_like(running)
-    obs, _ = env.reset()
-    env.episode_length_buf = torch.zeros_like(env.episode_length_buf)
-    while bool(running.any()):
-        reference = motion.snapshot()  # on which the step's reward is based
-        obs, _, terminated, truncated, _ = env.step(opened.player.act(obs))
-        ended = terminated | truncated
-        success |= running & truncated & ~terminated
-        running &= ~ended
-        sums += reference.errors(motion, hands_and_feet) * running
-        steps += running
-    means = (sums / steps)[:, steps > 0].mean(dim=1).tolist()
-    names = ("mpkpe", "r_mpkpe", "joint_vel_error", "ee_pos_error", "ee_ori_error")
-    return Following(
-        num_trials=env.num_envs,
-        success_rate=float(success.float().mean()),
-        **dict(zip(names, means, strict=True)),
-    )
-
-
-def _end_effectors(env: Any, motion: MotionCommand) -> list[str] | None:
-    """Return the bodies whose heights the task's termination ``ee_body_pos`` watches.
-
-    The task's own names them where it was removed.
-    """
-    given = getattr(env.cfg.terminations, "ee_body_pos", None)
-    term = given or getattr(type(env.cfg)().terminations, "ee_body_pos", None)
-    return None if term is None else list(term.params["body_names"])
+    _motion(opened.env)
+    with torch.inference_mode():
+        evaluation = episodes.evaluate(opened.env, opened.player.act)
+    assert evaluation.success is not None, "it lasts, or does not"
+    means = {name: float(np.nanmean(values)) for name, values in evaluation.tracked.items()}
+    success = float(evaluation.success.mean())
+    return {"num_trials": opened.env.num_envs, "success_rate": success, **means}
 
 
 def _found_motion(env: Any) -> MotionCommand | None:

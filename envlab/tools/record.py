@@ -1,6 +1,6 @@
 """``envlab record``: a policy's episodes as a dataset, LeRobot's or in HDF5 as Isaac Lab's.
 
-The policy is a trained one, or the task's own by hand.
+The policy is a trained one, the task's scripted one, or a person.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from envlab.errors import ConfigurationError
 from envlab.libraries import Library, get_library
 from envlab.registry import get_task, load_env_cfg
 from envlab.task import Task
+from envlab.tools import record_hand
 from envlab.tools.agents import scripted_policy
 from envlab.training.arguments import agent_parser, play_parser
 from envlab.training.flags import Flags
@@ -34,7 +35,8 @@ from envlab.training.play import NUM_ENVS, OpenedPolicy, open_policy
 NUM_EPISODES = 10
 """Default of ``--num_episodes``."""
 SCRIPTED = "scripted"
-"""Word in place of a library for the task's policy by hand."""
+HAND = "hand"
+"""Words in place of a library for the task's scripted policy, and for a person."""
 NAMES = {"agent_pos": "observation.state", "pixels": "observation.image"}
 """LeRobot's names in datasets for observations of its environments."""
 
@@ -48,10 +50,12 @@ def main(arguments: Sequence[str]) -> int:
     flags, others = _parser().parse_known_args(list(arguments))
     if flags.output.exists():
         raise ConfigurationError(
-            f"--output={flags.output} is there already. Name a folder that is not."
+            f"--output={flags.output} already exists. Name a folder that is not."
         )
     if flags.library == SCRIPTED:
         return _record_scripted(flags, others)
+    if flags.library == HAND:
+        return _record_by_hand(flags, others)
     library = get_library(flags.library)
     playing, overrides = play_parser(library).parse_with_overrides(others)
     if flags.format == "hdf5":
@@ -70,7 +74,9 @@ def _parser() -> ArgumentParser:
         description="Write a policy's episodes as a dataset; other flags are those of play.",
     )
     parser.add_argument(
-        "library", help=f"the library that trained the policy; {SCRIPTED}: the task's own by hand"
+        "library",
+        help=f"the library that trained the policy; {SCRIPTED}: the task's own; {HAND}: you, by "
+        "keyboard or gamepad in the viewer",
     )
     parser.add_argument(
         "--format",
@@ -151,15 +157,7 @@ def _record_hdf5(
 
 
 def _record_scripted(flags: Namespace, words: Sequence[str]) -> int:
-    if flags.format != "hdf5":
-        raise ConfigurationError(
-            f"--format is {flags.format}, but episodes of a scripted policy are recorded in HDF5 "
-            "alone. Add --format=hdf5."
-        )
-    _check_hdf5(flags)
-    parser = agent_parser(SCRIPTED)
-    parser.add_argument("--num_episodes", type=positive, default=NUM_EPISODES, help="at least")
-    playing, overrides = parser.parse_with_overrides(words)
+    playing, overrides = _agent_words(flags, words)
     task = get_task(playing.task)
     policy = scripted_policy(task)
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
@@ -167,6 +165,47 @@ def _record_scripted(flags: Namespace, words: Sequence[str]) -> int:
     cfg = merge(without_recorders(cfg), {"scene": {"num_envs": num_envs}}, "env")
     env = task.make(cfg, context=DistributedContext.single(playing.device), seed=playing.seed)
     return _write_hdf5(flags, task, env, policy(env).act, playing.num_episodes)
+
+
+def _record_by_hand(flags: Namespace, words: Sequence[str]) -> int:
+    playing, overrides = _agent_words(flags, ["--viz=web", *words])
+    task = get_task(playing.task)
+    env = record_hand.make_env(task, playing, overrides)
+    try:
+        cfg = _recorded(flags, task)
+        num_kept = record_hand.record_hand(task, env, playing, cfg, playing.num_episodes)
+    finally:
+        env.close()
+    print(f"Wrote {flags.output}: {num_kept} episodes" if num_kept else "Wrote nothing: none kept")
+    return 0
+
+
+def _agent_words(flags: Namespace, words: Sequence[str]) -> tuple[Any, list[Override]]:
+    """Return the flags of a recording without a trained policy, and the overrides."""
+    if flags.format != "hdf5":
+        raise ConfigurationError(
+            f"--format is {flags.format}, but episodes of a {flags.library} policy are recorded in "
+            "HDF5 alone. Add --format=hdf5."
+        )
+    _check_hdf5(flags)
+    parser = agent_parser(flags.library)
+    parser.add_argument("--num_episodes", type=positive, default=NUM_EPISODES, help="at least")
+    playing, overrides = parser.parse_with_overrides(words)
+    if playing.num_steps is not None:
+        raise ConfigurationError(
+            f"--num_steps={playing.num_steps} has no effect on whole episodes. Leave it out, or "
+            "give --num_episodes."
+        )
+    return playing, overrides
+
+
+def _recorded(flags: Namespace, task: Task) -> ActionStateRecorderManagerCfg:
+    return ActionStateRecorderManagerCfg(
+        dataset_export_dir_path=str(flags.output.parent),
+        dataset_filename=flags.output.stem,
+        env_name=task.trained_id,
+        dataset_export_mode="succeeded_only" if flags.succeeded_only else "all",
+    )
 
 
 def _check_hdf5(flags: Namespace) -> None:
@@ -185,13 +224,7 @@ def _write_hdf5(
                 f"--format=hdf5 records manager-based tasks, but {task.id} is a {task.kind} task. "
                 "Leave it out for LeRobot's format."
             )
-        cfg = ActionStateRecorderManagerCfg(
-            dataset_export_dir_path=str(flags.output.parent),
-            dataset_filename=flags.output.stem,
-            env_name=task.trained_id,
-            dataset_export_mode="succeeded_only" if flags.succeeded_only else "all",
-        )
-        recorder = env.recorder_manager = RecorderManager(cfg, env)
+        recorder = env.recorder_manager = RecorderManager(_recorded(flags, task), env)
         with torch.inference_mode():
             env.reset()
             while recorder.num_episodes < num_episodes:
@@ -211,8 +244,8 @@ def frames_per_second(step_dt: float) -> int:
     fps = round(1.0 / step_dt)
     if abs(fps * step_dt - 1.0) > 1e-3:
         raise ConfigurationError(
-            f"A step lasts {step_dt:g} s, which is no whole number of steps a second, as LeRobot "
-            "wants it. Change env.decimation or env.sim.dt."
+            f"A step lasts {step_dt:g} s, but LeRobot requires a whole number of steps per second. "
+            "Change env.decimation or env.sim.dt."
         )
     return fps
 

@@ -56,7 +56,7 @@ class TrainingParser(ArgumentParser):
         for word in words:
             if word.startswith(LAUNCHERS):
                 raise ConfigurationError(
-                    f"{word.split('=')[0]} is a flag of the launcher, so it stands before the "
+                    f"{word.split('=')[0]} is a flag of the launcher, so it goes before the "
                     "script: python -m torch.distributed.run --nproc_per_node=2 -m envlab train "
                     "... --distributed."
                 )
@@ -84,6 +84,9 @@ class TrainingParser(ArgumentParser):
             check_flags(flags)
         from envlab.config import parse_overrides  # loads YAML, which --help does not need
 
+        if isinstance(flags, Flags) and flags.skin is not None:
+            quoted = flags.skin.replace("\\", "\\\\").replace("'", "\\'")
+            words = [*words, f"env.scene.skin='{quoted}'"]
         return flags, parse_overrides(isaac_lab.translated(words))
 
 
@@ -144,7 +147,7 @@ def _parser(library: Library, command: str, description: str) -> FlagsParser:
         command,
         prog=f"{library.name} {command}",
         description=description,
-        epilog="All else is a Hydra override: env.decimation=4 env.scene.num_envs=64",
+        epilog="Everything else is a Hydra override: env.decimation=4 env.scene.num_envs=64",
     )
     isaac_lab.add_flags(parser)
     return parser

@@ -8,15 +8,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 import torch
 
-from envlab.envs import BatchedEnv
+from envlab.envs import BatchedEnv, SceneEntityCfg
+from envlab.envs.entities import resolve_entity
 from envlab.envs.measures import EpisodeMeasures
-from envlab.errors import RunDirectoryError
+from envlab.errors import ConfigurationError, RunDirectoryError
+from envlab.run.evaluations import NAMES
+from envlab.training.intervals import Interval, mean_interval, rate_interval
+from envlab.training.tracking import Tracking
 
 NUM_JOINTS_MAX = 8
 """Models with more joints get no per-joint line."""
+PATIENCE = 10
+"""Time limits after which an episode is taken for one without an end."""
+LONGEST = 1_000_000
+"""Steps after which it is where the task has no time limit."""
 
 
 @dataclass(kw_only=True)
@@ -37,6 +46,34 @@ class Evaluation:
     """Sums up the task's measures."""
     place: str = ""
     """Where the episodes took place, such as ``houses of val``."""
+    tracked: dict[str, np.ndarray] = field(default_factory=dict)
+    """Mean distances from what was commanded by name, ``(num_episodes,)`` each; NaN for episodes of
+    one step."""
+    units: dict[str, str] = field(default_factory=dict)
+    """Their units."""
+    falls: torch.Tensor | None = None
+    """Whether each episode ended by a fall, bool ``(num_episodes,)``; None for robots that stand on
+    a base."""
+    step_dt: float = 0.0
+    """Duration of a step, in s."""
+
+    @property
+    def hours(self) -> float:
+        """Time that robots were played, in h."""
+        return float(self.lengths.sum()) * self.step_dt / 3600.0
+
+    def intervals(self) -> dict[str, Interval]:
+        """Return 95 % intervals over episodes, by name of what :meth:`as_dict` has a mean of."""
+        if len(self.returns) < 2:
+            return {}
+        sampled = {"return": self.returns.double().numpy()}
+        if self.success is not None:
+            sampled["success_rate"] = self.success.double().numpy()
+        sampled |= {name: values[~np.isnan(values)] for name, values in self.tracked.items()}
+        found = {name: mean_interval(a) for name, a in sampled.items() if len(a) > 1}
+        if self.falls is not None:
+            found["falls_per_hour"] = rate_interval(int(self.falls.sum()), self.hours)
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         """Return the summary for a JSON file; returns and lengths are means of all episodes."""
@@ -48,6 +85,13 @@ class Evaluation:
         }
         if self.success is not None:
             values["success_rate"] = float(self.success.mean())
+        for name, errors in self.tracked.items():
+            if not np.isnan(errors).all():
+                values[name] = float(np.nanmean(errors))
+        if self.falls is not None:
+            values["falls_per_hour"] = float(self.falls.sum()) / self.hours
+        if intervals := self.intervals():
+            values["intervals"] = {name: list(ends) for name, ends in intervals.items()}
         if self.measures is not None:
             values |= {"place": self.place, "measures": self.measures.summarise(self.episodes)}
         return values
@@ -66,10 +110,22 @@ class Evaluation:
         if self.last_second:
             joints = ", ".join(f"{name} {value:.4f}" for name, value in self.last_second.items())
             lines.append(f"Mean absolute joint positions in the last second (rad or m): {joints}")
+        lines += self._table()
         if self.measures is not None:
             summary = self.measures.summarise(self.episodes)
             lines += ["", f"In {self.place}:", self.measures.table(summary)]
         return lines
+
+    def _table(self) -> list[str]:
+        """Return means with their intervals."""
+        values, found = self.as_dict(), self.intervals()
+        units = {**self.units, "falls_per_hour": f"({self.hours:.3g} h of robot time)"}
+        lines = []
+        for name, (low, high) in found.items():
+            interval = f"{low:.4g} to {high:.4g}"
+            words = NAMES.get(name, name.replace("_", " "))
+            lines.append(f"  {words:<32}{values[name]:>9.4g}  {interval:<20} {units.get(name, '')}")
+        return ["95 % intervals over episodes:", *map(str.rstrip, lines)] if lines else []
 
 
 def evaluate(
@@ -88,7 +144,11 @@ def evaluate(
         episodes_per_env: Episodes of each environment.
         after_step: Called after each step, as for a video.
         seed: Restarts the environment's random streams; None: they continue.
+
+    Raises:
+        ConfigurationError: If an episode does not end.
     """
+    check_ends(env)
     obs, _ = env.reset(seed=seed)
     # Some tasks start first episodes at random steps; here all are judged in full.
     env.episode_length_buf = torch.zeros_like(env.episode_length_buf)
@@ -100,7 +160,11 @@ def evaluate(
     length = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
     total = torch.zeros(env.num_envs, device=env.device)
     left = torch.full_like(length, episodes_per_env)
-    returns, lengths, ends, success = [], [], [], []
+    longest = PATIENCE * env.max_episode_length or LONGEST
+    tracking = Tracking(env)
+    follows_clip = "mpkpe" in tracking.units
+    falls_over = has_free_root(env) and not follows_clip  # it ends where it is off the clip
+    returns, lengths, ends, success, tracked, failed = [], [], [], [], [], []
     measured: dict[str, list[torch.Tensor]] = {}
     while bool((left > 0).any()):
         # Positions before the step: after it, an environment that ended is in its next episode.
@@ -108,26 +172,37 @@ def evaluate(
             positions = torch.stack(list(env.joint_positions().values()), dim=1).abs()
             rows = torch.arange(env.num_envs, device=env.device)
             history[torch.remainder(length, window), rows] = positions
+        tracking.before_step()
         obs, reward, terminated, truncated, info = env.step(policy(obs))
         total += reward
         length += 1
         for call in after_step:
             call()
+        tracking.after_step(terminated | truncated)
         ended = (terminated | truncated) & (left > 0)
         if bool(ended.any()):
             returns.append(total[ended].cpu())
             lengths.append(length[ended].cpu())
             seen = length[ended].clamp(max=window).float().unsqueeze(1)
             ends.append((history[:, ended].sum(dim=0) / seen).cpu())
-            if "success" in info:
-                success.append(info["success"][ended].cpu())
+            succeeded = info.get("success")
+            if succeeded is None and follows_clip:
+                succeeded = (truncated & ~terminated).float()  # it followed to the end
+            if succeeded is not None:
+                success.append(succeeded[ended].cpu())
+            tracked.append(tracking.means(ended).cpu())
+            fell = terminated if succeeded is None else terminated & (succeeded < 0.5)
+            failed.append(fell[ended].cpu())
             for name, values in info.get("episodes", {}).items():
                 measured.setdefault(name, []).append(values[ended].cpu())
             left -= ended.long()
         reset = terminated | truncated
+        tracking.forget(reset)
         total.masked_fill_(reset, 0.0)
         length.masked_fill_(reset, 0)
         history.masked_fill_(reset[None, :, None], 0.0)
+        if int(length.max()) > longest:
+            raise ConfigurationError(_ENDLESS.format(f"one goes on after {longest:,} steps"))
     means = torch.cat(ends).mean(dim=0).tolist() if joints else []
     return Evaluation(
         returns=torch.cat(returns),
@@ -137,7 +212,41 @@ def evaluate(
         episodes={name: torch.cat(values).numpy() for name, values in measured.items()},
         measures=env.measures if measured else None,
         place=env.place if measured else "",
+        tracked=dict(zip(tracking.units, torch.cat(tracked, dim=1).numpy(), strict=True)),
+        units=tracking.units,
+        falls=torch.cat(failed) if falls_over else None,
+        step_dt=env.step_dt,
     )
+
+
+_ENDLESS = (
+    "An evaluation plays whole episodes, but those of this task do not end: {}. Add a termination, "
+    "such as mdp.time_out, to the task."
+)
+
+
+def check_ends(env: BatchedEnv) -> None:
+    """Refuse a task whose episodes never end.
+
+    Raises:
+        ConfigurationError: If it has no terminations.
+    """
+    manager = getattr(env, "termination_manager", None)
+    if manager is not None and not manager.active_terms:
+        raise ConfigurationError(_ENDLESS.format("env.terminations has no terms"))
+
+
+def has_free_root(env: Any) -> bool:
+    """Return whether the robot may fall: whether its topmost body moves freely."""
+    sim = getattr(env, "sim", None)
+    if sim is None:
+        return False
+    try:
+        entity = resolve_entity(SceneEntityCfg("robot"), sim.model, env.device)
+    except ConfigurationError:  # it has another name, or joints of several
+        return False
+    joint = sim.model.body_jntadr[entity.root_body]
+    return bool(joint >= 0 and sim.model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE)
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:

@@ -24,10 +24,11 @@ from envlab.foreign import printable
 from envlab.learner import Player
 from envlab.libraries import Library
 from envlab.run.directory import LOG_ROOT, refuse_links
+from envlab.run.evaluations import keep_evaluation
 from envlab.run.packing import EXPORTED_FROM
 from envlab.run.pretrained import SELECTOR
 from envlab.training.deployment import NotDeployable, write_deployment
-from envlab.training.evaluation import evaluate, write_json
+from envlab.training.evaluation import Evaluation, evaluate, write_json
 from envlab.training.flags import Flags
 from envlab.training.inputs import run_and_name
 from envlab.training.members import of_leader
@@ -43,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 NUM_ENVS = 64
 NUM_ENVS_EXPORT = 2
-"""Enough to build the networks, as nothing is stepped."""
+"""Enough to build the networks: no environment is stepped."""
 
 
 def run_playing(library: Library, flags: Flags, overrides: Sequence[Override]) -> int:
@@ -115,6 +116,10 @@ class OpenedPolicy:
     """The viewer's words on it."""
     iteration: int
     """The iteration of training that it is of."""
+    frames: int
+    """Environment steps of all processes until then."""
+    wall_s: float
+    """Seconds of training until then."""
 
     def team(self) -> Any:
         """Return the environment for one policy that sees all agents, with the team's returns."""
@@ -148,7 +153,7 @@ def open_policy(
         experiment = plan.agent_cfg.experiment_name
         run_directory = Path(LOG_ROOT, library.name, experiment, SELECTOR)
     elif (run_directory / "run.json").is_file():
-        refuse_links(run_directory)  # policies and videos are written there
+        refuse_links(run_directory)  # policies and videos are written into it
     num_envs = flags.num_envs or min(num_envs, flags.num_episodes or num_envs)
     context = DistributedContext.single(flags.device)
     seed = evaluation_seed(agree_on_seed(plan.agent_cfg.seed, context))
@@ -164,6 +169,8 @@ def open_policy(
         checkpoint=path,
         label=label_of(path, values),
         iteration=int(values["iteration"]),
+        frames=int(values["frames"]),
+        wall_s=float(values["metrics"].get("wall_s") or 0.0),
     )
 
 
@@ -171,7 +178,7 @@ def export_opened(opened: OpenedPolicy, directory: Path, order: Convention = "en
     """Write the policy, and the files that it needs to run elsewhere.
 
     Raises:
-        NotDeployable: If another order of joints is asked for, but its joints are not known.
+        NotDeployable: If another order of joints is requested, but its joints are not known.
     """
     task, run = opened.plan.task, os.path.relpath(opened.directory)
     facts = {"task": task.id, "library": opened.plan.library.name, "run": run}
@@ -202,8 +209,8 @@ def _tell_changes(plan: RunPlan, run: Path) -> None:
     """Say where the environment is not the task's, or where the policy's training was not."""
     if changes := task_changes(to_dict(plan.env_cfg, "env"), plan.task):
         logger.info(
-            "This environment is not %s as it is, so returns are not the task's either. It has, "
-            "with the task's values in brackets: %s.",
+            "This environment differs from %s, so its returns are not the task's. Its settings, "
+            "with the task's in brackets: %s.",
             *(plan.task.id, listing(changes)),
         )
         return
@@ -212,8 +219,8 @@ def _tell_changes(plan: RunPlan, run: Path) -> None:
         return
     if changes := changes_in_training(plan.library, plan.flags, run):
         logger.info(
-            "The policy plays %s as it is, and was trained in an environment with other settings: "
-            "%s. --as_trained plays there.",
+            "The policy plays %s unchanged, but was trained in an environment with other settings: "
+            "%s. --as_trained uses those.",
             *(plan.task.id, listing(changes)),
         )
 
@@ -277,5 +284,23 @@ def _play(opened: OpenedPolicy, episodes_per_env: int, viewer: Viewer | None) ->
     if plan.flags.json is not None:
         played = {"task": plan.task.id, "run": os.path.relpath(run_directory)}
         write_json(plan.flags.json, played | evaluation.as_dict())
+    if path := _keep(opened, evaluation):
+        print(f"Evaluation {os.path.relpath(path)}")
     for video in [] if recorder is None else recorder.paths:
         print(f"Video {os.path.relpath(video)}")
+
+
+def _keep(opened: OpenedPolicy, evaluation: Evaluation) -> Path | None:
+    """Write an evaluation beside the checkpoint, if it is of the task as the run has it."""
+    plan, folder = opened.plan, opened.checkpoint.parent
+    is_run = folder.name == "checkpoints" and (folder.parent / "run.json").is_file()
+    is_task = plan.task.id == plan.task.trained_id
+    if not is_run or not is_task or task_changes(to_dict(plan.env_cfg, "env"), plan.task):
+        return None
+    counts = {"iteration": opened.iteration, "frames": opened.frames, "wall_s": opened.wall_s}
+    values = {"task": plan.task.id, **counts, **evaluation.as_dict()}
+    try:
+        return keep_evaluation(folder, values)
+    except OSError as error:
+        logger.warning("The evaluation is not kept in %s: %s.", folder, error.strerror or error)
+        return None

@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
 from envlab.distributed.disk import surviving_disk_errors
 from envlab.envs import BatchedEnv
@@ -67,6 +68,10 @@ class VideoRecorder:
         self._clip: _Clip | None = None
         self.paths: list[Path] = []
         """The clips, oldest first."""
+        # In a training, which logs lines of its own, and without a terminal there is none.
+        self._progress = tqdm(
+            total=length, desc="Video", unit="frame", leave=False, disable=interval or None
+        )
 
     def after_step(self) -> None:
         """Record a frame if a clip is due or running. Call it after each environment step."""
@@ -84,12 +89,14 @@ class VideoRecorder:
                 clip = _Clip(path, picture.shape, max(1, round(1.0 / self._env.step_dt)))
                 self.paths.append(path)
             clip.write(picture)
+            self._progress.update()
             self._clip = clip
         if self._clip is not None and self._clip.num_frames == self.length:
             self.close()
 
     def close(self) -> None:
         """Finish the running clip, if there is one."""
+        self._progress.close()
         if self._clip is not None:
             clip, self._clip = self._clip, None
             with surviving_disk_errors(clip.path, *_broken_off(clip.path)):

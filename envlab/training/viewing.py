@@ -7,7 +7,8 @@ loaded only on request.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.plugins import named_plugins
@@ -19,7 +20,8 @@ if TYPE_CHECKING:  # loads torch, but flags are read before that
     from envlab.envs import BatchedEnv
 
 ENTRY_POINT_GROUP = "envlab.viewers"
-"""Entry points that ``--viz`` names: ``(env, *, title, port, is_played) -> Viewer``."""
+"""Entry points that ``--viz`` names: ``(env, *, title, port, is_played) -> Viewer``. One that takes
+``handles`` as well makes a :class:`HandViewer`, and has a method ``wants``."""
 
 NUM_WATCHED = 4
 """Environments shown at a time, and made if they are only for watching."""
@@ -47,6 +49,34 @@ class Viewer(Protocol):
 
     def close(self) -> None:
         """End it."""
+
+
+Ask = Literal["grips", "begun", "kept", "discarded"]
+"""To open or close the hand; to begin, keep or discard an episode."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handles:
+    """What a visitor moves by hand."""
+
+    axes: tuple[str, ...]
+    """Names of up to :data:`NUM_AXES` axes."""
+    has_gripper: bool
+
+
+NUM_AXES = 8
+"""Axes that keys move."""
+
+
+class HandViewer(Viewer, Protocol):
+    """A viewer whose visitor moves something by hand."""
+
+    @property
+    def pushes(self) -> tuple[float, ...]:
+        """How far each axis of the handles is pushed, -1 to 1; empty before anybody looks."""
+
+    def wants(self, what: Ask) -> bool:
+        """Return whether the visitor has asked for something since the last call."""
 
 
 class Pace:
@@ -104,7 +134,12 @@ def check_viewing(flags: Flags, env: BatchedEnv) -> None:
 
 
 def start_viewing(
-    flags: Flags, env: BatchedEnv, *, title: str, is_played: bool = False
+    flags: Flags,
+    env: BatchedEnv,
+    *,
+    title: str,
+    is_played: bool = False,
+    handles: Handles | None = None,
 ) -> Viewer | None:
     """Return the viewer that the flags ask for, on rank 0.
 
@@ -113,6 +148,7 @@ def start_viewing(
         env: The environments.
         title: Title of the page.
         is_played: Whether the visitor may hold, push and command, as in play but not in training.
+        handles: What the visitor moves by hand, if so; then it is a :class:`HandViewer`.
 
     Raises:
         ConfigurationError: If it cannot be started.
@@ -120,7 +156,15 @@ def start_viewing(
     if flags.viz is None or not env.context.is_main:
         return None
     port = PORT if flags.viz_port is None else flags.viz_port
-    viewer: Viewer = viewer_class(flags.viz)(env, title=title, port=port, is_played=is_played)
+    shows = viewer_class(flags.viz)
+    by_hand = {}
+    if handles is not None:
+        if not hasattr(shows, "wants"):
+            raise ConfigurationError(
+                f"--viz {flags.viz} takes no hand's keys. Use --viz web, or leave it out."
+            )
+        by_hand = {"handles": handles}
+    viewer: Viewer = shows(env, title=title, port=port, is_played=is_played, **by_hand)
     return viewer
 
 

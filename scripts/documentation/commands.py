@@ -1,7 +1,7 @@
 """Run every command of README.md, CONTRIBUTING.md and docs/, each in short, in a scratch folder.
 
 A command is a line of an indented block, or words in backquotes that name a script. Training is
-cut to one iteration of a few environments; optional words in brackets are left out; the two halves
+cut to one iteration of a few environments; optional words in brackets are omitted; the two halves
 of a command for two nodes run together on this machine. Commands that cannot run here are listed
 with the reason. The files that a tutorial shows are written first::
 

@@ -61,9 +61,9 @@ trained on CPU cores, and is one seed.
 Returns are what the policy earns in the task as it is registered, with its rewards, commands,
 terminations, events and noise: means and standard deviations over {episodes} whole episodes, played
 without exploration from states that no training drew. Navigation is played with actions drawn from
-the policy, over {navigated:,} episodes in houses of `test`, in which nothing was trained or chosen;
-its 95 % intervals are those of a bootstrap over houses. Where a policy
-was trained in a changed task, the table names the parts; `--as_trained` plays it there.
+the policy, over {navigated:,} episodes in houses of `test`, which no training or selection has
+used; its 95 % intervals are those of a bootstrap over houses. Where a policy was trained in a
+changed task, the table names the changed parts; `--as_trained` plays it in that task.
 
 | task | library | frames | changed in training | return | steps of an episode | |
 |---|---|---|---|---|---|---|
@@ -72,16 +72,16 @@ CHANGED = """
 ## What trainings changed
 
 Settings of the environments that these policies were trained in, with the task's own in brackets.
-Physics and the number of environments are left out.
+Physics and the number of environments are omitted.
 """
 TAIL = """
 ## What is missing
 
-What is missing here was not learned in the hours of CPU that we had: lifting and turning cubes
+Some tasks could not be learned in the hours of CPU that we had: lifting and turning cubes
 need Isaac Lab's 150 million frames and more, that is, a GPU. A policy that does not do its task is
 not shipped.
 
-A package of your own can bring policies, too, in a folder `TASK/LIBRARY` for each, as
+Your own package can also bring policies, in a folder `TASK/LIBRARY` for each, as
 `python scripts/documentation/policies.py --pack RUN --package FOLDER` writes them. It names itself
 in its `pyproject.toml`:
 

@@ -1,7 +1,7 @@
 """Write docs/terms.md: the words that tasks are made of, and where each comes from.
 
-The words and their lines come from the code, the peers' words and what differs from terms.yaml
-beside the page. Run this again after adding a term (a test compares the page with the output)::
+The words and their lines come from the code, the peers' words and the differences from terms.yaml
+next to the page. Run this again after adding a term (a test compares the page with the output)::
 
     python scripts/documentation/terms.py
 """

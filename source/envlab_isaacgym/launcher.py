@@ -6,12 +6,12 @@ import logging
 import os
 import runpy
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envlab.distributed.ranks import launched_local_rank, tell, tell_launcher
 from envlab.errors import ConfigurationError, DeviceError, EnvlabError
+from envlab.foreign import not_installed, own_line
 from envlab.training.flags import PORT
 from envlab_isaacgym.check import own_packages
 from envlab_isaacgym.shim import (
@@ -35,9 +35,9 @@ _MISSING_NAMED = 5
 
 _NO_BOOL = "where expected condition to be a boolean tensor"
 _NUMBERS = (
-    "The script gives torch.where a condition of numbers, which torch took when it was written. "
-    "Start it with PYTORCH_JIT=0 in the environment: TorchScript then compiles nothing, and such "
-    "conditions are taken."
+    "The script gives torch.where a condition of numbers, which torch accepted when it was "
+    "written. Start it with PYTORCH_JIT=0 in the environment: TorchScript then compiles no code, "
+    "and such conditions are accepted."
 )
 _NO_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs")
 """torch's messages without a GPU."""
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or _is_of_envlab(error):
             raise
-        return tell(ConfigurationError(_not_installed(error)))
+        return tell(ConfigurationError(not_installed(error)))
     except Exception as error:
         if _NO_BOOL in str(error):
             return tell(ConfigurationError(_NUMBERS))
@@ -87,31 +87,10 @@ def _is_of_envlab(error: ModuleNotFoundError) -> bool:
     return root == "isaacgym" or root.startswith("envlab")
 
 
-def _not_installed(error: ModuleNotFoundError) -> str:
-    """Return a remedy if a script needs a package that is not installed."""
-    name = str(error.name)
-    return (
-        f"{_place(error)} imports {name}, which is not installed. Install {name.partition('.')[0]} "
-        "as the script's own instructions say, or, if it is the script's, put its folder on "
-        "PYTHONPATH."
-    )
-
-
-def _place(error: Exception) -> str:
-    """Return the last line of the script's own code that an error passed through."""
-    own = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((sys.prefix, sys.base_prefix, "<"))
-        and Path(frame.filename).parent != Path(__file__).parent
-    ]
-    return f"{own[-1].filename}:{own[-1].lineno}" if own else "The script"
-
-
 def _named_gpu(error: Exception) -> str:
     """Return a remedy if a script needs a GPU that does not exist."""
     return (
-        f"{_place(error)} wants a GPU, and torch sees none here. Give the script a flag for the "
+        f"{own_line(error)} needs a GPU, and torch sees none here. Give the script a flag for the "
         "CPU, if it has one, or take the CPU wherever it names a GPU: python -m envlab_isaacgym "
         "--cpu SCRIPT ..."
     )
@@ -143,8 +122,8 @@ def run(arguments: Sequence[str]) -> int:
     offer_absent()
     if "rl_games" in script.read_text(encoding="utf-8", errors="replace"):
         restore_seq_len()  # after gym, which rl_games of that time imports
-    from envlab_isaacgym.agreement import check_launch, compare_rl_games
-    from envlab_isaacgym.ranks import join_ranks, take_cpu_for_cuda
+    from envlab.distributed.scripts import join_ranks, take_cpu_for_cuda
+    from envlab.training.script_agreement import check_launch, compare_rl_games
     from envlab_isaacgym.rsl_rl_1 import offer_rsl_rl_1
     from envlab_isaacgym.watching import watching
 
@@ -174,7 +153,7 @@ def run(arguments: Sequence[str]) -> int:
 def _find_own_packages(script: Path) -> None:
     """Put packages of the script's checkout on the path, as ``pip install -e`` of each would.
 
-    Projects bring an ``rsl_rl`` of their own, whose settings no release has.
+    Projects bring their own ``rsl_rl``, whose settings no release has.
     """
     own = own_packages(script)
     for name, folder in own.items():

@@ -19,9 +19,9 @@ from envlab_imitation.cfg import PolicyCfg
 from envlab_imitation.demonstrations import Demonstrations
 from envlab_imitation.policy import Policy
 from tests.imitation.files import LENGTHS, NUM_STEPS, TASK, learner_of, write_file
-from tests.launcher import ROOT, torchrun
+from tests.launcher import ROOT, run, torchrun
 from tests.learner_contract import LearnerContract
-from tests.small_runs import check_resumes_exactly, train_in
+from tests.small_runs import check_resumes_exactly, check_same_end, train_in
 from tests.trained import Pair, checkpoint_of, launch_pair, metrics_of, only_run
 
 pytest.importorskip("h5py", reason="needs h5py: pip install -e '.[demos]'")
@@ -105,6 +105,47 @@ def test_a_run_resumes_exactly_in_the_middle_of_an_epoch(file: Path, tmp_path: P
     assert [record["frames"] for record in records] == [0, 30, 30, 60]
     assert records[1]["details"]["success"] in (0.0, 0.5, 1.0)
     assert records[3]["learning_rate"] < 0.2 * records[0]["learning_rate"]
+
+
+@pytest.mark.slow
+def test_a_run_resumes_exactly_on_two_ranks(file: Path, tmp_path: Path):
+    words = [
+        *(f"--task={TASK}", f"--dataset={file}", "--device=cpu", "--num_envs=2", "--distributed"),
+        *("agent.gradient_steps=3", "agent.batch_size=10", "agent.rollout_interval=2"),
+        *("agent.save_interval=2", "agent.keep_checkpoints=0", "env.episode_length_s=0.5"),
+        "--max_iterations=4",
+    ]
+    script = ROOT / "scripts/imitation_learning/bc/train.py"
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    for folder, resume in ((whole, []), (resumed, ["--resume"])):
+        folder.mkdir()
+        if resume:
+            resume.append(f"--checkpoint={only_run(whole)}/checkpoints/model_2.pt")
+        code, output = run(torchrun(2, script, *words, *resume), folder)
+        assert code == 0, output
+    check_same_end(only_run(resumed), only_run(whole), resumed_at=2, iteration=4)
+    assert checkpoint_of(only_run(whole), 4)["model"]["num_updates"] == 12
+
+
+@pytest.mark.slow
+def test_images_are_recorded_cloned_and_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    task = ["--task=Isaac-Cartpole-RGB-v0", "--device=cpu", "--num_envs=4", "--seed=1"]
+    short = "env.episode_length_s=0.5"
+    assert (
+        cli.main(["train", "rsl_rl", *task, "--max_iterations=1", "agent.num_steps_per_env=4"]) == 0
+    )
+    record = ["record", "rsl_rl", *task, "--format=hdf5", "--output=seen.hdf5", "--num_episodes=4"]
+    assert cli.main([*record, short]) == 0
+    learn = ["agent.succeeded_only=false", "agent.gradient_steps=3", "agent.rollout_interval=2"]
+    words = ["train", "bc", *task, "--dataset=seen.hdf5", "--max_iterations=2", *learn, short]
+    assert cli.main(words) == 0
+    (run,) = (tmp_path / "logs/bc").glob("*/*")
+    model = checkpoint_of(run, 2)["model"]["policy"]
+    assert any(name.startswith("cnns.policy.") for name in model)
+    assert metrics_of(run)[1]["frames"] > 0
+    play = ["play", "bc", "--task=Isaac-Cartpole-RGB-v0", "--device=cpu", f"--checkpoint={run}"]
+    assert cli.main([*play, "--num_episodes=2", "--no_export", short]) == 0
 
 
 @pytest.mark.slow

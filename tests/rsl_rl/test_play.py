@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -30,6 +32,24 @@ def test_returns_lengths_and_joints_are_printed(played: Path):
     assert re.search(r"^Mean return -?\d+\.\d+ \(std \d+\.\d+\) over 8 episodes$", text, re.M)
     assert re.search(r"^Mean episode length \d+\.\d of 300 steps$", text, re.M)
     assert re.search(r"slider_to_cart \d+\.\d+, cart_to_pole \d+\.\d+$", text, re.M)
+
+
+def test_what_was_measured_stands_beside_the_checkpoint_until_more_episodes_are(
+    played: Path, trained: Path, tmp_path: Path
+):
+    path = trained / "checkpoints/evaluation_4.json"
+    first = json.loads(path.read_text())
+    assert f"Evaluation {os.path.relpath(path)}" in (played / "out.txt").read_text()
+    assert {"iteration": 4, "frames": 2048, "num_episodes": 8}.items() <= first.items()
+    low, high = first["intervals"]["return"]
+    assert low < first["return"] < high
+    checkpoint = f"--checkpoint={trained}/checkpoints/model_4.pt"
+    words = [TASK, "--device=cpu", "--num_envs=4", "--no_export", checkpoint]
+    assert play("rsl_rl", [*words, "--num_episodes=4"]) == 0  # fewer
+    assert play("rsl_rl", [*words, "--num_episodes=12", "env.rewards.alive.weight=2"]) == 0
+    assert json.loads(path.read_text()) == first  # another task
+    assert play("rsl_rl", [*words, "--num_episodes=12"]) == 0
+    assert json.loads(path.read_text())["num_episodes"] == 12
 
 
 def test_exported_policies_act_like_the_trained_one(played: Path, trained: Path):

@@ -144,7 +144,7 @@ def test_a_measure_of_the_played_episodes_is_compared(folder: Path):
     (folder / "peer.py").write_text(PROGRAM.replace('"return": 7.0', f'"return": 7.0, {measures}'))
     peers = [(FEW, PEER), (MANY, PEER)]
     write_file(folder, *peers, more="measure: measures.all.sucess\n")
-    with pytest.raises(ConfigurationError, match="where 'sucess' should be there is only: success"):
+    with pytest.raises(ConfigurationError, match="in place of 'sucess' there is only: success"):
         main(["run", "cartpole", *flags(folder)])
     played = {"return": 1.0, "measures": {"all": {"success": [0.5, 0.0, 1.0]}}}
     wrong = {"measures.all": r"is {'success'.* must be a number", "return.a": "only: 1.0"}
@@ -159,6 +159,15 @@ def test_a_measure_of_the_played_episodes_is_compared(folder: Path):
     assert [side.final.tolist() for side in sides_of(experiment, folder / "records")] == [[0.5]] * 2
     text = page([experiment], folder / "records")
     assert "| mean success over 4 played episodes in houses of test |" in text
+
+
+def test_a_record_keeps_the_measure_that_is_compared(folder: Path):
+    more = '"return": 7.0, "success_rate": 0.75'
+    (folder / "peer.py").write_text(PROGRAM.replace('"return": 7.0', more))
+    write_file(folder, (FEW, PEER), (MANY, PEER), more="measure: success_rate\n")
+    assert main(["run", "cartpole", *flags(folder)]) == 0
+    experiment = read("cartpole", folder)
+    assert [one.final.tolist() for one in sides_of(experiment, folder / "records")] == [[0.75]] * 2
 
 
 def test_sigterm_ends_the_training_too(folder: Path, monkeypatch: pytest.MonkeyPatch):
@@ -212,7 +221,7 @@ LOW, HIGH = [1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]
         (HIGH, LOW, "equal", "higher than", "p = 0.0079, **higher**"),
         (LOW, HIGH, "equal", "lower than", "p = 0.0079, **lower**"),
         (LOW, LOW, "better", "undecided against", "p = 1, **undecided**"),
-        (LOW, LOW, "equal", "not distinguished from", "p = 1, **not distinguished**"),
+        (LOW, LOW, "equal", "no significant difference from", "p = 1, **no significant diff"),
         (HIGH[:4], LOW[:4], "better", "no verdict against", "4 seeds, **no verdict**"),
         (HIGH[:1], LOW, "equal", "no verdict against", "1 seeds, **no verdict**"),
     ],
@@ -266,7 +275,7 @@ def test_where_nothing_differs_an_experiment_has_a_verdict_in_five_of_a_hundred(
                 for contender in experiment.contenders
             ]
             found = {one.word for one in comparisons(experiment, sides)}
-            wrong += found != {"not distinguished from"}
+            wrong += found != {"no significant difference from"}
         assert wrong / count < 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / count)
 
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
 import torch
 
-from envlab.errors import RunDirectoryError
-from envlab.training.evaluation import Evaluation, evaluate, write_json
+from envlab.errors import ConfigurationError, RunDirectoryError
+from envlab.training.evaluation import Evaluation, evaluate, has_free_root, write_json
+from tests.small_runs import env_of
 
 
 class CountingEnv:
     """Environment i ends after ``limits[i]`` steps; a step is 0.5 s, and rewards i + 1.
 
-    Its joint stands at 10 i + (steps since the reset), negative on even steps.
+    Its joint is at 10 i + (steps since the reset), negative on even steps.
     """
 
     def __init__(self, limits: list[int]) -> None:
         self.limits = torch.tensor(limits)
         self.num_envs, self.device, self.step_dt = len(limits), torch.device("cpu"), 0.5
+        self.max_episode_length = max(limits)
 
     def reset(self, *, seed=None) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.int64)
@@ -76,6 +79,8 @@ def test_summary_for_a_person():
         "Mean return 2.000 (std 1.414) over 2 episodes",
         "Mean episode length 4.5 of 10 steps",
         "Mean absolute joint positions in the last second (rad or m): pole 0.0500",
+        "95 % intervals over episodes:",
+        "  return                                  2  1 to 3",
     ]
 
 
@@ -89,6 +94,82 @@ def test_a_summary_is_written_as_json_or_a_sentence_says_why_not(tmp_path):
     assert json.loads((tmp_path / "new" / "summary.json").read_text()) == {
         **{"num_episodes": 2, "return": 2.0, "episode_length": 4.5},
         "return_std": pytest.approx(2**0.5),
+        "intervals": {"return": [1.0, 3.0]},
     }
     with pytest.raises(RunDirectoryError, match="summary cannot be written to"):
         write_json(tmp_path, TWO.as_dict())
+
+
+class FollowingEnv(CountingEnv):
+    """Environment i is commanded its step's number, and is 0.5 (i + 1) of it off.
+
+    Its errors in an episode are 0, 0.5, 1, ... times i + 1; after its end those of the next begin.
+    """
+
+    def __init__(self, limits: list[int]) -> None:
+        super().__init__(limits)
+        self.command_manager = self
+        self.active_terms = ["speed"]
+        self.TRACKED = {"lin_vel_error": "m/s"}
+
+    def get_term(self, name: str) -> FollowingEnv:
+        return self
+
+    def snapshot(self) -> torch.Tensor:
+        return self.episode_length_buf.clone()
+
+    def tracking_errors(self, reference: torch.Tensor) -> torch.Tensor:
+        return 0.5 * reference[None] * (torch.arange(self.num_envs) + 1.0)
+
+
+def test_errors_are_means_of_an_episode_without_its_last_step():
+    evaluation = evaluate(FollowingEnv([4, 1, 3]), lambda obs: None, episodes_per_env=2)
+    # in the order of their ends: the second has no step but its last
+    errors = dict(
+        zip(evaluation.lengths.tolist(), evaluation.tracked["lin_vel_error"], strict=True)
+    )
+    assert errors[4] == pytest.approx(0.5 * (0 + 1 + 2) / 3)
+    assert errors[3] == pytest.approx(3 * 0.5 * (0 + 1) / 2)
+    assert math.isnan(errors[1])
+    values = evaluation.as_dict()
+    assert values["lin_vel_error"] == pytest.approx((2 * 0.5 + 2 * 0.75) / 4)
+    assert values["intervals"]["lin_vel_error"] == pytest.approx([0.5, 0.75], abs=0.13)
+    assert "falls_per_hour" not in values  # nobody knows that it can fall
+
+
+def test_falls_are_counted_by_the_hour():
+    evaluation = Evaluation(
+        returns=torch.ones(4),
+        lengths=torch.tensor([1800, 1800, 1800, 1800]),
+        falls=torch.tensor([True, False, True, False]),
+        step_dt=0.5,
+        last_second={},
+    )
+    values = evaluation.as_dict()
+    assert values["falls_per_hour"] == 2.0  # two in an hour
+    assert values["intervals"]["falls_per_hour"] == pytest.approx([0.2422, 7.2247], abs=1e-4)
+    assert (
+        "  falls per hour                          2  0.2422 to 7.225      (1 h of robot time)"
+        in (evaluation.lines(1800))
+    )
+
+
+def test_only_a_robot_that_moves_freely_falls():
+    for task_id, may_fall in (("Isaac-Ant-v0", True), ("Isaac-Lift-Cube-Franka-v0", False)):
+        env = env_of(task_id, num_envs=2)
+        assert has_free_root(env) is may_fall
+        env.close()
+
+
+def test_a_task_without_ends_is_one_sentence():
+    env = CountingEnv([3, 10**9])
+    env.max_episode_length = 5
+    with pytest.raises(
+        ConfigurationError, match=r"do not end: one goes on after 50 steps. Add a te"
+    ):
+        evaluate(env, lambda obs: None)
+    task = env_of("Isaac-Cartpole-v0", num_envs=2)
+    task.termination_manager.active_terms.clear()
+    with pytest.raises(ConfigurationError, match=r"env\.terminations has no terms"):
+        evaluate(task, lambda obs: None)
+    task.close()

@@ -1,8 +1,8 @@
-"""Commands: goals that policies observe, drawn at resets and again every so often."""
+"""Commands: goals that policies observe, drawn at resets and at intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -38,7 +38,9 @@ class CommandTerm:
     """Places and signs of the goal's columns in a mirror, if known; see
     :class:`envlab.envs.mirror.Reflection`."""
     is_drawn_when_due: ClassVar[bool] = True
-    """Whether goals are drawn by the clock, too, and not in resets alone."""
+    """Whether goals are drawn by the clock as well as in resets."""
+    TRACKED: ClassVar[Mapping[str, str]] = {}
+    """Units of :meth:`tracking_errors`, by name."""
     command: torch.Tensor
     """The goal, ``(num_envs, k)``."""
     metrics: dict[str, torch.Tensor]
@@ -58,7 +60,7 @@ class CommandTerm:
         return self._table
 
     def clear_metrics(self, mask: torch.Tensor) -> None:
-        """Begin the sums of the environments of ``mask`` anew."""
+        """Reset the sums of the environments of ``mask``."""
         for values in self.metrics.values() if self._table is None else [self._table.T]:
             clear(values, mask)
 
@@ -78,6 +80,18 @@ class CommandTerm:
 
     def restart(self) -> None:
         """Forget what earlier episodes left, before a reset that repeats all draws."""
+
+    def snapshot(self) -> Any:
+        """Return what is to be followed in the next step, for :meth:`tracking_errors`."""
+        return self.command.clone()
+
+    def tracking_errors(self, reference: Any) -> torch.Tensor:
+        """Return how far robots are from what a :meth:`snapshot` asked, ``(k, num_envs)``.
+
+        There is a row for each of :attr:`TRACKED`. It is called after the step; environments that
+        began a new episode in it have no meaningful values.
+        """
+        raise NotImplementedError
 
     def bounds(self) -> dict[str, tuple[float, float]]:
         """Return the bounds of values that can be commanded by hand, by name; may be empty."""

@@ -118,8 +118,8 @@ class DifferentialInverseKinematicsAction(ActionTerm):
 
         Args:
             pos: Position in the frame of the robot's topmost body, in m, ``(num_envs, 3)``.
-            quat: Orientation there, (w, x, y, z), ``(num_envs, 4)``; without effect on an action of
-                positions alone.
+            quat: Orientation in that frame, (w, x, y, z), ``(num_envs, 4)``; without effect on an
+                action of positions alone.
         """
         controller = self._cfg.controller
         parts = [pos, quat]
@@ -133,6 +133,11 @@ class DifferentialInverseKinematicsAction(ActionTerm):
     def pose(self) -> Pose:
         """Return the frame's pose in that of the robot's topmost body."""
         return subtract_frame_transforms(*self.frame.root_pose(), *self.frame.pose())
+
+    @property
+    def turns(self) -> bool:
+        """Whether actions have orientations, too."""
+        return self._cfg.controller.command_type != "position"
 
     @property
     def offset(self) -> OffsetCfg:

@@ -1,12 +1,12 @@
 """A motion for a robot to follow: a command that plays clips, and resets robots into them.
 
-After mjlab 1.6.0's ``MotionCommand`` and BeyondMimic (arXiv 2508.08241). Differs from mjlab:
+It follows mjlab 1.6.0's ``MotionCommand`` and BeyondMimic (arXiv 2508.08241). Differs from mjlab:
 
-- Bodies are compared with the reference at the robot's current anchor; there, at the previous.
-- After a reset to frame ``k``, the state after one step is compared with frame ``k + 1``; there,
+- Bodies are compared with the reference at the robot's current anchor; in mjlab, at the previous.
+- After a reset to frame ``k``, the state after one step is compared with frame ``k + 1``; in mjlab,
   where a clip ends within an episode, with frame ``k``.
-- Several clips, weighted. Failures of all processes are counted together, and an environment's
-  draws do not depend on the number of processes.
+- There may be several clips, with weights. Failures of all processes are counted together, and an
+  environment's draws do not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import mujoco
@@ -34,7 +35,7 @@ from envlab.envs.math import (
     quat_mul,
     yaw_quat,
 )
-from envlab.envs.mdp.events import joint_limits, six_ranges
+from envlab.envs.mdp.events import six_ranges, soft_joint_limits
 from envlab.envs.mdp.motion_bins import MotionBins, clip_weights
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError, did_you_mean
@@ -116,6 +117,12 @@ class MotionCommand(CommandTerm):
         shared=("bin_failed_count",),  # of all ranks
         of_rank=("_failed_now",),  # zero after a step
     )
+    TRACKED = MappingProxyType(
+        {
+            **{"mpkpe": "m", "r_mpkpe": "m", "joint_vel_error": "rad/s"},
+            **{"ee_pos_error": "m", "ee_ori_error": "rad"},
+        }
+    )
     cfg: MotionCommandCfg
     is_drawn_when_due = False
 
@@ -141,9 +148,7 @@ class MotionCommand(CommandTerm):
         self._ends = torch.ones_like(self.frames)
         self.bin_failed_count = torch.zeros(self.bins.num, device=device)
         self._failed_now = torch.zeros_like(self.bin_failed_count)
-        low, high = joint_limits(env, self._robot)
-        margin = torch.nan_to_num((0.5 - 0.5 * cfg.soft_limit_factor) * (high - low), posinf=0.0)
-        self.limits = low + margin, high - margin
+        self.limits = soft_joint_limits(env, cfg.soft_limit_factor, self._robot)
         self._columns: dict[tuple[str, ...], torch.Tensor] = {}
         self._moves = 0
         self.command = torch.zeros(env.num_envs, 2 * len(self._robot.joint_names), device=device)
@@ -360,6 +365,19 @@ class MotionCommand(CommandTerm):
         return Pose(
             self.body_pos_w, self.body_pos_relative_w, self.body_quat_relative_w, self.joint_vel
         )
+
+    def tracking_errors(self, reference: Pose) -> torch.Tensor:
+        return reference.errors(self, self.indexes(self._hands_and_feet()))
+
+    def _hands_and_feet(self) -> list[str] | None:
+        """Return the bodies whose heights the task's termination ``ee_body_pos`` watches.
+
+        The task's own names them where it was removed.
+        """
+        cfg: Any = self.env.cfg
+        given = getattr(cfg.terminations, "ee_body_pos", None)
+        term = given or getattr(type(cfg)().terminations, "ee_body_pos", None)
+        return None if term is None else list(term.params["body_names"])
 
     def indexes(self, body_names: Sequence[str] | None) -> slice | torch.Tensor:
         """Return the columns of some bodies among those that are compared; None: of all.

@@ -55,8 +55,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--metric",
         default="mean_return",
-        help="field of metrics.jsonl, as fps or losses.value; or of what 'envlab validate' wrote, "
-        "as validation.success or test.spl (default: mean_return)",
+        help="field of metrics.jsonl, as fps or losses.value; or of what 'envlab validate' "
+        "or 'envlab play' wrote, as validation.success, test.spl or evaluation.return (default: "
+        "mean_return)",
     )
     parser.add_argument(
         "--by",
@@ -81,7 +82,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _left_out(runs: Sequence[RunResult], metric: str) -> list[str]:
     return [
-        f"{run.directory} has no value of {metric}; left out."
+        f"{run.directory} has no value of {metric}; omitted."
         for run in runs
         if not run.has_value.any()
     ]

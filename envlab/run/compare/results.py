@@ -13,13 +13,17 @@ import numpy as np
 
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
 from envlab.run.compare.events import event_folders, read_folder
+from envlab.run.evaluations import read_evaluations
 from envlab.run.manifest import is_copy, read_manifest
 from envlab.run.records import METRICS, Records, dotted_names, number_at
+
+EVALUATION = "evaluation."
+"""Prefix of what ``envlab play`` measured."""
 
 
 @dataclass(kw_only=True)
 class RunResult:
-    """A run's manifest, and one of its metrics per iteration."""
+    """A run's manifest, and a metric per iteration."""
 
     directory: Path
     """The run directory, as it was given."""
@@ -36,7 +40,7 @@ class RunResult:
     cut_file: Path | None = None
     """The file whose last line is cut off, as by a kill; that line does not count."""
     continues: Path | None = None
-    """The run that this one was resumed from, whose records come first here."""
+    """The run that this run was resumed from, whose records come first here."""
 
     @property
     def has_value(self) -> np.ndarray:
@@ -85,7 +89,7 @@ def read_result(directory: Path, metric: str) -> RunResult:
     """Read a run; one that died before its first iteration has no records.
 
     Raises:
-        RunDirectoryError: If it is no run directory, or its records are damaged.
+        RunDirectoryError: If it is not a run directory, or its records are damaged.
     """
     points: list[tuple[float, float, float | None]] = []
     names: set[str] = set()
@@ -93,13 +97,14 @@ def read_result(directory: Path, metric: str) -> RunResult:
     if (directory / "run.json").is_file():
         manifest = _manifest_of(directory)
         name, prefix = _file_of(metric)
-        records = Records(directory / name)
-        for record in records.read():
+        records = None if prefix == EVALUATION else Records(directory / name)
+        evaluated = read_evaluations(directory / "checkpoints") if records is None else {}
+        for record in evaluated.values() if records is None else records.read():
             value = number_at(record, metric.removeprefix(prefix))
             points.append((record["frames"], record["wall_s"], value))
             names.update(f"{prefix}{name}" for name in dotted_names(record))
         points.sort(key=lambda point: point[0])  # validation is in the order of judging
-        cut_file = records.path if records.is_cut else None
+        cut_file = records.path if records is not None and records.is_cut else None
     else:
         manifest, points, names = read_folder(directory, metric)
     frames, wall_s, values = np.array(points, dtype=float).reshape(-1, 3).T
@@ -122,13 +127,15 @@ def _manifest_of(directory: Path) -> dict[str, Any]:
         manifest["status"] = read_manifest(population).get("status")
     if manifest.get("task") is None:
         raise RunDirectoryError(
-            f"{directory} is no run directory: its run.json names no task. Leave it out."
+            f"{directory} is not a run directory: its run.json names no task. Leave it out."
         )
     return manifest
 
 
 def _file_of(metric: str) -> tuple[str, str]:
     """Return the file that has a metric, and the prefix of the metric's name for that file."""
+    if metric.startswith(EVALUATION):
+        return "", EVALUATION
     for prefix in ("validation.", "test."):
         if metric.startswith(prefix):
             return f"{prefix}jsonl", prefix
@@ -165,7 +172,7 @@ def join_resumed(runs: Sequence[RunResult]) -> list[RunResult]:
 
 
 def _origins(run: RunResult) -> list[Path]:
-    """Return where the run that this one was resumed from may be: there, or moved along."""
+    """Return where the run that this run was resumed from may be: where it was, or moved along."""
     checkpoint = run.manifest.get("resumed_from")
     if not checkpoint:
         return []
@@ -200,8 +207,13 @@ def with_values(runs: Sequence[RunResult], metric: str) -> list[RunResult]:
     kept = [run for run in runs if run.has_value.any()]
     if not kept and metric.partition(".")[0] in ("validation", "test"):
         raise RunDirectoryError(
-            f"None of the runs ({len(runs)}) has a value of {metric}, which is no training metric. "
-            f"Run 'envlab validate {runs[0].directory}' first, or train with --validate."
+            f"None of the runs ({len(runs)}) has a value of {metric}, which is not a training "
+            f"metric. Run 'envlab validate {runs[0].directory}' first, or train with --validate."
+        )
+    if not kept and metric.startswith(EVALUATION) and not any(run.names for run in runs):
+        raise RunDirectoryError(
+            f"None of the runs ({len(runs)}) was evaluated. Play their checkpoints first: envlab "
+            f"play LIBRARY --checkpoint {runs[0].directory} --num_episodes 1024."
         )
     names = {name for run in runs for name in run.names}
     if names and metric not in names:

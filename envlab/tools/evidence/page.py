@@ -174,7 +174,7 @@ def _middle(values: np.ndarray) -> str:
 
 
 def _place(sides: Sequence[Side]) -> str:
-    """Return where the episodes were played, if that can be said."""
+    """Return where the episodes were played, if that is known."""
     found = {place for side in sides for place in side.places}
     return f" in {', '.join(sorted(found))}" if found else ""
 

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
             f"There is no folder {flags.folder!r}. Give one that contains runs; training makes "
             f"{LOG_ROOT!r} where it is started."
         )
-    for module in ("starlette", "jinja2", "scipy"):
+    for module in ("starlette", "jinja2"):
         require(module, "envlab dashboard", "web")
     uvicorn = require("uvicorn", "envlab dashboard", "web")
     from envlab_web.dashboard.server import make_app

@@ -12,6 +12,8 @@ from envlab.errors import RunDirectoryError
 from envlab.foreign import printable
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.commands import play_words, resume_words, typed
+from envlab.run.evaluations import NAMES, TRACKED, read_evaluations
+from envlab.run.records import number_at
 from envlab.training.task_changes import OF_ANY_RUN
 from envlab_web.dashboard.catalogue import Listed, is_inside, stat_of
 
@@ -32,6 +34,8 @@ class CheckpointRow:
     """The command that plays it; empty if no library of this name is installed."""
     resume: str
     """The command that resumes from it; empty if there is none."""
+    evaluation: str
+    """What ``envlab play`` measured of it; empty if it was not played."""
 
 
 def audit(manifest: Mapping[str, Any]) -> tuple[str, str]:
@@ -68,6 +72,7 @@ def checkpoints(run: Listed) -> list[CheckpointRow]:
         return []
     files = Checkpoints(folder)
     numbered = [(files.path(number), number) for number in reversed(files.iterations())]
+    evaluations = read_evaluations(folder)
     rows = []
     for path, number in [*numbered, (folder / "best.pt", None)]:
         try:
@@ -82,9 +87,28 @@ def checkpoints(run: Listed) -> list[CheckpointRow]:
                 size_mb=size_mb,
                 play=typed(play) if play else "",
                 resume=typed(resume) if resume else "",
+                evaluation=_told(evaluations.get(number)) if number is not None else "",
             )
         )
     return rows
+
+
+def _told(evaluation: Mapping[str, Any] | None) -> str:
+    """Return an evaluation in words; empty without one."""
+    if evaluation is None:
+        return ""
+    intervals = evaluation.get("intervals")
+    texts = []
+    for name in ("return", "success_rate", *TRACKED, "falls_per_hour"):
+        value = number_at(evaluation, name)
+        if value is None:
+            continue
+        ends = intervals.get(name) if isinstance(intervals, Mapping) else None
+        interval = ""
+        if isinstance(ends, list) and [type(end) for end in ends] == [float, float]:
+            interval = f" ({ends[0]:.4g} to {ends[1]:.4g})"
+        texts.append(f"{NAMES.get(name, name)} {value:.4g}{interval}")
+    return f"{evaluation['num_episodes']:,} episodes: {', '.join(texts)}"
 
 
 def videos(run: Listed) -> list[str]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-HEADER = "X-Gamepad-Axes"
-"""Pages of other addresses cannot send this header, though they can load any path as a picture."""
 ORDER = (1, 0, 2, 3)
 """Axes of the API's standard mapping for commands forward, left, turning left, and up."""
 SCRIPT = b"""<script>
@@ -29,6 +27,11 @@ setInterval(async () => {
 
 class Gamepad:
     """The sticks of the gamepad that was moved last, of any visitor."""
+
+    header = "X-Gamepad-Axes"
+    """Pages of other addresses cannot send this header, though they can load any path as a
+    picture."""
+    script = SCRIPT
 
     def __init__(self) -> None:
         self._pushes: list[float] | None = None

@@ -21,7 +21,8 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from envlab_web.address import FORBIDDEN, REFUSAL, Address
-from envlab_web.viewer.gamepad import HEADER, SCRIPT, Gamepad
+from envlab_web.viewer.gamepad import Gamepad
+from envlab_web.viewer.handset import Handset
 
 logger = logging.getLogger(__name__)
 _REQUESTS = logging.getLogger(f"{__name__}.requests")
@@ -31,14 +32,20 @@ Handler = Callable[[Any, Request], Response | None]
 """Websockets' handler of HTTP requests; None lets a WebSocket open."""
 
 
-def serve_viser(address: Address, title: str, gamepad: Gamepad) -> viser.ViserServer:
-    """Return viser's server, on the port and behind the token of ``address``."""
+def serve_viser(address: Address, title: str, devices: Gamepad | Handset) -> viser.ViserServer:
+    """Return viser's server, on the port and behind the token of ``address``.
+
+    Args:
+        address: The port and the token.
+        title: Title of the page.
+        devices: Devices at the visitor's computer, which a script in the page reads.
+    """
     serve = websockets_server.serve
 
     def guarded_serve(
         handler: Any, host: str, port: int, *, process_request: Any, **options: Any
     ) -> Any:
-        check = _checked(address, gamepad, process_request)
+        check = _checked(address, devices, process_request)
         asyncio.get_running_loop().set_exception_handler(_ignore)
         options |= {"sock": address.listener, "process_request": check, "logger": _REQUESTS}
         return serve(handler, **options)
@@ -54,7 +61,7 @@ def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     logger.debug("A message is ignored: %s", context["message"], exc_info=context.get("exception"))
 
 
-def _checked(address: Address, gamepad: Gamepad, process_request: Handler) -> Handler:
+def _checked(address: Address, devices: Gamepad | Handset, process_request: Handler) -> Handler:
     """Return viser's handler of requests, for those with the token."""
     # Cookies are shared by all ports of a host, so each viewer needs a name of its own.
     name = f"envlab_viewer_{address.port}"
@@ -64,8 +71,8 @@ def _checked(address: Address, gamepad: Gamepad, process_request: Handler) -> Ha
         is_told = address.admits(tokens[0])
         if not (is_told or address.admits(_cookie(request, name))) or _is_foreign(request):
             return _answer(FORBIDDEN, f"{REFUSAL}\n")
-        if HEADER in request.headers:
-            gamepad.read(request.headers[HEADER])
+        if devices.header in request.headers:
+            devices.read(request.headers[devices.header])
             return _answer(http.HTTPStatus.OK, "")
         is_page = request.path.partition("?")[0] == "/"
         if is_page:
@@ -76,7 +83,7 @@ def _checked(address: Address, gamepad: Gamepad, process_request: Handler) -> Ha
             return _answer(http.HTTPStatus.NOT_FOUND, "There is no such page.\n")
         if response is not None:
             if is_page:
-                response.body += SCRIPT
+                response.body += devices.script
                 del response.headers["Content-Length"]
                 response.headers["Content-Length"] = str(len(response.body))
             response.headers["Referrer-Policy"] = "no-referrer"

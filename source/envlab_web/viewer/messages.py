@@ -36,6 +36,10 @@ class Stage:
     lays them out."""
     commands: Mapping[str, Bounds]
     """Commands that the visitor may set, by name."""
+    axes: tuple[str, ...] = ()
+    """What the visitor moves by hand, if so."""
+    has_gripper: bool = False
+    """Whether the hand closes."""
     is_script: bool = False
     """Whether a script steps them, which alone resets them, and which runs at full speed until the
     visitor chooses another."""
@@ -60,6 +64,16 @@ class Wishes:
     """Change of velocity by a push, in m/s."""
     num_resets: int = 0
     """Total number of requests for a reset."""
+    pushes: tuple[float, ...] = ()
+    """How far each of the stage's axes is pushed, -1 to 1."""
+    num_grips: int = 0
+    """Total number of requests to open or close the hand."""
+    num_begun: int = 0
+    """Total number of requests to begin an episode by hand."""
+    num_kept: int = 0
+    """Total number of requests to keep it."""
+    num_discarded: int = 0
+    """Total number of requests to discard it."""
     is_over: bool = False
     commands: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """The visitor's commands; the task draws the others itself."""

@@ -34,7 +34,10 @@ class NativeViewer:
         """
         self._is_played, self._pace = is_played, Pace(env.step_dt)
         self._sim = env.sim  # type: ignore[attr-defined]
+        look = getattr(env, "look", None)
         self._model, self._data = self._sim.model_of(0), self._sim.data_of(0)
+        if look is not None:
+            self._model, self._data = look.model, look.state_of(self._sim, 0)
         self._is_paused, self._num_steps = False, 0
         self._next = 0.0
         self.label = ""

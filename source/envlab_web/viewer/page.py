@@ -15,6 +15,7 @@ from mjviser import ViserMujocoScene
 from envlab_web.address import take_address
 from envlab_web.viewer.gamepad import Gamepad
 from envlab_web.viewer.guard import serve_viser
+from envlab_web.viewer.handset import Handset
 from envlab_web.viewer.marks import Marks
 from envlab_web.viewer.messages import RATE_HZ, TRAINING_RATE_HZ, Frame, Stage
 from envlab_web.viewer.panel import Panel
@@ -30,8 +31,8 @@ def main(connection: Connection, stage: Stage) -> None:
     if not stage.is_played:
         os.nice(19)  # training has priority, even if it keeps all cores busy
     address = take_address(stage.port)
-    gamepad = Gamepad()
-    page = Page(serve_viser(address, stage.title, gamepad), stage, gamepad)
+    devices = Handset(len(stage.axes)) if stage.axes else Gamepad()
+    page = Page(serve_viser(address, stage.title, devices), stage, devices)
     try:
         connection.send((address.url, address.lines("Viewer")))
         while True:
@@ -43,8 +44,8 @@ def main(connection: Connection, stage: Stage) -> None:
 class Page:
     """The scene and its controls."""
 
-    def __init__(self, server: viser.ViserServer, stage: Stage, gamepad: Gamepad) -> None:
-        self.server, self._stage, self._gamepad = server, stage, gamepad
+    def __init__(self, server: viser.ViserServer, stage: Stage, devices: Gamepad | Handset) -> None:
+        self.server, self._stage, self._devices = server, stage, devices
         model = stage.model
         server.gui.configure_theme(
             show_logo=False,
@@ -84,12 +85,19 @@ class Page:
             if connection.poll(0.2):
                 connection.recv()
             return
-        if (pushes := self._gamepad.take()) is not None:
-            self.panel.steer(pushes)
+        self._read_devices()
         connection.send(self.panel.wishes())
         self.draw(connection.recv())
         rate = RATE_HZ if self._stage.is_played else TRAINING_RATE_HZ
         time.sleep(max(0.0, 1.0 / rate - (time.monotonic() - start)))
+
+    def _read_devices(self) -> None:
+        if isinstance(self._devices, Handset):
+            self.panel.pushes = self._devices.pushes()
+            for tap in self._devices.take_taps():
+                self.panel.count(tap)
+        elif (pushes := self._devices.take()) is not None:
+            self.panel.steer(pushes)
 
     def draw(self, frame: Frame) -> None:
         """Show a frame."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import math
 from collections import deque
@@ -12,6 +13,7 @@ import numpy as np
 import viser
 from viser import uplot
 
+from envlab_web.viewer.handset import AXES, TAPS
 from envlab_web.viewer.messages import Frame, Stage, Wishes
 
 SPEEDS = {"1/8": 0.125, "1/4": 0.25, "1/2": 0.5, "1": 1.0, "2": 2.0, "max": math.inf}
@@ -23,6 +25,13 @@ CURVE_EVERY = 10
 """Frames between two drawings of the curves."""
 VIEW_WIDTH = 256
 """Pixels of a camera's image in the panel."""
+HAND_BUTTONS = {
+    "Begin (B)": "num_begun",
+    "Keep (Enter)": "num_kept",
+    "Discard (Backspace)": "num_discarded",
+    "Open or close (K)": "num_grips",
+}
+"""Buttons for what keys do, with the counters of ``Wishes``."""
 COLOURS = (
     *("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f"),
     *("#332288", "#117733", "#882255", "#999933", "#aa4499", "#44aa99", "#661100", "#000000"),
@@ -36,6 +45,9 @@ class Panel:
     def __init__(self, server: viser.ViserServer, stage: Stage) -> None:
         self._gui, self._stage = server.gui, stage
         self._counts = {"num_steps": 0, "num_pushes": 0, "num_resets": 0}
+        self._counts |= dict.fromkeys(TAPS.values(), 0)
+        self.pushes: tuple[float, ...] = ()
+        """How far each axis of the hand is pushed, -1 to 1."""
         self._is_paused = self._is_over = False
         self._history: deque[tuple[float, ...]] = deque(maxlen=CURVE_FRAMES)
         self._plot: viser.GuiUplotHandle | None = None
@@ -43,6 +55,8 @@ class Panel:
         self._num_frames = 0
         self._status = self._gui.add_html("")  # viser recompiles Markdown at each change
         self._tell("")
+        if stage.axes:
+            self._add_hand()
         if stage.is_played:
             self._add_clock()
         self.environment = self._gui.add_slider(
@@ -71,6 +85,7 @@ class Panel:
             followed=followed,
             is_paused=self._is_paused,
             is_over=self._is_over,
+            pushes=self.pushes,
             speed=SPEEDS.get(self.speed.value, 1.0) if self._stage.is_played else 1.0,
             push=_between(self.push.value, *PUSHES) if self.push is not None else 0.0,
             commands={
@@ -85,6 +100,10 @@ class Panel:
             },
             **self._counts,
         )
+
+    def count(self, name: str) -> None:
+        """Ask once more for what a counter of ``Wishes`` counts."""
+        self._counts[name] += 1
 
     def steer(self, pushes: Sequence[float]) -> None:
         """Set the sliders of the first command by a gamepad's sticks."""
@@ -154,7 +173,7 @@ class Panel:
             pause.icon = viser.Icon.PLAYER_PLAY if self._is_paused else viser.Icon.PLAYER_PAUSE
             step.disabled = not self._is_paused
 
-        step.on_click(lambda _: self._count("num_steps"))
+        step.on_click(lambda _: self.count("num_steps"))
 
     def _add_steering(self) -> None:
         for name, bounds in self._stage.commands.items():
@@ -162,17 +181,38 @@ class Panel:
                 is_held = self._gui.add_checkbox("Command by hand", False)
                 sliders = [self._add_slider(words, *ends) for words, ends in bounds.items()]
             self.commands[name] = is_held, sliders
+        if not self._stage.axes:
+            self._add_disturbances()
+        end = self._gui.add_button("End", color="gray", hint="Ends the command in the terminal")
+        end.on_click(lambda _: setattr(self, "_is_over", True))
+
+    def _add_hand(self) -> None:
+        """Add buttons for an episode by hand, and say which keys do what."""
+        with self._gui.add_folder("By hand"):
+            for label, name in HAND_BUTTONS.items():
+                if name != "num_grips" or self._stage.has_gripper:
+                    button = self._gui.add_button(label)
+                    button.on_click(functools.partial(self._on_hand, name))
+            rows = "".join(
+                f"<tr><td>{html.escape(axis)}</td><td><kbd>{up}</kbd> <kbd>{down}</kbd></td></tr>"
+                for axis, (up, down) in zip(self._stage.axes, AXES, strict=False)
+            )
+            style = "margin: 0.4em 0.8em; font-size: 0.875em; border-spacing: 0.8em 0.1em"
+            self._gui.add_html(f'<table style="{style}">{rows}</table>')
+
+    def _on_hand(self, name: str, _: object) -> None:
+        self.count(name)
+
+    def _add_disturbances(self) -> None:
         with self._gui.add_folder("Disturb"):
             self.push = self._gui.add_slider(
                 "Push (m/s)", min=PUSHES[0], max=PUSHES[1], step=0.1, initial_value=1.0
             )
             push = self._gui.add_button("Push all that are shown")
-            push.on_click(lambda _: self._count("num_pushes"))
+            push.on_click(lambda _: self.count("num_pushes"))
             if not self._stage.is_script:
                 reset = self._gui.add_button("Reset all")
-                reset.on_click(lambda _: self._count("num_resets"))
-        end = self._gui.add_button("End", color="gray", hint="Ends the command in the terminal")
-        end.on_click(lambda _: setattr(self, "_is_over", True))
+                reset.on_click(lambda _: self.count("num_resets"))
 
     def _add_slider(self, words: str, low: float, high: float) -> Any:
         is_fixed = low >= high
@@ -204,9 +244,6 @@ class Panel:
                 legend=uplot.Legend(show=True, live=False),
                 aspect=1.4,
             )
-
-    def _count(self, name: str) -> None:
-        self._counts[name] += 1
 
 
 def _between(value: float, low: float, high: float) -> float:

@@ -11,7 +11,7 @@ import time
 from envlab.child import Child, ChildError
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab.training.viewing import NUM_WATCHED, Pace
+from envlab.training.viewing import NUM_WATCHED, Ask, Handles, Pace
 from envlab_web.viewer.messages import RATE_HZ, Frame, Markers, Stage, Wishes
 from envlab_web.viewer.steering import Steering, marker_geoms, rewards_of, shown_commands
 
@@ -34,7 +34,15 @@ class WebViewer:
         is_open: Whether the visitor has not ended it.
     """
 
-    def __init__(self, env: BatchedEnv, *, title: str, port: int, is_played: bool) -> None:
+    def __init__(
+        self,
+        env: BatchedEnv,
+        *,
+        title: str,
+        port: int,
+        is_played: bool,
+        handles: Handles | None = None,
+    ) -> None:
         """Start the page and print its address.
 
         Args:
@@ -42,6 +50,7 @@ class WebViewer:
             title: Title of the page.
             port: The wanted port.
             is_played: Whether the visitor may hold, push and command.
+            handles: What the visitor moves by hand, if so.
 
         Raises:
             ConfigurationError: If the page does not start.
@@ -56,15 +65,18 @@ class WebViewer:
         self._pace = Pace(env.step_dt)
         self._is_lost = False
         self.is_open, self.label = True, ""
+        look = getattr(env, "look", None)
         stage = Stage(
             title=title,
-            model=env.sim.model,  # type: ignore[attr-defined]
+            model=look.model if look else env.sim.model,  # type: ignore[attr-defined]
             num_envs=self._num_envs,
             num_shown=self._num_shown,
             port=port,
             is_played=is_played,
             is_apart=bool(env.env_origins.any()),  # type: ignore[attr-defined]
             commands=shown_commands(env) if is_played else {},
+            axes=handles.axes if handles else (),
+            has_gripper=handles is not None and handles.has_gripper,
             is_script=not getattr(env, "resets", True),
         )
         if stage.is_script:
@@ -92,6 +104,15 @@ class WebViewer:
     def wants_reset(self) -> bool:
         """Return whether the visitor has asked for a reset since the last call."""
         return self._steering.take("num_resets", self._wishes)
+
+    @property
+    def pushes(self) -> tuple[float, ...]:
+        """How far the visitor pushes each axis of the handles, -1 to 1."""
+        return self._wishes.pushes
+
+    def wants(self, what: Ask) -> bool:
+        """Return whether the visitor has asked for something since the last call."""
+        return self._steering.take(f"num_{what}", self._wishes)
 
     def close(self) -> None:
         """End the page."""

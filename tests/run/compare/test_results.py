@@ -16,6 +16,7 @@ from envlab.run.compare.results import (
     read_result,
     with_values,
 )
+from envlab.run.evaluations import keep_evaluation
 from tests.fake_run import write_run
 from tests.refusals import check_refusals
 
@@ -109,6 +110,7 @@ def test_runs_of_two_tasks_are_refused_with_both_names(tmp_path: Path):
         ([1.0], "losses.valeu", "Did you mean losses.value"),
         ([None], "mean_return", r"None of the runs \(1\) has a value of mean_return"),
         ([1.0], "validation.mean_return", "Run 'envlab validate .*' first"),
+        ([1.0], "evaluation.return", "was evaluated. Play their checkpoints first: envlab play"),
         ([], "mean_return", r"None of the runs \(1\) has a value of mean_return"),
     ],
 )
@@ -123,3 +125,19 @@ def test_a_run_that_died_before_its_first_iteration_is_no_error_among_others(tmp
     (write_run(tmp_path, [], name="b") / "metrics.jsonl").unlink()
     runs = find_results([str(tmp_path)], METRIC)
     assert [run.directory.name for run in with_values(runs, METRIC)] == ["a"]
+
+
+def test_evaluations_are_read_in_the_order_of_training(tmp_path: Path):
+    run = write_run(tmp_path, [1.0, 2.0, 3.0])
+    (run / "checkpoints").mkdir(exist_ok=True)
+    for iteration in (20, 3):
+        values = {"iteration": iteration, "frames": 100 * iteration, "wall_s": 2.0 * iteration}
+        values |= {"num_episodes": 8, "return": 0.5 * iteration, "intervals": {"return": [0, 1]}}
+        assert keep_evaluation(run / "checkpoints", values)
+    (run / "checkpoints/evaluation_4.json").write_text("{")
+    (run / "checkpoints/evaluation_5.json").write_text('{"num_episodes": 3, "iteration": "x"}')
+    result = read_result(run, "evaluation.return")
+    assert result.frames.tolist() == [300, 2000]
+    assert result.values.tolist() == [1.5, 10.0]
+    with pytest.raises(ConfigurationError, match=r"Did you mean evaluation\.return"):
+        with_values([read_result(run, "evaluation.retrun")], "evaluation.retrun")

@@ -39,7 +39,7 @@ def logs(tmp_path: Path, monkeypatch) -> Path:
 
 @pytest.fixture
 def visitor(logs: Path, request):
-    """A visitor with the token, who may control runs where a test's parameter says so."""
+    """A visitor with the token, who may control runs if a test's parameter allows it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = Address(listener=listener)
         app = make_app(logs, address, allow_control=getattr(request, "param", False))
@@ -195,17 +195,31 @@ def test_a_run_says_above_its_return_what_it_changed_of_its_task(logs, visitor):
     assert 0 < text.index(told) < text.index("<dt>Return</dt>")
 
 
+def test_what_was_measured_of_a_checkpoint_stands_below_it(logs, visitor):
+    folder = logs / ANT / "checkpoints"
+    folder.mkdir(exist_ok=True)
+    (folder / "model_20.pt").touch()
+    values = {"iteration": 20, "frames": 9, "wall_s": 1.0, "num_episodes": 1024, "return": 71.5}
+    values["intervals"] = {"return": [70.25, 72.75], "success_rate": "<b>"}
+    values |= {"success_rate": 0.5, "falls_per_hour": "<b>"}
+    (folder / "evaluation_20.json").write_text(json.dumps(values))
+    text = visitor.get(f"/api/details?run={ANT}").text
+    assert "Played 1,024 episodes: return 71.5 (70.25 to 72.75), success rate 0.5</p>" in text
+
+
 DAMAGE = [
     ("run.json", "{", "cannot be read"),
     ("metrics.jsonl", "{}\n{}\n", "Line 1 of"),
     ("heartbeats.json", '{"ranks": [{"rank": "x"}]}', "has written no heartbeats"),
     ("heartbeats.json", '{"ranks": [{"rank": 1e999}]}', "has written no heartbeats"),
     ("params/agent.yaml", "{", "learning_rate"),
+    ("checkpoints/evaluation_1.json", "{", "learning_rate"),
 ]
 
 
 @pytest.mark.parametrize(("name", "text", "sentence"), DAMAGE)
 def test_damage_in_one_file_leaves_the_rest_shown(logs, visitor, name: str, text, sentence: str):
+    (logs / ANT / name).parent.mkdir(exist_ok=True)
     (logs / ANT / name).write_text(text)
     paths = ("/api/list", "/api/details", "/api/curves", "/runs")
     answers = [visitor.get(f"{path}?{BOTH}") for path in paths]

@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from envlab_web.address import Address, take_address
-from envlab_web.viewer.gamepad import HEADER, Gamepad
+from envlab_web.viewer.gamepad import Gamepad
 from envlab_web.viewer.guard import serve_viser
 
 
@@ -81,18 +81,21 @@ def test_a_web_socket_is_only_for_the_page_itself(served):
     assert shake_hands(served, Cookie="envlab_viewer=x") == 403
     own = f"http://127.0.0.1:{served.port}"
     assert shake_hands(served, Cookie=cookie, Origin=own) == 101
-    # Browsers send the cookie along for pages of other ports of this machine, too.
+    # Browsers also send the cookie along for pages of other ports of this machine.
     assert shake_hands(served, Cookie=cookie, Origin="http://127.0.0.1:1") == 403
 
 
 def test_a_gamepad_is_read_from_the_page_itself(served, gamepad):
     root, cookie = f"http://127.0.0.1:{served.port}/", ask(served.url)[1]
-    assert ask(root, **{HEADER: "0,-1,0.5,0"})[0] == 403
-    assert ask(root, Cookie=cookie, Origin="http://127.0.0.1:1", **{HEADER: "0,-1,0.5,0"})[0] == 403
+    assert ask(root, **{Gamepad.header: "0,-1,0.5,0"})[0] == 403
+    assert (
+        ask(root, Cookie=cookie, Origin="http://127.0.0.1:1", **{Gamepad.header: "0,-1,0.5,0"})[0]
+        == 403
+    )
     for axes in ("nan,0", "0,1e9", "0;1", ""):
-        assert ask(root, Cookie=cookie, **{HEADER: axes})[0] == 200
+        assert ask(root, Cookie=cookie, **{Gamepad.header: axes})[0] == 200
     assert gamepad.take() is None
-    assert ask(root, Cookie=cookie, **{HEADER: "0,-1,0.5,0"})[0] == 200
+    assert ask(root, Cookie=cookie, **{Gamepad.header: "0,-1,0.5,0"})[0] == 200
     assert gamepad.take() == [1.0, 0.0, -0.5, 0.0]
     assert gamepad.take() is None
 

@@ -8,7 +8,10 @@ import pytest
 import torch
 
 import envlab
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
+from envlab.registry import get_task, load_env_cfg
 from envlab_web.viewer.messages import Frame, Wishes
 from tests.web.viewer.conftest import LocalViewer
 
@@ -47,7 +50,7 @@ def test_a_frame_is_a_copy_of_the_environments_that_are_shown(cartpole, watch):
     earned = frame.rewards["total"] * cartpole.step_dt
     assert earned == pytest.approx(float(cartpole.reward_buf[4]), abs=1e-5)
     before = frame.qpos.copy()
-    assert step(cartpole, viewer) is None  # nobody asked for one
+    assert step(cartpole, viewer) is None  # no step was requested
     assert (frame.qpos == before).all()
     assert not torch.equal(torch.from_numpy(before), cartpole.sim.data.qpos[2:6])
 
@@ -58,6 +61,18 @@ def test_a_frame_has_what_cameras_of_the_followed_environment_see(watch):
     seen = env.unwrapped.sensor("tiled_camera").image()
     assert list(frame.views) == ["tiled_camera"]
     assert torch.equal(torch.from_numpy(frame.views["tiled_camera"].copy()), seen[2])
+
+
+def test_the_page_draws_a_skin(watch, tmp_path):
+    skin = '<geom type="box" size="0.4 0.3 0.2" contype="0" conaffinity="0"/>'
+    path = tmp_path / "skin.xml"
+    path.write_text(f'<mujoco><worldbody><body name="base">{skin}</body></worldbody></mujoco>')
+    task = get_task("Isaac-Velocity-Flat-Unitree-Go2-v0")
+    cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 2, "skin": str(path)}}, "env")
+    env = task.make(cfg, context=DistributedContext.single("cpu"), seed=1)
+    drawn, physics = watch(env).stage.model, env.sim.model
+    assert (drawn.nbody, drawn.nq, drawn.ngeom) == (physics.nbody, physics.nq, physics.ngeom + 1)
+    env.close()
 
 
 def test_a_training_is_neither_held_nor_steered(cartpole, go2, watch):

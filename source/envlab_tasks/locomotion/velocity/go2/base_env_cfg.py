@@ -2,8 +2,8 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- Joints have an armature of 0.01 kg m^2, as in the MuJoCo Menagerie; in Isaac Lab the configuration
-  sets none.
+- Joints have an armature of 0.01 kg m^2, as in the MuJoCo Menagerie; Isaac Lab's configuration sets
+  none.
 """
 
 from __future__ import annotations

@@ -1,0 +1,34 @@
+"""Pictures on large ground draw the part around the robot, where it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from envlab.envs import picture_ground
+from envlab.envs.making import make
+
+TASK = "Envlab-Velocity-Parkour-Unitree-Go2-v0"
+
+
+@pytest.fixture(scope="module")
+def env():
+    env = make(TASK, num_envs=3, device="cpu", seed=1)
+    yield env
+    env.close()
+
+
+def test_a_part_looks_as_the_whole_near_the_robot(env, monkeypatch):
+    field = env.sim.model.hfield_data.copy()
+    for index in range(3):  # each elsewhere on the ground
+        monkeypatch.setattr(picture_ground, "RADIUS_M", 1000.0)
+        env.picture(0, height=8, width=8)
+        whole = env.picture(index, height=96, width=160)
+        monkeypatch.setattr(picture_ground, "RADIUS_M", 12.0)
+        env.picture(0, height=8, width=8)
+        part = env.picture(index, height=96, width=160)
+        near = np.abs(part[40:].astype(int) - whole[40:]).max(axis=2)
+        assert (near > 40).mean() < 0.01
+        assert len(np.unique(part[40:].reshape(-1, 3), axis=0)) > 50
+    assert (env.sim.model.hfield_nrow[0], env.sim.model.hfield_ncol[0]) == (961, 801)
+    np.testing.assert_array_equal(env.sim.model.hfield_data, field)
