@@ -1,8 +1,8 @@
-"""Steps a second of Isaac Lab's own task on our simulator, beside our task of the same id.
+r"""Steps a second of Isaac Lab's own task on our simulator, beside our task of the same id.
 
 Processes of both run in turns, each with its own import and compilation, which are not counted::
 
-    ISAACLAB_PATH=FOLDER OMP_NUM_THREADS=2 python scripts/benchmarks/isaac_lab.py \\
+    ISAACLAB_PATH=FOLDER OMP_NUM_THREADS=2 python scripts/benchmarks/isaac_lab.py \
         --task=Isaac-Velocity-Flat-Unitree-Go2-v0
 """
 
