@@ -89,9 +89,10 @@ def outcome(folder: Path, script: str, task: str, limit_s: float) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"takes longer than {limit_s:g} s"
-    if done.returncode == 0 and "failed with error" not in done.stdout:
+    if done.returncode == 0 and ("Learning iteration 1/2" in done.stdout or "skrl" in script):
         return "trains"
-    told = [line for line in done.stderr.splitlines() if re.match(r"error: |\w*Error: ", line)]
+    lines = (done.stderr + done.stdout).splitlines()
+    told = [line for line in lines if re.match(r"error: |\w*Error: |This run failed", line)]
     last = told[0] if told else f"ends with code {done.returncode}"
     return last.removeprefix("error: ").replace(f"{folder}/", "").replace("|", "/")
 

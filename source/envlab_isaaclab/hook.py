@@ -20,6 +20,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from envlab.errors import ConfigurationError
 from envlab_isaaclab import kit
 from envlab_isaaclab.inert import ROOTS, InertModule
 
@@ -107,6 +108,12 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        if name.startswith(("omni.isaac.lab", "omni.isaac.orbit")):
+            raise ConfigurationError(
+                f"The script imports {name}, of Isaac Lab 1, whose modules have been called "
+                "isaaclab, isaaclab_tasks and isaaclab_rl since 2.0. Rename its imports, or take a "
+                "later version of it."
+            )
         is_inert = name.partition(".")[0] in self._inert
         if is_inert or name in REPLACED or name in MOVED:
             return importlib.machinery.ModuleSpec(name, self._loader, is_package=is_inert)

@@ -229,6 +229,13 @@ def test_script_that_imports_what_is_not_there_is_one_sentence(
     assert "Traceback" not in done.stderr
 
 
+def test_script_for_isaac_lab_1_is_refused(isaaclab: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from omni.isaac.lab.envs import ManagerBasedRLEnv\n")
+    done = run(str(tmp_path / "train.py"))
+    assert done.returncode == 2
+    assert "imports omni.isaac.lab, of Isaac Lab 1" in done.stderr
+
+
 def test_script_that_is_not_there_is_one_sentence() -> None:
     done = run("no_such_script.py")
     assert done.returncode == 2
