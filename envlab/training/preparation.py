@@ -271,4 +271,4 @@ def _what_was_trained(plan: RunPlan) -> list[str]:
     if words:
         return words
     origin = [f"--{name}={value}" for name, value in plan.agent_cfg.origin.items()]
-    return [f"--task={plan.task.id}", *origin]
+    return [f"--task={plan.flags.task or plan.task.id}", *origin]
