@@ -20,6 +20,9 @@ SUFFIXES = (".xml", ".mjcf", ".urdf")
 
 _OPTION = "env.scene.model"
 
+_VISUAL = re.compile(r"<visual\b.*?</visual>", re.DOTALL)
+_MATERIAL = re.compile(r"<material\b[^>]*?(/>|>.*?</material>)", re.DOTALL)
+
 
 def find_model(source: str, option: str = _OPTION) -> Path:
     """Return the model file that ``source`` names; see :func:`find_file`.
@@ -83,6 +86,23 @@ def urdf_moves_freely(path: Path) -> bool | None:
     return re.search(r"<link\s[^>]*name\s*=\s*[\"']world[\"']", _text(path)) is None
 
 
+def one_material_each(text: str) -> str:
+    """Return a model's text with the first ``<material>`` alone in each ``<visual>`` of URDF.
+
+    Exporters write one for each part of a mesh, which URDF does not have and MuJoCo refuses.
+    """
+    return _VISUAL.sub(lambda visual: _keep_first(_MATERIAL, visual.group()), text)
+
+
+def _keep_first(pattern: re.Pattern[str], text: str) -> str:
+    """Return a text without all matches but the first; lines keep their numbers."""
+    found = pattern.search(text)
+    if found is None:
+        return text
+    end = found.end()
+    return text[:end] + pattern.sub(lambda one: "\n" * one.group().count("\n"), text[end:])
+
+
 def read_spec(path: Path) -> mujoco.MjSpec:
     """Parse a model file.
 
@@ -96,6 +116,9 @@ def read_spec(path: Path) -> mujoco.MjSpec:
     try:
         if path.suffix.lower() == ".mjcf":  # which MuJoCo does not read from a file
             spec = mujoco.MjSpec.from_string(read_sources(path).text)
+            spec.modelfiledir = str(path.parent)
+        elif (text := one_material_each(_text(path))) != _text(path):
+            spec = mujoco.MjSpec.from_string(text)
             spec.modelfiledir = str(path.parent)
         else:
             spec = mujoco.MjSpec.from_file(str(path))
