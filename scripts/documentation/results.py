@@ -156,7 +156,10 @@ def play_command(policy: Policy, num_episodes: int) -> str:
     words = ["envlab", "play", of["library"], *_choices(policy), f"--task={of['task']}"]
     words += [f"--checkpoint={SELECTOR}", "--no_export", f"--num_episodes={num_episodes}"]
     is_in_houses = get_task(of["task"]).kind == "NavEnv"
-    words += ["--num_envs=64", "env.houses.split=test"] if is_in_houses else ["--num_envs=256"]
+    if is_in_houses:
+        words += ["--num_envs=64", "env.houses.split=test"]
+    elif num_episodes > 256:  # else as many as play has
+        words.append("--num_envs=256")
     return shlex.join(words)
 
 
@@ -258,12 +261,13 @@ def _card(card: Mapping[str, Any], policy: Policy, changes: Changes) -> str:
     place = f" in {of['place']}" if "measures" in of else ""
     parts = ", ".join(dict.fromkeys(path.split(".")[1] for path in changes))
     changed = f"**{parts}** ([list](#what-trainings-changed))" if changes else "nothing"
-    frames, minutes = _frames(policy), _minutes(card, policy)
+    frames, minutes, training = _frames(policy), _minutes(card, policy), _training(policy)
     rows = {
         "measured": f"{of['num_episodes']:,} episodes{place}",
         "return": f"{of['return']:.2f} ± {of['return_std']:.2f} (standard deviation)",
         "steps of an episode": f"{of['episode_length']:.0f}",
-        "trained for": f"{frames / 1e6:.1f} M frames, {minutes:.0f} minutes, {card['on']}",
+        "trained for": f"{frames / 1e6:.1f} M frames, {minutes:.0f} minutes, {card['cores']}"
+        + ("" if training else f", in stages ([how](tasks.md#{task.lower()}))"),
         "changed in training": changed,
     }
     table = "".join(f"| {name} | {value} |\n" for name, value in rows.items())
@@ -273,7 +277,8 @@ def _card(card: Mapping[str, Any], policy: Policy, changes: Changes) -> str:
         f"**{card['says'].format_map(Measures(of))}**\n",
         f"![{task}]({_picture(policy)[0]})\n",
         f"| | |\n|---|---|\n{table}",
-        f"    {play_command(policy, of['num_episodes'])}\n    {_training(policy)}\n",
+        f"    {play_command(policy, of['num_episodes'])}\n"
+        + (f"    {training}\n" * bool(training)),
     ]
     if curve.exists():
         lines.append(f"![Curve of {task}]({curve.relative_to(PAGE.parent).as_posix()})\n")
@@ -309,13 +314,14 @@ def _minutes(card: Mapping[str, Any], policy: Policy) -> float:
 
 
 def _training(policy: Policy) -> str:
-    """Return the command that trained a policy: of several stages, the last one's."""
+    """Return the command that trained a policy; empty if there were several."""
     of = policy.manifest
     words = shlex.split(of["command"])
     start = next(i for i, word in enumerate(words) if word.startswith("--"))
+    if "--resume" in words:
+        return ""
     chosen = [word for word in words[start:] if word != "--headless"]
-    stage = "  # the last stage" if "--resume" in chosen else ""
-    return shlex.join(["envlab", "train", of["library"], *chosen]) + stage
+    return shlex.join(["envlab", "train", of["library"], *chosen])
 
 
 def _frames(policy: Policy) -> int:
