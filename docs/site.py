@@ -16,6 +16,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "tests/README.md": "tests.md",
+    "tests/libraries.md": "corrections.md",
 }
 """Pages beside docs/, and what they are called in the site."""
 LINK = re.compile(r'(\]\(|(?:src|href)=")([^)"#\s]+)')

@@ -58,13 +58,15 @@ class AgentCfg:
     """Whether the policy given to a new run may be of another library."""
 
     save_interval_minutes: NonNegativeFloat = 10.0
-    """A checkpoint is also due when the last one is older; 0: by iterations only."""
+    """A checkpoint is also due when the last is older than this; 0: by iterations only."""
     keep_checkpoints: NonNegativeInt = 10
     """Number of the newest checkpoints to keep, in addition to the best one; 0 keeps all."""
     audit_interval: PositiveInt = 50
     """Iterations between two audits; the first update and every checkpoint are audited too."""
     sync_interval: Annotated[PositiveInt, Requires("--grad_sync=local")] = 1
     """Iterations that ranks learn alone before an average (:mod:`envlab.training.averaging`)."""
+    sync_dtype: Annotated[Literal["float32", "bfloat16"], Requires("--grad_sync=local")] = "float32"
+    """What averages send of parameters and of the optimizers' moments."""
     outer_learning_rate: Annotated[PositiveFloat, Requires("--grad_sync=local")] = 1.0
     """Factor of the mean change of parameters that an average makes; DiLoCo has 0.7."""
     outer_momentum: Annotated[
@@ -166,7 +168,7 @@ class AgentCfg:
         return merge(self, values, "agent")
 
     def resolved(self) -> Self:
-        """Return this configuration with a number for each null that stands for one.
+        """Return this configuration with each null that means a number replaced by it.
 
         This is done as late as possible, so that such a number follows the values it depends on.
 

@@ -62,7 +62,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
             raise ValueError(f"{member.filename} holds objects, which are never unpickled")
         size = math.prod(shape) * dtype.itemsize
         if min(shape, default=0) < 0 or size > member.file_size:
-            raise ValueError(f"{member.filename} says that it has shape {shape}, but has not")
+            raise ValueError(f"{member.filename} declares the shape {shape}, but has another")
         data = file.read(size)
     array = np.frombuffer(bytearray(data), dtype).reshape(shape, order="F" if in_columns else "C")
     if dtype.kind in "US":

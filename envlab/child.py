@@ -62,8 +62,9 @@ class Child(contextlib.AbstractContextManager["Child"]):
         """Start it.
 
         Args:
-            function: Function to call there, ``module:name``, with a connection to here and the
-                arguments. Its result, or an ``EnvlabError`` that it raises, is the last answer.
+            function: Function to call in the child, ``module:name``, with a connection to this
+                process and the arguments. Its result, or an ``EnvlabError`` that it raises, is the
+                last answer.
             arguments: Anything that can be pickled.
             timeout_s: See above.
             environ: Environment variables to change; None removes one.
@@ -135,7 +136,7 @@ class Child(contextlib.AbstractContextManager["Child"]):
             self.process.terminate()
 
     def end(self, grace_s: float = 0.0) -> None:
-        """End it and all that it started, after ``grace_s`` seconds to do so by itself."""
+        """End it and all that it started, after waiting ``grace_s`` seconds for it to exit."""
         end_all([self], grace_s)
 
     def _lost(self) -> ChildError:

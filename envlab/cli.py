@@ -38,10 +38,10 @@ ELSEWHERE = {
 
 USAGE = """usage: envlab COMMAND ...
 
-  train LIBRARY --task ID ...      train; what scripts/reinforcement_learning/LIBRARY/train.py does
-  play LIBRARY --task ID ...       run and export a trained policy; of train and play, LIBRARY may
+  train LIBRARY --task ID ...      train, like scripts/reinforcement_learning/LIBRARY/train.py
+  play LIBRARY --task ID ...       run and export a trained policy; for train and play, LIBRARY may
                                    also be given as --rl_library LIBRARY, or left out
-  export LIBRARY --task ID ...     write a policy and all that belongs to it, to run it elsewhere
+  export LIBRARY --task ID ...     write a policy and the files that it needs to run elsewhere
   config LIBRARY --task ID ...     print the configuration that train would start with, as YAML
   view --task ID [--checkpoint C]  watch a task live in a browser; latest, best or a file plays
 {commands}

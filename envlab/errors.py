@@ -79,7 +79,7 @@ def name_term(error: Exception, kind: str, name: str) -> None:
     """
     if isinstance(error, EnvlabError) or hasattr(error, "envlab_term"):
         return
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first one is the caller's
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first frame is the caller's
     own = [frame for frame in frames if frame.filename == frames[0].filename]
     where = ""
     if own:

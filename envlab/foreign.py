@@ -22,7 +22,7 @@ def check_file(path: Path, most_bytes: int = MOST_BYTES) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(f"{path} is a folder")
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(f"{path} is no regular file")
+        raise OSError(f"{path} is not a regular file")
     if found.st_size > most_bytes:
         raise OSError(f"{path} has {found.st_size} bytes, more than {most_bytes}")
 

@@ -19,7 +19,8 @@ def _hook(kind: type[BaseException], error: BaseException, traceback: TracebackT
         sys.__excepthook__(kind, error, traceback)
 
 
-# The command line imports this before the slow modules: Ctrl-C then prints only a word, too.
+# The command line imports this before the slow modules, so that even during their import Ctrl-C
+# prints only a word.
 sys.excepthook = _hook
 
 

@@ -27,7 +27,7 @@ def import_compiler_late() -> None:
 
 
 class _LateCompiler(ModuleType):
-    """Answers the calls of torch and tensordict while nothing is compiled (torch 2.13.0)."""
+    """Answers the calls of torch and tensordict until the first compilation (torch 2.13.0)."""
 
     def __init__(self) -> None:
         super().__init__(_NAME)

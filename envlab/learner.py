@@ -104,7 +104,7 @@ class Curve(NamedTuple):
     step: int
     """Position on the curves, in the library's unit."""
     scalars: Mapping[str, float | None]
-    """Values by tag; None is left out."""
+    """Values by tag; None is skipped."""
 
 
 class Learner(abc.ABC):

@@ -50,8 +50,8 @@ class Library:
     """``(plan, context) -> env``: makes its environments, if they are not one batch of the
     task's."""
     deals_environments: bool = True
-    """Whether a run goes on with its environments on another number of processes; not where each
-    process has members of its own."""
+    """Whether a run can keep its environments when it resumes on another number of processes; not
+    if each process has its own members."""
     old_state: str | None = None
     """``(state) -> state``: what its learner declares, from what a rank of it remembered in
     checkpoints of format 1; None if there are none with other names."""
@@ -139,7 +139,7 @@ CORE = (
         player="envlab.skrl.main:make_player",
         bound="envlab.skrl.checks:action_bound",
         flags="envlab.skrl.flags:SkrlFlags",
-        description="a dozen algorithms, several agents too, by skrl on PyTorch or JAX",
+        description="a dozen algorithms, also for several agents, by skrl on PyTorch or JAX",
         packages={"skrl": "skrl.agents.torch.ppo"},
         has_members=True,
         averages=True,

@@ -60,7 +60,7 @@ def compute_in(network: nn.Module, dtype: torch.dtype) -> None:
     Args:
         network: Its layers must be in ``nn.Sequential``, like those of multilayer perceptrons and
             convolutions; others, such as recurrent ones, are not changed.
-        dtype: ``torch.bfloat16``; with ``torch.float32`` nothing is changed.
+        dtype: ``torch.bfloat16``; ``torch.float32`` changes no layer.
     """
     if dtype == torch.float32:
         return

@@ -131,10 +131,11 @@ class LoadedPolicy:
         """Play whole episodes, and return what ``envlab play --json`` writes of them.
 
         Args:
-            num_episodes: Least number; each environment plays equally many. None: 64.
+            num_episodes: Minimum number; each environment plays equally many. None: 64.
 
-        They are played in :attr:`env` if :func:`load_policy` was told how many environments to
-        make; else in others, up to 64 as in ``envlab play``, since one alone would take long.
+        They are played in :attr:`env` if :func:`load_policy` was given a number of environments;
+        else in separate ones, up to 64 as in ``envlab play``, because a single environment would
+        take long.
 
         Raises:
             ConfigurationError: For a number below 1.
@@ -295,7 +296,7 @@ def _find(source: str | Path | TrainingRun, checkpoint: str) -> tuple[Mapping[st
 
 
 def _words(flags: Mapping[str, Any]) -> list[str]:
-    """Return flags as words of the command line; those that are None or False are left out."""
+    """Return flags as words of the command line; those that are None or False are omitted."""
     return [
         f"--{name}" if each is True else f"--{name}={each}"
         for name, value in flags.items()

@@ -70,7 +70,7 @@ def register(
         id: Such as ``My-Reach-v0``.
         entry_point: The environment's class, ``module:Class``.
         kwargs: Strings alone, by Isaac Lab's keywords, so that listing tasks imports no simulator.
-        action_scale: In numpy, where the task's actions have no bounds, the one that 1 stands for.
+        action_scale: In numpy, where the task's actions have no bounds, the action that 1 means.
     """
     import gymnasium  # see above
 

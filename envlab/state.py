@@ -41,16 +41,16 @@ class State:
     per_env: tuple[str, ...] = ()
     """Each environment: ``(num_envs, ...)``."""
     per_env_by_name: tuple[str, ...] = ()
-    """The same, in a dictionary by the names of terms; those that were not saved begin anew."""
+    """The same, in a dictionary by the names of terms; those that were not saved start afresh."""
     per_env_dim_1: tuple[str, ...] = ()
     """Each environment, in the second dimension: ``(steps, num_envs, ...)``."""
     shared: tuple[str, ...] = ()
     """All ranks, which have the same."""
     of_rank: tuple[str, ...] = ()
-    """One rank; begins anew on another number of processes."""
+    """One rank; starts afresh on another number of processes."""
     parts: tuple[str, ...] = ()
-    """Objects with a state of their own, declared or by ``state()`` and ``set_state()``; or a
-    dictionary or list of them."""
+    """Objects that have a state, declared or by ``state()`` and ``set_state()``; or a dictionary or
+    list of them."""
     wraps: str | None = None
     """Attribute whose state this object's is, whatever its bases declare."""
 
@@ -112,13 +112,13 @@ def save(part: Any) -> dict[str, Any]:
 def restore(part: Any, saved: Mapping[str, Any], device: torch.device, where: str = "") -> None:
     """Write what :func:`save` returned back into ``part`` and its parts.
 
-    Terms that ``saved`` does not have begin anew, as do attributes that were None. What ``saved``
-    does not have need not be there if it is None here, too.
+    Terms that ``saved`` does not have start afresh, and so do attributes that were None. ``saved``
+    may lack an attribute that is None here.
 
     Args:
         part: The object.
         saved: What was saved.
-        device: Of tensors that are not there yet, in parts without a ``device`` of their own.
+        device: Of tensors that do not exist yet, in parts without an attribute ``device``.
         where: Path of ``part``, for errors.
 
     Raises:
@@ -186,7 +186,7 @@ def deal(
     """Return a process's share of what the processes of another launch saved.
 
     Args:
-        part: The object, which tells what each value belongs to.
+        part: The object, which declares what each value belongs to.
         saved: What :func:`save` returned, by rank; of those with none of the share's environments,
             :func:`without_tensors` is enough.
         share: The process's environments.
@@ -234,7 +234,7 @@ class Ring(NamedTuple):
     """The steps of a memory that overwrites its oldest."""
 
     steps: torch.Tensor
-    """``(num_steps, num_envs, ...)``; those that are there, in the memory's order."""
+    """``(num_steps, num_envs, ...)``; those that exist, in the memory's order."""
     num_added: int
     """Number of steps ever added: where the next one would go, if the memory is full."""
 
@@ -387,7 +387,7 @@ def _moved(saved: Any, device: torch.device) -> Any:
 
 
 def _named_parts(value: Any) -> list[tuple[Any, Any]]:
-    """Return the parts of an attribute by key; the key of a single one is None."""
+    """Return the parts of an attribute by key; the key of a single part is None."""
     if value is None:
         return []
     if isinstance(value, Mapping):
@@ -411,7 +411,7 @@ def _restore_parts(value: Any, saved: Any, device: torch.device, where: str) -> 
     if saved is None:
         return
     if value is None:
-        logger.info("The checkpoint's %s is left out: this run has none.", where)
+        logger.info("The checkpoint's %s is ignored: this run has none.", where)
     for key, one in _named_parts(value):
         if key is not None and (key not in saved or saved[key] is None):
             continue

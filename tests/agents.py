@@ -15,7 +15,7 @@ ADDRESS = "127.0.0.1"
 
 
 def free_port() -> int:
-    """Return a port on which nobody listens, outside the range of outgoing connections."""
+    """Return a port without a listener, outside the range of outgoing connections."""
     while True:
         port = 20000 + secrets.randbelow(12000)  # Linux uses those from 32768
         with contextlib.suppress(OSError), socket.create_server((ADDRESS, port)):
@@ -24,7 +24,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def dead_port() -> Iterator[int]:
-    """Keep a port on which nobody listens, and nobody can."""
+    """Keep a port without a listener, and prevent any."""
     with socket.socket() as holder:
         holder.bind((ADDRESS, 0))
         yield int(holder.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Tasks that stand for all: between them they have every feature of environments.
+"""Tasks that represent all others: together they have every feature of environments.
 
 Tests that hold for each task run on these; with ``--all`` on every registered task.
 """
@@ -31,7 +31,7 @@ _CHOSEN = {
     "Mjlab-Velocity-Rough-Unitree-G1": "mjlab's terms: gaits, friction and masses drawn, stages",
     "Isaac-Velocity-Flat-Spot-v0": "delayed actuators and actuators' networks' tables",
     "Mjlab-Tracking-Flat-Unitree-G1": "a motion clip followed; adaptive starts",
-    "Envlab-Getup-Flat-Unitree-G1-v0": "an environment class of its own; falls, relative actions",
+    "Envlab-Getup-Flat-Unitree-G1-v0": "its own environment class; falls, relative actions",
     "Nav-ObjectNav-Depth-v0": "houses without physics; cameras, goals",
 }
 """By id, the features that a task is here for."""
@@ -58,7 +58,7 @@ OWN_CODE = (
     "Mjlab-Multi-Cube-Seg-Yam",
     "Playground-T1JoystickFlatTerrain-v0",
 )
-"""Tasks that with the archetypes have all code of tasks; they keep golden values, too."""
+"""Tasks that with the archetypes cover all code of tasks; they also keep golden values."""
 
 ALONE = {
     "LeggedGymEnv": "tests/tasks/test_a1.py",
@@ -87,7 +87,7 @@ ALONE = {
         "tests/envs/mdp/test_pose_command.py",
     ),
 }
-"""Features that no archetype has: single terms, each with a test of its own, which is named."""
+"""Features that no archetype has: single terms, each with the name of its own test."""
 
 
 def features(task: Task) -> set[str]:

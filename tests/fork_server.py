@@ -3,9 +3,9 @@
 Importing torch, MuJoCo and the libraries takes two to four seconds of CPU a process; a fork takes
 ten milliseconds. :class:`ForkServer` is the client, one for each pytest process. A forked
 command is as if executed: own session, environment, arguments, working folder, output, default
-signals and no inherited files. Its ``/proc/<pid>/environ`` and ``cmdline`` are the command's, too,
-because envlab reads its launcher's, and the tests find their processes by a mark in them.
-Workers of torchrun are forked as well, by torchrun itself: only process creation is replaced.
+signals and no inherited files. Its ``/proc/<pid>/environ`` and ``cmdline`` are also the command's,
+because envlab reads its launcher's, and the tests find their processes by a mark in them. Workers
+of torchrun are forked as well, by torchrun itself: only process creation is replaced.
 
 A fork hides differences between processes that import by themselves, such as the order of sets
 of strings. So ``./envlab.sh test --all`` executes every command.
@@ -206,7 +206,7 @@ def become(
     output: int | None = None,
     report: int | None = None,
 ) -> None:
-    """Make a fork look like an execution in a session of its own.
+    """Make a fork look like an execution in a separate session.
 
     Args:
         words: The command.
@@ -256,7 +256,7 @@ def execute(words: Sequence[str]) -> None:
         module, *sys.argv[1:] = rest[1:]
         if module in ("torch.distributed.run", "envlab.distributed.torchrun"):
             _fork_workers()
-        sys.modules.pop(module, None)  # else runpy warns that it is there
+        sys.modules.pop(module, None)  # else runpy warns that it is loaded
         sys.path[0] = os.getcwd()
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     else:
@@ -278,7 +278,7 @@ def _fork_workers() -> None:
 
     # private: this is where torchrun starts a process
     executed = subprocess_handler.SubprocessHandler._popen
-    # private: and here it is told another way
+    # private: and here it is given another way
     subprocess_handler.SubprocessHandler._popen = popen  # type: ignore[method-assign,assignment]
 
 
@@ -375,7 +375,7 @@ def run_to_the_end(words: Sequence[str], prepare: Callable[[], None]) -> NoRetur
     threading._shutdown()  # type: ignore[attr-defined]  # private: see above
     atexit._run_exitfuncs()  # private: see above
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # closed, or nobody reads it
+        with contextlib.suppress(OSError, ValueError):  # closed, or without a reader
             stream.flush()
     ctypes.CDLL(None).fflush(None)
     os._exit(int(code or 0) & 0xFF)
@@ -387,7 +387,7 @@ if __name__ == "__main__":
     gc.freeze()
     try:
         asked = serve(socket.socket(fileno=int(sys.argv[1])))
-    except (OSError, ValueError):  # pytest is gone
+    except (OSError, ValueError):  # pytest has exited
         os._exit(0)
     try:
         os.chdir(asked["cwd"])

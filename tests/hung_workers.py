@@ -31,7 +31,7 @@ class HungWorkers:
         """Make it.
 
         Args:
-            limit_s: Of tests without a limit of their own, ``@pytest.mark.timeout(...)``.
+            limit_s: Of tests without their own limit, ``@pytest.mark.timeout(...)``.
             grace_s: For the timeout to be reported, and fixtures to end.
         """
         self._limit_s, self._grace_s = limit_s, grace_s

@@ -1,6 +1,6 @@
 """Real processes for tests: started with a deadline, and none of them left behind.
 
-torchrun puts every worker into a session of its own, so a process group does not hold a launch
+torchrun puts every worker into a separate session, so a process group does not hold a launch
 together. Each launch carries a token in its environment, by which exactly its own processes are
 found.
 """
@@ -135,7 +135,7 @@ def _with_ranks(processes: dict[int, list[str]]) -> dict[int, int | None]:
 
 
 def torchrun(num_processes: int, script: str | Path, *arguments: str | Path) -> list[str | Path]:
-    """Return the command that runs a script on several local processes, on a port of its own."""
+    """Return the command that runs a script on several local processes, on a free port."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1"]
     rendezvous = ["--rdzv_backend=c10d", "--rdzv_endpoint=127.0.0.1:0"]
     return [*launcher, f"--nproc_per_node={num_processes}", *rendezvous, script, *arguments]

@@ -43,9 +43,9 @@ class LearnerContract:
     """Of any library that trains one set of parameters on several ranks."""
 
     STATE: ClassVar[dict[str, Sequence[str]]]
-    """Jobs whose ranks must end alike, and parts that are at least compared and saved there."""
+    """Jobs whose ranks must end alike, and the parts that must be compared and saved at least."""
     MAIN: ClassVar[str] = "ddp"
-    """The job whose observations and files are looked at."""
+    """The job whose observations and files are checked."""
     AVERAGED: ClassVar[Sequence[str]] = ("pooled", "library")
     """Kinds of first update that must be that of one process."""
     TOLERANCE: ClassVar[float] = 1e-5

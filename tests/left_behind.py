@@ -18,7 +18,7 @@ import psutil
 from tests.marked import marked
 
 _NAME = "ENVLAB_TEST_SESSION"
-GRACE_S = 5.0  # a killed process is gone within milliseconds, later on a loaded machine
+GRACE_S = 5.0  # a killed process vanishes within milliseconds, later on a loaded machine
 _OF_PYTHON = "multiprocessing.resource_tracker"  # one a process, ends with it
 
 

@@ -15,7 +15,7 @@ NOT_THE_LEARNERS = {
     *("logger", "transition", "tracking_data"),
 }
 ROLLOUTS = {"storage", "experience_buffer", "dataset", "memory", "memories", "replay_buffer"}
-"""Attributes that are not followed: the learner does not own them, or fills them anew."""
+"""Attributes that are not followed: the learner does not own them, or refills them."""
 DEPTH = 9
 
 

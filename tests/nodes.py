@@ -1,4 +1,4 @@
-"""Several nodes on one machine: network namespaces with addresses and host names of their own.
+"""Several nodes on one machine: network namespaces with their own addresses and host names.
 
 Two nodes are joined by a veth pair, or, with a delay, by :mod:`tests.wire`. A node has its own
 interfaces, its own /etc/hosts and its own host name, and nothing beyond the other nodes; processes
@@ -58,7 +58,7 @@ class Node:
         return [*enter, "sh", "-c", _ENTER, self.host, *words]
 
     def launch(self, words: Sequence[str | Path], folder: Path, **variables: str) -> Launch:
-        """Start a command on this node, in a folder of its own."""
+        """Start a command on this node, in a separate folder."""
         folder.mkdir(exist_ok=True)
         settings = [f"{name}={value}" for name, value in variables.items()]
         return Launch(self.command(["env", *settings, *words]), folder)
@@ -79,7 +79,7 @@ class Node:
 
 
 class Nodes:
-    """Two nodes ``node0`` and ``node1`` at 10.213.7.1 and .2; ``close`` leaves nothing of them.
+    """Two nodes ``node0`` and ``node1`` at 10.213.7.1 and .2; ``close`` removes them.
 
     Their interfaces have different names, as on real clusters. Neither resolves the other's host
     name, and each resolves its own to 127.0.1.1, as Debian's installer sets it up.

@@ -124,7 +124,7 @@ def test_the_commands_that_are_printed_run_in_envlabs_environment(
 
 def test_a_folder_that_is_there_is_not_written_to(tmp_path: Path):
     (tmp_path / "taken").mkdir()
-    with pytest.raises(ConfigurationError, match="is there already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         write_task("taken", tmp_path)
     assert list(tmp_path.rglob("*.toml")) == []
 
@@ -169,7 +169,7 @@ def test_the_newest_release_of_the_changelog_is_this_version():
 
 def test_the_page_shows_the_order_of_a_step_and_nobody_has_another():
     shown = textwrap.dedent(inspect.getsource(BatchedEnv.transition))
-    assert shown in (ROOT / "CONTRIBUTING.md").read_text()
+    assert shown in (ROOT / "docs/step.md").read_text()
     words = [*(ROOT / "envlab").rglob("*.py"), *(ROOT / "source").rglob("*.py")]
     assert [path.name for path in words if "def transition(self" in path.read_text()] == [
         "batched_env.py"

@@ -1,4 +1,4 @@
-"""envlab.sh, run on a checkout of a tiny package without dependencies: nothing is fetched."""
+"""envlab.sh, run on a checkout of a tiny package without dependencies, so without downloads."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_a_failed_installation_shows_the_end_of_the_log_and_is_tried_again(check
     "missing",
     [
         "bin/python",
-        "pyvenv.cfg",  # without it, bin/python is the system's Python: pip would install there
+        "pyvenv.cfg",  # without it, bin/python is the system's Python: pip would install into that
         "lib/python*/site-packages/envlab-*/RECORD",  # pip takes this torn package for installed
     ],
 )

@@ -35,7 +35,7 @@ def train(iterations: int, **flags: Any) -> envlab.TrainingRun:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return a run of two iterations in a folder of its own, the current one."""
+    """Return a run of two iterations in a separate folder, the current one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("prompt"))
         yield train(2)
@@ -181,7 +181,7 @@ def test_ctrl_c_saves_and_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     handlers = [signal.getsignal(number) for number in SIGNALS]
     with pytest.raises(KeyboardInterrupt):
         train(100_000)
-    assert [signal.getsignal(number) for number in SIGNALS] == handlers  # the next one is handled
+    assert [signal.getsignal(number) for number in SIGNALS] == handlers  # for the next signal
     (stopped,) = envlab.runs()
     assert stopped.status == "interrupted"
     assert stopped.checkpoint().is_file()

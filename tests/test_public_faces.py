@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tests.launcher import ROOT
 
 HOOKS = {
-    # What users write in a task of their own, as in Isaac Lab (docs/add_a_task.md)
+    # Methods that users write in their own task, as in Isaac Lab (docs/add_a_task.md)
     *("_setup_scene", "_setup", "_pre_physics_step", "_apply_action", "_reset_idx"),
     *("_get_observations", "_get_states", "_get_rewards", "_get_dones", "_reset_envs"),
     # Public by their documentation: named tuples' (so that no field has their names), and Python's

@@ -31,7 +31,7 @@ class Term:
 
 
 class Own:
-    """Saves itself, as physics does."""
+    """Saves itself, like physics."""
 
     def __init__(self, values):
         self.values = values

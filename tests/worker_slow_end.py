@@ -12,7 +12,7 @@ from envlab.training.loop import Training
 
 DEADLINE_S = 6.0
 LONGER_S = 1.0
-"""For torchrun to notice that the other rank is gone, and to send SIGTERM to this one."""
+"""For torchrun to notice that the other rank has exited, and to send SIGTERM to this one."""
 
 
 def others_run() -> bool:

@@ -41,8 +41,8 @@ def from_dict(
     Free-form dicts take exactly the given keys; for ``trust``, see :func:`merge`.
 
     Raises:
-        ConfigurationError: A key is unknown, a required one is missing, or a value has another type
-            than its field; the text names the path and the nearest valid one.
+        ConfigurationError: A key is unknown, a required key is missing, or a value has another type
+            than its field; the text names the path and the nearest valid key.
     """
     instance: Config = decode(Slot(cls, path, given_keys=True, trust=trust), values)
     return instance
@@ -65,7 +65,7 @@ def merge(
         values: Plain data, nested like ``cfg``.
         path: The dotted name of ``cfg``, for errors.
         given_keys: ``values`` is a whole config: free-form dicts take exactly its keys. By default
-            they keep their own keys, and a new one is an error.
+            they keep their own keys, and a new key is an error.
         trust: Allowed targets of references in ``values`` from a file; None: anything, because
             the program or the user wrote them.
 

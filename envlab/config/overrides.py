@@ -173,7 +173,7 @@ def _check(override: Override, roots: Mapping[str, object]) -> None:
     value = override.value()
     if path == key and override.is_add() and found is not None and not isinstance(value, dict):
         raise ConfigurationError(
-            f"Override '{text}' cannot add '{key}', because it is there already. Write {key}=... "
+            f"Override '{text}' cannot add '{key}', because it already exists. Write {key}=... "
             "to change it."
         )
     if override.is_delete() and isinstance(holder, list | tuple):
@@ -199,7 +199,7 @@ def _unknown_below(node: object, value: Any, path: str) -> Iterator[str]:
 
 
 def _unknown(override: Override, key: str, roots: Mapping[str, object]) -> ConfigurationError:
-    """Return the error for a key that does not exist, with the nearest one that does."""
+    """Return the error for a key that does not exist, with the nearest existing key."""
     holder, node = _find(roots, key)
     candidates = [path for name, cfg in roots.items() for path in paths(cfg, name)]
     hint = ""
@@ -254,8 +254,8 @@ def _content(holder: Any, name: str, override: Override) -> Any:
         return holder[int(name)]
     except (IndexError, ValueError):  # an earlier override has made the list shorter
         raise ConfigurationError(
-            f"Override '{override.input_line}' cannot be applied, because an earlier one leaves "
-            f"the list {len(holder)} elements. Correct or leave out one of them."
+            f"Override '{override.input_line}' cannot be applied, because an earlier override "
+            f"leaves the list {len(holder)} elements. Correct or leave out one of them."
         ) from None
 
 

@@ -6,7 +6,7 @@ a subclass redeclares the field, the range stays::
     gamma: UnitInterval = 0.99
     layers: list[Annotated[int, Range(above=0, also=-1)]]
 
-A ``Literal`` is checked, too, since Python lets a task's file set any value.
+A ``Literal`` is also checked, because Python lets a task's file set any value.
 
 Values in a free-form dict have no annotation; a dataclass above it names their ranges by dotted
 path in a class attribute ``RANGES``. A dataclass checks conditions that are not ranges, such as

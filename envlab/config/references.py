@@ -31,7 +31,7 @@ class Trust:
     def admit(self, reference: str, module: str) -> None:
         """Refuse to import a module that a file's text leads to, unless it is trusted.
 
-        To import one that is imported already runs nothing.
+        Importing a module that is already imported runs no code.
 
         Raises:
             ConfigurationError: Naming the text, the module, and ``--trust``.
@@ -58,7 +58,7 @@ class Trust:
         for part in name.split("."):
             if part.startswith("_"):
                 raise ConfigurationError(
-                    f"{reference!r} stands in a file and leads to something private, so it is not "
+                    f"{reference!r} comes from a file and names something private, so it is not "
                     "run. Name a public function or class."
                 )
             if isinstance(holder, ModuleType) and holder.__name__ != module_name:
@@ -73,7 +73,7 @@ class Trust:
 def _distrust(reference: str, module: str) -> ConfigurationError:
     package = module.partition(".")[0]
     return ConfigurationError(
-        f"{reference!r} stands in a file and leads to code of {module}, which no task or library "
+        f"{reference!r} comes from a file and names code of {module}, which no task or library "
         "here comes from, so it is not run. If you know what it does, add --trust "
         f"{package if package.isidentifier() else 'MODULE'}."
     )
@@ -155,6 +155,6 @@ def _import(module_name: str, reference: str) -> ModuleType:
         ) from None
     except (TypeError, ValueError):  # a relative or empty part, such as ".mdp" or "a..b"
         raise ConfigurationError(
-            f"{reference!r} cannot be imported: {module_name!r} is no absolute module name. "
+            f"{reference!r} cannot be imported: {module_name!r} is not an absolute module name. "
             "Write module:name, such as my_package.rewards:is_alive."
         ) from None

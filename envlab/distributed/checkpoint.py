@@ -60,8 +60,8 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     version = values.get("format_version") if isinstance(values, dict) else None
     if not isinstance(version, int):
         raise CheckpointError(
-            f"The file {path} is no checkpoint of envlab: it holds no format version. "
-            "Use a file from a run's checkpoints folder."
+            f"The file {path} is not a checkpoint of envlab: it has no format version. Use a file "
+            "from a run's checkpoints folder."
         )
     if version > FORMAT_VERSION:
         raise CheckpointError(

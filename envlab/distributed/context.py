@@ -21,7 +21,13 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from envlab.distributed.gathering import gather_to_main, scatter_from_main, transfer
+from envlab.distributed.gathering import (
+    ROOM,
+    gather,
+    gather_to_main,
+    scatter_from_main,
+    transfer,
+)
 from envlab.distributed.interrupt import default_signals
 from envlab.distributed.limits import usable_threads
 from envlab.distributed.network import settle_network
@@ -148,7 +154,7 @@ class DistributedContext:
         """Call ``function`` on rank 0 and return its result on every rank.
 
         Raises:
-            EnvlabError: On every rank, the error raised there.
+            EnvlabError: On every rank, the error that rank 0 raised.
         """
         outcome: tuple[Any, EnvlabError | None] = (None, None)
         if self.is_main:
@@ -161,14 +167,16 @@ class DistributedContext:
             raise problem
         return value
 
-    def gather(self, value: Any) -> list[Any]:
-        """Return every rank's ``value`` on every rank, in rank order (any picklable object)."""
+    def gather(self, value: T, *, room: int = ROOM) -> list[T]:
+        """Return every rank's ``value`` on every rank, in rank order (any picklable object).
+
+        Values whose pickles have up to ``room`` bytes, the same number on all ranks, are exchanged
+        at once; others take a second exchange.
+        """
         if not self.is_distributed:
             return [value]
-        values: list[Any] = [None] * self.world_size
         with self.progress.during(REDUCE, "gather"):
-            dist.all_gather_object(values, value)
-        return values
+            return gather(value, self.world_size, room)
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the sum of ``tensor`` over ranks."""
@@ -179,7 +187,7 @@ class DistributedContext:
         return tensor
 
     def max(self, *numbers: int) -> list[int]:
-        """Return the greatest of each number over ranks; every rank must call this."""
+        """Return the maximum of each number over ranks; every rank must call this."""
         if not self.is_distributed:
             return list(numbers)
         tensor = torch.tensor(numbers, dtype=torch.int64)
@@ -244,7 +252,7 @@ def leave_process_group() -> None:
 def _join(
     backend: str, rank: int, world_size: int, patience: timedelta, timeout_s: float
 ) -> dist.Store:
-    """Join the process group at the launcher's address, and return the store there.
+    """Join the process group at the launcher's address, and return its store.
 
     Args:
         backend: The group's backend.
@@ -254,7 +262,7 @@ def _join(
         timeout_s: The user's ``--timeout_s``, 0 if there is none.
 
     Raises:
-        LaunchError: If the ranks cannot meet there.
+        LaunchError: If the ranks cannot meet at that address.
     """
     point = meeting_point(os.environ)
     try:
@@ -336,6 +344,6 @@ def check_distinct_gpus(gpus: list[tuple[str, str]]) -> None:
         if len(set(used)) < len(used):
             raise DeviceError(
                 f"{len(used)} processes run on node {node}, but they see only {len(set(used))} "
-                f"different GPUs. Start at most {len(set(used))} processes there, or use --device "
+                f"different GPUs. Start at most {len(set(used))} processes on it, or use --device "
                 "cpu."
             )

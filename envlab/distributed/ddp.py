@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 class PolicyDDP(DistributedDataParallel):
-    """``DistributedDataParallel`` that an RL library can use in place of its own module.
+    """``DistributedDataParallel`` that can replace an RL library's module.
 
     - Attributes that DDP does not have are taken from the wrapped module.
     - Without gradients (rollouts) the forward pass goes straight to the wrapped module.
@@ -94,7 +94,7 @@ def wrap_actor_critic(actor: nn.Module, critic: nn.Module) -> tuple[JointModule,
     once.
 
     Returns:
-        Handles that stand in for the actor and the critic.
+        Handles to use in place of the actor and the critic.
     """
     ddp = PolicyDDP(_ActorCritic(actor, critic))
     settle_buckets(ddp)

@@ -143,22 +143,22 @@ def _unreachable(
     A store that does not answer is no evidence about the ranks whose heartbeats it would bring.
     """
     is_blind = store_silent_s > HICCUP_S
-    goes_on = own.heartbeat.phase == "close" or own.idle_s <= patience
+    is_active = own.heartbeat.phase == "close" or own.idle_s <= patience
     guilty = {}
     for rank, seen in active.items():
         if rank == own.heartbeat.rank or seen.silent_s <= patience:
             continue
         if seen.process == "stopped":
             guilty[rank] = STOPPED
-        elif seen.process == "elsewhere" and not is_blind and not goes_on:
+        elif seen.process == "elsewhere" and not is_blind and not is_active:
             guilty[rank] = "does not answer (its machine, or the network to it, is down)"
     if guilty:
         return Diagnosis(kind="lost", guilty=guilty)
-    if store_silent_s <= patience or goes_on:
+    if store_silent_s <= patience or is_active:
         return None
     about = (
-        f"The launcher's store at {store} has not answered for {store_silent_s:.0f} s: its machine,"
-        " the network to it, or the launcher there, is down."
+        f"The launcher's store at {store} has not answered for {store_silent_s:.0f} s: its "
+        "machine, the network to it, or the launcher on it is down."
     )
     return Diagnosis(kind="lost", guilty={}, about=about)
 
@@ -203,7 +203,7 @@ def _waiting_in_vain(
     if any(seen.idle_s < limit for seen in active.values()):
         return None
     if left := sightings.keys() - active.keys():
-        why = "has left, while others wait for it"
+        why = "has exited, while others wait for it"
         return Diagnosis(kind="stalled", guilty=dict.fromkeys(sorted(left), why))
     places: dict[tuple[object, ...], list[int]] = {}
     for rank, seen in active.items():
@@ -213,7 +213,7 @@ def _waiting_in_vain(
         return Diagnosis(kind="stalled", guilty=dict.fromkeys(active, why))
     # The majority is right; in a tie, the ranks behind, as the others went past a collective.
     usual = min(places.values(), key=lambda ranks: (-len(ranks), _position(active[ranks[0]])))
-    why = "has passed over a collective, or makes one too many: unlike the others, it waits"
+    why = "has skipped a collective, or makes one too many: unlike the others, it waits"
     guilty = {rank: why for rank in active if rank not in usual}
     return Diagnosis(kind="stalled", guilty=guilty)
 

@@ -46,12 +46,12 @@ def surviving_disk_errors(path: Path, what: str = "", consequence: str = "") -> 
 
     Args:
         path: The file being written, or its folder.
-        what: The clause on what could not be written. Empty: nothing is logged.
-        consequence: A sentence on what follows from it.
+        what: The clause on what could not be written. Empty: the error is not logged.
+        consequence: A sentence on the consequences.
     """
     try:
         yield
-    except OSError as error:  # which PyAV's errors are, too
+    except OSError as error:  # including PyAV's errors
         if not is_disk_error(error):
             raise
         if what:
@@ -72,13 +72,14 @@ def full_disk(error: Exception) -> RunDirectoryError | None:
     else:
         what, reason = error.filename, describe(Path(os.fsdecode(error.filename)), error)
     return RunDirectoryError(
-        f"{what} could not be written: {reason}. Make room there, and give the same command again."
+        f"{what} could not be written: {reason}. Free some space, and run the same command again."
     )
 
 
 def hint(error: OSError) -> str:
     """Return the sentence on how to fix such an error."""
-    return "Make room there." if error.errno in NO_ROOM else "See that it can be written to again."
+    has_no_room = error.errno in NO_ROOM
+    return "Free some space." if has_no_room else "Check that it can be written to again."
 
 
 def describe(path: Path, error: OSError) -> str:
@@ -140,7 +141,7 @@ def sync_folder(folder: Path) -> None:
 class _WatchedFile:
     """A file that reports its growth, and remembers the first error of a write.
 
-    ``torch.save`` (2.13) raises a RuntimeError of its own if writing failed.
+    ``torch.save`` (2.13) replaces the error of a failed write by a RuntimeError.
     """
 
     def __init__(self, path: Path, moved: Callable[[], None]) -> None:
@@ -227,7 +228,7 @@ class RecordFile:
         """Write a record, or keep it if the disk does not take it or ``flush`` is false.
 
         Raises:
-            RunDirectoryError: If the folder is gone.
+            RunDirectoryError: If the folder no longer exists.
             OSError: If writing failed for another reason than the disk.
         """
         self._waiting.append(record)
@@ -238,7 +239,7 @@ class RecordFile:
         """Write all of the waiting records, or none.
 
         Raises:
-            RunDirectoryError: If the folder is gone.
+            RunDirectoryError: If the folder no longer exists.
             OSError: If writing failed for another reason than the disk.
         """
         if not self._waiting:
@@ -249,8 +250,8 @@ class RecordFile:
             self._end = append_whole(self.path, b"".join(self._waiting), self._end)
         except FileNotFoundError as problem:
             raise RunDirectoryError(
-                f"The run directory {self.path.parent} was removed while the run wrote to it. What "
-                "it held is lost: start again, and leave it in its place.",
+                f"The run directory {self.path.parent} was removed while the run wrote to it. Its "
+                "contents are lost: start again, and do not remove it.",
                 same_on_all_ranks=False,
             ) from problem
         except OSError as error:
@@ -260,7 +261,7 @@ class RecordFile:
             return
         if self._last_said is not None:
             logger.warning(
-                "The disk takes writes again: %d records of %s that had waited are in %s.",
+                "The disk accepts writes again: %d waiting records of %s were written to %s.",
                 len(self._waiting),
                 self._what,
                 self.path,
@@ -274,7 +275,8 @@ class RecordFile:
             self.flush()
         if self._waiting:
             logger.error(
-                "%d records of %s are lost, as they could not be written to %s to the end.",
+                "%d records of %s are lost, because they could not be written to %s before the "
+                "end.",
                 *(len(self._waiting), self._what, self.path),
             )
 
@@ -312,7 +314,7 @@ def append_whole(path: Path, data: bytes, end: int) -> int:
             file.truncate(end)
             file.write(data)
     except OSError:
-        with contextlib.suppress(OSError):  # a disk that has become read-only refuses this, too
+        with contextlib.suppress(OSError):  # a disk that has become read-only also refuses this
             os.truncate(path, end)
         raise
     return end + len(data)

@@ -157,7 +157,7 @@ class Exchange(threading.Thread):
         return not self._store.check([f"{self._prefix}left/{rank}"])
 
     def run(self) -> None:
-        """Send heartbeats until stopped, and one more; also stop if the store is gone."""
+        """Send heartbeats until stopped, and one more; also stop if the store has closed."""
         is_last = False
         while not is_last:
             is_last = self._stopping.is_set()

@@ -25,7 +25,7 @@ VARIABLE = "GLOO_SOCKET_IFNAME"
 
 
 class Interface(NamedTuple):
-    """A network interface and one of its IPv4 addresses."""
+    """A network interface and an IPv4 address of it."""
 
     name: str
     address: str
@@ -49,7 +49,7 @@ def address_towards(host: str) -> str:
     It is an IPv4 address unless the host has none.
 
     Raises:
-        OSError: If the name does not resolve, or no route leads there.
+        OSError: If the name does not resolve, or no route leads to it.
     """
     found = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)
     family, kind, protocol, _, target = min(found, key=lambda one: one[0] != socket.AF_INET)
@@ -64,7 +64,7 @@ def listen(host: str, port: int, *, has_other_nodes: bool = False) -> socket.soc
     Args:
         host: A name or address of this node.
         port: The port; 0: any free one.
-        has_other_nodes: Whether other nodes must reach it, too.
+        has_other_nodes: Whether other nodes must also reach it.
 
     Returns:
         The socket. None if the name resolves to the loopback, which does not identify the
@@ -91,7 +91,7 @@ def is_loopback(address: str) -> bool:
 def interface_of(address: str) -> Interface | None:
     """Return the interface that has an address, with the address that gloo would take.
 
-    That is the interface's first address, whichever was asked for.
+    That is the interface's first address, even if ``address`` is another.
     """
     found = interfaces()
     name = next((one.name for one in found if one.address == address), None)

@@ -25,8 +25,8 @@ PREEMPTED_EXIT_CODE = 75
 SAME_PRESS_S = 1.0
 """Within this time, another SIGINT is the same Ctrl-C, passed on by a launcher."""
 _WAIT = (
-    "\nCtrl-C: the iteration under way is finished and saved. Another Ctrl-C ends the run at once, "
-    "without that.\n"
+    "\nCtrl-C: finishing and saving the current iteration. Press Ctrl-C again to end the run at "
+    "once, without saving.\n"
 )
 
 

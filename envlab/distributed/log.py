@@ -16,7 +16,7 @@ on_each_node.setLevel(logging.INFO)
 
 
 class _RankFormatter(logging.Formatter):
-    """``[rank 1] WARNING message``; with a single process the rank is left out."""
+    """``[rank 1] WARNING message``; with a single process the rank is omitted."""
 
     def __init__(self, rank: int, world_size: int) -> None:
         super().__init__("%(message)s")

@@ -59,7 +59,7 @@ def settle_network(
         store: The store that the ranks of this start share.
         rank: This process's rank.
         world_size: The number of ranks, all of which must call this.
-        towards: A host that all ranks reach, or one of their own.
+        towards: A host that all ranks reach, or the host of a rank.
         nccl: Whether NCCL is to use the interface as well.
         timeout: How long to wait for another rank.
 
@@ -76,7 +76,7 @@ def settle_network(
     try:
         interface = interface_named(named) if named else choose_interface(places, rank)
         if interface is None:  # off Linux, or by IPv6 alone
-            logger.debug("The interface that reaches the other ranks is left to gloo.")
+            logger.debug("gloo chooses the interface that reaches the other ranks.")
         else:
             use_interface(interface, os.environ, nccl=nccl and len(leaders) > 1)
         if len(leaders) > 1 and rank in leaders:

@@ -16,8 +16,8 @@ import torch.distributed as dist
 from envlab.distributed.context import DistributedContext
 
 WINDOW = (0.25, 0.9)
-"""Shares of a rollout between which it may be cut short, from AllenAct: before, there is too little
-to learn from; after, it is hardly worth it."""
+"""Fractions of a rollout between which it may be cut short, from AllenAct: earlier, it is too
+little to learn from; later, it is hardly worth it."""
 _PAUSE = 100.0
 """Pause between reads of the counter, in durations of a read, so reading takes at most 1 %."""
 
@@ -98,7 +98,7 @@ class Preemption:
 def needed(threshold: float, world_size: int) -> int | None:
     """Return how many ranks must be done before the others are stopped; None: they never are.
 
-    All but one always suffice, as a share of 2 or 3 ranks, rounded up, may be all of them.
+    All but one always suffice, because a fraction of 2 or 3 ranks, rounded up, may be all of them.
     """
     if threshold >= 1.0 or world_size == 1:
         return None

@@ -24,7 +24,7 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         sys.stdout.reconfigure(errors="replace")
     try:
         return function(arguments)
-    except BrokenPipeError:  # the reader, such as head, is gone
+    except BrokenPipeError:  # the reader, such as head, has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except EnvlabError as error:

@@ -96,7 +96,7 @@ class MeetingPoint(NamedTuple):
     host: str
     port: int
     is_kept: bool
-    """Whether the launcher hosts the store there; else rank 0 does."""
+    """Whether the launcher hosts the store; else rank 0 does."""
     name: str
     """Name of the launch, because launches may share a store."""
     hint: str
@@ -109,10 +109,10 @@ class MeetingPoint(NamedTuple):
 def meeting_point(environ: Mapping[str, str]) -> MeetingPoint:
     """Return where the ranks meet.
 
-    torchrun's c10d rendezvous gives its workers the host name of one of its nodes as MASTER_ADDR,
-    which other nodes may not resolve (or to ``localhost``, depending on /etc/hosts). Its agents
-    have met at ``--rdzv_endpoint``, which thus works on every node. So with several nodes that is
-    the place, if the agent's command line has it. An agent hosts the store there, whether or not
+    torchrun's c10d rendezvous gives its workers a node's host name as MASTER_ADDR, which other
+    nodes may not resolve (or to ``localhost``, depending on /etc/hosts). Its agents have met at
+    ``--rdzv_endpoint``, which thus works on every node. So with several nodes the ranks meet at
+    that address, if the agent's command line has it. An agent hosts a store at it, whether or not
     it shares one with its workers (``TORCH_DISABLE_SHARE_RDZV_TCP_STORE``).
     """
     names = _names(environ)

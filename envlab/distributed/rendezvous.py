@@ -77,8 +77,8 @@ def open_store(
         answer_s: How long the store may take to answer once it is connected.
 
     Raises:
-        LaunchError: If the place cannot be reached, is not on rank 0's node, or is taken, or if
-            no store listens there.
+        LaunchError: If the place cannot be reached, is not on rank 0's node, or is taken, or if no
+            store listens at it.
     """
     keeps = rank == 0 and not point.is_kept
     options: dict[str, Any] = {"is_master": keeps}
@@ -131,15 +131,15 @@ def _connect(point: MeetingPoint, answer_s: float, options: dict[str, Any]) -> d
             made.put(store)
 
     threading.Thread(target=connect, name="rendezvous", daemon=True).start()
-    for _ in range(math.ceil(answer_s / TURN_S)):  # in turns: a suspension counts as one
+    for _ in range(math.ceil(answer_s / TURN_S)):  # short waits: a suspension counts as one of them
         with contextlib.suppress(queue.Empty):
             found = made.get(timeout=TURN_S)
             if isinstance(found, dist.DistError):
                 raise found
             return found
     raise TimeoutError(
-        f"a connection was accepted there, but there was no answer for {answer_s:.0f} s: "
-        "another program, or a suspended one"
+        f"a connection was accepted, but no answer came for {answer_s:.0f} s: another program, or "
+        "a suspended one"
     )
 
 
@@ -165,7 +165,7 @@ def _await_answer(point: MeetingPoint, rank: int, timeout: timedelta) -> None:
     """Wait until the store answers: briefly, unless rank 0 has yet to start it.
 
     Raises:
-        LaunchError: If it does not, with what was tried.
+        LaunchError: If it does not, with the attempts that were made.
     """
     began = time.monotonic()
     problem = reach(point.host, point.port, PATIENCE_S)

@@ -2,7 +2,7 @@
 
 Ranks agree on one base seed by broadcast. Model initialisation and environments use the base seed
 (environments differ by their global index); action sampling uses base seed + global rank. Libraries
-are kept from adding offsets of their own. Playing and validating use another seed, derived by
+are prevented from adding further offsets. Playing and validating use another seed, derived by
 :func:`evaluation_seed`.
 """
 
@@ -41,7 +41,8 @@ def continued_seed(seed: int, iteration: int) -> int:
 def generator_state() -> dict[str, Any]:
     """Return the states of Python's, NumPy's and torch's generators, as tensors and numbers.
 
-    A GPU's is included only if this process uses one, because asking for it takes memory there.
+    A GPU's is included only if this process uses one, because reading it allocates memory on the
+    GPU.
     """
     version, numbers, gauss = random.getstate()
     kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)

@@ -4,8 +4,8 @@ skrl's launcher starts each worker in a wrapper process and ignores how it ends,
 exits with 0, the other workers continue, and workers outlive a killed launcher. Here a worker that
 was started by this launcher splits in two before torch is loaded: a supervisor, which waits, and
 the actual worker. When a worker fails in any way, its supervisor gives the others time to report,
-ends those that remain, and then the launcher, whose exit code is then not 0. When the launcher is
-gone, the supervisor ends its worker.
+ends those that remain, and then the launcher, whose exit code is then not 0. When the launcher has
+exited, the supervisor ends its worker.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def awaited(frame: FrameType | None) -> str:
     while frame is not None:
         file, function = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
         if file.endswith("torch/distributed/distributed_c10d.py"):
-            name = function  # the outermost is the one that was called
+            name = function  # the outermost frame is the called function
         elif function == _BACKWARD and file.endswith("torch/autograd/graph.py"):
             return GRADIENTS
         frame = frame.f_back
@@ -46,7 +46,7 @@ def in_debugger(frame: FrameType | None) -> bool:
 def all_stacks() -> str:
     """Return the Python stacks of this process's threads, the main thread's first.
 
-    The watchdog's own threads are left out.
+    The watchdog's own threads are omitted.
     """
     frames, main = sys._current_frames(), threading.main_thread()
     others = [thread for thread in threading.enumerate() if thread is not main]

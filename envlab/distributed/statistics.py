@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import nn
@@ -82,6 +82,12 @@ def batch_moments(
     return Moments(near + offset, variance.clamp(min=0.0), count[0])
 
 
+Gather: TypeAlias = Callable[
+    ["dict[str, tuple[float, float]]"], "list[dict[str, tuple[float, float]]]"
+]
+"""Returns all ranks' totals and weights by name."""
+
+
 class Mean(NamedTuple):
     """A mean and the number of samples behind it."""
 
@@ -123,12 +129,15 @@ class WeightedMeans:
         for names, (totals, weight) in other._sums.items():
             self.add(names, totals, weight)
 
-    def reduce(self, context: DistributedContext) -> dict[str, Mean]:
-        """Return the means over all ranks and start afresh; names without samples are left out.
+    def reduce(self, gather: Gather) -> dict[str, Mean]:
+        """Return the means over all ranks and start afresh; names without samples are omitted.
 
         Every rank must call this, and gets the same result.
+
+        Args:
+            gather: Returns all ranks' values, such as :meth:`DistributedContext.gather`.
         """
-        everyone = context.gather(self._take())
+        everyone = gather(self._take())
         means = {}
         for name in dict.fromkeys(name for sums in everyone for name in sums):
             parts = [sums[name] for sums in everyone if name in sums]

@@ -5,7 +5,7 @@ STARTUP_TIMEOUT_S = 600.0
 DEFAULT_TIMEOUT_S = 120.0
 """The same after the first update, unless ``--timeout_s`` says otherwise."""
 LEAST_TIMEOUT_S = 2.0
-"""The least that ``--timeout_s`` may be, as heartbeats come each second."""
+"""The minimum of ``--timeout_s``, because heartbeats come each second."""
 LOST_AFTER_S = 10.0
 """How long another machine, or a stopped process, may be silent after the first update."""
 HICCUP_S = 3.0

@@ -87,7 +87,7 @@ def main(arguments: Sequence[str], *, repeats: bool = True) -> int:
         codes = [one.exitcode for one in error.failures.values()]
         said = next((code for code in ALREADY_REPORTED if code in codes), None)
         if said is not None:
-            # The other ranks have reported on one that was killed.
+            # The other ranks have reported the killed rank.
             return failure.exitcode if failure.exitcode > 0 else said
         if repeats or not _said(failure):
             print(last_words(rank, failure), file=sys.stderr, flush=True)
@@ -169,7 +169,7 @@ def _passing_on() -> Iterator[None]:
 def _is_rank(process: psutil.Process) -> bool:
     try:
         return "RANK" in process.environ()
-    except psutil.Error:  # it is gone
+    except psutil.Error:  # it has exited
         return False
 
 

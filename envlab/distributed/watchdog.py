@@ -47,7 +47,7 @@ HEARTBEATS_EVERY_S = 5.0
 EXPLAIN_S = 3.0
 """How long a rank whose collective broke looks for the rank that broke it."""
 GRACE_S = 5.0
-"""How long the main thread has to end by itself after another rank failed or died."""
+"""How long the main thread may take to end after another rank failed or died."""
 STACKS_SIGNAL = signal.SIGUSR2
 """Makes a process print its stacks without its interpreter's help."""
 FALLBACK_AFTER_S = 15.0
@@ -144,9 +144,9 @@ class Watchdog:
             sleep(STACKS_WAIT_S + REPORT_WAIT_S + GRACE_S)
 
     def _leaves_before(self, verdict: Diagnosis) -> bool:
-        """Return whether the main thread knows of a verdict and leaves by itself.
+        """Return whether the main thread knows of a verdict and will exit without help.
 
-        With an error of its own, it first closes what is open, such as an upload, and reports it.
+        If it has raised an error, it first closes what is open, such as an upload, and reports it.
         """
         has_failed = bool(self.progress.failure)
         if has_failed and self._fatal_since is not None:
@@ -260,10 +260,10 @@ class Watchdog:
             )
 
     def _check_launcher(self) -> None:
-        """End like a preempted run if the launcher is gone, as nothing else would end us."""
+        """End like a preempted run if the launcher has exited: no other process would end us."""
         if self._launcher is None or os.getppid() == self._launcher:
             return
-        logger.warning("The launcher (pid %d) is gone; ending.", self._launcher)
+        logger.warning("The launcher (pid %d) has exited; ending.", self._launcher)
         self._launcher = None
         os.kill(os.getpid(), signal.SIGTERM)
 

@@ -39,8 +39,8 @@ def probe_torch(device: str, most: str) -> Iterator[dict[str, Any]]:
             ranks = [resolve_device(device or None, rank, count, num_gpus) for rank in range(count)]
             if ranks[0].type == "cuda" and len(set(ranks)) < count:
                 raise DeviceError(
-                    f"{count} processes need a GPU each, and torch sees one here. Only where each "
-                    "is shown another one, as Slurm does, may all use cuda:0."
+                    f"{count} processes need a GPU each, and torch sees one here. All may use "
+                    "cuda:0 only if each process is shown a different GPU, as under Slurm."
                 )
         except DeviceError as error:
             yield {"devices": devices, "refused_at": count, "refusal": str(error)}

@@ -22,7 +22,7 @@ MEASURE_S = 0.5
 """Approximate time for which a collective is repeated."""
 MOST_REPEATS, FEWEST_REPEATS = 200, 5
 LARGE_BUDGET_S = 8.0
-"""Sizes for which one reduction would take longer are left out."""
+"""Sizes for which one reduction would take longer are skipped."""
 WORK_ROUNDS = 5
 SLOW_RATIO = 1.5
 SLOW_LATENCY_S = 0.02

@@ -72,13 +72,13 @@ def _parser() -> ArgumentParser:
     parser.add_argument(
         "--only",
         metavar="SECTIONS",
-        help=f"look at these only, of {','.join(SECTIONS)}; 'none': only at the ranks",
+        help=f"examine only these, of {','.join(SECTIONS)}; 'none': only the ranks",
     )
     parser.add_argument(
         "--timeout_s",
         type=float,
         metavar="S",
-        help=f"with --distributed: wait so long for other ranks (default: {TIMEOUT_S:.0f})",
+        help=f"with --distributed: how long to wait for other ranks (default: {TIMEOUT_S:.0f})",
     )
     return parser
 
@@ -87,7 +87,7 @@ def _sections(only: str | None) -> list[str]:
     """Return the sections to examine.
 
     Raises:
-        ConfigurationError: For one that does not exist.
+        ConfigurationError: For a section that does not exist.
     """
     if only is None:
         return list(SECTIONS)

@@ -49,7 +49,7 @@ def examine_devices(torch: Answer, renderer: Answer) -> tuple[list[Finding], dic
     }
     if torch.problem is not None:
         text = f"cannot say which devices there are: {torch.problem}"
-        advice = "python -c 'import torch' shows the whole message; install torch anew"
+        advice = "python -c 'import torch' shows the whole message; reinstall torch"
         return [Finding("torch", text, "problem", advice), _renderer(renderer)], facts
     return [_gpus(facts), *_device_map(torch), _renderer(renderer)], facts
 
@@ -100,7 +100,7 @@ def _device_map(torch: Answer) -> list[Finding]:
         findings.append(Finding(_counted(count, "process", "es"), text))
     refused = torch.get("refused_at")
     if refused == 1:
-        advice = "leave --device out, or give one that there is"
+        advice = "leave --device out, or name an existing device"
         findings.append(Finding("--device", str(torch.get("refusal")), "problem", advice))
     elif refused is not None:
         text = f"refused: {torch.get('refusal')}"

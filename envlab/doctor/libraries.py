@@ -142,7 +142,7 @@ def finding_of_package(
         version: Its version, None if it is absent.
         wanted: envlab's requirement.
         problem: Why it does not load; None if it does, or is not loaded.
-        ability: What it can do here.
+        ability: Its abilities on this machine.
     """
     name, install = package.distribution, package.install
     if version is None and package.extra:
@@ -151,7 +151,7 @@ def finding_of_package(
         return Finding(name, "not installed", "problem", f"install it: {install}")
     bad: State = "warning" if package.extra else "problem"
     if problem is not None:
-        advice = f"install it anew at the version envlab is tested with: {install}"
+        advice = f"reinstall it at the version envlab is tested with: {install}"
         return Finding(name, f"{version} does not load: {problem}", bad, advice)
     if not wanted.contains(version, prereleases=True):
         text = f"{version}, but envlab supports {_range(wanted)}"
@@ -168,7 +168,7 @@ def _range(specifiers: SpecifierSet) -> str:
 def _envlab(*, is_installed: bool) -> Finding:
     if is_installed:
         return Finding("envlab", __version__)
-    text = f"{__version__}, not installed: which versions it supports is not known"
+    text = f"{__version__}, not installed: its supported versions are unknown"
     return Finding("envlab", text, "warning", "install it: pip install -c constraints.txt -e .")
 
 
@@ -205,7 +205,7 @@ def _note_all_loads(
 ) -> dict[str, str | None]:
     """Return why each module does not load, None if it does.
 
-    If one ended its process, those after it are tried in another.
+    If a module ends the process, the modules after it are loaded in another.
     """
     loads: dict[str, str | None] = {}
     left = dict(groups)

@@ -104,11 +104,11 @@ def _cores(facts: dict[str, Any]) -> Finding:
         return Finding("cores", text)
     return Finding(
         "cores",
-        f"{text}, but a control group allows the time of {quota:g}",
+        f"{text}, but a control group allows the CPU time of {quota:g}",
         "warning",
-        f"envlab would start {allowed} threads for the time of {quota:g} cores, and stall: start "
-        f"it with taskset -c 0-{max(0, int(quota) - 1)}, or raise the container's limit (docker: "
-        "--cpuset-cpus instead of --cpus)",
+        f"envlab would start {allowed} threads for the CPU time of {quota:g} cores, and stall: "
+        f"start it with taskset -c 0-{max(0, int(quota) - 1)}, or raise the container's limit "
+        "(docker: --cpuset-cpus instead of --cpus)",
     )
 
 

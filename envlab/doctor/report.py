@@ -28,7 +28,7 @@ class Finding:
     """The finding."""
     state: State = "ok"
     advice: str = ""
-    """What to do about it; needed for a warning or a problem."""
+    """How to resolve it; required for a warning or a problem."""
     section: str = ""
     """Heading of the line's section."""
 

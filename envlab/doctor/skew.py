@@ -93,7 +93,7 @@ def _difference(
     elif kind == "commit":
         advice = "" if same_files else "check out the same commit on all nodes"
     elif kind == "setting":
-        advice = "set it alike on all nodes, or nowhere"
+        advice = "set it to the same value on all nodes, or on none"
     elif name == "driver":
         advice = "install the same NVIDIA driver on all nodes"
     else:

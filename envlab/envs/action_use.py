@@ -1,7 +1,7 @@
 """How often actions lie at a bound that an agent's configuration sets, and a warning about it.
 
 A bound that the policy should exceed shows nowhere else: the run looks well, and stays below what
-the task allows. Of bounds that the task itself sets nothing is said: no setting frees them.
+the task allows. Bounds that the task itself sets are not reported, because no setting widens them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHARE = 0.2
 """Share of such actions beyond which a warning is due. Of shipped policies of fast_sac it is 0.26
 for G1's walk, 0.12 for the Franka's drawer, 0.05 for Humanoid, 0.005 for Go1's getting up."""
 STRIDE = 8
-"""Steps of which one is counted: actions in a row are much alike."""
+"""Only one in this many steps is counted, because consecutive actions are much alike."""
 WINDOW = 256
 """Steps that are judged together while training."""
 WINDOWS = 3
@@ -53,7 +53,7 @@ def clip_bound(limit: float, path: str = "agent.clip_actions") -> ActionBound:
 
 
 class ActionUse:
-    """Counts actions at their bound on their device, and says once if they are many.
+    """Counts actions at their bound on their device, and warns once if they are many.
 
     Attributes:
         bound: The bound.

@@ -175,7 +175,7 @@ class ActuatorNetLSTMCfg(ActuatorCfg):
 
 @dataclass(kw_only=True)
 class ActuatorFunctionCfg(ActuatorCfg):
-    """A law of your own, in torch, asked in each physics step."""
+    """A custom law, in torch, evaluated in each physics step."""
 
     func: Callable[..., torch.Tensor]
     """``func(targets, positions, velocities, **params)``, each ``(num_envs, num_joints)``, returns
@@ -362,7 +362,7 @@ def _values(path: str, setting: PerJoint, joints: list[mujoco.MjsJoint]) -> dict
 
 
 def joint_values(path: str, setting: PerJoint, names: Sequence[str]) -> dict[str, float]:
-    """Return a setting by joint name; joints without one are left out.
+    """Return a setting by joint name, without the joints that have none.
 
     Raises:
         ConfigurationError: For an expression that matches no joint of the group.

@@ -68,7 +68,7 @@ class StepMaker(Protocol):
         """Make a step with the environment's actions."""
 
     def record_anew(self) -> None:
-        """Record anew at the next step, because it will read other values."""
+        """Record again at the next step, because it will read other values."""
 
 
 class _IsaacLabInterface:
@@ -277,12 +277,12 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             Observations by group, float32 ``(num_envs, ...)``, of the new episode where one ended;
             rewards, float32 ``(num_envs,)``; terminated and truncated, bool ``(num_envs,)``; and
             info. In every step, info holds ``num_ended``, how many episodes ended, and ``log``,
-            means over those that ended last, in this step or before (as Isaac Lab's; zeros until
-            one has): numbers on a CPU, 0-d tensors on a GPU. Where episodes ended, it holds
-            ``final_obs`` too, observations as above but of the states in which they ended (valid
-            in the rows of ``_final_obs``); on a GPU always, because a GPU is not asked whether an
-            episode ended. Of tasks with a goal, it holds ``success`` of the episodes so far, also
-            of those that ended: see :attr:`success`.
+            means over those that ended last, in this step or before (as in Isaac Lab; zeros until
+            an episode has ended): numbers on a CPU, 0-d tensors on a GPU. Where episodes ended, it
+            also holds ``final_obs``, observations as above but of the states in which they ended
+            (valid in the rows of ``_final_obs``); on a GPU always, because a GPU is not asked
+            whether an episode ended. Of tasks with a goal, it holds ``success`` of the episodes so
+            far, also of those that ended: see :attr:`success`.
 
         Raises:
             ValueError: If ``actions`` has another shape.
@@ -359,7 +359,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         """Return a picture of environment 0, uint8 ``(height, width, 3)``.
 
         It is None without a ``render_mode``. Gymnasium's vector environments return a tuple with a
-        picture of each environment; nobody can look at thousands.
+        picture of each environment, which is useless for thousands.
         """
         raise NotImplementedError
 
@@ -443,7 +443,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     def _before_resets(self, mask: torch.Tensor) -> None:
         """Do the work of every step that precedes the reset of the environments of ``mask``.
 
-        It is called in the same steps on all ranks, whether or not one of their environments ends.
+        All ranks call it in the same steps, whether or not any of their episodes ends.
         """
 
     def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:

@@ -82,7 +82,7 @@ class CameraCfg(PeriodicSensorCfg):
     offset: CameraOffsetCfg = field(default_factory=CameraOffsetCfg)
     """Its pose on the body."""
     data_types: list[DataType] = field(default_factory=lambda: ["rgb"])
-    """What it makes. ``depth``, which is ``distance_to_image_plane``, is along the camera's axis,
+    """Its images. ``depth``, which is ``distance_to_image_plane``, is along the camera's axis,
     ``distance_to_camera`` along each pixel's ray. ``segmentation``: the geom of each pixel."""
     width: PositiveInt = 64
     """Pixels from left to right."""
@@ -97,7 +97,7 @@ class CameraCfg(PeriodicSensorCfg):
     depth_clipping_behavior: Literal["zero", "max"] = "max"
     """Depth of a pixel that sees nothing: 0, or the far end of ``clipping_range``."""
     delay_range: tuple[int, int] = (0, 0)
-    """Smallest and largest delay of images, in steps; drawn anew for each episode."""
+    """Smallest and largest delay of images, in steps; drawn for each episode."""
     history_length: PositiveInt = 1
     """Number of images in an observation, the newest in the last channels."""
     geom_groups: list[int] | None = field(default_factory=lambda: [0, 1, 2])
@@ -106,7 +106,7 @@ class CameraCfg(PeriodicSensorCfg):
     """Bodies seen in addition to what is fixed to the world, by regular expressions that match in
     full; null: all."""
     background_color: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Colour where nothing is, from 0 to 1; if the file has a sky, that is seen instead."""
+    """Colour of empty space, from 0 to 1; if the file has a sky, the camera sees that instead."""
     augmentation: AugmentationCfg = field(default_factory=AugmentationCfg)
     """Random changes of each image's colours: an image that is kept or late changes once."""
 
@@ -161,8 +161,8 @@ class Camera(PeriodicSensor):
         cfg: The configuration.
         name: The camera's name in the model.
         frames: The latest images by what is drawn, ``(num_envs, num_slots, height, width, ...)``:
-            ``depth`` along the axis in m, float32, inf where nothing is seen; ``rgb`` uint8, with
-            3 channels; ``segmentation`` int32, the geom's index, -1 where nothing is seen.
+            ``depth`` along the axis in m, float32, inf where no geom is seen; ``rgb`` uint8, with 3
+            channels; ``segmentation`` int32, the geom's index, -1 where no geom is seen.
     """
 
     STATE = State(per_env=("_slot", "_count", "_delay"), per_env_by_name=("frames",))
@@ -240,7 +240,7 @@ class Camera(PeriodicSensor):
         """Return the images that have arrived, ``(num_envs, height, width, channels * history)``.
 
         Depths and distances are float32 in m, colours uint8, a segmentation int32: indices into
-        :attr:`segmentation_names`, -1 where nothing is seen. At the start of an episode, all images
+        :attr:`segmentation_names`, -1 where no geom is seen. At the start of an episode, all images
         of a history are its first one.
 
         Args:
@@ -284,7 +284,7 @@ class Camera(PeriodicSensor):
     def preview(self, index: int) -> np.ndarray:
         """Return the latest image: colours, else depth, else a colour for each geom.
 
-        Of depths, near is bright, the farthest that is seen dark grey, and the rest black.
+        Depths are bright when near, dark grey at the largest visible depth, and black beyond.
         """
         kind, frames = next(iter(sorted(self.frames.items(), key=lambda item: item[0] != "rgb")))
         latest = frames[index, self._slot[index]].cpu().numpy()
@@ -324,8 +324,8 @@ def _check(cfg: CameraCfg) -> None:
     low, high = cfg.delay_range
     if not 0 <= low <= high:
         raise ConfigurationError(
-            f"A camera's delay_range is {[low, high]}, but must be the least and the greatest "
-            "number of steps, 0 or more."
+            f"A camera's delay_range is {[low, high]}, but must be the minimum and maximum number "
+            "of steps, 0 or more."
         )
     if not cfg.data_types:
         raise ConfigurationError(
@@ -339,8 +339,8 @@ def _check(cfg: CameraCfg) -> None:
         )
     if cfg.pattern_cfg is not None and cfg.camera_name is not None:
         raise ConfigurationError(
-            f"A camera sensor has a pattern_cfg, but its camera {cfg.camera_name!r} is the file's, "
-            "which has a lens of its own. Set width, height and fovy, or camera_name=null."
+            f"A camera sensor has a pattern_cfg, but its camera {cfg.camera_name!r} comes from the "
+            "file with its own lens. Set width, height and fovy, or camera_name=null."
         )
 
 
@@ -389,7 +389,7 @@ def _warn_of_enclosing_geoms(name: str, model: mujoco.MjModel, geoms: list[int])
         if kind in map(int, hollow):
             continue
         pose = data.geom_xpos[geom], data.geom_xmat[geom], model.geom_size[geom]
-        # The shapes are convex: from inside, and only from there, rays both ways meet the surface.
+        # The shapes are convex: only from inside do opposite rays both meet the surface.
         if all(mujoco.mju_rayGeom(*pose, at, way * axis, kind) >= 0.0 for way in (1.0, -1.0)):
             logger.warning(
                 "The camera %r is inside the geom %r, which it therefore does not see. Move it, "

@@ -49,7 +49,7 @@ class EnvCfg:
     episode_length_s: PositiveFloat = 10.0
     """Time limit of an episode, in seconds; at least an environment step."""
     is_finite_horizon: bool = False
-    """Whether the time limit is part of the task, so that it ends an episode as a failure does."""
+    """Whether the time limit is part of the task, so that it ends an episode like a failure."""
     seed: int | None = None
     """Base seed of the environments' random streams; null: the agent's."""
     sim: SimulationCfg = field(default_factory=SimulationCfg)

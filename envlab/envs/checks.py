@@ -16,7 +16,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.task import load_entry_point
 
 LEAST_BYTES = 200
-"""Least memory of an environment of any kind, in bytes."""
+"""Minimum memory of an environment of any kind, in bytes."""
 
 
 def check_memory(num_envs: int, bytes_per_env: int, context: DistributedContext) -> None:
@@ -27,7 +27,7 @@ def check_memory(num_envs: int, bytes_per_env: int, context: DistributedContext)
 
     Args:
         num_envs: Environments of each process.
-        bytes_per_env: Least memory of one of them.
+        bytes_per_env: Minimum memory of one of them.
         context: The process's context.
 
     Raises:

@@ -107,7 +107,7 @@ def set_scene_home(spec: mujoco.MjSpec, model: mujoco.MjModel, parts: list[Part]
 
 
 def explain_refusal(error: ValueError, entities: Mapping[str, EntityCfg]) -> SimulationError:
-    """Return the error for a scene that MuJoCo refuses, with the place in a file if one is wrong.
+    """Return the error for a scene that MuJoCo refuses, with the place in the file that is wrong.
 
     Args:
         error: What MuJoCo says.
@@ -122,8 +122,8 @@ def explain_refusal(error: ValueError, entities: Mapping[str, EntityCfg]) -> Sim
                 return wrong
     reason = " ".join(str(error).split()).rstrip(".")
     return SimulationError(
-        f"MuJoCo cannot compile the scene of {', '.join(entities)}, though it can each file alone: "
-        f"{reason}. Change what env.scene.entities says of it."
+        f"MuJoCo can compile each file alone, but not the scene of {', '.join(entities)}: "
+        f"{reason}. Change its settings in env.scene.entities."
     )
 
 
@@ -137,7 +137,7 @@ def _prefixes(entities: Mapping[str, EntityCfg]) -> dict[str, str]:
         if not re.fullmatch(r"[\w.\- ]*", prefix) or not re.fullmatch(r"[\w.\- ]+", name):
             raise ConfigurationError(
                 f"{where_is(name)} has the prefix {prefix!r}, but names and prefixes of things are "
-                "letters, digits, and . _ -. Leave other signs out."
+                "letters, digits, and . _ -. Remove other characters."
             )
         prefix = f"{prefix}/" if prefix else ""
         for other, taken in found.items():
@@ -166,7 +166,7 @@ def _attach(scene: mujoco.MjSpec, spec: mujoco.MjSpec, part: Part) -> None:
         if any(joint.type == _FREE for joint in spec.joints):
             raise ConfigurationError(
                 f"{where_is(part.name)}.init_state places a thing of several bodies, one of which "
-                "moves freely. Give that one a file and a thing of its own."
+                "moves freely. Move that body to another file, and make it a separate thing."
             )
         frame.pos = state.pos or (0.0, 0.0, 0.0)
         frame.quat = state.rot or (1.0, 0.0, 0.0, 0.0)
@@ -183,7 +183,8 @@ def _attach(scene: mujoco.MjSpec, spec: mujoco.MjSpec, part: Part) -> None:
             raise ConfigurationError(
                 f"{what}: MuJoCo drops {len(names) - len(now)} of its {kind}"
                 f"{f', such as {lost[0]!r}' if lost else ''}, because they refer to the world or "
-                "to what is not in its file. Remove them there, and add them by env.scene.spec_fn."
+                "to what is not in its file. Remove them from the file, and add them by "
+                "env.scene.spec_fn."
             )
 
 

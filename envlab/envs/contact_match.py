@@ -29,7 +29,7 @@ class ContactMatch:
     """Geoms, bodies, or bodies with all below them, by name; mjlab's words."""
 
     mode: Literal["geom", "body", "subtree"] = "body"
-    """What the names are those of. The body ``world`` holds the ground and all that is fixed."""
+    """The kind of part to match. The body ``world`` holds the ground and all that is fixed."""
     pattern: str | list[str] = ".*"
     """Regular expressions that match in full."""
     entity: str = ""
@@ -173,7 +173,7 @@ class ContactColumns:
         return sensordata[..., self._index].unflatten(-1, self.shape)
 
     def part(self, contacts: torch.Tensor, name: str) -> torch.Tensor:
-        """Return a field of :meth:`read`'s result; numbers have no dimension of their own.
+        """Return a field of :meth:`read`'s result; scalars have no trailing dimension.
 
         Raises:
             ConfigurationError: For a field that the sensor does not have.

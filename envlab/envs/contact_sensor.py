@@ -53,7 +53,7 @@ class ContactSensorCfg(SensorTermCfg):
     primary: ContactMatch | None = None
     """What to measure; null: the bodies that have a contact sensor in the model's file."""
     secondary: ContactMatch | None = None
-    """The partners whose contacts count, each by itself (Isaac Lab's ``filter_prim_paths_expr``);
+    """The partners whose contacts count, each separately (Isaac Lab's ``filter_prim_paths_expr``);
     null: all contacts, together."""
     fields: tuple[str, ...] = ("found", "force")
     """What is read of each contact: ``found`` (number of contacts of the pair), ``force`` and
@@ -106,7 +106,7 @@ class ContactSensor(SensorTerm):
 
     Attributes:
         body_names: The bodies, in the order of the model's sensors; or geoms, if these are primary.
-        partner_names: The partners, each of which is measured by itself; ``[""]``: anything.
+        partner_names: The partners, each measured separately; ``[""]``: anything.
         net_forces_w: Force on each body in the last physics step, world frame, in N,
             ``(num_envs, num_bodies, 3)``.
         force_norms: The largest magnitude in the physics steps of the history,

@@ -46,14 +46,14 @@ class DatasetWriter:
             task: Id of the task.
 
         Raises:
-            ConfigurationError: If the file, or parts of it, are there already, or h5py is missing.
+            ConfigurationError: If the file, or parts of it, already exist, or h5py is missing.
         """
         _h5py()
         self._path, self._task, self._parts = path, task, parts_of(path)
         if path.exists() or self._parts.exists():
             there = path if path.exists() else self._parts
             raise ConfigurationError(
-                f"Episodes are to be recorded in {path}, but {there} is there already. Name "
+                f"Episodes are to be recorded in {path}, but {there} already exists. Name "
                 "another file, or move it away."
             )
         self._parts.mkdir(parents=True)
@@ -182,7 +182,7 @@ class Dataset:
         except OSError as error:
             raise ConfigurationError(
                 f"The episode {name!r} of {self._path} cannot be read ({error}): the file is "
-                "damaged. Copy or record it anew."
+                "damaged. Copy or record it again."
             ) from error
 
     def _group(self, name: str) -> h5py.Group:

@@ -43,9 +43,9 @@ class DirectEnv(DirectEvents):
 
     Override ``_pre_physics_step(actions)``, ``_apply_action()``, ``_get_observations()``,
     ``_get_rewards()``, ``_get_dones()`` and ``_reset_envs(mask)``; ``_setup()`` runs once. The
-    names are Isaac Lab's, except ``_reset_envs``, which takes a mask. Unlike there, physics runs
-    all substeps in one call, so ``_apply_action()`` is called once per step, unless the class sets
-    ``control_each_substep``.
+    names are Isaac Lab's, except ``_reset_envs``, which takes a mask. Unlike in Isaac Lab, physics
+    runs all substeps in one call, so ``_apply_action()`` is called once per step, unless the class
+    sets ``control_each_substep``.
     """
 
     STATE = State(per_env=("_biases",))

@@ -1,4 +1,4 @@
-"""What direct tasks of one agent and of several share, in the order of Isaac Lab's."""
+"""The common part of direct tasks of one agent and of several, in Isaac Lab's order."""
 
 from __future__ import annotations
 

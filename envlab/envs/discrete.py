@@ -17,7 +17,7 @@ _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 class DiscreteCfg:
     """A choice, or several made together (``env.action_space.*``).
 
-    It stands for Isaac Lab's ``{3}`` and ``[{3}, {2}]``: neither YAML nor Hydra's grammar has sets.
+    It replaces Isaac Lab's ``{3}`` and ``[{3}, {2}]``: neither YAML nor Hydra's grammar has sets.
     """
 
     num_options: int | list[int] = 2

@@ -27,9 +27,9 @@ class SceneEntityCfg:
     """The parts of the scene that a term is about, by regular expressions that match in full."""
 
     name: str = "robot"
-    """A thing of a composed scene, within which names are those of its own file. Otherwise a child
-    body of the world, with everything below it; if no body is called ``robot``, that name means
-    the whole model."""
+    """A thing of a composed scene; the names of its parts are those of its file. Otherwise a child
+    body of the world, with everything below it; if no body is called ``robot``, that name means the
+    whole model."""
     joint_names: Names = None
     """Joints; null for all hinges and slides. A free joint, the entity's root, is selected by its
     own name alone, not by an expression."""
@@ -42,17 +42,17 @@ class SceneEntityCfg:
     geom_names: Names = None
     """Geoms, null for all."""
     tendon_names: Names = None
-    """Tendons, likewise."""
+    """Tendons, null for all."""
     camera_names: Names = None
-    """Cameras, likewise."""
+    """Cameras, null for all."""
     light_names: Names = None
-    """Lights, likewise."""
+    """Lights, null for all."""
     material_names: Names = None
-    """Materials, likewise."""
+    """Materials, null for all."""
     texture_names: Names = None
-    """Textures, likewise."""
+    """Textures, null for all."""
     pair_names: Names = None
-    """Contact pairs, likewise."""
+    """Contact pairs, null for all."""
     actuator_names: Names = None
     """Actuators, null for those of the selected joints."""
 
@@ -287,7 +287,7 @@ def joint_values(
         values: The values by expression.
         joint_names: The joints.
         default: Value of joints that match no expression; None: each must match one.
-        kind: What the names are of, for errors.
+        kind: The kind of part that the names belong to, for errors.
 
     Raises:
         ConfigurationError: If a joint matches no expression or several, or one matches no joint.

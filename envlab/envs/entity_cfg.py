@@ -1,4 +1,4 @@
-"""What a scene is composed of: things with a file or a shape of their own."""
+"""The things that a scene is composed of, each with its own file or shape."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ShapeCfg:
     condim: Literal[1, 3, 4, 6] = 3
     """Dimensions of its contacts: 4 has torsional, 6 rolling friction."""
     solimp: tuple[float, float, float] = (0.9, 0.95, 0.001)
-    """Constraint impedance of its contacts: its least and greatest value, and the width in m."""
+    """Constraint impedance of its contacts: its minimum and maximum, and the width in m."""
     rgba: tuple[float, float, float, float] = (0.6, 0.6, 0.6, 1.0)
     """Colour."""
     collides: bool = True

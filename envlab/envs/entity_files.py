@@ -31,9 +31,9 @@ class Part:
     Attributes:
         name: The thing's name.
         cfg: Its configuration.
-        prefix: What its names begin with, ``cube/`` or nothing.
+        prefix: The prefix of its names, ``cube/`` or empty.
         qpos: Positions of joints in the keyframe of its file, by full name.
-        ctrl: Controls likewise.
+        ctrl: Controls in the keyframe of its file, by full name.
         root: Full name of its topmost body; None: it has none.
         variants: Its variants, compiled alone; empty: it has none.
     """

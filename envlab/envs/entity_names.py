@@ -1,7 +1,7 @@
 """Names in a composed scene: which thing a part belongs to, and what its own file calls it.
 
-A model carries the prefixes of its things as a text, so that whoever has only the model, such as a
-reader of an exported MJCF, finds its things, too.
+A model carries the prefixes of its things as a text, so that the model alone, such as an exported
+MJCF, is enough to find its things.
 """
 
 from __future__ import annotations

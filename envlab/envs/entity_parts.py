@@ -1,4 +1,4 @@
-"""What the name of an entity means in a model: its bodies, and the names among which it looks."""
+"""The meaning of an entity's name in a model: its bodies, and the names that it searches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def things_of(model: mujoco.MjModel) -> list[str]:
 
 
 class EntityParts:
-    """What an entity's name means in a model: its bodies, and what names it looks among.
+    """The meaning of an entity's name in a model: its bodies, and the names that it searches.
 
     Attributes:
         prefix: What names of a thing begin with; nothing elsewhere.
@@ -147,7 +147,7 @@ def _subtree(name: str, model: mujoco.MjModel, things: Mapping[str, str]) -> tup
                 f"{did_you_mean(name, things)}"
             )
         raise ConfigurationError(
-            f"The scene has no {name!r}; the bodies that hang on the world are "
+            f"The scene has no {name!r}; the bodies attached to the world are "
             f"{', '.join(filter(None, names)) or 'none'}.{did_you_mean(name, names)}"
         )
     free = [body for body in tops if model.body_dofnum[body] == 6]

@@ -58,7 +58,7 @@ class FrameTransformer(InstantSensor):
         """Look up the bodies.
 
         Raises:
-            ConfigurationError: If one does not exist, or there is no target.
+            ConfigurationError: If a body does not exist, or there is no target.
         """
         super().__init__(cfg, env)
         if not cfg.target_frames:

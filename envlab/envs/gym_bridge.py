@@ -50,9 +50,9 @@ class GymEnvCfg:
     num_frames: PositiveInt = 1
     """Observations of the last steps that are joined to one, the newest last; of vectors only."""
     frame_padding: Literal["reset", "zero"] = "reset"
-    """What stands for the steps before an episode: its first observation, or zeros."""
+    """The padding for steps before an episode: its first observation, or zeros."""
     is_finite_horizon: bool = False
-    """Whether the time limit is part of the task, so that it ends an episode as a failure does."""
+    """Whether the time limit is part of the task, so that it ends an episode like a failure."""
     num_workers: NonNegativeInt | None = None
     """Number of processes that step the environments; 0: this one; null: whatever a measurement at
     the start finds faster. Results do not depend on it."""
@@ -158,7 +158,7 @@ class GymEnv(BatchedEnv):
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         """Return a picture of environment 0, uint8 ``(height, width, 3)``.
 
-        Height and width are even, as videos need: an odd last row or column is left out.
+        Height and width are even, as videos need: an odd last row or column is cropped.
         """
         if self.render_mode is None:
             return None

@@ -93,7 +93,7 @@ class JointOrder:
             target: The joints in the wanted order.
 
         Raises:
-            ConfigurationError: For a joint that only one list has, or that one has twice.
+            ConfigurationError: For a joint that only one list has, or that a list has twice.
         """
         self.source, self.target = list(source), list(target)
         for name in (*source, *target):

@@ -113,7 +113,7 @@ def add_body(
 ) -> None:
     """Add a copy of a body to a scene that is about to be drawn: a goal for it.
 
-    Geoms of groups that MuJoCo hides, 3 and above, are left out.
+    Geoms of the groups that MuJoCo hides, 3 and above, are omitted.
 
     Args:
         scene: The argument of the environment's ``add_markers``.

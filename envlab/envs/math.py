@@ -542,8 +542,8 @@ def apply_delta_pose(
     Args:
         source_pos: In m, ``(..., 3)``.
         source_rot: ``(..., 4)``.
-        delta_pose: A way in m, and a rotation vector in rad, ``(..., 6)``.
-        eps: Angle in rad up to which nothing is turned.
+        delta_pose: A translation in m, and a rotation vector in rad, ``(..., 6)``.
+        eps: Angle in rad up to which the rotation is ignored.
     """
     way, turn = delta_pose[..., :3], delta_pose[..., 3:]
     turn = torch.where(turn.norm(dim=-1, keepdim=True) > eps, turn, 0.0)

@@ -6,7 +6,7 @@ decides whether it turns the same way. Names play no part: those of Ant's legs d
 are. A reflection M = diag(1, -1, 1) takes vectors v to M v, and pseudovectors, such as
 angular velocities, to -M v.
 
-The images of envlab's own observation terms are known; a task declares those of its own terms by
+The images of envlab's own observation terms are known; a task declares the images of other terms by
 :func:`mirrored`.
 """
 
@@ -39,7 +39,7 @@ _SIGNS: dict[Any, tuple[float, ...]] = {
     mdp.base_pos_z: (1.0,),
     mdp.base_lin_vel: VECTOR,
     mdp.base_ang_vel: TURN,
-    mdp.root_ang_vel_w: TURN,  # in the world's axes, whose mirror is the plane y = 0, too
+    mdp.root_ang_vel_w: TURN,  # in the world's axes, whose mirror is also the plane y = 0
     mdp.projected_gravity: VECTOR,
     mdp.current_time_s: (1.0,),
     mdp.remaining_time_s: (1.0,),
@@ -203,8 +203,8 @@ class Mirror:
             _check_symmetric(f"scale of {where}", part, list(cfg.scale), signed=False)
         if cfg.history_length and not cfg.flatten_history_dim:
             raise ConfigurationError(
-                f"{where.capitalize()} has a history of its own dimension, which has no mirror "
-                "image. Join it by flatten_history_dim=true, or leave the symmetry out."
+                f"{where.capitalize()} keeps its history in a separate dimension, which has no "
+                "mirror image. Join it by flatten_history_dim=true, or leave the symmetry out."
             )
         return Reflection.joined([part] * max(1, cfg.history_length))
 
@@ -238,7 +238,7 @@ class Mirror:
 
 
 def _joint_partners(env: ManagerEnv) -> dict[str, tuple[str, float]]:
-    """Return each joint's mirror image and the sign of its angle there, by name.
+    """Return each joint's mirror image and the sign of its mirrored angle, by name.
 
     Raises:
         ConfigurationError: If a joint has none, or the default pose is not symmetric.
@@ -283,9 +283,9 @@ def _partner(
             if distance < TOLERANCE and model.jnt_type[other] == model.jnt_type[joint]:
                 return other, sign
     raise ConfigurationError(
-        f"The joint {model.joint(joint).name!r} has no mirror image: no joint stands within "
-        f"{TOLERANCE} m of it, with its axis, in the model's reference pose. Leave the symmetry "
-        "out, or make the model symmetric."
+        f"The joint {model.joint(joint).name!r} has no mirror image: no joint with the mirrored "
+        f"axis is within {TOLERANCE} m of the mirrored place in the model's reference pose. Leave "
+        "the symmetry out, or make the model symmetric."
     )
 
 
@@ -343,9 +343,9 @@ def _of_bodies(model: mujoco.MjModel, names: list[str], signs: tuple[float, ...]
         partner = int(np.argmin(errors))
         if errors[partner] > TOLERANCE:
             raise ConfigurationError(
-                f"The body {name!r} has no mirror image among {', '.join(names)}: none stands "
-                f"within {TOLERANCE} m of it in the model's reference pose. Leave the symmetry "
-                "out, or make the model symmetric."
+                f"The body {name!r} has no mirror image among {', '.join(names)}: none is within "
+                f"{TOLERANCE} m of the mirrored place in the model's reference pose. Leave the "
+                "symmetry out, or make the model symmetric."
             )
         places += [partner * len(signs) + i for i in range(len(signs))]
     return Reflection(places, list(signs) * len(names))

@@ -15,7 +15,7 @@ class Source:
     """A model file and its includes, as one text."""
 
     lines: tuple[tuple[Path, int, str], ...]
-    """File, line number there, and text of each line."""
+    """File, line number in that file, and text of each line."""
 
     @property
     def text(self) -> str:
@@ -28,7 +28,7 @@ class Source:
         return len({file for file, _, _ in self.lines}) > 1
 
     def place(self, line: int) -> tuple[Path, int]:
-        """Return the file, and the line there, of a line of :attr:`text`, counted from 1."""
+        """Return the file and line number where a line of :attr:`text`, counted from 1, is from."""
         file, number, _ = self.lines[min(line, len(self.lines)) - 1]
         return file, number
 
@@ -86,7 +86,7 @@ def _includes(path: Path, data: bytes) -> list[tuple[int, str]]:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         raise SimulationError(
-            f"The model {path}, line {error.lineno}, is no well-formed XML: "
+            f"The model {path}, line {error.lineno}, is not well-formed XML: "
             f"{expat.ErrorString(error.code)}. Correct it there."
         ) from None
     return found

@@ -1,8 +1,8 @@
 """Changes of an observation's values, with a memory or without: filters, integrals and the like.
 
-A stage turns a term's values, ``(num_envs, k)``, into what is observed. It moves on once in each
-step. The last observation of an episode is computed without moving on, and after a reset by hand
-only the environments that were reset begin anew, so that the others lose no step.
+A stage turns a term's values, ``(num_envs, k)``, into the observed ones. It advances once in each
+step. The last observation of an episode is computed without advancing, and after a manual reset
+only the environments that were reset start over, so that the others lose no step.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from envlab.errors import ConfigurationError
 from envlab.state import State
 
 Mode = Literal["step", "look", "reset"]
-"""Whether a stage moves on, only looks, or begins anew where an episode has begun."""
+"""Whether a stage advances, only looks, or starts over where an episode has begun."""
 
 
 class Stage:
-    """A part of a term's way to the observation, with a memory.
+    """A stage between a term and the observation, with a memory.
 
     Subclasses keep their memory in tensors that :attr:`STATE` names, and compute the next one
     without writing it.
@@ -43,7 +43,7 @@ class Stage:
 
         Args:
             values: The term's, ``(num_envs, k)``.
-            moves_on: Whether a step has passed; otherwise nothing is drawn.
+            moves_on: Whether a step has passed; otherwise no random number is drawn.
         """
         raise NotImplementedError
 

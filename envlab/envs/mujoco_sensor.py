@@ -21,7 +21,7 @@ _SHAPES = ("geom", "body")
 
 
 class _Type(NamedTuple):
-    """What a type of sensor measures."""
+    """The quantity that a type of sensor measures."""
 
     kinds: tuple[str, ...] = ()
     """Kinds in :data:`KINDS`; none: the simulation as a whole."""

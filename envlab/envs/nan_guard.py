@@ -100,7 +100,7 @@ class NanGuard:
         if not overflowed:
             return
         sentence = (
-            f"{overflowed} environments ran out of contact memory, so contacts were left out. "
+            f"{overflowed} environments ran out of contact memory, so contacts were dropped. "
             f"{self._sim.overflow_advice()}"
         )
         if self._has_overflowed and not self._allows_overflow:

@@ -53,7 +53,7 @@ class OperationalSpaceControllerCfg:
     inertial_dynamics_decoupling: bool = False
     """Whether gains are of accelerations, whatever the arm's inertia, instead of forces."""
     partial_inertial_dynamics_decoupling: bool = False
-    """Whether the inertia's coupling of ways and turns is left out."""
+    """Whether the inertia's coupling of translation and rotation is ignored."""
     gravity_compensation: bool = False
     """Whether the joints are held against gravity."""
     impedance_mode: Literal["fixed", "variable_kp", "variable"] = "fixed"

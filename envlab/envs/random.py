@@ -38,7 +38,7 @@ def check_bounds(bounds: Sequence[tuple[float, float]]) -> None:
     """Refuse ranges whose ends are swapped.
 
     Raises:
-        ConfigurationError: If there is such a range, or one that is not a pair of numbers.
+        ConfigurationError: If there is such a range, or a range that is not a pair of numbers.
     """
     for bound in bounds:
         if len(bound) != 2 or not bound[0] <= bound[1]:
@@ -106,7 +106,7 @@ class EnvRandom:
             self.ahead.forget()
 
     def on_restore(self) -> None:
-        """Let all streams go on from the restored seed and tick."""
+        """Let all streams continue from the restored seed and tick."""
         tick = self.tick
         self.seed(self.base_seed)
         self.tick = tick
@@ -153,7 +153,7 @@ class EnvRandom:
     def fingerprint(self) -> torch.Tensor:
         """Return numbers that identify the environments' randomness, int64 ``(num_envs,)``.
 
-        They depend on the seed and the environments alone; nothing is drawn.
+        They depend on the seed and the environments alone, and draw no random number.
         """
         return self._keys("fingerprint")
 

@@ -31,15 +31,15 @@ class RayCasterCameraCfg(RayCastSensorCfg):
     pattern_cfg: PinholeCameraPatternCfg = field(default_factory=PinholeCameraPatternCfg)
     """Pixels and lens."""
     data_types: list[RayDataType] = field(default_factory=lambda: ["distance_to_image_plane"])
-    """What it makes: distances along its axis or along each ray, in m, and normals of surfaces in
-    the world's axes, 0 where nothing is hit."""
+    """Its images: distances along its axis or along each ray, in m, and normals of surfaces in the
+    world's axes, 0 where a ray misses."""
     depth_clipping_behavior: Literal["max", "zero", "none"] = "max"
-    """Distance of a pixel that sees nothing or farther than ``max_distance``: this, or 0; with
-    ``none`` it is that of what is seen, else inf."""
+    """Distance of a pixel that sees nothing within ``max_distance``: that distance, or 0; with
+    ``none`` it is the true distance, or inf if the ray misses."""
 
     @property
     def clipping_range(self) -> tuple[float, float]:
-        """Nearest and farthest distance, in m."""
+        """Minimum and maximum distance, in m."""
         return 0.0, self.max_distance
 
     def build(self, env: VectorEnv) -> RayCasterCamera:

@@ -25,7 +25,7 @@ class RayCasterCfg(PeriodicSensorCfg):
     """Vertical rays from a grid that follows the robot and turns with its yaw alone."""
 
     entity: str = "robot"
-    """What the grid follows."""
+    """The thing that the grid follows."""
     body_name: str = ""
     """A body of it, which needs ``xpos`` and ``xquat`` in ``env.sim.data_fields``; empty: its
     root."""
@@ -48,8 +48,7 @@ class RayCaster(InstantSensor):
         """Look up the body.
 
         Raises:
-            ConfigurationError: If there is none, or the grid has no points or a direction of its
-                own.
+            ConfigurationError: If there is none, or the grid has no points or another direction.
         """
         super().__init__(cfg, env)
         if tuple(cfg.pattern_cfg.direction) != (0.0, 0.0, -1.0):

@@ -96,7 +96,7 @@ class LidarPatternCfg:
     """Angles about z, from x, of the first and the last ray, in degrees; a full circle does not
     repeat its first ray."""
     horizontal_res: PositiveFloat = 1.0
-    """Greatest angle from a ray to the next, in degrees."""
+    """Largest angle from a ray to the next, in degrees."""
 
     def rays(self) -> Rays:
         """Return the rays, channel by channel from the lowest."""
@@ -123,7 +123,8 @@ def _parallel(points: torch.Tensor, direction: Sequence[float]) -> Rays:
     length = math.sqrt(sum(part * part for part in direction))
     if not 0.0 < length < math.inf:
         raise ConfigurationError(
-            f"A pattern's rays have the direction {list(direction)}, but need one that is not zero."
+            f"A pattern's rays have the direction {list(direction)}, but need a finite direction "
+            "other than zero."
         )
     origins = torch.cat((points, torch.zeros(len(points), 1)), dim=1)
     unit = torch.tensor([part / length for part in direction], dtype=torch.float32)

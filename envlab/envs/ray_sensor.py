@@ -54,7 +54,7 @@ class RayCastSensorCfg(PeriodicSensorCfg):
     exclude_own_body: bool = True
     """Whether rays pass through the geoms of the body that carries their frame."""
     normals: bool = False
-    """Whether the surfaces' normals are measured, too."""
+    """Whether the surfaces' normals are also measured."""
 
     def build(self, env: VectorEnv) -> RayCastSensor:
         return RayCastSensor(self, env)

@@ -26,8 +26,8 @@ from envlab.envs.surroundings import (
     add_sky,
     add_surroundings,
     disable_gravity,
+    needs_ground,
     set_floating_base,
-    stands_in_nothing,
 )
 from envlab.envs.terrain.cfg import TerrainCfg
 from envlab.envs.terrain.ground import add_terrain
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(kw_only=True)
 class SceneCfg:
-    """The scene of a task (``env.scene.*``): one file, or things with files of their own.
+    """The scene of a task (``env.scene.*``): one file, or things that each have a file.
 
     A thing is an entry of :attr:`entities`, or a field of a subclass that is an :class:`EntityCfg`,
     as in Isaac Lab.
@@ -61,8 +61,8 @@ class SceneCfg:
     only a robot that moves freely, or would fall along its slides; light and camera only if it has
     none."""
     floating_base: Literal["auto", True, False] = "auto"
-    """Whether the robot's topmost body moves freely. ``auto``: as an MJCF file says; in URDF, which
-    cannot say so, unless it has a link called ``world``."""
+    """Whether the robot's topmost body moves freely. ``auto``: as an MJCF file states; a URDF file
+    cannot state it, so its robot moves freely unless it has a link called ``world``."""
     init_state: InitialStateCfg | None = None
     """Start state of episodes, before events change it; null: the file's keyframe ``home``, else
     its zero pose."""
@@ -151,7 +151,7 @@ def build_scene(
     else:
         if entities_in(cfg):
             logger.warning(
-                "env.scene.model is %r, the whole scene: the things %s are left out.",
+                "env.scene.model is %r, the whole scene: the things %s are ignored.",
                 cfg.model,
                 ", ".join(entities_in(cfg)),
             )
@@ -169,7 +169,7 @@ def build_scene(
         if cfg.disable_gravity:
             disable_gravity(spec, cfg.disable_gravity)
     compiled = functools.cache(compile_it)
-    if cfg.ground is True or (cfg.ground == "auto" and stands_in_nothing(spec, compiled)):
+    if cfg.ground is True or (cfg.ground == "auto" and needs_ground(spec, compiled)):
         add_surroundings(spec, compiled())
     if cfg.terrain is not None:
         add_terrain(spec, cfg.terrain)

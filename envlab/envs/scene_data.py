@@ -1,7 +1,7 @@
 """``env.scene["robot"]``: a thing's data and writers under Isaac Lab's names.
 
-Nothing here is computed unless asked for, and then once until the state changes. Poses of bodies
-need ``xpos`` and ``xquat`` in ``env.sim.data_fields``, their velocities also ``cvel`` and
+Each value is computed on request, and then only once until the state changes. Poses of bodies need
+``xpos`` and ``xquat`` in ``env.sim.data_fields``, their velocities also ``cvel`` and
 ``subtree_com``, their centres of mass ``xipos``. Velocities without a frame's name in theirs are
 those of centres of mass, as in Isaac Lab 2.3; ``link`` are those of bodies' origins.
 """
@@ -104,7 +104,7 @@ class EntityData:
 
     @_once
     def root_com_vel_w(self) -> torch.Tensor:
-        """Velocity of its centre of mass, likewise."""
+        """Velocity of its centre of mass in m/s and rad/s, world frame, ``(num_envs, 6)``."""
         velocity, turning = self.root_link_vel_w.split(3, dim=1)
         arm = quat_apply(self.root_quat_w, self.body_com_pos_b_of(self.parts.root_body))
         return torch.cat((velocity + torch.linalg.cross(turning, arm), turning), dim=1)
@@ -215,9 +215,9 @@ class Entity:
         self.parts = resolve_entity(SceneEntityCfg(name), env.sim.model, env.device)
         self.data = EntityData(env, self.parts)
         self.joint_names = [own_name(one) for one in self.parts.joint_names]
-        """Hinges and slides, under the names of its own file."""
+        """Hinges and slides, under the names in its file."""
         self.body_names = [own_name(one) for one in self.parts.body_names]
-        """Bodies, likewise."""
+        """Bodies, under the names in its file."""
         self.is_fixed = self.parts.root_qpos_start is None and self.parts.mocap_id is None
         """Whether its root is where the model has it."""
 

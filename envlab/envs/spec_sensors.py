@@ -1,4 +1,4 @@
-"""Sensors that a configuration adds to a model before it is compiled, beside those of its file."""
+"""Sensors that a configuration adds to those of a model's file before it is compiled."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def matches(what: str, patterns: str | Sequence[str], names: Sequence[str]) -> l
     """Return the names that any pattern, a regular expression, matches in full, in their order.
 
     Args:
-        what: What they are, for the error: ``"A contact sensor's primary names the body"``.
+        what: The beginning of the error: ``"A contact sensor's primary names the body"``.
         patterns: The patterns.
         names: All names.
 

@@ -51,20 +51,21 @@ def set_floating_base(
     if wanted and not free:
         if list(body.joints):
             raise ConfigurationError(
-                f"{where}.floating_base is {floating}, but the body {body.name!r} hangs on the "
-                f"world by the joint {body.joints[0].name!r}. Remove that joint from the file."
+                f"{where}.floating_base is {floating}, but the body {body.name!r} is attached to "
+                f"the world by the joint {body.joints[0].name!r}. Remove that joint from the file."
             )
         body.add_freejoint(name="root")
     for joint in [] if wanted else free:
         spec.delete(joint)
 
 
-def stands_in_nothing(spec: mujoco.MjSpec, compiled: Callable[[], mujoco.MjModel]) -> bool:
-    """Return whether the world has no geom of its own, and something moves freely or would fall.
+def needs_ground(spec: mujoco.MjSpec, compiled: Callable[[], mujoco.MjModel]) -> bool:
+    """Return whether the world itself has no geom, and something moves freely or would fall.
 
     Args:
         spec: The model.
-        compiled: Returns the same, compiled; only called where the answer lies there.
+        compiled: Returns the same, compiled; only called if the uncompiled model does not give the
+            answer.
     """
     if list(spec.worldbody.geoms):
         return False

@@ -1,8 +1,8 @@
 """Terms of a task in one line: ``reward(mdp.joint_pos_limits, -1.0, soft_limit_factor=0.95)``.
 
 Isaac Lab's spelling of the same is ``RewardTermCfg(func=mdp.joint_pos_limits, weight=-1.0,
-params={"soft_limit_factor": 0.95})``; a task may mix both. Functions with parameters of their own
-called ``clip``, ``scale`` or ``time_out`` need the latter.
+params={"soft_limit_factor": 0.95})``; a task may mix both. Functions that themselves have a
+parameter called ``clip``, ``scale`` or ``time_out`` need the latter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Actuators computed in torch before each physics step: networks, tables, laws of one's own.
+"""Actuators computed in torch before each physics step: networks, tables, custom laws.
 
 MuJoCo's own actuators (:mod:`envlab.envs.actuators`) need one call a control step; these are asked
 in each physics step, and so cost more. Their joints get a plain motor in the model. A control is
@@ -42,7 +42,7 @@ class TorchActuator:
     Attributes:
         name: The group's.
         joint_names: Its joints.
-        targets: What the actions asked for in this step, ``(num_envs, num_joints)``.
+        targets: The targets that the actions set in this step, ``(num_envs, num_joints)``.
         computed_effort: Efforts before limits, in N m or N.
         applied_effort: Efforts in the last physics step.
     """
@@ -325,7 +325,8 @@ class TorchActuator:
             )
         if not bool(efforts.isfinite().all()):
             raise ConfigurationError(
-                f"{self._path}: the {what}'s effort at rest is not finite. Give one whose is."
+                f"{self._path}: the {what}'s effort at rest is not finite. Give a network whose "
+                "effort is."
             )
         self.reset(torch.ones_like(self._is_fresh))
 
@@ -344,7 +345,7 @@ def torch_actuators(
         return None
     if not sim.has_substeps:
         raise ConfigurationError(
-            f"env.scene.actuators.{next(iter(found))} is asked in each physics step, which "
-            "env.sim.backend=analytic has none of. Use mujoco, or mujoco_warp."
+            f"env.scene.actuators.{next(iter(found))} is evaluated in each physics step, and "
+            "env.sim.backend=analytic has none. Use mujoco, or mujoco_warp."
         )
     return [TorchActuator(name, cfg, sim, random) for name, cfg in found.items()]

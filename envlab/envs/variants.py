@@ -46,7 +46,7 @@ class EntityVariants:
     rows: dict[str, tuple[int, np.ndarray]]
 
     def chosen(self, env_ids: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Return the variant of each environment by its global index: in turn, by weight."""
+        """Return the variant of each environment by its global index: round robin, by weight."""
         share = np.array(self.weights) / sum(self.weights)
         credit, order = np.zeros(len(share)), []
         for _ in range(int(np.max(env_ids)) + 1):
@@ -57,7 +57,7 @@ class EntityVariants:
 
 
 def as_entity(cfg: EntityCfg, variant: VariantCfg) -> EntityCfg:
-    """Return a thing that is one of its variants."""
+    """Return a thing's configuration with the file or shape of a variant."""
     return dataclasses.replace(cfg, model=variant.model, shape=variant.shape, variants={})
 
 

@@ -311,7 +311,7 @@ class VectorEnv(BatchedEnv):
             return f"{named} Their states and actions before the step are in {path}."
         return (
             f"Their states and actions before the step are in {path}; a smaller env.sim.dt or "
-            "smaller actions are the usual cure."
+            "smaller actions usually help."
         )
 
     def _name_failing_terms(self) -> str:
@@ -371,8 +371,8 @@ class VectorEnv(BatchedEnv):
         controls = self._substep_controls()
         if controls and not self.sim.has_substeps:
             raise ConfigurationError(
-                f"{next(iter(controls))} is called before each physics step, which "
-                "env.sim.backend=analytic has none of. Use mujoco, or mujoco_warp."
+                f"{next(iter(controls))} is called before each physics step, and "
+                "env.sim.backend=analytic has none. Use mujoco, or mujoco_warp."
             )
         self._each_substep = list(controls.values())
         if self._each_substep or self.torch_actuators:
@@ -484,7 +484,7 @@ class RecordedStep(Recording):
         env.random.keep_offset()
 
     def record_anew(self) -> None:
-        """Record anew at the next step, because it will read other values."""
+        """Record again at the next step, because it will read other values."""
         self._is_outdated = True
 
     def step(self) -> Step:

@@ -39,7 +39,7 @@ class CriticCfg:
     num_atoms: Annotated[int, Range(at_least=2)] = 51
     """Number of returns in the support of the distribution, at equal distances."""
     v_max: PositiveFloat = 5.0
-    """Largest and, negative, least of these, in units of the running returns' spread."""
+    """Maximum and, negated, minimum of these, in units of the running returns' spread."""
 
 
 @dataclass(kw_only=True)
@@ -75,9 +75,9 @@ class AlgorithmCfg:
     tau: UnitInterval = 0.05
     """How far target critics move towards the critics in an update."""
     q_reduction: Literal["min", "mean"] = "min"
-    """What the policy and the critics' targets take of the two critics: the lesser value (SAC,
-    TD3); or, as FastSAC does for batches of 8,192, the mean for the policy, while each critic
-    follows its own target."""
+    """How the policy and the critics' targets combine the two critics: the smaller value (SAC,
+    TD3); or, as in FastSAC for batches of 8,192, the mean for the policy, while each critic follows
+    its own target."""
     symmetry: bool = False
     """Whether every second transition of a batch is mirrored, left for right
     (:mod:`envlab.envs.mirror`)."""
@@ -87,7 +87,7 @@ class AlgorithmCfg:
     """The temperature is learned so that the entropy is that of Gaussian actions of this deviation,
     for actions between -1 and 1."""
     noise_std_min: NonNegativeFloat = 0.001
-    """Only ``td3``: least deviation of the exploration noise. Each environment draws its own,
+    """Only ``td3``: minimum deviation of the exploration noise. Each environment draws its own,
     uniformly up to ``noise_std_max``, for each episode. Both are FastTD3's."""
     noise_std_max: NonNegativeFloat = 0.4
     """Only ``td3``: largest deviation of the exploration noise."""
@@ -108,7 +108,7 @@ class AlgorithmCfg:
 class FastSacCfg(BasicAgentCfg):
     """Configuration of FastSAC for a task.
 
-    The defaults are for a CPU; docs/libraries.md has Ant's results with them. FastSAC's own, for
+    The defaults are for a CPU; docs/fast_sac.md has Ant's results with them. FastSAC's own, for
     4,096 environments on a GPU, are 8 updates of 8,192 transitions, the critics' mean, layers of
     512, 256 and 128 for the policy and of 768, 384 and 192 for critics, and a learning rate of
     3e-4.

@@ -23,16 +23,16 @@ def check_supported(cfg: FastSacCfg, env: BatchedEnv) -> None:
     """
     if not isinstance(env.single_action_space, spaces.Box):
         raise ConfigurationError(
-            f"The task's actions are choices ({env.single_action_space}), but fast_sac knows real "
-            "numbers only. Train it with rl_games, or with skrl's ppo or dqn."
+            f"The task's actions are choices ({env.single_action_space}), but fast_sac supports "
+            "only real numbers. Train it with rl_games, or with skrl's ppo or dqn."
         )
     refuse_dictionaries(env.obs_buf, ("policy", "critic"), "fast_sac")
     for group in ("policy", "critic"):
         if group in env.obs_buf and env.obs_buf[group].dim() != 2:
             shape = list(env.obs_buf[group].shape[1:])
             raise ConfigurationError(
-                f"The task's observations {group!r} are of {shape}, but fast_sac sees vectors "
-                "only. Train it with rsl_rl or skrl."
+                f"The task's observations {group!r} are of {shape}, but fast_sac takes only "
+                "vectors. Train it with rsl_rl or skrl."
             )
 
 
@@ -88,7 +88,7 @@ def _joint_reach(env: BatchedEnv) -> np.ndarray:
     for name, term in env.action_manager.describe().items():
         if term is None or term["type"] != "JointPositionAction":
             raise ConfigurationError(
-                f"agent.joint_limits=true, but the action {name!r} is no target of joints. Give "
+                f"agent.joint_limits=true, but the action {name!r} is not a target of joints. Give "
                 "agent.action_limit in its place."
             )
         for joint, scale, offset in zip(

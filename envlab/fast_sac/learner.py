@@ -55,14 +55,14 @@ class FastSacLearner(Learner):
 
     Attributes:
         actor: The policy, in ``DistributedDataParallel`` if there are several ranks.
-        critics: The critics and the temperature, likewise.
+        critics: The critics and the temperature, in the same way.
         bare_actor: The policy without ``DistributedDataParallel``.
-        bare_critics: The critics likewise.
+        bare_critics: The critics without ``DistributedDataParallel``.
         target: The critics that change slowly.
         collector: Takes the steps.
         replay: This rank's replay memory.
         scalers: Scalers of observations by name, pooled over ranks.
-        reward_scaler: The scaler of rewards, likewise.
+        reward_scaler: The scaler of rewards, also pooled over ranks.
         optimizers: The optimizers of the ``actor`` and the ``critic``.
         half_width: Half the width of the actions' range, ``(num_actions,)``.
         middle: The middle of the range.
@@ -170,7 +170,7 @@ class FastSacLearner(Learner):
         self.num_updates = 0
         self._has_warned = False
         self._losses: list[tuple[bool, torch.Tensor]] = []
-        """Of each update: whether it was of the policy too, and its losses."""
+        """Of each update: whether it also was of the policy, and its losses."""
         self.recorded: RecordedSteps | None = None
         """Takes gradient steps instead, if they are recorded."""
         if records_updates(cfg.graph, device, self._obstacle(), is_main=context.is_main):
@@ -348,7 +348,7 @@ class FastSacLearner(Learner):
         if self._context.is_main:
             logger.warning(
                 "Returns reach from %.1f to %.1f, in units of the running returns' spread, but "
-                "agent.critic.v_max is %.1f: what lies beyond counts as that. Set it to %.0f.",
+                "agent.critic.v_max is %.1f: values beyond it are clipped. Set it to %.0f.",
                 *(low, high, v_max, math.ceil(1.2 * max(-low, high))),
             )
 
@@ -403,7 +403,7 @@ class FastSacLearner(Learner):
         if not self.replay.num_added and self._context.is_main:
             logger.warning(
                 "The checkpoint holds no replay memory (agent.replay.is_saved=false): it is filled "
-                "anew, so that the run does not end as the unbroken one would."
+                "again, so the run will not end like an uninterrupted one."
             )
 
 

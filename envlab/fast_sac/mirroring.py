@@ -43,9 +43,9 @@ def check_mirror(mirror: Mirror, half_width: torch.Tensor, middle: torch.Tensor)
     widths = mirror.actions(half_width).abs()
     if not (torch.allclose(widths, half_width) and torch.allclose(mirror.actions(middle), middle)):
         raise ConfigurationError(
-            "agent.algorithm.symmetry is true, but the bounds of the task's actions are others in "
-            f"the mirror ({(middle - half_width).tolist()} to {(middle + half_width).tolist()}). "
-            "Leave the symmetry out, or make them symmetric."
+            "agent.algorithm.symmetry is true, but the bounds of the task's actions differ from "
+            f"their mirror image ({(middle - half_width).tolist()} to "
+            f"{(middle + half_width).tolist()}). Leave the symmetry out, or make them symmetric."
         )
 
 

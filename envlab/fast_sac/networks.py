@@ -70,7 +70,7 @@ class GaussianActor(Actor):
 
 
 def _small_head(num_inputs: int, num_outputs: int) -> nn.Linear:
-    """Return a layer with outputs near zero at first, the same in all states."""
+    """Return a layer whose initial outputs are near zero, the same in all states."""
     head = nn.Linear(num_inputs, num_outputs)
     with torch.no_grad():
         head.weight.mul_(0.01)

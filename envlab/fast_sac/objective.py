@@ -16,19 +16,20 @@ def target_values(
     *,
     is_least: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the critics' targets for a batch, and the returns that these stand for.
+    """Return the critics' targets for a batch, and the returns that they encode.
 
-    The lesser critic's target is that of both (SAC, TD3). Otherwise each critic follows its own
-    target critic, and only the policy sees their mean: holosoma 0.0.3, FastSAC's code
-    (``fast_sac_agent.py``, ``_update_main``). One mixture for both would be wider than either.
+    The target of the critic with the smaller value is that of both (SAC, TD3). Otherwise each
+    critic follows its own target critic, and only the policy sees their mean: holosoma 0.0.3,
+    FastSAC's code (``fast_sac_agent.py``, ``_update_main``). One mixture for both would be wider
+    than either.
 
     Args:
         critics: The target critics.
         rewards: Including the value of entropy, ``(batch,)``.
         discounts: Factors of the next states' values, ``(batch,)``.
         obs: Next observations of the critics, ``(batch, size)``.
-        actions: The policy's actions there, ``(batch, num_actions)``.
-        is_least: Whether both follow the critic with the lesser value.
+        actions: The policy's actions in these states, ``(batch, num_actions)``.
+        is_least: Whether both follow the critic with the smaller value.
 
     Returns:
         Returns, or the weights of C51's atoms in a further dimension; and returns, which may lie
@@ -96,10 +97,10 @@ def policy_loss(
     Args:
         critics: The critics, which do not learn from it.
         obs: Observations of the critics, ``(batch, size)``.
-        actions: Actions drawn there, ``(batch, num_actions)``, with gradients.
+        actions: Actions drawn in these states, ``(batch, num_actions)``, with gradients.
         log_probs: Their log densities, ``(batch,)``, with gradients.
         temperature: 0-d.
-        is_least: Whether the lesser value counts, otherwise the mean.
+        is_least: Whether the smaller value counts, otherwise the mean.
     """
     values = critics.values(critics.judge(obs, actions))
     value = values.amin(dim=0) if is_least else values.mean(dim=0)

@@ -26,7 +26,7 @@ class FastSacPlayer:
     ) -> None:
         cfg = plan.agent_cfg
         least = max(cfg.algorithm.n_step, -(-cfg.algorithm.batch_size // env.num_envs))
-        short = ReplayCfg(size=least * env.num_envs)  # nothing is learned
+        short = ReplayCfg(size=least * env.num_envs)  # playing does not learn
         cfg = dataclasses.replace(cfg, replay=short, overlap=False, precision="float32")
         learner = FastSacLearner(env, cfg, context)
         learner.load_models(values)

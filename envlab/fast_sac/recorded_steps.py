@@ -49,7 +49,7 @@ class RecordedSteps:
         self.forget()
 
     def forget(self) -> None:
-        """Record anew: optimizers have other memory, such as a checkpoint's."""
+        """Record again: optimizers have other memory, such as a checkpoint's."""
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 group["capturable"] = True

@@ -56,7 +56,8 @@ class Replay:
             gamma: Discount of a step.
             n_step: Number of summed rewards.
             device: Its device.
-            num_sharing: Number of processes that each have one there, and share the free memory.
+            num_sharing: Number of processes that each have a replay memory on the device, and share
+                its free memory.
             is_saved: Whether checkpoints hold it.
 
         Raises:
@@ -141,11 +142,14 @@ class Replay:
         for number in range(1, steps):
             rows = torch.remainder(step + number, self._num_steps) * self._num_envs + env
             reward, fails, ends = self.tensors["outcomes"].index_select(0, rows).unbind(1)
-            goes_on = ended == 0.0
-            rewards = torch.where(goes_on, rewards + discounts * reward, rewards)
-            discounts = torch.where(goes_on, discounts * self._gamma, discounts)
-            last = torch.where(goes_on, rows, last)
-            failed, ended = torch.where(goes_on, fails, failed), torch.where(goes_on, ends, ended)
+            continues = ended == 0.0
+            rewards = torch.where(continues, rewards + discounts * reward, rewards)
+            discounts = torch.where(continues, discounts * self._gamma, discounts)
+            last = torch.where(continues, rows, last)
+            failed, ended = (
+                torch.where(continues, fails, failed),
+                torch.where(continues, ends, ended),
+            )
         obs, next_obs = self._rows("obs", first), self._rows("next_obs", last)
         has_own = "critic_obs" in self.tensors
         return Batch(
@@ -180,7 +184,7 @@ class Replay:
         for name, values in self.tensors.items():
             held = state.get(name)
             if not isinstance(held, torch.Tensor) or held.dtype != values.dtype:
-                raise _damaged(f"{name} is no tensor of {values.dtype}")
+                raise _damaged(f"{name} is not a tensor of {values.dtype}")
             if held.shape != (rows, values.shape[1]):
                 raise _damaged(
                     f"{name} has shape {tuple(held.shape)}, but {(rows, values.shape[1])} fits "

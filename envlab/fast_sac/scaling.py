@@ -75,6 +75,6 @@ class RewardScaler(RunningMoments):
     def add(self, samples: torch.Tensor) -> None:
         super().add(samples)
         everyone = self._context.gather(float(samples.abs().max()))
-        self.largest.copy_(max([float(self.largest), *everyone]))
+        self.largest.fill_(max(float(self.largest), *everyone))
         spread = torch.maximum(self.running_var[0].sqrt(), self.largest / self._v_max)
         self.factor.copy_(1.0 / spread.clamp(min=1e-6))

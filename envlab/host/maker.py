@@ -43,7 +43,7 @@ class EnvMaker:
     num_frames: int = 1
     """Observations of the last steps that are joined to one."""
     frame_padding: str = "reset"
-    """What stands for the steps before an episode: ``reset`` or ``zero``."""
+    """The padding for steps before an episode: ``reset`` or ``zero``."""
     tells_index: bool = False
     """Whether each environment gets its global index, as the keyword ``index``."""
 
@@ -150,7 +150,7 @@ def _not_imported(spec: EnvSpec, error: Exception) -> ConfigurationError:
             f"environments install it with: {INSTALL}"
         )
     return ConfigurationError(
-        f"gym:{spec.id} cannot be imported ({reason}). Choose another version of it, or mend its "
+        f"gym:{spec.id} cannot be imported ({reason}). Choose another version of it, or repair its "
         "package."
     )
 

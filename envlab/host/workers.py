@@ -41,7 +41,7 @@ def make_batch(
     timeout_s: float = 120.0,
     render_mode: str | None = None,
 ) -> tuple[Batch, gymnasium.Env[Any, Any]]:
-    """Return environments, and a closed one that has their spaces.
+    """Return environments, and a closed environment that has their spaces.
 
     Args:
         maker: Makes an environment.
@@ -95,7 +95,7 @@ class WorkerBatch:
         # No name and no owner: it is freed when the last process that holds it ends.
         memory = os.memfd_create("envlab_gymnasium")
         self.workers: list[_Worker] = []
-        self._finish = weakref.finalize(self, end_all, self.workers, CLOSE_S)  # at exit, too
+        self._finish = weakref.finalize(self, end_all, self.workers, CLOSE_S)  # also at exit
         try:
             os.ftruncate(memory, Arrays.size(shares[0].layout))
             self.arrays = Arrays.on(mmap.mmap(memory, 0), shares[0].layout)
@@ -148,7 +148,7 @@ class WorkerBatch:
         try:
             yield
         except ChildError as error:
-            hint = "With env.num_workers=0 they run in this process, where they can be looked at."
+            hint = "With env.num_workers=0 they run in this process, where you can debug them."
             if isinstance(error, SilentChildError):
                 hint = "Raise env.worker_timeout_s if they are that slow."
             share = worker.share

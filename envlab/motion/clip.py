@@ -263,7 +263,7 @@ def _with_names(
         raise ConfigurationError(
             f"The motion {clip.name} names neither joints nor bodies, and its bodies are "
             f"{100.0 * least:.0f} cm on average from where its joints lead, in MuJoCo's order and "
-            "in Isaac Lab's. Give a clip of this robot, or one that has joint_names and body_names."
+            "in Isaac Lab's. Give a clip of this robot, or a clip with joint_names and body_names."
         )
     found = misfits[least]
     return replace(clip, joint_names=tuple(found[0]), body_names=tuple(found[1]))

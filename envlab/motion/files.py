@@ -112,7 +112,7 @@ def read_csv(
         table = np.loadtxt(text.splitlines(), delimiter=",", ndmin=2)
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"The motion {path} is no table of numbers, separated by commas ({error})."
+            f"The motion {path} is not a table of numbers, separated by commas ({error})."
         ) from None
     if table.shape[1] != model.nq:
         raise ConfigurationError(

@@ -236,8 +236,8 @@ def _check_processes(cfg: RlGamesCfg, context: DistributedContext) -> None:
     if cfg.is_sac:
         raise ConfigurationError(
             "agent.params.algo.name is 'sac', which rl_games trains on one process only: "
-            f"{context.world_size} processes would train agents that know nothing of each other. "
-            "Start one process, or use PPO, or SAC of skrl."
+            f"{context.world_size} processes would train separate agents. Start one process, or "
+            "use PPO, or SAC of skrl."
         )
     if cfg.params.config.torch_compile:
         raise ConfigurationError(
@@ -248,7 +248,7 @@ def _check_processes(cfg: RlGamesCfg, context: DistributedContext) -> None:
         if network.get("normalization") == "batch_norm":
             raise ConfigurationError(
                 f"{path}.normalization is 'batch_norm', whose statistics rl_games keeps on each "
-                "process for itself. Use layer_norm."
+                "process separately. Use layer_norm."
             )
 
 

@@ -13,7 +13,7 @@ _TAGS = {"kl": "info/kl", "alpha": "info/alpha"}
 def library_curves(
     record: IterationRecord, step_s: float, others: Mapping[str, float]
 ) -> list[Curve]:
-    """Return an iteration's curves; ``shaped_rewards`` are left out: no rank knows them all.
+    """Return an iteration's curves, without ``shaped_rewards``: no rank knows them all.
 
     Args:
         record: The iteration, over all ranks.

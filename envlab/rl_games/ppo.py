@@ -94,7 +94,7 @@ class DistributedAgent(A2CBase):
             values["advantages"] = (values["advantages"] - mean) / (std + 1e-8)
 
     def trancate_gradients_and_step(self) -> None:
-        """Clip the gradients and step, as the library does, but leave their reduction to DDP."""
+        """Clip the gradients and step like the library, but leave their reduction to DDP."""
         if not self.uses_ddp:
             super().trancate_gradients_and_step()
             return

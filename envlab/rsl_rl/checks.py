@@ -23,8 +23,8 @@ def check_supported(cfg: RunnerCfg, env: BatchedEnv) -> None:
     """
     if not isinstance(env.single_action_space, spaces.Box):
         raise ConfigurationError(
-            f"The task's actions are choices ({env.single_action_space}), but rsl_rl knows real "
-            "numbers only. Train it with rl_games or skrl."
+            f"The task's actions are choices ({env.single_action_space}), but rsl_rl supports only "
+            "real numbers. Train it with rl_games or skrl."
         )
     if isinstance(cfg, DistillationCfg):
         _check_distillation(cfg)
@@ -99,8 +99,8 @@ def _check_distillation(cfg: DistillationCfg) -> None:
     if steps % algorithm.gradient_length:
         raise ConfigurationError(
             f"agent.algorithm.gradient_length is {algorithm.gradient_length}, but the "
-            f"{steps} steps of an update (num_learning_epochs * num_steps_per_env) are no multiple "
-            "of it, so that rsl_rl would leave the last ones out. Use a divisor."
+            f"{steps} steps of an update (num_learning_epochs * num_steps_per_env) are not a "
+            "multiple of it, so rsl_rl would skip the last ones. Use a divisor."
         )
 
 
@@ -121,6 +121,6 @@ def _check_model(cfg: RunnerCfg, name: str, obs: Mapping[str, torch.Tensor]) -> 
             + (
                 f"agent.{name}.cnn_cfg is null. Give it output_channels and kernel_size."
                 if images
-                else f"{', '.join(groups)} are no images. Set agent.{name}.class_name=MLPModel."
+                else f"{', '.join(groups)} are not images. Set agent.{name}.class_name=MLPModel."
             )
         )

@@ -64,7 +64,7 @@ class JoinedUpdate:
         rate.fill_(self._rate)
 
     def _reduce(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-        """Average a bucket of gradients, as DDP itself does; the first takes the divergence."""
+        """Average a bucket of gradients like DDP; the first bucket also carries the divergence."""
         flat = bucket.buffer().div_(self._alg.gpu_world_size)
         own, self._own = self._own, None
         if own is None:

@@ -51,7 +51,7 @@ def load_policy(model: Any, values: Mapping[str, Any], path: str, name: str) -> 
 def _sizes(state: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return how many values a network observes as vectors, and how many it returns.
 
-    The first is None with convolutions; both are if the layers have names of their own.
+    The first is None with convolutions; both are None if the layers have unusual names.
     """
     layers = [
         name

@@ -190,7 +190,7 @@ class DistributedPPO(PPO):
         return values * time_outs.to(values.device)
 
     def compute_returns(self, obs: TensorDict) -> None:
-        """Compute returns as the library does, and advantages normalised over all ranks."""
+        """Compute returns like the library, and advantages normalised over all ranks."""
         super().compute_returns(obs)
         self.normalise_advantages()
 

@@ -1,9 +1,9 @@
 """PPO's update as graphs: each decision is a tensor, and the host reads once, at the end.
 
-rsl_rl's own update waits for the device five to seven times a minibatch. This one is the same
-arithmetic (rsl_rl 5.5.1, ``PPO.update``) without them, and so one minibatch can be recorded, and
-repeated for all others (:mod:`envlab.sim.recording`). Unlike the library, it draws no actions that
-nobody uses, so that later draws differ.
+rsl_rl's own update waits for the device five to seven times a minibatch. This class does the same
+arithmetic (rsl_rl 5.5.1, ``PPO.update``) without the waits, so one minibatch can be recorded and
+repeated for all others (:mod:`envlab.sim.recording`). Unlike the library, it draws no unused
+actions, so later draws differ.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def obstacle(alg: DistributedPPO) -> str | None:
     if alg.uses_ddp:
         return (
             "DistributedDataParallel keeps to the stream on which it was made; --grad_sync library "
-            "has no such bond"
+            "does not"
         )
     for name, network in (("actor", alg.actor), ("critic", alg.critic)):
         if type(network).forward is not MLPModel.forward:  # compiled, or a class of one's own
@@ -65,7 +65,7 @@ class RecordedUpdate:
     def __init__(
         self, alg: DistributedPPO, new_graphs: NewGraphs = cuda_graphs, *, is_required: bool = False
     ) -> None:
-        """Record from the first minibatches on.
+        """Record, beginning with the first minibatches.
 
         Args:
             alg: The algorithm, which has no :func:`obstacle`.
@@ -89,7 +89,7 @@ class RecordedUpdate:
         )
 
     def forget(self) -> None:
-        """Record anew: the optimizer has other memory, such as a checkpoint's."""
+        """Record again: the optimizer has other memory, such as a checkpoint's."""
         self.recording.forget()
 
     def __call__(self) -> dict[str, float]:
@@ -196,7 +196,7 @@ class RecordedUpdate:
         self._rate.copy_(torch.where(divergence > alg.desired_kl * 2.0, slower, rate))
 
     def _take_settings(self) -> None:
-        """Record anew if numbers that graphs contain have changed."""
+        """Record again if numbers that graphs contain have changed."""
         settings = tuple(getattr(self._alg, name) for name in _SETTINGS)
         if settings != self._settings:
             self._settings = settings
@@ -224,7 +224,7 @@ class RecordedUpdate:
                 state["step"] = state["step"].to(self._rate.device)
 
     def _release_optimizer(self) -> None:
-        """Have the optimizer as the library does, so that checkpoints are the same."""
+        """Set the optimizer up like the library, so that checkpoints are the same."""
         for group in self._alg.optimizer.param_groups:
             group["lr"], group["capturable"] = self._alg.learning_rate, False
 

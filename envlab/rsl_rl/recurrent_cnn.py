@@ -36,7 +36,7 @@ class RecurrentCNNModel(CNNModel):
         Args:
             obs: Observations by group.
             obs_groups: Groups by network.
-            obs_set: This network's name there.
+            obs_set: This network's name in ``obs_groups``.
             output_dim: Size of the output.
             rnn_type: ``gru`` or ``lstm``.
             rnn_hidden_dim: Size of the memory.

@@ -1,4 +1,4 @@
-"""A network that keeps of each feature map where it is strong, as mjlab 1.6.0's cameras have.
+"""A network that reduces each feature map to where it is strong, as for mjlab 1.6.0's cameras.
 
 ``agent.<network>.class_name=envlab.rsl_rl.spatial_softmax:SpatialSoftmaxCNNModel``. Source: Finn et
 al., Deep Spatial Autoencoders for Visuomotor Learning, 2016.
@@ -20,7 +20,7 @@ class SpatialSoftmax(nn.Module):
     """Returns the mean places of feature maps, weighted by their softmax.
 
     Places are from -1 to 1; of ``(batch, channels, height, width)`` it returns ``(batch, 2 *
-    channels)``, rows and columns of each channel in turn.
+    channels)``: row and column of the first channel, of the second, and so forth.
     """
 
     places: torch.Tensor
@@ -73,7 +73,7 @@ class SpatialSoftmaxCNNModel(CNNModel):
         Args:
             obs: Observations by group.
             obs_groups: Groups by network.
-            obs_set: This network's name there.
+            obs_set: This network's name in ``obs_groups``.
             output_dim: Size of the output.
             cnn_cfg: Settings of the convolutions; or of those of each group that is images.
             cnns: Convolutions of another network, which this one shares.

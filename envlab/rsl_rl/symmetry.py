@@ -78,6 +78,6 @@ def _check_images(function: Augment, name: Any, env: RslRlVecEnvWrapper) -> None
         if not worst <= TOLERANCE:
             raise ConfigurationError(
                 f"agent.algorithm.symmetry_cfg.{FUNCTION} is {name!r}, a mirror that does not "
-                f"square to the identity: twice in it, values differ by {worst:.2g}. Correct it, "
-                "or leave it out for the robot's own."
+                f"square to the identity: applied twice, it changes values by {worst:.2g}. Correct "
+                "it, or leave it out for the robot's own."
             )

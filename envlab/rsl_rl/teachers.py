@@ -70,7 +70,7 @@ class TeachersByGround(nn.Module):
         """Load policies of checkpoints, by the paths ``agent.teachers.<name>``.
 
         Raises:
-            CheckpointError: If one is of another library, or does not fit.
+            CheckpointError: If a policy is of another library, or does not fit.
         """
         for path, policy in given.items():
             if policy["library"] != "rsl_rl":

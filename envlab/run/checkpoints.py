@@ -64,8 +64,8 @@ def check_header(values: Mapping[str, Any], path: Path) -> None:
     if wrong:
         raise CheckpointError(
             f"The checkpoint {path} is damaged, or was not written by envlab: "
-            f"{', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} absent or no possible value. "
-            "Use another one."
+            f"{', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} missing or invalid. Use "
+            "another one."
         )
 
 
@@ -186,12 +186,12 @@ class Checkpoints:
         )
 
     def keep_best_of(self, folder: Path, mean_return: float | None) -> bool:
-        """Keep ``best.pt`` of the run that this one continues, and return whether it is there.
+        """Keep ``best.pt`` of the run that this one continues, and return whether it exists.
 
         Args:
             folder: Folder of the checkpoint that this run resumes from, which may be its own.
             mean_return: The best return so far according to that checkpoint. A ``best.pt`` with
-                another one is of a later iteration, which this run does not know.
+                another return is of a later iteration, which this run does not know.
         """
         best = folder / "best.pt"
         if (self.folder / best.name).is_file():
@@ -239,8 +239,8 @@ class Checkpoints:
     def _remove_old(self, newest: int) -> None:
         """Remove the checkpoints that need not be kept, now that there is a newer one.
 
-        Files of later iterations are left alone and not counted. A run that resumed from before a
-        damaged one will write them again.
+        Files of later iterations are kept and not counted. A run that resumed from before a damaged
+        file will write them again.
         """
         if not self._keep:
             return

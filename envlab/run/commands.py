@@ -79,7 +79,7 @@ def resume_words(manifest: Mapping[str, Any], checkpoint: Path) -> list[str]:
 
 
 def _of_one_run(word: str, manifest: Mapping[str, Any]) -> str:
-    """Return a word of a sweep's command with the value that it has in one of its runs."""
+    """Return a word of a sweep's command with the value that it has in a run of the sweep."""
     key, found, _ = word.partition("=")
     swept = manifest.get("swept")
     value = swept.get(key.lstrip("+~")) if found and isinstance(swept, dict) else None

@@ -206,7 +206,7 @@ class Run:
         """Append a line to ``metrics.jsonl``, on rank 0.
 
         Raises:
-            RunDirectoryError: If the run directory is gone.
+            RunDirectoryError: If the run directory no longer exists.
         """
         if self._context.is_main:
             self._metrics.append(line_of(record))
@@ -217,7 +217,7 @@ class Run:
         return dict(self._manifest.get("services", {}))
 
     def _write(self, manifest: dict[str, Any]) -> None:
-        """Write the manifest, unless the directory is gone, which the next write reports."""
+        """Write the manifest, unless the directory was deleted, which the next write reports."""
         path = self.directory / "run.json"
         so = f"It still has an earlier state, and not that the run is {manifest['status']}."
         with surviving_disk_errors(path, f"The manifest {path} could not be written", so):

@@ -107,7 +107,7 @@ def read_events(path: Path) -> Iterator[tuple[Event, int]]:
         RunDirectoryError: If it is a pipe, a device or a folder.
     """
     if not path.is_file():  # opening a pipe would block forever
-        raise RunDirectoryError(f"{path} is no regular file. Remove it, or give another folder.")
+        raise RunDirectoryError(f"{path} is not a regular file. Remove it, or give another folder.")
     reader, position = PyRecordReader_New(str(path)), 0
     while True:
         try:

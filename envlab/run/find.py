@@ -80,8 +80,8 @@ def _is_named(name: str, wanted: str | None) -> bool:
         return not wanted or name.startswith(wanted) or re.fullmatch(wanted, name) is not None
     except re.error as error:
         raise RunDirectoryError(
-            f"--load_run is {wanted!r}, which is no regular expression ({error}). Give the start "
-            "of the run's folder name, as in 2026-11-21_10-30."
+            f"--load_run is {wanted!r}, which is not a regular expression ({error}). Give the "
+            "start of the run's folder name, as in 2026-11-21_10-30."
         ) from error
 
 

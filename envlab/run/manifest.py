@@ -60,7 +60,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         _check_types(manifest)
     except (OSError, ValueError) as error:
         raise RunDirectoryError(
-            f"{directory} is no run directory: {path} cannot be read ({error})."
+            f"{directory} is not a run directory: {path} cannot be read ({error})."
         ) from error
     return dict(manifest)
 
@@ -99,7 +99,7 @@ def read_manifests(
             manifest = read_manifest(directory)
             moment = datetime.fromisoformat(manifest["created_at"]).astimezone()
         except (RunDirectoryError, KeyError, TypeError, ValueError, OverflowError) as error:
-            logger.log(level, "The run %s is passed over: %s", directory, error)
+            logger.log(level, "The run %s is skipped: %s", directory, error)
         else:
             found.append((moment, directory.name, directory, manifest))
     return {directory: manifest for *_, directory, manifest in sorted(found, key=lambda f: f[:2])}

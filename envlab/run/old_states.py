@@ -176,7 +176,7 @@ def _commands(old: Old) -> dict[str, Any]:
     terms = {}
     for name, term in old.items():
         own = _public(term["own"])
-        own.pop("sampling", None)  # among a motion's metrics, too
+        own.pop("sampling", None)  # also among a motion's metrics
         terms[name] = {key: value for key, value in term.items() if key != "own"} | own
     return {"command_manager": {"terms": terms}}
 
@@ -195,7 +195,7 @@ def _named(name: str) -> _Converter:
 
 
 def _part(name: str, key: str) -> _Converter:
-    """Return a converter of a part's only value, which had no name of its own."""
+    """Return a converter of a part's only value, which had no name."""
     return lambda old: {name: None if old is None else {key: old}}
 
 

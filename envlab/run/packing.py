@@ -28,7 +28,7 @@ PRIVATE = (
 
 
 EXPORTED_FROM = "checkpoint.json"
-"""The file beside an exported policy that has the iteration of its checkpoint."""
+"""The file next to an exported policy with the iteration of its checkpoint."""
 
 
 def pack(run: Path, selector: str, folder: Path, checkpoint: str) -> dict[str, Any]:
@@ -62,10 +62,10 @@ def pack(run: Path, selector: str, folder: Path, checkpoint: str) -> dict[str, A
 
 
 def _copy_parameters(source: Path, folder: Path) -> None:
-    """Copy a run's configurations, and nothing else that lies beside them.
+    """Copy a run's configurations, and no other file of their folder.
 
     Raises:
-        RunDirectoryError: If one is missing or cannot be read.
+        RunDirectoryError: If a configuration is missing or cannot be read.
     """
     folder.mkdir(exist_ok=True)
     needed = {source / "env.yaml", source / "agent.yaml"}
@@ -74,8 +74,8 @@ def _copy_parameters(source: Path, folder: Path) -> None:
             (folder / path.name).write_text(read_text(path))
         except (OSError, UnicodeDecodeError) as error:
             raise RunDirectoryError(
-                f"{source.parent} cannot be published: {path} cannot be read ({error}). Nobody "
-                "could play the policy without it; take the whole run directory."
+                f"{source.parent} cannot be published: {path} cannot be read ({error}). The policy "
+                "cannot be played without it; publish the whole run directory."
             ) from error
 
 

@@ -65,7 +65,7 @@ def policies(tasks: Collection[str] | None = None) -> list[Policy]:
 def shipped(library: str, tasks: Collection[str]) -> str:
     """Return how to play an installed policy of a library, or an empty text."""
     if any(policy.manifest.get("library") == library for policy in policies(tasks)):
-        return f"A trained policy is there already: --checkpoint {SELECTOR} plays it. "
+        return f"A trained policy already exists: --checkpoint {SELECTOR} plays it. "
     return ""
 
 
@@ -86,7 +86,7 @@ def find_policy(library: str, origin: Mapping[str, str], tasks: Collection[str])
             return one
     if of_task:
         others = ", ".join(" ".join(library_words(one.manifest)) for one in of_task)
-        hint = f"There is one by {others}: name that library."
+        hint = f"There is a policy by {others}: name that library."
     else:
         known = sorted({str(policy.manifest["task"]) for policy in policies()})
         hint = f"There are some of {', '.join(known) or 'no task'}; train this one first."

@@ -1,7 +1,7 @@
 """The records of a run: JSON lines, such as those of ``metrics.jsonl``, one per iteration.
 
 A killed writer leaves a last line that is cut off, which every reader ignores. Any other line that
-is no record is damage, and raises an error with its number.
+is not a record is damage, and raises an error with its number.
 """
 
 from __future__ import annotations
@@ -37,21 +37,22 @@ class Records:
         self.end = 0
         """Position in bytes after the last record that was read."""
         self.is_cut = False
-        """Whether a last line that is cut off follows there."""
+        """Whether a last line that is cut off follows at ``end``."""
         self._count = 0
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the records that were added since the last read.
 
         Raises:
-            RunDirectoryError: If the file cannot be read, or a line before the last is no record.
+            RunDirectoryError: If the file cannot be read, or a line other than the last is not a
+                record.
         """
         problem: ValueError | None = None
         for line in self.lines():
             if problem is not None:
                 raise RunDirectoryError(
-                    f"Line {self._count + 1} of {self.path} is no record of an iteration "
-                    f"({problem}). Mend or remove the line, or leave the run out."
+                    f"Line {self._count + 1} of {self.path} is not a record of an iteration "
+                    f"({problem}). Repair or remove the line, or leave the run out."
                 ) from problem
             try:
                 record = _record(line)
@@ -90,7 +91,7 @@ def _record(line: bytes) -> dict[str, Any]:
         raise ValueError("it is cut off")
     record: dict[str, Any] = parse_json(line)
     if not isinstance(record, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     for name in _COUNTS:
         if not _is_number(record.get(name)):
             raise ValueError(f"it has no number {name!r}")
@@ -120,7 +121,7 @@ def cut_metrics(directory: Path, iteration: int) -> None:
 
 
 def value_at(values: Any, key: str) -> Any:
-    """Return the value at a dotted key, or None; inner keys may have dots of their own."""
+    """Return the value at a dotted key, or None; inner keys may also contain dots."""
     if not isinstance(values, Mapping):
         return None
     outer, _, inner = key.partition(".")
@@ -165,7 +166,7 @@ class Standing:
 def read_standing(directory: Path) -> Standing:
     """Return the progress of the run in a directory, in a moment however long the run is.
 
-    Lines that are no records are skipped, wherever they are.
+    Lines that are not records are skipped, wherever they are.
     """
     records = _newest_first(directory / METRICS)
     newest = next(records, None)

@@ -71,11 +71,11 @@ def fetch(selector: str, root: str = LOG_ROOT) -> Path:
         ) from None
     except CheckpointError:
         raise
-    except Exception as error:  # each client, and the network under it, has errors of its own
+    except Exception as error:  # each client, and the network under it, raises its own errors
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise CheckpointError(
-            f"{selector} cannot be fetched ({type(error).__name__}: {reason}). See that the name "
-            "is right, that this machine is online, and that you are logged in where it is private."
+            f"{selector} cannot be fetched ({type(error).__name__}: {reason}). Check that the name "
+            "is right, that this machine is online, and that you are logged in if it is private."
         ) from error
     return folder / chosen
 

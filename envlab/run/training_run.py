@@ -62,7 +62,7 @@ class TrainingRun:
 
     @property
     def mean_return(self) -> float | None:
-        """Mean undiscounted return of the last 100 or more episodes; None before one has ended."""
+        """Mean undiscounted return of the last 100 or more episodes; None before any has ended."""
         return self.standing.mean_return
 
     def metrics(self) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ class AnalyticSimulation(Simulation):
         if cfg.substep_fields:
             raise ConfigurationError(
                 f"env.sim.substep_fields names {cfg.substep_fields[0]!r}, but the analytic backend "
-                "keeps nothing of single physics steps. Use env.sim.backend=mujoco (or mujoco_warp "
+                "keeps no data of single physics steps. Use env.sim.backend=mujoco (or mujoco_warp "
                 "on a GPU)."
             )
         _check_supported("model", cfg.model_fields, MODEL_FIELDS)

@@ -112,8 +112,8 @@ def _structure_problems(model: mujoco.MjModel) -> Iterator[str]:
         for joint in range(1, model.njnt):
             if abs(axes[0] @ axes[joint]) > 1e-6 or axes[1] @ axes[joint] < 1.0 - 1e-6:
                 yield (
-                    f"the axis of {model.joint(joint).name!r} is not square to the slide's, or not "
-                    "that of the other hinge"
+                    f"the axis of {model.joint(joint).name!r} is not perpendicular to the slide's, "
+                    "or not that of the other hinge"
                 )
 
 

@@ -337,9 +337,9 @@ class MujocoSimulation(Simulation):
         )
 
     def bad(self) -> torch.Tensor:
-        # MuJoCo resets an unstable simulation by itself and counts it here. Warnings are rare, and
-        # their total is much cheaper to read than their rows: 2 us for 1024 simulations, while the
-        # counts alone, which are not contiguous, take 12.
+        # MuJoCo automatically resets an unstable simulation and counts it here. Warnings are rare,
+        # and their total is much cheaper to read than their rows: 2 us for 1024 simulations, while
+        # the counts alone, which are not contiguous, take 12.
         total = int(self._warning_pairs.sum())
         if total == self._warning_total and not self._raised.any():
             return self._none_bad

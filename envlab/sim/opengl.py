@@ -1,8 +1,8 @@
 """Choice of OpenGL for MuJoCo. Does not import mujoco, which reads MUJOCO_GL only once.
 
 Without a display, MuJoCo can render through EGL (on the GPU, or in software by Mesa) or OSMesa
-(software), and ``import mujoco`` itself fails if MUJOCO_GL names one that is not installed. So the
-command line tries each in its own process, before anything imports mujoco.
+(software), and ``import mujoco`` itself fails if MUJOCO_GL names a missing one. So the command line
+tries each in its own process, before anything imports mujoco.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _problems: dict[str, str] = {}
 def choose_opengl() -> None:
     """Set MUJOCO_GL to the first OpenGL that works here, or else to ``disable``.
 
-    If the user has set a value, only that is tried. A trial takes 0.5 s.
+    If the user has set a value, only that is tested. A test takes 0.5 s.
     """
     _problems.clear()
     wanted = os.environ.get("MUJOCO_GL")
@@ -70,7 +70,7 @@ def opengl_problems() -> str:
 def pin_opengl(gpu: int) -> None:
     """Render on CUDA device ``gpu``; call it before the first picture.
 
-    MuJoCo begins with cuda:0 by itself, and falls back to Mesa's software only if no device is
+    MuJoCo begins with cuda:0 by default, and falls back to Mesa's software only if no device is
     named. So cuda:0 is not named.
     """
     if gpu > 0:

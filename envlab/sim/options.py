@@ -73,7 +73,7 @@ class OptionsCfg:
     disable_flags: tuple[DisableFlag, ...] = ()
     """Parts of the pipeline to switch off, besides those that the file does."""
     enable_flags: tuple[EnableFlag, ...] = ()
-    """Parts to switch on, likewise."""
+    """Parts of the pipeline to switch on, besides those that the file does."""
 
 
 _ENUMS = {

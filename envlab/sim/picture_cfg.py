@@ -28,11 +28,11 @@ class PictureCfg:
     width: int
     """Pixels from left to right."""
     clipping_range: tuple[float, float]
-    """Nearest and farthest visible depth, in m."""
+    """Minimum and maximum visible depth, in m."""
     geoms: Sequence[int]
     """Indices of the visible geoms."""
     background: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Colour where nothing is, if the model has no sky, from 0 to 1."""
+    """Colour of empty space if the model has no sky, from 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +40,13 @@ class Frames:
     """Where pictures are drawn; None: not drawn. Rings of ``num_slots`` for each environment."""
 
     depth: torch.Tensor | None = None
-    """Float32 ``(num_envs, num_slots, height, width)``: along the camera's axis, in m; inf where
-    nothing is seen."""
+    """Float32 ``(num_envs, num_slots, height, width)``: along the camera's axis, in m; inf where no
+    geom is seen."""
     rgb: torch.Tensor | None = None
     """Uint8 ``(num_envs, num_slots, height, width, 3)``."""
     segmentation: torch.Tensor | None = None
-    """Int32 ``(num_envs, num_slots, height, width)``: the geom's index; -1 where nothing is."""
+    """Int32 ``(num_envs, num_slots, height, width)``: the geom's index; -1 where no geom is
+    seen."""
 
 
 @dataclass(kw_only=True)

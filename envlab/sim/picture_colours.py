@@ -46,7 +46,7 @@ class Textures:
 
 @wp.struct
 class Looks:
-    """What geoms look like; by geom, if nothing else is said."""
+    """The appearance of geoms; indexed by geom unless stated otherwise."""
 
     colour: wp.array2d(dtype=wp.vec3)
     """``(num_envs or 1, ngeom)``."""
@@ -186,7 +186,7 @@ def texture_colour(
         kind: Its type.
         size: Its sizes.
         p: The point.
-        normal: The surface's normal there.
+        normal: The surface's normal at ``p``.
         footprint: Size of a pixel on the surface, in m.
     """
     k = looks.texture[geom]
@@ -274,7 +274,7 @@ def surface_colour(
         base: The surface's own colour.
         gloss: See :class:`Looks`.
         point: The point.
-        normal: The surface's normal there.
+        normal: The surface's normal at ``point``.
         to_eye: Direction to the camera.
         backwards: The opposite of the camera's own direction.
     """

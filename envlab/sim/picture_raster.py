@@ -72,10 +72,10 @@ def fill_triangle(
         i1: Last row.
         j0: First column.
         j1: Last column.
-        x0: See :class:`Eye`; so are the next three.
-        dx: See there.
-        y0: See there.
-        dy: See there.
+        x0: See :class:`Eye`.
+        dx: See :class:`Eye`.
+        y0: See :class:`Eye`.
+        dy: See :class:`Eye`.
         e0: An edge: its product with a ray is not negative on the inner side.
         e1: Another.
         e2: The third.
@@ -363,7 +363,7 @@ def find_visible(
     frame: wp.array2d(dtype=float),
     ids: wp.array2d(dtype=int),
 ) -> None:
-    """Fill the z-buffer (1 / depth) and the geoms that it shows, -1 where nothing is."""
+    """Fill the z-buffer (1 / depth) and the geoms that it shows, -1 where no geom is seen."""
     farthest = 1.0 / view.far
     for i in range(view.height):
         row = frame[i]

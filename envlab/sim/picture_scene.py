@@ -1,7 +1,8 @@
 """The content of pictures as Warp structs: cameras, a height field, shapes, colours and lights.
 
 The camera looks along z, with x to the right and y down. Depth is along z, and a pixel's ray has
-length 1 along it. What may differ between environments has a row for each of them, or one for all.
+length 1 along it. A quantity that may differ between environments has a row for each of them, or
+one for all.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Poses:
 
 @wp.struct
 class Ground:
-    """A height field; rows are along y, columns along x. Without rows, there is none."""
+    """A height field; rows are along y, columns along x. No rows: no height field."""
 
     geom: int
     heights: wp.array2d(dtype=float)

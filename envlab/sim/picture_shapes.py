@@ -1,4 +1,4 @@
-"""Warp functions: where a camera's rays meet MuJoCo's shapes, and the surfaces' normals there.
+"""Warp functions: where a camera's rays meet MuJoCo's shapes, with the surfaces' normals.
 
 Rays start at ``o`` and run along ``d``, in the shape's own frame. Distances are in units of the
 length of ``d``. Only the side that faces the ray counts, as in OpenGL: -1 is a miss, and so is a

@@ -30,7 +30,7 @@ wp.set_module_options({"enable_backward": False})
 ENVS_PER_THREAD = 16
 """Fewer are not worth another CPU thread."""
 SMOOTH_COSINE = 0.8
-"""Least cosine between a mesh's normals at a corner and of its triangle (``mjr_uploadMesh``)."""
+"""Minimum cosine between a mesh's normals at a corner and of its triangle (``mjr_uploadMesh``)."""
 _HFIELD, _MESH = int(mujoco.mjtGeom.mjGEOM_HFIELD), int(mujoco.mjtGeom.mjGEOM_MESH)
 _UNSET = (0.5, 0.5, 0.5, 1.0)
 """MuJoCo's default colour of a geom, over which a material's counts."""
@@ -266,7 +266,7 @@ class CpuPictures:
         return lights
 
     def _refresh(self) -> None:
-        """Compute anew what follows from the fields that differ between environments."""
+        """Recompute what follows from the fields that differ between environments."""
         if len(self._lens) > 1:
             self._lens.copy_(lens(self._model, self._cfg, self._params))
         if len(self._colours) > 1:

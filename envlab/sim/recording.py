@@ -77,7 +77,7 @@ NewGraphs = Callable[[], Callable[[], Graph]]
 
 
 def cuda_graphs() -> Callable[[], Graph]:
-    """Return a maker of graphs that share memory, as those of one recording do."""
+    """Return a maker of graphs that share memory, for the graphs of one recording."""
     return functools.partial(CudaGraph, torch.cuda.graph_pool_handle())
 
 
@@ -103,7 +103,7 @@ _current: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 
 class Recording:
-    """Runs a function in every step: at first directly, then by its graphs."""
+    """Runs a function in every step: first directly, then by its graphs."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Recording:
         self.forget()
 
     def forget(self) -> None:
-        """Record anew: the caller may have replaced tensors that graphs read."""
+        """Record again: the caller may have replaced tensors that graphs read."""
         self._steps = 0
         self._watch = Watch()
         self._graph: Graph | None = None

@@ -132,7 +132,8 @@ class Simulation(ABC):
             ``(num_envs, nbody, 6)``; written through :meth:`apply_wrench`.
         mocap_pos: Positions of mocap bodies, in m, ``(num_envs, nmocap, 3)``; tasks write them, and
             they count from the next :meth:`step` or :meth:`reset` on, which leaves them.
-        mocap_quat: Their orientations, (w, x, y, z), ``(num_envs, nmocap, 4)``, likewise.
+        mocap_quat: Their orientations, (w, x, y, z), ``(num_envs, nmocap, 4)``; written in the same
+            way.
         data: Declared MjData fields, ``(num_envs, ...)``. Read only.
         substeps: Declared MjData fields in each physics step of the last control step,
             ``(num_envs, decimation, ...)``. ``qpos`` and ``qvel`` are those at its end; as in
@@ -400,7 +401,8 @@ def check_fields(
         if name not in (*STATE_FIELDS, *data_fields):
             raise ConfigurationError(
                 f"{name!r} must be kept for every physics step, for a contact sensor or by "
-                "env.sim.substep_fields, but env.sim.data_fields does not declare it. Add it there."
+                "env.sim.substep_fields, but env.sim.data_fields does not declare it. Add it to "
+                "that list."
             )
     known = [name for name in dir(mujoco.MjData) if not name.startswith("_")]
     for name in data_fields:

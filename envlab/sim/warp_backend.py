@@ -8,7 +8,7 @@ Surprises of ``mujoco_warp`` (4.0), and this file's answers (each has a test in 
 more, see :mod:`envlab.sim.warp_fields`:
 
 - Full buffers drop contacts silently, and a reset clears the report: it is collected before.
-- ``reset_data`` builds its kernels anew in each call (5 ms): hence a graph over a persistent mask.
+- ``reset_data`` rebuilds its kernels in each call (5 ms): hence a graph over a persistent mask.
 - A garbage collection during capture can free what the graph uses: it is suspended.
 - PyTorch's default stream has the handle 0 on every GPU, and a graph launched on it goes to the
   current GPU: launches first make ours current.
@@ -234,7 +234,7 @@ class WarpSimulation(Simulation):
             )
 
     def bad(self) -> torch.Tensor:
-        # NaN compares false. Warp does not reset by itself, so an unstable state stays.
+        # NaN compares false. Warp does not reset on its own, so an unstable state stays.
         values = torch.cat((self.data.qpos, self.data.qvel, self._qacc), dim=1)
         return ~(values.abs() < VALUE_MAX).all(dim=1)
 

@@ -7,7 +7,7 @@ Surprises of ``mujoco_warp`` (4.0), and this file's answers (each has a test in 
 
 - A reset recomputes every environment, which would give the others acceleration-stage values that
   belong to no physics step. So those fields are shown through :class:`Mirror` copies, in which a
-  reset writes only the masked rows, as the CPU backend does.
+  reset writes only the masked rows, as on the CPU.
 - ``set_const`` writes one row for all environments unless its outputs are expanded as well.
 - Geoms fixed to the world keep the poses that ``make_data`` gave them, whatever is written to
   ``geom_pos`` or ``body_pos`` later: :func:`check_static_geoms` reports it.

@@ -59,7 +59,7 @@ class WarpPictures:
         shown = copy_model(model)
         shown.vis.map.znear = self._near / model.stat.extent
         shown.vis.map.zfar = self._far / model.stat.extent
-        # Geoms are chosen by their groups, so those that are seen get a group of their own.
+        # Geoms are chosen by their groups, so the visible ones get a separate group.
         shown.geom_group[:] = 1
         shown.geom_group[list(cfg.geoms)] = 0
         skies = (model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX).any()

@@ -1,8 +1,8 @@
 """Agent configuration for skrl (``agent.*``): the layout of skrl's runner and of Isaac Lab's files.
 
 skrl's free-form parts (``models``, ``memory``, ``agent``, ``trainer``) are filled with its own
-defaults, so that every setting can be overridden and an unknown one is an error. The names of
-skrl 1.x are understood, see :mod:`envlab.skrl.legacy`.
+defaults, so that every setting can be overridden and unknown settings are errors. The names of skrl
+1.x are understood, see :mod:`envlab.skrl.legacy`.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class SkrlCfg(AgentCfg):
         if self.ml_framework == "jax":
             raise ConfigurationError(
                 "--ml_framework jax trains one learner in all processes together, but this run has "
-                "several members, each a learner of its own. Use torch, or train one."
+                "several members, each with its own learner. Use torch, or train one."
             )
         if self.agent.get("learning_rate_scheduler") is not None:
             refuse_schedule(self, paths, "agent.learning_rate_scheduler", "null")
@@ -209,7 +209,7 @@ class SkrlCfg(AgentCfg):
 
     @property
     def run_name(self) -> str:
-        """Appended to the run's timestamp, as Isaac Lab does."""
+        """Appended to the run's timestamp, as in Isaac Lab."""
         name = self.agent["experiment"].experiment_name
         return "_".join([self.algorithm, self.ml_framework, *([name] if name else [])])
 
@@ -250,10 +250,10 @@ class SkrlCfg(AgentCfg):
         return merge(base, given, "agent")
 
     def resolved(self) -> Self:
-        """Return this configuration with a number for each null that stands for one.
+        """Return this configuration with each null that means a number replaced by it.
 
         Raises:
-            ConfigurationError: If values contradict each other, or one has no effect.
+            ConfigurationError: If values contradict each other, or a value has no effect.
         """
         steps = self._steps_per_iteration()
         timesteps = self.trainer["timesteps"]

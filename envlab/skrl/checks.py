@@ -49,14 +49,14 @@ def check_supported(cfg: SkrlCfg, env: SkrlEnv, context: DistributedContext) -> 
     algorithm, agent = cfg.algorithm, cfg.agent
     if context.is_distributed and algorithm in ALONE:
         raise ConfigurationError(
-            f"--algorithm {algorithm} was asked for on {context.world_size} processes, but skrl's "
+            f"--algorithm {algorithm} was requested on {context.world_size} processes, but skrl's "
             f"{algorithm.upper()} works on one. Train without --distributed, or choose ppo."
         )
     if context.is_distributed and agent.get("kl_threshold"):
         raise ConfigurationError(
             f"agent.agent.kl_threshold is {agent['kl_threshold']}, but on {context.world_size} "
             "processes an early stop of one would hang the others. Set it to 0; the scheduler "
-            "KLAdaptiveLR keeps the divergence in bounds, too."
+            "KLAdaptiveLR also bounds the divergence."
         )
     _check_roles(cfg)
     _check_memory(cfg, env.env.num_envs)

@@ -42,7 +42,7 @@ def exploration(algorithm: str) -> dict[str, Any]:
     Without it, DQN, DDPG and TD3 repeat one action in a state forever. The deviations of noise are
     those of Fujimoto et al., "Addressing Function Approximation Error in Actor-Critic Methods"
     (2018), for actions of -1 to 1; their DDPG explores by the same noise, no worse than by the
-    correlated noise of its own paper. skrl clips smoothing noise to 0.5 by default.
+    correlated noise of DDPG's paper. skrl clips smoothing noise to 0.5 by default.
     """
     if algorithm in ("dqn", "ddqn"):
         return {"exploration_scheduler": "max(0.05, 1 - 2 * timestep / timesteps)"}

@@ -35,11 +35,11 @@ class SkrlLearner(Learner):
     STATE = State(parts=("memories",))
 
     def __init__(self, agent: Any, env: SkrlEnv, cfg: SkrlCfg) -> None:
-        """Prepare the agent for training; it writes no files of its own."""
+        """Prepare the agent for training, without files written by skrl."""
         self.agent, self.env, self.cfg = agent, env, cfg
         agent.init(trainer_cfg=None)
         # Some algorithms keep their losses only if they write files, at multiples of this number.
-        # So it is one that is never reached.
+        # So it is a number that is never reached.
         agent.write_interval = sys.maxsize
         self._steps = int(cfg.num_steps_per_env or 0)
         self._total = 0
@@ -134,7 +134,7 @@ class SkrlLearner(Learner):
 def summaries(agent: Any, spaces: Mapping[str, Spaces]) -> dict[str, float]:
     """Return what skrl would write by tag, and clear it, as skrl would then.
 
-    The standard deviation of discrete actions is left out: it does not exist, and is NaN.
+    The standard deviation of discrete actions is omitted: it does not exist, and is NaN.
     """
     tracking: dict[str, list[float]] = agent.tracking_data
     has_deviation = all(isinstance(each.action_space, Box) for each in spaces.values())

@@ -1,6 +1,6 @@
 """skrl's components and defaults, without the side effects of importing it.
 
-With several processes, ``import skrl`` joins a process group of its own (NCCL, or JAX's), and it
+With several processes, ``import skrl`` joins a separate process group (NCCL, or JAX's), and it
 gives its logger a coloured handler. :func:`load_skrl` prevents both, so all of envlab imports skrl
 through it first. Code that builds an agent then sets the ranks in ``skrl.config``.
 """
@@ -63,8 +63,8 @@ COMPONENTS = {
         "torch.optim.lr_scheduler",
     ),
 }
-"""Components that an agent's configuration may name, with their modules; a trailing dot stands for
-one module in each framework."""
+"""Components that an agent's configuration may name, with their modules; a trailing dot means one
+module in each framework."""
 
 _SQUASHED_SETTINGS = ("initial_log_std", "fixed_log_std", "network", "output")
 """Settings of a Gaussian that also apply to a squashed one."""

@@ -26,7 +26,7 @@ _SPACES = ("OBSERVATION_SPACE", "STATE_SPACE", "ACTION_SPACE")
 _INPUT_FUNCTIONS = ("concatenate", "permute", "one_hot_encoding")
 _OUTPUTS = ("ACTIONS", "ONE")
 _UNITS = (*_INPUTS, "ONE", "NUM_OBSERVATIONS", "NUM_STATES", "NUM_ACTIONS")
-"""Names that stand for a number of units in a layer."""
+"""Names for a number of units in a layer."""
 _LAYERS: Mapping[str, tuple[str, ...]] = {
     "linear": ("features", "out_features", "in_features", "use_bias", "bias"),
     "conv2d": (
@@ -66,7 +66,7 @@ def _checked_model(settings: Any, path: str) -> dict[str, Any]:
     """Return a network's settings; expressions are rewritten from their parsed form."""
     kind = settings.get("class") if isinstance(settings, Mapping) else settings
     model_defaults(str(kind), f"{path}.class")  # refuses an unknown kind
-    # Including those of other kinds, which skrl refuses by itself.
+    # Including those of other kinds, which skrl itself refuses.
     known = {name for other in MODELS for name in model_defaults(other, path)}
     checked: dict[str, Any] = {"class": kind}
     for name, value in settings.items():

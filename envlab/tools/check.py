@@ -10,14 +10,14 @@ from envlab.training.arguments import TrainingParser
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a line for each promise; return 1 if one is broken.
+    """Print a line for each promise; return 1 if any is broken.
 
     Raises:
         EnvlabError: If the task cannot be built.
     """
     parser = TrainingParser(
         prog="envlab check",
-        description="Build a task small, and check what is promised of every task.",
+        description="Build a small version of a task, and check the promises of every task.",
     )
     parser.add_argument("task", metavar="TASK", help="task id")
     flags, overrides = parser.parse_with_overrides(arguments)

@@ -3,8 +3,7 @@
 This single file needs ``mujoco``, ``numpy`` and ``onnxruntime``, and reads ``policy.onnx`` and an
 MJCF; ``envlab export`` puts a copy of it next to them. The controller of a real robot has to do the
 same: :data:`TERMS` has the formula of each observation, and :meth:`Player.step` applies an action.
-A file of your own adds the formulas of observations of your own; it stays where the next export
-writes this file anew::
+To add formulas of further observations, write your own file; the next export overwrites this one::
 
     python exported/deploy.py --command 1 0 0 --seconds 20 --terms my_terms.py
 """
@@ -140,7 +139,7 @@ class Player:
             if options.terminate:
                 raise DeployError(
                     f"{directory}/policy.onnx has no action after {FIRST_ACTION_S:g} s, where a "
-                    "policy takes a millisecond: it is damaged, or made to hang. Export it again."
+                    "policy takes a millisecond: it is damaged or malicious. Export it again."
                 ) from None
             raise
         finally:
@@ -510,7 +509,7 @@ def _within_limits(directory: Path) -> Iterator[None]:
     except MemoryError:
         raise DeployError(
             f"The files in {directory} take more than {MOST_BYTES / 2**30:g} GiB of memory, and a "
-            "robot's take a hundredth: they are damaged, or made to fill it. Export them again."
+            "robot's take a hundredth: they are damaged or malicious. Export them again."
         ) from None
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
@@ -524,8 +523,8 @@ def _say(text: str, **options: Any) -> None:
 
 def _damaged(directory: Path, error: Exception) -> str:
     return (
-        f"What {directory}/policy.onnx says of itself is damaged ({type(error).__name__}: {error})."
-        " Export it again: envlab export LIBRARY --task ID."
+        f"The metadata of {directory}/policy.onnx is damaged ({type(error).__name__}: {error}). "
+        "Export it again: envlab export LIBRARY --task ID."
     )
 
 
@@ -564,8 +563,8 @@ def open_policy(path: Path) -> tuple[Any, dict[str, Any]]:
                 "camera nor a memory. Run it in your own controller."
             ) from None
         raise DeployError(
-            f"{path} has no metadata, so nothing says what its inputs and outputs mean. Export "
-            "it again with this envlab, which says if a task cannot be described: envlab export "
+            f"{path} has no metadata, so the meaning of its inputs and outputs is unknown. Export "
+            "it again with this envlab, which reports if a task cannot be described: envlab export "
             "LIBRARY --task ID."
         ) from None
     except Exception as error:  # onnxruntime has a separate exception for each kind of damage

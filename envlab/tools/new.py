@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     parser = ArgumentParser(
         prog="envlab new",
-        description="Write a package of your own with a task: registration, configuration, model, "
+        description="Write a new package with a task: registration, configuration, model, "
         "agent and a test.",
     )
     parser.add_argument("what", choices=("task",), metavar="task", help="task")
@@ -62,12 +62,12 @@ def write_task(name: str, where: Path) -> Path:
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
         raise ConfigurationError(
-            f"{name!r} is no name for a package. Use small letters, digits and _, and begin with a "
-            "letter, as in my_reach."
+            f"{name!r} is not a valid name for a package. Use small letters, digits and _, and "
+            "begin with a letter, as in my_reach."
         )
     folder = where / name
     if folder.exists():
-        raise ConfigurationError(f"{folder} is there already. Give another name, or remove it.")
+        raise ConfigurationError(f"{folder} already exists. Give another name, or remove it.")
     for source in sorted(TEMPLATE.rglob("*")):
         if source.is_file() and "__pycache__" not in source.parts:
             path = folder / str(source.relative_to(TEMPLATE)).replace(NAME, name)

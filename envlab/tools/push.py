@@ -23,7 +23,7 @@ from envlab.training.task_changes import listing, task_changes
 
 _MOST_ONNX_BYTES = 2**31  # the limit of the format
 _NAMED = {"task": True, "library": True, "algorithm": False, "ml_framework": False}
-"""Names in a manifest that stand in the card's metadata and command, and whether it needs them."""
+"""Names in a manifest that the card's metadata and command use, and whether they are required."""
 _PACKAGES = ("envlab", "torch", "mujoco", "mujoco-warp", "rsl-rl-lib", "rl-games", "skrl", "jax")
 
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     flags = parser.parse_args(list(arguments))
     scheme, _, name = flags.to.partition(":")
     if scheme != "hf" or name.count("/") != 1:
-        raise ConfigurationError(f"{flags.to!r} is no repository; its form is hf:OWNER/NAME.")
+        raise ConfigurationError(f"{flags.to!r} is not a repository; its form is hf:OWNER/NAME.")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         manifest = pack(flags.run, flags.checkpoint, folder, "checkpoints/policy.pt")
@@ -137,7 +137,7 @@ def card(manifest: Mapping[str, Any], name: str, *, changes: str, has_onnx: bool
 
 
 def _check_names(manifest: Mapping[str, Any]) -> None:
-    """Refuse names with which a run could write lines of its own into the card."""
+    """Refuse names with which a run could inject lines into the card."""
     for key, is_needed in _NAMED.items():
         named = manifest.get(key)
         if named is None and not is_needed:
@@ -174,6 +174,6 @@ def _upload(folder: Path, name: str, message: str, *, is_private: bool) -> str:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise CheckpointError(
             f"hf:{name} was not pushed ({type(error).__name__}: {reason}). Log in with 'hf auth "
-            "login' or HF_TOKEN, as somebody who may write there."
+            "login' or HF_TOKEN, as a user who may write to that repository."
         ) from error
     return str(commit.commit_url)

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     flags, others = _parser().parse_known_args(list(arguments))
     if flags.output.exists():
         raise ConfigurationError(
-            f"--output={flags.output} is there already. Name a folder that is not."
+            f"--output={flags.output} already exists. Name a folder that is not."
         )
     if flags.library == SCRIPTED:
         return _record_scripted(flags, others)
@@ -244,8 +244,8 @@ def frames_per_second(step_dt: float) -> int:
     fps = round(1.0 / step_dt)
     if abs(fps * step_dt - 1.0) > 1e-3:
         raise ConfigurationError(
-            f"A step lasts {step_dt:g} s, which is no whole number of steps a second, as LeRobot "
-            "wants it. Change env.decimation or env.sim.dt."
+            f"A step lasts {step_dt:g} s, but LeRobot requires a whole number of steps per second. "
+            "Change env.decimation or env.sim.dt."
         )
     return fps
 

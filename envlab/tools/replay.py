@@ -23,7 +23,7 @@ from envlab.training.video import VideoRecorder
 from envlab.training.viewing import check_viewing, start_viewing
 
 TOLERANCE = 0.01
-"""Difference of a state from the recorded one, in m, rad, m/s or rad/s, that is told."""
+"""Difference of a state from the recorded one, in m, rad, m/s or rad/s, that is reported."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,10 +83,10 @@ def _parser() -> ArgumentParser:
         type=float,
         default=TOLERANCE,
         metavar="X",
-        help=f"difference of states that is told, in m and rad (default: {TOLERANCE})",
+        help=f"difference of states that is reported, in m and rad (default: {TOLERANCE})",
     )
     parser.add_argument(
-        "--video", type=Path, metavar="FOLDER", help="write a video of each episode there"
+        "--video", type=Path, metavar="FOLDER", help="write a video of each episode into it"
     )
     return parser
 
@@ -144,7 +144,7 @@ class Episode:
 
         Args:
             mode: ``actions`` or ``states``.
-            tolerance: The difference of states that is told.
+            tolerance: The difference of states that is reported.
             shown: Viewers and recorders, called after each step.
 
         Returns:

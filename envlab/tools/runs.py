@@ -19,7 +19,7 @@ from envlab.run.training_run import runs
 SILENT_S = 3600.0
 """A run that counts as running but has written nothing for this long has probably died."""
 MUTE_S = 60.0
-"""The same for one that has written heartbeats, which come every 5 s."""
+"""The same for a run that writes heartbeats, which come every 5 s."""
 FILES = ("run.json", "metrics.jsonl", "heartbeats.json")
 """Files in a run directory that change while the run is alive."""
 

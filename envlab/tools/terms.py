@@ -254,7 +254,7 @@ def _used(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             functions = (each.value for each in node.keywords if each.arg == "func")
             yield from ((_OF_CONFIG[name], function) for function in functions)
     elif isinstance(node, ast.AnnAssign) and node.value is not None:
-        # A field of a task, which may come from a function of its own: feet(mdp.foot_height).
+        # A field of a task, which may come from the task's own function: feet(mdp.foot_height).
         of_field = [_OF_CONFIG[name] for name in _OF_CONFIG if name in ast.unparse(node.annotation)]
         for part in ast.walk(node.value) if of_field else ():
             if isinstance(part, ast.Attribute) and _last_name(part.value) == "mdp":

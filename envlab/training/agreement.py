@@ -74,7 +74,7 @@ _CODE = (
 def settings_of(plans: Sequence[RunPlan]) -> dict[str, str]:
     """Return the settings that decide a rank's results, by name: configurations and some flags.
 
-    Settings of a node are left out, and files count by their content, not by their location.
+    Settings of a node are omitted, and files are compared by content, not by path.
     """
     values = {f"--{name}": str(getattr(plans[0].flags, name)) for name in _ALIKE}
     for name, value in plans[0].library.file_values(plans[0].flags).items():

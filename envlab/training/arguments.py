@@ -56,7 +56,7 @@ class TrainingParser(ArgumentParser):
         for word in words:
             if word.startswith(LAUNCHERS):
                 raise ConfigurationError(
-                    f"{word.split('=')[0]} is a flag of the launcher, so it stands before the "
+                    f"{word.split('=')[0]} is a flag of the launcher, so it goes before the "
                     "script: python -m torch.distributed.run --nproc_per_node=2 -m envlab train "
                     "... --distributed."
                 )
@@ -147,7 +147,7 @@ def _parser(library: Library, command: str, description: str) -> FlagsParser:
         command,
         prog=f"{library.name} {command}",
         description=description,
-        epilog="All else is a Hydra override: env.decimation=4 env.scene.num_envs=64",
+        epilog="Everything else is a Hydra override: env.decimation=4 env.scene.num_envs=64",
     )
     isaac_lab.add_flags(parser)
     return parser

@@ -13,21 +13,26 @@ equal to the last bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import torch
 
 from envlab.agent_cfg import AgentCfg
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.gathering import ROOM
 from envlab.learner import Learner
 
 MEANS = {"running_var": "running_mean", "running_variance": "running_mean", "_var": "_mean"}
 """Names of variances in normalisers, with those of their means: envlab's and rl_games', skrl's,
 rsl_rl's."""
+DIRECT_BYTES = 2**23
+"""Bytes up to which all ranks' values go to every rank."""
 DEVIATIONS = {"_std": "_var"}
 """Names of standard deviations, with those of their variances: rsl_rl's."""
+
+T = TypeVar("T")
 
 
 class Averaging:
@@ -37,7 +42,8 @@ class Averaging:
     averaged: parameters, moments of the optimizers, and the means of normalisers. Their variances
     become those of the samples of all ranks. Learning rates are averaged in their logarithm.
 
-    What crosses the wire is, except for the optimizers' moments, the change since the last average,
+    Parameters and moments cross the wire in ``agent.sync_dtype``, all else in float32. What
+    crosses it is, except for the optimizers' moments, the change since the last average,
     which ranks began from alike: float32 is then precise enough for the normalisers' float64.
 
     Attributes:
@@ -49,6 +55,7 @@ class Averaging:
         """Prepare to average; :meth:`begin` makes ranks alike."""
         self._learner, self._context = learner, context
         self.interval = cfg.sync_interval
+        self._dtype = getattr(torch, cfg.sync_dtype)
         self._rate, self._momentum = cfg.outer_learning_rate, cfg.outer_momentum
         self._last: dict[str, torch.Tensor] = {}
         self._last_rates: list[float] = []
@@ -74,10 +81,13 @@ class Averaging:
         self._remember()
 
     @torch.no_grad()
-    def average(self) -> None:
-        """Average the ranks' learners. Called by every rank."""
+    def average(self, word: T) -> list[T]:
+        """Average the ranks' learners, and return every rank's ``word``. Called by every rank.
+
+        Args:
+            word: Any picklable object, which travels along.
+        """
         values, moments, rates = self._values(), self._moments(), self._rates()
-        device = self._context.device
         changes = {
             path: value if path in moments else value - self._before(path)
             for path, value in values.items()
@@ -88,15 +98,18 @@ class Averaging:
             math.log(rate / last) if rate and last else 0.0
             for rate, last in zip(rates, self._last_rates, strict=True)
         ]
-        flat = torch.cat(
-            [
-                *(change.reshape(-1).to(device, torch.float32) for change in changes.values()),
-                torch.tensor(logs, device=device),
-            ]
-        )
-        flat = self._context.sum(flat) / self._context.world_size
-        for path, change in _split(flat, changes).items():
-            changes[path] = change.to(changes[path])
+        parameters = self._parameters()
+        learned = {
+            path: changes.pop(path) for path in values if path in moments or path in parameters
+        }
+        flats = [
+            _flat(learned.values()).to(self._dtype),
+            torch.cat([_flat(changes.values()), torch.tensor(logs)]),
+        ]
+        flats, words = self._exchange(flats, word)
+        for flat, kind in zip(flats, (learned, changes), strict=True):
+            kind |= {path: part.to(kind[path]) for path, part in _split(flat, kind).items()}
+        changes |= learned
         for path, mean in _pairs(changes, MEANS):
             changes[path] -= changes[mean].square()
         self._step_outside(changes)
@@ -106,7 +119,7 @@ class Averaging:
             values[path].clamp_(min=0.0)
         for path, variance in _pairs(values, DEVIATIONS):
             torch.sqrt(values[variance], out=values[path])
-        changed = flat[len(flat) - len(logs) :].tolist()
+        changed = flats[1][len(flats[1]) - len(logs) :].tolist()
         self._set_rates(
             [
                 last * math.exp(log) if log else last
@@ -114,6 +127,24 @@ class Averaging:
             ]
         )
         self._remember()
+        return words
+
+    def _exchange(self, flats: list[torch.Tensor], word: T) -> tuple[list[torch.Tensor], list[T]]:
+        """Return the ranks' means of tensors, float32, and every rank's ``word``.
+
+        Small tensors go from each rank to each, in one exchange together with the word. For large
+        ones this would take too many bytes, and they are summed.
+        """
+        context, num_bytes = self._context, sum(flat.nbytes for flat in flats)
+        if num_bytes * context.world_size > DIRECT_BYTES:
+            means = [context.sum(flat).float() / context.world_size for flat in flats]
+            return means, context.gather(word)
+        everyone = context.gather((flats, word), room=num_bytes + ROOM)
+        means = [
+            torch.stack(ranks).float().mean(dim=0)
+            for ranks in zip(*(one[0] for one in everyone), strict=True)
+        ]
+        return means, [one[1] for one in everyone]
 
     @property
     def learning_rate(self) -> float:
@@ -132,7 +163,7 @@ class Averaging:
         changes |= _split(self._rate * steps, paths)
 
     def _remember(self) -> None:
-        """Keep the values from which all ranks go on."""
+        """Keep the values from which all ranks continue."""
         moments = self._moments()
         self._last = {
             path: value.clone() for path, value in self._values().items() if path not in moments
@@ -181,7 +212,7 @@ class Averaging:
 
 
 def _pairs(values: dict[str, torch.Tensor], names: dict[str, str]) -> list[tuple[str, str]]:
-    """Return the paths of values with the given names that have their partner beside them."""
+    """Return the paths of values with the given names whose partner is in the same place."""
     found = []
     for path in values:
         above, dot, name = path.rpartition(".")
@@ -189,6 +220,12 @@ def _pairs(values: dict[str, torch.Tensor], names: dict[str, str]) -> list[tuple
         if name in names and partner in values:
             found.append((path, partner))
     return found
+
+
+def _flat(values: Iterable[torch.Tensor]) -> torch.Tensor:
+    """Return all numbers, float32 on the CPU."""
+    flat = [value.reshape(-1).to("cpu", torch.float32) for value in values]
+    return torch.cat([torch.empty(0), *flat])
 
 
 def _split(flat: torch.Tensor, like: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

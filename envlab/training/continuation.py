@@ -1,8 +1,8 @@
-"""How a run goes on from its checkpoint: exactly, with its environments dealt anew, or beginning.
+"""How a run resumes from its checkpoint: exactly, with redistributed or with fresh environments.
 
-The total of environments stays. On as many processes as there were, each gets back what it had. On
-another number of them the environments are dealt by their global index: process 1 of 2 gets the
-second half of what process 0 of 1 had. See :func:`envlab.state.deal`.
+The total number of environments stays the same. On the same number of processes, each gets back
+what it had. On another number, the environments are dealt out by their global index: process 1 of 2
+gets the second half of what process 0 of 1 had. See :func:`envlab.state.deal`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from envlab.errors import ConfigurationError
 from envlab.state import Share, without_tensors
 
 How = Literal["as it was", "dealt", "anew"]
-"""What each process gets back of environments, episodes and the learner's memories."""
+"""Which environments, episodes and learner's memories each process gets back."""
 
 
-def how_it_goes_on(
+def resume_mode(
     saved: Mapping[str, Any], world_size: int, num_envs: int, seed: int, *, deals: bool
 ) -> How:
-    """Return how a run goes on from a checkpoint.
+    """Return how a run resumes from a checkpoint.
 
     Args:
         saved: The checkpoint.
@@ -37,10 +37,10 @@ def how_it_goes_on(
     return "dealt" if deals and total_of(saved) == world_size * num_envs else "anew"
 
 
-def what_goes_on(
+def describe_resume(
     saved: Mapping[str, Any], how: How, world_size: int, num_envs: int, *, resumes_exactly: bool
 ) -> str:
-    """Return in words what goes on, and what does not, unless it is as it was."""
+    """Describe what continues, and what starts fresh unless everything is as it was."""
     size, each = saved["world_size"], saved["num_envs"]
     if how == "anew":
         return (
@@ -106,7 +106,7 @@ def check_total(saved: Mapping[str, Any], world_size: int, given: Mapping[str, i
         saved: The checkpoint.
         world_size: Number of processes.
         given: Environments per process by where they were given. Those of the run's earlier
-            processes are right, too: a command that is repeated on others has them.
+            processes are also right: a command that is repeated on others has them.
 
     Raises:
         ConfigurationError: Naming both totals.

@@ -29,7 +29,7 @@ class Curves:
 
     @property
     def service_id(self) -> str | None:
-        """The service's id of this run, by which a resumed run continues there."""
+        """The service's id of this run; a resumed run continues under it."""
         return None if self._service is None else self._service.id
 
     def start_iteration(self, iteration: int, frames: int) -> None:
@@ -43,7 +43,7 @@ class Curves:
         self._send({FRAMES: float(frames)})
 
     def add(self, step: int, scalars: Mapping[str, float | None]) -> None:
-        """Write values by tag; None is left out.
+        """Write values by tag, skipping None.
 
         Args:
             step: Their step on the curves, in the writer's unit. A service has only iterations.
@@ -76,7 +76,7 @@ class Curves:
             return
         try:
             self._service.log(self._iteration, values)
-        except Exception as error:  # each service, and the network under it, has errors of its own
+        except Exception as error:  # each service, and the network under it, raises its own errors
             now = time.monotonic()
             if self._last_said is None or now - self._last_said >= SAY_EVERY_S:
                 self._last_said = now
@@ -135,7 +135,7 @@ def open_curves(
                     folder=folder, id=service_id, project=project, entity=entity, config=config
                 )
             )
-    except Exception as error:  # each client, and the network under it, has errors of its own
+    except Exception as error:  # each client, and the network under it, raises its own errors
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         logger.error(
             "--logger %s cannot be opened: %s. The run continues without it; metrics.jsonl and the "

@@ -219,8 +219,8 @@ def _observation(
     length = max(1, term.history_length)
     if not term.flatten_history_dim and term.history_length:
         raise NotDeployable(
-            f"The observation term {kind!r} has a history of its own dimension, but a policy on a "
-            "robot sees one row of numbers."
+            f"The observation term {kind!r} keeps its history in a separate dimension, but a "
+            "policy on a robot takes one row of numbers."
         )
     size //= length
     return {

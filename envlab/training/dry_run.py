@@ -34,7 +34,7 @@ CHOOSING = ("command", "task", "agent", "algorithm", "ml_framework")
 
 @dataclass(kw_only=True)
 class ProcessNeeds:
-    """Where one rank would run, and the resources that it would need there."""
+    """Where one rank would run, and the resources that it would need."""
 
     node: str
     device: str
@@ -43,7 +43,7 @@ class ProcessNeeds:
     state_bytes: int
     """Size of its part of a checkpoint."""
     free_bytes: int
-    """Free memory on its node, for all processes there."""
+    """Free memory on its node, shared by all processes of the node."""
     local_rank: int
     gpu_bytes: tuple[int, int] | None = None
     """Memory in use on its GPU by all programs, and the GPU's total; null on a CPU."""
@@ -56,7 +56,7 @@ class ProcessNeeds:
 
 @dataclass(kw_only=True)
 class DryRun:
-    """What a run would do; :mod:`envlab.training.dry_run_text` writes its text."""
+    """The plan of a run and its needs; :mod:`envlab.training.dry_run_text` puts them in words."""
 
     plan: RunPlan
     """The plan, settled with its seed and number of environments."""

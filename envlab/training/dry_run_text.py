@@ -7,7 +7,7 @@ from typing import Any
 
 from envlab.config import to_dict, yaml_text
 from envlab.distributed.limits import describe_size
-from envlab.training.continuation import how_it_goes_on, what_goes_on
+from envlab.training.continuation import describe_resume, resume_mode
 from envlab.training.dry_run import DryRun, ProcessNeeds
 
 _NAME_WIDTH = 15
@@ -82,7 +82,9 @@ def _run(run: DryRun) -> dict[str, str]:
     lines |= plan.agent_cfg.origin
     if plan.num_members:
         share = plan.num_members // len(run.processes)
-        lines["members"] = f"{plan.num_members}, of which each process trains {share} in turn"
+        lines["members"] = (
+            f"{plan.num_members}, of which each process trains {share} one after another"
+        )
     verb = "would be continued in" if plan.start.directory is not None else "would be made"
     lines["run directory"] = f"{run.directory} ({verb})"
     if plan.start.checkpoint is not None:
@@ -99,12 +101,12 @@ def _resume(run: DryRun) -> str:
     values = run.plan.start.saved
     assert values is not None
     count, seed, deals = len(run.processes), run.plan.agent_cfg.seed, run.plan.deals_environments
-    how = how_it_goes_on(values, count, run.num_envs, seed, deals=deals)
+    how = resume_mode(values, count, run.num_envs, seed, deals=deals)
     at = f"iteration {values['iteration']}"
     if how == "as it was" and run.resumes_exactly:
         return f"{at}; everything continues"
     exactly = run.resumes_exactly
-    return f"{at}; " + what_goes_on(values, how, count, run.num_envs, resumes_exactly=exactly)
+    return f"{at}; " + describe_resume(values, how, count, run.num_envs, resumes_exactly=exactly)
 
 
 def _world(run: DryRun) -> dict[str, str]:

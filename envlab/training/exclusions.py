@@ -29,7 +29,7 @@ def check_exclusions(
         base: The run or file that they were taken from, if any.
 
     Raises:
-        ConfigurationError: Naming both, with the line of one that is in a file.
+        ConfigurationError: Naming both, with the file's line if one comes from a file.
     """
     if configs["agent"].overlap and not configs["agent"].OVERLAPS:
         raise ConfigurationError(

@@ -2,7 +2,7 @@
 
 Its annotation has its type, its range, and what it excludes or requires (:mod:`envlab.config`);
 :func:`flag` its help and its commands. The parser, ``--help``, completion, the checks and the table
-in ``docs/train.md`` follow from this.
+in ``docs/flags.md`` follow from this.
 
 Anything else is a Hydra override: ``env.scene.num_envs=64 agent.max_iterations=20``. A flag wins
 over an override of the same value. A library with its own flags names a subclass in
@@ -144,7 +144,7 @@ class Flags:
         "multiply learning rates by the number of processes or its root (default: none)",
         choices=("none", "linear", "sqrt"),
     )
-    max_iterations: PositiveInt | None = flag("iterations in all, resumed ones included", "N")
+    max_iterations: PositiveInt | None = flag("iterations in all, including resumed ones", "N")
     max_frames: Annotated[
         PositiveInt | None, Excludes("--max_iterations", "each says when training ends")
     ] = flag("environment steps of all processes, instead of iterations", "N", convert=whole_number)
@@ -167,7 +167,7 @@ class Flags:
         default=DEFAULT_TIMEOUT_S,
     )
     resume: Annotated[
-        bool, Excludes(PRETRAINED, "it holds no optimizer, so no training can go on from it")
+        bool, Excludes(PRETRAINED, "it holds no optimizer, so training cannot continue from it")
     ] = switch("continue the newest run of the experiment")
     load_run: Annotated[str | None, Excludes(PRETRAINED, "that policy is of no run in logs/")] = (
         flag(
@@ -227,8 +227,8 @@ class Flags:
         "PATH",
     )
     validate: bool = switch(
-        "judge the newest checkpoints during the training, on the first node, as 'envlab "
-        "validate' does"
+        "evaluate the newest checkpoints during the training, on the first node, like 'envlab "
+        "validate'"
     )
     real_time: bool = switch("run in real time", of="play", names=("--real-time", "--real_time"))
     as_trained: Annotated[bool, Requires(PRETRAINED)] = switch(
@@ -237,7 +237,7 @@ class Flags:
         of="play export",
     )
     no_export: bool = switch("do not write exported/", of="play")
-    json: Path | None = flag("write the summary there, too", "FILE", of="play")
+    json: Path | None = flag("also write the summary to this file", "FILE", of="play")
     video: bool = switch("record environment 0 to videos/", of="train play")
     video_length: Annotated[PositiveInt | None, Requires("--video")] = flag(
         "steps of a video (default: 200)", "N", of="train play"

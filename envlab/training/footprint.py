@@ -92,7 +92,7 @@ _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 def living() -> list[Any]:
     """Return all tensors, JAX's arrays, and optimizers."""
-    objects = gc.get_objects()  # millions, so each kind is looked at once
+    objects = gc.get_objects()  # millions, so each kind is checked once
     # By type(), because proxies compute their __class__, and asking would initialise them.
     kinds = {kind for kind in set(map(type, objects)) if _is_counted(kind)}
     some = [each for each in objects if type(each) in kinds]
@@ -160,7 +160,7 @@ class _Counter:
         return count
 
     def flush(self) -> None:
-        """Do nothing, as nothing is kept."""
+        """Do nothing: no output is buffered."""
 
 
 def saved_bytes(values: Any) -> int:

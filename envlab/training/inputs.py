@@ -40,7 +40,7 @@ def checkpoint_file(flags: Flags) -> Path | None:
 
 
 def run_and_name(flags: Flags) -> tuple[str | None, str]:
-    """Return what names the run of a checkpoint that is no file's path, and its name there.
+    """Return a checkpoint's run and its name within the run, if ``--checkpoint`` is no file's path.
 
     ``--checkpoint`` may be a run's folder; then it is the run's latest one.
     """

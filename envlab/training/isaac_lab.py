@@ -122,7 +122,7 @@ def _translated(word: str) -> str:
     key, _, value = word.partition("=")
     if key in ("renderer", "presets"):
         raise ConfigurationError(
-            f"{word!r} chooses among Isaac Lab's presets, of which there are none here. Leave it "
+            f"{word!r} chooses among Isaac Lab's presets, which envlab does not have. Leave it "
             "out, or give the values themselves, as env.sim.dt=0.005."
         )
     if key != "physics":

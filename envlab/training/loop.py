@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -29,6 +30,8 @@ from envlab.training.waits import Waits
 OWN_SCALARS = ("mean_return", "mean_episode_length", "learning_rate", "fps", "wall_s")
 """Fields of a record that all libraries' event files hold, as ``envlab/<field>``."""
 _DUE = "checkpoint"
+
+T = TypeVar("T")
 
 
 class Training:
@@ -70,8 +73,8 @@ class Training:
             origin: Library, task, algorithm and factor of learning rates, for the checkpoints.
             total_iterations: The iteration to end at.
             curves: Takes scalars on rank 0.
-            recorder: Records videos on rank 0, if asked for.
-            viewer: Shows environments on rank 0, if asked for.
+            recorder: Records videos on rank 0, if requested.
+            viewer: Shows environments on rank 0, if requested.
             stop_signal: Returns the signal that asked this process to end after its iteration.
         """
         self.learner, self.env, self.context, self._run = learner, env, context, run
@@ -111,7 +114,8 @@ class Training:
             before, done = done, self._next_meeting(done)
             iteration = self._iterate(before + 1, done)
             self.env.check_health()
-            record = self.metrics.reduce(done, iteration, self._notes())
+            meet = functools.partial(self._meet, iteration)
+            record = self.metrics.reduce(done, iteration, self._notes(), meet)
             is_last = self._is_last(record)
             is_save_due = self._is_save_due(before, done, is_last) or learner.is_save_due(record)
             is_audit_due = _reaches(self._cfg.audit_interval, before, done)
@@ -142,13 +146,18 @@ class Training:
             self._steps_left = self._cfg.num_steps_per_env
             parts.append(learner.iterate(number, self.add_step))
             self.context.progress.mark("iteration", number)
-        iteration = Iteration.joined(parts)
-        if learner.averaging is not None:
-            start = time.perf_counter()
-            learner.averaging.average()
-            iteration.learn_s += time.perf_counter() - start
-            iteration.learning_rate = learner.averaging.learning_rate
-        return iteration
+        return Iteration.joined(parts)
+
+    def _meet(self, iteration: Iteration, sums: T) -> list[T]:
+        """Return all ranks' sums; ranks that learned alone are averaged in the same exchange."""
+        averaging = self.learner.averaging
+        if averaging is None:
+            return self.context.gather(sums)
+        start = time.perf_counter()
+        everyone = averaging.average(sums)
+        iteration.learn_s += time.perf_counter() - start
+        iteration.learning_rate = averaging.learning_rate
+        return everyone
 
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
         """Count a step of this rank's environments; see :class:`envlab.learner.OnStep`."""

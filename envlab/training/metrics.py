@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.disk import surviving_disk_errors
-from envlab.distributed.statistics import Mean, WeightedMeans
+from envlab.distributed.statistics import Gather, Mean, WeightedMeans
 from envlab.learner import Iteration, IterationRecord
 from envlab.state import State
 
@@ -65,7 +65,7 @@ class EpisodeTracker:
         self._episodes.masked_fill_(ended, 0.0)
 
     def forget(self) -> None:
-        """Forget the episodes that go on, after all environments were reset."""
+        """Forget the unfinished episodes, after all environments were reset."""
         self._episodes.zero_()
 
 
@@ -93,7 +93,11 @@ class RunMetrics:
         return self._wall_before + time.perf_counter() - self._start
 
     def reduce(
-        self, number: int, iteration: Iteration, notes: Collection[str] = ()
+        self,
+        number: int,
+        iteration: Iteration,
+        notes: Collection[str] = (),
+        gather: Gather | None = None,
     ) -> IterationRecord:
         """Return the record of an iteration; every rank must call this, and gets the same one.
 
@@ -102,6 +106,7 @@ class RunMetrics:
             iteration: This rank's report on it.
             notes: Words for all ranks; :attr:`notes` then has those of all, without a further
                 collective.
+            gather: Exchanges the ranks' sums, and may complete ``iteration``; None: the context.
         """
         means = self._tracker.means
         means.add(_FRAMES, iteration.frames, 1.0)
@@ -109,7 +114,7 @@ class RunMetrics:
             means.add(f"{_NOTE}{note}", 1.0, 1.0)
         for name, loss in iteration.losses.items():
             means.add(f"loss/{name}", loss, 1.0)
-        reduced = means.reduce(self._context)
+        reduced = means.reduce(gather or self._context.gather)
         # Ranks may differ in their frames, as a rollout may be cut short. The mean is per rank.
         per_rank = reduced.pop(_FRAMES)
         frames = round(per_rank.value * per_rank.weight)

@@ -69,7 +69,7 @@ def open_policy_of(plan: RunPlan) -> dict[str, Any]:
         if values.get("library") != own and not plan.agent_cfg.IMITATES:
             raise CheckpointError(
                 f"The checkpoint {path} is of the library {values.get('library')!r}, but "
-                f"{own} can begin with policies of its own only. Choose one."
+                f"{own} can begin only with its own policies. Choose one of them."
             )
         check_header(values, path)
 
@@ -85,7 +85,7 @@ def open_policies_of(plan: RunPlan) -> dict[str, Any]:
     """Return the policies that the agent's configuration names, as ``parts`` of one.
 
     Raises:
-        EnvlabError: If ``--checkpoint`` is given, too, or one cannot be opened.
+        EnvlabError: If ``--checkpoint`` is also given, or one cannot be opened.
     """
     named, flags = plan.agent_cfg.policies(), plan.flags
     if flags.checkpoint is not None or flags.load_run is not None:
@@ -133,6 +133,6 @@ def check_origin(
             own = "use its own library's script" if name == "library" else f"give {flags}"
             raise CheckpointError(
                 f"The checkpoint {path} is of the {name} {values.get(name)!r}, but {wanted!r} was "
-                f"asked for. Choose a checkpoint of this {name}, or {own}."
+                f"requested. Choose a checkpoint of this {name}, or {own}."
             )
     check_header(values, path)

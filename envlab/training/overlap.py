@@ -89,7 +89,7 @@ class Overlap(Generic[Rollout]):
 
     @contextlib.contextmanager
     def rollout(self) -> Iterator[Rollout]:
-        """Lend the rollout to learn from while the next one is collected.
+        """Lend a rollout to learn from while the next is collected.
 
         Raises:
             ConfigurationError: If the task's rollouts cannot be collected alongside learning.
@@ -219,7 +219,7 @@ def _narrowed(values: torch.Tensor, first: int, number: int) -> torch.Tensor:
 
 
 def copied(values: Any, device: torch.device | None = None) -> Any:
-    """Return copies of tensors in dictionaries, lists and tuples, on a device if one is given."""
+    """Return copies of tensors in dictionaries, lists and tuples, on ``device`` if it is given."""
     if isinstance(values, torch.Tensor):
         return values.detach().to(device or values.device, copy=True)
     if isinstance(values, Mapping):

@@ -60,7 +60,7 @@ class Start:
     """Where a run starts, as :func:`envlab.training.start.decide_start` decides."""
 
     checkpoint: Path | None = None
-    """The checkpoint that it goes on from."""
+    """The checkpoint that it resumes."""
     saved: Mapping[str, Any] | None = None
     """Contents of that checkpoint."""
     policy: Mapping[str, Any] | None = None
@@ -69,16 +69,15 @@ class Start:
     directory: Path | None = None
     """The run directory to continue in."""
     changed: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    """Settings that differ from those of the run that it goes on from: that run's value, and the
-    plan's."""
+    """Settings that differ from those of the resumed run: that run's value, and the plan's."""
     other_code: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     """Code and packages that differ from those of that run, as in ``changed``."""
 
     @property
     def kind(self) -> Literal["fresh", "policy", "resume", "continue"]:
-        """Which of the four ways to start it is.
+        """Which of the four kinds of start this is.
 
-        ``fresh``: from the first iteration. ``policy``: so, too, with the networks of another run.
+        ``fresh``: from the first iteration. ``policy``: the same, with the networks of another run.
         ``resume``: from a checkpoint, in a new run directory (``--resume``). ``continue``: in the
         run directory that an earlier start of the same launch made.
         """
@@ -97,7 +96,7 @@ class RunPlan:
     library: Library
     env_cfg: Any
     agent_cfg: Any
-    """As asked for, also on several processes; see :class:`envlab.agent_cfg.AgentCfg`."""
+    """As requested, also on several processes; see :class:`envlab.agent_cfg.AgentCfg`."""
     guest_cfgs: Mapping[str, Any] = field(default_factory=dict)
     """What guests configure besides, by its root, such as ``population``."""
     num_members: int = 0
@@ -124,7 +123,7 @@ class RunPlan:
     @property
     def run_name(self) -> str:
         """The name of the run's folder after the time: its own name, and the swept values."""
-        own = f"agent.{self.agent_cfg.FLAGS['run_name']}"  # distinguishes them by itself
+        own = f"agent.{self.agent_cfg.FLAGS['run_name']}"  # already distinguishes the runs
         swept = {key: value for key, value in self.swept.items() if key != own}
         return "_".join(filter(None, (self.agent_cfg.run_name, folder_label(swept))))
 
@@ -135,7 +134,7 @@ class RunPlan:
 
     @property
     def deals_environments(self) -> bool:
-        """Whether it goes on with its environments on another number of processes."""
+        """Whether it can keep its environments when it resumes on another number of processes."""
         return self.library.deals_environments and not self.num_members
 
     @property
@@ -171,7 +170,7 @@ def plan_run(
     library: Library,
     base: Path | None = None,
     *,
-    goes_on: bool = False,
+    is_resumed: bool = False,
 ) -> RunPlan:
     """Return the plan of one run, composed from what the user gave.
 
@@ -181,7 +180,7 @@ def plan_run(
         library: The library to train with.
         base: A run directory whose ``params/`` to start from, or a file of ``envlab config``,
             instead of the task's defaults.
-        goes_on: Whether it is of a run that goes on, whose batches stay as they are, too.
+        is_resumed: Whether the run is resumed, in which case its batches also stay as they are.
 
     Raises:
         EnvlabError: For anything wrong in flags, overrides or files.
@@ -213,7 +212,7 @@ def plan_run(
         and value_at(composed["agent"], key) != value_at(agent_cfg, key)
     }
     env_cfg, new = composed["env"], _with_flags(composed["agent"], flags)
-    if not goes_on:
+    if not is_resumed:
         new = settle_batches(new, flags)
     has_another = new.seed != agent_cfg.seed == env_cfg.seed  # a run's is its agent's, settled
     if has_another and not sets_value(overrides, "env.seed"):
@@ -280,11 +279,11 @@ class _Given:
         if trained not in (task.id, task.trained_id):
             raise ConfigurationError(
                 f"{'The run ' if given.of_run else ''}{path} is of the task {trained!r}, but "
-                f"{task.id!r} was asked for. Name one of this task."
+                f"{task.id!r} was requested. Name one of this task."
             )
         if by != library:
             raise ConfigurationError(
-                f"{path} is a configuration for {by}, but {library} was asked for. Name {by}."
+                f"{path} is a configuration for {by}, but {library} was requested. Name {by}."
             )
         return given
 
@@ -374,8 +373,8 @@ def _check_references(agent_cfg: Any, trust: Trust, task_values: Mapping[str, An
             raise ConfigurationError(f"{path}: {error}") from None
         if not agent_cfg.takes(path, found):
             raise ConfigurationError(
-                f"{path}: {text!r} stands in a file and leads to nothing of the kind that the "
-                "library makes there. Correct it, or write it on the command line as an override."
+                f"{path}: {text!r} comes from a file and names no class or function that the "
+                "library accepts here. Correct it, or write it on the command line as an override."
             )
 
 
@@ -408,7 +407,7 @@ def settle(plan: RunPlan, context: DistributedContext) -> RunPlan:
 
 
 def _check_averages(plan: RunPlan, context: DistributedContext) -> None:
-    """Refuse ``--grad_sync local`` where there is nothing to average, or nobody who can.
+    """Refuse ``--grad_sync local`` for one process, or with a library that cannot average.
 
     Raises:
         ConfigurationError: Naming the reason.
@@ -423,8 +422,8 @@ def _check_averages(plan: RunPlan, context: DistributedContext) -> None:
         )
     if not context.is_distributed:
         raise ConfigurationError(
-            "--grad_sync is local, but one process has nobody to be averaged with. Leave it out, "
-            "or start several processes, such as by --nproc=2."
+            "--grad_sync is local, but there is only one process. Leave it out, or start several "
+            "processes, such as by --nproc=2."
         )
 
 
@@ -444,7 +443,7 @@ def agree_on_seed(seed: int, context: DistributedContext) -> int:
 def _scaled_for(plan: RunPlan, world_size: int) -> int:
     """Return the number of processes that batch sizes and learning rates are for.
 
-    A run that goes on keeps its environments, and so the samples of an update.
+    A resumed run keeps its environments, and so the samples of an update.
     """
     saved = plan.start.saved
     if saved is None or not plan.deals_environments:
@@ -455,7 +454,7 @@ def _scaled_for(plan: RunPlan, world_size: int) -> int:
 def choose_num_envs(plan: RunPlan, context: DistributedContext) -> int:
     """Return the number of environments of this process.
 
-    A run that goes on from a checkpoint keeps its total. Otherwise ``--num_envs`` wins, then
+    A run that resumes from a checkpoint keeps its total. Otherwise ``--num_envs`` wins, then
     ``--global_num_envs``, then ``env.scene.num_envs`` if an override or a run gave it. Without
     these it is the task's default on a GPU, and on a CPU a number that suits the machine and fills
     whole minibatches.

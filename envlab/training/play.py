@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 NUM_ENVS = 64
 NUM_ENVS_EXPORT = 2
-"""Enough to build the networks, as nothing is stepped."""
+"""Enough to build the networks: no environment is stepped."""
 
 
 def run_playing(library: Library, flags: Flags, overrides: Sequence[Override]) -> int:
@@ -153,7 +153,7 @@ def open_policy(
         experiment = plan.agent_cfg.experiment_name
         run_directory = Path(LOG_ROOT, library.name, experiment, SELECTOR)
     elif (run_directory / "run.json").is_file():
-        refuse_links(run_directory)  # policies and videos are written there
+        refuse_links(run_directory)  # policies and videos are written into it
     num_envs = flags.num_envs or min(num_envs, flags.num_episodes or num_envs)
     context = DistributedContext.single(flags.device)
     seed = evaluation_seed(agree_on_seed(plan.agent_cfg.seed, context))
@@ -178,7 +178,7 @@ def export_opened(opened: OpenedPolicy, directory: Path, order: Convention = "en
     """Write the policy, and the files that it needs to run elsewhere.
 
     Raises:
-        NotDeployable: If another order of joints is asked for, but its joints are not known.
+        NotDeployable: If another order of joints is requested, but its joints are not known.
     """
     task, run = opened.plan.task, os.path.relpath(opened.directory)
     facts = {"task": task.id, "library": opened.plan.library.name, "run": run}
@@ -209,8 +209,8 @@ def _tell_changes(plan: RunPlan, run: Path) -> None:
     """Say where the environment is not the task's, or where the policy's training was not."""
     if changes := task_changes(to_dict(plan.env_cfg, "env"), plan.task):
         logger.info(
-            "This environment is not %s as it is, so returns are not the task's either. It has, "
-            "with the task's values in brackets: %s.",
+            "This environment differs from %s, so its returns are not the task's. Its settings, "
+            "with the task's in brackets: %s.",
             *(plan.task.id, listing(changes)),
         )
         return
@@ -219,8 +219,8 @@ def _tell_changes(plan: RunPlan, run: Path) -> None:
         return
     if changes := changes_in_training(plan.library, plan.flags, run):
         logger.info(
-            "The policy plays %s as it is, and was trained in an environment with other settings: "
-            "%s. --as_trained plays there.",
+            "The policy plays %s unchanged, but was trained in an environment with other settings: "
+            "%s. --as_trained uses those.",
             *(plan.task.id, listing(changes)),
         )
 

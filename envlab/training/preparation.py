@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A plan with everything that it needs to start; nothing is written yet."""
+    """A plan with everything that it needs to start, before any file is written."""
 
     plan: RunPlan
     """The plan, settled by :func:`envlab.training.plan.settle`."""
@@ -55,7 +55,7 @@ def prepare(
     context: DistributedContext,
     build: Callable[[RunPlan, Any, DistributedContext], Learner],
 ) -> Prepared:
-    """Build environments and networks, and load the checkpoint to go on from.
+    """Build environments and networks, and load the checkpoint to resume from.
 
     Raises:
         EnvlabError: For bad input.
@@ -127,7 +127,7 @@ def total_iterations(
     if total <= done or total < 1:
         raise ConfigurationError(
             f"The run is to end at iteration {total}, but {done} are done already. Iterations "
-            f"count from the first run on: give --max_iterations more than {done}."
+            f"of earlier runs count: give --max_iterations more than {done}."
         )
     return total
 
@@ -217,8 +217,8 @@ def _say_on_other_nodes(run: Run, context: DistributedContext) -> None:
     writer = context.broadcast(context.node)
     if context.local_rank == 0 and not context.is_main:
         on_each_node.info(
-            "Node %s trains as one of several, %d ranks in all. Rank 0, on %s, logs, and writes "
-            "the run to %s there.",
+            "Node %s is part of a job of %d ranks. Rank 0, on %s, logs, and writes the run to %s "
+            "on that node.",
             context.node,
             context.world_size,
             writer,

@@ -27,10 +27,10 @@ A script may train several times. If ``--run_id`` names the run, only the number
 
 
 class Rank:
-    """This process's part in a job. On exit, the error that ended it becomes a code, or is raised.
+    """This process's part in a job; on exit, turns an error into an exit code or raises it.
 
     Attributes:
-        exit_code: The process's exit code, if nothing was raised.
+        exit_code: The process's exit code, if no error was raised.
     """
 
     def __init__(self, flags: Flags, flag: InterruptFlag) -> None:
@@ -89,7 +89,7 @@ class Rank:
         return None
 
     def _stop(self, interrupted: Interrupted) -> int:
-        """Log which signal ended the job, and requeue it if asked for."""
+        """Log which signal ended the job, and requeue it if requested."""
         if not isinstance(interrupted, Preempted):
             logger.warning("Interrupted: %s.", interrupted)
             self._requeue(interrupted)

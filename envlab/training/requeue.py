@@ -1,7 +1,7 @@
 """Slurm's requeue: a job whose time is up is started again, and resumes where it stopped.
 
-Only SIGUSR1 triggers it. SIGTERM comes from ``scancel``, or from a preemption that requeues by
-itself.
+Only SIGUSR1 triggers it. SIGTERM comes from ``scancel``, or from a preemption that requeues
+automatically.
 """
 
 from __future__ import annotations

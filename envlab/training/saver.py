@@ -23,7 +23,7 @@ from envlab.learner import IterationRecord, Learner
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.directory import Run
 from envlab.state import State, deal, restore, save
-from envlab.training.continuation import How, how_it_goes_on, share_of, what_goes_on
+from envlab.training.continuation import How, describe_resume, resume_mode, share_of
 from envlab.training.metrics import EpisodeTracker, RunMetrics
 from envlab.training.task_changes import MOST_TOLD
 
@@ -104,7 +104,7 @@ class Saver:
         self._run.update(iteration=record.iteration, frames=record.frames, mean_return=mean_return)
 
     def check_result(self) -> None:
-        """Check that the last checkpoint is there. Called by every rank, after the last iteration.
+        """Check, on every rank after the last iteration, that the last checkpoint was written.
 
         Raises:
             ResultLostError: On every rank, if it could not be written.
@@ -125,13 +125,13 @@ class Saver:
         *,
         deals: bool,
     ) -> None:
-        """Go on from a checkpoint: exactly, with as many ranks and environments, and its code.
+        """Resume from a checkpoint: exactly, if the ranks, environments and code are the same.
 
         Args:
             values: Contents of the checkpoint.
             path: The checkpoint's file.
             changed: Settings that differ from the run's: its values, and ours.
-            other_code: Code and packages that do.
+            other_code: Code and packages that differ.
             deals: Whether environments can be dealt to another number of ranks.
         """
         _tell_differences(changed, other_code)
@@ -141,7 +141,7 @@ class Saver:
         if self._context.is_main and self._checkpoints.keep_best_of(Path(path).parent, best):
             self._kept_return = best
         rank, world_size = self._context.rank, self._context.world_size
-        how = how_it_goes_on(values, world_size, self._env.num_envs, self._seed, deals=deals)
+        how = resume_mode(values, world_size, self._env.num_envs, self._seed, deals=deals)
         self._tell(values, path, how, is_same=not changed and not other_code)
         if how == "anew":
             return
@@ -157,18 +157,18 @@ class Saver:
             set_generator_state(generators)
 
     def _tell(self, values: Mapping[str, Any], path: str, how: How, *, is_same: bool) -> None:
-        """Log how the run goes on from a checkpoint; ``is_same``: by the same settings and code."""
+        """Log how the run resumes from a checkpoint; ``is_same``: with equal settings and code."""
         env, at = self._env, f"{path} (iteration {values['iteration']})"
         if how == "as it was" and env.resumes_exactly:
             exactly = "exactly " if env.repeats_exactly and is_same else ""
             logger.info("Resuming %sfrom %s.", exactly, at)
             if not env.repeats_exactly:
                 logger.info(
-                    "On a GPU, constraints are summed in another order in each run: from here "
-                    "on, this run may differ by rounding from one that was not interrupted."
+                    "A GPU sums constraints in a different order in each run. From here on, this "
+                    "run may differ by rounding from an uninterrupted one."
                 )
             return
-        what = what_goes_on(
+        what = describe_resume(
             values,
             how,
             self._context.world_size,
@@ -184,8 +184,8 @@ def _tell_differences(
     """Log what differs from the run that is resumed."""
     if other_code:
         logger.warning(
-            "The run was made with other code: %s. From here on it may differ from one that "
-            "was not interrupted; to continue it exactly, install what it had.",
+            "The run was made with other code: %s. From here on it may differ from an "
+            "uninterrupted run; to continue it exactly, install the same code.",
             "; ".join(
                 printable(f"{name!s:.80} was {then!s:.80}, and is {now or 'not here'}")
                 for name, (then, now) in list(other_code.items())[:MOST_TOLD]

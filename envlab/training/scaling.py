@@ -10,9 +10,9 @@ arXiv:1705.08741).
 sizes that a library counts in samples, so that an update sees what it would on one process.
 
 A run's ``params/`` hold the requested values, so that they mean the same on any number of
-processes; its manifest holds the resulting ones. A run that goes on keeps its total of
-environments: batch sizes are then divided among the processes that there are, as they were among
-those that it began with, and learning rates stay.
+processes; its manifest holds the resulting ones. A resumed run keeps its total of environments:
+batch sizes are divided among the present processes, as they were among the initial ones, and
+learning rates stay.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def scale(cfg: Any, size: int, begun_with: int | None = None) -> Scaling:
     of_all = 1 if getattr(cfg, "batch_sizes", "process") == "all" else begun_with
     if size != of_all and hasattr(cfg, "batch_sizes"):
         batches = {
-            path: _share(path, value * of_all, size, goes_on=size != begun_with)
+            path: _share(path, value * of_all, size, is_resumed=size != begun_with)
             for path, value in (
                 (path, value_at(cfg, path)) for path in _present(cfg.BATCH_SIZES, cfg)
             )
@@ -171,17 +171,17 @@ def _change(cfg: Any, settings: Mapping[str, tuple[Any, Any]]) -> float:
     alike = len(changed) == len(_present(cfg.LEARNING_RATES, cfg))
     if len(ratios) != 1 or not alike:
         raise ConfigurationError(
-            f"A resumed run multiplies the learning rates that it has come to by one factor, but "
+            "A resumed run multiplies its current learning rates by one factor, but "
             f"{', '.join(changed)} changed, and the others of {', '.join(paths)} did not, or by "
-            "another factor. Change all of them alike, or none."
+            "another factor. Change all by the same factor, or none."
         )
     return ratios.pop()
 
 
-def _share(path: str, value: int, size: int, *, goes_on: bool) -> int:
+def _share(path: str, value: int, size: int, *, is_resumed: bool) -> int:
     if value % size:
         why, instead = "--global_num_envs requires", "--num_envs, which counts per process"
-        if goes_on:
+        if is_resumed:
             why, instead = "a run that keeps its batches requires", "another number of processes"
         raise ConfigurationError(
             f"agent.{path} is {value} samples, which {size} processes cannot share equally, as "

@@ -1,10 +1,10 @@
 """Where a run starts: one decision, made by rank 0 and shared with the others.
 
-Four ways (:class:`envlab.training.plan.Start`):
+There are four (:class:`envlab.training.plan.Start`):
 
-- ``continue``: an earlier start of the same launch has made a run directory, and was killed. It
-  goes on there, from its last checkpoint, or, if it had saved none, from where it began.
-- ``resume``: ``--resume`` goes on from a checkpoint, in a new run directory.
+- ``continue``: an earlier start of the same launch has made a run directory, and was killed. This
+  one continues in that directory, from the last checkpoint, or from the beginning if there is none.
+- ``resume``: ``--resume`` continues from a checkpoint, in a new run directory.
 - ``policy``: ``--checkpoint`` without ``--resume``, or the agent's configuration, names a policy to
   begin with.
 - ``fresh``: none of these.
@@ -159,8 +159,8 @@ def _continue(plan: RunPlan, directory: Path) -> RunPlan | None:
     if (then := manifest.get("swept") or {}) != plan.swept:
         raise RunDirectoryError(
             f"The run {directory}, which this command would continue, is that of {_assigned(then)} "
-            f"in a sweep, but now it would be of {_assigned(plan.swept)}. Give the new sweep a "
-            "--run_id of its own."
+            f"in a sweep, but now it would be of {_assigned(plan.swept)}. Give the new sweep "
+            "another --run_id."
         )
     changed: Changes = {}
     if all((params / name).is_file() for name in ("env.yaml", "agent.yaml")):
@@ -172,10 +172,10 @@ def _continue(plan: RunPlan, directory: Path) -> RunPlan | None:
         if changed:
             now = _assigned({name: now for name, (_, now) in changed.items()})
             raise RunDirectoryError(
-                f"The run {directory} is finished, without the settings that are new in this "
-                f"command: {now}. Give them a --run_id of their own."
+                f"The run {directory} is finished, and this command has settings that it did not: "
+                f"{now}. Give the new run another --run_id."
             )
-        logger.info("The run %s is finished already: there is nothing to do.", directory)
+        logger.info("The run %s is already finished: there is no work left.", directory)
         return None
     if plan.agent_cfg.seed == -1:
         key = plan.agent_cfg.FLAGS["seed"]
@@ -221,7 +221,7 @@ def _newest_or_origin(
 
 def _based_on(run: Path, plan: RunPlan) -> RunPlan:
     """Return a run's plan, with what the words of this command change."""
-    based = plan_run(plan.flags, plan.overrides, plan.library, run, goes_on=True)
+    based = plan_run(plan.flags, plan.overrides, plan.library, run, is_resumed=True)
     others = {name: getattr(plan, name) for name in ("swept", "destination", "launch")}
     return dataclasses.replace(based, **others)
 
@@ -236,7 +236,7 @@ def changed_settings(plan: RunPlan, params: Path) -> Changes:
     """
     changed: Changes = {}
     for root, cfg in plan.configs.items():
-        file = params / f"{root}.yaml"  # of a single learner, there is none of a population
+        file = params / f"{root}.yaml"  # a single learner has one, a population has none
         then = yaml.safe_load(file.read_text()) if file.is_file() else {}
         changed |= differences(then, to_dict(cfg, root), root)
     for path in plan.agent_cfg.FLAGS.values():
@@ -249,8 +249,8 @@ def changed_settings(plan: RunPlan, params: Path) -> Changes:
 def other_code(manifest: Mapping[str, Any], plan: RunPlan) -> Changes:
     """Return the code and packages that differ from those that a run was made with: both values.
 
-    The commit is named only if code differs, as most commits leave that of a run as it was. What
-    the manifest does not have is not compared.
+    The commit is named only if code differs, as most commits leave that of a run as it was.
+    Packages and files that the manifest does not have are not compared.
     """
     digests, versions = manifest.get("code") or {}, manifest.get("versions") or {}
     own = code_digests(own_packages(plan))

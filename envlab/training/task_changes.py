@@ -1,7 +1,7 @@
-"""What a run's environment changes of the task that the registry has under its id.
+"""The differences between a run's environment and the task registered under its id.
 
-A return is worth what its task is: a policy that earned it under other rewards, commands,
-terminations or events has not been seen in the task as it is.
+A return means only as much as its task: a policy that earned it under other rewards, commands,
+terminations or events has not been evaluated in the task as registered.
 """
 
 from __future__ import annotations
@@ -58,5 +58,5 @@ def listing(changes: Changes) -> str:
 
 
 def _short(value: Any) -> str:
-    """Return a setting as text; a whole term only as far as it says that there is one."""
+    """Return a setting as text; a whole term is shortened to "a term"."""
     return "null" if value is None else "a term" if isinstance(value, Mapping) else str(value)

@@ -1,7 +1,7 @@
 """Experiment trackers in addition to the event files: ``--logger wandb | mlflow | trackio``.
 
-Each is a few calls of its own client, which is imported when a run is opened there. When a run is
-resumed, the tracker's run continues, found by its id.
+Each is a few calls of the tracker's client, which is imported when a run is opened. A resumed run
+continues the tracker's run, found by its id.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ def validate_beside_training(connection: Connection, arguments: Sequence[str]) -
 def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = ArgumentParser(
         prog="envlab validate",
-        description="Judge the checkpoints of a run by whole episodes: where a task has splits, of "
-        "'val', or 'test' with --eval.",
+        description="Evaluate a run's checkpoints over whole episodes; if the task has splits, of "
+        "'val', or of 'test' with --eval.",
         epilog="What follows may be the experiment's file with --config_kwargs, --trust MODULE, "
         "and overrides (env.episode_length_s=20).",
     )
@@ -84,7 +84,7 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         type=whole_number,
         default=0,
         metavar="N",
-        help="leave out checkpoints that are fewer frames than this after the last one judged",
+        help="skip checkpoints that are fewer frames than this after the last evaluated one",
     )
     for name, default, kind in (
         ("num_episodes", NUM_EPISODES, positive),
@@ -158,8 +158,8 @@ class Validator:
             if (how := record.get("how", self._how)) != self._how:
                 raise ConfigurationError(
                     f"{self._path} has results of other episodes ({_assigned(how)}) than these "
-                    f"({_assigned(self._how)}), which do not compare. Rename the file to keep "
-                    "them, or give the same words."
+                    f"({_assigned(self._how)}), which cannot be compared. Rename the file to keep "
+                    "them, or give the same settings."
                 )
         if judged.is_cut:  # the next record would become part of that line
             os.truncate(self._path, judged.end)
@@ -248,7 +248,7 @@ class Validator:
         return plan.in_env(num_envs, self._seed, **split)
 
     def _load(self, iteration: int) -> dict[str, Any] | None:
-        """Return a checkpoint's contents; None if it cannot be read, or is gone."""
+        """Return a checkpoint's contents; None if it cannot be read or no longer exists."""
         from envlab.run.checkpoints import check_header, read_checkpoint
 
         path = self._checkpoints.path(iteration)

@@ -26,7 +26,7 @@ LAST_S = 600.0
 def start_validator(
     plan: RunPlan, directory: Path, context: DistributedContext
 ) -> ValidatorProcess | None:
-    """Start validating a run on rank 0, if asked for; otherwise do nothing."""
+    """Start validating a run on rank 0, if requested; otherwise do nothing."""
     flags = plan.flags
     if not (flags.validate and context.is_main):
         return None

@@ -23,7 +23,7 @@ from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 
 CHUNK = 50
-"""Physics steps between gradients of an LSTM, whose memory goes on."""
+"""Physics steps between gradients of an LSTM, whose memory persists."""
 
 
 class MLP(nn.Module):

@@ -1,4 +1,4 @@
-"""Environment steps of Go2 with actuators in torch, relative to MuJoCo's own, in turns.
+"""Environment steps of Go2 with actuators in torch, relative to MuJoCo's own, alternately.
 
     python scripts/benchmarks/actuators.py --lstm legs_lstm.pt
 

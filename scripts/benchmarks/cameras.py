@@ -1,4 +1,4 @@
-"""Images a CPU second of a task's camera, and of MuJoCo's renderer in software, in turns.
+"""Images per CPU second of a task's camera and of MuJoCo's software renderer, alternately.
 
     MUJOCO_GL=egl taskset -c 0 python scripts/benchmarks/cameras.py
 

@@ -5,9 +5,10 @@ r"""Costs of checkpoints: size, time of one, and their share of a run's wall tim
         scripts/benchmarks/checkpoints.py --distributed
 
 Each case trains a few iterations and saves after each of them; the first save, which also imports
-and allocates, is left out. The time is that of all ranks until rank 0 has the file on disk: it
-stops the run, and so it is taken off the run's time in full. The share is at the default cadence,
-which is ``agent.save_interval`` iterations or ``agent.save_interval_minutes``, whichever is first.
+and allocates, is discarded. The time is that of all ranks until rank 0 has the file on disk: it
+stops the run, and so it is taken off the run's time in full. The percentage is at the default
+cadence, which is ``agent.save_interval`` iterations or ``agent.save_interval_minutes``, whichever
+is first.
 """
 
 from __future__ import annotations

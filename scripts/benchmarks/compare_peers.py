@@ -42,7 +42,7 @@ REQUIREMENTS = {
     # AgileRL imports peft, but does not ask for it.
     "AgileRL": ["agilerl==2.58.0", "peft==0.19.1", "gymnasium[box2d]"],
 }
-"""Requirements of peers with a Python of their own."""
+"""Requirements of peers that run in a separate Python."""
 
 
 @dataclass
@@ -130,7 +130,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--folder", type=Path, default=Path(".venv-peers"), help="of peers")
     parser.add_argument("--cores", type=int, default=1, metavar="N", help="that they may use")
     parser.add_argument("--blocks", type=int, default=7, metavar="N", help="timed blocks of each")
-    parser.add_argument("--block_s", type=float, default=2.0, metavar="S", help="least time of one")
+    parser.add_argument(
+        "--block_s", type=float, default=2.0, metavar="S", help="minimum time of one"
+    )
     parser.add_argument("--write", action="store_true", help="write the tables into docs/")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     flags = parser.parse_args(list(arguments))
@@ -172,7 +174,7 @@ def main(arguments: Sequence[str]) -> int:
 def measure(
     contenders: Sequence[Contender], pythons: dict[str, Path], blocks: int, block_s: float
 ) -> None:
-    """Run blocks of all contenders in turn."""
+    """Run blocks of all contenders alternately."""
     with ExitStack() as stack:
         workers = [stack.enter_context(started(one, pythons.get(one.name))) for one in contenders]
         for worker in workers:

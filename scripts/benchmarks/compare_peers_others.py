@@ -1,4 +1,4 @@
-"""Peers in a Python of their own, for compare_peers.py; and the common part of all its workers.
+"""Peers in a separate Python, for compare_peers.py, and the common part of all its workers.
 
 Arguments: a function of this file, and its arguments.
 """
@@ -27,10 +27,10 @@ class Turns:
         self._num_envs, self._whole = num_envs, whole
         self._made, self._end = -1, 0.0
         self._answers = sys.stdout
-        sys.stdout = sys.stderr  # libraries print, too
+        sys.stdout = sys.stderr  # libraries also print
 
     def __call__(self) -> None:
-        """Wait for the next turn if this one is over."""
+        """Wait for the next turn if this turn has ended."""
         self._made += 1
         if self._made % self._whole or time.perf_counter() < self._end:
             return

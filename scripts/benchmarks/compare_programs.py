@@ -7,10 +7,10 @@
     python scripts/benchmarks/compare_programs.py slm_lab ~/SLM-Lab --python ~/peer/bin/python
 
 It takes a peer's checkout, and a Python that has what the peer needs, and fetches nothing. Both
-programs run at the same time on one core, which the system divides between them in turns of a few
+programs run at the same time on one core, which the system divides between them in slices of a few
 milliseconds, so that other work affects both equally. (Stopping one while the other runs would be
-quieter, but AllenAct gives up if its workers stand still.) A block begins and ends where a program
-reports its frames, and counts the CPU time of all its processes in between, without set-up.
+quieter, but AllenAct gives up if its workers stop.) A block begins and ends where a program reports
+its frames, and counts the CPU time of all its processes in between, without set-up.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("checkout", type=Path, help="folder of the peer's repository")
     parser.add_argument("--python", type=Path, required=True, help="that has what the peer needs")
     parser.add_argument("--blocks", type=int, default=5, metavar="N", help="of each")
-    parser.add_argument("--cpu_s", type=float, default=5.0, metavar="S", help="least time of one")
+    parser.add_argument("--cpu_s", type=float, default=5.0, metavar="S", help="minimum time of one")
     parser.add_argument("--core", type=int, default=0, metavar="N", help="that they run on")
     flags = parser.parse_args(list(arguments))
     if not flags.checkout.is_dir():

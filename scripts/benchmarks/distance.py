@@ -6,11 +6,11 @@ r"""Train on two nodes that are further and further apart; print a table, and dr
 
 The nodes are network namespaces of this machine (root, iproute2), with one process and one thread
 each; a delay is that of every packet, one way, so a collective waits for twice as much or more.
-Repeats are interleaved, and times are medians over iterations, of which the first two are left out.
-A way is a value of ``--grad_sync``, for ``local`` with the iterations between two averages. Round
-trips are what an iteration takes longer than without delay, in twice the delay.
+Repeats are interleaved, and times are medians over iterations without the first two. A way is a
+value of ``--grad_sync``, for ``local`` with the iterations between two averages. Round trips are
+what an iteration takes longer than without delay, in twice the delay.
 
-With ``--plot``, one process alone is measured, too, and a model predicts the times of up to 64
+With ``--plot``, a single process is also measured, and a model predicts the times of up to 64
 nodes: an iteration takes the time of one process, the exchange of data, which grows with the number
 of nodes n as 2 (n - 1) / n, and waiting for packets, which grows with the depth of a tree, log2 n.
 """

@@ -1,4 +1,4 @@
-"""Import time, listing time and peak memory, each in a process of its own.
+"""Import time, listing time and peak memory, each in a separate process.
 
 Example::
 

@@ -74,7 +74,7 @@ def learner_of(task_id: str, num_envs: int, cfg: FastSacCfg) -> FastSacLearner:
 
 
 def beside_bare_passes(learner: FastSacLearner, repeats: int) -> None:
-    """Time updates and their bare passes in turns."""
+    """Time updates and their bare passes alternately."""
     algorithm = learner.cfg.algorithm
     batch = random_batch(learner, algorithm.batch_size)
     frequency = algorithm.policy_frequency
@@ -150,7 +150,7 @@ def policy_passes(learner: FastSacLearner, batch: Batch, *, has_loss: bool) -> N
 
 
 def beside_holosoma(flags: argparse.Namespace) -> None:
-    """Time a step of training in turns with holosoma's."""
+    """Time a step of training alternately with holosoma's."""
     settings = HOLOSOMA | {"replay": {"size": NUM_STEPS * flags.num_envs}}
     settings["algorithm"] = {**HOLOSOMA["algorithm"], "updates_per_step": flags.updates}
     cfg = merge(FastSacCfg(), settings, "agent")

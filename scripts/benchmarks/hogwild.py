@@ -1,8 +1,8 @@
 """Cost of asynchronous SAC's gradient step, and speed-up of sessions that share networks.
 
 ``step`` compares CPU time of skrl's own agent and of a session's with the bare forward and backward
-passes of the same networks; ``sessions`` compares frames per second of whole trials. Variants are
-measured in turn, so that other work on the machine affects all of them equally::
+passes of the same networks; ``sessions`` compares frames per second of whole trials. Measurements
+of the variants alternate, so that other work on the machine affects all of them equally::
 
     python scripts/benchmarks/hogwild.py step
     python scripts/benchmarks/hogwild.py sessions

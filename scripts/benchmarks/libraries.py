@@ -2,7 +2,7 @@
 
     python scripts/benchmarks/libraries.py --folder /tmp/libraries
 
-Each row is one run at the task's own settings for that library, in a folder of its own, followed by
+Each row is one run at the task's own settings for that library, in a separate folder, followed by
 `play.py` on its last checkpoint. Frames and wall time are the run's own (`metrics.jsonl`); wall
 time is without imports and set-up, which are part of the column "in all".
 """

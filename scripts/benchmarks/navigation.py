@@ -5,8 +5,8 @@ Example::
     python scripts/benchmarks/navigation.py --num_envs 64 1024 --sizes 64 128 224
 
 The bare kernels draw the same images of the same environments into preallocated memory. Blocks of
-all contenders alternate, so that load on the machine affects all. The costs of houses and of
-their distance fields, and an environment's memory, are printed, too.
+all contenders alternate, so that load on the machine affects all. It also prints the costs of
+houses and of their distance fields, and an environment's memory.
 
 Miniworld draws colours alone, in one room or four, with OpenGL on the processor. It is not part of
 envlab, and needs other versions of packages than envlab does; so it has its own Python::

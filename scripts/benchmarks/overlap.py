@@ -1,4 +1,4 @@
-"""Gain of ``agent.overlap=true``: frames per second with and without it, in turn.
+"""Gain of ``agent.overlap=true``: frames per second with and without it, alternately.
 
     python scripts/benchmarks/overlap.py fast_sac --task=Isaac-Ant-v0 [--iterations 40] [FLAGS...]
 
@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 NUM_WARM_UP = 5
-"""First iterations of a run, which are left out: the replay memory is filled, threads start."""
+"""First iterations of a run, which are discarded: the replay memory is filled, threads start."""
 
 
 def main() -> None:

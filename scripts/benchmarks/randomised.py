@@ -1,7 +1,7 @@
-"""What history, delay and randomisation cost: Go2 with all three, beside Go2 as it is registered.
+"""The cost of history, delay and randomisation: Go2 with all three, compared with registered Go2.
 
 Each term is observed five steps long and up to two steps late, and fifteen properties of the robot
-are drawn anew for every episode. Both are timed in turn in one process, in blocks of steps; figures
+are drawn for every episode. Both are timed alternately in one process, in blocks of steps; figures
 are medians over blocks. Example::
 
     python scripts/benchmarks/randomised.py --num_envs 1024

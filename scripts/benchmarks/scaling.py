@@ -4,19 +4,19 @@ r"""Frames per second, and times of an iteration's parts, in training on 1, 2, .
         --folder /tmp/scaling [--library rsl_rl] [--num_envs 1024] [--repeats 3] [--iterations 10] \
         [--json FILE] [--plot FILE] [-- FLAGS...]
 
-Every run is train.py under torch.distributed.run, each process on one thread and pinned to a core
-of its own. Numbers of processes take turns within a repeat, so that noise affects all
-alike; figures are medians over repeats, and speed-ups are taken within a repeat. With `weak`,
-every process has `--num_envs` environments; with `strong`, they share this number. The first
-iteration of a run is not counted.
+Every run is train.py under torch.distributed.run, each process on one thread and pinned to a
+separate core. Numbers of processes take turns within a repeat, so that noise affects all alike;
+figures are medians over repeats, and speed-ups are taken within a repeat. With `weak`, every
+process has `--num_envs` environments; with `strong`, they share this number. The first iteration of
+a run is not counted.
 
 An iteration's time is split by what `scaling_worker.py` notes of every collective, on every rank:
 `reduce` is its shortest time over ranks, the time of the exchange itself; `wait` is the time that
-ranks spend in it beyond that, on average, because another one is late. Reductions of
+ranks spend in it beyond that, on average, because another rank is late. Reductions of
 DistributedDataParallel during the backward pass cost nothing and are in neither. Both are part of
-`collect`, `learn` and the rest of an iteration. `CPU` is an iteration's time on a process's
-core, over all its threads: it hardly depends on other load. `audit` is the time of
-one audit, which is due in every 50th iteration by default.
+`collect`, `learn` and the rest of an iteration. `CPU` is an iteration's time on a process's core,
+over all its threads: it hardly depends on other load. `audit` is the time of one audit, which is
+due in every 50th iteration by default.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PARTS = {"collect": "#4c78a8", "learn": "#72b7b2", "reduce": "#e45756", "wait": 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run all combinations in turns; print the table, and write JSON and picture where asked."""
+    """Run all combinations alternately; print the table, and write JSON and picture on request."""
     flags = _flags(arguments)
     flags.folder.mkdir(parents=True, exist_ok=True)
     runs = []
@@ -97,8 +97,8 @@ def _flags(arguments: Sequence[str]) -> Any:
     counts = flags.processes.split(",")
     if not all(count.isdigit() and 1 <= int(count) <= cores for count in counts):
         raise ConfigurationError(
-            f"--processes is {flags.processes!r}, but must be numbers from 1 to {cores}, as every "
-            "process gets a core of its own. Write them as in 1,2."
+            f"--processes is {flags.processes!r}, but must be numbers from 1 to {cores}, because "
+            "every process gets a separate core. Write them as in 1,2."
         )
     flags.processes = sorted({int(count) for count in counts})
     for name, least in (("iterations", 2), ("repeats", 1), ("num_envs", 1)):

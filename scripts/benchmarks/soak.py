@@ -1,4 +1,4 @@
-"""Kill a random rank at random moments while a task trains; check that nothing was lost.
+"""Kill a random rank at random moments while a task trains; check that no progress is lost.
 
     python scripts/benchmarks/soak.py --folder /tmp/soak
 

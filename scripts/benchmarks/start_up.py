@@ -2,7 +2,7 @@
 
     python scripts/benchmarks/start_up.py --repeats 9
 
-Seconds of wall time of a whole process, including the interpreter's own start, each in turn with
+Seconds of wall time of a whole process, including the interpreter's own start, alternating with
 ``python -c pass``.
 """
 

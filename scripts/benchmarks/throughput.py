@@ -1,10 +1,9 @@
 """Environment steps per second of a task, and of the bare backend stepping the same model.
 
-Both are timed in turn in one process, in blocks of steps, so that noise affects both
-alike; figures are medians over blocks. On a CPU the bare backend is ``mujoco.batch.Batch`` with as
-many threads, fed random controls, without observations, rewards or resets; on a GPU it is the
-captured step of ``mujoco_warp``; with ``env.sim.backend=analytic`` it is that backend's step.
-Examples::
+Both are timed alternately in one process, in blocks of steps, so that noise affects both alike;
+figures are medians over blocks. On a CPU the bare backend is ``mujoco.batch.Batch`` with as many
+threads, fed random controls, without observations, rewards or resets; on a GPU it is the captured
+step of ``mujoco_warp``; with ``env.sim.backend=analytic`` it is that backend's step. Examples::
 
     python scripts/benchmarks/throughput.py --task Isaac-Cartpole-v0 --num_envs 64 1024 4096
     python scripts/benchmarks/throughput.py env.sim.backend=analytic --num_envs 4096

@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 python scripts/benchmarks/viewer.py [--num_envs 1024] [--turns 10]
 
-One training of rsl_rl runs, with iterations in turn without the viewer and with it. The page is
-drawn by its own process as always; the visitor reads the page's messages and draws
-nothing, like a browser on another machine.
+One training of rsl_rl runs, whose iterations alternate between no viewer and a viewer. The page is
+drawn by its own process as always; the visitor reads the page's messages and draws nothing, like a
+browser on another machine.
 """
 
 from __future__ import annotations

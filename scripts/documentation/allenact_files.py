@@ -1,8 +1,8 @@
 """Try AllenAct's experiment files, and print a table of the results.
 
 It takes the folder of a checkout of AllenAct's repository and fetches nothing. Each file of
-``projects`` trains some frames in a process of its own, as ``envlab train ddppo FILE --allenact``
-does, but without validation, and in short rollouts::
+``projects`` trains some frames in a separate process, like ``envlab train ddppo FILE --allenact``,
+but without validation, and in short rollouts::
 
     python scripts/documentation/allenact_files.py ~/allenact
     python scripts/documentation/allenact_files.py ~/allenact --frames 1000 --only babyai

@@ -44,8 +44,8 @@ PACKAGES = {
 }
 """The files that the page loads, by their folder in node_modules."""
 SERVO = re.compile(r' input="pos"(?= biastype="affine")')
-"""MuJoCo 4.0's output for a position servo, which 3.14, the newest for browsers, does not read: it
-is the only kind there."""
+"""MuJoCo 4.0's output for a position servo, which 3.14, the newest for browsers, does not read:
+3.14 has no other kind."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -92,7 +92,7 @@ def fetch_packages(folder: Path) -> None:
 
 
 def build(policy: Policy, output: Path) -> dict[str, str] | None:
-    """Export a policy for the page; return its entry there, or None if that is impossible."""
+    """Export a policy for the page; return its entry on it, or None if that is impossible."""
     manifest = policy.manifest
     task, name = manifest["task"], "_".join([manifest["task"], *library_words(manifest)[:1]])
     with tempfile.TemporaryDirectory() as temporary:

@@ -199,9 +199,9 @@ def try_wrapper(name: str, num_steps: int = 30) -> None:
     """Step one vector wrapper of Gymnasium's over ends of episodes, in each mode that it accepts.
 
     Raises:
-        Exception: What the wrapper does.
+        Exception: The wrapper's error.
     """
-    # Those to torch fail on final_obs of Gymnasium's own vector environments, too.
+    # Those to torch also fail on final_obs of Gymnasium's own vector environments.
     for mode in ("NextStep",) if name in TO_TORCH else ("NextStep", "SameStep"):
         with tempfile.TemporaryDirectory() as folder:
             env = short_episodes(name, mode)

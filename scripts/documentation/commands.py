@@ -1,11 +1,12 @@
 """Run every command of README.md, CONTRIBUTING.md and docs/, each in short, in a scratch folder.
 
 A command is a line of an indented block, or words in backquotes that name a script. Training is
-cut to one iteration of a few environments; optional words in brackets are left out; the two halves
+cut to one iteration of a few environments; optional words in brackets are omitted; the two halves
 of a command for two nodes run together on this machine. Commands that cannot run here are listed
-with the reason::
+with the reason. The files that a tutorial shows are written first::
 
     python scripts/documentation/commands.py                  # all; the exit code is 1 if one fails
+    python scripts/documentation/commands.py --page own_robot.md   # those of a page
     python scripts/documentation/commands.py --only gym:      # those that contain a word
     python scripts/documentation/commands.py --list           # only say what would be run
 """
@@ -48,7 +49,7 @@ SKIPPED = {
     r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
     r"^(pip|apt-get)": "changes the machine",
     r"^docker": "needs docker; tests/test_docker.py runs what it can",
-    r"my_reach|my_library|My-": "run by tests/test_contributing.py",
+    r"my_reach|my_library|My-(?!Hopper)": "run by tests/test_contributing.py",
     r"my_dog": "needs a robot of your own",
     r"^envlab cluster (?!slurm|trainjob|sky)": "needs machines with ssh; run by tests/cluster",
     r"^srun|scontrol": "needs Slurm; run by tests/cluster",
@@ -63,10 +64,13 @@ SKIPPED = {
 }
 # Packages that no extra of the tests installs, and the commands that need them.
 NEEDED = {"mpe2": "mpe2", "holosoma": "holosoma", "lerobot": "envlab record rsl_rl"}
+# Pages whose code blocks that begin with a file's name are files of the reader's.
+TUTORIALS = ("own_robot.md",)
 NEEDS_GPU = r"^envlab warm|-m gpu"
 # Words to add to matching commands.
 SHORTENED = {
     r"train\.py|envlab train": ["--max_iterations=1"],
+    r"(train\.py|envlab train).* --resume": ["--max_iterations=2"],  # one more than was trained
     r"evolution/train": ["--num_envs=8", "agent.population.generation_iterations=1"],
     r"(rsl_rl|skrl)/train\.py|envlab train (rsl_rl|skrl)": ["--num_envs=16"],
     r"ddppo .*tutorial": ["--num_envs=4", "env.houses.num_houses=2"],
@@ -136,10 +140,11 @@ def main(arguments: Sequence[str]) -> int:
     """Run the commands, print a line for each, and return 1 if one fails."""
     parser = ArgumentParser(prog="commands", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", default="", metavar="WORD", help="commands that contain this")
+    parser.add_argument("--page", default="", metavar="NAME", help="commands of this page alone")
     parser.add_argument("--list", action="store_true", help="print the commands, run nothing")
     parser.add_argument("--folder", type=Path, help="where to run them (default: a temporary one)")
     flags = parser.parse_args(arguments)
-    commands = [command for command in find_commands() if flags.only in command.text]
+    commands = [c for c in find_commands(flags.page) if flags.only in c.text]
     if flags.list:
         for command in commands:
             print(f"{command.page:18} {command.skipped or 'run':45} {command.text}")
@@ -150,21 +155,34 @@ def main(arguments: Sequence[str]) -> int:
         for name in ("scripts", "docs", "source"):
             if not (folder / name).exists():
                 (folder / name).symlink_to(ROOT / name)
+        for name in TUTORIALS:
+            write_files((ROOT / "docs" / name).read_text(), folder)
         runner = Runner(folder)
         failed = [command for command in commands if not runner.passes(command)]
     print(f"{len(commands)} commands, {len(failed)} failed")
     return 1 if failed else 0
 
 
-def find_commands() -> list[Command]:
-    """Return each command once; README.md and docs/libraries.md first, whose runs others use."""
+def find_commands(page: str = "") -> list[Command]:
+    """Return each command once, or those of a page.
+
+    README.md and docs/libraries.md are first, whose runs others use.
+    """
     pages = [ROOT / "README.md", ROOT / "docs/libraries.md", ROOT / "CONTRIBUTING.md"]
-    pages += [page for page in sorted(ROOT.glob("docs/*.md")) if page not in pages]
+    pages += [path for path in sorted(ROOT.glob("docs/*.md")) if path not in pages]
     found: dict[str, Command] = {}
-    for page in pages:
-        for text in texts(page.read_text()):
-            found.setdefault(text, Command(page.name, text))
+    for path in pages:
+        if page in ("", path.name):
+            for text in texts(path.read_text()):
+                found.setdefault(text, Command(path.name, text))
     return list(found.values())
+
+
+def write_files(page: str, folder: Path) -> None:
+    """Write a page's code blocks that begin with a file's name in a comment."""
+    for block in re.findall(r"```\w+\n(.*?)```", page, re.DOTALL):
+        if name := re.match(r"(?:# |<!-- )(\w+\.\w+)", block):
+            (folder / name[1]).write_text(block)
 
 
 def texts(page: str) -> Iterator[str]:
@@ -199,7 +217,7 @@ class Runner:
         if "--node_rank=1" not in command.text:
             self._port = free_port()
         start = time.monotonic()
-        words, redirected = command.words(self._port), ""
+        words, redirected = self._globbed(command.words(self._port)), ""
         if words[-2] == ">":
             *words, _, redirected = words
         process = subprocess.Popen(
@@ -218,6 +236,16 @@ class Runner:
         while self._waiting:
             passed &= report(*self._waiting.pop(), start)
         return passed
+
+    def _globbed(self, words: list[str]) -> list[str]:
+        """Return words of which paths with a ``*`` are those that are there, as in a shell."""
+        found = [
+            [str(path.relative_to(self._folder)) for path in self._folder.glob(word)]
+            if "/*/" in word
+            else []
+            for word in words
+        ]
+        return [one for word, paths in zip(words, found, strict=True) for one in paths or [word]]
 
 
 def report(command: Command, process: subprocess.Popen[str], start: float) -> bool:

@@ -1,6 +1,6 @@
 """Write into docs/from_agilerl.md the table of results of AgileRL's files.
 
-Each configuration is trained for 200 frames, in a process and a scratch folder of its own, and each
+Each configuration is trained for 200 frames, in a separate process and scratch folder, and each
 program runs with a shorter budget. It takes folders of checkouts of AgileRL's repository, and
 fetches nothing; configurations are those of the first::
 

@@ -137,8 +137,8 @@ def refusal(spec: Spec, *, makes: bool = False, trains: bool = False) -> str:
 
 
 def fillings(name: str, given: Any) -> list[str]:
-    """Return settings for the placeholders that a spec leaves open, as its name says them."""
-    choices = given.get("spec_params") or {}  # each value is tried
+    """Return settings for the placeholders that a spec leaves open, as its name spells them."""
+    choices = given.get("spec_params") or {}  # all of its values run
     left = sorted(set(re.findall(r"\$\{(\w+)\}", json.dumps(given))) - {*choices})
     words = [(key, word, value) for key in left for word, value in FILLINGS.get(key, {}).items()]
     return [f"{key}={value}" for key, word, value in words if word in name]

@@ -56,7 +56,7 @@ dataset["observations"] = order.observations(dataset["observations"], starts)
 `joint_names` the argument `siblings="file"`. Only the order of joints is changed: observations must
 have the same terms in the same order, and joints the same zero and default positions, which the
 tasks under Isaac Lab's ids have. `JointOrder` takes any two lists of the same names. Isaac Gym's
-Humanoid has names of its own (`abdomen_z` is our `lower_waist:0`).
+Humanoid has different names (`abdomen_z` is our `lower_waist:0`).
 
 Isaac Lab's order was checked against lists that others printed from its G1, and against the
 comments of `joint_gears` in its `humanoid_env.py` (2.3.2); for the other robots it follows from the

@@ -1,7 +1,7 @@
 """Run docs/notebook.ipynb and write its cells' output: python scripts/documentation/notebook.py.
 
 The notebook's cells are edited in the file itself, by Jupyter or by hand. With ``--output`` it is
-written elsewhere, as the test does.
+written elsewhere, as in the test.
 """
 
 from __future__ import annotations

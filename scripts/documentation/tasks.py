@@ -63,18 +63,24 @@ HEAD = """# Tasks
 
 <!-- Written by scripts/documentation/tasks.py from the registry and tasks.yaml: edit those. -->
 
-Ids, observations, actions, rewards and agents are Isaac Lab 2.3.2's, to which a test holds every
-number; [what differs](#what-differs-from-isaac-lab) is listed at the end. Tasks of navigation
-follow Habitat and AllenAct, as [navigation.md](navigation.md) says, which has their pictures.
-`Mjlab-...` are mjlab 1.6.0's ([what differs](#what-differs-from-mjlab), [motion.md](motion.md)),
-`Playground-...` MuJoCo Playground's ([what differs](#what-differs-from-mujoco-playground));
-`LeggedGym-Flat-A1-v0` is [legged_gym's](isaacgym.md#migrate-a-task). The robots are MJCF files
-written for this project (`source/envlab_assets/`), which cite the sources of their figures.
-`-Play` variants have few environments and no randomisation; those of navigation
-have houses that are not trained in. Pictures show the simulation itself; curves were measured on
-two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
-For robots of your own see [robots.md](robots.md), for rough ground [terrain.md](terrain.md), for
-houses of your own [navigation.md](navigation.md).
+`envlab train LIBRARY --task=ID` trains any of these with its own settings. A card shows what a task
+observes (numbers by group) and how many numbers it acts with, the physics steps in a step and
+their length, the time limit, the environments per process, the libraries that it has settings
+for, and its variant to play: few environments, no randomisation; for navigation, houses that
+are not trained in. Pictures show the simulation itself; curves were measured on CPU cores.
+
+| ids | whose task it is | |
+|---|---|---|
+| `Isaac-...` | Isaac Lab 2.3.2, tested by number | [differences](#what-differs-from-isaac-lab) |
+| `Mjlab-...` | mjlab 1.6.0 | [differences](#what-differs-from-mjlab), [commands](from_mjlab.md) |
+| `Playground-...` | MuJoCo Playground | [differences](#what-differs-from-mujoco-playground) |
+| `LeggedGym-...` | [legged_gym](from_legged_gym.md#migrate-a-task) | |
+| `Nav-...` | envlab, after Habitat and AllenAct | [navigation.md](navigation.md) |
+| `Envlab-...` | envlab | |
+| `gym:...` | [Gymnasium](gymnasium.md) | |
+
+Robots are MJCF files written for this project (`source/envlab_assets/`), which cite the sources of
+their figures. Your own: [own_robot.md](own_robot.md).
 """
 
 
@@ -109,7 +115,8 @@ def page() -> str:
     for family, title in FAMILIES.items():
         tasks = [task for task in pictured() if _family(task) == family]
         if tasks:
-            parts += [f"\n## {title}\n", *(section(task, learned.get(task.id)) for task in tasks)]
+            cards = (section(task, learned.get(task.id)) for task in tasks)
+            parts += [f'\n## {title}\n\n<div class="tasks" markdown>\n', *cards, "\n</div>\n"]
     return "".join([*parts, *(differences(owner) for owner in DIFFERS)])
 
 
@@ -119,55 +126,60 @@ def differences(owner: str) -> str:
     for task in pictured():
         for module in _modules(task):
             for sentence in _differing(module, owner):
-                tasks.setdefault(sentence, []).append(f"`{task.id}`")
-    rows = [("all", sentence) for sentence in _differing("envlab_tasks", owner)]
-    rows += [(", ".join(ids), sentence) for sentence, ids in tasks.items()]
+                tasks.setdefault(sentence, []).append(task.id)
+    sentences = {"all": _differing("envlab_tasks", owner)}
+    for sentence, ids in tasks.items():
+        sentences.setdefault(shortened(ids), []).append(sentence)
+    rows = [(ids, "<br>".join(those)) for ids, those in sentences.items() if those]
     lines = "".join(f"| {ids} | {sentence} |\n" for ids, sentence in rows)
     return f"\n## What differs from {owner}\n\n| tasks | difference |\n|---|---|\n{lines}"
 
 
+def shortened(ids: Sequence[str]) -> str:
+    """Return ids as text, those of one origin in braces: ``Isaac-{Ant,Humanoid}-v0``."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for task_id in ids:
+        origin, _, name = task_id.partition("-")
+        version = "-v0" if name.endswith("-v0") else ""
+        groups.setdefault((origin, version), []).append(name.removesuffix("-v0"))
+    texts = []
+    for (origin, version), names in groups.items():
+        together = names[0] if len(names) == 1 else f"{{{','.join(names)}}}"
+        texts.append(f"`{origin}-{together}{version}`")
+    return ", ".join(texts)
+
+
 def section(task: Task, learned: dict[str, Any] | None) -> str:
-    """Return a task's part of the page."""
+    """Return a task's card."""
     cfg = load_env_cfg(task)
     env = task.make(cfg, num_envs=1, context=DistributedContext.single("cpu"), seed=0)
     observed, done = _spaces(env)
     env.close()
-    lines = [f"\n### {task.id}\n\n", f"{task.description}\n\n"]
+    lines = [f'\n<div class="task" markdown>\n\n### {task.id}\n\n']
     if (IMAGES / f"{task.id}.png").exists():
         lines.append(f"![{task.id}](images/tasks/{task.id}.png)\n\n")
+    lines.append(f"{task.description}\n\n")
     libraries = ", ".join(f"`{name}`" for name in task.libraries)
-    lines += [
-        "| | |\n|---|---|\n",
-        f"| observations | {observed} |\n",
-        f"| actions | {done} |\n",
-        *_duration(cfg),
-        f"| environments | {cfg.scene.num_envs} per process |\n",
-        f"| rewards | {rewards(cfg)} |\n",
-        f"| agents | {libraries or 'none yet'} |\n",
+    facts = [f"{observed} → {done}", *_duration(cfg), f"{cfg.scene.num_envs} environments"]
+    facts.append(libraries or "no agent yet")
+    facts += [
+        f"to play `{other.id}`" for other in list_tasks() if other.trained_id == task.id != other.id
     ]
-    for other in list_tasks():
-        if other.trained_id == task.id != other.id:
-            lines.append(f"| to play | `{other.id}` |\n")
+    lines.append(f"{'; '.join(facts)}\n\nRewards: {rewards(cfg)}\n")
     if learned:
         lines.append(f"\n{learned['result']}\n")
         if "command" in learned:
             lines.append(f"\n    {learned['command']}\n")
     if (IMAGES / f"{task.id}_curve.png").exists():
         lines.append(f"\n![Curve of {task.id}](images/tasks/{task.id}_curve.png)\n")
-    return "".join(lines)
+    return "".join([*lines, "\n</div>\n"])
 
 
 def _duration(cfg: Any) -> list[str]:
-    """Return the lines about a task's steps and episodes."""
+    """Return the length of a task's steps and episodes."""
     if isinstance(cfg, NavEnvCfg):
-        return [
-            f"| step | {cfg.step_m:g} m or {cfg.turn_deg:g}° |\n",
-            f"| episode | {cfg.max_episode_length} steps |\n",
-        ]
-    return [
-        f"| step | {cfg.decimation} × {cfg.sim.dt:.4g} s |\n",
-        f"| episode | {cfg.episode_length_s:g} s |\n",
-    ]
+        return [f"{cfg.step_m:g} m or {cfg.turn_deg:g}°", f"{cfg.max_episode_length} steps"]
+    return [f"{cfg.decimation} × {cfg.sim.dt:.4g} s", f"{cfg.episode_length_s:g} s"]
 
 
 def rewards(cfg: Any) -> str:

@@ -1,7 +1,7 @@
 """Write docs/terms.md: the words that tasks are made of, and where each comes from.
 
-The words and their lines come from the code, the peers' words and what differs from terms.yaml
-beside the page. Run this again after adding a term (a test compares the page with the output)::
+The words and their lines come from the code, the peers' words and the differences from terms.yaml
+next to the page. Run this again after adding a term (a test compares the page with the output)::
 
     python scripts/documentation/terms.py
 """
@@ -51,7 +51,7 @@ def page() -> str:
     parts = [HEAD]
     for kind in KINDS:
         rows = sorted(
-            (word.name.removeprefix("mdp."), word.summary.replace("``", "`").replace("|", r"\|"))
+            (word.name.removeprefix("mdp."), line_of(word.summary))
             for word in words
             if kind in word.kinds
         )
@@ -70,6 +70,12 @@ def page() -> str:
             *_math(peers["math"]),
         ]
     )
+
+
+def line_of(summary: str) -> str:
+    """Return a docstring's first line as a table has it: what is returned, not that it is."""
+    line = summary.removeprefix("Return ").replace("``", "`").replace("|", r"\|")
+    return line[:1].upper() + line[1:]
 
 
 def origin(name: str, peers: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
     AGILERL_PYTHON=$PWD/venv/bin/python python agilerl_dqn.py --task=gym:CartPole-v1 --seed=0 ...
 
-AgileRL pins other packages than envlab, so it has an environment of its own, whose interpreter is
+AgileRL pins other packages than envlab, so it needs a separate environment, whose interpreter is
 AGILERL_PYTHON (``pip install agilerl==2.58.0 peft Box2D``). Frames are those of training, of all
 members; the rest is as in ``settings/agilerl_dqn.yaml``. It writes
 ``logs/agilerl/TASK/SEED/{run.json,metrics.jsonl}`` and ``played.json``.
@@ -133,8 +133,8 @@ def main() -> None:
     if importlib.util.find_spec("agilerl") is None:
         if not (python := os.environ.get("AGILERL_PYTHON")):
             raise SystemExit(
-                "AgileRL is not installed here. Install agilerl==2.58.0 and peft into an "
-                "environment of their own, and give its interpreter as AGILERL_PYTHON."
+                "AgileRL is not installed here. Install agilerl==2.58.0 and peft into a separate "
+                "environment, and give its interpreter as AGILERL_PYTHON."
             )
         os.environ.pop("PYTHONPATH", None)
         os.execv(python, [python, *sys.argv])

@@ -1,4 +1,4 @@
-"""Train DD-PPO by two processes on two cores, of which one has other work too.
+"""Train DD-PPO by two processes on two cores, of which one also has other work.
 
     python busy_core.py --task=Nav-PointNav-Depth-v0 --seed=0 ... --preemption_threshold=0.6
 

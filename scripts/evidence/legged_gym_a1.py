@@ -104,7 +104,7 @@ def main() -> None:
     words += [f"--num_envs={NUM_ENVS}", f"--max_iterations={iterations}", f"--seed={flags.seed}"]
     path = os.pathsep.join([str(checkout.resolve()), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"PYTHONPATH": path}
-    with ending_in_order():  # so that SIGTERM ends the training, too
+    with ending_in_order():  # so that SIGTERM also ends the training
         subprocess.run([sys.executable, *words], env=environment, check=True)
     found = {
         "version": 1,

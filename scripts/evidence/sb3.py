@@ -4,7 +4,7 @@
 
 Its settings are those of skrl's agents in envlab where the two libraries' own differ: layers of 32
 and 32 with ELU, a learning rate of 1e-3, batches of 256, 1,000 random actions first, and noises of
-0.1. It writes ``logs/sb3/TASK/SEED/{run.json,metrics.jsonl}`` and ``played.json``, as envlab does.
+0.1. It writes ``logs/sb3/TASK/SEED/{run.json,metrics.jsonl}`` and ``played.json``, like envlab.
 """
 
 from __future__ import annotations

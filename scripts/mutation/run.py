@@ -36,7 +36,7 @@ PAGE = ROOT / "tests/mutations.md"
 LIMIT_S = 900
 """Longest time of the tests of one mutation; a test of more than two minutes hangs, and fails."""
 MOST_TESTS = 30
-"""Tests of a line that are tried: those that execute the fewest lines in all."""
+"""Maximum number of tests of a line to run: those that execute the fewest lines in all."""
 Lines = dict[str, dict[str, list[str]]]
 """Tests by path and line, the most specific first."""
 _SITE = """
@@ -97,7 +97,7 @@ def measure(path: Path) -> None:
             f"[run]\nbranch = True\nparallel = True\npatch = _exit\ndata_file = {folder}/data\n"
             f"source = {ROOT / 'envlab'}\n    {ROOT / 'source'}\n"
         )
-        site = ROOT / "sitecustomize.py"  # in the folder that tests give to their processes, too
+        site = ROOT / "sitecustomize.py"  # also in the folder that tests give to their processes
         site.write_text(_SITE.format(config=str(config)))
         plugin = ROOT / "contexts_of_tests.py"
         plugin.write_text(_PLUGIN)
@@ -192,7 +192,7 @@ def try_one(copy: Path, one: Mutation, lines: Lines) -> dict[str, Any]:
         if not failed.startswith("tests/") or not _first_failure(copy, [failed]):
             return {"caught_by": failed, "note": ""}
         tests = [name for name in tests if name != failed.partition("[")[0]]  # it fails anyhow
-    return {"caught_by": "", "note": "each test of it fails without it, too"}
+    return {"caught_by": "", "note": "each test of it also fails without it"}
 
 
 def _is_there(copy: Path, test: str) -> bool:

@@ -151,7 +151,7 @@ class Follower:
             if host not in self._lost:
                 self._lost[host] = time.monotonic()
                 problem = explain_failure(err, host, self._ssh) if code == 255 else err.strip()
-                self._print(host, f"out of sight, trying again: {problem}")
+                self._print(host, f"unreachable, trying again: {problem}")
             if self._has_waited_enough(host):
                 return
             self._stopped.wait(RETRY_S)

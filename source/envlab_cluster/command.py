@@ -59,7 +59,8 @@ def run(flags: argparse.Namespace) -> int:
         answers = on_all(hosts, lambda host: run_command(host, ssh, text, flags.timeout_s))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"Interrupted: what still runs on the hosts is ended there after {flags.timeout_s:g} s."
+            "Interrupted: commands that still run on the hosts are ended after "
+            f"{flags.timeout_s:g} s."
         ) from None
     return _print(answers, flags.timeout_s)
 
@@ -91,7 +92,7 @@ def _print(answers: dict[Host, tuple[int, str] | HostError], timeout_s: float) -
         code, text = answer
         how = f": exit code {code}" if code else ""
         if code == _TIMED_OUT:
-            how = f": took more than {timeout_s:g} s, and was ended there (exit code {code})"
+            how = f": took more than {timeout_s:g} s, and was ended (exit code {code})"
         print(f"== {host.name}{how}")
         if text.strip():
             print(text.rstrip("\n"))

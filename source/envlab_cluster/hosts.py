@@ -34,9 +34,9 @@ class Host:
     key: str = ""
     """File of the private key; empty: ssh's own choice."""
     slots: int | None = None
-    """Processes to start there; None: one per GPU, one without GPUs."""
+    """Processes to start on it; None: one per GPU, one without GPUs."""
     path: str = DEFAULT_PATH
-    """Folder there for snapshots, runs and logs; relative to the home folder."""
+    """The host's folder for snapshots, runs and logs; relative to the home folder."""
     env_activate_path: str = ""
     """Script there that activates the Python environment; empty: the one of ``setup``."""
 
@@ -58,8 +58,8 @@ def choose_hosts(
     Args:
         runs_on: ``a,b`` or ``user@a:2222,b``; with a file, names in it.
         file: A ``hosts.yaml``; None: the one in the current folder, if there is one and ``runs_on``
-            is not given or names one of its hosts. With ``runs_on``, an unreadable one, such as
-            another program's, is ignored with a warning.
+            is not given or names hosts in it. With ``runs_on``, an unreadable file, such as another
+            program's, is ignored with a warning.
         path: Replaces every host's path.
         activate: Replaces every host's ``env_activate_path``.
 
@@ -165,7 +165,7 @@ def _parse_entry(word: str) -> Host:
     match = _ENTRY.match(word)
     if match is None or word.startswith("-"):
         raise ConfigurationError(
-            f"--runs_on has {word!r}, which is no host: give HOST, USER@HOST or USER@HOST:PORT, "
+            f"--runs_on has {word!r}, which is not a host: give HOST, USER@HOST or USER@HOST:PORT, "
             "separated by commas."
         )
     port = None if match["port"] is None else int(match["port"])

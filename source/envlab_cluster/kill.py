@@ -16,8 +16,8 @@ from envlab_cluster.state import Node, RunState, all_runs, find_run
 
 DESCRIPTION = (
     "End a run on every host: TERM, upon which it saves a checkpoint, then KILL. It reports for "
-    "each host whether anything is left, and offers to delete the run's state file. With --runs_on "
-    "or --hosts: the runs there, whoever launched them."
+    "each host whether any process is left, and offers to delete the run's state file. With "
+    "--runs_on or --hosts: all runs on these hosts, whoever launched them."
 )
 
 
@@ -70,9 +70,7 @@ def _known_runs(flags: argparse.Namespace) -> list[RunState]:
 def _found_runs(flags: argparse.Namespace) -> list[RunState]:
     """Return the runs that the flags name, among those that run on the hosts."""
     if flags.fetch:
-        raise ConfigurationError(
-            "--fetch is for runs of your own: leave --runs_on and --hosts out."
-        )
+        raise ConfigurationError("--fetch is for your own runs: leave --runs_on and --hosts out.")
     runs = find_living(hosts_of(flags), ssh_of(flags))
     ids = ", ".join(one.id for one in runs) or "none"
     if flags.run is not None:
@@ -83,7 +81,7 @@ def _found_runs(flags: argparse.Namespace) -> list[RunState]:
     if len(runs) > 1 and not flags.all:
         ids = ", ".join(one.id for one in runs)
         raise ConfigurationError(
-            f"Several runs are there: {ids}. Name one by --run, or give --all."
+            f"Several runs are known: {ids}. Name one by --run, or give --all."
         )
     return runs
 
@@ -132,7 +130,7 @@ def _kill(run: RunState, flags: argparse.Namespace, *, is_known: bool) -> int:
         print(describe(host, answer))
     if not is_over(answers.values()):
         stays = f" {run.file} stays." if is_known else ""
-        print(f"Not all of it has ended for certain: run this command again.{stays}")
+        print(f"Some of it may still be running: run this command again.{stays}")
         return 1
     if flags.fetch:
         fetch_here(run, ssh, print)

@@ -38,8 +38,8 @@ from envlab_cluster.training_words import (
 
 DESCRIPTION = (
     "Send the working tree to the hosts, start one training on all of them or on none, and show "
-    "their logs. Ctrl-C asks whether to leave it running or to stop it. What comes after the flags "
-    "is a library and its train.py's arguments, or another script and its own."
+    "their logs. Ctrl-C asks whether to leave it running or to stop it. The flags are followed by "
+    "a library and the arguments of its train.py, or by another script and its arguments."
 )
 EXAMPLE = (
     "envlab cluster launch --runs_on 10.0.0.1,10.0.0.2 rsl_rl --task=Isaac-Ant-v0 --num_envs=256"
@@ -73,7 +73,7 @@ def add_flags(parser: VerbParser) -> None:
     parser.value(
         "--distributed_ip_and_port",
         metavar="IP:PORT",
-        help="where the nodes meet (default: the first host, and a port that is free there)",
+        help="where the nodes meet (default: the first host, and a free port on it)",
     )
     parser.value(
         "--nproc_per_node",
@@ -90,9 +90,9 @@ def add_flags(parser: VerbParser) -> None:
         parser.value(f"--{name}", type=int, default=default, metavar=metavar, help=meaning)
     parser.switch("--detach", "return once it has started")
     parser.switch("--fetch", "copy the run to ./logs at its end")
-    parser.switch("--beside_others", "start though other runs are on the hosts")
+    parser.switch("--beside_others", "start even if other runs are on the hosts")
     parser.switch(
-        "--allow_different_versions", "start though Python or packages differ between the hosts"
+        "--allow_different_versions", "start even if Python or packages differ between the hosts"
     )
 
 
@@ -139,7 +139,7 @@ class Launch:
         """Check every host, send the code, and start the run on all of them.
 
         Raises:
-            EnvlabError: If it cannot start on one; then nothing of it is left on any.
+            EnvlabError: If it cannot start on a host; it is then removed from all hosts.
         """
         self.ssh.check_here()
         check_rsync()
@@ -169,7 +169,7 @@ class Launch:
             is_interrupted = isinstance(error, KeyboardInterrupt)
             with uninterrupted():
                 if is_interrupted:
-                    say("\nInterrupted: taking back what was begun on the hosts.")
+                    say("\nInterrupted: undoing what was begun on the hosts.")
                 on_all(claimed, lambda host: self.ssh.run(host, "drop.sh", host.path, self.id))
             if is_interrupted:
                 raise KeyboardInterrupt("Nothing was started.") from None
@@ -244,7 +244,7 @@ class Launch:
         )
 
     def _script(self, run: RunState, node: Node, facts: Facts, code: str, meeting: Meeting) -> str:
-        """Return the script that runs a node's part, with the code in a folder there."""
+        """Return the script that runs a node's part, given the node's folder with the code."""
         torchrun = torchrun_words(
             run,
             node,

@@ -1,4 +1,4 @@
-"""The script that runs a node's part of a launch there, readable, and can be rerun by hand."""
+"""The script that runs a node's part of a launch; it is readable and can be rerun by hand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def node_script(
 
 
 def _on_lines(words: Sequence[str]) -> str:
-    """Return a command with its options on lines of their own."""
+    """Return a command with each option on a separate line."""
     lines: list[list[str]] = [[]]
     for word in words:
         if (word.startswith("-") and len(word) > 2) or ("/" in word and word.endswith(".py")):
@@ -75,7 +75,7 @@ def torchrun_words(
     in the order of the nodes' addresses as text (dynamic_rendezvous.py).
 
     ``rdzv_id`` is the same on all nodes, and not guessable. ``is_host`` marks the node that keeps
-    the rendezvous. Otherwise torch 2.13 decides by the address of its own host name, which
+    the rendezvous. Otherwise torch 2.13 decides by the address of the node's host name, which
     /etc/hosts often has as 127.0.1.1.
     """
     conf = f"is_host={str(is_host).lower()},join_timeout={JOIN_TIMEOUT_S}"

@@ -28,7 +28,7 @@ class Facts:
     num_gpus: int = 0
     port: int | None = None
     client: str = ""
-    """This machine's address as seen from there; empty if unknown to ssh."""
+    """This machine's address as seen from the host; empty if unknown to ssh."""
     server: str = ""
     """The address by which it was reached."""
 
@@ -73,7 +73,7 @@ def probe(
         port: The port that must be free on ``port_host``; None: any.
         port_host: Where the nodes will meet.
         min_free_mb: Free space that each path must have, in MB.
-        beside: Whether other runs may be there.
+        beside: Whether other runs may be active on the hosts.
     """
     python = remote_text("probe.py")
 
@@ -134,7 +134,8 @@ def check_versions(facts: Mapping[Host, Facts]) -> None:
     if lines:
         raise LaunchError(
             f"Python and packages differ: {'; '.join(lines)}. Ranks would compute differently: set "
-            "all hosts up alike by envlab cluster setup, or give --allow_different_versions."
+            "all hosts up in the same way by envlab cluster setup, or give "
+            "--allow_different_versions."
         )
 
 
@@ -148,7 +149,7 @@ def meet(
         ssh: The connection to them.
         host: Where the nodes meet.
         address: Its address for the others; None: found.
-        port: The port; None: the one that was found free.
+        port: The port; None: a port that was found free.
 
     Raises:
         EnvlabError: With a line for each host that cannot.

@@ -15,9 +15,9 @@ from envlab_cluster.state import RunState
 GRACE_S = 40
 """Seconds from TERM to KILL: ranks finish an iteration and save, and torchrun waits 30 s."""
 _ENDS = {
-    "gone": "nothing was running",
-    "ended": "ended, nothing is left",
-    "killed": "did not end in time and was killed, nothing is left",
+    "gone": "was not running",
+    "ended": "ended, no process is left",
+    "killed": "did not end in time and was killed, no process is left",
 }
 
 
@@ -31,7 +31,7 @@ def start_all(run: RunState, ssh: Ssh, texts: Mapping[Host, str], *, timeout_s: 
         timeout_s: Longest time for the nodes to meet, in seconds.
 
     Raises:
-        EnvlabError: If one does not start; the others are then stopped.
+        EnvlabError: If a node does not start; the others are then stopped.
     """
 
     def begin(host: Host) -> None:
@@ -55,7 +55,7 @@ def start_all(run: RunState, ssh: Ssh, texts: Mapping[Host, str], *, timeout_s: 
         run.save()
         rest = "\n".join(describe(*answer) for answer in answers.items())
         raise LaunchError(
-            f"{str(error) or 'Interrupted.'}\nNot all of it could be stopped; later, run envlab "
+            f"{str(error) or 'Interrupted.'}\nSome of it could not be stopped; later, run envlab "
             f"cluster kill --run {run.id}.\n{rest}"
         ) from error
 
@@ -137,6 +137,6 @@ def describe(host: Host, answer: Ended | HostError) -> str:
         return str(answer)
     if answer.left:
         pids = ", ".join(answer.left)
-        return f"{host.name}: processes {pids} are still there, in spite of KILL"
+        return f"{host.name}: processes {pids} are still running, in spite of KILL"
     code = "" if answer.exit_code is None else f" (exit code {answer.exit_code})"
     return f"{host.name}: {_ENDS[answer.how]}{code}"

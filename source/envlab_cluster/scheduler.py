@@ -46,7 +46,7 @@ COUNT = Kind(POSITIVE, "but must be at least 1", int)
 ANY_NUMBER = Kind("[0-9]+", "but must be at least 0", int)
 NOTICE = Kind(
     "[3-9][0-9]|[1-9][0-9]{2,}",
-    "but must be at least 30 s: what an iteration and a checkpoint take, twice",
+    "but must be at least 30 s: twice the time of an iteration and a checkpoint",
     int,
 )
 GPUS = Kind(r"(?:([A-Za-z][\w.-]*):)?([0-9]+)", "but must be a number, or type:number as in a100:4")
@@ -113,7 +113,7 @@ COMMON = (
     Flag("nodes", "N", "nodes (default: 1)", COUNT, default=1),
     Flag("gpus_per_node", "[TYPE:]G", "GPUs a node, a process for each", GPUS),
     Flag("processes_per_node", "N", "processes a node, without GPUs", COUNT),
-    Flag("notice_s", "S", "signal so long before the end (120)", NOTICE, default=120),
+    Flag("notice_s", "S", "time from the signal to the end (120)", NOTICE, default=120),
     Flag("max_restarts", "N", "torchrun's restarts (default: 0)", ANY_NUMBER, default=0),
     Flag("output", "FILE", "write the file, and submit nothing"),
     Flag("dry_run", None, "print the file, and submit nothing"),
@@ -183,8 +183,8 @@ class Scheduler:
         check_places(flags.train, parser)
         if "--dry_run" in flags.train:
             raise ConfigurationError(
-                "--dry_run stands behind the library, so the job would train nothing. Give it "
-                "before the library to see what would be submitted."
+                "--dry_run comes after the library, so the job would not train. Give it before the "
+                "library to see what would be submitted."
             )
         return flags
 

@@ -1,4 +1,4 @@
-"""``envlab cluster setup``: run a script on every host, detached, with its log there."""
+"""``envlab cluster setup``: run a script on every host, detached, with its log on the host."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from envlab_cluster.snapshot import Snapshot, check_rsync, send_snapshot, take_s
 from envlab_cluster.ssh import Answer, HostError, Ssh, on_all, remote_text, results_of
 
 DESCRIPTION = (
-    "Run a configuration script on every host, detached, with its log there. Without one of your "
-    "own it makes a virtual environment with envlab from this working tree."
+    "Run a configuration script on every host, detached, with its log on the host. The default "
+    "script makes a virtual environment with envlab from this working tree."
 )
 EXAMPLE = "envlab cluster setup --runs_on 10.0.0.1,10.0.0.2 --wait"
 POLL_S = 1.0
@@ -48,7 +48,7 @@ def add_flags(parser: VerbParser) -> None:
         metavar="A,B",
         help="extras of pyproject.toml for our script to install, as jax,warp (default: none)",
     )
-    parser.switch("--wait", "show its progress until it has ended everywhere")
+    parser.switch("--wait", "show its progress until it has ended on all hosts")
     parser.seconds("--timeout_s", default=TIMEOUT_S, help="how long --wait waits")
 
 
@@ -89,7 +89,7 @@ def _watching(flags: argparse.Namespace) -> str:
 
 
 def _begin(host: Host, ssh: Ssh, snapshot: Snapshot | None, text: str, extras: str) -> str:
-    """Send the files and start the script; return the folder of its log there."""
+    """Send the files and start the script; return the host's folder with its log."""
     values = ssh.run(host, "settle.sh", host.path).values
     path, folder = values["path"], values["folder"]
     exports = {"ENVLAB_PATH": path, "ENVLAB_EXTRAS": extras}
@@ -135,12 +135,14 @@ def _wait(folders: dict[Host, str], ssh: Ssh, timeout_s: float) -> int:
             has_failed = True
             code = "unknown" if answer.exit_code is None else answer.exit_code
             say(f"{host.name}: failed with exit code {code}")
-            say(f"  its log, {folders[host]}/log.txt there, ends with:\n{answer.indented_log}")
+            say(
+                f"  its log on the host, {folders[host]}/log.txt, ends with:\n{answer.indented_log}"
+            )
         if waiting:
             time.sleep(POLL_S)
     if waiting:
         names = ", ".join(host.name for host in folders if host in waiting)
-        say(f"Not ready within {timeout_s:g} s: {names}. It continues there.")
+        say(f"Not ready within {timeout_s:g} s: {names}. It continues on the hosts.")
     return 1 if waiting or has_failed else 0
 
 

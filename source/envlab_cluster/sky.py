@@ -49,8 +49,8 @@ SKY = Scheduler(
             "NAME",
             "bucket for logs/, made if it does not exist",
             BUCKET,
-            missing="a machine that is taken back takes its disk along, so that logs/ must be "
-            "elsewhere. Name a bucket; it is made if it does not exist",
+            missing="a preempted machine loses its disk, so logs/ must be elsewhere. Name a "
+            "bucket; it is made if it does not exist",
         ),
         Flag("store", "STORE", "where the bucket is (default: the cloud's own)", STORE),
         Flag("name", "NAME", "name of the job (default: the task's)", NAME),

@@ -105,16 +105,16 @@ def _check(flags: argparse.Namespace) -> None:
     limit = None if flags.time is None else _seconds(flags.time)
     if limit is not None and limit <= flags.notice_s:
         raise ConfigurationError(
-            f"--time {flags.time} is {limit} s, which is over by the time that the job "
-            f"is warned, {flags.notice_s} s before. Give it more time, or a smaller --notice-s."
+            f"--time {flags.time} is {limit} s, which ends before the job is warned, "
+            f"{flags.notice_s} s before. Give it more time, or a smaller --notice-s."
         )
     own = {flag.spelled for flag in PASSED_ON}
     own |= {"--nodes", "--gpus-per-node", "--output", "--array", "--signal", "--chdir"}
     for word in flags.sbatch:
         if word.partition("=")[0].split()[0] in own:
             raise ConfigurationError(
-                f"--sbatch is {word!r}, which the script sets itself. Use the flag of "
-                "envlab cluster slurm; see --help."
+                f"--sbatch is {word!r}, which the script sets itself. Use the flag of envlab "
+                "cluster slurm instead; see --help."
             )
 
 
@@ -144,7 +144,8 @@ def _seeds(text: str | None, train: Sequence[str]) -> list[int]:
         )
     if any(word.partition("=")[0] in ("--seed", "agent.seed") for word in train):
         raise ConfigurationError(
-            "--seeds sets the seed of every run, but train.py is given one too. Leave out one."
+            "--seeds sets the seed of every run, but train.py is also given a seed. Leave out one "
+            "of them."
         )
     if (run_id := run_id_of(train)) is not None:
         raise ConfigurationError(

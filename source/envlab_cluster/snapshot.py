@@ -27,7 +27,7 @@ from envlab_cluster.state import RunState
 
 TRANSFER_TIMEOUT_S = 600.0
 KEEP_SNAPSHOTS = 5
-_FULL = "its disk is full: make room there, or name another by --envlab_path."
+_FULL = "its disk is full: free some space, or name another by --envlab_path."
 
 
 class TransferError(HostError):
@@ -54,9 +54,9 @@ class Sent:
     """The transfer of a snapshot to a host."""
 
     folder: str
-    """The snapshot there, absolute."""
+    """The snapshot's path on the host, absolute."""
     num_files: int
-    """Files that were sent, without those already there."""
+    """Files that were sent, without those that the host already had."""
     num_bytes: int
 
 
@@ -110,7 +110,7 @@ def _git(folder: Path, *words: str) -> str:
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         raise LaunchError(
-            f"{folder} is in no git working tree, which is what is sent to the hosts "
+            f"{folder} is not in a git working tree, and only such a tree can be sent to the hosts "
             f"({said[0] if said else 'git failed'}): run this command in your clone of envlab."
         )
     return done.stdout
@@ -163,7 +163,7 @@ def send_snapshot(snapshot: Snapshot, host: Host, path: str, ssh: Ssh) -> Sent:
 
     Raises:
         HostError: If it cannot be sent whole.
-        LaunchError: If the working tree changed meanwhile. Either way, nothing is left there.
+        LaunchError: If the working tree changed meanwhile. Either way, no file is left on the host.
     """
     part = f".part-{secrets.token_hex(4)}"
 

@@ -200,7 +200,7 @@ class Ssh:
         last = err.strip().splitlines()[-1] if err.strip() else greeting.strip()[-200:]
         raise HostError(
             host,
-            f"its shell cannot run bash ({last.strip()}): install bash there, and see that "
+            f"its shell cannot run bash ({last.strip()}): install bash on it, and check that "
             f"`{shlex.join(words)} bash -c true` works.",
         )
 
@@ -222,8 +222,8 @@ _NO_NETWORK = "no network reaches it: check that it is up, and reachable from he
 _CAUSES = {
     "Could not resolve hostname": "its name cannot be resolved: see the spelling, or give an IP "
     "address",
-    "REMOTE HOST IDENTIFICATION HAS CHANGED": "its host key is another than it was: if the machine "
-    "was set up anew, remove the old key by ssh-keygen -R",
+    "REMOTE HOST IDENTIFICATION HAS CHANGED": "its host key has changed: if the machine was "
+    "reinstalled, remove the old key by ssh-keygen -R",
     "Host key verification failed": "its host key is not known here: log in once by hand, "
     "{command}, and accept it",
     "bad permissions": "the key's file may be read by others: chmod 600",

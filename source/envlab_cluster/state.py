@@ -26,15 +26,16 @@ class Node:
     host: Host
     node_rank: int
     path: str
-    """Folder for snapshots, runs and logs there, absolute."""
+    """The host's folder for snapshots, runs and logs, absolute."""
     folder: str
-    """Folder of this run there: ``run.sh``, ``log.txt``, ``pid``, ``exit_code``, ``ranks/``."""
+    """The host's folder of this run: ``run.sh``, ``log.txt``, ``pid``, ``exit_code``,
+    ``ranks/``."""
     first_rank: int = 0
-    """The lowest rank there; torchrun numbers ranks node by node."""
+    """The node's lowest rank; torchrun numbers ranks node by node."""
     num_processes: int = 1
     local_address: str = ""
     pid: int | None = None
-    """The process that leads the run's session there."""
+    """The process that leads the run's session on the node."""
     ticks: str = ""
     """When it started, in clock ticks since that host's boot."""
     exit_code: int | None = None
@@ -193,7 +194,7 @@ def launch_lock() -> Iterator[None]:
     """Hold the lock that allows one starting launch per account and machine.
 
     Raises:
-        LaunchError: If another one is.
+        LaunchError: If another launch is starting.
     """
     file = state_folder() / "launch.lock"
     try:

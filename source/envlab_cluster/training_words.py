@@ -134,7 +134,7 @@ def _with_file(library: Library, words: Sequence[str], snapshot: Snapshot) -> li
         if inside not in snapshot.files:
             raise ConfigurationError(
                 f"The experiment {file} is not in the working tree {snapshot.root}, which is what "
-                "the hosts get. Copy it there; it must not be a file that git ignores."
+                "the hosts get. Copy it into that tree; git must not ignore it."
             )
         words[number] = f"{flag}{inside}{colon}{name}"
     return words
@@ -145,7 +145,7 @@ def for_node(words: Sequence[str], code: str, machine_id: int) -> list[str]:
 
     Args:
         words: The script, relative to the code, and its arguments.
-        code: Folder of the code there.
+        code: The node's folder with the code.
         machine_id: The node's number, for experiments.
     """
     script, *rest = words

@@ -39,7 +39,7 @@ envlab writes no file for it. To write one by hand, print a TrainJob with --dry_
 IMAGE = Kind(
     r"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
     r"(?P<tag>(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?)",
-    "which is no image's name. Name one with its tag, as in registry.example:5000/envlab:1",
+    "which is not an image name. Name one with its tag, as in registry.example:5000/envlab:1",
 )
 """A registry, a repository, a tag, a digest: github.com/distribution/reference, regexp.go."""
 SIZE = Kind(r"(?=.*[1-9])[0-9]+(\.[0-9]+)?([KMGT]i?)?", "but must be a size such as 64Gi")
@@ -66,8 +66,8 @@ TRAINJOB = Scheduler(
             "CLAIM",
             "persistent volume claim for logs/, which all nodes mount",
             existing("pvc"),
-            missing="the persistent volume claim for logs/, without which a pod that is started "
-            "again would begin anew. kubectl get pvc lists them",
+            missing="the persistent volume claim for logs/, without which a restarted pod would "
+            "begin from scratch. kubectl get pvc lists them",
         ),
         Flag("image", "IMAGE:TAG", "default: envlab:cuda, or envlab:cpu without GPUs", IMAGE),
         Flag("name", "NAME", "name of the job (default: the task's)", NAME),
@@ -76,8 +76,8 @@ TRAINJOB = Scheduler(
         Flag("mem", "SIZE", "memory a node, such as 64Gi", SIZE),
         Flag("env", "K=V", "a variable; repeat it", variable("PET_"), repeats=True),
         Flag("runtime", "NAME", "default: torch-distributed", existing("clustertrainingruntimes")),
-        Flag("own_runtime", None, "write a runtime, too, which retries only where that helps"),
-        Flag("legacy", None, "say how a PyTorchJob differs, and write nothing"),
+        Flag("own_runtime", None, "also write a runtime, which retries only where that helps"),
+        Flag("legacy", None, "describe how a PyTorchJob differs, without writing a file"),
     ),
 )
 

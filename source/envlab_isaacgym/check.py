@@ -114,7 +114,7 @@ def _own_names(path: Path) -> set[str]:
 
 
 def _not_installed(place: str, tree: ast.Module, own: set[str]) -> list[Use]:
-    """Return imports of packages that are not there, unless the code expects that by a ``try``."""
+    """Return imports of packages that are not installed, unless a ``try`` expects it."""
     expected = {
         id(inner)
         for node in ast.walk(tree)
@@ -143,7 +143,7 @@ def _is_there(name: str) -> bool:
 def own_packages(script: Path) -> dict[str, Path]:
     """Return the packages with a ``setup.py`` in a script's checkout, and their folders.
 
-    They are looked for beside the script's folder and beside those above it, up to the root of the
+    They are searched next to the script's folder and to those above it, up to the root of the
     repository, and count if they are not on the path already.
     """
     found: dict[str, Path] = {}

@@ -122,7 +122,7 @@ class Colliders:
 
 
 def _filter_code(number: int, actor: Actor, shape: int) -> Code:
-    """Return the collision group of an actor, and the filter of one of its shapes.
+    """Return the collision group of an actor, and the filter of a shape of it.
 
     A filter of -1 means those of the asset: of an MJCF file, its ``contype`` and ``conaffinity``,
     within the actor.
@@ -136,7 +136,7 @@ def _filter_code(number: int, actor: Actor, shape: int) -> Code:
 
 
 def _collide(one: Code, other: Code) -> bool:
-    """Return whether two shapes collide: groups are equal, or one is -1, and no bit is shared."""
+    """Return whether two shapes collide: their groups match, or are -1, and no bit is shared."""
     is_same_group = -1 in (one[0], other[0]) or one[0] == other[0]
     (first, *masks), (second, *others) = one[2], other[2]
     if first == second != _ANY[0] and not (masks[0] & others[1] or others[0] & masks[1]):

@@ -35,7 +35,8 @@ def build_scene(sim: Sim, with_fields: Iterator[str] | tuple[str, ...] = ()) -> 
         with_fields: Model fields to expand to rows even if all environments are alike.
 
     Raises:
-        ConfigurationError: If there is no environment, or one has an actor of another build.
+        ConfigurationError: If there is no environment, or an actor is built differently in another
+            environment.
         SimulationError: If MuJoCo cannot compile the model.
     """
     check_alike(sim.envs)

@@ -132,7 +132,7 @@ class Jacobian(_OfActor):
 
     Attributes:
         values: ``(num_envs, num_bodies, 6, num_columns)``; a fixed root, which does not move, is
-            left out, and a floating one has six columns in front.
+            omitted, and a floating root has six columns in front.
     """
 
     FIELDS = ("xpos", "xquat", "cdof", "subtree_com")

@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 import torch
 
+from envlab.distributed.scripts import is_on_cpu, own_device
 from envlab.errors import DeviceError
 from envlab_isaacgym.enums import SimType, UpAxis
 from envlab_isaacgym.gymapi import Gym
@@ -22,7 +23,6 @@ from envlab_isaacgym.randomization import generate_random_samples as generate_ra
 from envlab_isaacgym.randomization import get_default_setter_args as get_default_setter_args
 from envlab_isaacgym.randomization import get_property_getter_map as get_property_getter_map
 from envlab_isaacgym.randomization import get_property_setter_map as get_property_setter_map
-from envlab_isaacgym.ranks import is_on_cpu, own_device
 from envlab_isaacgym.values import Quat, Transform, Vec3
 from envlab_isaacgym.world import Env, Viewer
 
@@ -98,7 +98,7 @@ def _with_devices(flags: argparse.Namespace, has_gpu: bool) -> argparse.Namespac
     wants_pipeline = flags.pipeline.lower() in ("gpu", "cuda")
     if not (has_gpu or is_on_cpu()) and (flags.sim_device_type == "cuda" or wants_pipeline):
         raise DeviceError(
-            f"--sim_device={flags.sim_device} --pipeline={flags.pipeline} want a GPU, but no "
+            f"--sim_device={flags.sim_device} --pipeline={flags.pipeline} need a GPU, but no "
             "NVIDIA GPU was found. Leave them out, or give --sim_device=cpu --pipeline=cpu."
         )
     flags.use_gpu = flags.sim_device_type == "cuda"

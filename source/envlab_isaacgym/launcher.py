@@ -35,9 +35,9 @@ _MISSING_NAMED = 5
 
 _NO_BOOL = "where expected condition to be a boolean tensor"
 _NUMBERS = (
-    "The script gives torch.where a condition of numbers, which torch took when it was written. "
-    "Start it with PYTORCH_JIT=0 in the environment: TorchScript then compiles nothing, and such "
-    "conditions are taken."
+    "The script gives torch.where a condition of numbers, which torch accepted when it was "
+    "written. Start it with PYTORCH_JIT=0 in the environment: TorchScript then compiles no code, "
+    "and such conditions are accepted."
 )
 _NO_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs")
 """torch's messages without a GPU."""
@@ -111,7 +111,7 @@ def _place(error: Exception) -> str:
 def _named_gpu(error: Exception) -> str:
     """Return a remedy if a script needs a GPU that does not exist."""
     return (
-        f"{_place(error)} wants a GPU, and torch sees none here. Give the script a flag for the "
+        f"{_place(error)} needs a GPU, and torch sees none here. Give the script a flag for the "
         "CPU, if it has one, or take the CPU wherever it names a GPU: python -m envlab_isaacgym "
         "--cpu SCRIPT ..."
     )
@@ -143,8 +143,8 @@ def run(arguments: Sequence[str]) -> int:
     offer_absent()
     if "rl_games" in script.read_text(encoding="utf-8", errors="replace"):
         restore_seq_len()  # after gym, which rl_games of that time imports
-    from envlab_isaacgym.agreement import check_launch, compare_rl_games
-    from envlab_isaacgym.ranks import join_ranks, take_cpu_for_cuda
+    from envlab.distributed.scripts import join_ranks, take_cpu_for_cuda
+    from envlab.training.script_agreement import check_launch, compare_rl_games
     from envlab_isaacgym.rsl_rl_1 import offer_rsl_rl_1
     from envlab_isaacgym.watching import watching
 
@@ -174,7 +174,7 @@ def run(arguments: Sequence[str]) -> int:
 def _find_own_packages(script: Path) -> None:
     """Put packages of the script's checkout on the path, as ``pip install -e`` of each would.
 
-    Projects bring an ``rsl_rl`` of their own, whose settings no release has.
+    Projects bring their own ``rsl_rl``, whose settings no release has.
     """
     own = own_packages(script)
     for name, folder in own.items():

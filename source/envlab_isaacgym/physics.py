@@ -43,7 +43,7 @@ _FIELDS = {
 
 
 class Physics(Settings):
-    """A simulation of a world, which is made at first use."""
+    """A simulation of a world, which is made on first use."""
 
     def __init__(self, sim: Sim) -> None:
         check_alike(sim.envs)
@@ -65,7 +65,7 @@ class Physics(Settings):
         self.dofs.copy_(torch.from_numpy(dofs))
 
     def ensure(self) -> None:
-        """Make the simulation, unless it is there, with all environments in their first states."""
+        """Make the simulation, unless it exists, with all environments in their first states."""
         if self.simulation is not None:
             if self._is_stale:
                 self._take_over_properties(self.simulation)
@@ -217,7 +217,7 @@ class Physics(Settings):
         torch.cat((simulation.data.qpos, simulation.data.qvel), dim=1, out=self.state)
 
     def _limit_speeds(self, simulation: Simulation) -> None:
-        """Bound DOF velocities as PhysX does; MuJoCo has no such limit."""
+        """Bound DOF velocities like PhysX; MuJoCo has no such limit."""
         if not self._has_speed_limits:
             return
         speeds = self.state.index_select(1, self._speed_columns)

@@ -44,7 +44,7 @@ class Pictures:
         """View environments, the first with the ground, from ``pose``.
 
         Args:
-            envs: Environments; several ones stand at their origins.
+            envs: Environments; if several, each at its origin.
             pose: Pose of the eye, which looks along x with z upwards.
             horizontal_fov: In degrees.
         """
@@ -129,7 +129,7 @@ def draw(env: Env, pose: Transform, properties: CameraProperties, kind: ImageTyp
 
     Raises:
         ConfigurationError: If the machine has no OpenGL to draw with.
-        NotImplementedError: If optical flow is asked for.
+        NotImplementedError: If optical flow is requested.
     """
     if kind == ImageType.IMAGE_OPTICAL_FLOW:
         raise NotImplementedError(

@@ -8,6 +8,6 @@ ISAACGYM = Command(
     name="isaacgym",
     main="envlab_isaacgym.check:main",
     usage="isaacgym check PATH",
-    description="what code for Isaac Gym uses, and whether it is there",
+    description="list what code for Isaac Gym uses, and whether it is supported",
     words=("check",),
 )

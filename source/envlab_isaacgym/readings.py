@@ -67,7 +67,7 @@ class Readings(ABC):
 
     @abstractmethod
     def ensure(self) -> None:
-        """Make the simulation, unless it is there."""
+        """Make the simulation, unless it exists."""
 
     @abstractmethod
     def flushed(self) -> Simulation:

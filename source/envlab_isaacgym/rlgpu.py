@@ -15,6 +15,6 @@ class MissingNameError(EnvlabError, AttributeError):
 
 def __getattr__(name: str) -> NoReturn:
     raise MissingNameError(
-        f"isaacgym.rlgpu.{name} is not implemented: tasks that Isaac Gym has in C++ are not there, "
-        "only those in Python."
+        f"isaacgym.rlgpu.{name} is not implemented: Isaac Gym's tasks in C++ are missing, only "
+        "those in Python exist."
     )

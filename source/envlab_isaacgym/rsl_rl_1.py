@@ -15,14 +15,10 @@ from typing import Any
 
 import torch
 
-from envlab.distributed.agreement import rank_list
-from envlab.distributed.audit import audit
-from envlab.errors import CheckpointError, ConfigurationError, SimulationError
-from envlab_isaacgym.agreement import check_configurations
-from envlab_isaacgym.ranks import context
+from envlab.distributed.scripts import context
+from envlab.errors import CheckpointError, ConfigurationError
+from envlab.training.script_agreement import check_configurations
 
-_LOOK = "Look for what makes them so in the task, or take a smaller sim.dt"
-_LOWER = "Rewards and observations were; take a lower learning rate"
 _POLICIES = ("ActorCritic", "ActorCriticRecurrent")
 _OLD_ORDER = ("std", "actor", "critic", "memory_a", "memory_c")
 
@@ -85,8 +81,6 @@ class RslRl1Runner:
         self._runner = _runner(env, new_configuration(train_cfg, env), log_dir, device)
         self._runner.save = self.save
         self.alg = self._runner.alg
-        self._iteration = 0
-        self._update, self.alg.update = self.alg.update, self._checked_update
         self.alg.actor_critic = ActorCritic(self.alg)
         self.log_dir = log_dir
 
@@ -97,51 +91,11 @@ class RslRl1Runner:
 
     def learn(self, num_learning_iterations: int, init_at_random_ep_len: bool = False) -> None:
         """Make iterations, each a rollout and an update."""
-        first = self._iteration = self._runner.current_learning_iteration
+        first = self._runner.current_learning_iteration
         self._runner.learn(num_learning_iterations, init_at_random_ep_len)
         self._runner.current_learning_iteration = first + num_learning_iterations
-        equal = {"model": self.alg.actor_critic.state_dict(), "rate": self.alg.learning_rate}
-        audit(context(), equal, {}, iteration=self.current_learning_iteration)
         if self.log_dir is not None and context().is_main:
             self.save(f"{self.log_dir}/model_{self.current_learning_iteration}.pt")
-
-    def _checked_update(self) -> Any:
-        """Update the networks; stop all ranks if a value is no longer finite.
-
-        Raises:
-            SimulationError: If rewards, observations or, after the update, weights are not finite.
-        """
-        storage, groups = self.alg.storage, {"policy": "observations", "critic": "privileged ones"}
-        observed = {groups[name]: values for name, values in storage.observations.items()}
-        self._refuse_nan({"rewards": storage.rewards} | observed, _LOOK)
-        try:
-            losses = self._update()
-        except (RuntimeError, ValueError):
-            # torch's error of a distribution with invalid parameters, which all ranks share; other
-            # errors may be one rank's, which the others must not wait for.
-            if bool(self._weights()["weights"].isfinite().all()):
-                raise
-            losses = {}
-        self._refuse_nan(self._weights(), _LOWER)
-        self._iteration += 1
-        return losses
-
-    def _weights(self) -> dict[str, torch.Tensor]:
-        groups = self.alg.optimizer.param_groups
-        flat = [parameter.detach().flatten() for group in groups for parameter in group["params"]]
-        return {"weights": torch.cat(flat)}
-
-    def _refuse_nan(self, values: Mapping[str, torch.Tensor], hint: str) -> None:
-        mine = [name for name, tensor in values.items() if not bool(tensor.isfinite().all())]
-        found = {rank: names for rank, names in enumerate(context().gather(mine)) if names}
-        if found:
-            names = dict.fromkeys(name for names in found.values() for name in names)
-            ranks = f" on {rank_list(list(found))}" if context().is_distributed else ""
-            raise SimulationError(
-                f"In iteration {self._iteration} {' and '.join(names)} were not finite{ranks}. "
-                f"{hint}.",
-                same_on_all_ranks=True,
-            )
 
     def save(self, path: str, infos: Any = None) -> None:
         """Write a checkpoint with rsl_rl 1's names for weights."""
@@ -277,8 +231,8 @@ def new_configuration(train_cfg: Mapping[str, Any], env: Any) -> dict[str, Any]:
         raise ConfigurationError(
             f"The runner's configuration names the policy {kind!r} and the algorithm "
             f"{algorithm!r}, but only {', '.join(_POLICIES)} and 'PPO' can be offered over the "
-            "installed rsl_rl. Install the project's own rsl_rl in a virtual environment of its "
-            "own, without its dependencies."
+            "installed rsl_rl. Install the project's own rsl_rl in a separate virtual environment, "
+            "without its dependencies."
         )
     activation = policy.get("activation", "elu")
     model: dict[str, Any] = {"class_name": "MLPModel", "activation": activation}
@@ -327,32 +281,10 @@ def _packed(obs: torch.Tensor, privileged: torch.Tensor | None) -> Any:
 
 def _runner(env: Any, cfg: dict[str, Any], log_dir: str | None, device: str) -> Any:
     """Return the installed release's runner, with the gradients and statistics of all ranks."""
-    from rsl_rl.algorithms import PPO
-    from rsl_rl.runners.on_policy_runner import OnPolicyRunner
+    from envlab.rsl_rl.scripts import ScriptRunner
 
-    from envlab.rsl_rl.ppo import DistributedPPO
-
-    class RanksPPO(DistributedPPO):
-        """PPO without episodes' final observations, which rsl_rl 1's environments lack."""
-
-        process_env_step = PPO.process_env_step
-
-    class Runner(OnPolicyRunner):
-        def _configure_multi_gpu(self) -> None:
-            """Use the existing process group; the library supports NCCL only."""
-            where = context()
-            self.is_distributed, self.gpu_world_size = where.is_distributed, where.world_size
-            self.gpu_global_rank, self.gpu_local_rank = where.rank, where.local_rank
-            ranks = {"global_rank": where.rank, "world_size": where.world_size}
-            self.cfg["multi_gpu"] = ranks if where.is_distributed else None
-
-    if context().is_distributed:
-        cfg["algorithm"] |= {"class_name": RanksPPO, "context": context()}
-    runner = Runner(_environment(env), cfg, log_dir, device)
-    # rsl_rl 1 kept no copy of uncommitted code; GitPython's processes would outlive the training.
-    runner.logger.git_status_repos = []
-    if context().is_distributed:
-        runner.alg.wrap()
+    runner = ScriptRunner(_environment(env), cfg, log_dir, device)
+    runner.observation_names = {"policy": "observations", "critic": "privileged ones"}
     return runner
 
 

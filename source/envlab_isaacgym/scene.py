@@ -46,7 +46,7 @@ class Scene:
     free_joints: list[int]
     drives: DriveGains | None = None
     pairs: list[tuple[int | float, int]] = field(default_factory=list)
-    """Which shapes have a friction of their own; see :class:`Colliders`."""
+    """Shapes with their own friction; see :class:`Colliders`."""
     shared: dict[str, np.ndarray] = field(default_factory=dict)
     """Values of fields that are the same in all environments."""
 

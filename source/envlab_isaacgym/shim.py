@@ -1,4 +1,4 @@
-"""Makes :mod:`envlab_isaacgym` importable as ``isaacgym``, if the real one is missing."""
+"""Makes :mod:`envlab_isaacgym` importable as ``isaacgym``, if the real package is missing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ABSENT = {"pysdf": "SDF", "urdfpy": "URDF"}
 _NO_PICTURES = ("torchvision", "torchvision.transforms")
 """Modules of which tasks import all, and use few: any name of theirs raises an error on use."""
 STAND_INS = ("isaacgym", "gym", "torchvision", *ABSENT)
-"""Packages that the launcher stands in for where they are not installed."""
+"""Packages that the launcher replaces if they are not installed."""
 
 
 def install() -> None:
@@ -58,8 +58,8 @@ def install() -> None:
     # A mere folder of that name, as beside CleanRL's script, has no origin.
     if "isaacgym" in sys.modules or (found is not None and found.origin is not None):
         raise ConfigurationError(
-            "Isaac Gym itself can be imported in this interpreter, so envlab does not stand in for "
-            "it. Run the script with python alone, or uninstall isaacgym."
+            "Isaac Gym itself can be imported in this interpreter, so envlab does not replace it. "
+            "Run the script with python alone, or uninstall isaacgym."
         )
     package = types.ModuleType("isaacgym", "Isaac Gym's interface on envlab's simulators.")
     package.__path__ = []

@@ -49,7 +49,7 @@ def grid_of(
     if not len(corners):
         raise ConfigurationError(
             f"Gym.add_triangle_mesh: the mesh has {len(points)} vertices and {len(triangles)} "
-            "triangles, but none of these that is not upright, so that nothing can stand on it."
+            "triangles, but all of these are vertical, so it carries no actor."
         )
     cell = max(_least_gap(points), float(np.sqrt(size.prod() / _MOST_POINTS)))
     shape = np.ceil(size / cell - 1e-6).astype(int) + 1

@@ -1,6 +1,6 @@
 """URDF files as MuJoCo specifications, in Isaac Gym's order of links.
 
-MuJoCo reads URDF, too, but keeps the file's order of links; policies trained in Isaac Gym expect
+MuJoCo also reads URDF, but keeps the file's order of links; policies trained in Isaac Gym expect
 children sorted by name, depth first. So the file is read here: fixed joints are collapsed unless
 ``dont_collapse="true"``, a mass without a valid inertia is spread over the shapes, and a missing
 mesh raises one sentence.
@@ -130,7 +130,7 @@ def read_urdf(path: Path, options: AssetOptions) -> tuple[mujoco.MjSpec, list[Jo
 
 
 def _arrange(link: Link, collapse: bool) -> None:
-    """Collapse fixed joints below a link, and sort children by name, as Isaac Gym does."""
+    """Collapse fixed joints below a link, and sort children by name, as in Isaac Gym."""
     kept = []
     while link.children:
         joint, child = link.children.pop(0)
@@ -197,7 +197,7 @@ def _link(element: ET.Element) -> Link:
                 link.inertia = pose.rotation @ matrix @ pose.rotation.T
             elif matrix.any():
                 logger.warning(
-                    "The inertia of the link %r is that of no body, as it is not positive in all "
+                    "The inertia of the link %r is impossible, because it is not positive in all "
                     "directions. It is computed from the link's mass and shapes instead.",
                     link.name,
                 )
@@ -296,7 +296,7 @@ class _Builder:
         path = self._find(named)
         if path.suffix.lower() not in MESH_SUFFIXES:
             logger.warning(
-                "%s: the collision shape %s is left out; only %s are read.",
+                "%s: the collision shape %s is ignored; only %s are read.",
                 *(self._path.name, named, ", ".join(MESH_SUFFIXES)),
             )
             return None

@@ -1,8 +1,8 @@
 """``--viz web`` for scripts: adapts a world of Isaac Gym's to envlab's viewers.
 
-The page shows what :meth:`Gym.simulate` steps, on rank 0, from the first step on. The visitor may
-pause the script, run it in real time, push, and end it, as closing Isaac Gym's window did; the
-script is not aware of any of it.
+The page shows what :meth:`Gym.simulate` steps, on rank 0, beginning with the first step. The
+visitor may pause the script, run it in real time, push, and end it, as closing Isaac Gym's window
+did; the script is not aware of any of it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Watching:
     """The wish to watch, and the viewer of the stepped world.
 
     Attributes:
-        port: The wanted port; None: nobody watches.
+        port: The wanted port; None: watching is off.
     """
 
     def __init__(self) -> None:

@@ -162,7 +162,7 @@ class Sim:
     pictures: dict[tuple[int, int], Any] = field(default_factory=dict)
     """Its pictures' drawers, by width and height: see :mod:`envlab_isaacgym.pictures`."""
     physics: Any = None
-    """Its physics, made at first use: see :mod:`envlab_isaacgym.physics`."""
+    """Its physics, made on first use: see :mod:`envlab_isaacgym.physics`."""
 
     @property
     def physics_steps(self) -> int:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import logging
 import types
 from pathlib import Path
 from typing import Any
 
+from envlab.distributed.ranks import launched_rank
 from envlab.errors import ConfigurationError
 from envlab_isaaclab.app import resolve_device
+
+logger = logging.getLogger(f"envlab.{__name__}")
 
 
 def device_that_is_there(module: types.ModuleType) -> None:
@@ -47,17 +51,70 @@ def no_markers(module: types.ModuleType) -> None:
     vars(module)["VisualizationMarkers"] = _Markers
 
 
-def no_rsl_rl(module: types.ModuleType) -> None:
-    """Refuse to train with rsl_rl, whose installed release has other configurations."""
+GAINS = {"anydrive": (40.0, 5.0), "unitree_go1": (25.0, 0.5)}
+"""Springs (N m/rad) and dampers (N m s/rad) for networks of actuators, by words of their files."""
 
-    def refuse(self: Any, *arguments: Any, **keywords: Any) -> None:
-        raise ConfigurationError(
-            "The script trains with rsl_rl through isaaclab_rl, which is written for rsl_rl 3, and "
-            "this project has rsl_rl 5; the two are not matched yet. Step the environment itself, "
-            "or train our task of the same id: envlab train rsl_rl --task ID."
+
+def networks_at_hand(module: types.ModuleType) -> None:
+    """Take a DC motor for an actuator whose network lies on Nvidia's server."""
+    for name in ("ActuatorNetLSTM", "ActuatorNetMLP"):
+        _take_motor(vars(module)[name], vars(module)["DCMotor"])
+
+
+def _take_motor(kind: Any, motor: Any) -> None:
+    make, reset, compute = kind.__init__, kind.reset, kind.compute
+
+    def gains(self: Any) -> tuple[float, float] | None:
+        file = str(self.cfg.network_file)
+        known = [found for word, found in GAINS.items() if word in file]
+        return known[0] if known and not Path(file).is_file() else None
+
+    def making(self: Any, cfg: Any, *arguments: Any, **keywords: Any) -> None:
+        self.cfg = cfg
+        found = gains(self)
+        if found is None:
+            make(self, cfg, *arguments, **keywords)
+            return
+        motor.__init__(self, cfg, *arguments, **keywords)
+        for tensor, value in zip((self.stiffness, self.damping), found, strict=True):
+            tensor.fill_(value)
+        logger.warning(
+            "The actuator's network %s lies on Nvidia's server; DC motors with %g N m/rad and "
+            "%g N m s/rad take its place. Copies of such files: --nucleus FOLDER.",
+            *(cfg.network_file, *found),
         )
 
-    vars(module)["RslRlVecEnvWrapper"].__init__ = refuse
+    def resetting(self: Any, env_ids: Any) -> None:
+        (reset if gains(self) is None else motor.reset)(self, env_ids)
+
+    def computing(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        return (compute if gains(self) is None else motor.compute)(self, *arguments, **keywords)
+
+    kind.__init__, kind.reset, kind.compute = making, resetting, computing
+
+
+def no_pictures(module: types.ModuleType) -> None:
+    """Refuse cameras."""
+
+    def refuse(self: Any, cfg: Any) -> None:
+        raise ConfigurationError(
+            f"{cfg.prim_path} is a camera, whose pictures are not made. Take a task without."
+        )
+
+    vars(module)["Camera"].__init__ = refuse
+
+
+def exports(module: types.ModuleType) -> None:
+    """Export networks of the installed rsl_rl."""
+    from envlab_isaaclab import rsl_rl_3
+
+    for name in ("export_policy_as_jit", "export_policy_as_onnx"):
+        vars(module)[name] = getattr(rsl_rl_3, name)
+
+
+def later_rsl_rl(module: types.ModuleType) -> None:
+    """Offer what later releases have for scripts: configurations stay as they are here."""
+    vars(module).setdefault("handle_deprecated_rsl_rl_cfg", lambda cfg, version: cfg)
 
 
 def local_files(module: types.ModuleType) -> None:
@@ -72,11 +129,19 @@ def local_files(module: types.ModuleType) -> None:
 
 
 def old_names(module: types.ModuleType) -> None:
-    """Offer what releases before 2.3 had, for projects that still import it."""
+    """Offer what releases before 2.3 had; of several ranks, the first writes."""
     from envlab_isaaclab.old_files import dump_pickle, load_pickle
 
     for name, function in (("dump_pickle", dump_pickle), ("load_pickle", load_pickle)):
         vars(module).setdefault(name, function)
+    write = vars(module)["dump_yaml"]
+
+    @functools.wraps(write)
+    def write_once(*arguments: Any, **keywords: Any) -> None:
+        if launched_rank() == 0:
+            write(*arguments, **keywords)
+
+    vars(module)["dump_yaml"] = write_once
 
 
 def terrain_meshes(module: types.ModuleType) -> None:

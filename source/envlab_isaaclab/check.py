@@ -94,13 +94,6 @@ def _imports(node: ast.AST) -> bool:
 
 def _uses(place: str, tree: ast.Module) -> Iterator[Use]:
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.ImportFrom)
-            and (node.module or "").startswith("isaaclab_rl.rsl_rl")
-            and any(one.name == "RslRlVecEnvWrapper" for one in node.names)
-        ):
-            remark = "it is written for rsl_rl 3, and rsl_rl 5 is installed"
-            yield Use(place, node.lineno, "RslRlVecEnvWrapper", remark)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("isaacsim."):
             names = ", ".join(one.name for one in node.names)
             yield Use(place, node.lineno, names, f"of {node.module}, which does nothing here")

@@ -39,14 +39,24 @@ REPLACED = {
     "isaaclab.sim.spawners.wrappers.wrappers": "spawn_files",
 }
 """Files of Isaac Lab, and the modules of this package with the same names in them."""
+_TORCH = "isaacsim.core.utils.torch"
+REPLACED |= dict.fromkeys(
+    (_TORCH, f"{_TORCH}.rotations", f"{_TORCH}.transformations", f"{_TORCH}.maths"),
+    "torch_functions",
+)
+MOVED = {"isaaclab.utils.pretrained_checkpoint": "isaaclab_rl.utils.pretrained_checkpoint"}
+"""Modules of earlier releases, and where they are in 2.3."""
 CHANGED = {
+    "isaaclab.actuators.actuator_net": "networks_at_hand",
     "isaaclab.envs.manager_based_rl_env": "device_that_is_there",
     "isaaclab.markers.visualization_markers": "no_markers",
+    "isaaclab.sensors.camera.camera": "no_pictures",
     "isaaclab.sensors.ray_caster.ray_caster": "ray_casts",
     "isaaclab.terrains.utils": "terrain_meshes",
     "isaaclab.utils.assets": "local_files",
     "isaaclab.utils.io": "old_names",
-    "isaaclab_rl.rsl_rl.vecenv_wrapper": "no_rsl_rl",
+    "isaaclab_rl.rsl_rl": "later_rsl_rl",
+    "isaaclab_rl.rsl_rl.exporter": "exports",
 }
 """Files of Isaac Lab, and the function of :mod:`envlab_isaaclab.changes` that changes each."""
 
@@ -58,6 +68,8 @@ class _Loader(importlib.abc.Loader):
         self._made = made
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        if spec.name in MOVED:
+            return importlib.import_module(MOVED[spec.name])
         if spec.name in REPLACED:
             return types.ModuleType(spec.name)
         return self._made.get(spec.name) or InertModule(spec.name)
@@ -95,10 +107,9 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name.partition(".")[0] in self._inert:
-            return importlib.machinery.ModuleSpec(name, self._loader, is_package=True)
-        if name in REPLACED:
-            return importlib.machinery.ModuleSpec(name, self._loader)
+        is_inert = name.partition(".")[0] in self._inert
+        if is_inert or name in REPLACED or name in MOVED:
+            return importlib.machinery.ModuleSpec(name, self._loader, is_package=is_inert)
         if name in CHANGED:
             spec = importlib.machinery.PathFinder.find_spec(name, path, target)
             if spec is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import runpy
@@ -13,9 +14,12 @@ from envlab.distributed.ranks import tell
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab_isaaclab import absent, hook, upstream
 from envlab_isaaclab.kit import NUCLEUS, SETTINGS
+from envlab_isaaclab.project import add_packages
 
 # Set before torch loads OpenMP, whose waiting threads would spin; see distributed.program.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Hydra would print our errors with a traceback of its own, and end with another code.
+os.environ.setdefault("HYDRA_FULL_ERROR", "1")
 
 USAGE = """usage: python -m envlab_isaaclab [--isaaclab FOLDER] [--nucleus FOLDER] SCRIPT ...
 
@@ -35,6 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return run(arguments)
     except EnvlabError as error:
+        sys.unraisablehook = _forget
         return tell(error)
     except FileNotFoundError as error:
         if NUCLEUS not in str(error):
@@ -45,6 +50,10 @@ def main(arguments: Sequence[str]) -> int:
                 "copies of its files by --nucleus FOLDER."
             )
         )
+
+
+def _forget(_: object) -> None:
+    """Print no error of an object that was half made when a sentence ended the run."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -65,10 +74,20 @@ def run(arguments: Sequence[str]) -> int:
         )
     logging.basicConfig(level=logging.WARNING, format="envlab_isaaclab: %(message)s")
     prepare(values.get("--isaaclab"), values.get("--nucleus"))
+    from envlab.distributed.scripts import join_ranks
+    from envlab.training.script_agreement import check_launch
+
     sys.argv = words
     folders = [str(script.resolve().parent), str(Path.cwd())]
+    add_packages(script)
     sys.path[:0] = [folder for folder in folders if folder not in sys.path]
-    runpy.run_path(str(script), run_name="__main__")
+    context, is_done = join_ranks("--distributed" in words), False
+    try:
+        check_launch(words)
+        runpy.run_path(str(script), run_name="__main__")
+        is_done = True
+    finally:
+        context.close(abort=not is_done)
     return 0
 
 
@@ -92,6 +111,10 @@ def prepare(isaaclab: str | None = None, nucleus: str | None = None) -> Path:
     absent.offer()
     hook.install()
     upstream.add_to_path(source)
+    if importlib.util.find_spec("rsl_rl") is not None:
+        from envlab_isaaclab import rsl_rl_3
+
+        rsl_rl_3.offer()
     sys.modules.pop("isaaclab", None)
     return source
 

@@ -6,9 +6,13 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+from envlab.distributed.ranks import launched_rank
+
 
 def dump_pickle(filename: str, data: Any) -> None:
     """Write an object, as Isaac Lab did beside its YAML until 2.2."""
+    if launched_rank() != 0:
+        return
     path = Path(filename).with_suffix(".pkl")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:

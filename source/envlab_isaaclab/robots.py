@@ -23,6 +23,13 @@ class Entry:
     siblings: Literal["name", "file"] = "name"
     root: str | None = None
     is_fixed: bool = False
+    top: str | None = None
+    """The topmost body of the robot, if the model has several."""
+    root_name: str | None = None
+    """The topmost body's name in the file, if it is another."""
+    links: tuple[tuple[str, str] | tuple[str, str, str], ...] = ()
+    """Links of the file that our model lacks, which touch nothing and weigh nothing to speak of:
+    name, link above, and a hinge's name if one turns it."""
 
 
 _ROBOTS = {
@@ -34,13 +41,30 @@ _ROBOTS = {
     r"humanoid/humanoid_instanceable\.usd": Entry("humanoid", "file"),
     r"humanoid28/humanoid_28\.usd": Entry("humanoid_28", "file"),
     r"go1\.usd": Entry("go1"),
-    r"go2\.usd": Entry("go2"),
+    r"go2\.usd": Entry("go2", links=(("Head_upper", "base"), ("Head_lower", "Head_upper"))),
     r"anymal_d(_minimal)?\.usd": Entry("anymal_d"),
     r"h1(_minimal)?\.usd": Entry("h1"),
     r"g1(_minimal)?\.usd": Entry("g1"),
     r"g1_29dof(_rev_1_0)?\.usd": Entry("g1_29"),
     r"panda_instanceable\.usd|franka\.usd": Entry("franka", is_fixed=True),
     r"spot\.usd": Entry("spot"),
+    r"shadow_hand_instanceable\.usd": Entry("shadow", is_fixed=True),
+    r"allegro_hand_instanceable\.usd": Entry("allegro", is_fixed=True),
+    r"ur10_instanceable\.usd": Entry("ur10_reach", is_fixed=True),
+    r"sektion_cabinet_instanceable\.usd": Entry(
+        "franka_cabinet",
+        is_fixed=True,
+        top="cabinet",
+        root_name="sektion",
+        links=(
+            ("door_left_link", "sektion", "door_left_joint"),
+            ("door_right_link", "sektion", "door_right_joint"),
+            ("drawer_bottom", "sektion", "drawer_bottom_joint"),
+        ),
+    ),
+    r"cf2x\.usd": Entry(
+        "quadcopter", links=tuple((f"m{n}_prop", "body", f"m{n}_joint") for n in range(1, 5))
+    ),
 }
 
 PROPS: dict[str, tuple[str, Any, float]] = {
@@ -70,6 +94,16 @@ def find_robot(path: str, **settings: Any) -> Robot | None:
     for pattern, entry in _ROBOTS.items():
         if re.search(rf"(^|/)({pattern})$", path.lower()):
             spec = read_spec(find_model(f"envlab_assets:robots/{entry.model}.xml"))
+            for body in list(spec.worldbody.bodies):
+                if entry.top is not None and body.name != entry.top:
+                    spec.delete(body)
+            if entry.root_name is not None:
+                spec.worldbody.bodies[0].name = entry.root_name
+            for link, above, *joints in entry.links:
+                body = spec.body(above).add_body(name=link)
+                for joint in joints:
+                    body.mass, body.inertia, body.explicitinertial = 1e-4, [1e-6] * 3, True
+                    body.add_joint(name=joint)
             settings.setdefault("is_fixed", entry.is_fixed)
             return robot(spec, siblings=entry.siblings, root=entry.root, **settings)
     return None

@@ -13,6 +13,7 @@ from envlab_isaaclab.robots import find_prop, find_robot
 from envlab_isaaclab.spawn_shapes import geom, is_weightless, put, reports_contacts, spawn_shape
 from envlab_isaaclab.stage import Prim
 from envlab_isaaclab.things import Fixed, Ground, Material, Robot, robot
+from envlab_isaaclab.usd import read_usd
 
 __all__ = [
     "spawn_from_mjcf",
@@ -60,6 +61,11 @@ def spawn_from_usd(
         ConfigurationError: If nothing does.
     """
     path = str(cfg.usd_path)
+    own = local_model(path)
+    if own is not None:
+        made = read_usd(own, **_settings(cfg)) if own.suffix.startswith(".usd") else None
+        made = made or robot(read_spec(own), **_settings(cfg))
+        return _put_robot(prim_path, cfg, made, translation, orientation)
     made = find_robot(path, **_settings(cfg))
     if made is not None:
         return _put_robot(prim_path, cfg, made, translation, orientation)
@@ -76,11 +82,18 @@ def spawn_from_usd(
         return put(prim_path, cfg, Ground(), translation, orientation)
     if _is_picture(prim_path, cfg):
         return put(prim_path, cfg, Fixed(geom("SPHERE", [0.01, 0, 0]), collides=False), translation)
-    what = "is a USD file" if Path(path).is_file() else "is not on this machine"
     raise ConfigurationError(
-        f"{path}, to be spawned at {prim_path}, {what}, and no model here stands for it. USD is "
-        "not read; spawn the robot from its URDF or MJCF file instead (UrdfFileCfg, MjcfFileCfg)."
+        f"{path}, to be spawned at {prim_path}, is not on this machine, and no model here stands "
+        "for it. Name a folder with a copy, or with a URDF or MJCF file in its place: --nucleus "
+        "FOLDER."
     )
+
+
+def local_model(path: str) -> Path | None:
+    """Return the file at a path, or a URDF or MJCF file beside it under its name; None: neither."""
+    file = Path(path)
+    found = [one for one in map(file.with_suffix, (".urdf", ".xml")) if one.is_file()]
+    return found[0] if found else file if file.is_file() else None
 
 
 def _is_picture(prim_path: str, cfg: Any) -> bool:

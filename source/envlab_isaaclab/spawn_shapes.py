@@ -89,8 +89,7 @@ def geom(kind: str, size: Sequence[float], **settings: Any) -> Callable[[Any], N
     return add
 
 
-def _spawner(make: Callable[[Any], Callable[[Any], None]]) -> Callable[..., Prim]:
-    @clone
+def _spawner(name: str, make: Callable[[Any], Callable[[Any], None]]) -> Callable[..., Prim]:
     def spawn(
         prim_path: str,
         cfg: Any,
@@ -100,22 +99,27 @@ def _spawner(make: Callable[[Any], Callable[[Any], None]]) -> Callable[..., Prim
     ) -> Prim:
         return spawn_shape(prim_path, cfg, make(cfg), translation, orientation)
 
-    return spawn
+    # By which Hydra and pickle find it again.
+    spawn.__name__ = spawn.__qualname__ = f"spawn_{name}"
+    spawn.__doc__ = f"Spawn a {name}."
+    return clone(spawn)
 
 
 def _along(cfg: Any) -> dict[str, Any]:
     return {"quat": _TURNS[cfg.axis]} if cfg.axis in _TURNS else {}
 
 
-spawn_sphere = spawn_mesh_sphere = _spawner(lambda cfg: geom("SPHERE", [cfg.radius, 0, 0]))
+spawn_sphere = spawn_mesh_sphere = _spawner(
+    "sphere", lambda cfg: geom("SPHERE", [cfg.radius, 0, 0])
+)
 spawn_cuboid = spawn_mesh_cuboid = _spawner(
-    lambda cfg: geom("BOX", [size / 2 for size in cfg.size])
+    "cuboid", lambda cfg: geom("BOX", [size / 2 for size in cfg.size])
 )
 spawn_cylinder = spawn_mesh_cylinder = _spawner(
-    lambda cfg: geom("CYLINDER", [cfg.radius, cfg.height / 2, 0], **_along(cfg))
+    "cylinder", lambda cfg: geom("CYLINDER", [cfg.radius, cfg.height / 2, 0], **_along(cfg))
 )
 spawn_capsule = spawn_mesh_capsule = _spawner(
-    lambda cfg: geom("CAPSULE", [cfg.radius, cfg.height / 2, 0], **_along(cfg))
+    "capsule", lambda cfg: geom("CAPSULE", [cfg.radius, cfg.height / 2, 0], **_along(cfg))
 )
 
 

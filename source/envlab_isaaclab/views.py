@@ -353,6 +353,8 @@ class ArticulationView(_View):
         self._force = torch.zeros(shape, device=device)
         self._gains = torch.zeros(2, *shape, device=device)
         self._has_gains = False
+        inertias = torch.as_tensor(model.dof_M0[self._vel.cpu()], dtype=torch.float32)
+        self._least_inertia = inertias.clamp(min=1e-9)
         self._set_force_limits(torch.arange(world.num_envs))
 
     # States
@@ -537,19 +539,75 @@ class ArticulationView(_View):
         readings = self._world.data.sensordata
         return -torch.cat([readings[:, one] for one in columns], dim=-1)
 
+    # Dynamics
+
     def get_jacobians(self) -> torch.Tensor:
-        """Refuse: controllers in task space are not here yet.
+        """Return Jacobians of the links' centres of mass, in the world frame.
 
-        Raises:
-            ConfigurationError: Always.
+        Returns:
+            ``(num_envs, num_links, 6, 6 + num_dofs)``, linear rows first; without the root and
+            its six columns if that is fixed.
         """
-        raise ConfigurationError(
-            "A script asks for Jacobians, mass matrices or gravity forces of a robot, as actions "
-            "in task space do, which are not read from MuJoCo yet. Use joint actions."
-        )
+        found = self._jacobians()
+        return found[:, 1:, :, 6:] if self.shared_metatype.fixed_base else found
 
-    get_generalized_mass_matrices = get_mass_matrices = get_jacobians
-    get_gravity_compensation_forces = get_jacobians
+    def get_generalized_mass_matrices(self) -> torch.Tensor:
+        """Return mass matrices of the joints, with the root's six rows first if it moves."""
+        jacobians = self._jacobians()
+        masses = self._world.read_field("body_mass")[:, self._bodies.ids]
+        diagonal = self._world.read_field("body_inertia")[:, self._bodies.ids]
+        self._world.want(("ximat",))
+        turns = self._world.data.ximat[:, self._bodies.ids].view(*masses.shape, 3, 3)
+        inertias = (turns * diagonal[..., None, :]) @ turns.mT
+        linear, angular = jacobians[..., :3, :], jacobians[..., 3:, :]
+        found = (
+            masses[..., None, None] * linear.mT @ linear + angular.mT @ inertias @ angular
+        ).sum(1)
+        armature = self._world.read_field("dof_armature")[:, self._vel]
+        found[:, 6:, 6:] += torch.diag_embed(armature)
+        return found[:, 6:, 6:] if self.shared_metatype.fixed_base else found
+
+    get_mass_matrices = get_generalized_mass_matrices
+
+    def get_gravity_compensation_forces(self) -> torch.Tensor:
+        """Return joint forces that hold the robot against gravity, first of a free root."""
+        gravity = self._world.read_field("opt.gravity")[:, None, :, None]
+        masses = self._world.read_field("body_mass")[:, self._bodies.ids]
+        found = -(masses[..., None, None] * self._jacobians()[..., :3, :].mT @ gravity).sum((1, 3))
+        return found[:, 6:] if self.shared_metatype.fixed_base else found
+
+    def _jacobians(self) -> torch.Tensor:
+        """Return Jacobians of the centres of mass, ``(num_envs, num_links, 6, 6 + num_dofs)``.
+
+        A joint moves the links below it: by its axis, or by its axis and the arm from its anchor.
+        """
+        world, model = self._world, self._world.model
+        world.want(("xanchor", "xaxis", "xipos", "xpos"))
+        data, ids = world.data, self._bodies.ids.tolist()
+        joints, below = self._joints.tolist(), torch.zeros(len(ids), len(self._joints))
+        for row, body in enumerate(ids):
+            while body:
+                for column, joint in enumerate(joints):
+                    if model.jnt_bodyid[joint] == body:
+                        below[row, column] = 1.0
+                body = int(model.body_parentid[body])
+        kinds = model.jnt_type[joints] == mujoco.mjtJoint.mjJNT_HINGE
+        turns = torch.as_tensor(kinds, dtype=torch.float32, device=self._bodies.device)
+        axes = data.xaxis[:, None, self._joints] * below.to(world.device)[None, ..., None]
+        centres = data.xipos[:, self._bodies.ids]
+        arms = centres[:, :, None] - data.xanchor[:, None, self._joints]
+        swept = torch.linalg.cross(axes, arms.expand_as(axes))
+        turns = turns[None, None, :, None]
+        linear = turns * swept + (1.0 - turns) * axes
+        moved = torch.cat((linear, turns * axes), dim=-1).mT
+        offsets = centres - data.xpos[:, self._bodies.ids[:1]]
+        unit = torch.eye(3, device=world.device).expand(*offsets.shape[:2], 3, 3)
+        swings = torch.linalg.cross(unit, offsets[..., None, :].expand_as(unit))
+        rows = (
+            torch.cat((unit, swings.mT), dim=-1),
+            torch.cat((torch.zeros_like(unit), unit), dim=-1),
+        )
+        return torch.cat((torch.cat(rows, dim=-2), moved), dim=-1)
 
     # ----------------------------------------------------------------------------------------------
 
@@ -575,11 +633,20 @@ class ArticulationView(_View):
         rows = envs.cpu()
         for column, values in ((1, -self._stiffness), (2, -damper)):
             self._world.write_field("actuator_biasprm", envs, (self._motors, column), values[rows])
+        self._set_force_limits(indices)
 
     def _set_force_limits(self, indices: torch.Tensor) -> None:
+        """Limit the actuators' forces, but for dampers that stop a joint within a step.
+
+        PhysX limits the impulse that its solver finds. MuJoCo limits the force before it integrates
+        it, and then without the damper's derivative: such a joint would leap to and fro.
+        """
         envs, rows = indices.to(self._world.device).long(), indices.cpu().long()
+        dt = self._world.dt
+        stops = dt * (self._damping + dt * self._stiffness) > self._least_inertia
+        limits = torch.where(stops, UNLIMITED, self._max_force)
         for column, sign in ((0, -1.0), (1, 1.0)):
-            values = sign * self._max_force[rows]
+            values = sign * limits[rows]
             self._world.write_field("actuator_forcerange", envs, (self._motors, column), values)
 
 

@@ -1,8 +1,8 @@
 """Visual navigation: procedural houses, cameras, geodesic distances, PointNav and ObjectNav.
 
-A house is a function of its split and index, made of walls and of boxes, cylinders and spheres that
-stand upright; nothing is downloaded. Cameras and agents are Warp kernels, from one source for CPU
-and CUDA (the extra ``nav``). docs/navigation.md shows what agents see.
+A house is a function of its split and index, made of walls and of upright boxes, cylinders and
+spheres, without any download. Cameras and agents are Warp kernels, from one source for CPU and CUDA
+(the extra ``nav``). docs/navigation.md shows what agents see.
 
 - :mod:`.floor_plan`, :mod:`.furniture` and :mod:`.house` make houses.
 - :mod:`.geodesics` measures distances to goals from everywhere.

@@ -237,9 +237,9 @@ def begin(
     bits: wp.array(dtype=wp.int64),
     num_open: int,
 ):
-    """Begin episodes: a house, one of its goals, and a start at a distance in the range.
+    """Begin episodes: a house, a goal in it, and a start at a distance in the range.
 
-    Cells are drawn until one fits; after many failures, the next one that fits is taken.
+    Cells are drawn until one fits; after many failures, the next fitting cell is taken.
 
     Args:
         houses: The houses.

@@ -26,7 +26,7 @@ CHANNELS: dict[ImageKind, tuple[int, torch.dtype]] = {
 }
 """Channels of a camera's image, and their type."""
 ENVS_PER_THREAD = 32
-"""Least number of environments that is worth another CPU thread."""
+"""Minimum number of environments that is worth another CPU thread."""
 SPARE = 3
 """Number of unused pictures whose memory is kept."""
 

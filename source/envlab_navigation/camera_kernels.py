@@ -242,7 +242,7 @@ def draw_walls(
     """Fill columns with the nearest wall, the floor below it and the ceiling above.
 
     Returns:
-        The distance of the farthest of these walls.
+        The largest distance of these walls.
     """
     farthest = float(0.0)
     for j in range(j0, j1):

@@ -44,7 +44,7 @@ def show_houses(arguments: Sequence[str]) -> int:
     """Print statistics of houses, and draw them if a folder is given."""
     parser = TrainingParser(
         prog="envlab nav houses",
-        description="Print what the houses of a split hold, and draw pictures of them.",
+        description="Print the contents of a split's houses, and draw pictures of them.",
     )
     parser.add_argument("--split", default="val", metavar="NAME", help="train, val (default), test")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="first house (default 0)")
@@ -118,7 +118,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     """Print the measures of an expert or of random actions over whole episodes."""
     parser = TrainingParser(
         prog="envlab nav evaluate",
-        description="Measure what an expert, which knows all distances, or chance reaches.",
+        description="Measure the success of an expert, which knows all distances, or of chance.",
     )
     parser.add_argument("--task", required=True, metavar="ID", help="task id (Nav-...)")
     parser.add_argument("--policy", choices=("expert", "random"), default="expert")
@@ -128,7 +128,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     parser.add_argument("--num_envs", type=positive, default=50, metavar="N", help="default 50")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     parser.add_argument("--device", metavar="DEVICE", help="cuda if there is one, else cpu")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the measures there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measures to it")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw each episode there")
     flags, overrides = parser.parse_with_overrides(arguments)
     task = get_task(flags.task)
@@ -147,8 +147,8 @@ def evaluate(arguments: Sequence[str]) -> int:
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
     if getattr(cfg, "backend", None) == "ai2thor" and (flags.policy == "expert" or flags.pictures):
         raise ConfigurationError(
-            "env.backend is 'ai2thor', whose houses neither the expert nor --pictures know. Give "
-            "--policy=random without --pictures, or leave the backend out."
+            "env.backend is 'ai2thor', whose houses neither the expert nor --pictures supports. "
+            "Give --policy=random without --pictures, or leave the backend out."
         )
     cfg = merge(cfg, {"scene": {"num_envs": num_envs}}, "env")
     env = task.make(cfg, context=DistributedContext.single(flags.device), seed=flags.seed)

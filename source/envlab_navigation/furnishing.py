@@ -20,7 +20,7 @@ GAP = 0.08
 DOOR_CLEARANCE = 0.75
 """Free space on both sides of a door, in m."""
 TRIES = 12
-"""Places that are tried for a thing before it is left out."""
+"""Number of random places for a thing before it is dropped."""
 OBJECT_GAP = 0.35
 """Distance between objects on furniture, in m."""
 

@@ -85,7 +85,7 @@ def box(colour: Colour | None = None) -> Thing:
 def fitted(
     thing: Thing, size: tuple[float, float, float] | None, colour: Colour | None = None
 ) -> Thing:
-    """Return a thing that is as wide, deep and high as a size says, in m, and of one colour.
+    """Return a thing with the given width, depth and height, in m, and in one colour.
 
     Cylinders and spheres stay round: they take the smaller of the two widths.
     """

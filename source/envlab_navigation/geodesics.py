@@ -13,7 +13,7 @@ from envlab_navigation.geodesic_kernels import sweep
 from envlab_navigation.house import CELL, House
 
 UNREACHABLE = 32_000
-"""In mm, the value of cells without a path to the goal, or with one that is longer."""
+"""In mm, the value of cells without a path to the goal, or with a longer path."""
 _FAR_M = 50.0
 _MAX_SWEEPS = 12
 

@@ -76,7 +76,7 @@ class House(NamedTuple):
             ``(MAX_ROOMS, 2, 5)``.
         light: Colour of the light, its direction along x and y, and its decay with distance,
             float32 ``(6,)``.
-        free: Whether the centre of an agent can be there, bool ``GRID``; one connected region.
+        free: Whether the centre of an agent can be in a cell, bool ``GRID``; one connected region.
         starts: Free cells in which episodes may begin, bool ``GRID``.
         zones: Cells that count as having arrived at each goal, bool ``(NUM_GOALS, *GRID)``.
         points: PointNav goals, float32 ``(NUM_POINTS, 2)``, in m.
@@ -131,7 +131,7 @@ def build_house(
 
     Args:
         plan: Rooms, walls and doors.
-        things: Furniture and objects; the last ones are left out if there are too many.
+        things: Furniture and objects; the last ones are dropped if there are too many.
         rng: Draws paints, light and points.
         size: Size of the arrays.
     """

@@ -82,7 +82,7 @@ class HouseCache:
                 return _read(path)
             except _DAMAGE as error:
                 logger.warning(
-                    "The house in %s is damaged (%s: %s) and is made anew.",
+                    "The house in %s is damaged (%s: %s) and is made again.",
                     *(path, type(error).__name__, error),
                 )
         made = self._make(split, index)
@@ -113,7 +113,7 @@ class HouseCache:
         except OSError as error:
             self._is_writable = False
             logger.warning(
-                "Houses cannot be kept in %s (%s), and this process makes them anew each time. %s "
+                "Houses cannot be kept in %s (%s), and this process makes them again each time. %s "
                 "Or set env.houses.cache_dir to another folder.",
                 *(path.parent, describe(path.parent, error), hint(error)),
             )

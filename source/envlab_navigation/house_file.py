@@ -290,8 +290,8 @@ def _things(file: HouseFile, rooms: list[Outline], path: str) -> list[Placed]:
         where = f"{path}.objects.{number}"
         if cfg.kind not in KINDS:
             raise ConfigurationError(
-                f"{where}.kind is {cfg.kind!r}, which is no class.{did_you_mean(cfg.kind, KINDS)} "
-                f"There are {', '.join(KINDS)}."
+                f"{where}.kind {cfg.kind!r} is not a class.{did_you_mean(cfg.kind, KINDS)} There "
+                f"are {', '.join(KINDS)}."
             )
         if not any(_is_in(room, *cfg.at) for room in rooms):
             raise ConfigurationError(

@@ -87,8 +87,8 @@ class HouseFiles:
         path = self.paths[number]
         if _digest(path) != self._digests[number]:
             raise ConfigurationError(
-                f"The house file {path} has changed since the run began. Start again, and leave "
-                "it as it is until the end."
+                f"The house file {path} has changed since the run began. Start again, and do not "
+                "change it until the end."
             )
         return read_layout(path).build(_generator(path), self.size)
 
@@ -123,7 +123,7 @@ def check_layout(layout: Layout) -> House:
     walled_in = layout.unreachable(house)
     if walled_in and not layout.is_imported:
         raise ConfigurationError(
-            f"{layout.path}: the room {walled_in[0]!r} is walled in: nobody can get there from the "
+            f"{layout.path}: the room {walled_in[0]!r} is walled in: no path leads to it from the "
             "largest part of the house. Give it a door, or clear the way."
         )
     return house
@@ -133,7 +133,7 @@ def _found(path: Path) -> list[Path]:
     if not path.is_dir():
         if path.suffix not in ENDINGS:
             raise ConfigurationError(
-                f"{path} is no house file: its name must end in one of {', '.join(ENDINGS)}."
+                f"{path} is not a house file: its name must end in one of {', '.join(ENDINGS)}."
             )
         return [path]
     try:

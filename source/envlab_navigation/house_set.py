@@ -47,7 +47,7 @@ class HouseSet:
         Args:
             cfg: Which houses.
             goals: Goals that episodes may have.
-            start_range_m: Least and largest distance between a start and its goal.
+            start_range_m: Minimum and maximum distance between a start and its goal.
             max_episode_length: In steps.
             device: Device of the tensors.
 
@@ -149,7 +149,7 @@ class HouseSet:
         return self._loader.submit(self._cache.load, self.cfg.split, number)
 
     def _put(self, slot: int, house: int) -> None:
-        """Put a house into a slot, unless it is there."""
+        """Put a house into a slot, unless the slot has it."""
         if self._held[slot] == house:
             return
         arrays = (self._coming.pop(house, None) or self._load(house)).result()

@@ -101,9 +101,9 @@ class Layout(NamedTuple):
             starts[int(y / CELL + _EPSILON), int(x / CELL + _EPSILON)] = True
             if (starts & ~house.free).any():
                 raise ConfigurationError(
-                    f"starts.{number} of {self.path}, {list(self.starts[number])}, is walled in: "
-                    "something stands within 0.2 m of it, or it has no way to the rest of the "
-                    "house. Move it, or make a way."
+                    f"starts.{number} of {self.path}, {list(self.starts[number])}, is walled in: a "
+                    "thing is within 0.2 m of it, or no path leads to the rest of the house. Move "
+                    "it, or clear a path."
                 )
         return house._replace(starts=starts)
 
@@ -144,7 +144,7 @@ def edges_of(corners: Sequence[Point]) -> list[Line]:
     """Return the sides of a room.
 
     Raises:
-        ValueError: If one does not run along x or y.
+        ValueError: If a side does not run along x or y.
     """
     lines = []
     for (x0, y0), (x1, y1) in itertools.pairwise([*corners, corners[0]]):

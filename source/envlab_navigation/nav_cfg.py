@@ -127,8 +127,8 @@ class ThorCfg:
     world: Literal["RoboTHOR", "iTHOR"] = "RoboTHOR"
     """Set of scenes; ``env.houses.split`` selects among them."""
     num_workers: NonNegativeInt = 4
-    """Processes, which share the environments; 0: this one. Each environment has a controller of
-    its own."""
+    """Processes, which share the environments; 0: this one. Each environment has its own
+    controller."""
     controller_timeout_s: PositiveFloat = 60.0
     """Longest time of a controller's action before the controller is replaced."""
     worker_timeout_s: PositiveFloat = 1200.0
@@ -162,7 +162,7 @@ class NavRewardsCfg:
 class NavAugmentationCfg(AugmentationCfg):
     """Random changes of images (``env.augmentation.*``); 0 everywhere is off.
 
-    Mirrored episodes are AllenAct's ``allow_flipping``, which has a share of 0.5.
+    Mirrored episodes are AllenAct's ``allow_flipping``, which mirrors half of them.
     """
 
     mirror: UnitInterval = 0.0
@@ -197,9 +197,9 @@ class NavEnvCfg:
     max_episode_length: PositiveInt = 500
     """Time limit of an episode, in steps."""
     is_finite_horizon: bool = False
-    """Whether the time limit is part of the task, so that it ends an episode as a failure does."""
+    """Whether the time limit is part of the task, so that it ends an episode like a failure."""
     start_range_m: tuple[NonNegativeFloat, NonNegativeFloat] = (1.0, 30.0)
-    """Least and largest geodesic distance between a start and its goal."""
+    """Minimum and maximum geodesic distance between a start and its goal."""
     step_m: Annotated[float, Range(above=0, at_most=0.5)] = 0.25
     """Length of ``MoveAhead``."""
     turn_deg: Annotated[float, Range(above=0, at_most=180)] = 30.0

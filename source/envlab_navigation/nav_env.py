@@ -91,7 +91,7 @@ class NavEnv(BatchedEnv):
 
         A point as the goal is given by its distance in m and its direction from straight ahead, as
         Habitat's ``pointgoal_with_gps_compass``; an object by 1 in the column of its class.
-        Positions are relative to the start, with x along the agent's view there.
+        Positions are relative to the start, with x along the agent's initial view.
         """
         point = ["goal_distance", "goal_direction_cos", "goal_direction_sin"]
         names = point if self.cfg.goal == "point" else [f"goal_is_{name}" for name in TARGETS]
@@ -221,7 +221,8 @@ class NavEnv(BatchedEnv):
     def _explain_failures(self) -> str:
         path = self._save_failure(self.state() | {"bad": self.agents.failed.cpu()})
         return (
-            f"Their states and actions are in {path}; look there for what wrote NaNs into env.pose."
+            f"Their states and actions are in {path}; look in it for the cause of the NaNs in "
+            "env.pose."
         )
 
     def _num_actions(self) -> int:
@@ -303,7 +304,7 @@ class NavEnv(BatchedEnv):
         return log
 
     def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
-        """Begin episodes: a house, one of its goals, and a start at a distance in the range."""
+        """Begin episodes: a house, a goal in it, and a start at a distance in the range."""
         draws = self.random.stream("episode").uniform(0.0, 1.0, 4, mask)
         self.agents.begin(mask, draws, self.random.stream("start").bits(1)[:, 0])
         self._clear_lengths(mask)

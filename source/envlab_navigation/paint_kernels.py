@@ -290,7 +290,7 @@ def take_picture(
     """Draw and paint a strip of columns; threads are environment, camera and strip.
 
     Threads of an environment that is not ``wanted`` do nothing. Threads share the rows of
-    ``scratch``: on a CPU, which runs them one after another, there is only one.
+    ``scratch``: a CPU, which runs them one after another, needs a single row.
     """
     thread, camera, strip = wp.tid()
     n = first_env + thread

@@ -25,7 +25,7 @@ SHORTEST_COLOUR = (255, 255, 255)
 _NUM_PLACES = 96
 """Number of places among which those of pictures are chosen."""
 _LEAST_SHARE = 0.005
-"""Least share of a picture for a class to count."""
+"""Minimum share of a picture for a class to count."""
 _GAP = 4
 """Pixels between pictures."""
 

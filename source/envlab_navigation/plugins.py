@@ -16,12 +16,12 @@ DDPPO = Library(
     prepare="envlab_navigation.ddppo.experiment_words:prepare",
     file_flag="experiment",
     file_flags=("config_kwargs", "allenact"),
-    description="recurrent PPO for agents that see, by envlab's own DD-PPO",
+    description="recurrent PPO for agents with cameras, by envlab's own DD-PPO",
 )
 NAV = Command(
     name="nav",
     main="envlab_navigation.command:main",
     usage="nav houses | evaluate",
-    description="houses to navigate; what an expert or chance reaches there",
+    description="houses to navigate; the success of an expert or of random actions",
     words=("houses", "evaluate"),
 )

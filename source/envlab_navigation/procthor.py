@@ -57,7 +57,7 @@ def is_procthor(values: Mapping[str, Any]) -> bool:
 
 
 def parse_procthor(values: dict[str, Any], path: str) -> Layout:
-    """Return the layout that a house of ProcTHOR describes, and notes on what is left out.
+    """Return the layout that a house of ProcTHOR describes, and notes on the omitted parts.
 
     Args:
         values: Contents of the file.
@@ -100,7 +100,7 @@ def _parse(values: dict[str, Any], path: str) -> Layout:
 
 
 def _open_sides(walls: Mapping[str, Mapping[str, Any]]) -> list[Line]:
-    """Return where two rooms are joined without a wall: both walls are empty there."""
+    """Return where two rooms are joined without a wall: where both walls are empty."""
     empty = [line for wall in walls.values() if wall.get("empty") for line in _base(wall)]
     return [
         line
@@ -148,7 +148,7 @@ def _doors(
         if not around or cut([gap], gaps) != [gap]:
             lost += 1
             continue
-        # Walls are thinner there, and their doors may reach into a corner.
+        # ProcTHOR's walls are thinner, and their doors may reach into a corner.
         low = max(gap.low, min(line.low for line in around) + WALL_HALF)
         high = min(gap.high, max(line.high for line in around) - WALL_HALF)
         gaps.append(gap._replace(low=low, high=high))
@@ -282,7 +282,7 @@ def _ground(point: Mapping[str, Any]) -> Point:
 def _number(value: Any) -> float:
     number = float(value)
     if not abs(number) <= _MOST:
-        raise ValueError(f"{value} is no length in m")
+        raise ValueError(f"{value} is not a length in m")
     return number
 
 

@@ -33,7 +33,7 @@ SUCCESS, FAILED_END, TIME_OUT, BROKEN = range(4)
 MAX_RESTARTS = 3
 """Restarts of a controller without an episode in between, after which a run ends."""
 TRIES = 20
-"""Starts that are drawn in a scene before the next scene is tried."""
+"""Starts that are drawn in a scene before moving to the next scene."""
 _LOST = (TimeoutError, RuntimeError, OSError)
 """Errors of a controller when Unity hangs, crashes or has exited."""
 
@@ -96,7 +96,7 @@ class ThorEnv(gymnasium.Env[Any, Any]):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 5}
 
     def __init__(self, setup: Setup, render_mode: str | None = None) -> None:
-        """Make an environment, at first without a controller."""
+        """Make an environment, initially without a controller."""
         self.render_mode, self._setup = render_mode, setup
         self.action_space = spaces.Discrete(len(setup.actions))
         size = setup.height, setup.width
@@ -178,8 +178,8 @@ class ThorEnv(gymnasium.Env[Any, Any]):
                         return
         raise ConfigurationError(
             f"No scene of {', '.join(setup.scenes[:3])}{', ...' * (len(setup.scenes) > 3)} has a "
-            f"start from which one of {', '.join(setup.targets)} is {nearest:g} to {farthest:g} m "
-            "away. Take other scenes, targets or another env.start_range_m."
+            f"start at {nearest:g} to {farthest:g} m from one of {', '.join(setup.targets)}. Take "
+            "other scenes, targets or another env.start_range_m."
         )
 
     def _start_episode(self, event: Any, length: float) -> None:

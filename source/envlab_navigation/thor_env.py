@@ -104,7 +104,7 @@ def _setup(cfg: NavEnvCfg) -> Setup:
             raise ConfigurationError(
                 f"env.backend=ai2thor cannot have {what}. It offers an object as the goal, the "
                 "images rgb and depth of one camera as they are, no compass, looks of 30 degrees, "
-                "and scenes of its own: try Nav-ObjectNav-RGB-v0."
+                "and its own scenes: try Nav-ObjectNav-RGB-v0."
             )
     is_robothor = cfg.thor.world == "RoboTHOR"
     return Setup(

@@ -184,7 +184,7 @@ def parallel_env(environment: str, options: Mapping[str, Any]) -> Any:
     if not hasattr(module, "parallel_env"):
         raise ConfigurationError(
             f"The module {environment!r} has no parallel_env, by which PettingZoo's environments "
-            "are made. Name one that has, such as mpe2.simple_spread_v3."
+            "are made. Name a module with it, such as mpe2.simple_spread_v3."
         )
     given = dict(options)
     known = inspect.signature(module.raw_env).parameters if hasattr(module, "raw_env") else {}

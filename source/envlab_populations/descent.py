@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     parser = ArgumentParser(
         prog="envlab lineage",
-        description="Draw the generations of a population: who came from whom.",
+        description="Draw the generations of a population, from parents to children.",
     )
     parser.add_argument("run", metavar="RUN", help="run directory of a population")
     parser.add_argument(
@@ -107,7 +107,7 @@ def _finite(value: Any) -> float:
     """Return a number that can be drawn; raise ValueError for infinity and NaN."""
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"{number} is no finite number")
+        raise ValueError(f"{number} is not a finite number")
     return number
 
 

@@ -5,14 +5,14 @@ A family's ``__init__`` holds nothing but the table of its tasks, so that this c
 Differs from Isaac Lab 2.3.2:
 
 - The physics is MuJoCo's, not PhysX's: contacts, friction and joint limits are softer.
-- Joints, and with them observations and actions, are ordered depth first, there breadth first:
-  ``envlab.envs.joint_order`` permutes policies and data sets.
-- Joint velocities have no limits, because MuJoCo has none. Humanoid's 100 rad/s there are out of
-  reach (random actions: 64 rad/s); the other robots' limits are those of their USD files.
-- A material has one coefficient of friction, drawn between the static and the dynamic one there.
-  It is drawn once for each robot, there for each of its shapes.
+- Joints, and with them observations and actions, are ordered depth first; Isaac Lab orders them
+  breadth first. ``envlab.envs.joint_order`` permutes policies and data sets.
+- Joint velocities have no limits, because MuJoCo has none. Isaac Lab's 100 rad/s of Humanoid are
+  out of reach (random actions: 64 rad/s); the limits of the other robots are in their USD files.
+- A material has one coefficient of friction, drawn between Isaac Lab's static and dynamic
+  coefficients. It is drawn once for each robot; Isaac Lab draws it for each shape.
 - Where two shapes touch, the larger coefficient counts, or that of the shape with the higher
-  priority in the MJCF, there their average or product.
+  priority in the MJCF; PhysX takes their average or product.
 """
 
 import importlib

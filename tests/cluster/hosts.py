@@ -1,4 +1,4 @@
-"""Hosts for tests: real OpenSSH servers, each with a key, a port and a home folder of its own.
+"""Hosts for tests: real OpenSSH servers, each with its own key, port and home folder.
 
 All are on the loopback, which any user may have. Processes and files are this machine's.
 """

@@ -116,7 +116,7 @@ def test_a_disk_that_fills_up(says_why: bool, command: Commander, tree: Path, fu
     if not says_why:
         break_rsync(command.cluster.hosts[1].home)
     (tree / "larger.txt").write_bytes(bytes(3_000_000))
-    sentence = "Host host1: its disk is full: make room there"
+    sentence = "Host host1: its disk is full: free some space"
     check_refused(command, tree, sentence, "--runs_on=host0,host1", "--min_free_mb=1")
     assert {path.name for path in full_disk.rglob("*.txt")} == set()
 
@@ -149,7 +149,7 @@ def test_a_launch_on_a_host_with_somebody_elses_run(
     with monkeypatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
         output = command.launch(tree, "--runs_on=host0,host1", ends=2)
-        assert f"error: Host host1: the run {state.stem} is there already" in output
+        assert f"error: Host host1: the run {state.stem} already exists" in output
         command.launch(tree, "--runs_on=host1", "--beside_others")
         command("kill", "--yes")
         # A run without a state file here is ended on its hosts.
@@ -157,7 +157,7 @@ def test_a_launch_on_a_host_with_somebody_elses_run(
         output = command("kill", "--yes", hosts, "--run=1999", ends=2)
         assert f"--run is '1999', but what runs there is: {state.stem}." in output
         output = command("kill", "--yes", hosts)
-        assert f"Run {state.stem} on host1: found on its hosts\nhost1: ended, nothing is" in output
+        assert f"Run {state.stem} on host1: found on its hosts\nhost1: ended, no" in output
         assert command("kill", "--yes", hosts) == "Nothing runs there.\n"
     assert command.cluster.living() == {}
 

@@ -26,7 +26,7 @@ def test_a_command_ends_at_once(command: Commander):
     os.kill(launch.process.pid, signal.SIGINT)
     assert launch.wait() == 130
     assert time.monotonic() - began < 7.0
-    wanted = "Interrupted: what still runs on the hosts is ended there after 8 s."
+    wanted = "Interrupted: commands that still run on the hosts are ended after 8 s."
     assert launch.output.strip() == wanted
     assert launch.living() == {}
 
@@ -68,7 +68,7 @@ def test_ctrl_c_before_the_start_takes_back_the_claims(
     monkeypatch.setattr("envlab_cluster.launch.check_versions", interrupt)
     output = command.launch(tree, "--runs_on=host0", ends=130)
     assert output == (
-        "\nInterrupted: taking back what was begun on the hosts.\n\nNothing was started.\n"
+        "\nInterrupted: undoing what was begun on the hosts.\n\nNothing was started.\n"
     )
     assert not list(command.cluster.hosts[0].path.glob("runs/*/"))
 

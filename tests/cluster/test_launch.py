@@ -31,10 +31,10 @@ def test_a_run_on_three_hosts_from_launch_to_kill(command: Commander, tree: Path
     same = {"--nnodes=3", "--nproc_per_node=2", "--distributed", f"--run_id={run.id}"}
     assert all({*same, f"--rdzv_endpoint={run.endpoint}"} <= set(one) for one in words)
     (name,) = {word for one in words for word in one if word.startswith("--rdzv_id=")}
-    assert re.fullmatch(rf"--rdzv_id={run.id}-[0-9a-f]{{16}}", name)  # which nobody guesses
+    assert re.fullmatch(rf"--rdzv_id={run.id}-[0-9a-f]{{16}}", name)  # which cannot be guessed
     hosting = [next(word for word in one if word.startswith("--rdzv_conf")) for one in words]
     assert ["is_host=true" in one for one in hosting] == [True, False, False]
-    # A later terminal finds processes by number and start, each in a session of its own.
+    # A later terminal finds processes by number and start, each in its own session.
     saved = read_run(run.file)
     for node in saved.nodes:
         assert node.pid is not None
@@ -47,7 +47,7 @@ def test_a_run_on_three_hosts_from_launch_to_kill(command: Commander, tree: Path
     directory.mkdir(parents=True)
     (directory / "run.json").write_text(f'{{"name": "{run.id}"}}')
     output = command("kill", "--yes", "--fetch", cwd=tree)
-    assert output.count("ended, nothing is left") == 3
+    assert output.count("ended, no process is left") == 3
     assert "Run directory: logs/rsl_rl/cartpole/today" in output
     assert (tree / "logs/rsl_rl/cartpole/today/run.json").is_file()
     assert command.cluster.living() == {}
@@ -65,7 +65,7 @@ def test_later_launches_send_changes_and_runs_that_ignore_term_are_killed(
         output = command.launch(tree, "--runs_on=host0")
         sent.append(re.findall(r"host0: (sent \d+ files|has this code already)", output))
         output = command("kill", "--yes", "--grace_s=1")
-    assert "host0: did not end in time and was killed, nothing is left" in output
+    assert "host0: did not end in time and was killed, no process is left" in output
     assert sent == [["sent 4 files"], ["has this code already"], ["sent 1 files"]]
     copies = sorted(command.cluster.hosts[0].path.glob("snapshots/*/large.txt"))
     assert len(copies) == 2
@@ -80,10 +80,10 @@ def test_a_stale_run_is_recognised(command: Commander, tree: Path):
     os.killpg(node.pid, signal.SIGKILL)
     wait_for(lambda: not command.cluster.living())
     assert " ended " in command("status", "--all")
-    output = command("kill", ends=2)  # there is nobody to ask
+    output = command("kill", ends=2)  # there is no terminal to ask
     assert f"whether to stop run {find_run(None).id} on host0: give --yes" in output
     output = command("kill", "--yes")
-    assert output.count("nothing was running") == 1
+    assert output.count("was not running") == 1
 
 
 def test_a_host_out_of_reach_keeps_the_state(command: Commander, tree: Path):
@@ -93,7 +93,7 @@ def test_a_host_out_of_reach_keeps_the_state(command: Commander, tree: Path):
     output = command("status", ends=1)
     assert re.search(r"^host1 .* unreachable", output, re.MULTILINE), output
     output = command("kill", "--yes", ends=1)
-    assert "host0: ended, nothing is left" in output
+    assert "host0: ended, no process is left" in output
     assert "Host host1: nothing listens at its ssh port" in output
     assert run.file.exists()
     command.cluster.serve(command.cluster.hosts[1])
@@ -102,7 +102,7 @@ def test_a_host_out_of_reach_keeps_the_state(command: Commander, tree: Path):
 
 
 def attended(command: Commander, tree: Path, activate: Path) -> tuple[Launch, int]:
-    """Start an attended launch on a terminal of its own; return it and the terminal's other end."""
+    """Start an attended launch on a separate terminal; return it and the terminal's other end."""
     leader, follower = pty.openpty()
     words = [f"--env_activate_path={activate}", "--runs_on=host0,host1", *LIBRARY]
     launch = command.cluster.start("launch", *words, cwd=tree, terminal=os.ttyname(follower))
@@ -118,7 +118,7 @@ def test_ctrl_c_can_stop_it_everywhere(command: Commander, tree: Path, fake_envi
     os.write(terminal, b"s\n")
     assert launch.wait() == 130
     os.close(terminal)
-    assert launch.output.count("ended, nothing is left") == 2
+    assert launch.output.count("ended, no process is left") == 2
     assert command.cluster.living() == {}
 
 
@@ -156,7 +156,7 @@ def test_commands_run_on_all_hosts_at_once(command: Commander, tmp_path: Path):
     output = command(
         "command", "--runs_on=host1", "--timeout_s=1", "echo before; sleep 60", ends=124
     )
-    assert "== host1: took more than 1 s, and was ended there (exit code 124)\nbefore\n" in output
+    assert "== host1: took more than 1 s, and was ended (exit code 124)\nbefore\n" in output
     output = command("command", "--runs_on=host1")
     assert re.search(r"load .* on \d+ cores|NVIDIA", output)
 

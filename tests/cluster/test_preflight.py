@@ -63,7 +63,7 @@ def test_errors_of_ssh_are_explained():
         ("ssh: connect to host a port 22: No route to host", "no network reaches it"),
         (
             "@@@\nWARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.",
-            "its host key is another",
+            "its host key has changed",
         ),
         ("a: Permission denied (publickey,password).", "it refuses the key"),
         ("Timeout, server a not responding.", "the connection was lost"),

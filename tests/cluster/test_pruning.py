@@ -77,7 +77,7 @@ def test_a_launch_removes_old_snapshots_that_nothing_refers_to(
 
 @pytest.fixture
 def run(command: Commander) -> tuple[RunState, Ssh, Path]:
-    """A run on one host, the connection to it, and the run's folder there."""
+    """A run on one host, the connection to it, and the run's folder on the host."""
     host = read_hosts(command.cluster.folder / "hosts.yaml")[2]
     path = command.cluster.hosts[2].path
     return run_on(host, path=path, id="new"), Ssh(command.cluster.ssh_cmd), path

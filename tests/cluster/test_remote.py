@@ -89,7 +89,7 @@ def test_a_claim_holds_while_code_may_be_sent(tmp_path: Path):
     os.utime(claim, (then, then))
     code, output = run("probe.sh", tmp_path, "", "new", 0, "", 0, "")
     assert code == 3
-    assert "the run other is there already" in output
+    assert "the run other already exists" in output
     assert not (tmp_path / "runs/new").exists()
 
 

@@ -36,7 +36,7 @@ def repository(folder: Path, **files: str) -> Path:
 
 
 def test_what_is_there_is_sent_and_a_link_to_a_folder_is_sent_as_a_link(tmp_path: Path):
-    """Also from a tree without a commit, whose index names a file that is gone."""
+    """Also from a tree without a commit, whose index names a deleted file."""
     tree = tmp_path / "tree"
     (tree / "folder").mkdir(parents=True)
     git(tree, "init", "-q")

@@ -34,7 +34,7 @@ def single(tmp_path: Path) -> Iterator[Cluster]:
 
 def test_two_processes_on_one_host_to_the_end(single: Cluster):
     words = ["--fetch", "--nproc_per_node=2", *TRAIN, "--max_iterations=2"]
-    # Sent from here, and brought back to where the command runs: a clone of its own.
+    # Sent from here, and brought back to where the command runs: a separate clone.
     launch = single.start("launch", *words, cwd=clone(single.folder))
     assert launch.wait() == 0, launch.output
     run = only_run(single.folder / "clone")

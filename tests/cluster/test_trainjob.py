@@ -178,7 +178,7 @@ def test_existing_objects_may_have_any_name_of_kubernetes(capsys):
 
 
 def test_the_image_has_its_runs_where_the_volume_is(capsys):
-    """docker/Dockerfile defines the folder, and the user who writes there."""
+    """docker/Dockerfile defines the folder, and the user who writes into it."""
     text = (ROOT / "docker/Dockerfile").read_text()
     (job,) = documents(capsys)
     pod = pod_of(job)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-# The sample is a module of its own, so that `config_sample:is_alive` can be imported by name; with
+# The sample is a separate module, so that `config_sample:is_alive` can be imported by name; with
 # pytest's import mode "importlib" its folder is not on the path.
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -122,7 +122,7 @@ def test_aliases_that_mean_billions_of_values_are_refused(path, repeat):
 def test_only_regular_files_of_a_possible_size_are_read(path):
     path.parent.mkdir()
     os.mkfifo(path)
-    with pytest.raises(ConfigurationError, match=r"cannot be read: .*no regular file"):
+    with pytest.raises(ConfigurationError, match=r"cannot be read: .*not a regular file"):
         load_yaml(path)
     path.unlink()
     path.touch()

@@ -92,13 +92,13 @@ def test_plus_adds_to_a_free_dict_and_tilde_removes_from_it(roots):
     roots = {**roots, "env": env}
     env = compose(roots, [f"~{key}.limit", f"++{key}.other=[3]"])["env"]
     assert env.rewards.alive.params == {"other": [3]}
-    assert "there already" in refusal(roots, f"+{key}.limit=1")
+    assert "already exists" in refusal(roots, f"+{key}.limit=1")
     assert f"There is no '{key}.limt'" in refusal(roots, f"~{key}.limt")
 
 
 def test_an_element_that_an_earlier_override_has_taken_away_is_named(roots):
     message = refusal(roots, "agent.hidden_dims=[32]", "agent.hidden_dims.1=64")
-    assert "'agent.hidden_dims.1=64' cannot be applied, because an earlier one" in message
+    assert "'agent.hidden_dims.1=64' cannot be applied, because an earlier override" in message
     assert "the list 1 elements" in message
 
 

@@ -33,7 +33,7 @@ def test_a_missing_module_or_name_is_named():
     for text, sentence in (
         ("no_such_module.mdp:f", "there is no module 'no_such_module'"),
         ("math:sqr", r"has no 'sqr'\. Did you mean sqrt"),
-        (".mdp:f", "no absolute module name"),
+        (".mdp:f", "not an absolute module name"),
     ):
         with pytest.raises(ConfigurationError, match=sentence):
             resolve(text)
@@ -68,7 +68,7 @@ def test_a_file_may_name_definitions_of_a_trusted_package(suites):
 
 def test_a_file_may_name_nothing_else(suites):
     for text in ("my_suite:term.__class__", "my_suite:term.__globals__.get"):
-        with pytest.raises(ConfigurationError, match="leads to something private"):
+        with pytest.raises(ConfigurationError, match="names something private"):
             suites.resolve(text)
     for text, module in {
         "my_suite_of_others:term": "my_suite_of_others",  # only the beginning of the name
@@ -77,7 +77,7 @@ def test_a_file_may_name_nothing_else(suites):
         "my_suite:os.system": "os",
         "my_suite:part": "functools",
     }.items():
-        with pytest.raises(ConfigurationError, match=rf"leads to code of {module}, .*add --trust "):
+        with pytest.raises(ConfigurationError, match=rf"names code of {module}, .*add --trust "):
             suites.resolve(text)
 
 
@@ -86,7 +86,7 @@ def test_a_file_may_name_objects_that_the_user_named_too(suites):
     trust = Trust(named=texts_of(parse_overrides(words)))
     assert trust.resolve("my_suite:term") == resolve("my_suite:term")
     assert trust.resolve("math:sqrt") is math.sqrt
-    with pytest.raises(ConfigurationError, match="leads to code of my_suite"):
+    with pytest.raises(ConfigurationError, match="names code of my_suite"):
         trust.resolve("my_suite.terms:term")
 
 

@@ -35,7 +35,7 @@ def test_values_come_back(tmp_path: Path):
 def test_a_missing_file_and_other_formats_are_one_sentence(tmp_path: Path):
     for values, words in [
         (None, "There is no checkpoint"),
-        ({"model_state_dict": {}}, "holds no format version"),
+        ({"model_state_dict": {}}, "has no format version"),
         ({"format_version": FORMAT_VERSION + 1}, "Update envlab"),
     ]:
         if values is not None:

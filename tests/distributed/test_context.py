@@ -25,7 +25,7 @@ def test_device_of_a_process():
         (None, 2, 4, 8, "cuda:2"),
         ("cuda", 3, 4, 4, "cuda:3"),
         ("cuda:5", 0, 1, 8, "cuda:5"),
-        # Slurm shows each process one GPU of its own.
+        # Slurm shows each process a different GPU.
         (None, 3, 4, 1, "cuda:0"),
         ("cuda", 3, 4, 1, "cuda:0"),
     ]:
@@ -86,6 +86,11 @@ def test_collectives_bring_every_rank_the_same_and_leave_arguments_alone(
         assert rank["collectives"]["broadcast"] == {"from": 0}
         assert rank["collectives"]["gather"] == ["rank 0", "rank 1"]
         assert rank["collectives"]["sum"] == 3.0
+        assert rank["collectives"]["gather_more_than_room"] == [
+            [b"\0" * sizes[0], b"\1" * sizes[1]]
+            for sizes in [(0, 0), (100, 100), (0, 10_000)]
+            for _ in range(3)
+        ]
     assert [rank["collectives"]["gather_to_main"] for rank in pair] == [[0, 10], None]
     assert [rank["collectives"]["summand"] for rank in pair] == [1.0, 2.0]
 
@@ -99,6 +104,6 @@ def test_a_silent_program_where_the_ranks_meet_is_reported_within_the_timeout(
         for name, value in {**ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
             monkeypatch.setenv(name, str(value))
         monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
-        message = rf"Rank 1 .* at 127\.0\.0\.1:{port} .* no answer for 1 s: another program"
+        message = rf"Rank 1 .* at 127\.0\.0\.1:{port} .* no answer came for 1 s: another program"
         with pytest.raises(LaunchError, match=message):
             DistributedContext.create(True, "cpu", timeout_s=1.0)

@@ -87,7 +87,7 @@ GUILTY: dict[str, tuple[str, list[int], str, list[Sighting]]] = {
     "behind one on a GPU": ("stalled", [1], "", [ON_GPU, seen(1, idle_s=0.9 * TIMEOUT_S)]),
     "behind": ("stalled", [1], "", [ON_GPU, seen(1, "learn", idle_s=TIMEOUT_S, collectives=39)]),
     "as far as another": ("stalled", [0, 1], "", [ON_GPU, seen(1, "learn", idle_s=TIMEOUT_S)]),
-    "ahead": ("stalled", [1], "passed over a collective", [waiting(0), waiting(1, **AHEAD)]),
+    "ahead": ("stalled", [1], "skipped a collective", [waiting(0), waiting(1, **AHEAD)]),
     "minority": ("stalled", [0], "", [waiting(0, waits="all_reduce"), waiting(1), waiting(2)]),
     "all wait for all": ("stalled", [0, 1], "network", [waiting(0), waiting(1)]),
     "left": ("stalled", [2], "", [waiting(0), waiting(1), left(2)]),

@@ -40,7 +40,7 @@ def test_a_program_on_a_full_disk_ends_with_one_sentence(capsys):
 
     for where, said in [
         (["logs/new"], r"error: logs/new could not be written: No space left on device[;.].*"),
-        ([], r"error: A file could not be written: No space left on device\. Make room there"),
+        ([], r"error: A file could not be written: No space left on device\. Free some space"),
     ]:
         assert guarded(program, where) == 2
         assert re.match(said, capsys.readouterr().err)
@@ -124,7 +124,7 @@ def test_records_wait_for_room_and_none_is_cut(tmp_path: Path, caplog: pytest.Lo
     with caplog.at_level(logging.WARNING):
         records.append(b"fourth\n")
     assert path.read_bytes() == b"first\nsecond\nthird\nfourth\n"
-    assert "The disk takes writes again: 3 records of metrics" in caplog.text
+    assert "The disk accepts writes again: 3 waiting records of metrics" in caplog.text
     assert records.num_waiting == 0
 
 

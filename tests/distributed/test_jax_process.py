@@ -1,4 +1,4 @@
-"""JAX next to torch in one of our processes."""
+"""JAX next to torch in the same process."""
 
 from __future__ import annotations
 

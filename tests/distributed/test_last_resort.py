@@ -27,7 +27,7 @@ if sys.argv[1] == "held":
     # native code that lets no other thread run, and that never ends
     ctypes.PyDLL(None).read(os.pipe()[0], ctypes.create_string_buffer(1), 1)
 sys.stdin.readline()
-time.sleep(0.3)  # a process that sets its timer anew, again
+time.sleep(0.3) # a process that resets its timer, again
 """
 NUM_SUSPENDED = 3
 

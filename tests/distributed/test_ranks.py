@@ -93,7 +93,7 @@ def test_ranks_of_several_nodes_meet_where_their_agents_have_met(monkeypatch: py
         (["--rdzv-endpoint", "10.0.0.1:5555", "train.py"], KEPT, "10.0.0.1:5555"),
         (["--rdzv_endpoint=node0", "train.py"], KEPT, "node0:29400"),
         (["train.py"], KEPT | {"PET_RDZV_ENDPOINT": "node0:1234"}, "node0:1234"),
-        # No endpoint, a port that the agent chose, or one node: as torch does.
+        # No endpoint, a port that the agent chose, or one node: torch's behaviour.
         (["train.py"], KEPT, "127.0.0.1:1"),
         (["--rdzv_endpoint=localhost:0", "train.py"], KEPT, "127.0.0.1:1"),
         (["--rdzv_endpoint=node0:5555"], KEPT | {"LOCAL_WORLD_SIZE": "8"}, "127.0.0.1:1"),

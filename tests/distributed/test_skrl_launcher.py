@@ -81,7 +81,7 @@ def test_workers_that_do_not_end_by_themselves_are_ended(tmp_path: Path):
     began = time.monotonic()
     os.kill(worker(tmp_path, 1), signal.SIGKILL)
     assert end(launch) == -signal.SIGTERM
-    assert time.monotonic() - began < GRACE_S + TEARDOWN_S  # nobody had to be killed
+    assert time.monotonic() - began < GRACE_S + TEARDOWN_S  # no process had to be killed
 
 
 def test_without_the_launcher_the_function_is_called(monkeypatch: pytest.MonkeyPatch):

@@ -123,7 +123,7 @@ def test_a_job_that_was_suspended_is_innocent(watchdog: Watchdog, clock: Clock):
 def test_without_news_of_the_others_only_this_rank_is_judged(
     watchdog: Watchdog, clock: Clock, capsys: pytest.CaptureFixture[str]
 ):
-    watchdog.progress.mark()  # the clock counts real time, too, and setting up may take long
+    watchdog.progress.mark()  # the clock also counts real time, and setting up may take long
     look(watchdog, clock, int(TIMEOUT_S) - 10)  # neither the store nor rank 1 is to blame
     with pytest.raises(Exited, match="70"):
         look(watchdog, clock, 12)

@@ -17,7 +17,7 @@ from envlab.distributed.statistics import WeightedMeans, pooled_moments
 
 
 def large_value(rank: int) -> dict[str, Any]:
-    """Return containers with tensors, some of which travel alone; one has gaps in memory."""
+    """Return containers with tensors, some of which travel alone; one tensor has gaps in memory."""
     numbers = torch.arange(100_000, dtype=torch.float64) + rank
     return {
         "memory": {"numbers": numbers, "flags": numbers % 2 == 0},
@@ -47,6 +47,11 @@ def collectives(context: DistributedContext) -> dict[str, Any]:
         "threads": (context.num_threads, torch.get_num_threads()),
         "broadcast": context.broadcast({"from": rank}),
         "gather": context.gather(f"rank {rank}"),
+        "gather_more_than_room": [
+            context.gather(bytes([rank]) * size, room=room)
+            for size in (0, 100, 10_000 * rank)
+            for room in (1, 120, 4096)
+        ],
         "gather_to_main": context.gather_to_main(10 * rank),
         "large": context.gather_to_main(large_value(rank)),
         "own": context.scatter_from_main([large_value(0), large_value(1)] if rank == 0 else None),
@@ -57,7 +62,7 @@ def collectives(context: DistributedContext) -> dict[str, Any]:
 
 
 class Net(nn.Module):
-    """A linear layer with a running statistic, and an attribute of its own."""
+    """A linear layer with a running statistic and an attribute."""
 
     nickname = "net"
 
@@ -122,8 +127,8 @@ def statistics(context: DistributedContext) -> dict[str, Any]:
     return {
         "samples": samples,
         "moments": [float(value) for value in pooled_moments(samples, context)],
-        "means": {name: tuple(mean) for name, mean in means.reduce(context).items()},
-        "again": means.reduce(context),
+        "means": {name: tuple(mean) for name, mean in means.reduce(context.gather).items()},
+        "again": means.reduce(context.gather),
     }
 
 

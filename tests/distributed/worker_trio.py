@@ -44,7 +44,7 @@ def audits(context: DistributedContext) -> dict[str, str | None]:
 
 
 def running_moments(context: DistributedContext) -> list[list[float]]:
-    """Return mean, variance and count after each of two batches, unequal ones at first."""
+    """Return mean, variance and count after each of two batches, the first of unequal sizes."""
     samples = [[0.0, 2.0], [4.0], [6.0, 8.0, 10.0]][context.rank]
     moments, found = RunningMoments((), context), []
     for batch in (samples, [5.0 + context.rank]):

@@ -149,7 +149,7 @@ def test_a_probe_that_hangs_is_killed_with_its_children(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv(TOKEN, str(tmp_path))
-    for deadline_s in (3.0, 30.0):  # a busy machine may need more than 3 s to get there
+    for deadline_s in (3.0, 30.0):  # a busy machine may need more than 3 s for it
         names = ["quick_one", "hanging_one"]
         probe = Probe(name="imports_test", deadline_s=deadline_s, arguments=names)
         start = time.monotonic()

@@ -1,4 +1,4 @@
-"""Two agents, each with a slider of its own, whose numbers follow by hand."""
+"""Two agents, each with its own slider, whose numbers follow by hand."""
 
 from __future__ import annotations
 

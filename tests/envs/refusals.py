@@ -11,7 +11,7 @@ from envlab.errors import ConfigurationError
 def assert_refused(
     calls: Mapping[str, Callable[[], object]], error: type[Exception] = ConfigurationError
 ) -> None:
-    """Check that each call is refused with the words that it stands at, a regular expression."""
+    """Check that each call is refused with the words of its key, a regular expression."""
     wrong = []
     for words, call in calls.items():
         try:

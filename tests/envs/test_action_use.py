@@ -23,7 +23,7 @@ def use_of(half_width: float | np.ndarray = 2.0, middle: float = 0.0) -> ActionU
 
 
 def step(use: ActionUse, actions: list[float], windows: int = 1) -> None:
-    """Take these actions in 10 environments, as training does, for windows of steps."""
+    """Take these actions in 10 environments, like training, for windows of steps."""
     for _ in range(windows):
         for _ in range(WINDOW):
             use.add(torch.tensor([actions] * 10))

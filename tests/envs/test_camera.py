@@ -180,7 +180,7 @@ def test_a_camera_that_makes_no_image_is_refused():
         r"is the camera 'sid', but the model has the cameras \(none\)": {
             **{"camera_name": "sid", "pattern_cfg": None}
         },
-        "pattern_cfg, but its camera 'side' is the file's": {"camera_name": "side"},
+        "pattern_cfg, but its camera 'side' comes from the file": {"camera_name": "side"},
         "data_types are empty": {"data_types": []},
         r"clipping_range is \[2\.0, 0\.1\]": {"clipping_range": (2.0, 0.1)},
         r"delay_range is \[-1, 2\]": {"delay_range": (-1, 2)},

@@ -169,7 +169,7 @@ def test_a_file_that_is_the_whole_scene_leaves_things_out(arm, caplog):
     with caplog.at_level(logging.WARNING):
         model = build_model(SceneCfg(model=arm.model, entities={"ball": EntityCfg(shape=BALL)}))
     assert model.nbody == 3
-    assert "ball are left out" in caplog.text
+    assert "ball are ignored" in caplog.text
 
 
 def test_what_cannot_be_composed_is_named(arm, tmp_path):

@@ -1,4 +1,5 @@
-"""What one process of eight environments saved goes on in two of four, and in one again."""
+"""The state of one process with eight environments resumes on two with four each, and on one
+again."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def assert_same(one: Any, other: Any, where: str) -> None:
         for name, value in one.items():
             assert_same(value, other[name], f"{where}.{name}")
     elif isinstance(one, torch.Tensor):
-        # A rank's own begins anew; after a step it is zero.
+        # A rank's own starts afresh; after a step it is zero.
         assert torch.equal(one, torch.zeros_like(one) if other is None else other), where
     else:
         assert one == other, where

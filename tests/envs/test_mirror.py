@@ -163,7 +163,7 @@ def unknown_term(env: ManagerEnv) -> torch.Tensor:
 
 
 def test_the_joints_at_the_image_are_found_by_their_place_and_not_their_name():
-    """Ant's front right leg stands behind and on the left."""
+    """Ant's front right leg is behind and on the left."""
     env = make("Isaac-Ant-v0")
     joints = Mirror(env).joints(["front_left_leg", "right_back_leg"])
     assert (joints.places, joints.signs) == ([1, 0], [-1.0, -1.0])

@@ -85,7 +85,7 @@ WRONG = [
     ("unrecognized attribute: 'colour' (<geom>)", 4, world('<geom size="1"/>\n<geom colour="1"/>')),
     ("bad format in attribute 'size'", 3, world('<geom size="a"/>')),
     ("mismatched tag", 4, world('<body>\n<geom size="1"></body>')),
-    ("no well-formed XML", 1, "just text"),
+    ("not well-formed XML", 1, "just text"),
     (
         "unknown transmission target 'x'",
         6,
@@ -98,7 +98,7 @@ WRONG = [
         f'<robot name="r">\n<link name="a"/>\n{JOINT}</robot>',
     ),
     ("mismatched tag", 3, '<robot name="r">\n<link name="a">\n</robot>'),
-    # Meshes and included files that are not there.
+    # Meshes and included files that do not exist.
     ("hull.stl' does not exist", 6, world('<geom type="mesh" mesh="m"/>', HULL)),
     ("hull.stl' does not exist", 6, f'<robot name="r">\n\n\n\n\n<link name="a">{MESH}'),
     (
@@ -165,7 +165,7 @@ def test_errors_in_included_files_name_these(tmp_path):
     for part, line, message in (
         ("<mujoco>\n<worldbody>\n<bogus/></worldbody></mujoco>", 3, "(<bogus>)"),
         ('<mujoco>\n<worldbody>\n\n<geom size="0"/></worldbody></mujoco>', 4, "must be positive"),
-        ("<mujoco>\n<worldbody>\n<geom </worldbody></mujoco>", 3, "no well-formed XML"),
+        ("<mujoco>\n<worldbody>\n<geom </worldbody></mujoco>", 3, "not well-formed XML"),
     ):
         error = failure(write(tmp_path, robot__xml=INCLUDING, part__xml=part))
         assert f"{tmp_path / 'part.xml'}, line {line}" in error

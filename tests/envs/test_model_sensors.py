@@ -121,7 +121,7 @@ def test_a_joint_carries_the_weight_its_moment_and_the_pull_of_the_circle(make):
     assert arm[:3] == pytest.approx([-0.5 * SPEED**2 * 0.6, 0.0, 0.501 * 10], abs=2e-2)
     assert arm[3:] == pytest.approx([0.0, -0.5 * 10 * 0.1, 0.0], abs=1e-2)
     assert wrench.wrenches_b[0, 0, 2].item() == pytest.approx(1000.501 * 10, rel=1e-4)
-    assert torch.equal(env.obs_buf["policy"][:, 12:], wrench.wrenches_b[:, 1])
+    assert torch.equal(env.obs_buf["policy"][:, 12:], -wrench.wrenches_b[:, 1])
 
 
 def test_frames_are_where_mujoco_has_them(make):

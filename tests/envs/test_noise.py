@@ -26,7 +26,7 @@ def test_operations():
     }.items():
         noisy = ConstantNoiseCfg(operation=operation, bias=0.5).apply(values, stream)
         assert torch.equal(noisy, torch.tensor(expected)), operation
-        assert torch.equal(values, VALUES)  # which are left alone
+        assert torch.equal(values, VALUES)  # which stay unchanged
 
 
 def test_gaussian_noise_is_its_stream():

@@ -216,9 +216,9 @@ ELSEWHERE = {
     "bad_anchor_pos": "as bad_anchor_pos_z_only, which tasks have",
     "bad_motion_body_pos": "as bad_motion_body_pos_z_only, which tasks have",
     "ground_normal": "in upright, which Go1 on rough ground has",
-    "modify_env_param": "recorded anew at each change: tests/envs/managers/test_curriculum.py",
+    "modify_env_param": "recorded again at each change: tests/envs/managers/test_curriculum.py",
     "root_rotation_w": "a matrix, for terms of one's own",
-    "segmentation_mask": "beside a camera that is drawn between graphs: tests/envs/test_camera.py",
+    "segmentation_mask": "with a camera that is drawn between graphs: tests/envs/test_camera.py",
 }
 """Words that no task of these tests has, with the reason."""
 

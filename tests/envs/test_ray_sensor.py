@@ -267,7 +267,7 @@ def test_frames_and_patterns_that_do_not_exist_are_refused(make):
                 pattern_cfg=mdp.RingPatternCfg(rings=[], include_center=False)
             ),
             "smaller first": at(pattern_cfg=mdp.LidarPatternCfg(horizontal_fov_range=(90, 0))),
-            "one that is not zero": at(pattern_cfg=mdp.GridPatternCfg(direction=(0, 0, 0))),
+            "finite direction other": at(pattern_cfg=mdp.GridPatternCfg(direction=(0, 0, 0))),
             "ray_alignment is 'body', but must": at(ray_alignment="body"),
             "asks a ray sensor for normals": lambda: rays(make(body_names="base")).normals_w,
         }

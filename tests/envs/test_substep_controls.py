@@ -1,4 +1,4 @@
-"""Controls that are written before each physics step, and that nobody else pays for them."""
+"""Controls that are written before each physics step, without a cost to other tasks."""
 
 from __future__ import annotations
 
@@ -161,6 +161,6 @@ def test_closed_forms_have_no_physics_steps():
     cfg.actions = terms(spring=SpringActionCfg())
     with pytest.raises(
         ConfigurationError,
-        match=r"env\.actions\.spring is called before each physics step, which env\.sim\.backend",
+        match=r"env\.actions\.spring is called before each physics step, and env\.sim\.backend",
     ):
         ManagerEnv(cfg, context=rank(0, 1), seed=0)

@@ -117,7 +117,7 @@ def efforts(
     made: TorchActuator, target: float, positions: list[float], velocities: list[float]
 ) -> list[float]:
     """Return the elbow's effort in each environment."""
-    sim = made._sim  # private: physics is put where the law is looked at
+    sim = made._sim  # private: physics is put where the law is checked
     num = len(positions)
     qpos = torch.tensor([[0.0, one] for one in positions])
     qvel = torch.tensor([[0.0, one] for one in velocities])
@@ -363,7 +363,7 @@ def test_what_does_not_fit_is_refused(arm: str, tmp_path: Path):
             ),
             "has no part 'lstm'": lambda: actuator_of(arm, lstm),
             r"joint_parameter_lookup has shape \(1, 2\)": lambda: actuator_of(arm, table),
-            "each physics step, which env.sim.backend=analytic has none of": lambda: ManagerEnv(
+            "each physics step, and env.sim.backend=analytic has none": lambda: ManagerEnv(
                 cartpole, seed=0
             ),
         }

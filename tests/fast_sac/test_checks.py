@@ -18,7 +18,7 @@ CFG = merge(FastSacCfg(), {"joint_limits": True}, "agent")
 def test_with_joint_limits_the_largest_action_takes_a_joint_to_its_farther_limit():
     env = env_of(GO2, num_envs=2)
     half_width, middle = action_range(env, CFG)
-    # A hip stands at 0.1 rad between -1.0472 and 1.0472, and an action is 0.25 rad.
+    # A hip's default is 0.1 rad between -1.0472 and 1.0472, and an action is 0.25 rad.
     assert float(half_width[0]) == pytest.approx((1.0472 + 0.1) / 0.25)
     assert not middle.any()
     model, farthest = env.sim.model, torch.zeros(12)
@@ -37,7 +37,7 @@ def test_with_joint_limits_the_largest_action_takes_a_joint_to_its_farther_limit
 
 def test_where_actions_are_no_targets_of_joints_it_is_refused():
     for task_id, words in [
-        ("Isaac-Ant-v0", "the action 'joint_effort' is no target of joints"),
+        ("Isaac-Ant-v0", "the action 'joint_effort' is not a target of joints"),
         ("Isaac-Cartpole-Direct-v0", "the task's actions are not those of a ManagerEnv"),
     ]:
         env = env_of(task_id)

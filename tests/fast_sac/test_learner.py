@@ -144,7 +144,7 @@ def test_the_last_observation_of_an_ended_episode_is_stored():
     assert not torch.isclose(stored[ended], env.obs_buf["policy"][ended]).all(dim=1).any()
     assert torch.equal(stored[~ended], env.obs_buf["policy"][~ended])
     outcomes = learner.replay.tensors["outcomes"][:NUM_ENVS]
-    assert outcomes[:, 1].sum() == 0.0  # nobody has failed
+    assert outcomes[:, 1].sum() == 0.0  # no episode has failed
     assert outcomes[:, 2].bool().tolist() == ended.tolist()
 
 

@@ -61,6 +61,6 @@ def test_bounds_that_are_others_in_the_mirror_are_refused():
     learner = learner_of("Isaac-Ant-v0", symmetry=False)
     half_width = learner.half_width.clone()
     half_width[0] *= 2.0
-    with pytest.raises(ConfigurationError, match="bounds of the task's actions are others"):
+    with pytest.raises(ConfigurationError, match="bounds of the task's actions differ from"):
         check_mirror(Mirror(learner.env), half_width, learner.middle)
     learner.env.close()

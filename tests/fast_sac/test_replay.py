@@ -178,9 +178,9 @@ DAMAGES: dict[str, dict[str, Any]] = {
     r"obs has shape \(3, 1\), but \(2, 1\) fits 2 steps": {"num_added": 2},
     r"obs has shape \(3, 2\), but \(3, 1\) fits 5 steps and agent": {"obs": torch.zeros(3, 2)},
     r"obs has shape \(4, 1\)": {"obs": torch.zeros(4, 1)},
-    "obs is no tensor of torch.float32": {"obs": torch.zeros(3, 1, dtype=torch.float64)},
+    "obs is not a tensor of torch.float32": {"obs": torch.zeros(3, 1, dtype=torch.float64)},
     "outcomes is not finite": {"outcomes": torch.full((3, 3), torch.nan)},
-    "actions is no tensor": {"actions": None},
+    "actions is not a tensor": {"actions": None},
 }
 
 

@@ -14,7 +14,7 @@ ALONE = DistributedContext.single("cpu")
 def test_observations_are_scaled_to_a_deviation_of_one():
     torch.manual_seed(0)
     scaler, samples = ObsScaler(2, ALONE), torch.randn(1000, 2) * 3.0 + 7.0
-    assert torch.equal(scaler(samples), samples)  # nothing is known yet
+    assert torch.equal(scaler(samples), samples)  # no statistics yet
     scaler.add(samples)
     scaled = scaler(samples)
     assert scaled.mean(dim=0).tolist() == pytest.approx([0.0, 0.0], abs=1e-5)

@@ -56,7 +56,7 @@ def batch_of(context: DistributedContext) -> Batch:
 def first_gradients(context: DistributedContext) -> dict[str, torch.Tensor]:
     """Return the gradients of one update, in float64 and of actions without chance.
 
-    Ranks draw noise of their own, and float32 rounds sums in another order (1e-6 of a gradient).
+    Each rank draws its own noise, and float32 rounds sums in another order (1e-6 of a gradient).
     """
     learner = make_learner(context, torch.float64)
     with mock.patch("envlab.squashed.torch.randn_like", torch.zeros_like):

@@ -1,9 +1,9 @@
-"""What tasks observe and earn in a hundred steps of fixed actions, and the way to record it.
+"""Observations and rewards of tasks in a hundred steps of fixed actions, and how to record them.
 
-``values/environments`` has for each archetype, and for each task with code of its own, its frozen
-configuration, ``<task>.yaml``, which changes of defaults leave alone, and ``<task>.json``: digests
-of all states, observations and rewards by kind of processor, and the numbers of the first steps
-with the tolerance for other kinds.
+``values/environments`` has for each archetype, and for each task with its own code, its frozen
+configuration, ``<task>.yaml``, which changes of defaults do not affect, and ``<task>.json``:
+digests of all states, observations and rewards by kind of processor, and the numbers of the first
+steps with the tolerance for other kinds.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def numbers_of(rows: dict[str, torch.Tensor]) -> dict[str, list[list[float]]]:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return what was recorded of a task; nothing if nothing was."""
+    """Return what was recorded of a task; empty without a recording."""
     path = FOLDER / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
 

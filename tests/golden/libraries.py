@@ -175,7 +175,7 @@ def _largest(pairs: Iterable[tuple[Any, Any]]) -> float:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return what was recorded of a way; nothing if nothing was."""
+    """Return what was recorded of a way; empty without a recording."""
     path = FOLDER / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
 

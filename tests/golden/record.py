@@ -1,9 +1,9 @@
-"""Record golden values anew: ``python -m tests.golden.record environments``.
+"""Record golden values again: ``python -m tests.golden.record environments``.
 
-Values are recorded anew only by a commit of its own, whose message names the cause and the largest
+Values are recorded again only in a separate commit, whose message names the cause and the largest
 difference, which this command prints. On a kind of processor that has no digests yet, a recording
-adds them; if the values of the first steps are still those of the file, it changes nothing else.
-A frozen configuration is written only where there is none: delete its file to freeze a task again.
+adds them; if the values of the first steps are still those of the file, it changes nothing else. A
+frozen configuration is written only where there is none: delete its file to freeze a task again.
 """
 
 from __future__ import annotations

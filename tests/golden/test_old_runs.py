@@ -1,8 +1,9 @@
 """Runs that 50598b16 wrote play as they did then, and end as they would have ended then.
 
-``tests/data/runs`` has a run of two iterations on two ranks for each way to train, and beside it,
-in ``learned.json``, what that code's policy did, and what its own resume to the fourth iteration
-had learned. They are never recorded anew: what reads them is the one reader of old runs.
+``tests/data/runs`` has a run of two iterations on two ranks for each way to train. Next to it,
+``learned.json`` has the actions of that code's policy, and the result of that code's own resume to
+the fourth iteration. They are never recorded again: the reader under test is the only reader of old
+runs.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ def resumed(old: Path) -> tuple[str, str, list[str]]:
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The runs that go on from the old ones, by experiment."""
+    """The runs that resume from the old ones, by experiment."""
     folder = tmp_path_factory.mktemp("old")
     for name, old in RUNS.items():
         shutil.copytree(old, folder / name / "logs" / old.relative_to(DATA))
     launch(folder, (resumed(RUNS[name]) for name in RUNS if name != JAX))
-    _, library, words = resumed(RUNS[JAX])  # JAX wants a launcher of its own
+    _, library, words = resumed(RUNS[JAX])  # JAX needs its own launcher
     command = [sys.executable, "-m", "envlab", "train", library, "--nproc=2", *words]
     code, output = run([word for word in command if word != "--distributed"], folder / JAX)
     assert code == 0, output

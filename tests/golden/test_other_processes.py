@@ -1,4 +1,4 @@
-"""A run of one process goes on, on two, with each environment and memory where it was; and back."""
+"""A run of one process resumes on two, with each environment and memory where it was; and back."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_each_launch_says_what_goes_on(folder: Path):
 
 
 def test_two_processes_go_on_as_one_and_as_four(folder: Path, tmp_path: Path, capfd):
-    """On one the total need not be given; on four, it is repeated as it was typed at first."""
+    """On one the total need not be given; on four, it is repeated as it was first typed."""
     run = only_run(folder / "rsl_rl_lstm_two")
     words = ["--resume", f"--checkpoint={run}/checkpoints/model_4.pt", "--max_iterations=5"]
     again = [word for word in WAYS["rsl_rl_lstm"][1:] if not word.startswith("--num_envs")]

@@ -69,7 +69,7 @@ class ChoosingTwice(Counting):
 
 
 class Strange(Counting):
-    """The same with actions that nobody supports."""
+    """The same with actions that no library supports."""
 
     action_space = spaces.Dict({"push": spaces.Discrete(2)})
 

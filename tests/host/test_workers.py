@@ -84,7 +84,7 @@ def test_processes_are_used_where_steps_are_slow(monkeypatch):
     answer = WorkerBatch.answer
     for step_s, num_threads, expected in cases:
         monkeypatch.setattr("envlab.host.workers.measure_step_s", lambda _, s=step_s: s)
-        if step_s < 1e-3:  # workers that take longer than the 1.2 ms they are tried against
+        if step_s < 1e-3:  # workers that take longer than the 1.2 ms they are compared with
             monkeypatch.setattr(WorkerBatch, "answer", lambda *_: time.sleep(0.01) or answer(*_))
         batch = make(None, num_threads=num_threads)
         assert isinstance(batch, LocalBatch if expected == 0 else WorkerBatch)

@@ -24,7 +24,7 @@ NUM_STEPS = sum(LENGTHS)
 def write_file(
     path: Path, task: str = TASK, lengths: tuple[int, ...] = LENGTHS, **changed: Any
 ) -> Path:
-    """Write demonstrations with random numbers; an array that is changed to None is left out."""
+    """Write demonstrations with random numbers, without the arrays that are changed to None."""
     drawn = np.random.default_rng(0)
     num = sum(lengths)
     steps = {

@@ -45,7 +45,7 @@ def test_uses_are_classified_and_located_by_file_and_line(tmp_path, capsys):
 
 def test_only_modules_of_isaacgym_are_looked_into(tmp_path):
     (tmp_path / "utils").mkdir()
-    (tmp_path / "utils/torch_utils.py").touch()  # projects have one of their own
+    (tmp_path / "utils/torch_utils.py").touch()  # projects have their own
     (tmp_path / "task.py").write_text(
         "from isaacgym import gymtorch, gymapi as api\n"
         "from utils import torch_utils\n"

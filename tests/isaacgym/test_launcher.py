@@ -110,7 +110,7 @@ def test_what_a_script_lacks_is_one_sentence(tmp_path):
     for text, *sentences in (
         (
             f"\n\nraise AssertionError({refusal!r})\n",
-            *("error: run.py:3 wants a GPU, and torch sees none here.", "--cpu SCRIPT"),
+            *("error: run.py:3 needs a GPU, and torch sees none here.", "--cpu SCRIPT"),
         ),
         (
             "import isaacgym\nimport isaacgymenvs_of_mine.tasks\n",
@@ -179,7 +179,7 @@ except AttributeError:
 
 
 def test_scripts_of_other_years_find_what_they_expect(tmp_path, monkeypatch):
-    """Executed, since packages of its own take the place of those that forks have imported."""
+    """Executed, because its packages replace those that forks have imported."""
     (tmp_path / "isaacgym").mkdir()  # without code, as beside CleanRL's script
     common = tmp_path / "rl_games/common"  # 1.1.4, which ASE wants, imports gym
     common.mkdir(parents=True)

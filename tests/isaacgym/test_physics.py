@@ -361,7 +361,7 @@ def test_calls_may_come_in_any_order_before_the_first_step():
         world.gym.create_env(world.sim, gymapi.Vec3(), gymapi.Vec3(), 1)
     world.run(1)
     assert world.gym.get_sim_time(world.sim) == pytest.approx(0.005)
-    late = world.refreshed("net_contact_force")  # makes the simulation anew, with its state
+    late = world.refreshed("net_contact_force")  # recreates the simulation, with its state
     assert late.shape == (1, 1, 3)
     world.run(1)
     assert world.refreshed("actor_root_state")[0, 0, 9] == pytest.approx(-9.81 * 0.01, rel=1e-3)
@@ -411,7 +411,7 @@ def test_heightfields_hold_falling_objects():
             params.column_scale = params.row_scale = 1.0
             params.vertical_scale = 0.05
             params.transform.p.y = -5.0
-            for x in (-5.0, 20.0):  # a second terrain beside the first
+            for x in (-5.0, 20.0):  # a second terrain next to the first
                 params.transform.p.x = x
                 world.gym.add_heightfield(world.sim, heights.flatten(), params)
         x = (-3.0, 3.0, 28.0)[env.index]

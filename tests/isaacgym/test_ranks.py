@@ -57,7 +57,7 @@ def test_ranks_that_were_started_by_different_commands_do_not_train(tmp_path):
     )
     code, output = run(torchrun(2, tmp_path / "start.py"), tmp_path)
     assert code == 1
-    assert "error: The ranks were not started alike: --gamma is '0.90' on rank 0, '0.91'" in output
+    assert "The ranks were started differently: --gamma is '0.90' on rank 0, '0.91'" in output
     assert "it ran" not in output
     assert "--seed" not in output
     assert "device=" not in output

@@ -144,7 +144,7 @@ def test_a_csv_is_of_states(model, qpos, tmp_path):
             "has frames 1 to 41": lambda: read_csv(path, robot, FPS, (31, 60)),
             "has 9 columns, but this robot needs 16": lambda: read_csv(path, model, FPS),
             "envlab motion convert": lambda: read_clip(path),
-            "no table of numbers": lambda: read_csv(text, robot, FPS),
+            "not a table of numbers": lambda: read_csv(text, robot, FPS),
         }
     )
 

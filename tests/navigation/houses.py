@@ -1,4 +1,4 @@
-"""Houses for tests, each made once, and places to stand in them."""
+"""Houses for tests, each made once, and free places in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Houses on disk: shared by ranks, made anew if damaged, optional if there is no room."""
+"""Houses on disk: shared by ranks, made again if damaged, optional if there is no room."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ BAD = (
     ({"doors__0__at": [float("inf"), 0]}, "doors.0.at.*inf"),
     ({"doors__0__width": 0.4}, "is 0.4 m wide, but an agent needs 0.6 m"),
     ({"doors": [{"at": [3, 4]}, {"at": [3.5, 4]}]}, "overlaps another door"),
-    ({"objects__1__kind": "Mugg"}, "'Mugg', which is no class. .* mean Mug?"),
+    ({"objects__1__kind": "Mugg"}, "'Mugg' is not a class. .* mean Mug?"),
     ({"objects__1__at": [4, 6]}, "a Mug at .*, is in no room"),
     ({"objects__1__z": 900}, r"objects.1.z is 900.*less than 2.6"),
     ({"objects__2__size": None}, "needs its size"),
@@ -191,11 +191,11 @@ def test_a_bad_house_file_is_refused(tmp_path):
             ("house.json", "{", "house.json is not valid JSON"),
             ("house.json", "[1]", "holds list, but a house is a mapping"),
             ("house.yaml", "rooms: [", "is not valid YAML"),
-            ("house.txt", "", r"no house file: its name must end in one of .json, .yaml, .yml"),
+            ("house.txt", "", r"not a house file: its name must end in one of .json, .yaml, .yml"),
             ("house.json", "[" * 100_000, "nests too deeply"),
             ("empty", None, "holds no house file"),
             ("missing.yaml", None, "cannot be read|no file"),
-            ("pipe.json", None, "is no regular file"),
+            ("pipe.json", None, "is not a regular file"),
         ],
     )
     path = write(tmp_path, FLAT)

@@ -18,7 +18,7 @@ def rotating(num_houses: int = 8):
 
 
 def held(houses) -> list[int]:
-    """Return the house in each slot, and check that its arrays are there."""
+    """Return the house in each slot, and check that the slot has its arrays."""
     numbers = [houses.number_of(slot) for slot in range(houses.num_slots)]
     for walls, number in zip(houses.arrays["walls"], numbers, strict=True):
         assert torch.equal(walls, torch.tensor(load("train", number)["walls"]))
@@ -37,7 +37,7 @@ def test_houses_that_fit_stay():
 def test_all_houses_take_their_turns_and_episodes_end_before_their_house_goes():
     houses = rotating()
     tensors = [*houses.arrays.values(), houses.open_slots]
-    seen, living = set(), {}  # by slot: the last step of episodes that began there
+    seen, living = set(), {}  # by slot: the last step of episodes that began in it
     for step in range(1, 80):
         before = [houses.number_of(slot) for slot in range(SLOTS)]
         houses.advance(step)

@@ -56,7 +56,7 @@ def act(env: NavEnv, action: int):
 
 
 def put(env: NavEnv, x: float, y: float, yaw: float = 0.0) -> None:
-    """Put all agents somewhere, as if their episodes had begun there."""
+    """Put all agents somewhere, as if their episodes had begun at that pose."""
     env.pose[:, 0], env.pose[:, 1], env.pose[:, 3] = x, y, yaw
     env.start.copy_(env.pose)
     env.distance.copy_(env.distances_from(env.pose[:, None, :2].contiguous())[:, 0])
@@ -373,7 +373,7 @@ def test_a_step_away_from_the_cpu_reads_no_tensor(monkeypatch):
         load("train", index)
     for name in ("from_torch", "device_from_torch", "stream_from_torch"):
         monkeypatch.setattr(f"warp.{name}", lambda *_, **__: None)
-    monkeypatch.setattr("warp.launch", mock.MagicMock())  # for a GPU that is not there
+    monkeypatch.setattr("warp.launch", mock.MagicMock())  # for a GPU that does not exist
     monkeypatch.setattr("warp.ScopedStream", lambda _: contextlib.nullcontext())
     monkeypatch.setattr("torch.cuda.current_stream", lambda _: None)
     fields = {"images": ["rgb"], "goal": "object", "max_episode_length": 6}

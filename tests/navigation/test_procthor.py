@@ -115,7 +115,7 @@ def test_objects_stand_where_and_as_large_as_they_are_there(path):
     assert fridge[2:6] == pytest.approx([0.5, 0.36, 0.0, 1.8])
     assert len(rows_of(house, "GarbageCan")) == 1
     oblique, straight = np.split(rows_of(house, "Chair"), 2)
-    back = straight[1]  # a front looks along z there, so that its back is at smaller y
+    back = straight[1]  # ProcTHOR's fronts look along z, so its back is at smaller y
     assert back[1] < straight[0, 1]
     ratio = oblique[0, 2] / straight[0, 2]
     width, depth = 0.48, 0.54
@@ -172,7 +172,7 @@ def test_a_damaged_file_is_refused_in_a_sentence(tmp_path):
         [
             (("doors", 0, "wall0"), "wall|9", r"bad.json.*there is no 'wall\|9'"),
             (("rooms", 0, "floorPolygon", 1, "x"), 1.0, "runs along neither x nor y"),
-            (("objects", 0, "position", "x"), float("nan"), "nan is no length in m"),
+            (("objects", 0, "position", "x"), float("nan"), "nan is not a length in m"),
             (("objects", 0, "position"), None, "NoneType"),
             (("walls", 0, "polygon"), 3, "not iterable"),
         ],

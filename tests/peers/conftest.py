@@ -1,4 +1,4 @@
-"""The packages of Isaac Lab and mjlab, installed once for all tests beside them."""
+"""The packages of Isaac Lab and mjlab, installed once for all tests of this folder."""
 
 from __future__ import annotations
 

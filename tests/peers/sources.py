@@ -15,7 +15,7 @@ import torch
 
 
 def module_of(path: Path) -> ModuleType:
-    """Import a file that imports nothing of its package."""
+    """Import a file that does not import from its package."""
     spec = importlib.util.spec_from_file_location(f"peer_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -39,7 +39,7 @@ def functions_of(path: Path, **known: Any) -> dict[str, Any]:
 
 
 class TermBase:
-    """What terms that are classes derive from, as far as they need it."""
+    """The base class of terms that are classes, as far as they need it."""
 
     def __init__(self, cfg: Any, env: Any) -> None:
         pass

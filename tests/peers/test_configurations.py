@@ -1,8 +1,8 @@
 """Isaac Lab's Go2 and mjlab's G1 on rough ground, read from their own files and built here.
 
-Terms keep their names, functions, parameters and weights. What has another word here is in
-the two functions of parameters and in :data:`OF_G1`; all else has the peer's name in
-:mod:`envlab.envs.mdp`. Then the same is observed and earned as in the registered task.
+Terms keep their names, functions, parameters and weights. Names that differ here are in the two
+functions of parameters and in :data:`OF_G1`; all others have the peer's name in
+:mod:`envlab.envs.mdp`. Observations and rewards then equal those of the registered task.
 """
 
 from __future__ import annotations

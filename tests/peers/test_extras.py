@@ -48,7 +48,7 @@ EXTRAS = {
     "python -m pytest tests": "dev",
     "python -m pytest": "dev",
     "pytest tests/test_cli.py -k list": "dev",
-    "python -m pytest my_reach": "pytest",  # as envlab new says
+    "python -m pytest my_reach": "pytest",  # from the output of envlab new
     "ruff format": "dev",
     "python scripts/documentation/commands.py": "dev",
 }

@@ -43,7 +43,7 @@ def names_in(path: Path) -> set[str]:
 
 
 def randomisations(path: Path) -> set[str]:
-    """Return the functions of mjlab's module ``dr``, without the types beside them."""
+    """Return the functions of mjlab's module ``dr``, without its types."""
     parts = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom)]
     return {f"dr.{one.name}" for node in parts if node.module != "_types" for one in node.names}
 

@@ -1,6 +1,6 @@
 """The first update of rl_games' PPO on Cartpole, with actions drawn by the environments.
 
-In training, ranks sample actions with generators of their own. Here the samples come from a stream
+In training, each rank samples actions with its own generator. Here the samples come from a stream
 of the environments, so that how these are spread over ranks changes nothing but rounding.
 """
 

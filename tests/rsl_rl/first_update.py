@@ -1,6 +1,6 @@
 """The first update of PPO on Cartpole, with random actions that belong to the environments.
 
-In training, ranks sample actions with generators of their own. Here the samples come from a stream
+In training, each rank samples actions with its own generator. Here the samples come from a stream
 of the environments, so that how these are spread over ranks changes nothing but rounding.
 """
 
@@ -40,7 +40,7 @@ def captured(
 
     Args:
         optimizer: Its step is replaced.
-        model: Whose parameters are looked at.
+        model: Whose parameters are checked.
         of_all: Whether each parameter must have a gradient.
     """
     gradients: dict[str, torch.Tensor] = {}
@@ -92,7 +92,7 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
         return mean + distribution.std * noise.normal(0.0, 1.0, mean.shape[1])
 
     distribution.sample = sample
-    # private: rsl_rl keeps the critic there, without DDP
+    # private: rsl_rl keeps the critic in it, without DDP
     models = torch.nn.ModuleDict(
         {"actor": algorithm.get_policy(), "critic": algorithm._raw_critic}  # private: see above
     )

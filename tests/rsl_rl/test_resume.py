@@ -102,7 +102,7 @@ def test_a_resume_by_other_code_names_it_and_is_not_called_exact(
 
 
 def test_a_recurrent_policy_resumes_bit_identically(tmp_path: Path):
-    """Its memory of the running episodes is saved, too."""
+    """Its memory of the running episodes is also saved."""
     lstm = ["class_name=RNNModel", "rnn_type=lstm", "rnn_hidden_dim=8", "rnn_num_layers=1"]
     words = [f"agent.{name}.{word}" for name in ("actor", "critic") for word in lstm]
     check_resumes_exactly("rsl_rl", tmp_path, *SMALL, *words)

@@ -49,7 +49,7 @@ def test_the_newest_are_kept_and_the_best_whatever_its_age(folder: Path):
 
 def test_the_names_cost_no_room_and_are_copies_where_there_are_no_links(folder: Path, monkeypatch):
     def link(source: Path, target: Path) -> None:
-        raise PermissionError(1, "Operation not permitted")  # as a FAT disk says
+        raise PermissionError(1, "Operation not permitted")  # a FAT disk's error
 
     checkpoints = Checkpoints(folder, keep=1)
     save(checkpoints, 1, is_best=True)
@@ -94,7 +94,7 @@ def test_a_full_disk_is_logged_each_time_and_costs_no_earlier_checkpoint(
         assert f"{folder / name} could not be written (File too large; " in text
         assert "MiB are free" in text
         assert f"the last good one is {folder / 'model_1.pt'}" in text
-        assert "Make room" in text
+        assert "Free some space" in text
     save(checkpoints, 4, **LARGE)  # there is room again
     assert names(folder) == ["best.pt", "latest.pt", "model_4.pt"]
 
@@ -124,7 +124,7 @@ def test_a_continued_run_keeps_the_best_that_its_checkpoint_knows(folder: Path, 
         assert not Checkpoints(folder).keep_best_of(before.folder, known)
         assert names(folder) == []
     assert not Checkpoints(folder).keep_best_of(tmp_path, 2.0)  # where there is none
-    for known in (2.0, None):  # once it is there, it stays
+    for known in (2.0, None):  # once it exists, it stays
         assert Checkpoints(folder).keep_best_of(before.folder, known)
         assert names(folder) == ["best.pt"]
 

@@ -1,4 +1,4 @@
-"""The other runs that are suggested where the requested one is missing."""
+"""The other runs that are suggested where the requested run is missing."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_run_that_ended_before_its_first_checkpoint_is_named(tmp_path: Path):
 
 
 def test_a_policy_that_comes_with_envlab_is_named(tmp_path: Path):
-    with pytest.raises(RunDirectoryError, match="already: --checkpoint pretrained plays it"):
+    with pytest.raises(RunDirectoryError, match="already exists: --checkpoint pretrained plays it"):
         find_run("rsl_rl", "cartpole", None, str(tmp_path), tasks={TASK})
 
 
@@ -106,7 +106,7 @@ def test_a_checkpoint_of_something_else_is_refused_with_the_flags_it_needs():
     for values, advice in [
         ({"library": "rsl_rl"}, "'rsl_rl', but 'skrl' .* or use its own library's script"),
         ({"task": "Isaac-Ant-v0"}, r"or give --task=Isaac-Ant-v0\."),
-        ({"algorithm": "sac"}, r"'sac', but 'ppo' was asked for.* or give --algorithm=sac\."),
+        ({"algorithm": "sac"}, r"'sac', but 'ppo' was requested.* or give --algorithm=sac\."),
         ({"ml_framework": "jax"}, r"or give --ml_framework=jax\."),
     ]:
         own = {"library": "skrl", "task": TASK, **PPO, **HEADER}

@@ -1,4 +1,4 @@
-"""A run directory has one writer, whatever is started, and a dead one does not block it."""
+"""A run directory has one writer, whatever is started, and a dead writer does not block it."""
 
 from __future__ import annotations
 

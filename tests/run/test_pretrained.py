@@ -34,7 +34,7 @@ def test_a_policy_is_small_and_complete_for_playing():
 
 def test_where_there_is_none_the_existing_ones_are_named():
     assert find_policy("rsl_rl", {}, {ANT}).folder.parts[-2:] == (ANT, "rsl_rl")
-    with pytest.raises(CheckpointError, match=f"of {ANT} by skrl .* There is one by rsl_rl: name"):
+    with pytest.raises(CheckpointError, match=f"of {ANT} by skrl .* a policy by rsl_rl: name"):
         find_policy("skrl", {"algorithm": "ppo"}, {ANT})
     with pytest.raises(CheckpointError, match=f"There are some of .*{ANT}, "):
         find_policy("rsl_rl", {}, {"Isaac-Velocity-Flat-G1-v0"})
@@ -88,6 +88,7 @@ def test_the_page_says_before_the_return_what_a_policys_training_changed(policy:
     own = read_yaml(policy.folder / "params/env.yaml", usual)
     usual, own = to_dict(usual, "env"), to_dict(own, "env")
     parts = ("rewards", "commands", "terminations", "events", "curriculum", "observations")
+    parts += ("depth_camera",)
     changed = [part for part in parts if usual.get(part) != own.get(part)]
     told = re.search(r"\| changed in training \| \*\*(.*)\*\*", card_of(policy))
     assert (told[1].split(", ") if told else []) == sorted(changed, key=list(own).index)

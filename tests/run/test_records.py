@@ -66,13 +66,13 @@ def test_a_last_line_that_is_no_record_does_not_count(tmp_path: Path):
 def test_any_other_line_that_is_no_record_is_named(tmp_path: Path):
     for line in [b"{\n", b"{}\n", b"null\n", b"\n"]:
         records = write(tmp_path, LINES[0], line, LINES[1])
-        with pytest.raises(RunDirectoryError, match=r"Line 2 of .*metrics\.jsonl is no record"):
+        with pytest.raises(RunDirectoryError, match=r"Line 2 of .*metrics\.jsonl is not a record"):
             iterations(records)
 
 
 def test_endless_and_huge_files_are_refused(tmp_path: Path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(RunDirectoryError, match="no regular file"):
+    with pytest.raises(RunDirectoryError, match="not a regular file"):
         iterations(Records(tmp_path / "pipe"))
     monkeypatch.setattr("envlab.run.records.MOST_BYTES", len(LINES[0]))
     followed = write(tmp_path, LINES[0])

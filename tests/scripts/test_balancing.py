@@ -48,7 +48,7 @@ def number_after(words: str, output: str) -> float:
 def test_the_readme_command_trains_a_policy_that_balances(tmp_path: Path, size: list[str]):
     """With --all, it is executed as a user does it."""
     flags = [TASK, "--headless", "--distributed", *size]
-    # On a port of its own, as others may run on this machine.
+    # On a free port, because others may run on this machine.
     output = run_well([*torchrun(2, TRAIN), *flags], tmp_path)
     assert manifest_of(only_run(tmp_path))["status"] == "finished"
     for printed in ("Run directory: ", "Last checkpoint: ", "Play it: "):

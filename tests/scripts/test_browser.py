@@ -30,7 +30,7 @@ TASKS = [
     "Isaac-Velocity-Flat-H1-v0",
 ]
 UNKNOWN = "LeggedGym-Flat-A1-v0"
-"""Observes a term of its own, which the bare player does not know either."""
+"""Observes its own term, which the bare player does not know either."""
 PLAYED = """
 async ([folder, steps]) => {
     const { openPlayer } = await import("./player.js");

@@ -38,7 +38,7 @@ def test_it_trains_a_policy_that_balances_and_shows_pictures(ran: Any) -> None:
     (trained,) = (text for text in texts if text.startswith("<TrainingRun"))
     assert float(trained.rpartition(" ")[2].rstrip(">")) > 4.5  # of 5
     check(ran)
-    assert texts[-1] == "True"  # the clip is there
+    assert texts[-1] == "True"  # the clip exists
 
 
 def check(cells: Any) -> None:

@@ -18,7 +18,7 @@ FLAGS = [
 
 
 def world_sizes(run: Path) -> list[int]:
-    """Return how many ranks a run had, at first and after each restart."""
+    """Return how many ranks a run had, initially and after each restart."""
     manifest = manifest_of(run)
     return [1, *(restart["world_size"] for restart in manifest.get("restarts", []))]
 
@@ -40,7 +40,7 @@ def test_a_node_that_joins_later_trains_on_in_the_same_run(
         launches[0].wait_until(lambda: list(tmp_path.glob("logs/*/*/*/checkpoints/model_2.pt")))
         launches.append(Launch(commands[1], tmp_path))
         run = only_run(tmp_path)
-        # Where the newcomer is late for the first, there is another one.
+        # If the newcomer is late for the first restart, another follows.
         launches[0].wait_until(lambda: world_sizes(run)[-1] == 2, deadline_s=150.0)
         restart = manifest_of(run)["restarts"][-1]
         at = restart["iteration"]

@@ -1,4 +1,4 @@
-"""What every backend promises: its tests call these functions with simulations of their own."""
+"""The promises of every backend: its tests call these functions with their own simulations."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_models_that_it_cannot_simulate_are_refused_in_one_sentence():
         "'hinge' has a range": CARTPOLE.replace(HINGE, f'{HINGE} range="-1 1" limited="true"'),
         "frictionloss": CARTPOLE.replace(HINGE, f'{HINGE} frictionloss="1"'),
         "spring": CARTPOLE.replace(HINGE, f'{HINGE} stiffness="1"'),
-        "not square to the slide's": CARTPOLE.replace(HINGE, HINGE.replace("0 1 0", "1 1 0")),
+        "not perpendicular to the": CARTPOLE.replace(HINGE, HINGE.replace("0 1 0", "1 1 0")),
         "its integrator is rk4": CARTPOLE.replace("implicitfast", "RK4"),
         "in a fluid": CARTPOLE.replace('"implicitfast"', '"implicitfast" viscosity="1"'),
         "is not a plain motor": CARTPOLE.replace("<motor", "<position"),

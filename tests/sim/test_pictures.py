@@ -276,7 +276,7 @@ def test_mujoco_warp_draws_the_same_depths_shapes_and_colours():
         wanted.fill_(False)
         before = frames["rgb"].clone()
         frames["rgb"][0, 0] = before[0, 0] = 7
-        pictures.draw()  # nothing is due, so nothing changes
+        pictures.draw()  # no image is due, so none changes
         assert torch.equal(frames["rgb"], before)
         assert (frames["rgb"][1] == 7).all()
         assert (frames["rgb"][0, :2] == 7).all()

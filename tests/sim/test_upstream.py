@@ -41,7 +41,7 @@ def test_rays_still_miss_a_mesh_unless_their_direction_has_length_1():
 
 @pytest.mark.long  # test_warp_height_field notices versions with other functions
 def test_a_sphere_on_a_height_field_is_still_too_deep():
-    """In a process of its own, where nothing is corrected."""
+    """In a separate process without our correction."""
     command = [sys.executable, "-c", code_of("height_field_contacts.md")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

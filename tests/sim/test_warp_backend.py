@@ -104,7 +104,7 @@ def shared_walker() -> Simulation:
 
 @pytest.fixture
 def walker(shared_walker: Simulation) -> Simulation:
-    """Return the walker as it was built: capturing it anew would take seconds per test."""
+    """Return the walker as it was built: capturing it again would take seconds per test."""
     mass = torch.as_tensor(shared_walker.model.body_mass, dtype=torch.float32)
     shared_walker.params.body_mass.copy_(mass)
     shared_walker.apply_params()

@@ -111,7 +111,7 @@ def first_update(
 ) -> tuple[dict[str, Any], SkrlLearner]:
     """Make the first update of PPO, with random actions that belong to the environments.
 
-    In training, ranks sample actions with generators of their own. Here the samples come from a
+    In training, each rank samples actions with its own generator. Here the samples come from a
     stream of the environments, so that how these are spread over ranks changes nothing but
     rounding.
 

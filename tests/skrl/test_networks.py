@@ -1,4 +1,4 @@
-"""The supported part of skrl's language for networks; nothing else is executed."""
+"""The supported part of skrl's language for networks; no other code is executed."""
 
 from __future__ import annotations
 

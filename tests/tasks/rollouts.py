@@ -24,7 +24,7 @@ HOUSES = tempfile.TemporaryDirectory()
 
 
 class Together:
-    """Sums over ranks that are threads; it stands in for ``DistributedContext.sum``."""
+    """Sums over ranks that are threads, in place of ``DistributedContext.sum``."""
 
     def __init__(self, num_ranks: int) -> None:
         self._barrier = threading.Barrier(num_ranks, timeout=60.0)

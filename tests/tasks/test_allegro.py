@@ -86,7 +86,7 @@ def test_a_goal_that_is_reached_is_counted_once_and_followed_by_another():
     env = make(*ALIKE)
     place(env)
     set_goal(env, (1.0, 0.0, 0.0, 0.0))
-    goal(env).command[2, 3:] = torch.tensor(about_x(1.0))  # the last one is not reached
+    goal(env).command[2, 3:] = torch.tensor(about_x(1.0))  # the last goal is not reached
     before = goal(env).command.clone()
     env.step(torch.zeros(3, NUM_JOINTS))
     assert goal(env).metrics["consecutive_success"].tolist() == [1.0, 1.0, 0.0]

@@ -53,11 +53,11 @@ def test_observation_of_a_state(task_id):
     assert values[-8:] == [0.25] * 8
 
 
-def test_feet_are_scaled_by_a_tenth():
+def test_feet_press_on_the_legs_scaled_by_a_tenth():
     env = make(MANAGER)
     for _ in range(20):
         env.step(torch.zeros(2, 8))
-    sensors = (0.1 * env.sim.data.sensordata[0]).tolist()
+    sensors = (-0.1 * env.sim.data.sensordata[0]).tolist()
     assert observed(env)[28:52] == pytest.approx(sensors)
     assert max(map(abs, sensors)) > 0.01
 

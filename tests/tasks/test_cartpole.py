@@ -46,7 +46,8 @@ def test_one_unit_of_action_is_100_newton(task_id):
 
 @pytest.mark.parametrize(("task_id", "scale"), [(MANAGER, STEP_S), (DIRECT, 1.0)])
 def test_reward_of_a_state(task_id, scale):
-    """The manager task lets the pole turn, and wraps its angle; the direct one ends there."""
+    """The manager task lets the pole turn, and wraps its angle; the direct task ends the
+    episode."""
     turned = 2.0 * math.pi + 0.3
     for state, expected in (
         ((0.5, 0.3, -2.0, 4.0), 1.0 - 0.3**2 - 0.01 * 2 - 0.005 * 4),

@@ -41,7 +41,8 @@ def test_an_action_of_1_pushes_by_10_newton_and_no_action_by_more():
     put(env, [0.0, 0.0])
     env.step(torch.tensor([[1.0], [4.0], [-0.5]]))
     speeds = env.sim.data.qvel[:, 0].tolist()
-    # 1 kg and the pole, whose hinge the cart drags along: three quarters of 0.1 kg resist at first.
+    # 1 kg and the pole, whose hinge the cart drags along: initially three quarters of 0.1 kg
+    # resist.
     assert speeds[0] == speeds[1] == pytest.approx(10.0 / 1.025 * STEP_S, rel=1e-2)
     assert speeds[2] == pytest.approx(-0.5 * speeds[0], rel=1e-2)
 

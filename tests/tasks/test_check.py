@@ -40,7 +40,7 @@ class Good(CartpoleDirectEnv):
 
 
 class Leg:
-    """A part of a task, with a memory of its own."""
+    """A part of a task, with its own memory."""
 
     def __init__(self, num_envs: int) -> None:
         self.phase = torch.zeros(num_envs)

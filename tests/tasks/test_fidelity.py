@@ -157,7 +157,7 @@ def test_a_task_has_mjlabs_values_of_each_joint(ours):
 
 
 def flat_by_joint(cfg: dict[str, Any], paths: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Return the dicts of values by joint that stand at ``paths``."""
+    """Return the dicts of values by joint at ``paths``."""
     for path in paths:
         part: Any = cfg
         for name in path.split("."):

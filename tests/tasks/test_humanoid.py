@@ -1,4 +1,4 @@
-"""Both Humanoids' bodies and rewards; terms they share with Ant are tested there."""
+"""Both Humanoids' bodies and rewards; terms shared with Ant are tested for Ant."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_the_discriminator_sees_the_last_two_observations_and_the_clip_at_a_star
     second = env.obs_buf["policy"]
     assert torch.equal(info["amp_obs"], torch.cat((second, first), dim=1))
     assert not torch.equal(first, start)
-    # In an episode's first step, the older one is that of the start.
+    # In an episode's first step, the older observation is that of the start.
     env.reset(seed=0)
     assert torch.equal(env.obs_buf["policy"], start)
     *_, info = env.step(action)

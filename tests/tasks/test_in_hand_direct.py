@@ -59,7 +59,7 @@ def test_a_goal_that_is_reached_is_counted_and_followed_by_another():
     env = make(ALLEGRO)
     place(env)
     env.goal[:] = torch.tensor(STILL)
-    env.goal[2] = torch.tensor(about_x(1.0))  # which the last one does not reach
+    env.goal[2] = torch.tensor(about_x(1.0))  # which the last environment does not reach
     before = env.goal.clone()
     judge(env)
     assert env.successes.tolist() == [1.0, 1.0, 0.0]

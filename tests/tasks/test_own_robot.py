@@ -1,4 +1,4 @@
-"""A user's own robot file stands in for a task's, by overrides alone."""
+"""A user's own robot file replaces a task's, by overrides alone."""
 
 from __future__ import annotations
 

@@ -115,8 +115,8 @@ def test_a_dc_motor_is_pd_control_within_its_torque_speed_line(robot):
         assert found == pytest.approx([torque] * 12, abs=1e-5), (error, velocity)
 
 
-# How high roots are when robots have stood for so long, in m and s. The gains of Spot and T1 do not
-# hold them for longer without a policy.
+# Heights of the roots after the robots have stood for a time, in m and s. The gains of Spot and T1
+# do not hold them for longer without a policy.
 HEIGHTS = {
     "go2": (0.283, 4.0),
     "go1": (0.280, 4.0),

@@ -61,7 +61,7 @@ def test_a_trot_is_diagonal_feet_together_and_the_pairs_in_turn(env):
 
     assert walk([0.15, 0.0, 0.0, 0.15], [0.0, 0.15, 0.15, 0.0]) == pytest.approx([1.0, 0.0, 1.0])
     # hr_foot lands 0.1 s too early: off by 0.15 s in the air and 0.1 s on the ground, from fl_foot
-    # and, in turn, from fr_foot and hl_foot.
+    # and also from fr_foot and hl_foot.
     early = walk([0.15, 0.0, 0.0, 0.0], [0.0, 0.15, 0.15, 0.1])
     error = (0.15**2 + 0.1**2) + 2 * (0.15**2 + 0.1**2)
     assert early[0] == pytest.approx(math.exp(-error / 0.1))
@@ -101,7 +101,8 @@ def test_penalties_are_lengths(env):
     qpos[0, 3:7] = torch.tensor(about_x(0.2))
     put(env, qpos, qvel)
     whole = select(env)
-    # The middle one is to stand, as is the last: none is faster than 0.5 m/s along the ground.
+    # The middle robot is to stand, and so is the last: none is faster than 0.5 m/s along the
+    # ground.
     position = rewards.joint_position_penalty(env, 5.0, 0.5, whole)
     assert position.tolist() == pytest.approx([0.5, 2.5, 2.5], rel=1e-4)
     assert rewards.joint_velocity_penalty(env, whole).tolist() == pytest.approx([2.0] * 3)

@@ -50,6 +50,13 @@ def both(parts: str) -> list[str]:
     return [f"{side}_{part}_joint" for side in ("left", "right") for part in parts.split()]
 
 
+def test_g1s_fingers_start_within_nine_tenths_of_their_ranges():
+    """Isaac Lab 2.3.2's own code resets them so (tests/isaaclab/test_same_mdp.py)."""
+    joints = make(FLAT_G1).joint_positions()
+    for name, closed in (("left_four", -1.84), ("right_six", 1.84)):
+        assert joints[f"{name}_joint"].tolist() == pytest.approx([0.05 * closed] * 2)
+
+
 def test_overrides_reach_the_ground():
     env = make(ROUGH_GO2, f"{GENERATOR}.num_rows=2", f"{GENERATOR}.sub_terrains.boxes=null")
     assert env.terrain.num_levels == 2

@@ -144,7 +144,7 @@ def test_a_measure_of_the_played_episodes_is_compared(folder: Path):
     (folder / "peer.py").write_text(PROGRAM.replace('"return": 7.0', f'"return": 7.0, {measures}'))
     peers = [(FEW, PEER), (MANY, PEER)]
     write_file(folder, *peers, more="measure: measures.all.sucess\n")
-    with pytest.raises(ConfigurationError, match="where 'sucess' should be there is only: success"):
+    with pytest.raises(ConfigurationError, match="in place of 'sucess' there is only: success"):
         main(["run", "cartpole", *flags(folder)])
     played = {"return": 1.0, "measures": {"all": {"success": [0.5, 0.0, 1.0]}}}
     wrong = {"measures.all": r"is {'success'.* must be a number", "return.a": "only: 1.0"}
@@ -221,7 +221,7 @@ LOW, HIGH = [1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]
         (HIGH, LOW, "equal", "higher than", "p = 0.0079, **higher**"),
         (LOW, HIGH, "equal", "lower than", "p = 0.0079, **lower**"),
         (LOW, LOW, "better", "undecided against", "p = 1, **undecided**"),
-        (LOW, LOW, "equal", "not told apart from", "p = 1, **not told apart**"),
+        (LOW, LOW, "equal", "no significant difference from", "p = 1, **no significant diff"),
         (HIGH[:4], LOW[:4], "better", "no verdict against", "4 seeds, **no verdict**"),
         (HIGH[:1], LOW, "equal", "no verdict against", "1 seeds, **no verdict**"),
     ],
@@ -235,7 +235,7 @@ def test_records_decide_the_verdict(folder: Path, few, many, expect, words, sent
     (found,) = comparisons(experiment, sides)
     assert found.word == words
     assert sentence in found.sentence
-    summary = f"| [cartpole](#cartpole) | {experiment.claim} | few: {words} many |"
+    summary = f"| [cartpole](#cartpole) | few: {words} many |"
     assert summary in page([experiment], folder / "records")
 
 
@@ -275,7 +275,7 @@ def test_where_nothing_differs_an_experiment_has_a_verdict_in_five_of_a_hundred(
                 for contender in experiment.contenders
             ]
             found = {one.word for one in comparisons(experiment, sides)}
-            wrong += found != {"not told apart from"}
+            wrong += found != {"no significant difference from"}
         assert wrong / count < 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / count)
 
 
@@ -295,7 +295,7 @@ def test_seeds_are_not_added_after_a_look_unless_the_page_says_so(folder: Path):
     experiment = read("cartpole", folder)
     check_seeds(experiment, folder / "records")
     written = page([experiment], folder / "records")
-    assert "The first 5 seeds were looked at before the others were added" in written
+    assert "The first 5 seeds were examined before the others were added" in written
     assert "a verdict needs p of 0.025 or less" in written
     half = [1.0, 2.0, 3.0, 4.0, 7.5]  # against HIGH: 23 of 25 pairs, p = 0.032
     shutil.rmtree(folder / "records")

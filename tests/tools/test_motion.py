@@ -93,7 +93,7 @@ def test_evaluate_measures_a_policy(run, monkeypatch, tmp_path, capsys):
     assert main(["motion", "evaluate", *words]) == 0
     values = json.loads((tmp_path / "it.json").read_text())
     assert values["num_trials"] == 4
-    assert values["success_rate"] == 0.0  # nobody stands after one iteration
+    assert values["success_rate"] == 0.0  # no robot stands after one iteration
     assert 0.0 < values["r_mpkpe"] < values["mpkpe"] < 1.0
     assert "success_rate: 0.0000" in capsys.readouterr().out
 

@@ -267,13 +267,13 @@ def test_a_damaged_run_is_refused_in_one_sentence(
     run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, capsys
 ) -> None:
     for change, sentence in [
-        (lambda run: pipe(run / "params/env.yaml"), "env.yaml is no regular file"),
+        (lambda run: pipe(run / "params/env.yaml"), "env.yaml is not a regular file"),
         (lambda run: shutil.rmtree(run / "params"), "agent.yaml cannot be read"),
         (
             lambda run: linked(run / "params/env.yaml", run / "params/env.yaml"),
             "Too many levels of symbolic links",
         ),
-        (more_ranks, "ranks is absent or no possible value"),
+        (more_ranks, "ranks is missing or invalid"),
         (manifest_with(mean_return="high"), "mean_return must be float, but is 'high'"),
         (manifest_with(task="a\n- b: [c]"), "has the task 'a\\n- b: [c]'"),
         (manifest_with(task=None), "has the task None"),

@@ -43,13 +43,13 @@ def test_a_dataset_has_observations_actions_and_rewards():
 
 def test_a_step_that_divides_no_second_is_one_sentence():
     assert [record.frames_per_second(step_dt) for step_dt in (1 / 60, 0.02)] == [60, 50]
-    with pytest.raises(ConfigurationError, match=r"0\.03 s, which is no whole number"):
+    with pytest.raises(ConfigurationError, match=r"0\.03 s, but LeRobot requires a whole number"):
         record.frames_per_second(0.03)
 
 
 def test_a_folder_that_is_there_is_not_written_to(tmp_path, capsys):
     assert cli.main([*PLAYED, f"--output={tmp_path}"]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

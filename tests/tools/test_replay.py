@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_replayed_is_one_sentence(recorded: Path, tmp_path
 
 def test_recordings_that_cannot_begin_are_one_sentence(recorded: Path, tmp_path: Path, capsys):
     table = {
-        "is there already": [f"--output={recorded}"],
+        "already exists": [f"--output={recorded}"],
         "is called NAME.hdf5": [f"--output={tmp_path / 'demos'}"],
         "the task measures no success": [f"--output={tmp_path / 'a.hdf5'}", "--succeeded_only"],
     }

@@ -92,7 +92,7 @@ def test_a_damaged_manifest_is_skipped_by_runs_and_named_by_compare(tmp_path: Pa
         out = run(capsys, "runs", str(tmp_path))
         assert ("good" in out, "bad" in out) == (True, False), name
         error = run(capsys, "compare", str(tmp_path), "--no_plot", code=2)
-        assert f"error: {bad} is no run directory" in error, name
+        assert f"error: {bad} is not a run directory" in error, name
 
 
 def test_a_time_out_of_range_and_a_pipe_are_skipped(tmp_path: Path, capsys):
@@ -121,7 +121,7 @@ def test_records_in_a_pipe_are_not_read(tmp_path: Path, capsys):
     (directory / "metrics.jsonl").unlink()
     os.mkfifo(directory / "metrics.jsonl")
     run(capsys, "runs", str(tmp_path))
-    assert "no regular file" in run(capsys, "compare", str(directory), "--no_plot", code=2)
+    assert "not a regular file" in run(capsys, "compare", str(directory), "--no_plot", code=2)
 
 
 def test_values_from_a_run_cannot_command_the_terminal_or_the_picture(

@@ -124,7 +124,7 @@ def test_each_divergence_is_named(said: dict[str, dict[str, Any]]):
             message = str(said[library][planted])
             assert words in message
             assert "by iteration 1:" in message
-            assert "more." not in message  # nothing else is named
+            assert "more." not in message  # no other value is named
             assert message.endswith("no checkpoint to go back to: fix the cause, and start again.")
 
 

@@ -1,4 +1,4 @@
-"""A run that goes on keeps its environments, on any number of processes that can share them."""
+"""A resumed run keeps its environments, on any number of processes that can share them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch
 from envlab.errors import ConfigurationError
 from envlab.training.continuation import (
     check_total,
-    how_it_goes_on,
+    describe_resume,
     parts_of,
+    resume_mode,
     share_of_total,
-    what_goes_on,
 )
 
 
@@ -38,18 +38,18 @@ def saved(world_size: int = 2, num_envs: int = 3, **values: Any) -> dict[str, An
     ],
 )
 def test_how_a_run_goes_on(world_size: int, num_envs: int, seed: int, deals: bool, how: str):
-    assert how_it_goes_on(saved(), world_size, num_envs, seed, deals=deals) == how
+    assert resume_mode(saved(), world_size, num_envs, seed, deals=deals) == how
 
 
 def test_it_says_what_goes_on():
-    told = what_goes_on(saved(), "dealt", 1, 6, resumes_exactly=True)
+    told = describe_resume(saved(), "dealt", 1, 6, resumes_exactly=True)
     assert told == (
         "on 1 process of 6 environments instead of 2 of 3: environments, memories and counters "
         "continue; draws of actions and the order of minibatches differ"
     )
-    told = what_goes_on(saved(), "dealt", 1, 6, resumes_exactly=False)
+    told = describe_resume(saved(), "dealt", 1, 6, resumes_exactly=False)
     assert "episodes start fresh, because Gymnasium's environments cannot be saved" in told
-    told = what_goes_on(saved(), "anew", 1, 6, resumes_exactly=True)
+    told = describe_resume(saved(), "anew", 1, 6, resumes_exactly=True)
     assert "saved on 2 processes of 3 environments with seed 7" in told
 
 

@@ -80,7 +80,8 @@ def test_wandbs_own_variables_win(wandb, folder: Path, monkeypatch):
 
 
 def test_the_step_is_the_iteration_whatever_a_tag_counts(wandb, folder: Path):
-    """W&B drops values with a smaller step than before, as frames and iterations in turn."""
+    """W&B drops values with a smaller step than before, such as alternating frames and
+    iterations."""
     curves = open_curves("wandb", folder)
     for iteration in (1, 2):
         curves.start_iteration(iteration, iteration * 1000)

@@ -17,7 +17,7 @@ from tests.small_runs import env_of
 class CountingEnv:
     """Environment i ends after ``limits[i]`` steps; a step is 0.5 s, and rewards i + 1.
 
-    Its joint stands at 10 i + (steps since the reset), negative on even steps.
+    Its joint is at 10 i + (steps since the reset), negative on even steps.
     """
 
     def __init__(self, limits: list[int]) -> None:

@@ -35,7 +35,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path):
     with no_file_beyond(100), pytest.raises(RunDirectoryError, match="File too large") as caught:
         export_policy(Doubler(), lambda obs: 2.0 * obs, 3, tmp_path)
     assert f"The policy cannot be exported to {tmp_path} (" in str(caught.value)
-    assert "Make room there. With --no_export" in str(caught.value)
+    assert "Free some space. With --no_export" in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 

@@ -81,7 +81,7 @@ def test_a_disk_that_refuses_is_survived_like_a_full_one(tmp_path: Path, monkeyp
     for iteration, number in REFUSALS.items():
         path = directory / f"checkpoints/model_{iteration}.pt"
         assert f"{path} could not be written ({os.strerror(number)}" in errors
-    assert "See that it can be written to again." in errors
+    assert "Check that it can be written to again." in errors
     assert Checkpoints(directory / "checkpoints").iterations() == [1, 7]
     assert manifest_of(directory)["status"] == "finished"
     assert [record["iteration"] for record in metrics_of(directory)] == list(range(1, 8))
@@ -102,7 +102,7 @@ def test_a_run_that_is_preempted_without_room_says_that_it_was_not_saved(tmp_pat
 
 
 def in_a_namespace() -> list[str]:
-    """Return a command prefix that gives a program mounts of its own, or skip the test."""
+    """Return a command prefix that gives a program its own mounts, or skip the test."""
     for options in (["--mount"], ["--user", "--map-root-user", "--mount"]):
         command = ["unshare", *options, "--propagation", "private"]
         try_it = [*command, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
@@ -147,7 +147,7 @@ def test_a_run_has_no_gap_where_room_came_back(full_disk: FullDisk):
     whole = list(range(1, END + 1))
     assert [record["iteration"] for record in metrics_of(full_disk.recovered)] == whole
     assert num_points(full_disk.recovered) == END
-    assert "The disk takes writes again" in full_disk.output
+    assert "The disk accepts writes again" in full_disk.output
 
 
 def test_written_files_are_whole_where_room_never_came_back(full_disk: FullDisk):
@@ -166,7 +166,7 @@ def test_written_files_are_whole_where_room_never_came_back(full_disk: FullDisk)
 
 
 def test_two_ranks_have_one_run_of_wandb(full_disk: FullDisk):
-    """Checked here because it costs no launch of its own."""
+    """Checked here because it saves a separate launch."""
     calls = [json.loads(line) for line in (full_disk.left / "wandb.jsonl").open()]
     assert {call["rank"] for call in calls} == {"0"}
     runs = [call for call in calls if call["call"] == "init"]

@@ -112,14 +112,14 @@ def test_a_second_ctrl_c_ends_a_deferred_section_at_once(flag: InterruptFlag, ca
         flag.handle(signal.SIGINT, None)  # the same key press, passed on by a launcher
         flag.handle(signal.SIGTERM, None)
         assert flag.signal_number == signal.SIGINT
-        assert capfd.readouterr().err.count("Another Ctrl-C ends the run at once") == 1
+        assert capfd.readouterr().err.count("Press Ctrl-C again to end the run at once") == 1
         time.sleep(SAME_PRESS_S)
         with pytest.raises(Interrupted, match="received SIGINT"):
             flag.handle(signal.SIGINT, None)
 
 
 def test_the_suggested_command_works_where_it_is_printed(tmp_path: Path, monkeypatch, capsys):
-    """With envlab.sh, nothing is activated; with `envlab train`, there is no script next to it."""
+    """With envlab.sh, no environment is activated; with `envlab train`, no script is next to it."""
     monkeypatch.chdir(tmp_path)
     session: Any = SimpleNamespace(
         library=get_library("rsl_rl"),

@@ -47,7 +47,7 @@ def test_episodes_are_counted_where_they_end(tracker: EpisodeTracker):
     step(tracker, [1.0, 10.0], [0, 0])
     step(tracker, [2.0, 20.0], [1, 0], alive=0.5)  # ends with return 3 after 2 steps
     step(tracker, [4.0, 40.0], [1, 1], alive=0.8)  # 4 after 1 step, 70 after 3
-    means = tracker.means.reduce(CONTEXT)
+    means = tracker.means.reduce(CONTEXT.gather)
     assert means["return"] == pytest.approx((77.0 / 3.0, 3.0))
     assert means["length"] == (2.0, 3.0)
     assert means["alive"] == pytest.approx(((0.5 + 2 * 0.8) / 3.0, 3.0))

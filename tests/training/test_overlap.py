@@ -75,7 +75,7 @@ def test_a_rollout_is_collected_while_another_is_learned_from():
 
     def collect() -> Number:
         calls.append(1)
-        if len(calls) > 1:  # during the first, nothing is learned
+        if len(calls) > 1:  # learning begins after the first
             assert learning.wait(10.0)
             collected.set()
         return Number(len(calls))

@@ -70,7 +70,7 @@ def test_a_path_that_is_no_checkpoint_of_the_task_is_named(trained: Path, monkey
         "../..": no_run,
         "checkpoints": no_run,
         "params/nothing": f"There is no checkpoint {trained}/params/nothing. Use 'latest', 'best',",
-        ".": "is of the task 'Isaac-Cartpole-v0', but 'Isaac-Ant-v0' was asked",
+        ".": "is of the task 'Isaac-Cartpole-v0', but 'Isaac-Ant-v0' was requested",
     }
     for place, words in places.items():
         for command in (["play"], ["train", "--resume"]):
@@ -88,8 +88,8 @@ def test_a_checkpoint_that_cannot_be_resumed_is_named(message_of, tmp_path: Path
     torch.save({"format_version": FORMAT_VERSION, "x": Bomb(tmp_path / "touched")}, bomb)
     direct = ["--task=Isaac-Cartpole-Direct-v0", "--device=cpu", "--num_envs=4"]
     for path, flags, words in (
-        (good, direct, "of the task 'Isaac-Cartpole-v0', but 'Isaac-Cartpole-Direct-v0' was asked"),
-        (other, CARTPOLE, "is of the library 'skrl', but 'rsl_rl' was asked for"),
+        (good, direct, "but 'Isaac-Cartpole-Direct-v0' was requested"),
+        (other, CARTPOLE, "is of the library 'skrl', but 'rsl_rl' was requested"),
         (broken, CARTPOLE, "truncated"),
         (bomb, CARTPOLE, "cannot be read"),
         (good, [*SMALL, "agent.actor.hidden_dims=[8]"], "does not fit the configured networks"),

@@ -73,8 +73,8 @@ def test_a_shipped_policy_plays_the_task_as_it_is_unless_it_is_to_play_as_traine
 def test_play_says_where_a_policy_was_trained_in_a_changed_task(caplog):
     library, task = get_library("fast_sac"), "Mjlab-Velocity-Flat-Unitree-G1"
     for flag, weight, sentence in [
-        ([], 2.0, f"plays {task} as it is, and was trained in an"),
-        (["--as_trained"], 4.0, f"is not {task} as it is, so returns are"),
+        ([], 2.0, f"plays {task} unchanged, but was trained in an"),
+        (["--as_trained"], 4.0, f"differs from {task}, so its returns are"),
     ]:
         words = [f"--task={task}", "--checkpoint=pretrained", "--device=cpu", *flag]
         with caplog.at_level("INFO", logger="envlab"):

@@ -39,7 +39,7 @@ def test_unusual_values_with_a_meaning_are_accepted():
 
 @pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.long)])
 def test_every_shipped_configuration_is_within_all_ranges(step: int):
-    """Those of each twelfth task are looked at by day."""
+    """Daytime runs check those of each twelfth task."""
     names = sorted(libraries(), key=len, reverse=True)
     for name in names:
         session_of(name, ["--task=gym:Pendulum-v1"])  # the library's own defaults

@@ -153,5 +153,5 @@ def test_a_resume_with_another_learning_rate_has_it_in_the_same_proportion():
 def test_learning_rates_that_change_apart_are_refused():
     scaling = scale(rl_games(central_value_config=CENTRAL), 1)
     changed = {"agent.params.config.learning_rate": (1e-3, 5e-4)}
-    with pytest.raises(ConfigurationError, match="Change all of them alike, or none"):
+    with pytest.raises(ConfigurationError, match="Change all by the same factor, or none"):
         scaling.fit({"learning_rate_factor": 1.0, "model": MODEL}, changed)

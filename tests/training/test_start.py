@@ -142,7 +142,7 @@ def broken_off(trained: Path) -> Path:
 
 
 def plan_of(*others: str, run: Path | None = None) -> RunPlan:
-    """Return the plan of the command line, and of the run that it goes on from."""
+    """Return the plan of the command line, and of the run that it resumes."""
     parsed = train_parser(get_library("rsl_rl")).parse_with_overrides([*SMALL, *others])
     return plan_run(*parsed, get_library("rsl_rl"), run)
 
@@ -238,7 +238,7 @@ def test_policies_that_the_configuration_names_are_opened_again_as_it_names_them
 
     monkeypatch.setattr(start, "open_policies_of", opened)
     assert restart(broken_off).start.policy == {"path": "a.pt"}
-    assert asked == [None]  # beside which --checkpoint is refused
+    assert asked == [None]  # with which --checkpoint is refused
 
 
 def test_resume_and_play_fall_back_but_not_from_a_named_checkpoint(broken_off: Path, capsys):

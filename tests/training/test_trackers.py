@@ -1,6 +1,6 @@
 """Trackers by their own clients, offline, in whole runs: what they read back is ours.
 
-By day, test_curves.py has a wandb of its own, and mlflow without a run.
+By day, test_curves.py has its own wandb, and mlflow without a run.
 """
 
 from __future__ import annotations

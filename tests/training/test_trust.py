@@ -1,9 +1,9 @@
-"""An untrusted run directory runs no code of its own, whatever its files say.
+"""An untrusted run directory runs none of its code, whatever its files contain.
 
-Every text in the files of real runs, keys included, is replaced by payloads in turn, and the
-commands that read a run are run on it in this process. A payload would touch a file, import an
-untrusted module, or copy an environment variable: an audit hook of Python's notices the first two,
-whoever does them.
+Every text in the files of real runs, keys included, is replaced by each payload, and the commands
+that read a run are run on it in this process. A payload would touch a file, import an untrusted
+module, or copy an environment variable: an audit hook of Python's notices the first two, whoever
+does them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ PAYLOADS = (
     *(f"!!python/object/apply:{BAIT}.fire []", f"!!python/name:{BAIT}.fire ''"),
     "../../../../escaped",
 )
-"""Malicious replacements of a text; tags stand in the file as they are, the others in quotes."""
+"""Malicious replacements of a text; tags are written into the file as they are, the others in
+quotes."""
 
 
 class Canary:
@@ -204,8 +205,8 @@ def test_texts_that_once_ran_code_run_nothing(hole: str, stranger: Path, canary:
     ("name", "reason"),
     [
         ("envlab.envs.vector_env:VectorEnv.__init__", "no task or library"),
-        ("envlab.envs.mdp.rewards:is_alive.__call__", "leads to something private"),
-        ("envlab.envs.mdp.rewards:is_alive", "nothing of the kind"),
+        ("envlab.envs.mdp.rewards:is_alive.__call__", "names something private"),
+        ("envlab.envs.mdp.rewards:is_alive", "no class or function that the library accepts"),
     ],
 )
 def test_a_name_of_no_network_is_not_called_with_untrusted_arguments(
@@ -262,7 +263,7 @@ def test_the_canary_sings_with_the_gate_open(
     [("rsl_rl", FILES[0]), *((library, file) for library in RUNS for file in FILES[1:])],
 )
 def test_no_payload_runs_anything(library: str, file: str, stranger: Path, canary: Canary, capsys):
-    """Each text with each payload, by one of the commands in turn; keys with two payloads."""
+    """Each text with each payload, by alternating commands; keys with two payloads."""
     if "jax" in library:
         pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
     names = itertools.cycle(commands(library))
@@ -279,8 +280,8 @@ def test_a_runs_task_is_no_strangers_module(stranger: Path, canary: Canary, caps
         (run / "run.json").write_text(json.dumps({**manifest, "task": task}))
         with canary.armed():
             assert main(["validate", str(run), "--num_episodes=1"]) == 2
-            assert "stands in a file and leads to code of" in capsys.readouterr().err
-            with pytest.raises(ConfigurationError, match="stands in a file and leads to code"):
+            assert "comes from a file and names code of" in capsys.readouterr().err
+            with pytest.raises(ConfigurationError, match="comes from a file and names code"):
                 envlab.load_policy(run)
         assert not canary.sung
     (run / "run.json").write_text(json.dumps({**manifest, "task": f"gym:{BAIT}:X-v0"}))
@@ -292,7 +293,7 @@ def test_a_runs_task_is_no_strangers_module(stranger: Path, canary: Canary, caps
 def test_a_teachers_task_is_no_strangers_module(stranger: Path, canary: Canary):
     given = {"library": "skrl", "task": f"gym:{BAIT}:X-v0", "files": {"run.json": "{}"}}
     context = DistributedContext.single("cpu")
-    with canary.armed(), pytest.raises(ConfigurationError, match=f"leads to code of {BAIT}"):
+    with canary.armed(), pytest.raises(ConfigurationError, match=f"names code of {BAIT}"):
         open_teacher(given, TensorDict(), 1, [], context)
     assert not canary.sung
 

@@ -88,7 +88,7 @@ def test_clips_start_at_each_interval_and_have_the_given_length(av, tmp_path: Pa
 def test_a_disk_that_is_full_or_takes_no_clip_does_not_end_the_run(
     av, tmp_path: Path, caplog
 ) -> None:
-    nowhere = Path("/sys/clips")  # a folder that nobody can make
+    nowhere = Path("/sys/clips")  # a folder that cannot be made
     for folder in (tmp_path, nowhere):
         recorder = VideoRecorder(FakeEnv(), folder, length=4, interval=10)
         with no_file_beyond(10):
@@ -98,7 +98,7 @@ def test_a_disk_that_is_full_or_takes_no_clip_does_not_end_the_run(
     assert f"The video {tmp_path / 'step_0.mp4'} is broken off (File too large" in caplog.text
     assert len(frames_of(av, tmp_path / "step_10.mp4")) == 4
     assert f"The video {nowhere}/step_0.mp4 is broken off (" in caplog.text
-    assert "See that it can be written to again." in caplog.text
+    assert "Check that it can be written to again." in caplog.text
 
 
 def test_frames_are_the_pictures_in_their_order_and_in_real_time(av, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ seen.close(), unseen.close()
 
 
 def test_pictures_show_the_robot_and_change_nothing(opengl_environ: dict[str, str]) -> None:
-    """Without a display and without a setting, too."""
+    """Also without a display and without a setting."""
     unset = {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"}
     environ = {name: value for name, value in opengl_environ.items() if name not in unset}
     done = subprocess.run([sys.executable, "-c", PICTURES], env=environ, timeout=120)

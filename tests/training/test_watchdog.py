@@ -116,7 +116,7 @@ def test_a_run_whose_launcher_was_killed_saves_and_ends(launches):
     run = only_run(folder)
     assert manifest_of(run)["status"] == "preempted", output.read_text()
     assert list(run.glob("checkpoints/model_*.pt"))
-    assert f"The launcher (pid {launcher}) is gone" in output.read_text()
+    assert f"The launcher (pid {launcher}) has exited" in output.read_text()
 
 
 def test_a_rank_that_sleeps_in_a_step_is_named_with_its_stack_and_the_waiting_ranks(launches):
@@ -150,10 +150,10 @@ def test_a_rank_whose_native_code_holds_the_interpreter_is_named_and_shows_its_s
 
 def test_a_rank_that_passes_over_a_collective_is_named_with_where_both_stand(launches):
     end = ended(launches, "skip")
-    assert re.match(r"Rank 1 .* has passed over a collective, or makes one too", end.sentence())
+    assert re.match(r"Rank 1 .* has skipped a collective, or makes one too", end.sentence())
     assert re.search(r"-> rank 1 +learn of iteration \d+, waits in backward pass", end.output)
     assert re.search(r"   rank 0 +reduce \(gather, in iteration\) of iteration \d+", end.output)
-    assert "self.metrics.reduce(" in end.report
+    assert "self.context.gather(" in end.report
 
 
 def test_a_rank_that_raises_shows_its_own_traceback_and_the_others_one_sentence(launches):

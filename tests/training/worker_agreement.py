@@ -44,7 +44,7 @@ def cases(folder: Path) -> dict[str, tuple[Callable[[], list[RunPlan]], ...]]:
     outer = '<mujoco><include file="inner.xml"/></mujoco>'
 
     def with_model(name: str, text: str, inner: str = "") -> Callable[[], list[RunPlan]]:
-        """Return a plan whose model lies in a folder of its own, next to an inner one."""
+        """Return a plan whose model is in a separate folder, next to an inner one."""
         path = folder / name / MODEL
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

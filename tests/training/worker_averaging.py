@@ -20,6 +20,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.learner import Learner
+from envlab.training import averaging
 from envlab.training.averaging import Averaging
 from envlab.training.launch import train_plan
 from envlab.training.start import start_of
@@ -39,6 +40,8 @@ FAST_SAC = [
 LOCAL = ["--grad_sync=local", "--max_iterations=5", "agent.sync_interval=2"]
 JOBS = {
     "rsl_rl": ("rsl_rl", SMALL),
+    "rsl_rl, bfloat16": ("rsl_rl", [*SMALL, "agent.sync_dtype=bfloat16"]),
+    "rsl_rl, summed": ("rsl_rl", SMALL),
     "rl_games": ("rl_games", RL_GAMES),
     "skrl": ("skrl", PPO),
     "sac": ("skrl", SAC),
@@ -57,29 +60,35 @@ def main() -> None:
         os.chdir(folder / job)
         plan = start_of(session_of(library, [*words, *LOCAL]), [None])
         assert plan is not None
-        torch.save(averages_of(plan, context), folder / f"{job}_rank{context.rank}.pt")
+        torch.save(
+            averages_of(plan, context, is_direct="summed" not in job),
+            folder / f"{job}_rank{context.rank}.pt",
+        )
     context.close()
 
 
-def averages_of(plan: Any, context: DistributedContext) -> list[dict[str, Any]]:
+def averages_of(plan: Any, context: DistributedContext, *, is_direct: bool) -> list[dict[str, Any]]:
     """Train; return this rank's averages."""
     found: list[dict[str, Any]] = []
+    direct = averaging.DIRECT_BYTES if is_direct else 0
     average, learners = Averaging.average, []
     make = Averaging.__init__
 
-    def made(averaging: Averaging, learner: Learner, *others: Any) -> None:
+    def made(own: Averaging, learner: Learner, *others: Any) -> None:
         learners.append(learner)
-        make(averaging, learner, *others)
+        make(own, learner, *others)
 
-    def watched(averaging: Averaging) -> None:
+    def watched(own: Averaging, word: Any) -> list[Any]:
         before = contents(learners[0])
-        average(averaging)
+        words = average(own, word)
         number = context.progress.iteration
         found.append({"iteration": number, "before": before, "after": contents(learners[0])})
+        return words
 
     with (
         mock.patch.object(Averaging, "__init__", made),
         mock.patch.object(Averaging, "average", watched),
+        mock.patch.object(averaging, "DIRECT_BYTES", direct),
     ):
         train_plan(plan, context, InterruptFlag())
     return found

@@ -131,7 +131,7 @@ class ActionManager:
         return {name: _with_type(self._cfgs[name], one) for name, one in described.items()}
 
     def names(self) -> list[str]:
-        """Return the joint that each number of an action moves, or its term and place there."""
+        """Return the joint that each number of an action moves, or else its term and index."""
         found: list[str] = []
         for name, term in self._terms.items():
             joints = (term.describe() or {}).get("joint_names", ())

@@ -1,4 +1,4 @@
-"""Commands: goals that policies observe, drawn at resets and again every so often."""
+"""Commands: goals that policies observe, drawn at resets and at intervals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CommandTerm:
     """Places and signs of the goal's columns in a mirror, if known; see
     :class:`envlab.envs.mirror.Reflection`."""
     is_drawn_when_due: ClassVar[bool] = True
-    """Whether goals are drawn by the clock, too, and not in resets alone."""
+    """Whether goals are drawn by the clock as well as in resets."""
     TRACKED: ClassVar[Mapping[str, str]] = {}
     """Units of :meth:`tracking_errors`, by name."""
     command: torch.Tensor
@@ -60,7 +60,7 @@ class CommandTerm:
         return self._table
 
     def clear_metrics(self, mask: torch.Tensor) -> None:
-        """Begin the sums of the environments of ``mask`` anew."""
+        """Reset the sums of the environments of ``mask``."""
         for values in self.metrics.values() if self._table is None else [self._table.T]:
             clear(values, mask)
 

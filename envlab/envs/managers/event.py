@@ -1,4 +1,4 @@
-"""Events: changes of an environment at start-up, at resets, in each step, or every so often."""
+"""Events: changes of an environment at start-up, at resets, in each step, or at intervals."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class EventTermCfg(FunctionTermCfg):
     """Whether one clock, which resets do not touch, calls an ``interval`` term in all environments
     at the same time, as in Isaac Lab."""
     resample_interval_on_reset: bool = True
-    """Whether the clock of an ``interval`` term begins anew with each episode, or goes on."""
+    """Whether the clock of an ``interval`` term restarts with each episode."""
     min_step_count_between_reset: NonNegativeInt = 0
-    """Least number of an environment's steps between two calls of a ``reset`` term, which the
-    resets in between leave out."""
+    """Minimum number of an environment's steps between two calls of a ``reset`` term; resets in
+    between skip it."""
 
 
 def requires_model_fields(*fields: str, given: Needs = ()) -> Callable[[Func], Func]:
@@ -122,7 +122,7 @@ class EventManager:
         self._time_left: dict[str, torch.Tensor] = {}
         self._global: set[str] = {name for name, term in terms.items() if term.is_global_time}
         self._changes_params = False
-        self._goes_on = {
+        self._keeps_clock = {
             name
             for name, term in terms.items()
             if term.is_global_time or not term.resample_interval_on_reset
@@ -132,7 +132,7 @@ class EventManager:
         calls."""
         self._least_ages: dict[str, int] = {}
         self._ages: dict[str, torch.Tensor] | None = None  # so that older runs need not have it
-        """Steps since ``reset`` terms with a least number of them were called, by name."""
+        """Steps since ``reset`` terms with a minimum number of them were called, by name."""
         for name, term in terms.items():
             self._functions.setdefault(term.mode, {})[name] = bind(
                 term, env, sensors, f"events.{name}"
@@ -157,7 +157,7 @@ class EventManager:
     def apply(self, mode: str, mask: torch.Tensor | None = None) -> None:
         """Call the terms of ``mode`` on the environments of ``mask``, bool ``(num_envs,)``.
 
-        None stands for all of them. Changed parameters of the model take effect at the end.
+        None selects all of them. Changed parameters of the model take effect at the end.
         """
         functions = self._functions.get(mode)
         if not functions:
@@ -216,15 +216,15 @@ class EventManager:
         """Draw new times for the interval terms of the environments of ``mask``."""
         for name in self._intervals:
             # A global clock is set once, before the first step.
-            begins = mask & (self._time_left[name] == 0.0) if name in self._goes_on else mask
+            begins = mask & (self._time_left[name] == 0.0) if name in self._keeps_clock else mask
             self._draw_interval(name, "reset", begins)
 
     def restart(self) -> None:
-        """Let all begin anew at the next reset, as a new seed repeats all draws."""
+        """Restart all terms at the next reset, because a new seed repeats all draws."""
         if self._params_at_start is not None:
             sim = self._env.sim
             sim.set_state({**sim.state(), **self._params_at_start})
-        for name in self._goes_on & self._time_left.keys():
+        for name in self._keeps_clock & self._time_left.keys():
             self._time_left[name].zero_()
         for name, least in self._least_ages.items():
             self._ages[name].fill_(least)  # type: ignore[index]
@@ -251,7 +251,7 @@ class EventManager:
             self._ages[name].fill_(least)  # type: ignore[index]
 
     def on_restore(self) -> None:
-        """Let terms that were not saved begin anew."""
+        """Restart the terms that were not saved."""
         for name, left in self._time_left.items():
             is_new = left.isnan()
             if is_new.any():
@@ -284,8 +284,8 @@ def _check_mode(name: str, term: EventTermCfg) -> None:
     meant = "" if term.mode in MODES else did_you_mean(term.mode, MODES)
     if meant:
         raise ConfigurationError(
-            f"env.events.{name} has mode {term.mode!r}, which is too much like one of "
-            f"{', '.join(MODES)}.{meant} Give a mode of your own another name."
+            f"env.events.{name} has mode {term.mode!r}, which is too similar to one of "
+            f"{', '.join(MODES)}.{meant} Give your own mode another name."
         )
     if (term.mode == "interval") != (term.interval_range_s is not None):
         raise ConfigurationError(

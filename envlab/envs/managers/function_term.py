@@ -96,7 +96,7 @@ def bind(
         return functools.partial(made, env, **params)
     if not issubclass(made, ManagerTermBase):
         raise ConfigurationError(
-            f"The term {made.__name__} is a class, but no ManagerTermBase. Derive it from "
+            f"The term {made.__name__} is a class, but not a ManagerTermBase. Derive it from "
             "envlab.envs.ManagerTermBase."
         )
     made = env.memories[name] = made(dataclasses.replace(term, params=params), env)

@@ -78,6 +78,6 @@ class MetricsManager:
             clear(table, mask)
 
     def before_restore(self) -> None:
-        """Begin anew, as terms do that were not saved."""
+        """Start from zero, like terms that were not saved."""
         for table in self._values.values():
             table.zero_()

@@ -46,7 +46,7 @@ class ObservationTermCfg(FunctionTermCfg):
     scale: float | tuple[float, ...] | None = None
     """Factor, or one for each column."""
     delay_min_lag: NonNegativeInt = 0
-    """Least delay, in steps."""
+    """Minimum delay, in steps."""
     delay_max_lag: NonNegativeInt = 0
     """Largest delay, in steps; the delay is drawn uniformly from ``delay_min_lag`` to it."""
     delay_per_env: bool = True

@@ -1,4 +1,4 @@
-"""What observations remember: delay, history, and a bias for each episode."""
+"""The memory of observations: delay, history, and a bias for each episode."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class DelayCfg:
     """How late a term is observed, in steps; mjlab 1.6.0's ``DelayBuffer``."""
 
     min_lag: NonNegativeInt = 0
-    """Least delay."""
+    """Minimum delay."""
     max_lag: NonNegativeInt = 0
     """Largest delay; drawn uniformly from ``min_lag`` to it."""
     per_env: bool = True

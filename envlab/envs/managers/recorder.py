@@ -25,7 +25,7 @@ Env = Any
 Values = torch.Tensor | Mapping[str, Any]
 """``(num_envs, ...)``, or several by name."""
 MAX_BYTES = 1 << 34
-"""Most memory for the episodes that go on."""
+"""Maximum memory for the unfinished episodes, in bytes."""
 
 
 @dataclass(kw_only=True)
@@ -53,9 +53,9 @@ class RecorderManagerBaseCfg:
 class RecorderTerm:
     """What is kept of an episode; subclasses define what they need of the four methods.
 
-    Each returns a name and values, ``(num_envs, ...)`` or a dictionary of such; None: nothing. What
-    the steps' methods return has a row for each step of an episode; what the resets' return is kept
-    once, of the environments of ``mask``.
+    Each returns a name and values, ``(num_envs, ...)`` or a dictionary of such; None: nothing.
+    Values of the steps' methods have a row for each step of an episode; those of the resets'
+    methods are kept once, for the environments of ``mask``.
     """
 
     def __init__(self, cfg: RecorderTermCfg, env: Env) -> None:
@@ -79,13 +79,13 @@ class RecorderTerm:
 
 
 class RecorderManager:
-    """Keeps what terms record of the episodes that go on, and writes those that end."""
+    """Keeps the records of unfinished episodes, and writes each episode when it ends."""
 
     def __init__(self, cfg: RecorderManagerBaseCfg, env: Env) -> None:
         """Begin a file.
 
         Raises:
-            ConfigurationError: If it is there already, there are no terms, or episodes are chosen
+            ConfigurationError: If it already exists, no term is configured, or episodes are chosen
                 by a success that the task does not measure.
         """
         self.cfg = cfg
@@ -98,8 +98,8 @@ class RecorderManager:
         """Names of the terms."""
         if not self._terms:
             raise ConfigurationError(
-                "env.recorders has no terms, so that nothing is recorded. Set it in Python to an "
-                "ActionStateRecorderManagerCfg, or to a class of your own with terms."
+                "env.recorders has no terms to record. Set it in Python to an "
+                "ActionStateRecorderManagerCfg, or to your own class with terms."
             )
         if cfg.dataset_export_mode == "succeeded_only" and env.success is None:
             raise ConfigurationError(
@@ -189,7 +189,7 @@ class RecorderManager:
             self._keep_once(term.record_post_reset(mask), mask)
 
     def close(self) -> None:
-        """Write the file; episodes that go on are not in it."""
+        """Write the file, without the unfinished episodes."""
         self._writer.close()
 
     def _keep_step(self, recorded: tuple[str, Values] | None) -> None:

@@ -103,7 +103,7 @@ class RewardManager:
         return self._weights[self._index(name)]
 
     def set_weight(self, name: str, weight: float) -> None:
-        """Change the weight of a term, as a curriculum does."""
+        """Change the weight of a term, for example from a curriculum."""
         if weight == self.get_weight(name):
             return
         self._new_weights[name] = weight
@@ -119,7 +119,7 @@ class RewardManager:
         check_names(self._functions[self._index(name)].func, params)
 
     def set_params(self, name: str, params: Mapping[str, Any]) -> None:
-        """Change parameters of a term, as a curriculum does; they count from the next step.
+        """Change parameters of a term, for example from a curriculum, from the next step on.
 
         Args:
             name: The term.
@@ -140,7 +140,7 @@ class RewardManager:
             self._env.recording.record_anew()
 
     def before_restore(self) -> None:
-        """Begin anew, as terms do that were not saved."""
+        """Start from the initial values, like terms that were not saved."""
         self._episode_sums.zero_()
         self._functions, self._new_params = list(self._initial), {}
         for name, weight in zip(self.active_terms, self._initial_weights, strict=True):

@@ -118,7 +118,7 @@ class SuccessTermCfg(FunctionTermCfg):
 
 
 class SuccessManager:
-    """Keeps the greatest success of each episode so far: a success is never lost again.
+    """Keeps the maximum success of each episode so far: a success is never lost again.
 
     The mean over the episodes that end is logged as ``Metrics/success_rate``, as in Isaac Lab 3.
     """

@@ -69,8 +69,8 @@ class DrivenJoints:
 
     Attributes:
         names: The joints, in the order of the action.
-        actuators: Columns of ``ctrl``, likewise.
-        qpos_ids: Columns of ``qpos`` of hinges and slides, likewise.
+        actuators: Columns of ``ctrl``, in the same order.
+        qpos_ids: Columns of ``qpos`` of hinges and slides, in the same order.
     """
 
     def __init__(self, cfg: Any, env: VectorEnv, *, of_asset: bool = False) -> None:
@@ -122,7 +122,7 @@ class AffineAction(ActionTerm):
             actuators: Columns of ``ctrl``, in the order of the action.
             names: What they drive.
             offset: Controls at action 0, ``(1, dim)``; None: those of ``cfg``.
-            kind: What the names are of, for errors.
+            kind: The kind of part that the names belong to, for errors.
         """
         self.dim = len(actuators)
         self._ctrl = env.sim.ctrl

@@ -76,7 +76,7 @@ class NullCommandCfg(CommandTermCfg):
 
 
 class NoCommand(ConfigurationError, AttributeError):
-    """The command of a :class:`NullCommandCfg` was read; as an attribute it is not there."""
+    """The command of a :class:`NullCommandCfg` was read; ``hasattr`` treats it as missing."""
 
 
 class NullCommand(CommandTerm):

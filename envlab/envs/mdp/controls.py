@@ -1,4 +1,4 @@
-"""What action terms share: settings by the name of what they move, bounds, and motors."""
+"""The common part of action terms: settings by name, bounds, and motors."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def by_name(
 
     Args:
         setting: The number, or numbers by regular expressions.
-        names: What the numbers are for.
+        names: The names that the numbers belong to.
         device: Of the result.
         default: Number of names that match no expression; None: each must match one.
-        kind: What the names are of, for errors.
+        kind: The kind of part that the names belong to, for errors.
     """
     if not isinstance(setting, Mapping):
         return setting
@@ -55,7 +55,7 @@ class Bounds:
             clip: The setting.
             names: What the action moves, for bounds by name; without any these are refused.
             device: Of the controls.
-            kind: What the names are of, for errors.
+            kind: The kind of part that the names belong to, for errors.
 
         Raises:
             ConfigurationError: If ends are swapped, or names match nothing.
@@ -113,7 +113,7 @@ class Motors:
             actuators: Their actuators, columns of ``ctrl``.
 
         Raises:
-            ConfigurationError: If the control of one is no effort.
+            ConfigurationError: If an actuator's control is not an effort.
         """
         model = env.sim.model
         ids = actuators.tolist()

@@ -118,8 +118,8 @@ class DifferentialInverseKinematicsAction(ActionTerm):
 
         Args:
             pos: Position in the frame of the robot's topmost body, in m, ``(num_envs, 3)``.
-            quat: Orientation there, (w, x, y, z), ``(num_envs, 4)``; without effect on an action of
-                positions alone.
+            quat: Orientation in that frame, (w, x, y, z), ``(num_envs, 4)``; without effect on an
+                action of positions alone.
         """
         controller = self._cfg.controller
         parts = [pos, quat]

@@ -27,7 +27,7 @@ class DifficultyScheduler(ManagerTermBase):
 
     Attributes:
         current_adr_difficulties: Each environment's difficulty, ``(num_envs,)``.
-        difficulty_frac: Their mean over all processes, over the greatest, every 16 steps.
+        difficulty_frac: Their mean over all processes, divided by the maximum, every 16 steps.
     """
 
     STATE = State(per_env=("current_adr_difficulties",), shared=("difficulty_frac",))
@@ -61,12 +61,12 @@ class DifficultyScheduler(ManagerTermBase):
             env: The environment.
             mask: Environments whose episodes end, bool ``(num_envs,)``.
             asset_cfg: The robot, in whose frame the command is a pose.
-            object_cfg: The object that should be there; null: ``object``.
+            object_cfg: The object that should reach that pose; null: ``object``.
             pos_tol: Distance within which it succeeds, in m; null: the task's own ``success``.
             rot_tol: Angle within which it succeeds, in rad; null: any.
             init_difficulty: The first difficulty.
-            min_difficulty: The least.
-            max_difficulty: The greatest.
+            min_difficulty: The lowest.
+            max_difficulty: The highest.
             promotion_only: Whether nothing lowers it.
             command_name: The command.
 
@@ -79,8 +79,8 @@ class DifficultyScheduler(ManagerTermBase):
             reached = env.success >= 0.5
         else:
             raise ConfigurationError(
-                "DifficultyScheduler has pos_tol=null, which stands for the task's success, but "
-                "env.success is null. Set either."
+                "DifficultyScheduler has pos_tol=null, which means the task's success, but "
+                "env.success is null. Set one of them."
             )
         levels = self.current_adr_difficulties
         step = torch.where(reached, 1.0, 0.0 if promotion_only else -1.0)
@@ -130,7 +130,7 @@ def initial_final_interpolate_fn(
         mask: Not needed.
         value: The present one, a number or numbers in lists and tuples.
         initial_value: That of difficulty 0.
-        final_value: That of the greatest.
+        final_value: That of the highest difficulty.
         difficulty_term_str: The curriculum's term that is a :class:`DifficultyScheduler`.
     """
     name = f"curriculum.{difficulty_term_str}"

@@ -1,4 +1,4 @@
-"""Efforts that actuators are asked for, and those that their limits leave; each ``(num_envs,)``.
+"""Efforts that actuators are commanded, and those that their limits allow; each ``(num_envs,)``.
 
 Limits are ``actuator_forcerange`` and ``jnt_actfrcrange``, and a DC motor's line of torque over
 speed. Both efforts follow from the latest control and the state after the step, where Isaac Lab has
@@ -25,13 +25,13 @@ _FIELDS = ("actuator_gainprm", "actuator_biasprm", "actuator_forcerange")
 
 
 def applied_torque_limits(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return by how much the efforts asked for exceed the possible ones, in N m or N, summed."""
+    """Return by how much the commanded efforts exceed the possible ones, in N m or N, summed."""
     computed, applied = joint_efforts(env, asset_cfg)
     return (applied - computed).abs().sum(dim=1)
 
 
 def joint_effort_out_of_limit(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return whether any of the joints is asked for more effort than is possible.
+    """Return whether the commanded effort of any of the joints exceeds its limit.
 
     Differences of 1e-5 of the effort count as rounding.
     """
@@ -49,7 +49,7 @@ def electrical_power_cost(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> t
 
 
 def joint_efforts(env: ManagerEnv, asset_cfg: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the efforts asked for and the possible ones, in N m or N.
+    """Return the commanded efforts and the possible ones, in N m or N.
 
     They are those of the joints' actuators, ``(num_envs, num_actuators)`` each.
     """
@@ -148,7 +148,7 @@ def _table(env: ManagerEnv, asset_cfg: SceneEntity) -> tuple[torch.Tensor, torch
             is_plain or (motor and model.actuator_ctrlspec[i] in known)
         ):
             raise ConfigurationError(
-                f"The effort that is asked of the actuator {model.actuator(i).name!r} is not known "
+                f"The commanded effort of the actuator {model.actuator(i).name!r} is not known "
                 "from its control, position and velocity alone. Name joints in asset_cfg that have "
                 "motors, position or velocity actuators, or DC motors without a state."
             )

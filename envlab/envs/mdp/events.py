@@ -34,19 +34,21 @@ def reset_joints_by_offset(
     stream: RandomStream,
     position_range: tuple[float, float],
     velocity_range: tuple[float, float],
+    soft_limit_factor: float = 1.0,
     asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Reset hinge and slide joints to defaults plus uniform offsets, positions within limits.
 
-    Offsets are in m or rad (per second). Isaac Lab clamps velocities too, to limits that MJCF does
-    not have; its own tasks draw at most 0.8 rad/s, far below them.
+    Offsets are in m or rad (per second); :func:`soft_joint_limits` explains the limits. Isaac Lab
+    clamps velocities too, to limits that MJCF does not have; its own tasks draw at most 0.8 rad/s,
+    far below them.
     """
     num = len(asset_cfg.joint_names)
     drawn = stream.ranges([position_range] * num + [velocity_range] * num, mask)
     offsets, velocities = drawn.split(num, dim=1)
     positions = columns(env.default_qpos, asset_cfg.qpos_ids) + offsets
     # Staged values outside the mask are never read, so the mask need not be applied here.
-    _set_positions(env, positions, asset_cfg)
+    _set_positions(env, positions, soft_limit_factor, asset_cfg)
     _set_columns(env.reset_qvel, asset_cfg.qvel_ids, velocities)
 
 
@@ -56,14 +58,17 @@ def reset_joints_by_scale(
     stream: RandomStream,
     position_range: tuple[float, float],
     velocity_range: tuple[float, float],
+    soft_limit_factor: float = 1.0,
     asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Reset hinge and slide joints to defaults times uniform factors, positions within limits.
 
     Default velocities are zero here, so any ``velocity_range`` leaves them unchanged.
+    :func:`soft_joint_limits` explains the limits.
     """
     drawn = stream.uniform(*position_range, len(asset_cfg.joint_names), mask)
-    _set_positions(env, columns(env.default_qpos, asset_cfg.qpos_ids) * drawn, asset_cfg)
+    positions = columns(env.default_qpos, asset_cfg.qpos_ids) * drawn
+    _set_positions(env, positions, soft_limit_factor, asset_cfg)
 
 
 def reset_root_state_uniform(
@@ -177,6 +182,22 @@ def joint_limits(env: VectorEnv, asset_cfg: SceneEntity) -> tuple[torch.Tensor, 
     return position_limits(env, asset_cfg.joint_names)
 
 
+def soft_joint_limits(
+    env: VectorEnv, factor: float, asset_cfg: SceneEntity
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the limits of a share of each joint's range about its middle, ``(num_joints,)`` each.
+
+    In Isaac Lab and mjlab this share belongs to the robot (``soft_joint_pos_limit_factor``).
+    """
+    key = ("soft_limits", factor, *asset_cfg.joint_names)
+    if key not in env.constants:
+        low, high = joint_limits(env, asset_cfg)
+        margin = torch.nan_to_num((0.5 - 0.5 * factor) * (high - low), posinf=0.0)
+        env.constants[key] = torch.stack((low + margin, high - margin))
+    low_high = env.constants[key]
+    return low_high[0], low_high[1]
+
+
 def position_limits(env: VectorEnv, joint_names: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return :func:`joint_limits` of these joints, in their order."""
     model = env.sim.model
@@ -193,9 +214,11 @@ def position_limits(env: VectorEnv, joint_names: list[str]) -> tuple[torch.Tenso
     return low_high[0], low_high[1]
 
 
-def _set_positions(env: VectorEnv, positions: torch.Tensor, asset_cfg: SceneEntity) -> None:
+def _set_positions(
+    env: VectorEnv, positions: torch.Tensor, soft_limit_factor: float, asset_cfg: SceneEntity
+) -> None:
     """Stage joint positions, ``(num_envs, num_joints)``, clamped to their limits."""
-    low, high = joint_limits(env, asset_cfg)
+    low, high = soft_joint_limits(env, soft_limit_factor, asset_cfg)
     if isinstance(asset_cfg.qpos_ids, slice):
         torch.clamp(positions, low, high, out=env.reset_qpos[:, asset_cfg.qpos_ids])
     else:
@@ -228,7 +251,7 @@ def randomize_rigid_body_mass(
         mask: Environments to change, bool ``(num_envs,)``.
         stream: The term's random stream.
         mass_distribution_params: Bounds of the draw, in kg, or as a factor for ``scale``.
-        operation: What to do with the draw.
+        operation: How to apply the draw.
         asset_cfg: The bodies.
         distribution: How to draw; see :func:`randomize_model_field`.
         recompute_inertia: Whether inertias follow; else it is a mass point that is added.

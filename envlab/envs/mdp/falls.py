@@ -30,7 +30,7 @@ class Falls(NamedTuple):
     """Height of the root in the air, in m."""
     drop_prob: float
     """Share of robots that are dropped, with a random orientation and any joint positions within
-    their limits; the others stand in the default pose."""
+    their limits; the others start in the default pose."""
     max_velocity: float
     """Bound of each component of the root's initial velocity, in m/s and rad/s."""
     settle_time_s: float
@@ -164,7 +164,7 @@ def fallen_states(
     if not fine.any():
         raise ConfigurationError(
             f"Physics failed in all {falls.num_states} falls from {falls.drop_height} m. A smaller "
-            "env.sim.dt or a smaller drop_height is the usual cure."
+            "env.sim.dt or a smaller drop_height usually helps."
         )
     return states[fine].clone()
 

@@ -35,7 +35,7 @@ _ROBOT: Any = SceneEntityCfg("robot")
 
 @dataclass(kw_only=True)
 class FootSensorCfg(SensorTermCfg):
-    """Heights of feet, their sliding speeds, and their greatest heights in the last swing.
+    """Heights of feet, their sliding speeds, and their maximum heights in the last swing.
 
     Needs ``site_xpos``, ``cvel`` and ``subtree_com`` in ``env.sim.data_fields``, and comes after
     the contact sensor in ``env.sensors``.
@@ -60,7 +60,7 @@ class FootSensor(SensorTerm):
 
     Attributes:
         body_names: The bodies of the sites, in their order.
-        peak_heights: Greatest height since a foot last touched down, in m.
+        peak_heights: Maximum height since a foot last touched down, in m.
         landing_heights: That height where a foot touches down in this step, else 0.
     """
 
@@ -219,7 +219,7 @@ def upright(
         std: Width, of a sine.
         asset_cfg: One body.
         sensor_cfg: Points around it, a :class:`RayCasterCfg` of ``env.sensors``; the tilt is then
-            relative to the plane of the ground there.
+            relative to the plane of the ground at these points.
     """
     quat = columns(env.sim.data.xquat, asset_cfg.body_ids)[:, 0]
     if sensor_cfg is None:

@@ -1,4 +1,4 @@
-"""What a trained network makes of a camera's images, as an observation."""
+"""Features of a camera's images from a trained network, as an observation."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class image_features(ManagerTermBase):
-    """What a trained network, whose weights stay as they are, makes of a camera's images.
+    """Features of a camera's images from a trained network, whose weights stay fixed.
 
-    As Isaac Lab's, but that other networks are files of TorchScript. ``model_name`` is one of
-    torchvision's :data:`RESNETS`, which needs that package and, at first, a connection, or the path
-    of a TorchScript file, ``package:path`` for one in a package. A ResNet gets colours normalised
-    for its weights and gives 1,000 values; a file gets colours from 0 to 1, or depths in m. Either
-    gets ``(images, channels, height, width)``; images of a history are given one by one, and what
-    is made of them is joined.
+    It is like Isaac Lab's, except that other networks are files of TorchScript. ``model_name`` is
+    one of torchvision's :data:`RESNETS`, which needs that package and, for the first use, a
+    connection, or the path of a TorchScript file, ``package:path`` for one in a package. A ResNet
+    gets colours normalised for its weights and gives 1,000 values; a file gets colours from 0 to 1,
+    or depths in m. Either gets ``(images, channels, height, width)``; images of a history are given
+    one by one, and what is made of them is joined.
     """
 
     def __init__(self, cfg: FunctionTermCfg, env: ManagerEnv) -> None:

@@ -52,7 +52,7 @@ class InHandReOrientationCommandCfg(CommandTermCfg):
     orientation_success_threshold: float
     """Angle to the goal, in rad, within which it counts as reached."""
     update_goal_on_success: bool = True
-    """Whether another goal follows in the same episode once one is reached."""
+    """Whether a new goal follows in the same episode when the goal is reached."""
     marker_pos_offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Position of the goal in pictures, relative to its own, in m."""
 

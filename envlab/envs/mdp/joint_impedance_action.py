@@ -50,8 +50,8 @@ class JointImpedanceControllerCfg:
 class JointImpedanceActionCfg(ActionTermCfg):
     """Positions of joints, and their stiffness and damping, in each physics step; for motors.
 
-    An action has the positions of all joints, then, as the controller says, stiffnesses and damping
-    ratios.
+    An action has the positions of all joints, then stiffnesses and damping ratios if the controller
+    takes them.
     """
 
     joint_names: str | list[str]

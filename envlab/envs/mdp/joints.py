@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns, joint_values
-from envlab.envs.mdp.events import joint_limits
+from envlab.envs.mdp.events import soft_joint_limits
 from envlab.envs.mdp.observations import joint_pos_rel
 from envlab.errors import ConfigurationError
 
@@ -56,12 +56,7 @@ def joint_pos_limits(
         soft_limit_factor: Share of the range, about its middle, in which joints should stay.
         asset_cfg: The joints.
     """
-    key = ("soft_limits", soft_limit_factor, *asset_cfg.joint_names)
-    if key not in env.constants:
-        low, high = joint_limits(env, asset_cfg)
-        margin = torch.nan_to_num((0.5 - 0.5 * soft_limit_factor) * (high - low), posinf=0.0)
-        env.constants[key] = torch.stack((low + margin, high - margin))
-    low, high = env.constants[key]
+    low, high = soft_joint_limits(env, soft_limit_factor, asset_cfg)
     positions = columns(env.sim.data.qpos, asset_cfg.qpos_ids)
     return (positions - positions.clamp(low, high)).abs().sum(dim=1)
 

@@ -1,8 +1,8 @@
 """Limits of joints' positions and velocities: penalties and terminations.
 
 MJCF has no limits of velocities. They are given as ``velocity_limit``, in rad/s or m/s, or by
-regular expressions of joint names; None stands for that of each joint's DC motor, at which it has
-no torque left, as in Isaac Lab's robots.
+regular expressions of joint names; None takes the speed at which each joint's DC motor has no
+torque left, as in Isaac Lab's robots.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import mujoco
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns, joint_values
-from envlab.envs.mdp.events import joint_limits
+from envlab.envs.mdp.events import soft_joint_limits
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -31,10 +31,9 @@ def joint_pos_out_of_limit(
     ``soft_limit_factor`` is the share of the range, about its middle, as in ``joint_pos_limits``;
     in Isaac Lab it belongs to the robot.
     """
-    low, high = joint_limits(env, asset_cfg)
-    margin = torch.nan_to_num((0.5 - 0.5 * soft_limit_factor) * (high - low), posinf=0.0)
+    low, high = soft_joint_limits(env, soft_limit_factor, asset_cfg)
     positions = columns(env.sim.data.qpos, asset_cfg.qpos_ids)
-    return ((positions < low + margin) | (positions > high - margin)).any(dim=1)
+    return ((positions < low) | (positions > high)).any(dim=1)
 
 
 def joint_vel_limits(

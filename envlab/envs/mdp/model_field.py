@@ -34,7 +34,7 @@ Operation = Literal["add", "scale", "abs", "set"]
 Distribution = Literal["uniform", "log_uniform", "gaussian", "normal"]
 
 LEAST_MASS_KG = 1e-6
-"""The least mass that a draw may give a body, as in Isaac Lab."""
+"""The minimum mass that a draw may give a body, as in Isaac Lab."""
 _NONNEGATIVE = frozenset(
     "body_inertia dof_armature dof_damping dof_frictionloss geom_friction geom_size jnt_stiffness "
     "pair_friction tendon_armature tendon_damping tendon_frictionloss tendon_stiffness".split()
@@ -230,7 +230,7 @@ def rows_of_field(env: VectorEnv, field: str, asset_cfg: SceneEntity) -> torch.T
         asset_cfg.kept[key] = torch.arange(size, device=env.device)[chosen]
         if not len(asset_cfg.kept[key]):
             raise ConfigurationError(
-                f"An event changes {field!r}, but {asset_cfg.name!r} has nothing of that kind. "
+                f"An event changes {field!r}, but {asset_cfg.name!r} has no part with that field. "
                 "Choose another entity or other names in asset_cfg, or leave the event out."
             )
     rows: torch.Tensor = asset_cfg.kept[key]

@@ -1,4 +1,4 @@
-"""What MuJoCo's sensors in the model measure; ``sensordata`` in ``env.sim.data_fields``."""
+"""Readings of MuJoCo's sensors in the model; ``sensordata`` in ``env.sim.data_fields``."""
 
 from __future__ import annotations
 

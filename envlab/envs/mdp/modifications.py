@@ -29,10 +29,11 @@ _ROBOT: Any = SceneEntityCfg("robot")
 
 
 class modify_env_param(ManagerTermBase):
-    """Changes an attribute of the environment at a dotted address, as Isaac Lab's.
+    """Changes an attribute of the environment at a dotted address, like Isaac Lab's.
 
-    The new value counts from the next step, and a resumed run has it, too. Steps recorded as graphs
-    are then recorded anew, unless the attribute is a tensor, which is written in place at once.
+    The new value counts from the next step, and a resumed run keeps it. Steps recorded as graphs
+    are then recorded again, unless the attribute is a tensor, which is written in place
+    immediately.
     """
 
     NO_CHANGE: ClassVar[object] = object()

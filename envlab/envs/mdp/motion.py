@@ -39,9 +39,9 @@ def reset_to_motion_frame(
     """Let a share of the episodes begin in a frame of a clip, turned about the vertical.
 
     It is DeepMimic's reference state initialisation (Peng et al. 2018) for tasks that do not follow
-    the clip: of a gait that a robot would hardly find, it experiences all phases from the first
-    episode on. It stands at its environment's origin then; other episodes are left alone. For flat
-    ground.
+    the clip: of a gait that a robot would hardly find, it experiences all phases from the
+    beginning. The robot then starts at its environment's origin; other episodes are unchanged. For
+    flat ground.
 
     Args:
         env: The environment.

@@ -97,7 +97,7 @@ class MotionBins:
         return frames, ends
 
     def statistics(self, shares: torch.Tensor) -> torch.Tensor:
-        """Return the entropy of ``shares`` over its maximum, the greatest, and its place, (3,)."""
+        """Return the relative entropy of ``shares``, the largest share, and its place, (3,)."""
         entropy = (shares * (shares + 1e-12).log()).sum() / -max(math.log(self.num), 1e-12)
         most, index = shares.max(dim=0)
         if self.num == 1:

@@ -1,12 +1,12 @@
 """A motion for a robot to follow: a command that plays clips, and resets robots into them.
 
-After mjlab 1.6.0's ``MotionCommand`` and BeyondMimic (arXiv 2508.08241). Differs from mjlab:
+It follows mjlab 1.6.0's ``MotionCommand`` and BeyondMimic (arXiv 2508.08241). Differs from mjlab:
 
-- Bodies are compared with the reference at the robot's current anchor; there, at the previous.
-- After a reset to frame ``k``, the state after one step is compared with frame ``k + 1``; there,
+- Bodies are compared with the reference at the robot's current anchor; in mjlab, at the previous.
+- After a reset to frame ``k``, the state after one step is compared with frame ``k + 1``; in mjlab,
   where a clip ends within an episode, with frame ``k``.
-- Several clips, weighted. Failures of all processes are counted together, and an environment's
-  draws do not depend on the number of processes.
+- There may be several clips, with weights. Failures of all processes are counted together, and an
+  environment's draws do not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from envlab.envs.math import (
     quat_mul,
     yaw_quat,
 )
-from envlab.envs.mdp.events import joint_limits, six_ranges
+from envlab.envs.mdp.events import six_ranges, soft_joint_limits
 from envlab.envs.mdp.motion_bins import MotionBins, clip_weights
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError, did_you_mean
@@ -148,9 +148,7 @@ class MotionCommand(CommandTerm):
         self._ends = torch.ones_like(self.frames)
         self.bin_failed_count = torch.zeros(self.bins.num, device=device)
         self._failed_now = torch.zeros_like(self.bin_failed_count)
-        low, high = joint_limits(env, self._robot)
-        margin = torch.nan_to_num((0.5 - 0.5 * cfg.soft_limit_factor) * (high - low), posinf=0.0)
-        self.limits = low + margin, high - margin
+        self.limits = soft_joint_limits(env, cfg.soft_limit_factor, self._robot)
         self._columns: dict[tuple[str, ...], torch.Tensor] = {}
         self._moves = 0
         self.command = torch.zeros(env.num_envs, 2 * len(self._robot.joint_names), device=device)

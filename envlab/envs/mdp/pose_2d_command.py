@@ -1,4 +1,4 @@
-"""A place on the ground for a robot to reach, and the direction in which to stand there."""
+"""A target position on the ground for a robot to reach, and its heading at the target."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Pose2dRangesCfg:
 
 @dataclass(kw_only=True)
 class UniformPose2dCommandCfg(CommandTermCfg):
-    """A place around the environment's origin, and a direction to stand in, drawn uniformly.
+    """A target position around the environment's origin, and a heading, drawn uniformly.
 
     The command is ``(num_envs, 4)``: the place, at the height of the robot's default pose, from the
     robot, in m, in the frame that turns with its yaw alone; and the remaining angle, in rad. It is
@@ -47,8 +47,8 @@ class UniformPose2dCommandCfg(CommandTermCfg):
     asset_name: str = "robot"
     """The robot, with a free joint."""
     simple_heading: bool
-    """Whether the direction is that of the way there, or its opposite if the robot faces that more;
-    it is then not drawn."""
+    """Whether the heading points along the way to the target, or in the opposite direction if the
+    robot is closer to facing that; it is then not drawn."""
     ranges: Pose2dRangesCfg = field(default_factory=Pose2dRangesCfg)
     """Ranges of the draws."""
 
@@ -149,7 +149,7 @@ class UniformPose2dCommand(CommandTerm):
 
 @dataclass(kw_only=True)
 class TerrainBasedPose2dCommandCfg(UniformPose2dCommandCfg):
-    """A flat patch called ``target`` of the robot's tile, and a direction to stand in.
+    """A flat patch called ``target`` of the robot's tile, and a heading.
 
     The command is that of :class:`UniformPose2dCommandCfg`. Kinds of ground name such patches in
     ``flat_patch_sampling``; of ``ranges``, only ``heading`` counts.

@@ -1,4 +1,4 @@
-"""Mass, centre and inertia of bodies changed together, so that they stay those of some body.
+"""Mass, centre and inertia of bodies changed together, so that they stay physically consistent.
 
 A body's second moments of mass about its frame are a 4 x 4 matrix J, the pseudo-inertia. Whatever
 the upper triangular U, ``U J U^T`` is one, too (Rucker and Wensing, 2022).
@@ -26,7 +26,7 @@ _NONE: Range = (0.0, 0.0)
 _SWEEPS = 6
 """Of three Jacobi rotations; float64 needs no more, whatever the matrix."""
 _NEGLIGIBLE = 1e-17
-"""Part of the trace below which float64 cannot tell what is beside the diagonal from 0."""
+"""Fraction of the trace below which float64 cannot distinguish off-diagonal elements from 0."""
 
 
 @requires_model_fields("body_mass", "body_ipos", "body_inertia", "body_iquat")

@@ -1,6 +1,7 @@
 """Randomisation of robots and scenes under Isaac Lab's names.
 
-Draws start from the model's own values. What each changes joins ``env.sim.model_fields`` by itself.
+Draws start from the model's own values. The fields that a term changes are added to
+``env.sim.model_fields`` automatically.
 """
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ def randomize_physics_scene_gravity(
     distribution: Distribution = "uniform",
     asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
-    """Change gravity, m/s^2, of each environment by itself; Isaac Lab's belongs to all of them.
+    """Change the gravity of each environment separately, in m/s^2; Isaac Lab shares one.
 
     Args:
         env: The environment.
@@ -208,7 +209,7 @@ def randomize_physics_scene_gravity(
         gravity_distribution_params: Lower bounds of x, y and z, and upper ones (normal: means and
             deviations).
         operation: See :func:`randomize_model_field`.
-        distribution: See there.
+        distribution: See :func:`randomize_model_field`.
         asset_cfg: Has no effect.
     """
     columns = dict(enumerate(zip(*gravity_distribution_params, strict=True)))

@@ -61,9 +61,9 @@ def reset_scene_to_default(
 ) -> None:
     """Reset all joints to their defaults at rest, and free bodies to the environment's origin.
 
-    It overrides the resets before it. Without any, joints are reset to their defaults too, but free
-    bodies not to the origins of generated ground. ``reset_joint_targets`` has no effect: controls
-    are always reset, too.
+    It overrides the resets before it. Without any event, joints are also reset to their defaults,
+    but free bodies are not moved to the origins of generated ground. ``reset_joint_targets`` has no
+    effect: controls are always reset.
     """
     env.reset_qpos.copy_(env.default_qpos_rows)
     env.reset_qvel.zero_()

@@ -71,7 +71,7 @@ def action_rate_l2(env: ManagerEnv) -> torch.Tensor:
 
 
 def is_terminated_term(env: ManagerEnv, term_keys: str | list[str] = ".*") -> torch.Tensor:
-    """Return how many of the named terminations end the episode; 0 where a time limit does, too.
+    """Return how many of the named terminations end the episode; 0 where a time limit also does.
 
     Args:
         env: The environment.

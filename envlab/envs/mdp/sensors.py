@@ -1,4 +1,4 @@
-"""What the sensors of ``env.sensors`` measure, as observations; each returns ``(num_envs, k)``.
+"""Readings of the sensors of ``env.sensors`` as observations; each returns ``(num_envs, k)``.
 
 A ``sensor_cfg`` names the sensor: ``SceneEntityCfg("imu")``.
 """
@@ -44,8 +44,12 @@ def imu_projected_gravity(env: ManagerEnv, asset_cfg: Imu = _IMU) -> torch.Tenso
 def body_incoming_wrench(
     env: ManagerEnv, asset_cfg: JointWrench | WrenchesOfBodies
 ) -> torch.Tensor:
-    """Return forces and torques of parents on bodies, in the bodies' frames, in N and N m."""
-    return asset_cfg.wrenches_b.flatten(1)
+    """Return forces and torques of bodies on their parents, in the bodies' frames, in N and N m.
+
+    This is the sign that Isaac Lab's own test of PhysX's joint forces has (isaaclab 2.3,
+    ``test_articulation.py``): a hanging body's weight, which points down.
+    """
+    return -asset_cfg.wrenches_b.flatten(1)
 
 
 def frame_positions(env: ManagerEnv, sensor_cfg: FrameTransformer) -> torch.Tensor:
@@ -64,5 +68,5 @@ def contact_data(env: ManagerEnv, sensor_cfg: ContactBodies, field: str = "force
 
 
 def ray_distances(env: ManagerEnv, sensor_cfg: RayCastSensor) -> torch.Tensor:
-    """Return the lengths of a ray sensor's rays, in m, at most its greatest distance."""
+    """Return the lengths of a ray sensor's rays, in m, at most its maximum distance."""
     return sensor_cfg.distances

@@ -62,7 +62,7 @@ class UniformVelocityCommandCfg(CommandTermCfg):
     rel_forward_envs: float = 0.0
     """Probability of the command to go straight ahead, as in mjlab."""
     forward_speed_min: float = 0.3
-    """Least speed straight ahead, in m/s."""
+    """Minimum speed straight ahead, in m/s."""
     ranges: VelocityRangesCfg = field(default_factory=VelocityRangesCfg)
     """Ranges of the draws."""
 
@@ -163,13 +163,13 @@ class UniformVelocityCommand(VelocityCommand):
         assign(self._is_of_kind, mask, is_of_kind[:, :2])
 
     def set_ranges(self, **ranges: tuple[float, float]) -> None:
-        """Draw from other ranges from now on, as a curriculum does.
+        """Draw from other ranges from now on, for example from a curriculum.
 
         The first call must come in the first step, before steps are recorded as graphs, which read
         the ranges at the addresses that it allocates.
 
         Args:
-            ranges: Those that differ from ``cfg.ranges``, by their names there.
+            ranges: Those that differ from ``cfg.ranges``, by the names of its fields.
 
         Raises:
             ConfigurationError: If a range's ends are swapped.
@@ -182,7 +182,7 @@ class UniformVelocityCommand(VelocityCommand):
                 self._limits = torch.zeros(3, 3, device=self.command.device)
         if velocity == self._written:
             return
-        # Before a step is compiled it is tried, and tensors are restored afterwards.
+        # Before a step is compiled, it is executed once, and tensors are restored afterwards.
         self._written = [] if self.env.is_rehearsing else velocity
         # Filled, since to assign a number, or a tensor from the host, makes a GPU wait.
         for column, (low, high) in enumerate(velocity):
@@ -233,7 +233,7 @@ class NormalVelocityRangesCfg:
 class NormalVelocityCommandCfg(CommandTermCfg):
     """Forward, sideward and turning velocity in the robot's frame, drawn normally.
 
-    The sign of each is drawn, too. Parts of the draws are 0, each velocity alone or all together.
+    The sign of each is also drawn. Some draws are 0, for one velocity alone or for all together.
     """
 
     asset_name: str = "robot"

@@ -33,7 +33,7 @@ class DifferentialIKActionCfg(ActionTermCfg):
     joint_names: str | list[str]
     """Joints to move; regular expressions."""
     frame_type: Literal["body", "site", "geom"] = "body"
-    """What the frame is that of."""
+    """The kind of part that carries the frame."""
     frame_name: str
     """Its name."""
     use_relative_mode: bool = True

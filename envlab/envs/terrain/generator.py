@@ -86,7 +86,7 @@ def generate(cfg: TerrainGeneratorCfg) -> Ground:
 
 
 def _no_patches(cfg: TerrainGeneratorCfg, kinds: list[SubTerrainCfg]) -> dict[str, np.ndarray]:
-    """Return room for the flat patches of all tiles, by name; as many as any kind has."""
+    """Return arrays for the flat patches of all tiles, by name, as long as any kind needs."""
     numbers: dict[str, int] = {}
     for kind in kinds:
         for name, sampling in (kind.flat_patch_sampling or {}).items():

@@ -4,7 +4,7 @@ Kinds after Cheng et al. 2023, "Extreme Parkour with Legged Robots" (arXiv 2309.
 of gaps (0.1 to 0.8 m wide by difficulty), of hurdles (0.1 to 0.4 m high) and of steps (0.1 to
 0.45 m; legged_gym/utils/terrain.py of chengxuxin/extreme-parkour). The hardest sizes were passed by
 the robots of Zhuang et al. 2023, "Robot Parkour Learning" (arXiv 2309.05665, figure 1): gaps of
-0.6 m and obstacles of 0.4 m. Walls are vertical there; here they are ramps one cell wide.
+0.6 m and obstacles of 0.4 m. Their walls are vertical; ours are ramps one cell wide.
 """
 
 from __future__ import annotations

@@ -28,13 +28,13 @@ class FlatPatchSamplingCfg:
     patch_radius: Annotated[float | list[float], Bounds(above=0, below=math.inf)] = 0.5
     """Radius of a patch, in m; of several, the largest."""
     max_height_diff: NonNegativeFloat = 0.05
-    """Greatest difference of two heights of a patch, in m."""
+    """Largest difference of two heights of a patch, in m."""
     x_range: tuple[float, float] = ANY
-    """Least and greatest x of a patch's centre, from the middle of the tile, in m."""
+    """Minimum and maximum x of a patch's centre, from the middle of the tile, in m."""
     y_range: tuple[float, float] = ANY
     """The same along y."""
     z_range: tuple[float, float] = ANY
-    """Least and greatest height of a patch above where robots stand in the middle, in m."""
+    """Minimum and maximum height of a patch above the ground in the tile's middle, in m."""
 
     def check_values(self, path: str) -> None:
         """Refuse no radius, and ranges that end before they begin.
@@ -48,8 +48,7 @@ class FlatPatchSamplingCfg:
             low, high = getattr(self, name)
             if not low <= high:
                 raise ConfigurationError(
-                    f"{path}.{name} is [{low}, {high}], but must be [least, greatest]. Exchange "
-                    "them."
+                    f"{path}.{name} is [{low}, {high}], but must be [minimum, maximum]. Swap them."
                 )
 
 
@@ -64,7 +63,7 @@ def find_patches(
         cfg: What is flat.
         tile: The tile.
         heights: Its heights in m, ``tile.shape``.
-        top: Height at which a robot stands in the middle, in m.
+        top: Height of the ground under a robot in the middle, in m.
         rng: The source of random draws.
     """
     radius = float(np.max(cfg.patch_radius)) / tile.horizontal_scale
@@ -75,7 +74,7 @@ def find_patches(
     num_x, num_y = tile.shape
     for right in range(-reach, reach + 1):
         for up in range(-reach, reach + 1):
-            # The nearest point of the cells around this vertex, which is one of their corners.
+            # The nearest corner of the cells around this vertex.
             if math.hypot(max(abs(right) - 1, 0), max(abs(up) - 1, 0)) < radius - 1e-6:
                 x, y = reach + right, reach + up
                 np.minimum(least, low[x : x + num_x, y : y + num_y], out=least)

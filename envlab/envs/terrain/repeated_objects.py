@@ -32,7 +32,7 @@ class RepeatedObjectCfg:
 
     @property
     def tilt(self) -> float:
-        """The greatest tilt, in rad."""
+        """The maximum tilt, in rad."""
         return math.radians(self.max_yx_angle) if self.degrees else self.max_yx_angle
 
 
@@ -101,9 +101,9 @@ class MeshRepeatedObjectsTerrainCfg(PlatformTerrainCfg):
     object_params_end: RepeatedObjectCfg
     """The objects of the hardest tile."""
     abs_height_noise: tuple[float, float] = (0.0, 0.0)
-    """Least and greatest addition to an object's height, in m."""
+    """Minimum and maximum addition to an object's height, in m."""
     rel_height_noise: tuple[float, float] = (1.0, 1.0)
-    """Least and greatest factor of an object's height, before the addition."""
+    """Minimum and maximum factor of an object's height, before the addition."""
     platform_height: float = -1.0
     """Twice the height of the platform, in m; below 0: that of the objects."""
 

@@ -262,7 +262,7 @@ class BoxRandomStairsTerrainCfg(BoxStairsTerrainCfg):
     step_width: PositiveFloat = 0.8
     """Depth of a step, in m."""
     step_height_range: Lengths = (0.1, 0.3)
-    """Least and greatest height of a step of the hardest tile, in m; the easiest has half."""
+    """Minimum and maximum height of a step of the hardest tile, in m; the easiest has half."""
 
     def build(
         self, tile: Tile, difficulty: float, rng: np.random.Generator

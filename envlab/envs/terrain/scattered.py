@@ -47,7 +47,7 @@ class BoxRandomGridTerrainCfg(MeshRandomGridTerrainCfg):
     """Square blocks of random heights around a platform, inside a border."""
 
     border_width: NonNegativeFloat = 0.25
-    """Least width of the flat ground around the blocks, in m; the rest of the tile is added."""
+    """Minimum width of the flat ground around the blocks, in m; the rest of the tile is added."""
 
     @property
     def least_border(self) -> float:
@@ -111,7 +111,7 @@ class HfPyramidStairsTerrainCfg(HfTerrainCfg):
     step_width: PositiveFloat
     """Depth of a step, in m."""
     platform_width: PositiveFloat = 1.0
-    """Greatest width of the platform, in m; it may be up to two steps narrower."""
+    """Maximum width of the platform, in m; it may be up to two steps narrower."""
 
     sign: ClassVar[float] = 1.0
 
@@ -165,15 +165,15 @@ class BoxRandomSpreadTerrainCfg(_BorderedTerrainCfg):
     """Blocks of random sizes, in random places and directions; harder tiles have more, higher."""
 
     num_boxes: PositiveInt = 60
-    """Blocks of the hardest tile; the easiest has half. Those over the platform are left out."""
+    """Blocks of the hardest tile; the easiest has half. Those over the platform are omitted."""
     box_width_range: Lengths = (0.3, 1.0)
-    """Least and greatest width of a block, in m."""
+    """Minimum and maximum width of a block, in m."""
     box_length_range: Lengths = (0.3, 1.0)
-    """Least and greatest length of a block, in m."""
+    """Minimum and maximum length of a block, in m."""
     box_height_range: Lengths = (0.05, 1.0)
-    """Least and greatest height of a block of the hardest tile, in m; the easiest has a fifth."""
+    """Minimum and maximum height of a block of the hardest tile, in m; the easiest has a fifth."""
     box_yaw_range: tuple[float, float] = (0.0, 360.0)
-    """Least and greatest turn of a block about the vertical, in degrees."""
+    """Minimum and maximum turn of a block about the vertical, in degrees."""
 
     def build(
         self, tile: Tile, difficulty: float, rng: np.random.Generator
@@ -215,7 +215,7 @@ class BoxSteppingStonesTerrainCfg(_BorderedTerrainCfg):
     stone_size_range: Lengths = (0.4, 0.8)
     """Width of the stones of the hardest and of the easiest tile, in m."""
     stone_distance_range: Lengths = (0.2, 0.5)
-    """The first is the least distance of the easiest tile's stones, in m, from which their number
+    """The first is the minimum distance of the easiest tile's stones, in m, from which their number
     follows; the second has no effect, in mjlab neither."""
     stone_height: float = 0.2
     """Mean height of the stones, and that of the platform and the border, in m."""
@@ -352,7 +352,7 @@ class BoxTiltedGridTerrainCfg(_BorderedTerrainCfg):
             f"{tile.size[1]} m with borders of {self.border_width} m",
             "Make grid_width or border_width smaller.",
         )
-        # mjlab multiplies by the angle in rad, too.
+        # mjlab also multiplies by the angle in rad.
         tilts = rng.uniform(-1.0, 1.0, (2, *numbers)) * math.radians(self.tilt_range_deg)
         rises = 0.5 * self.height_range * rng.uniform(-1.0, 1.0, numbers)
         places = [

@@ -43,8 +43,8 @@ class SubTerrainCfg:
             rng: The source of random draws.
 
         Returns:
-            Heights in m, ``tile.shape``, zero on the edges, and the height at which a robot stands
-            in the centre.
+            Heights in m, ``tile.shape``, zero on the edges, and the height of the ground under a
+            robot in the centre.
         """
         raise NotImplementedError
 
@@ -99,7 +99,7 @@ class MeshPyramidStairsTerrainCfg(HolesTerrainCfg):
     step_width: float
     """Depth of a step, in m."""
     platform_width: float = 1.0
-    """Least width of the platform, in m; the rest of the tile is added to it."""
+    """Minimum width of the platform, in m; the rest of the tile is added to it."""
     border_width: float = 0.0
     """Width of the flat ground around the stairs, in m."""
 
@@ -143,7 +143,7 @@ class MeshRandomGridTerrainCfg(HolesTerrainCfg):
 
     @property
     def least_border(self) -> float:
-        """Least width of the flat ground around the blocks, in m."""
+        """Minimum width of the flat ground around the blocks, in m."""
         return 0.0
 
     def build(
@@ -286,7 +286,7 @@ class HfDiscreteObstaclesTerrainCfg(HfTerrainCfg):
     obstacle_height_mode: Literal["choice", "fixed"] = "choice"
     """``choice``: up or down, by the whole or half the height. ``fixed``: up by the whole."""
     obstacle_width_range: Range
-    """Least and greatest side of an obstacle, in m, whatever the difficulty."""
+    """Minimum and maximum side of an obstacle, in m, whatever the difficulty."""
     obstacle_height_range: Range
     """Height of an obstacle, in m."""
     num_obstacles: int
@@ -299,7 +299,7 @@ class HfDiscreteObstaclesTerrainCfg(HfTerrainCfg):
         self.require(
             0.0 < low <= high < min(tile.size),
             f"obstacle_width_range is {list(self.obstacle_width_range)}",
-            f"Give [least, greatest] below the tile's {min(tile.size)} m.",
+            f"Give [minimum, maximum] below the tile's {min(tile.size)} m.",
         )
         height = between(self.obstacle_height_range, difficulty)
         factors = [1.0] if self.obstacle_height_mode == "fixed" else [-1.0, -0.5, 0.5, 1.0]

@@ -19,7 +19,7 @@ class Terrain:
 
     Types are spread evenly over all environments of all processes, in the order of their global
     index, and levels are drawn per environment. So two processes with N environments have the same
-    tiles as one with 2 N. Types are fixed unless :meth:`randomize` draws them, too.
+    tiles as one with 2 N. Types are fixed unless :meth:`randomize` also draws them.
 
     Attributes:
         cfg: The configuration.

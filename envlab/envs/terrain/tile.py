@@ -102,7 +102,7 @@ class Tile:
     def covered(self, heights: np.ndarray, boxes: Sequence[Box]) -> np.ndarray:
         """Return the heights of the ground or the boxes over it, whichever are higher.
 
-        A box reaches to the vertices nearest to its sides, so that thin ones have some, too.
+        A box reaches to the vertices nearest to its sides, so that even a thin box covers some.
         """
         covered = heights.copy()
         for box in boxes:
@@ -128,7 +128,7 @@ class Tile:
         return np.pad(heights[1:-1, 1:-1], 1)
 
     def top_of_centre(self, heights: np.ndarray) -> float:
-        """Return the greatest height within 1 m of the centre along x and y, in m."""
+        """Return the maximum height within 1 m of the centre along x and y, in m."""
         return float(heights[self.centre_distance() <= 1.0 + 1e-9].max())
 
 

@@ -26,8 +26,8 @@ from envlab.errors import ConfigurationError, did_you_mean
 MODES = {mode.value: mode for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)}
 """Modes of automatic resets, by Gymnasium's words for them."""
 Arrays = np.ndarray | dict[str, Any]
-"""Observations: an array, or where several groups are asked for, one for each; a group that is a
-dictionary of its terms has an array for each of these."""
+"""Observations: an array, or one for each group if several are requested; a group that is a
+dictionary of its terms has an array for each term."""
 
 
 class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
@@ -73,7 +73,7 @@ class NumpyVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
             num_envs: Number of environments. This and what follows ``copy`` are as for the torch
                 id, and unused where ``task`` is the environments.
             observe: A group of observations, or several, which are a ``Dict``; None: ``policy``.
-            action_scale: The task's action that 1 stands for, where the task has no bounds.
+            action_scale: The task's action that 1 means, where the task has no bounds.
             autoreset_mode: ``NextStep`` or ``SameStep``.
             copy: Whether arrays stay as they are; False: on a CPU, a later step may change them.
             cfg: The configuration; None: the task's.
@@ -334,8 +334,8 @@ class _Face:
     def actions(self, actions: Any) -> Any:
         """Return the task's actions for those in :attr:`action_space`.
 
-        They are in memory of their own: a task keeps them for the next step, while the caller may
-        write the next ones over these.
+        They are a copy: a task keeps them for the next step, while the caller may overwrite its
+        array with the next ones.
         """
         return np.array(actions) if self._scale is None else np.multiply(actions, self._scale)
 
@@ -375,14 +375,14 @@ def _bounded(
     if not isinstance(space, spaces.Box) or space.is_bounded():
         if action_scale not in (None, 1.0):
             raise ConfigurationError(
-                f"action_scale is {action_scale}, but the task's actions have bounds of their own, "
-                f"{space}. Leave it out."
+                f"action_scale is {action_scale}, but the task's actions already have bounds, "
+                f"{space}. Leave action_scale out."
             )
         return space, None
     if action_scale is None or not np.isfinite(action_scale) or action_scale <= 0:
         raise ConfigurationError(
             f"action_scale is {action_scale}, but the task's actions have no bounds. Give the "
-            "action that 1 stands for, such as action_scale=1.0."
+            "action that 1 means, such as action_scale=1.0."
         )
     return spaces.Box(-1.0, 1.0, space.shape, np.float32), np.float32(action_scale)
 

@@ -56,8 +56,8 @@ class LeRobotVectorEnvWrapper(gymnasium.vector.VectorEnv[Any, np.ndarray, np.nda
         assert isinstance(groups, spaces.Dict)
         if len(groups["policy"].shape or ()) != 1 and obs_type != "pixels":
             raise ConfigurationError(
-                f"The task observes {groups['policy']}, which is no vector, as LeRobot's "
-                "agent_pos is. Give obs_type=pixels."
+                f"The task observes {groups['policy']}, which is not a vector like LeRobot's "
+                "agent_pos. Give obs_type=pixels."
             )
         if obs_type != "state" and not isinstance(env, VectorEnv):
             raise ConfigurationError(

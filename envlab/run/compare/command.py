@@ -82,7 +82,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _left_out(runs: Sequence[RunResult], metric: str) -> list[str]:
     return [
-        f"{run.directory} has no value of {metric}; left out."
+        f"{run.directory} has no value of {metric}; omitted."
         for run in runs
         if not run.has_value.any()
     ]

@@ -54,7 +54,7 @@ def read_folder(
     tags: dict[str, dict[int, tuple[float, float]]] = {}
     for path in sorted(folder.glob(PATTERN)):
         for event, _ in read_events(path):
-            if not 0 <= event.wall_time < _LATEST:  # NaN, too
+            if not 0 <= event.wall_time < _LATEST:  # also NaN
                 continue
             for value in event.summary.value:
                 number = value.simple_value

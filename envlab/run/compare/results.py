@@ -23,7 +23,7 @@ EVALUATION = "evaluation."
 
 @dataclass(kw_only=True)
 class RunResult:
-    """A run's manifest, and one of its metrics per iteration."""
+    """A run's manifest, and a metric per iteration."""
 
     directory: Path
     """The run directory, as it was given."""
@@ -40,7 +40,7 @@ class RunResult:
     cut_file: Path | None = None
     """The file whose last line is cut off, as by a kill; that line does not count."""
     continues: Path | None = None
-    """The run that this one was resumed from, whose records come first here."""
+    """The run that this run was resumed from, whose records come first here."""
 
     @property
     def has_value(self) -> np.ndarray:
@@ -89,7 +89,7 @@ def read_result(directory: Path, metric: str) -> RunResult:
     """Read a run; one that died before its first iteration has no records.
 
     Raises:
-        RunDirectoryError: If it is no run directory, or its records are damaged.
+        RunDirectoryError: If it is not a run directory, or its records are damaged.
     """
     points: list[tuple[float, float, float | None]] = []
     names: set[str] = set()
@@ -127,7 +127,7 @@ def _manifest_of(directory: Path) -> dict[str, Any]:
         manifest["status"] = read_manifest(population).get("status")
     if manifest.get("task") is None:
         raise RunDirectoryError(
-            f"{directory} is no run directory: its run.json names no task. Leave it out."
+            f"{directory} is not a run directory: its run.json names no task. Leave it out."
         )
     return manifest
 
@@ -172,7 +172,7 @@ def join_resumed(runs: Sequence[RunResult]) -> list[RunResult]:
 
 
 def _origins(run: RunResult) -> list[Path]:
-    """Return where the run that this one was resumed from may be: there, or moved along."""
+    """Return where the run that this run was resumed from may be: where it was, or moved along."""
     checkpoint = run.manifest.get("resumed_from")
     if not checkpoint:
         return []
@@ -207,8 +207,8 @@ def with_values(runs: Sequence[RunResult], metric: str) -> list[RunResult]:
     kept = [run for run in runs if run.has_value.any()]
     if not kept and metric.partition(".")[0] in ("validation", "test"):
         raise RunDirectoryError(
-            f"None of the runs ({len(runs)}) has a value of {metric}, which is no training metric. "
-            f"Run 'envlab validate {runs[0].directory}' first, or train with --validate."
+            f"None of the runs ({len(runs)}) has a value of {metric}, which is not a training "
+            f"metric. Run 'envlab validate {runs[0].directory}' first, or train with --validate."
         )
     if not kept and metric.startswith(EVALUATION) and not any(run.names for run in runs):
         raise RunDirectoryError(

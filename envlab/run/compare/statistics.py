@@ -59,7 +59,7 @@ def require(module: str, purpose: str = "Comparing runs", extra: str = "compare"
 def interquartile_mean(values: np.ndarray, axis: int = 0) -> np.ndarray:
     """Return the mean along an axis without the lowest and highest quarter, rounded down.
 
-    Of fewer than four values nothing is cut, so the result is their mean.
+    Fewer than four values are all kept, so the result is their mean.
     """
     return require("scipy.stats").trim_mean(values, 0.25, axis=axis)
 
@@ -94,7 +94,7 @@ def bootstrap_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def improvement_interval(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float, float]:
-    """Return the probability that one of our runs beats one of theirs, and its interval's bounds.
+    """Return the probability that a run of ours beats a run of theirs, and its interval's bounds.
 
     Agarwal et al. (2021), section 4.3, for one task: the share of pairs won, a tie counting half.
     """
@@ -120,7 +120,7 @@ def permutation_p(ours: np.ndarray, theirs: np.ndarray) -> float:
     """
     stats = require("scipy.stats")
     has_ties = len(np.unique([*ours, *theirs])) < len(ours) + len(theirs)
-    # scipy's own distribution holds without ties; with them, all divisions are looked at.
+    # scipy's exact distribution holds without ties; with ties, all divisions are enumerated.
     method = stats.PermutationMethod(n_resamples=np.inf, batch=10_000) if has_ties else "exact"
     return float(stats.mannwhitneyu(ours, theirs, method=method).pvalue)
 
@@ -158,7 +158,7 @@ def shared_range(xs: Sequence[np.ndarray]) -> tuple[float, float] | None:
     """Return the first and last frame or second that all runs have; None if there is none.
 
     Args:
-        xs: Frames or seconds of each run, ``(num_values,)`` of its own, rising.
+        xs: Increasing frames or seconds of each run, ``(num_values,)``; lengths may differ.
     """
     start, end = max(x[0] for x in xs), min(x[-1] for x in xs)
     return (start, end) if start <= end else None
@@ -170,7 +170,7 @@ def over_seeds(
     """Return the curve of several runs, over the range that all of them have.
 
     Args:
-        xs: Frames or seconds of each run, ``(num_values,)`` of its own, rising.
+        xs: Increasing frames or seconds of each run, ``(num_values,)``; lengths may differ.
         ys: The metric at these.
         num_points: Number of grid points.
 

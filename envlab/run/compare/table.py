@@ -75,7 +75,9 @@ def note_lines(groups: Sequence[Group]) -> list[str]:
     for group in groups:
         for name, words in (("frames", "frames"), ("wall_s", "wall time")):
             if shared_range([getattr(run, name)[run.has_value] for run in group.runs]) is None:
-                notes.append(f"{group.label}: the runs share no range of {words}; no curve there.")
+                notes.append(
+                    f"{group.label}: the runs share no range of {words}; there is no curve."
+                )
         seeds = Counter(run.manifest.get("seed") for run in group.runs)
         for seed in [seed for seed, count in seeds.items() if count > 1 and seed is not None]:
             notes.append(

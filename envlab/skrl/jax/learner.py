@@ -169,12 +169,12 @@ def make_learner(
     if grad_sync == "library":
         raise ConfigurationError(
             "--grad_sync is library, but skrl's own way to average gradients on JAX is not "
-            "offered: it compiles anew in every update, and aborts all ranks when rank 0 dies. "
-            "Leave the flag out."
+            "offered: it recompiles in every update, and aborts all ranks when rank 0 dies. Leave "
+            "the flag out."
         )
     if cfg.algorithm not in ALGORITHMS:
         raise ConfigurationError(
-            f"{cfg.agent['class']} was asked for on JAX, but only "
+            f"{cfg.agent['class']} was requested on JAX, but only "
             f"{', '.join(name.upper() for name in ALGORITHMS)} train there. Choose one of them, or "
             "leave --ml_framework jax out."
         )
@@ -244,7 +244,7 @@ def _tree(part: Any) -> Any:
 
 
 def _derive_entropy_coefficient(agent: Any) -> None:
-    """Set SAC's coefficient from its logarithm, as each update does; initially it is a number."""
+    """Set SAC's coefficient from its logarithm, like each update; initially it is a number."""
     if hasattr(agent, "log_entropy_coefficient"):
         agent._entropy_coefficient = jnp.exp(agent.log_entropy_coefficient.value)
 

@@ -54,7 +54,7 @@ class ActionNoise:
         """Give each source its own key.
 
         Args:
-            sources: Models and noises; those that draw nothing are left out.
+            sources: Models and noises; those that draw no random numbers are omitted.
             seed: Base seed + rank.
         """
         self._sources: list[tuple[Any, str, str]] = []
@@ -71,7 +71,7 @@ class ActionNoise:
             setattr(source, counter, timestep * DRAWS_PER_STEP % 2**31)
 
     def keys(self) -> dict[str, torch.Tensor]:
-        """Return the key of each source; nothing is drawn."""
+        """Return the key of each source, without drawing."""
         return {
             str(number): torch.from_numpy(np.array(getattr(source, key_name)))
             for number, (source, key_name, _) in enumerate(self._sources)
@@ -79,7 +79,7 @@ class ActionNoise:
 
 
 def drawing_anew(stock: Any) -> Callable[..., Any]:
-    """Return SAC's ``_update_policy`` of skrl, changed to draw anew in every update.
+    """Return SAC's ``_update_policy`` of skrl, changed to draw fresh noise in every update.
 
     skrl's own draws while it is compiled, and so sees the same noise in every update. Here it is
     compiled with the key as an argument.

@@ -71,8 +71,8 @@ class AveragingOptimizer:
 def gradient_average(parameters: Any, context: DistributedContext) -> Callable[[Any], Any]:
     """Return a function that averages trees like ``parameters`` over ranks.
 
-    It also reports progress: the watchdog sees steps of PyTorch's optimizers by itself, but not of
-    JAX's, and an update may take longer than the watchdog allows.
+    It also reports progress: the watchdog sees steps of PyTorch's optimizers, but not of JAX's, and
+    an update may take longer than the watchdog allows.
 
     All gradients are one vector and one collective. Both conversions are compiled once, while skrl
     recompiles its own reduction in every call.
@@ -142,7 +142,7 @@ def _estimate_advantages(
     lambda_coefficient: float,
 ) -> tuple[jax.Array, jax.Array]:
     """Return returns and advantages, from the last step to the first."""
-    goes_on = jnp.logical_not(jnp.logical_or(terminated, truncated))
+    continues = jnp.logical_not(jnp.logical_or(terminated, truncated))
     next_values = jnp.concatenate((values[1:], last_values[None]))
 
     def step(advantage: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
@@ -151,7 +151,7 @@ def _estimate_advantages(
         advantage = reward - value + discount_factor * alive * following
         return advantage, advantage
 
-    steps = (rewards, values, next_values, goes_on)
+    steps = (rewards, values, next_values, continues)
     _, advantages = jax.lax.scan(step, jnp.zeros_like(last_values), steps, reverse=True)
     return advantages + values, advantages
 

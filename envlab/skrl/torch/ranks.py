@@ -77,7 +77,7 @@ class PooledScaler(RunningStandardScaler):
         return result
 
     def _parallel_variance(self, mean: torch.Tensor, variance: torch.Tensor, count: Any) -> None:
-        """Merge a batch's moments, as skrl does, but in place."""
+        """Merge a batch's moments like skrl, but in place."""
         own = Moments(self.running_mean, self.running_variance, self.current_count)
         own.merge_(Moments(mean, variance, count))
 

@@ -41,7 +41,7 @@ class Contender:
         """Return the Python file of a peer's program, next to the experiment's file.
 
         It is called with ``--task``, ``--seed``, ``--max_frames`` and ``--num_episodes``, and
-        writes ``logs/*/*/*/{run.json,metrics.jsonl}`` and :data:`PLAYED`, as envlab does.
+        writes ``logs/*/*/*/{run.json,metrics.jsonl}`` and :data:`PLAYED`, like envlab.
         """
         first = shlex.split(self.words)[0]
         return first if first.endswith(".py") else None
@@ -61,8 +61,8 @@ class Experiment:
     seeds: PositiveInt = 5
     """Runs of each contender: seeds from 0."""
     first_seeds: NonNegativeInt = 0
-    """Runs of each contender when their values were first looked at, if more were added then; 0: no
-    seed was added. The page says so, and both looks share the test's level."""
+    """Runs of each contender at the first look at their values, if more were added afterwards; 0:
+    no seed was added. The page states this, and both looks share the test's level."""
     minutes: PositiveFloat
     """Duration of the longest run on its cores; measured."""
     cores: PositiveInt = 1
@@ -88,7 +88,7 @@ class Experiment:
         """Return the compared value of the content of :data:`PLAYED`.
 
         Raises:
-            ConfigurationError: If it is not there.
+            ConfigurationError: If it does not exist.
         """
         found: Any = played
         for name in self.measure.split("."):
@@ -96,14 +96,14 @@ class Experiment:
                 has = ", ".join(found) if isinstance(found, Mapping) else repr(found)
                 raise ConfigurationError(
                     f"The experiment {self.name!r} compares {self.measure!r} of played episodes, "
-                    f"but where {name!r} should be there is only: {has}. Mend its 'measure'."
+                    f"but in place of {name!r} there is only: {has}. Correct its 'measure'."
                 )
             found = found[name]
         value = found[0] if isinstance(found, list) and found else found  # a mean, its interval
         if not isinstance(value, int | float):
             raise ConfigurationError(
                 f"The experiment {self.name!r} compares {self.measure!r} of played episodes, which "
-                f"is {found!r}, but must be a number. Mend its 'measure'."
+                f"is {found!r}, but must be a number. Correct its 'measure'."
             )
         return float(value)
 
@@ -154,7 +154,7 @@ def read(name: str, folder: Path = FOLDER) -> Experiment:
     if experiment.first_seeds >= experiment.seeds:
         raise ConfigurationError(
             f"The experiment {name!r} has 'first_seeds' of {experiment.first_seeds}, but that must "
-            f"be fewer than 'seeds', {experiment.seeds}. Mend one of them."
+            f"be fewer than 'seeds', {experiment.seeds}. Correct one of them."
         )
     if not experiment.episodes and experiment.measure != blank.measure:
         raise ConfigurationError(
@@ -170,6 +170,7 @@ def read(name: str, folder: Path = FOLDER) -> Experiment:
         if (program := contender.program()) and not (folder / program).is_file():
             raise ConfigurationError(
                 f"The experiment {name!r} has the program {program!r} of {contender.name!r}, but "
-                f"there is no {str(folder / program)!r}. Name a Python file beside the experiment."
+                f"there is no {str(folder / program)!r}. Name a Python file in the experiment's "
+                "folder."
             )
     return experiment

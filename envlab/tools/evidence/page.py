@@ -20,30 +20,27 @@ HEAD = """# Evidence
 
 <!-- Written by 'envlab evidence page' from the records in docs/evidence: run that instead. -->
 
-Claims about learning, checked by experiments over seeds. Each is a file in
-`scripts/evidence/`, run by
+Claims about learning, checked by experiments over seeds. Each is a file in `scripts/evidence/`;
+its name here is what you repeat it by:
 
     envlab evidence run NAME
 
-and this page is made of the records in `docs/evidence/` alone, by `envlab evidence page`. Values
-are interquartile means over seeds with bootstrap intervals that aim at 95 % (Agarwal et al., 2021),
-as those of [`envlab compare`](compare.md), and cover about 90 % with five seeds, less with fewer.
+`envlab evidence page` makes this page from the records in `docs/evidence/` alone. Values are
+interquartile means over seeds with bootstrap intervals that aim at 95 % (Agarwal et al., 2021), and
+cover about 90 % with five seeds, less with fewer.
 
 A verdict (better, worse, higher, lower) is that of an exact permutation test: how often a division
 of all runs into two groups by chance has one of them win as many pairs of runs, in either
-direction. Its p accounts for all comparisons that an experiment prints (Holm, 1979), so that an
-experiment in which nothing differs has a verdict in at most 5 % of cases. There is none from fewer
-than five seeds. A claim that one contender is better is tested against each other one; a claim that
-all are alike, for every two. Contenders that are not told apart may still differ by as much as the
-interval says. Seeds that were added after a look are named, and then both looks share the 5 %.
+direction. Its p accounts for all comparisons of an experiment (Holm, 1979), so that an experiment
+in which nothing differs has a verdict in at most 5 % of cases. There is none from fewer than five
+seeds. Contenders that are not distinguished may still differ by as much as the interval says. Where
+seeds were added after a look, the section states it, and both looks share the 5 %.
 
-Episodes are played by `envlab play` after the training, without exploration; only DD-PPO draws its
-actions there, too. The runs of an experiment have the same physics, which its line names. Minutes
-are of cores and GPUs that did other work, too, and no measure of speed. What a peer's program needs
-is said at the top of its file in `scripts/evidence/`.
+Episodes are played by `envlab play` after the training, without exploration, except that DD-PPO
+draws its actions. Minutes are of cores and GPUs that did other work, and no measure of speed.
 
-| experiment | claim | what was found |
-|---|---|---|
+| experiment | found |
+|---|---|
 """
 
 
@@ -87,9 +84,8 @@ def section(
     """
     heading = f"## {experiment.name}\n\n{experiment.claim}\n"
     facts = f"`{experiment.task}`, {experiment.frames:,} frames each"
-    command = f"    envlab evidence run {experiment.name}\n"
     if not sides:
-        return f"{heading}\n{facts}. **Not run yet.**\n\n{command}"
+        return f"{heading}\n{facts}. **Not run yet.**\n"
     facts += f", physics by {physics_of(experiment, sides)}; {_origin(sides)}."
     measured = (
         f"mean {experiment.measure.rpartition('.')[2]} over {experiment.episodes} played episodes"
@@ -101,11 +97,11 @@ def section(
     rows += [_row(experiment, side, _processors(sides)) for side in sides]
     verdicts = [f"- {one.sentence}" for one in comparisons(experiment, sides)]
     verdicts += without_a_chance(experiment, sides, len(verdicts))
-    verdicts += [f"- {told}" for side in sides for told in _more_seeds(experiment, side, others)]
+    verdicts += [f"- {more}" for side in sides for more in _more_seeds(experiment, side, others)]
     picture = f"![{experiment.name}](images/evidence/{experiment.name}.png)\n"
     text = "\n".join([*rows, "", *verdicts]) + "\n"
     looks = f"{_looks(experiment)}\n" if experiment.first_seeds else ""
-    return f"{heading}\n{facts}\n{looks}\n{text}\n{picture}\n{command}"
+    return f"{heading}\n{facts}\n{looks}\n{text}\n{picture}"
 
 
 def _more_seeds(
@@ -126,7 +122,7 @@ def _more_seeds(
 def _looks(experiment: Experiment) -> str:
     """Return the sentence on seeds that were added after a look."""
     return (
-        f"The first {experiment.first_seeds} seeds were looked at before the others were added, so "
+        f"The first {experiment.first_seeds} seeds were examined before the others were added, so "
         f"a verdict needs p of {experiment.level():g} or less."
     )
 
@@ -142,7 +138,7 @@ def _summary(experiment: Experiment, sides: Sequence[Side]) -> str:
             by_word.setdefault((one.first, one.word), []).append(one.other)
         found = [f"{first}: {word} {', '.join(names)}" for (first, word), names in by_word.items()]
     link = f"[{experiment.name}](#{experiment.name})"
-    return f"| {link} | {experiment.claim} | {'; '.join(found)} |\n"
+    return f"| {link} | {'; '.join(found)} |\n"
 
 
 def command_of(contender: Contender) -> str:
@@ -178,7 +174,7 @@ def _middle(values: np.ndarray) -> str:
 
 
 def _place(sides: Sequence[Side]) -> str:
-    """Return where the episodes were played, if that can be said."""
+    """Return where the episodes were played, if that is known."""
     found = {place for side in sides for place in side.places}
     return f" in {', '.join(sorted(found))}" if found else ""
 

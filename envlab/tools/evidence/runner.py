@@ -42,9 +42,9 @@ class RunError(EnvlabError):
 
 
 def check_seeds(experiment: Experiment, records: Path) -> None:
-    """Refuse seeds that are added after a look at the others, unless the file says so.
+    """Refuse seeds that are added after a look at the others, unless the file declares it.
 
-    Who adds seeds until there is a verdict finds one more often than the test's level says.
+    Adding seeds until there is a verdict produces false verdicts more often than the test's level.
 
     Raises:
         ConfigurationError: If records were made for fewer seeds, which ``first_seeds`` lacks.
@@ -55,8 +55,8 @@ def check_seeds(experiment: Experiment, records: Path) -> None:
         if then is not None and then < known:
             raise ConfigurationError(
                 f"The experiment {experiment.name!r} has {experiment.seeds} seeds, but {path} was "
-                f"made for {then}: seeds added after a look make a chance verdict likelier. Say so "
-                f"by 'first_seeds: {then}' in its file, for which the test allows."
+                f"made for {then}: seeds added after a look make a chance verdict more likely. "
+                f"Declare 'first_seeds: {then}' in its file; the test accounts for it."
             )
 
 
@@ -166,7 +166,7 @@ def write_record(experiment: Experiment, result: RunResult, folder: Path, record
         if other != record and _curve(other, experiment) == _curve(record, experiment):
             raise RunError(
                 f"The curves of {experiment.name!r} in {str(other)!r} and {str(record)!r} are the "
-                "same, so the program ignores its seed. Mend that, and remove the records."
+                "same, so the program ignores its seed. Correct that, and remove the records."
             )
     if experiment.episodes:
         played = json.loads((folder / PLAYED).read_text())
@@ -238,7 +238,7 @@ def processor(device: str) -> str:
 
 
 def _call(words: Sequence[str], folder: Path) -> None:
-    """Run Python in a folder; its output is appended to a file there."""
+    """Run Python in a folder, and append its output to a file in it."""
     output = folder / "output.txt"
     with (
         output.open("ab") as file,
@@ -254,5 +254,5 @@ def _call(words: Sequence[str], folder: Path) -> None:
     if code:
         raise RunError(
             f"'python {shlex.join(words)}' ended with exit code {code}; {output} says "
-            "why. Mend it, and give the same command again."
+            "why. Correct it, and run the same command again."
         )

@@ -16,7 +16,7 @@ from envlab.tools.evidence.experiment import PLAYED, Contender, Experiment
 from envlab.tools.evidence.runner import NUM_POINTS, physics
 
 NUM_LAST = NUM_POINTS // 10
-"""Last points of a recorded curve, a tenth of a long one; their mean is compared if nothing is
+"""Last points of a recorded curve, a tenth of a long one; their mean is compared if no episodes are
 played."""
 
 
@@ -33,7 +33,7 @@ class Side:
 
 
 def sides_of(experiment: Experiment, records: Path) -> list[Side]:
-    """Read the records of an experiment; contenders without any are left out."""
+    """Read the records of an experiment; contenders without any are omitted."""
     sides = []
     for contender in experiment.contenders:
         folder = records / experiment.name / contender.name
@@ -64,7 +64,7 @@ def physics_of(experiment: Experiment, sides: Sequence[Side]) -> str:
     if len(found) > 1:
         texts = ", ".join(f"{engine} ({name})" for engine, name in found.items())
         raise ConfigurationError(
-            f"The records of {experiment.name!r} have different physics: {texts}. Contenders are "
-            "compared on one: run the others again there, or give them an experiment of their own."
+            f"The records of {experiment.name!r} have different physics: {texts}. Contenders must "
+            "have the same: run the others again with it, or give them a separate experiment."
         )
     return next(iter(found))

@@ -1,4 +1,4 @@
-"""What records say of contenders: one exact test for all comparisons of an experiment."""
+"""Verdicts on contenders from their records: one exact test for all comparisons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from envlab.tools.evidence.sides import Side
 
 @dataclass(kw_only=True)
 class Comparison:
-    """What the records say of two contenders."""
+    """The verdict of the records on two contenders."""
 
     first: str
     other: str
@@ -42,7 +42,7 @@ def comparisons(experiment: Experiment, sides: Sequence[Side]) -> list[Compariso
 
 
 def num_seeds(sides: Sequence[Side]) -> int:
-    """Return the least number of runs that a contender has."""
+    """Return the minimum number of runs of a contender."""
     return min(len(side.final) for side in sides)
 
 
@@ -51,7 +51,7 @@ def _compare(experiment: Experiment, first: Side, other: Side, p: float | None) 
     is_equal = experiment.expect == "equal"
     share = improvement_interval(first.final, other.final)
     up, down, none = (
-        ("higher than", "lower than", "not told apart from")
+        ("higher than", "lower than", "no significant difference from")
         if is_equal
         else ("better than", "worse than", "undecided against")
     )
@@ -74,12 +74,12 @@ def _compare(experiment: Experiment, first: Side, other: Side, p: float | None) 
 def without_a_chance(
     experiment: Experiment, sides: Sequence[Side], num_comparisons: int
 ) -> list[str]:
-    """Return a line if no values whatever could give a verdict from so few seeds."""
+    """Return a line if no values at all could give a verdict from so few seeds."""
     fewest = num_seeds(sides)
     least = num_comparisons * 2.0 / math.comb(2 * fewest, fewest)
     if fewest < LEAST_SEEDS or least <= experiment.level():
         return []
     return [
-        f"- With {fewest} seeds and {num_comparisons} comparisons p is {least:.2g} or more, so "
-        "that nothing can be decided here."
+        f"- With {fewest} seeds and {num_comparisons} comparisons p is at least {least:.2g}, so no "
+        "verdict is possible."
     ]

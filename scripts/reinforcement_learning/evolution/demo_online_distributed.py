@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": NUM_ENVS}, "seed": 1}, "env")
     env, eval_env = (task.make(env_cfg, context=context_of(accelerator)) for _ in range(2))
     memory = ReplayMemory(MEMORY_SIZE, NUM_ENVS, accelerator.device, None)
-    torch.manual_seed(1)  # all processes draw the same weights, and then actions of their own
+    torch.manual_seed(1)  # all processes draw the same weights, then different actions
     genes: dict[str, Any] = {"network": NETWORK, "settings": INIT_HP, "rl_hp_selection": SELECTION}
     pop = make_population("ddqn", env, memory, population_size=POPULATION_SIZE, **genes)
     torch.manual_seed(1 + accelerator.process_index)

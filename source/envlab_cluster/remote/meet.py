@@ -30,7 +30,7 @@ def listen() -> None:
                 connection = listener.accept()[0]
             except TimeoutError:
                 return
-            # A connection that stays or breaks off has succeeded, too.
+            # A connection that stays open or breaks off has also succeeded.
             with connection, contextlib.suppress(OSError):
                 connection.settimeout(1.0)
                 connection.recv(1)

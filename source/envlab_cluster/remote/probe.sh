@@ -56,7 +56,7 @@ check_others() {
         [ "${other##*/}" = "$run" ] && continue
         if runs_in "$other" || [ -n "$(find "$other/claim" -mmin -15 2>/dev/null)" ]; then
             rm -rf -- "${path:?}/runs/$run"
-            fail "the run ${other##*/} is there already: wait for it, stop it by envlab cluster" \
+            fail "the run ${other##*/} already exists: wait for it, stop it by envlab cluster" \
                 "kill --run ${other##*/} (with --runs_on, if it was not launched by you here), or" \
                 "start beside it by --beside_others."
         fi

@@ -283,7 +283,7 @@ class Actors:
     def set_actor_tendon_properties(
         self, env: Env, actor: int, props: list[TendonProperties], /
     ) -> bool:
-        """Set stiffness and damping; MuJoCo's limits have no stiffness of their own."""
+        """Set stiffness and damping; MuJoCo's limits have no separate stiffness."""
         for one in props:
             tell_ignored(one)
         target = env.actors[actor]
@@ -298,7 +298,7 @@ class Actors:
 
 
 def _set(env: Env, actor: Actor, name: str, usual: list, given: list) -> bool:
-    """Give an actor properties of its own, unless they are unchanged."""
+    """Give an actor its own properties, unless they are unchanged."""
     if getattr(actor, name) == given:
         return True
     setattr(actor, name, usual if given == usual else copy.deepcopy(given))

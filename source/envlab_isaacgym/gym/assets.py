@@ -148,7 +148,7 @@ class Assets:
     def set_asset_tendon_properties(
         self, asset: Asset, properties: list[TendonProperties], /
     ) -> bool:
-        """Set stiffness and damping; MuJoCo's limits have no stiffness of their own."""
+        """Set stiffness and damping; MuJoCo's limits have no separate stiffness."""
         for tendon, new in zip(asset.spec.tendons, properties, strict=True):
             tell_ignored(new)
             for name in ("stiffness", "damping"):

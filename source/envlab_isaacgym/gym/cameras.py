@@ -112,7 +112,7 @@ class Cameras:
 
         Raises:
             ConfigurationError: If the machine has no OpenGL to draw with.
-            NotImplementedError: If optical flow is asked for.
+            NotImplementedError: If optical flow is requested.
         """
         physics_of(sim)
         pose = self.get_camera_transform(sim, env, camera)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from envlab.errors import EnvlabError
 
 NEEDS: dict[str, tuple[str, ...]] = {
-    "soft bodies and particles, which MuJoCo's flexes would have to stand for": (
+    "soft bodies and particles, which MuJoCo's flexes would have to replace": (
         "acquire_particle_state_tensor(sim, /)",
         "refresh_particle_state_tensor(sim, /)",
         "set_particle_state_tensor(sim, states, /)",
@@ -34,7 +34,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "get_soft_contacts(sim, /)",
         "reset_actor_particles_to_rest(env, actor, /)",
     ),
-    "pneumatic actuators, which MuJoCo's cylinders would have to stand for": (
+    "pneumatic actuators, which MuJoCo's cylinders would have to replace": (
         "acquire_pneumatic_pressure_tensor(sim, /)",
         "acquire_pneumatic_target_tensor(sim, /)",
         "refresh_pneumatic_pressure_tensor(sim, /)",
@@ -48,7 +48,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "set_pneumatic_pressure(env, actor, index, value, /)",
         "set_pneumatic_target(env, actor, index, value, /)",
     ),
-    "a window, which is never there": (
+    "a window, which never exists": (
         "get_viewer_camera_handle(viewer, /)",
         "get_viewer_mouse_position(viewer, /)",
     ),
@@ -91,7 +91,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "set_actor_tendon_offset(env, actor, tendon, offset, /)",
         "set_asset_fixed_tendon_joint_coefficients(asset, tendon, coefficients, /)",
     ),
-    "lists of single contacts; net contact forces are there": (
+    "lists of single contacts; net contact forces are available": (
         "get_env_rigid_contacts(env, /)",
         "get_rigid_contacts(sim, /)",
     ),
@@ -127,8 +127,8 @@ class MissingMethodError(EnvlabError, NotImplementedError):
 def _missing(name: str, parameters: str, need: str) -> Callable[..., NoReturn]:
     def method(self: object, *arguments: Any, **keywords: Any) -> NoReturn:
         raise MissingMethodError(
-            f"Gym.{name} is not implemented: it needs {need}. docs/isaacgym.md says what is there, "
-            "and where to ask for more."
+            f"Gym.{name} is not implemented: it needs {need}. docs/isaacgym.md lists what is "
+            "implemented, and says where to ask for more."
         )
 
     scope: dict[str, Any] = {}

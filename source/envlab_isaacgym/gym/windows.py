@@ -51,5 +51,5 @@ class Windows:
     def _window_of(self, viewer: Viewer | None) -> Viewer:
         window = viewer or self._window
         if window is None:
-            raise ConfigurationError("There is no simulation to look at. Call create_sim first.")
+            raise ConfigurationError("There is no simulation to view. Call create_sim first.")
         return window

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import torch
 
+from envlab.distributed.scripts import draw_apart, is_on_cpu
 from envlab.errors import ConfigurationError, DeviceError
 from envlab_isaacgym.assets import Asset, ForceSensor, load_asset, make_primitive
 from envlab_isaacgym.enums import SimType, UpAxis
@@ -22,7 +23,6 @@ from envlab_isaacgym.parameters import (
     tell_ignored,
 )
 from envlab_isaacgym.physics import Physics
-from envlab_isaacgym.ranks import draw_apart, is_on_cpu
 from envlab_isaacgym.surfaces import grid_of
 from envlab_isaacgym.values import Transform, Vec3
 from envlab_isaacgym.watching import watching
@@ -30,7 +30,7 @@ from envlab_isaacgym.world import Actor, Env, HeightField, Sim, Viewer
 
 
 def physics_of(sim: Sim) -> Physics:
-    """Return a world's physics, which is made at first use."""
+    """Return a world's physics, which is made on first use."""
     if sim.physics is None:
         if not sim.envs:
             raise ConfigurationError(
@@ -56,7 +56,7 @@ class Worlds:
         type: SimType = SimType.SIM_PHYSX,
         params: SimParams | None = None,
     ) -> Sim:
-        """Return an empty world. It lies on a GPU if ``params.use_gpu_pipeline`` says so.
+        """Return an empty world, on a GPU if ``params.use_gpu_pipeline`` is set.
 
         From here on the ranks of a launch draw different numbers, so that they fill it differently.
 
@@ -191,7 +191,7 @@ class Worlds:
         filter: int = -1,
         segmentationId: int = 0,
     ) -> int:
-        """Add an asset to an environment; return its index there."""
+        """Add an asset to an environment; return the actor's index in it."""
         if env.sim.physics is not None:
             raise ConfigurationError(
                 f"create_actor({name!r}) was called after a tensor was acquired or a step was "

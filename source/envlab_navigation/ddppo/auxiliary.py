@@ -1,7 +1,7 @@
 """Auxiliary tasks, which teach the encoder and the memory more than the reward does.
 
 Ye et al., "Auxiliary Tasks Speed Up Learning Point Goal Navigation" (2020), use both. A loss here
-has parameters of its own, which :meth:`prepare` makes once the sizes are known.
+has its own parameters, which :meth:`prepare` makes once the sizes are known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from envlab_navigation.ddppo.storage import Batch, Output
 
 
 class AuxiliaryLoss(nn.Module, abc.ABC):
-    """A loss with parameters of its own."""
+    """A loss with its own parameters."""
 
     def prepare(self, num_features: int, hidden_dim: int, action_space: spaces.Space) -> None:
         """Make the parameters.

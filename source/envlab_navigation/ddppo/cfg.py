@@ -68,7 +68,7 @@ class AlgorithmCfg:
 
 @dataclass(kw_only=True)
 class DdppoCfg(BasicAgentCfg):
-    """Configuration of DD-PPO for a task; an experiment brings a pipeline of its own."""
+    """Configuration of DD-PPO for a task; an experiment brings its own pipeline."""
 
     FLAGS: ClassVar[Mapping[str, str]] = {
         **BasicAgentCfg.FLAGS,

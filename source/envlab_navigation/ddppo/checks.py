@@ -25,14 +25,14 @@ def check_supported(cfg: DdppoCfg, env: BatchedEnv, flags: DdppoFlags) -> None:
         )
     if flags.replay_rollouts is not None and cfg.preemption_threshold < 1.0:
         raise ConfigurationError(
-            "--replay_rollouts says how long rollouts are, and agent.preemption_threshold "
-            f"{cfg.preemption_threshold} would decide it anew. Leave one of them out."
+            "--replay_rollouts sets how long rollouts are, and agent.preemption_threshold "
+            f"{cfg.preemption_threshold} would decide it again. Leave one of them out."
         )
     kinds = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete)
     if not isinstance(env.single_action_space, kinds):
         raise ConfigurationError(
-            f"The task's actions are {env.single_action_space}, but ddppo knows real numbers and "
-            "choices only."
+            f"The task's actions are {env.single_action_space}, but ddppo supports only real "
+            "numbers and choices."
         )
     if cfg.algorithm.num_mini_batches > env.num_envs:
         raise ConfigurationError(

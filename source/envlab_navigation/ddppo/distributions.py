@@ -10,7 +10,7 @@ from torch import nn
 
 
 class Choices:
-    """Independent choices, each among options of its own: actions int64 ``(..., num_choices)``."""
+    """Independent choices, each among its own options: actions int64 ``(..., num_choices)``."""
 
     def __init__(self, logits: torch.Tensor, sizes: Sequence[int]) -> None:
         """Normalise the probabilities.
@@ -79,7 +79,7 @@ class Head(nn.Module):
     """From the memory's output to a distribution of actions."""
 
     def __init__(self, input_dim: int, sizes: Sequence[int] | int, init_std: float = 1.0) -> None:
-        """Make the layer, which at first hardly depends on observations.
+        """Make the layer, whose initial output hardly depends on observations.
 
         Args:
             input_dim: Size of the input.

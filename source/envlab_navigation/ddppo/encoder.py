@@ -140,8 +140,8 @@ class FrozenResNet18(nn.Module):
         except RuntimeError as error:
             reason = str(error).splitlines()[1].strip()
             raise ConfigurationError(
-                f"agent.model.pretrained is {str(path)!r}, but what it holds is no ResNet-18 of "
-                f"torchvision ({reason}). Give the file resnet18-f37072fd.pth."
+                f"agent.model.pretrained is {str(path)!r}, but its contents are not torchvision's "
+                f"ResNet-18 ({reason}). Give the file resnet18-f37072fd.pth."
             ) from None
         self.requires_grad_(False)
         self.mean = nn.Buffer(torch.tensor(_IMAGENET_MEAN).view(3, 1, 1), persistent=False)
@@ -183,14 +183,14 @@ def _read_weights(path: Path) -> dict[str, torch.Tensor]:
         ) from None
     except Exception as error:  # torch's own errors, of many types
         raise ConfigurationError(
-            f"agent.model.pretrained is {str(path)!r}, which is no file of weights "
+            f"agent.model.pretrained is {str(path)!r}, which is not a file of weights "
             f"({type(error).__name__}). Give one with torchvision's weights of ResNet-18."
         ) from None
     if not isinstance(weights, dict) or not all(
         isinstance(value, torch.Tensor) for value in weights.values()
     ):
         raise ConfigurationError(
-            f"agent.model.pretrained is {str(path)!r}, but holds no dictionary of tensors. Give "
-            "a file with torchvision's weights of ResNet-18."
+            f"agent.model.pretrained is {str(path)!r}, but does not hold a dictionary of tensors. "
+            "Give a file with torchvision's weights of ResNet-18."
         )
     return weights

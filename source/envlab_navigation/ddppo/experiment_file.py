@@ -1,6 +1,6 @@
 """Loading an experiment from the file named on the command line.
 
-The file is the user's own code and runs as any script does. No file of a run directory refers to
+The file is the user's own code and runs like any script. No file of a run directory refers to
 it: to resume or play a run, the user names it again.
 """
 

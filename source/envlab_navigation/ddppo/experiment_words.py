@@ -155,7 +155,7 @@ def _identity(experiment: ExperimentConfig, flags: DdppoFlags, mode: Mode) -> li
 
 
 def task_of(experiment: ExperimentConfig, file: Path, mode: Mode) -> str:
-    """Return the id of an experiment's task; one with environments of its own is registered."""
+    """Return the id of an experiment's task, registered if the experiment makes environments."""
     kind = type(experiment)
     has_samplers = kind.make_sampler_fn is not ExperimentConfig.make_sampler_fn
     if experiment.TASK is not None and not has_samplers:
@@ -165,8 +165,8 @@ def task_of(experiment: ExperimentConfig, file: Path, mode: Mode) -> str:
         return task.id if mode == "train" or play not in gymnasium.registry else play
     if kind.make_env is ExperimentConfig.make_env and not has_samplers:
         raise ConfigurationError(
-            f"The experiment in {file} does not say where it is trained: give its class a TASK, "
-            "such as 'Nav-ObjectNav-Depth-v0', a make_env or a make_sampler_fn."
+            f"The experiment in {file} has no environment: give its class a TASK, such as "
+            "'Nav-ObjectNav-Depth-v0', a make_env or a make_sampler_fn."
         )
     tag = calling(file, "in tag", experiment.tag)
     name = f"Experiment-{tag}-v0" if mode == "train" else f"Experiment-{tag}-Play-v0"
@@ -221,7 +221,7 @@ class ExperimentSceneCfg:
 
 @dataclass(kw_only=True)
 class ExperimentEnvCfg:
-    """Configuration of environments that an experiment makes by itself (``env.*``)."""
+    """Configuration of environments that an experiment makes (``env.*``)."""
 
     seed: int | None = None
     """Base seed of the environments' random streams; null: the agent's."""

@@ -25,7 +25,7 @@ class DdppoFlags(Flags):
     machine_id: int | None = flag("number of this node, for the experiment", "N", of=_ALL)
     allenact: bool = switch("have AllenAct's module names lead to envlab's", of=_ALL)
     preemption_threshold: float | None = flag(
-        "share of the processes that must be done collecting before the others are stopped; 1 "
+        "fraction of the processes that must be done collecting before the others are stopped; 1 "
         "(default): rollouts are never cut short",
         "SHARE",
         of="train play export",

@@ -258,7 +258,7 @@ class DdppoLearner(Learner):
     def is_finished(self, record: IterationRecord) -> bool:
         """Return whether all stages are done; if a criterion ends one early, record that.
 
-        A criterion judges only rollouts of its own stage.
+        A criterion judges only rollouts of its stage.
         """
         stage = (
             self.pipeline.stage if self.pipeline.stage_number == record.details["stage"] else None
@@ -299,7 +299,7 @@ class DdppoLearner(Learner):
         self.pipeline.set_state(state["pipeline"])
         if self.pipeline.is_finished:
             raise CheckpointError(
-                "The checkpoint is of a run whose stages are all done: there is nothing to resume. "
+                "The checkpoint is of a run whose stages are all done, so it cannot be resumed. "
                 "Play it, or give the experiment more steps (max_stage_steps)."
             )
 

@@ -16,8 +16,8 @@ Measured = Mapping[str, "float | torch.Tensor"]
 class Loss(Protocol):
     """A term of the objective.
 
-    One with parameters of its own is an ``nn.Module``; one that needs an expert has a true
-    attribute ``needs_expert``.
+    A loss with parameters is an ``nn.Module``; a loss that needs an expert has a true attribute
+    ``needs_expert``.
     """
 
     def loss(self, step: int, batch: Batch, output: Output) -> tuple[torch.Tensor, Measured]:

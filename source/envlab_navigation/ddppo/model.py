@@ -27,9 +27,9 @@ PRIVILEGED = "critic"
 class RecurrentActorCritic(nn.Module):
     """Encoder, memory, and heads for actions and values, which share all layers before them.
 
-    Image groups of one size are stacked by their channels; vector groups, and the last action, go
-    through layers of their own. An object to find is a one-hot vector, whose embedding is the first
-    of these layers.
+    Image groups of one size are stacked by their channels; each vector group, and the last action,
+    goes through separate layers. An object to find is a one-hot vector, whose embedding is the
+    first of these layers.
 
     Attributes:
         memory_dim: Size of an environment's memory.
@@ -145,7 +145,7 @@ class RecurrentActorCritic(nn.Module):
         is_float = [env.obs_buf[name].is_floating_point() for name in self.images]
         if shape[0] != 3 or any(is_float):
             raise ConfigurationError(
-                f"agent.model.pretrained is {pretrained!r}, whose network sees colour images, but "
+                f"agent.model.pretrained is {pretrained!r}, whose network takes colour images, but "
                 f"the task's images are {', '.join(self.images)} with {shape[0]} channels. Take a "
                 "task with images 'rgb' alone, or leave out the file."
             )
@@ -289,7 +289,7 @@ class RecurrentActorCritic(nn.Module):
 
     def _autocast(self, device: torch.device) -> contextlib.AbstractContextManager[Any]:
         if self._dtype == torch.float32:
-            return contextlib.nullcontext()  # nothing that an export must describe
+            return contextlib.nullcontext()  # adds no operation to an export
         return torch.autocast(device.type, self._dtype)
 
 

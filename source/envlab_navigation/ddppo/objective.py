@@ -17,7 +17,7 @@ Terms = Sequence[tuple[str, Any, float]]
 
 
 class Objective(nn.Module):
-    """A weighted sum of losses of a model, some of which have parameters of their own."""
+    """A weighted sum of losses of a model, some of which have parameters."""
 
     def __init__(self, model: nn.Module, losses: Sequence[Any]) -> None:
         """Join the model with those of the losses that are modules."""

@@ -62,7 +62,7 @@ LEAST = {"num_mini_batch": 1, "update_repeats": 1, "num_steps": 1}
 
 @dataclass(kw_only=True)
 class StageComponent(TrainingSettings):
-    """Losses of a stage that are learned with settings of their own.
+    """Losses of a stage that are learned with separate settings.
 
     Attributes:
         losses: Name, loss and weight of each, set by the pipeline.
@@ -100,7 +100,7 @@ class PipelineStage(TrainingSettings):
 
     @property
     def limit(self) -> int:
-        """Steps after which the stage is over."""
+        """Steps after which the stage ends."""
         given = self.max_stage_steps
         return int(given() if callable(given) else given)
 
@@ -230,7 +230,7 @@ class TrainingPipeline(TrainingSettings):
         stages = state["stages"]
         if len(stages) != len(self._progress):
             raise CheckpointError(
-                f"The checkpoint is of a pipeline with {len(stages)} stages, but this one has "
+                f"The checkpoint is of a pipeline with {len(stages)} stages, but this pipeline has "
                 f"{len(self._progress)}. Resume with the experiment that the run began with."
             )
         self._progress = [StageProgress(**stage) for stage in stages]

@@ -80,7 +80,7 @@ class TaskSamplerEnv(gymnasium.Env[Any, Any]):
         if task is None:
             raise ConfigurationError(
                 f"{type(self._sampler).__name__} has no tasks: next_task() is None after a reset. "
-                "Look at what the experiment's task_sampler_args give it."
+                "Check the experiment's task_sampler_args."
             )
         return task
 

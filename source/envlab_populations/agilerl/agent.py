@@ -111,8 +111,8 @@ class Agent:
         """
         if older or not isinstance(observation_space, spaces.Space):
             raise ConfigurationError(
-                f"{type(self).__name__} takes observation_space and action_space, and all else by "
-                "name. The dimensions of AgileRL 0.1 go to initialPopulation."
+                f"{type(self).__name__} takes observation_space and action_space, and all other "
+                "arguments by name. The dimensions of AgileRL 0.1 go to initialPopulation."
             )
         values = numbers_of(self.algorithm, numbers)
         network = network_of(net_config if actor_network is None else actor_network.net_config)
@@ -449,7 +449,7 @@ class DDPG(OffPolicyAgent):
     getAction = get_action
 
     def reset_action_noise(self, indices: Sequence[int]) -> None:
-        """Let the noise of these environments begin anew."""
+        """Restart the noise of these environments."""
         state = getattr(self.agent._exploration_noise, "state", None)
         if isinstance(state, torch.Tensor) and len(indices) > 0:
             state[list(indices)] = 0.0
@@ -603,7 +603,7 @@ def _evolving(
         if name in numbers and (changed or name in ("learn_step", "batch_size")):
             found[name] = parameter.bounds()
         else:
-            tell(f"hp_config: {name} does not evolve, {algorithm.upper()} here has no such number")
+            tell(f"hp_config: {name} does not evolve: {algorithm.upper()} here has no such number")
     return found
 
 

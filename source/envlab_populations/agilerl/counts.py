@@ -32,7 +32,7 @@ class Steps:
         self._count = int(count)
 
     def append(self, count: int) -> None:
-        """Start a generation at a count; the previous one is dropped."""
+        """Start a generation at a count; the previous count is dropped."""
         self._count = int(count)
 
     def __add__(self, other: Any) -> Steps:

@@ -43,8 +43,8 @@ class MADDPG(DDPG):
         if older or not names:
             raise ConfigurationError(
                 f"{type(self).__name__} takes observation_spaces and action_spaces, a list or a "
-                "dictionary of Gymnasium's spaces each, and all else by name. The dimensions of "
-                "AgileRL 0.1 go to initialPopulation."
+                "dictionary of Gymnasium's spaces each, and all other arguments by name. The "
+                "dimensions of AgileRL 0.1 go to initialPopulation."
             )
         seen, acted = (_by_name(s, names) for s in (observation_spaces, action_spaces))
         super().__init__(*CrewSpace.of(seen, acted), **named)

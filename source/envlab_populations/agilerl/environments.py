@@ -60,7 +60,7 @@ def known_name(name: str) -> str:
     heir = read_heirs().get(name) or newer_version(name)
     if heir is None:
         return name
-    tell(f"{name} is gone, {heir} takes its place")
+    tell(f"{name} no longer exists; {heir} takes its place")
     return heir
 
 

@@ -14,7 +14,7 @@ from envlab_populations.agilerl.training import evolved, report
 
 
 class Population:
-    """Agents that a program trains in turn.
+    """Agents that a program trains one after another.
 
     Attributes:
         agents: The agents.
@@ -63,7 +63,7 @@ def init_loggers(
 ) -> list[Any]:
     """Return the destinations of reports: the bar's own terminal; none with ``verbose=False``."""
     if wb:
-        tell("wb has no effect: nothing is sent to Weights & Biases; results are printed")
+        tell("wb has no effect: results are printed, and not sent to Weights & Biases")
     if not verbose:
         return [lambda _: None]
     return [print if pbar is None else pbar.write]

@@ -87,12 +87,12 @@ def failure(error: Exception, script: Path) -> ConfigurationError | None:
     if isinstance(error, ModuleNotFoundError) and error.name:
         return ConfigurationError(
             f"{where}, imports {error.name}, which is neither installed nor next to the program. "
-            "Install what it is part of, or run the program from the folder that has it."
+            "Install its package, or run the program from the folder that has it."
         )
     reason = (str(error).splitlines() or [""])[0]
     return ConfigurationError(
-        f"The program fails in {where} ({type(error).__name__}: {reason}). Correct it there; "
-        "--traceback before the program's name shows how it came to that."
+        f"The program fails in {where} ({type(error).__name__}: {reason}). Correct it; "
+        "--traceback before the program's name shows the calls that led to it."
     )
 
 
@@ -128,7 +128,7 @@ def results_of_select(script: Path) -> int:
     try:
         tree = ast.parse(script.read_text(encoding="utf-8"))
     except (SyntaxError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{script} is no Python: {error}. Correct it.") from error
+        raise ConfigurationError(f"{script} is not Python: {error}. Correct it.") from error
     for node in ast.walk(tree):
         is_call = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
         if is_call and getattr(node.value.func, "attr", "") == "select":  # type: ignore[attr-defined]

@@ -87,7 +87,7 @@ _REASONS = {
     ),
     **dict.fromkeys(
         ("BanditEnv", "train_bandits"),
-        "is for contextual bandits, of which envlab has none. Use AgileRL for it",
+        "is for contextual bandits, which envlab does not have. Use AgileRL for it",
     ),
     **dict.fromkeys(
         ("llm", "llm_envs", "llm_utils", "train_llm", "HAS_LLM_DEPENDENCIES", "data", "gpt"),
@@ -160,8 +160,8 @@ def _refusal(name: str) -> ConfigurationError:
     reason = _REASONS.get(name, known if known is None else f"is an algorithm {known}")
     if reason is None:
         return ConfigurationError(
-            f"envlab's stand-in for AgileRL has no {name}. docs/from_agilerl.md lists the names "
-            "that there are; install agilerl for all of them."
+            f"envlab's stand-in for AgileRL has no {name}. docs/from_agilerl.md lists the "
+            "supported names; install agilerl for all of them."
         )
     return ConfigurationError(f"{name} {reason}.")
 
@@ -188,7 +188,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if name.startswith("__"):
                 raise AttributeError(name)
             if spec.name == MOVED:
-                tell(f"{MOVED}.{name} is gone, mpe2.{name} takes its place")
+                tell(f"{MOVED}.{name} no longer exists; mpe2.{name} takes its place")
                 return importlib.import_module(f"mpe2.{name}")
             return found(name)
 
@@ -209,7 +209,7 @@ def install() -> None:
         return
     if "agilerl" in sys.modules or importlib.util.find_spec("agilerl") is not None:
         raise ConfigurationError(
-            "AgileRL itself can be imported in this interpreter, so envlab does not stand in for "
-            "it. Run the program with python alone, or uninstall agilerl."
+            "AgileRL itself can be imported in this interpreter, so envlab does not replace it. "
+            "Run the program with python alone, or uninstall agilerl."
         )
     sys.meta_path.insert(0, Finder())

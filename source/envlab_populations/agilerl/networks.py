@@ -41,7 +41,7 @@ class MakeEvolvable:
             raise ConfigurationError(
                 f"The network {type(network).__name__} has {', '.join(names) or 'no layers'}, but "
                 "members read networks of linear layers with ReLU, ELU, GELU or Tanh between "
-                "them. Say what they begin with by net_config."
+                "them. Give the initial layers by net_config."
             )
         self.net_config: dict[str, Any] = {
             "hidden_size": [layer.out_features for layer in linear[:-1]],

@@ -42,7 +42,7 @@ class Seeing:
             return cls(space, spaces.Box(0.0, 1.0, (int(space.n),), np.float32))
         if not isinstance(space, spaces.Box):
             raise ConfigurationError(
-                f"Observations are {space}, but members see vectors, images or one choice. "
+                f"Observations are {space}, but members take vectors, images or a single choice. "
                 "Flatten them by gymnasium.wrappers.FlattenObservation."
             )
         shape = tuple(space.shape) or (1,)

@@ -48,7 +48,7 @@ _SILENT = (
 _WITHOUT_EFFECT = {
     "action_std_init": "the standard deviation of a policy begins at 1",
     "target_kl": "an agent makes all of its epochs",
-    "share_encoders": "policy and critic have networks of their own",
+    "share_encoders": "policy and critic have separate networks",
     "policy_freq": "the policy learns in every gradient step",
 }
 _printed: set[str] = set()

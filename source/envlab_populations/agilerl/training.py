@@ -215,7 +215,7 @@ def _train(
     verbose: bool = True,
     **rest: Any,
 ) -> Trained:
-    """Train agents in turn, measure and evolve them, until one has made its steps.
+    """Train agents one after another, measure and evolve them, until an agent has made its steps.
 
     As in AgileRL, training ends early when the mean of all agents' last ten evaluations reaches
     the target after a hundred generations.
@@ -225,7 +225,7 @@ def _train(
     """
     _check_arguments(rest)
     if wb:
-        tell("wb has no effect: nothing is sent to Weights & Biases; results are printed")
+        tell("wb has no effect: results are printed, and not sent to Weights & Biases")
     selection = selection_strategy or tournament
     bar, fitnesses, saved = default_progress_bar(max_steps), [], 0
     if accelerator is None and mutation is not None:

@@ -7,7 +7,7 @@ are mutated (:mod:`.mutations`); :mod:`envlab_populations.population.lineage` ke
 whom.
 Semantics and odds are those of AgileRL 0.1.13. Defects of it that this folder does not have:
 
-- Each rank measured fitness by itself and rank 0's decided: here it is the mean over all ranks.
+- Each rank measured fitness separately and rank 0's decided: here it is the mean over all ranks.
 - Decisions travelled as pickles through a shared folder: here rank 0 sends them as plain data.
 - A clone lost its optimizer's moments, as did every mutant: here parameters that keep their place
   keep their moments.

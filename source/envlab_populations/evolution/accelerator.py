@@ -39,8 +39,8 @@ def make_accelerator() -> Accelerator:
     if launched == 1 and os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true":
         logger.warning(
             "accelerate launch --cpu starts one process, whatever --num_processes says, unless "
-            "mpirun is there. To start two: accelerate launch --config_file %s --num_processes=2 "
-            "SCRIPT",
+            "mpirun is installed. To start two: accelerate launch --config_file %s "
+            "--num_processes=2 SCRIPT",
             CONFIG,
         )
     accelerator = Accelerator(cpu=not torch.cuda.is_available())

@@ -163,7 +163,7 @@ def read_agilerl(file: Path) -> Settings:
     known = _OLD_SECTIONS if is_old else SECTIONS
     if not is_old and not isinstance(values.get("algorithm"), Mapping):
         raise ConfigurationError(
-            f"{file} is no configuration file of AgileRL's: it has neither INIT_HP nor a section "
+            f"{file} is not a configuration file of AgileRL: it has neither INIT_HP nor a section "
             f"algorithm, but {', '.join(map(str, values)) or 'nothing'}."
         )
     wrong = [

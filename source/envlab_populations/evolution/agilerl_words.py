@@ -2,8 +2,8 @@
 
 So all that flags and overrides offer, and refuse, holds for such files too, and words on the
 command line override the file. Meanings are those of AgileRL 2.9.1 (``agilerl/models``,
-``agilerl/training``). Its members train in turn, each in all environments; here they share them,
-so that a process has ``num_envs`` for each of its members.
+``agilerl/training``). AgileRL's members train one after another, each in all environments; here
+they share them, so that a process has ``num_envs`` for each of its members.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ REFUSED = {
     "conservative loss it is double DQN: add --algorithm=ddqn",
     **dict.fromkeys(
         ("neuralucb", "neuralts"),
-        "which learns contextual bandits, of which envlab has none. Use AgileRL for it",
+        "which learns contextual bandits, which envlab does not have. Use AgileRL for it",
     ),
     **dict.fromkeys(_LANGUAGE, "which tunes language models, which envlab does not. Use AgileRL"),
 }
@@ -67,7 +67,7 @@ _NO_EFFECT = {
     "algorithm.max_action": "the task has its bounds",
     "algorithm.min_action": "the task has its bounds",
     "algorithm.policy_freq": "the policy learns in every gradient step",
-    "algorithm.share_encoders": "policy and critic have networks of their own",
+    "algorithm.share_encoders": "policy and critic have separate networks",
     "algorithm.target_kl": "a member makes all of its epochs",
     "network.head_config.output_activation": "the task's bounds decide it",
     "network.mlp_output_activation": "the task's bounds decide it",
@@ -151,8 +151,8 @@ def task_of(settings: Settings, algorithm: str, trust: Trust) -> tuple[str, str]
     """Return the task of a file's environment, and a line on the difference, if any.
 
     Raises:
-        ConfigurationError: If the file names none, has code of its own, or names a module that is
-            not trusted.
+        ConfigurationError: If the file names none, contains code, or names a module that is not
+            trusted.
     """
     own = [part for part in ("entrypoint", "path", "wrappers", "config") if _has(settings, part)]
     name = settings.text("environment.name")
@@ -166,11 +166,11 @@ def task_of(settings: Settings, algorithm: str, trust: Trust) -> tuple[str, str]
         if name.partition(".")[0] not in PACKAGES:
             trust.admit(name, name)
         return f"gym:{MODULE}:{ENV_ID}", (
-            "environment.name: agents act by numbers, also where the environment has choices, too"
+            "environment.name: agents act by numbers, even if the environment also has choices"
         )
     heir = read_heirs().get(name) or newer_version(name)
     check_task(f"gym:{name}", trust)
-    line = f"environment.name: {name} is gone, {heir} takes its place" if heir else ""
+    line = f"environment.name: {name} no longer exists; {heir} takes its place" if heir else ""
     return f"gym:{heir or name}", line
 
 
@@ -406,7 +406,7 @@ class Translation:
 
     @property
     def _has_critics(self) -> bool:
-        """Whether a file gives critics a learning rate of their own."""
+        """Whether a file gives critics a separate learning rate."""
         has_rate = self.settings.number("algorithm.lr_critic") is not None
         return has_rate and self.algorithm in ("sac", *NOISY)
 
@@ -419,7 +419,7 @@ class Translation:
         if step > self.num_envs:
             self.note(
                 f"learn_step: {step} becomes {self.num_envs}, a gradient step for each step of all "
-                "environments of a member: it is the least often that skrl's agents learn"
+                "environments of a member: skrl's agents cannot learn less often"
             )
         self.put("agent.agent.gradient_steps", max(1, self.num_envs // step))
 
@@ -453,7 +453,7 @@ class Translation:
         self.put("agent.agent.exploration_noise_kwargs", values, adds=True)
 
     def _numbers(self) -> None:
-        """Translate the numbers that mean the same here and there."""
+        """Translate the numbers that mean the same in both libraries."""
         known = EvolutionCfg.of(self.algorithm).agent
         rate = self.settings.number("algorithm.lr")
         rate = rate or self.settings.number("algorithm.lr_actor")

@@ -73,9 +73,9 @@ class BoundsCfg:
     """The bounds of a hyper-parameter, and the factors of its mutations."""
 
     min: float
-    """Least value."""
+    """Minimum value."""
     max: float
-    """Greatest value."""
+    """Maximum value."""
     shrink: Annotated[float, Range(above=0, at_most=1)] = 0.8
     """Factor of a mutation that shrinks it."""
     grow: Annotated[float, Range(at_least=1)] = 1.2
@@ -181,7 +181,7 @@ class EvolutionCfg(SkrlCfg):
 
     @property
     def registry_key(self) -> str:
-        """Tasks' configurations for skrl serve members, too; DDQN's are DQN's."""
+        """Tasks' configurations for skrl also serve members; DDQN uses DQN's."""
         key = super().registry_key.replace("ddqn", "dqn")
         return key.replace(self.algorithm, SEVERAL.get(self.algorithm, self.algorithm))
 
@@ -197,7 +197,7 @@ class EvolutionCfg(SkrlCfg):
         return {"algorithm": self.algorithm}
 
     def with_task_values(self, values: Mapping[str, Any]) -> Self:
-        """Return a task's configuration for skrl, as far as members have it, over the defaults.
+        """Return the defaults, updated by those of a task's values for skrl that members have.
 
         Raises:
             ConfigurationError: For an unknown key or name, or a value of another type.
@@ -232,14 +232,14 @@ class EvolutionCfg(SkrlCfg):
         """Return this configuration with numbers for nulls, and for gradient steps of 0.
 
         Raises:
-            ConfigurationError: If values contradict each other, or one has no effect.
+            ConfigurationError: If values contradict each other, or a value has no effect.
         """
         self._check_population()
         self._check_mutations()
         if self.models:
             raise ConfigurationError(
-                "agent.models has no effect on members, whose networks evolve. Say what they begin "
-                "with by agent.network.hidden_dims and agent.network.activation."
+                "agent.models has no effect on members, whose networks evolve. Set their initial "
+                "layers by agent.network.hidden_dims and agent.network.activation."
             )
         cfg = super().resolved()
         if cfg.agent.get("gradient_steps") == 0:
@@ -269,7 +269,7 @@ class EvolutionCfg(SkrlCfg):
         if total <= 0:
             raise ConfigurationError(
                 f"The probabilities of mutations ({', '.join(names)} in agent.mutations) sum to "
-                "zero, so that nothing could be drawn. Set no_mutation to 1 for copies alone."
+                "zero, so no mutation can be drawn. Set no_mutation to 1 for copies alone."
             )
         if mutations.rl_hp > 0 and not mutations.rl_hp_selection:
             raise ConfigurationError(
@@ -347,7 +347,7 @@ class EvolutionFlags(Flags):
     algorithm: str | None = algorithm_flag(ALGORITHMS, "dqn")
     population_size: int | None = flag("members (default: 4)", "N")
     agilerl: str | None = flag(
-        "configuration file of AgileRL's, for what other flags and overrides do not say",
+        "configuration file of AgileRL; other flags and overrides win over it",
         "FILE",
         of="train play export",
     )

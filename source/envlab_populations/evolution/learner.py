@@ -147,7 +147,7 @@ class EvolutionLearner(Learner):
         losses = _mean_losses(own)
         if self._ends_generation(number):
             is_short = number % self._cfg.population.generation_iterations > 0
-            # A resume goes on as if training had not ended within a generation.
+            # A resumed run continues as if training had not ended within a generation.
             with torch.random.fork_rng(enabled=is_short):
                 self._evolve(number)
         return Iteration(
@@ -270,7 +270,7 @@ class EvolutionLearner(Learner):
     def _elite(self) -> Member:
         """The fittest of the last generation: one kept apart, or the member with its index.
 
-        Members are made anew when they meet and when they are restored, so it is looked up.
+        Members are recreated when they meet and when they are restored, so it is looked up.
         """
         if self._apart is not None:
             return self._apart
@@ -375,7 +375,7 @@ def _mean_losses(members: list[Member]) -> dict[str, float]:
 
 
 def _copied(value: Any) -> Any:
-    """Return nested values with tensors of their own."""
+    """Return nested values with their tensors copied."""
     if isinstance(value, Mapping):
         return {name: _copied(part) for name, part in value.items()}
     if isinstance(value, list):

@@ -54,7 +54,7 @@ def check_actions(algorithm: str, space: spaces.Space[Any]) -> None:
     """Refuse an algorithm that does not fit the actions.
 
     Raises:
-        ConfigurationError: With one that does.
+        ConfigurationError: Naming an algorithm that fits.
     """
     is_box, is_choice = isinstance(space, spaces.Box), isinstance(space, spaces.Discrete)
     fits = {"ppo": is_box or is_choice, "dqn": is_choice, "ddqn": is_choice}.get(algorithm, is_box)

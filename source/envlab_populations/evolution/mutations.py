@@ -86,7 +86,7 @@ class Mutations:
         }
         if sum(self.odds.values()) <= 0:
             raise ConfigurationError(
-                "The probabilities of mutations sum to zero, so that nothing could be drawn. Set "
+                "The probabilities of mutations sum to zero, so no mutation can be drawn. Set "
                 "no_mutation to 1 for copies alone."
             )
         self._selection = dict(rl_hp_selection or {})

@@ -25,7 +25,7 @@ class ReplayMemory(QuickMemory):
         """Make an empty memory.
 
         Args:
-            size: Least number of transitions to keep; full rows of environments are kept.
+            size: Minimum number of transitions to keep; full rows of environments are kept.
             num_envs: Environments of a member on this rank, which write together.
             device: Device of the memory.
             context: The process's context, to gather from all ranks; None: only this rank's.

@@ -14,7 +14,7 @@ from envlab_populations.population.tournament import winners
 
 
 class TournamentSelection:
-    """Draws parents with replacement, as AgileRL does; rank 0 draws for all.
+    """Draws parents with replacement, as in AgileRL; rank 0 draws for all.
 
     Attributes:
         rng: Its random generator; only rank 0's counts.

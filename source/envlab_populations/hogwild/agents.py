@@ -74,9 +74,9 @@ def make_session_agent(
     """
     if context.is_distributed:
         raise ConfigurationError(
-            f"hogwild was asked for on {context.world_size} processes of torch.distributed.run, "
-            "but starts its sessions itself. Leave --distributed out, and set meta.max_session in "
-            "a spec: envlab lab run SPEC NAME train."
+            f"hogwild was started on {context.world_size} processes of torch.distributed.run, but "
+            "starts its sessions itself. Leave --distributed out, and set meta.max_session in a "
+            "spec: envlab lab run SPEC NAME train."
         )
     join_ranks(context)
     wrapper = SkrlVectorEnv(env, bounded=cfg.algorithm in CONTINUOUS)
@@ -252,10 +252,10 @@ def _at_random(stock: Any, act: Any) -> Any:
             return act(observations), {}
 
         def record_transition(self, **_: Any) -> None:
-            """Keep nothing, since nothing is learned."""
+            """Keep no transition: this agent does not learn."""
 
         def post_interaction(self, **_: Any) -> None:
-            """Learn nothing."""
+            """Do not learn."""
 
     return AtRandom
 

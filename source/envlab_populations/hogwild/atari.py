@@ -1,7 +1,8 @@
 """Atari's games as SLM-Lab prepares them: stacks of four small frames, by Gymnasium's wrappers.
 
 Importing this registers ``SLM-Lab/<game>-v5`` for each ``ALE/<game>-v5`` of ale-py, which must be
-installed. SLM-Lab 4.3 and 5 leave this to ale-py's ``AtariVectorEnv``, whose defaults stand here.
+installed. SLM-Lab 4.3 and 5 leave this to ale-py's ``AtariVectorEnv``, whose defaults these
+wrappers have.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ R_MAX, D_MAX = 3.0, 5.0
 class BatchRenorm(nn.Module):
     """Normalises by a batch's statistics, corrected towards the running ones, which play uses.
 
-    There is no correction at first, as in batch normalisation; it grows with the steps.
+    Initially there is no correction, as in batch normalisation; it grows with the steps.
     """
 
     running_mean: torch.Tensor

@@ -25,7 +25,7 @@ DISCRETE = {"sac": DISCRETE_SAC, CROSSQ: DISCRETE_CROSSQ}
 """Counterparts for discrete actions, which build on skrl's DQN."""
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
 WITH_CRITIC_LAYERS = ("sac", CROSSQ, "a2c", "ppo")
-"""Algorithms whose critics can have layers of their own: the policy's layers are made first."""
+"""Algorithms whose critics can have other layers than the policy, whose layers are made first."""
 LAYER_NORM, BATCH_NORM, BATCH_RENORM = "layer_norm", "batch_norm", "batch_renorm"
 NORMS = (LAYER_NORM, BATCH_NORM, BATCH_RENORM)
 OPTIMIZERS = {
@@ -165,7 +165,7 @@ class HogwildCfg(BasicAgentCfg):
     update_interval: PositiveInt = 1
     """Steps of the environments between two updates, of off-policy algorithms."""
     clip_value_loss: bool = False
-    """Whether PPO's values move by at most ``ratio_clip`` in an update, as its policy does."""
+    """Whether PPO's values, like its policy, move by at most ``ratio_clip`` in an update."""
     policy_delay: PositiveInt = 1
     """CrossQ's gradient steps of the critics for each one of the policy."""
     log_alpha_max: float = 2.0
@@ -186,7 +186,7 @@ class HogwildCfg(BasicAgentCfg):
     normalize_rewards: bool = False
     """Whether rewards are divided by the running deviation of discounted returns."""
     reward_bounds: list[float] = field(default_factory=list)
-    """Least and largest reward to learn from, after that; empty: any."""
+    """Minimum and maximum reward to learn from, after that; empty: any."""
     clip_grad_norm: NonNegativeFloat = 0.0
     """Largest norm of gradients, for DQN, whose settings have none; 0: any."""
     learning_rate_factor: str = "1"
@@ -300,7 +300,8 @@ class HogwildCfg(BasicAgentCfg):
             if self.distributed != "false":
                 raise ConfigurationError(
                     f"agent.distributed is {self.distributed!r}, but sessions of CrossQ cannot "
-                    "share networks: each batch norm has statistics of its own. Set it to false."
+                    "share networks: each session's batch norm keeps separate statistics. Set it "
+                    "to false."
                 )
             return
         layers = [*self.net.layers, *self.net.critic_layers]

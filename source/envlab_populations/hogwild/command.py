@@ -91,7 +91,7 @@ def _parser() -> ArgumentParser:
         "--on_session_failure",
         choices=("stop", "continue"),
         default="stop",
-        help="what the others do if a session dies or hangs (default: stop)",
+        help="what the other sessions do if one dies or hangs (default: stop)",
     )
     run.add_argument(
         "--timeout_s",
@@ -100,7 +100,7 @@ def _parser() -> ArgumentParser:
         metavar="SECONDS",
         help="end a session that makes no progress for this long (default: %(default)g)",
     )
-    run.add_argument("--verbose", action="store_true", help="log debug messages, too")
+    run.add_argument("--verbose", action="store_true", help="also log debug messages")
     plot = verbs.add_parser("plot", help="draw the graphs of trials")
     plot.set_defaults(function=_plot)
     plot.add_argument("directories", nargs="+", metavar="DIRECTORY", help="of a trial")
@@ -351,7 +351,7 @@ def _spec_file(given: str) -> Path:
     found = next(_shipped().rglob(name), None)
     if found is None:
         return path
-    logger.warning("There is no %s here: envlab's %s takes its place.", path, name)
+    logger.warning("There is no %s here: envlab's %s replaces it.", path, name)
     return found
 
 

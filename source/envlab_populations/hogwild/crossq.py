@@ -78,7 +78,7 @@ def crossq_class(stock: Any, cfg: HogwildCfg) -> Any:
             self.track_data("Loss / Critic loss", loss.item())
 
         def learn_policy(self, seen: torch.Tensor) -> None:
-            """Step the policy and the temperature, as SAC does."""
+            """Step the policy and the temperature, as in SAC."""
             self.policy.train()
             actions, outputs = self.policy.act({"observations": seen}, role="policy")
             self.policy.eval()

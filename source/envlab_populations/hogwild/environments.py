@@ -44,7 +44,7 @@ def read_heirs(path: Path | None = None) -> dict[str, str]:
 
 
 def with_heir(spec: Spec, heirs: Mapping[str, str]) -> Spec:
-    """Return a spec with its environment replaced, if that is gone.
+    """Return a spec with its environment replaced, if it no longer exists.
 
     Args:
         spec: The spec, whose ``env.name`` is a task of envlab's or an environment of Gymnasium's.
@@ -56,7 +56,7 @@ def with_heir(spec: Spec, heirs: Mapping[str, str]) -> Spec:
         heir = heirs.get(name) or atari.modern_name(name) or newer_version(name)
     if heir is None:
         return spec
-    logger.warning("%s is gone: %s takes its place.", name, heir)
+    logger.warning("%s no longer exists: %s replaces it.", name, heir)
     return replace(spec, env={**spec.env, "name": heir}, replaced_env=name)
 
 

@@ -1,7 +1,7 @@
 """An experiment: trials of values that Optuna picks, several at a time, each in its own process.
 
 ``trials/<number>/`` is a trial's run directory. ``experiment.db`` holds the chosen values and the
-results: an interrupted experiment is resumed from there, including running trials.
+results: an interrupted experiment resumes from it, including running trials.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Experiment:
         Args:
             search: What to search.
             options: How to run each trial.
-            directory: The experiment's directory; an unfinished one is resumed.
+            directory: The experiment's directory; an unfinished experiment is resumed.
         """
         self.search, self.directory, self._options = search, directory, options
         self.lock = hold_lock(directory)
@@ -172,7 +172,7 @@ class Experiment:
         reached = f"mean return {value} after {one.reported:,} frames"
         if one.is_pruned:
             self.study.tell(one.number, state=TrialState.PRUNED)
-            logger.info("Trial %d is ended early, with %s.", one.number, reached)
+            logger.info("Trial %d was ended early, with %s.", one.number, reached)
         elif code == 0 and one.value is not None:
             self.study.tell(one.number, one.value)
             logger.info("Trial %d has finished, with %s.", one.number, reached)
@@ -256,7 +256,7 @@ def _check_ranges(study: optuna.Study, search: Search, directory: Path) -> None:
 def run_trial_alone(
     connection: Connection, plan: Plan, options: Options, cores: Sequence[int]
 ) -> None:
-    """Run a trial to its end in a process of its own, whose exit code is the result."""
+    """Run a trial to its end in this process, whose exit code is the result."""
     os.sched_setaffinity(0, cores)
     assert options.destination is not None
     redirect_output(output_of(options.destination))
@@ -281,7 +281,7 @@ def _is_finished(directory: Path) -> bool:
 
 
 def _saved_iteration(plan: Plan, directory: Path) -> int | None:
-    """Return the iteration that all sessions of a trial have saved; None if one has not."""
+    """Return the iteration that all sessions of a trial have saved; None if any has not."""
     sessions = [directory / "sessions" / str(one) for one in range(plan.agent.num_sessions)]
     try:
         read_manifest(directory)

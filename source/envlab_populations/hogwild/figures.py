@@ -48,7 +48,7 @@ def read_curve(directory: Path, log_frequency: int) -> Curve:
 def curve_of(records: Iterable[Mapping[str, Any]], log_frequency: int) -> Curve:
     """Return a curve: the first record at or beyond each multiple of ``log_frequency`` frames.
 
-    Points before the first episode's end have no return, and are left out.
+    Points before the first episode's end have no return and are omitted.
     """
     points = []
     due = 0

@@ -187,7 +187,7 @@ def make_player(
     cfg = replace(plan.agent_cfg.resolved(), precision="float32")
     if cfg.algorithm == RANDOM:
         raise ConfigurationError(
-            "The run took random actions and has no policy to play. Play one that has learned."
+            "The run took random actions and has no policy to play. Play a run that has learned."
         )
     learner = make_learner(env, cfg, context)
     learner.load_models(values)

@@ -1,7 +1,7 @@
 """A replay memory that draws transitions by their values' errors (Schaul et al. 2016).
 
 As in SLM-Lab, without the paper's importance weights: a transition's priority is
-``(|error| + epsilon) ** alpha``, and a new one has the largest, to be drawn at least once.
+``(|error| + epsilon) ** alpha``, and a new transition has the largest, to be drawn at least once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SumTree:
         self._sums = torch.zeros(2 * self._first, dtype=torch.float64, device=device)
 
     def write(self, rows: torch.Tensor, values: torch.Tensor) -> None:
-        """Put values, ``(count,)``, at rows; a repeated row gets one of its values."""
+        """Put values, ``(count,)``, at rows; a repeated row gets any of its values."""
         at = rows + self._first
         self._sums[at] = values.double()
         for _ in range(self._depth):

@@ -30,7 +30,7 @@ class RewardNormaliser(RunningMoments):
         Args:
             num_envs: Environments of the session.
             discount: Discount of the returns.
-            bounds: Least and largest reward after normalisation; empty: any.
+            bounds: Minimum and maximum reward after normalisation; empty: any.
             normalises: Whether rewards are divided by the deviation.
         """
         super().__init__((), DistributedContext(), prior=1e-4)

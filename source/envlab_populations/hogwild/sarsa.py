@@ -12,8 +12,8 @@ def sarsa_class(stock: Any, num_steps: int) -> Any:
 
     It learns once from each rollout. The target of Q(s, a) is r + γ Q(s', a') of the next state and
     the action taken there (Sutton and Barto 2018, eq. 6.7), and r where s' is terminal. A step
-    whose next action is unknown, because the rollout or the time ended there, is left out;
-    SLM-Lab assumes the first action.
+    whose next action is unknown, because it is the last of the rollout or of the time limit, is
+    omitted; SLM-Lab assumes the first action.
     """
 
     class Sarsa(stock):  # type: ignore[misc]

@@ -153,13 +153,13 @@ def check_learned(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.
     same = [name for name, values in after.items() if torch.equal(values, before[name])]
     if broken:
         raise ConfigurationError(
-            f"After training, these parameters are no numbers: {', '.join(broken)}. Lower the "
+            f"After training, these parameters are not numbers: {', '.join(broken)}. Lower the "
             "learning rate, or clip gradients (agent.net.clip_grad_val)."
         )
     if same:
         raise ConfigurationError(
             f"Training has not changed these parameters: {', '.join(same)}. Lower "
-            "agent.algorithm.training_start_step, or look at the learning rate."
+            "agent.algorithm.training_start_step, or check the learning rate."
         )
 
 

@@ -116,7 +116,7 @@ class Shared:
 
         Args:
             agent: skrl's agent, of the configuration that this was made from.
-            synced: Whether it keeps networks of its own, whose gradients update the shared ones.
+            synced: Whether it keeps local networks, whose gradients update the shared ones.
         """
         for name, optimizer in list(optimizers(agent)):
             local, shared = parameters_of(optimizer), self.parameters[name]

@@ -119,7 +119,7 @@ def _specs(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse(text: str, path: Path) -> Any:
-    """Return parsed JSON; JSON5's parser takes a hundred times as long, and is tried second."""
+    """Return parsed JSON; JSON5's parser, a hundred times slower, comes second."""
     try:
         return json.loads(text, parse_int=bounded_int)
     except json.JSONDecodeError as error:
@@ -133,15 +133,15 @@ def _parse(text: str, path: Path) -> Any:
     except ValueError:  # not JSON5 either; the strict parser's position is more exact
         hint = "Correct it there"
     raise ConfigurationError(
-        f"The spec file {path} is no JSON: {where.msg} at line {where.lineno}, column "
-        f"{where.colno}. {hint}; a YAML file is to be called .yaml."
+        f"The spec file {path} is not JSON: {where.msg} at line {where.lineno}, column "
+        f"{where.colno}. {hint}; the name of a YAML file must end in .yaml."
     ) from where
 
 
 def make_specs(name: str, given: Any, settings: Sequence[str] = (), *, origin: str) -> list[Spec]:
     """Return a spec for each combination of ``spec_params``; see :func:`load_specs`.
 
-    Each is named for its values. A placeholder that ``settings`` fill is left out.
+    Each is named for its values. Placeholders that ``settings`` fill are omitted.
     """
     choices = given.get("spec_params") if isinstance(given, Mapping) else None
     filled = {_pair(setting)[0] for setting in settings}
@@ -247,7 +247,7 @@ def _without_lists(values: dict[str, Any], where: str) -> dict[str, Any]:
             if len(values[part]) != 1:
                 raise ConfigurationError(
                     f"{where} has {len(values[part])} in its list {part!r}, but exactly one can be "
-                    "trained. Write a spec for each."
+                    "trained. Write a separate spec for each."
                 )
             values[part] = values[part][0]
     search = values.get("search")

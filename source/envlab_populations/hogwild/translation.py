@@ -293,8 +293,8 @@ def _exploration(agent: dict[str, Any], algorithm: Part, num_envs: int) -> None:
         kind = algorithm.take("action_pdtype", "Argmax")
         if kind == "Argmax":
             logger.warning(
-                "%s.action_policy is 'boltzmann' and action_pdtype 'Argmax', which takes the best "
-                "action always, as in SLM-Lab. 'Categorical' explores.",
+                "%s.action_policy is 'boltzmann' and action_pdtype 'Argmax', which always takes "
+                "the best action, as in SLM-Lab. 'Categorical' explores.",
                 algorithm.path,
             )
             algorithm.take("explore_var_spec")

@@ -1,9 +1,9 @@
 """A trial: a spec's sessions, started, watched, and summed up in one run directory.
 
-``sessions/<number>/`` is a run directory of its own. ``checkpoints`` links to those of the first
-session, or with shared parameters, of the one that saved last.
-A record of the trial's ``metrics.jsonl`` is the mean of the sessions' records of one iteration, and
-counts the frames of all of them.
+``sessions/<number>/`` is a complete run directory. ``checkpoints`` links to those of the first
+session, or with shared parameters, of the session that saved last. A record of the trial's
+``metrics.jsonl`` is the mean of the sessions' records of one iteration, and counts the frames of
+all of them.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Trial:
             raise SessionFailedError(" ".join(one.failure for one in failed))
 
     def _start(self) -> None:
-        """Start a process for each session, on a core of its own where there are enough."""
+        """Start a process for each session, on a separate core if there are enough."""
         cores = sorted(os.sched_getaffinity(0))
         start = torch.multiprocessing.get_context("spawn").Process
         pinned = self._plan.agent.num_sessions <= len(cores)

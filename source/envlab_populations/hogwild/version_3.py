@@ -104,7 +104,7 @@ def _steps_of_an_episode(env: Mapping[str, Any]) -> int:
     if not isinstance(limit, int | float) or limit < 1:
         raise ConfigurationError(
             f"The spec counts in episodes (meta.max_tick_unit 'epi'), but episodes of {name!r} "
-            "have no limit, so that frames cannot be told. Set env.max_t to the steps of the "
+            "have no limit, so the number of frames is unknown. Set env.max_t to the steps of the "
             "longest episode, or the budget in frames by -s meta.max_tick_unit=total_t -s "
             "env.max_tick=FRAMES."
         )

@@ -39,7 +39,7 @@ class PopulationCfg:
         NonNegativeInt,
         Excludes(
             "--global_num_envs agent.lr_scaling --grad_sync --video",
-            "each member is trained by one process, in --num_envs environments of its own",
+            "each member is trained by one process, in its own --num_envs environments",
         ),
         Excludes("agent.overlap", "the members of a process take turns"),
     ] = 0
@@ -99,8 +99,8 @@ def spans_of(cfg: PopulationCfg, agent_cfg: AgentCfg) -> list[Span]:
     spans = [_span(path, value, agent_cfg) for path, value in _flat(cfg.ranges, "")]
     if not spans:
         raise ConfigurationError(
-            "population.ranges is empty, so that members would differ in chance alone. Name a "
-            "number, as in 'population.ranges.agent.algorithm.learning_rate=[1e-4,1e-2]'."
+            "population.ranges is empty, so members would differ only by chance. Name a number, as "
+            "in 'population.ranges.agent.algorithm.learning_rate=[1e-4,1e-2]'."
         )
     agent_cfg.check_members([span.path for span in spans])
     return spans
@@ -196,7 +196,7 @@ def _number_at(path: str, at: str, agent_cfg: AgentCfg) -> float:
     name = path.removeprefix("agent.")
     if path not in numbers:
         found = value_at(agent_cfg, name) if path.startswith("agent.") else None
-        problem = "leads to nothing" if found is None else f"leads to {found!r}, which is no number"
+        problem = "names no number" if found is None else f"names {found!r}, not a number"
         raise ConfigurationError(
             f"{at} {problem} that members could differ in.{did_you_mean(path, numbers)}"
         )

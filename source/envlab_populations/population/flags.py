@@ -19,7 +19,7 @@ class PopulationFlags:
     """The number of members; the rest of a population is in ``population.*``."""
 
     population_size: Annotated[int, Range(at_least=2)] | None = flag(
-        "train so many members with hyper-parameters of their own, which the least fit copy from "
+        "train this many members with different hyper-parameters, which the least fit copy from "
         "the fittest (population.*)",
         "N",
         path="population.size",

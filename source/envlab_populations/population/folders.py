@@ -1,4 +1,4 @@
-"""A folder for each member in the run directory, with the files of a run of its own.
+"""A folder for each member in the run directory, with the files of a complete run.
 
 ``members/<index>/`` holds ``run.json``, ``metrics.jsonl`` and event files, so that ``envlab
 compare`` and TensorBoard read members as they read runs. Rank 0 writes them all.

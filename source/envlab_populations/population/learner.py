@@ -104,7 +104,7 @@ class PopulationLearner(Learner):
             raise ConfigurationError(
                 "The members' networks would have different shapes, so that none could copy "
                 f"another: {', '.join(span.path for span in self._spans)} change more than "
-                "numbers. Leave out of population.ranges what networks are built by."
+                "numbers. Leave the settings of the networks' layers out of population.ranges."
             )
 
     def start(self, total: int) -> None:
@@ -141,7 +141,7 @@ class PopulationLearner(Learner):
         )
 
     def _choose_leader(self) -> None:
-        """Choose the member with the best mean return; one that has just copied has none."""
+        """Choose the member with the best mean return; a member that has just copied has none."""
         known = {
             index: value
             for index, report in self.reports.items()

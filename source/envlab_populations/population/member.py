@@ -1,4 +1,4 @@
-"""A member of a population: a library's learner with all of its own state."""
+"""A member of a population: a library's learner with its complete state."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What members do when they meet: a strategy is a class in a file of its own, and an entry point.
+"""Strategies for members that meet: each is a class in a separate file, and an entry point.
 
-It stands in the group ``envlab_populations.strategies`` under the name by which
-``population.strategy`` chooses it, so that a configuration from a file runs no other code.
+The group ``envlab_populations.strategies`` has it under the name by which ``population.strategy``
+chooses it, so that a configuration from a file runs no other code.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Strategy(abc.ABC):
         spans: Sequence[Span],
         rng: np.random.Generator,
     ) -> list[Copy]:
-        """Return which members copy which at a meeting, and with what numbers they go on.
+        """Return which members copy which at a meeting, and with what numbers they continue.
 
         Args:
             fitness: By member; None: unknown, so the member is left unchanged. NaN ranks lowest.

@@ -21,7 +21,7 @@ register(
     REPOSE_CUBE_DIRECT,
     "Envlab-Repose-Cube-Leap-Direct-v0",
     "leap_env_cfg:LeapHandEnvCfg",
-    "Turn a cube in a LEAP hand, as Isaac-Repose-Cube-Allegro-Direct-v0 does.",
+    "Turn a cube in a LEAP hand, like Isaac-Repose-Cube-Allegro-Direct-v0.",
     env=".in_hand_env:InHandEnv",
     agents="leap_{}_ppo_cfg",
 )
@@ -45,7 +45,7 @@ register(
     REPOSE_CUBE_DIRECT,
     "Isaac-Repose-Cube-Shadow-OpenAI-FF-Direct-v0",
     "shadow_openai_env_cfg:ShadowHandOpenAIEnvCfg",
-    "Turn a cube in a Shadow hand by what a real one measures, with a critic that sees all.",
+    "Turn a cube in a Shadow hand from a real hand's measurements, with a critic that sees all.",
     env=".in_hand_env:InHandEnv",
     agents="shadow_openai_ff_{}_ppo_cfg",
 )

@@ -3,10 +3,11 @@
 Differs from Isaac Lab 2.3.2:
 
 - The arm's joints have an armature of 0.1 kg m^2 and the fingers of 1 kg, with which a grasp holds;
-  there the configuration sets none.
-- Nothing limits the arm's velocities: under random actions of Lift its joints reach 9 rad/s (99 %),
-  where the robot's own limits are 2.2 and 2.6; PhysX keeps to those of the USD file.
-- The IK variants solve for joint positions once in a control step, there in each physics step.
+  Isaac Lab's configuration sets none.
+- The arm's velocities have no limits: under random actions of Lift its joints reach 9 rad/s (99 %),
+  although the robot's limits are 2.2 and 2.6. PhysX enforces those of the USD file.
+- The IK variants solve for joint positions once per control step; Isaac Lab solves in each physics
+  step.
 """
 
 from __future__ import annotations

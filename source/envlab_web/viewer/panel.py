@@ -32,8 +32,11 @@ HAND_BUTTONS = {
     "Open or close (K)": "num_grips",
 }
 """Buttons for what keys do, with the counters of ``Wishes``."""
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f")
-"""Okabe and Ito's, which the colour-blind can distinguish, with a brown and a grey."""
+COLOURS = (
+    *("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f"),
+    *("#332288", "#117733", "#882255", "#999933", "#aa4499", "#44aa99", "#661100", "#000000"),
+)
+"""Okabe and Ito's, with a brown and a grey, then Tol's muted ones, for tasks of many rewards."""
 
 
 class Panel:
@@ -223,17 +226,22 @@ class Panel:
         )
 
     def _add_plot(self, names: list[str]) -> None:
-        colours = [COLOURS[index % len(COLOURS)] for index in range(len(names))]
         curves = (
-            uplot.Series(label=name.replace("_", " "), stroke=colour, width=3 if index == 0 else 1)
-            for index, (name, colour) in enumerate(zip(names, colours, strict=True))
+            uplot.Series(
+                label=name.replace("_", " "),
+                stroke=COLOURS[index % len(COLOURS)],
+                width=3 if index == 0 else 1,
+                dash=(6, 4) if index >= len(COLOURS) else (),
+            )
+            for index, name in enumerate(names)
         )
         with self._gui.add_folder("Reward per second"):
             self._plot = self._gui.add_uplot(
                 data=tuple(np.zeros((1 + len(names), 1))),
                 series=(uplot.Series(label="s"), *curves),
                 scales={"x": uplot.Scale(time=False)},
-                legend=uplot.Legend(show=True),
+                # Live, it would list the axis as "s: --" and a dash for each reward.
+                legend=uplot.Legend(show=True, live=False),
                 aspect=1.4,
             )
 

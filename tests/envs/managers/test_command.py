@@ -1,4 +1,4 @@
-"""Commands are drawn at resets and when their time is up; one that is none is not drawn."""
+"""Commands are drawn at resets and when their time is up; a null command is not drawn."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.graphs import record_steps
 
 
 def test_modify_reward_weight_waits_for_its_steps():
-    """The change is made at the end of step 11, whether or not an episode ends there."""
+    """The change is made at the end of step 11, whether or not an episode ends in it."""
     params = {"term_name": "alive", "weight": 3.0, "num_steps": 10}
     harder = CurriculumTermCfg(func=mdp.modify_reward_weight, params=params)
     alive = terms(alive=reward(mdp.is_alive, 1.0))

@@ -221,7 +221,7 @@ def test_a_class_of_another_kind_or_with_other_parameters_is_refused():
 
     assert_refused(
         {
-            "NoBase is a class, but no ManagerTermBase": lambda: made(NoBase),
+            "NoBase is a class, but not a ManagerTermBase": lambda: made(NoBase),
             "LongestPush needs the parameter 'asset_cfg'": lambda: made(LongestPush),
             "LongestPush has no parameter 'speed'; it has asset_cfg, factor": lambda: made(
                 LongestPush, asset_cfg=joint("push"), speed=1.0

@@ -62,7 +62,7 @@ def test_an_episode_has_a_row_for_each_step_until_before_the_reset(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["dataset.hdf5"]
     with open_dataset(tmp_path / "dataset.hdf5") as dataset:
         assert dataset.task == "Hopper-v0"
-        assert dataset.names == ["demo_0", "demo_1", "demo_2", "demo_3"]  # none of those that go on
+        assert dataset.names == ["demo_0", "demo_1", "demo_2", "demo_3"]  # no unfinished episodes
         arrays, attributes = dataset.episode("demo_3")
     assert {name: int(value) for name, value in attributes.items()} == {
         **{"num_samples": 3, "seed": 0, "success": 1}
@@ -170,10 +170,10 @@ def test_the_pages_recorder_writes_what_it_returns(tmp_path: Path, monkeypatch):
 
 def test_a_file_that_is_there_is_not_written_to(tmp_path: Path):
     record(tmp_path)
-    with pytest.raises(ConfigurationError, match="is there already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         record(tmp_path)  # the parts of a recording that was killed
     join(tmp_path / "dataset.hdf5")
-    with pytest.raises(ConfigurationError, match=r"dataset\.hdf5 is there already"):
+    with pytest.raises(ConfigurationError, match=r"dataset\.hdf5 already exists"):
         record(tmp_path)
 
 

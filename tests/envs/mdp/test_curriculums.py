@@ -23,7 +23,7 @@ STAGES = [
 
 
 def staged(stages=STAGES, num_envs: int = 64, **fields):
-    """Return robots whose commands are drawn anew in each step, from the ranges of ``stages``."""
+    """Return robots whose commands are drawn in each step, from the ranges of ``stages``."""
     params = {"command_name": "go", "velocity_stages": stages}
     curriculum = CurriculumTermCfg(func=mdp.commands_vel, params=params)
     cfg = mdp.UniformVelocityCommandCfg(
@@ -45,7 +45,7 @@ def test_velocities_grow_in_the_step_of_their_stage():
     for _ in range(6):
         step(env)
         seen.append(drawn.clone())
-    # The third stage has no turning velocity of its own; the second's stays.
+    # The third stage sets no turning velocity; the second's stays.
     for number, ahead, turning in ((0, -1.0, 0.5), (1, -1.0, 0.5), (2, 2.0, 0.7), (4, 4.0, 0.7)):
         width = 2.0 if number < 2 else 1.0
         assert_spans(seen[number][:, 0], ahead, ahead + width, margin=0.15)

@@ -1,4 +1,4 @@
-"""Efforts that are asked for and possible, by hand and as MuJoCo has them."""
+"""Commanded and possible efforts, by hand and as MuJoCo has them."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def test_the_kernel_reaches_back_from_a_failure(file):
     env = make(file, sampling_mode="adaptive", adaptive_kernel_size=2, adaptive_lambda=0.5)
     bins = env.command_manager.get_term("motion").bins
     shares = bins.shares(torch.tensor([0.0, 0.0, 3.0]), "adaptive")
-    # A bin has 2/3 of its own and 1/3 of the next one's; the last has both of its own.
+    # A bin has 2/3 of its own failures and 1/3 of the next bin's; the last has both from itself.
     raw = np.array([0.0, 1.0, 3.0]) + 0.1 / 3
     assert shares.tolist() == pytest.approx((raw / raw.sum()).tolist(), rel=1e-6)
 

@@ -1,4 +1,4 @@
-"""Places to reach and directions to stand in, seen from the robot, by hand."""
+"""Target positions and headings, seen from the robot, by hand."""
 
 from __future__ import annotations
 

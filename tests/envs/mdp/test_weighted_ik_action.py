@@ -60,7 +60,7 @@ def test_the_frame_of_a_site_is_mujocos():
 
 
 def test_the_posture_draws_the_elbow_and_the_limits_bound_it():
-    """Only the position is asked for, so that a posture is free to be taken."""
+    """Only the position is requested, so the posture is free."""
     free = franka(use_relative_mode=False, orientation_weight=0.0)
     drawn = franka(
         use_relative_mode=False,

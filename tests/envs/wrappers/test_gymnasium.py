@@ -303,7 +303,7 @@ def test_what_cannot_be_had_is_refused():
             (vec, {"action_scale": None}, r"is None, but.*no bounds.*action_scale=1\.0"),
             (vec, {"action_scale": -1.0}, r"action_scale is -1\.0, but"),
             (vec, {"action_scale": float("inf")}, r"action_scale is inf, but"),
-            (choice, {"action_scale": 2.0}, r"is 2\.0, but.*bounds of their own.*Leave it out"),
+            (choice, {"action_scale": 2.0}, r"is 2\.0, but.*already have bounds.*Leave"),
             (vec, {"autoreset_mode": "Disabled"}, r"'Disabled', but.*NextStep, SameStep"),
             (vec, {"render_mode": "ansi"}, r"'ansi', but must be None or 'rgb_array'"),
             (batch, {}, r"batch of 2.*num_envs=1"),

@@ -70,7 +70,7 @@ def test_each_environment_has_its_own_picture():
 def test_unsupported_observations_are_one_sentence():
     with pytest.raises(ConfigurationError, match="obs_type is 'image', but must be one of state"):
         make(obs_type="image")
-    with pytest.raises(ConfigurationError, match=r"which is no vector.*obs_type=pixels"):
+    with pytest.raises(ConfigurationError, match=r"which is not a vector.*obs_type=pixels"):
         make("Isaac-Cartpole-Depth-Camera-Direct-v0")
     task = get_task("gym:CartPole-v1")
     cartpole = task.make(load_env_cfg(task), num_envs=1)

@@ -44,7 +44,7 @@ def _forget(names: set[str]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def clean() -> Iterator[None]:
-    """Leave no module behind that stands in for another, nor one that imported these."""
+    """Leave no module behind that replaces another, nor one that imported these."""
     before, path = dict(sys.modules), list(sys.path)
     yield
     _forget(set(sys.modules) - set(before))

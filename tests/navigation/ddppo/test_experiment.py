@@ -186,7 +186,7 @@ def test_mistake_in_an_experiment_is_one_sentence(tmp_path: Path) -> None:
             (EXPERIMENT.replace('["ppo"]', "[]"), "needs a list of at least one of ppo"),
             (RAISES, "raised ZeroDivisionError as it was loaded"),
             ("import allenact.utils", "add --allenact"),
-            (WITHOUT_TASK, "does not say where it is trained"),
+            (WITHOUT_TASK, "has no environment"),
         ],
     )
     assert type(load_experiment(f"{write(tmp_path, TWO)}:Other")).__name__ == "Other"

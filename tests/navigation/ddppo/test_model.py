@@ -149,8 +149,8 @@ def test_a_pretrained_file_that_does_not_fit_is_refused(tmp_path: Path):
     check_refusals(
         lambda env, file: RecurrentActorCritic(env, encoder="resnet18", pretrained=str(file)),
         [
-            (colour, path, r"no ResNet-18 of torchvision \(Missing key"),
-            (colour, tmp_path / "text.pth", "no file of weights"),
+            (colour, path, r"not torchvision's ResNet-18 \(Missing key"),
+            (colour, tmp_path / "text.pth", "not a file of weights"),
             (colour, tmp_path / "none.pth", r"cannot be read \(No such file"),
             (depth, pretrained_file(tmp_path), "the task's images are depth with 1 channels"),
         ],

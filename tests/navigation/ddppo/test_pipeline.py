@@ -60,7 +60,7 @@ def test_next_stage_begins_at_the_end_of_the_rollout_that_reaches_its_steps() ->
         pipeline.advance(40)
         seen.append((pipeline.stage_number, pipeline.stage_steps, pipeline.total_steps))
         factors.append(pipeline.learning_rate_factor())
-    # 120 steps are 20 more than the first stage has; the second still gets 50 of its own.
+    # 120 steps are 20 more than the first stage has; the second still gets its 50.
     assert seen == [(0, 40, 40), (0, 80, 80), (1, 0, 120), (1, 40, 160), (2, 80, 200)]
     assert factors == pytest.approx([11 / 15, 7 / 15, 3 / 15, 0.0, 0.0])  # across stages
     assert (pipeline.stage, pipeline.max_steps) == (None, 150)
@@ -100,7 +100,7 @@ def test_restored_progress_continues_in_mid_stage() -> None:
     assert (again.stage_number, again.stage_steps, again.total_steps) == (1, 30, 90)
     again.advance(70)
     assert again.state() == pipeline.state()
-    with pytest.raises(CheckpointError, match="pipeline with 3 stages, but this one has 1"):
+    with pytest.raises(CheckpointError, match="pipeline with 3 stages, but this pipeline has 1"):
         make_pipeline(stage()).set_state(pipeline.state())
 
 

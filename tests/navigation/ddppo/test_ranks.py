@@ -85,7 +85,7 @@ def test_a_run_is_repeated_by_the_lengths_of_its_rollouts(two):
 
 
 def test_ranks_go_through_stages_together(two):
-    """Losses of the first stage have networks of their own; rank 0 alone asks for the last end."""
+    """Losses of the first stage have their own networks; rank 0 alone asks for the last end."""
     records = metrics_of(only_run(two[0] / "staged"))
     assert [record["details"]["stage"] for record in records] == [0, 0, 1, 2]
     assert [record["frames"] for record in records] == [64, 128, 192, 256]

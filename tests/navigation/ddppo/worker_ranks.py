@@ -1,7 +1,8 @@
 """The work of each of several ranks for this folder's tests, in one launch.
 
-Usage: worker_ranks.py FOLDER FLAGS...; writes ``rank<i>.pt`` into FOLDER, and trains there: once
-with a straggler, and once more by the lengths of its rollouts, without one; then the experiment in
+Usage: worker_ranks.py FOLDER FLAGS...; writes ``rank<i>.pt`` into FOLDER, and trains in it: once
+    with a straggler, and once more by the lengths of its rollouts, without one; then the experiment
+    in
 FOLDER from its first stage to its last, and again from within the first.
 """
 
@@ -41,7 +42,7 @@ STAGED = ["--headless", "--distributed", "agent.save_interval=1", "agent.audit_i
 def wait_for_others(preemption: Preemption, needed: int) -> None:
     """Wait until enough others are done, as a straggler would find them."""
     end = time.monotonic() + 60.0
-    # private: what ranks count there, the rest of the world sees by its effect alone
+    # private: the ranks' count is otherwise visible by its effect alone
     while preemption._store.add(preemption._key, 0) < needed:
         assert time.monotonic() < end
         time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""A program like AgileRL's demos: a loop of its own, and a loop of AgileRL's for several agents."""
+"""A program like AgileRL's demos: its own loop, and a loop of AgileRL's for several agents."""
 
 import sys
 

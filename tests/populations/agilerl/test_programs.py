@@ -83,7 +83,7 @@ def check_in_step(output: str) -> None:
 def test_a_program_runs_on_two_processes_and_in_step(tmp_path: Path):
     code, output = run(torchrun(2, *PROGRAM, tmp_path), tmp_path)
     assert code == 0, output
-    assert output.count("Acrobot-v0 is gone, Acrobot-v1 takes its place") == 1
+    assert output.count("Acrobot-v0 no longer exists; Acrobot-v1 takes its place") == 1
     check_in_step(output)
 
 
@@ -167,7 +167,7 @@ def test_a_program_that_fails_reports_where_and_shows_all_if_asked_to(tmp_path: 
     agent = "from envlab_populations.agilerl.agent import DQN;"
     for text, sentence in (
         ("import no_such_package.part", "line 2, imports no_such_package, which is neither"),
-        ("{}['NET_CONFIG']", "line 2 (KeyError: 'NET_CONFIG'). Correct it there"),
+        ("{}['NET_CONFIG']", "line 2 (KeyError: 'NET_CONFIG'). Correct it"),
         ("import gymnasium; gymnasium.make('Nothing-v0')", "line 2 (NameNotFound: Environment"),
         (
             f"{agent} DQN.get_action(None, states=1)",

@@ -30,7 +30,7 @@ def _fresh_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "ACCELERATE_USE_CPU"):
         monkeypatch.delenv(name, raising=False)
     yield
-    # private: Accelerate's own tests begin anew so
+    # private: Accelerate's own tests reset it like this
     accelerate.state.AcceleratorState._reset_state(reset_partial_state=True)
 
 

@@ -172,7 +172,7 @@ def test_a_file_of_the_older_layout_means_the_same(composed, capsys):
     assert cfg.network.activation == "tanh"
     assert set(cfg.mutations.rl_hp_selection) == {"lr"}
     output = capsys.readouterr().err
-    assert "LunarLanderContinuous-v2 is gone, LunarLanderContinuous-v3 takes its place" in output
+    assert "-v2 no longer exists; LunarLanderContinuous-v3 takes its place" in output
     assert "run.WANDB has no effect: add --logger=wandb" in output
 
 
@@ -267,7 +267,7 @@ def test_a_files_environment_imports_a_strangers_module_only_if_it_is_trusted(
     for command in ("train", "config", "play", "export"):
         assert main([command, "evolution", flag, "--headless", "--device=cpu"]) == 2
         said = capsys.readouterr().err
-        assert f"leads to code of {BAIT}, which no task or library here comes from" in said
+        assert f"names code of {BAIT}, which no task or library here comes from" in said
         assert BAIT not in sys.modules
     assert f"--task={task}" in prepare("play", [flag, f"--trust={BAIT}"])
     # What the command line names may be imported.

@@ -165,7 +165,7 @@ def test_a_longer_resume_completes_the_short_generation_of_as_many(whole, tmp_pa
 
 @pytest.mark.parametrize("mutates", [False, True])
 def test_the_fittest_stays_unchanged_unless_configured_otherwise(tmp_path: Path, mutates: bool):
-    """AgileRL mutates the elite, too."""
+    """AgileRL also mutates the elite."""
     words = ["agent.mutations.no_mutation=0", f"agent.mutations.mutate_elite={mutates}"]
     assert train_in(tmp_path, *DQN, *words, "--max_iterations=2") == 0
     before, after = (checkpoint_of(only_run(tmp_path), n)["model"] for n in (1, 2))

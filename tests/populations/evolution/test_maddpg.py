@@ -195,7 +195,7 @@ def test_a_runs_file_names_no_strangers_module(run: Path, bait: None, capsys):
     file.write_text(file.read_text().replace(MEETING, BAIT))
     words = [TASK[0], "--algorithm=MATD3", "--load_run=stranger", "--num_envs=2"]
     assert play("evolution", words) == 2
-    assert f"leads to code of {BAIT}, which no task" in capsys.readouterr().err
+    assert f"names code of {BAIT}, which no task" in capsys.readouterr().err
     assert BAIT not in sys.modules
     play("evolution", [*words, f"--trust={BAIT}"])
     assert BAIT in sys.modules

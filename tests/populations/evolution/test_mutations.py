@@ -100,7 +100,7 @@ def test_noise_has_three_bands():
     changed = weight[weight != 2.0]
     moved = (changed - 2.0).abs()
     assert changed.numel() / weight.numel() == pytest.approx(0.1, abs=0.005)
-    # Small: sd 0.2; anew: around 0 with sd 1, so 2 away; super: sd 20.
+    # Small: sd 0.2; reset: around 0 with sd 1, so 2 away; super: sd 20.
     assert float((moved < 0.8).float().mean()) == pytest.approx(0.91, abs=0.03)
     assert float((moved > 6.0).float().mean()) == pytest.approx(0.05 * 0.76, abs=0.01)
 

@@ -44,7 +44,7 @@ def of_choices() -> dict[str, Any]:
 
 def test_a_batch_is_normalised_and_corrected_towards_the_running_statistics():
     norm, x = BatchRenorm(1, 0.0, 0.1, 10), torch.tensor([[1.0], [3.0]])
-    assert norm(x).flatten().tolist() == [-1.0, 1.0]  # at first, batch normalisation
+    assert norm(x).flatten().tolist() == [-1.0, 1.0]  # initially, batch normalisation
     assert norm.running_mean.item() == pytest.approx(0.2)
     assert norm.running_var.item() == pytest.approx(1.0)
     # The batch has mean 2 and deviation 1, the running ones are 1 and 2: r is 1/2 and d 1/2 where

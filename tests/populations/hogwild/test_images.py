@@ -89,7 +89,7 @@ def test_policy_and_value_share_layers_which_are_computed_once(name: str, net, e
 
 
 def test_weights_are_drawn_with_the_gain_of_the_activation():
-    """As SLM-Lab 4.3's ``init_layers``, which draws those of the last layers likewise."""
+    """As in SLM-Lab 4.3's ``init_layers``, which also draws those of the last layers this way."""
     gains = (("relu", 2.0**0.5, True), ("tanh", 5.0 / 3.0, False), ("silu", 1.0, True))
     for activation, gain, is_shared in gains:
         net = CONV | {"hid_layers_activation": activation, "init_fn": "orthogonal_"}

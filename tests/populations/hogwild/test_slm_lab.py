@@ -254,7 +254,7 @@ def test_boltzmann_with_argmax_takes_the_best_action_always(caplog: pytest.LogCa
     best = agent.q_network.net(seen).argmax(1, keepdim=True)
     actions, _ = agent.act(seen, None, timestep=100, timesteps=1000)
     assert torch.equal(actions, best)
-    assert "takes the best action always" in caplog.text
+    assert "always takes the best action" in caplog.text
 
 
 def test_clipped_values_move_no_further_than_the_policy():

@@ -113,7 +113,7 @@ def test_environments_that_are_gone_have_heirs_which_a_user_can_name(tmp_path: P
         return spec.env["name"], spec.replaced_env
 
     assert heir_of("RoboschoolHumanoid-v1") == ("Humanoid-v5", "RoboschoolHumanoid-v1")
-    assert "RoboschoolHumanoid-v1 is gone: Humanoid-v5 takes its place." in caplog.text
+    assert "RoboschoolHumanoid-v1 no longer exists: Humanoid-v5 replaces it." in caplog.text
     assert heir_of("LunarLander-v2") == ("LunarLander-v3", "LunarLander-v2")
     assert heir_of("HalfCheetah-v4") == ("HalfCheetah-v4", None)  # Gymnasium still has it
     assert heir_of("NoSuchThing-v0") == ("NoSuchThing-v0", None)
@@ -237,7 +237,7 @@ def test_a_specs_environment_imports_a_strangers_module_only_if_it_is_trusted(
             spec["search"], mode = {f"{path}__choice": choices}, "search"
         Path("mine.json").write_text(json.dumps({"mine": spec}))
         assert main(["lab", "run", "mine.json", "mine", mode, *words]) == 2
-        assert f"leads to code of {BAIT}, which no task" in capsys.readouterr().err
+        assert f"names code of {BAIT}, which no task" in capsys.readouterr().err
         assert BAIT not in sys.modules
 
 

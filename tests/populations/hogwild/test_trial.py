@@ -31,7 +31,7 @@ from tests.trained import checkpoint_of, manifest_of, metrics_of, metrics_so_far
 
 pytestmark = pytest.mark.slow
 DEADLINE_S = 240.0
-"""Each session imports all it needs by itself, on machines with other work."""
+"""Each session imports all it needs separately, on machines with other work."""
 SCRIPT = ROOT / "scripts/run_lab.py"
 SPEC: dict[str, Any] = yaml.safe_load("""
 agent:

@@ -1,4 +1,4 @@
-"""Specs of SLM-Lab 3 and of 4.0 to 4.2 mean what they meant there, and train."""
+"""Specs of SLM-Lab 3 and of 4.0 to 4.2 keep their meaning, and train."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A population on two nodes, of which one is lost: its members go on where they were saved."""
+"""A population on two nodes, one of which dies: its members continue where they were saved."""
 
 from __future__ import annotations
 

@@ -64,12 +64,12 @@ def test_notes_name_omitted_truncated_and_joined_runs(logs, capsys):
     out, _ = compare(capsys, "logs", "--no_plot")
     cartpole = "logs/rsl_rl/cartpole"
     for note in (
-        f"{cartpole}/young has no value of mean_return; left out.",
+        f"{cartpole}/young has no value of mean_return; omitted.",
         f"The last line of {cartpole}/killed/metrics.jsonl is cut off; not counted.",
         f"{cartpole}/on continues {cartpole}/b; they count as one run.",
         f"{cartpole}/lost continues a run that was not given; its curve starts at 900 frames.",
         "rsl_rl, 1 process: 2 runs have the seed 3; they count as if independent.",
-        "rsl_rl, 1 process: the runs share no range of frames; no curve there.",
+        "rsl_rl, 1 process: the runs share no range of frames; there is no curve.",
     ):
         assert note in out
 

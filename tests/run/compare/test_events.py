@@ -82,5 +82,5 @@ def test_a_pipe_among_event_files_is_refused_and_not_waited_for(tmp_path, capsys
     legged_gym(tmp_path)
     (folder,) = tmp_path.glob("flat_a1/*")
     os.mkfifo(folder / "events.out.tfevents.9")
-    with pytest.raises(RunDirectoryError, match=r"tfevents\.9 is no regular file"):
+    with pytest.raises(RunDirectoryError, match=r"tfevents\.9 is not a regular file"):
         find_results([str(tmp_path)], "mean_return")

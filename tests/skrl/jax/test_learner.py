@@ -65,7 +65,7 @@ def test_learning_rate_follows_the_divergence_of_all_ranks(pair: Pair):
 def test_gradient_of_the_entropy_coefficient_is_averaged(pair: Pair):
     """It differs, so that the coefficients, which end equal, would not."""
     first, second = (torch.stack(end["entropy_gradients"]) for end in pair.ends["sac"])
-    assert len(first) == 2 * (8 + 6)  # nothing is learned in the first two steps
+    assert len(first) == 2 * (8 + 6)  # the first two steps do not learn
     assert not (first == second).any()
 
 

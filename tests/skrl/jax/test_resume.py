@@ -53,7 +53,7 @@ def test_a_resumed_run_ends_bit_identical_and_other_networks_are_refused(
 
 REFUSED = {
     "--grad_sync is library, but skrl's own way": "--grad_sync=library",
-    "TRPO was asked for on JAX, but only PPO, A2C": "--algorithm=trpo",
+    "TRPO was requested on JAX, but only PPO, A2C": "--algorithm=trpo",
     "agent.agent.mini_batches is 1000, but there are only": "agent.agent.mini_batches=1000",
     "clip_actions is true, but the task's actions": "agent.models.policy.clip_actions=true",
     "'StepLR', but on JAX it must be null": "agent.agent.learning_rate_scheduler=StepLR",

@@ -86,8 +86,8 @@ def test_scalers_are_those_of_all_ranks_data(pair: Pair):
 def test_what_would_hang_is_refused_on_all_ranks(pair: Pair):
     for job, message in [
         ("kl_threshold", "agent.agent.kl_threshold is 0.01, but on 2 processes"),
-        ("trpo", "--algorithm trpo was asked for on 2 processes, but skrl's TRPO works on one."),
-        ("cem", "--algorithm cem was asked for on 2 processes"),
+        ("trpo", "--algorithm trpo was requested on 2 processes, but skrl's TRPO works on one."),
+        ("cem", "--algorithm cem was requested on 2 processes"),
     ]:
         for end in pair.ends[job]:
             assert message in end["error"]

@@ -94,7 +94,7 @@ def test_random_actions_are_new_in_every_step_and_known_from_the_seed():
 def test_several_agents_keep_the_arguments_of_their_scalers():
     kwargs = {"epsilon": 1e-8, "clip_threshold": 2.0}
     learner = learner_of("mappo", PENDULUM, observation_preprocessor_kwargs=kwargs)
-    # private: skrl keeps its scalers there
+    # private: skrl keeps its scalers in it
     scalers = [learner.agent._observation_preprocessor[name] for name in ("cart", "pendulum")]
     assert [scaler.clip_threshold for scaler in scalers] == [2.0, 2.0]
     assert [len(scaler.running_mean) for scaler in scalers] == [4, 3]

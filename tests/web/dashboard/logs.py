@@ -117,7 +117,7 @@ def write_run(
 
 
 def write_logs(root: Path) -> Path:
-    """Write a folder of runs; return the one that is still running."""
+    """Write a folder of runs; return the run that is still running."""
     ant, skrls = "Isaac-Ant-v0", {"library": "skrl", "params": "agent:\n  learning_rate: 0.0005\n"}
     for seed in range(4):
         name = f"2026-11-22_0{seed}-15-00"

@@ -110,6 +110,18 @@ def test_a_page_follows_an_active_run(site: Site):
     page.close()
 
 
+def test_a_chart_says_that_it_loads(site: Site):
+    page = site.open("/")
+    held: list[api.Route] = []
+    page.route("**/api/curves*", lambda route: held.append(route))
+    page.goto(f"{site.base}/runs?run={site.name}")
+    chart = page.locator(".plot").first
+    expect(chart, "Loading")
+    page.unroute_all()  # which answers those that were held
+    api.expect(chart).not_to_contain_text("Loading", timeout=30_000)
+    page.close()
+
+
 def test_a_rank_that_hangs_turns_red_and_is_named(site: Site):
     site.beat()
     page, overview = site.open(f"/runs?run={site.name}"), site.open("/")

@@ -1,4 +1,4 @@
-"""The state of ranks, and which one is to blame, by their heartbeats."""
+"""The state of ranks, and which rank is to blame, by their heartbeats."""
 
 from __future__ import annotations
 

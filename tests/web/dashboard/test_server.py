@@ -39,7 +39,7 @@ def logs(tmp_path: Path, monkeypatch) -> Path:
 
 @pytest.fixture
 def visitor(logs: Path, request):
-    """A visitor with the token, who may control runs where a test's parameter says so."""
+    """A visitor with the token, who may control runs if a test's parameter allows it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = Address(listener=listener)
         app = make_app(logs, address, allow_control=getattr(request, "param", False))

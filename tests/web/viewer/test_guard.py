@@ -81,7 +81,7 @@ def test_a_web_socket_is_only_for_the_page_itself(served):
     assert shake_hands(served, Cookie="envlab_viewer=x") == 403
     own = f"http://127.0.0.1:{served.port}"
     assert shake_hands(served, Cookie=cookie, Origin=own) == 101
-    # Browsers send the cookie along for pages of other ports of this machine, too.
+    # Browsers also send the cookie along for pages of other ports of this machine.
     assert shake_hands(served, Cookie=cookie, Origin="http://127.0.0.1:1") == 403
 
 

@@ -128,6 +128,14 @@ def test_a_visitor_sees_it_move_and_steers_and_holds_it(show: Show, request, tmp
         before = page.screenshot(**scene)
         wait_for(page, lambda: page.screenshot(**scene) != before)
 
+        legend = page.locator(".u-legend")
+        api.expect(legend).to_contain_text("track lin vel", timeout=DEADLINE_MS)
+        api.expect(legend).not_to_contain_text("--")
+        colours = "all => all.map(mark => getComputedStyle(mark).borderColor)"
+        drawn = legend.locator(".u-marker").evaluate_all(colours)
+        assert len(drawn) > 8
+        assert len(set(drawn)) == len(drawn)
+
         page.evaluate("window.axes = [0, -0.5, 0.25, 0]")  # left one ahead, right one to the right
         wait_for(page, lambda: show.command == pytest.approx([0.5, 0.0, -0.25]))
         page.screenshot(path=pictures / "go2.png")

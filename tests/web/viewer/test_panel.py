@@ -1,4 +1,4 @@
-"""What a message by hand may set: nothing that the page's own controls cannot."""
+"""A handmade message may set only what the page's own controls can."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def panel() -> Iterator[Panel]:
 
 
 def set_by_hand(control: Any, value: object) -> None:
-    """Set a control as a message does, whatever its bounds."""
+    """Set a control like a message, whatever its bounds."""
     control._impl.value = value  # private: viser's own setter keeps the bounds
 
 

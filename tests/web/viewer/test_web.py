@@ -50,7 +50,7 @@ def test_a_frame_is_a_copy_of_the_environments_that_are_shown(cartpole, watch):
     earned = frame.rewards["total"] * cartpole.step_dt
     assert earned == pytest.approx(float(cartpole.reward_buf[4]), abs=1e-5)
     before = frame.qpos.copy()
-    assert step(cartpole, viewer) is None  # nobody asked for one
+    assert step(cartpole, viewer) is None  # no step was requested
     assert (frame.qpos == before).all()
     assert not torch.equal(torch.from_numpy(before), cartpole.sim.data.qpos[2:6])
 

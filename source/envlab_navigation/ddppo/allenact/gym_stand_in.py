@@ -181,7 +181,7 @@ class OldStyle(Env):
         return observation
 
     def step(self, action: Any) -> tuple[Any, float, bool, dict[str, Any]]:
-        """Take an action; return observation, reward, whether it is over, and more."""
+        """Take an action; return observation, reward, whether the episode has ended, and more."""
         observation, reward, terminated, _, info = self._env.step(action)
         return observation, float(reward), bool(terminated), info
 
@@ -197,7 +197,7 @@ def np_random(seed: int | None = None) -> tuple[np.random.RandomState, int]:
     """Return a generator and its seed.
 
     The generator is seeded with the first 8 bytes of the seed's SHA-512, in words of 32 bits, as
-    in Gym 0.17.3 (``gym/utils/seeding.py``), so that a seed gives the same maze as there.
+    in Gym 0.17.3 (``gym/utils/seeding.py``), so that a seed gives the same maze in both.
     """
     if seed is None:
         seed = int.from_bytes(np.random.bytes(8), "little")

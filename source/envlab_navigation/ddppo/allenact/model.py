@@ -18,7 +18,7 @@ class FlatActions:
     """AllenAct's distribution over flat rows of actions, as DD-PPO stores them.
 
     ``log_prob`` has AllenAct's shape, ``(num_steps, num_envs)`` for choices and ``(num_steps,
-    num_envs, num_actions)`` for numbers: its PPO clips the ratio of each number by itself.
+    num_envs, num_actions)`` for numbers: its PPO clips the ratio of each number separately.
     """
 
     def __init__(self, distribution: Any, space: Any) -> None:

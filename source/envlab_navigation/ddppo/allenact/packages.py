@@ -33,7 +33,7 @@ REMEDIES = {
     "clip": "CLIP: pip install --no-deps git+https://github.com/openai/CLIP.git ftfy regex",
     "gym_minigrid": "gym-minigrid: pip install --no-deps gym-minigrid==1.0.3",
     "habitat": "the Habitat simulator, which has no release for this Python. envlab's own PointNav "
-    "(--task Nav-PointNav-Depth-v0) has the same sensors in houses of its own",
+    "(--task Nav-PointNav-Depth-v0) has the same sensors in envlab's houses",
     "quaternion": "numpy-quaternion: pip install numpy-quaternion",
 }
 """Remedies for missing modules."""
@@ -45,8 +45,8 @@ _UNUSED: dict[str, tuple[str, ...]] = {
     "pickle5": (),
     "wandb": (),
 }
-"""Names that AllenAct or BabyAI import for features that are unused here: logging, videos of its
-own and files of demonstrations. MoviePy 2 has no ``editor`` any more."""
+"""Names that AllenAct or BabyAI import for features that are unused here: logging, its own videos
+and files of demonstrations. MoviePy 2 has no ``editor`` any more."""
 
 
 class _Instructions:
@@ -161,7 +161,7 @@ def is_missing(module: str) -> bool:
 
 
 def _forget_other_projects(root: Path) -> None:
-    """Let ``projects`` be the checkout's, if another one was imported before."""
+    """Let ``projects`` be the checkout's, if another project's was imported before."""
     found = sys.modules.get("projects")
     if found is not None and str(root) not in str(list(getattr(found, "__path__", []))):
         for name in [name for name in sys.modules if name.partition(".")[0] == "projects"]:

@@ -1,8 +1,8 @@
 """PointNav: Anderson et al., "On Evaluation of Embodied Navigation Agents" (2018).
 
 An agent observes the distance and direction of its goal, and takes ``End`` when it has arrived:
-within 0.36 m, two radii of its own, as in the Habitat Challenge 2020. Its steps and turns are those
-of AllenAct.
+within 0.36 m, twice its radius, as in the Habitat Challenge 2020. Its steps and turns are those of
+AllenAct.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- Ant's rl_games agent trains in full precision, there in mixed precision.
-- Feet's forces and torques are read by force and torque sensors, there as incoming joint wrenches.
-- The penalty for joints near their limits is at most 1 for each; MuJoCo's limits give way, so that
-  it would reach 10.
+- Ant's rl_games agent trains in full precision; Isaac Lab's, in mixed precision.
+- MuJoCo's force and torque sensors measure the feet, with the sign of Isaac Lab's
+  incoming joint wrenches.
+- The penalty for joints near their limits is at most 1 for each. MuJoCo's limits are soft, so it
+  would otherwise reach 10.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class PolicyCfg(ObservationGroupCfg):
         observation(
             mdp.sensor,
             asset_cfg=SceneEntityCfg("robot", sensor_names=[".*_foot_(force|torque)"]),
-            scale=0.1,
+            scale=-0.1,
         )
     )
     actions: ObservationTermCfg = default(observation(mdp.last_action))

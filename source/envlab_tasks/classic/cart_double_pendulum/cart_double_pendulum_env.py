@@ -2,8 +2,8 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- A pole's positive angle leans towards the cart's positive direction, there (by its USD file) to
-  the other side: a policy from there needs both signs of the pole turned.
+- A pole's positive angle leans towards the cart's positive direction, in Isaac Lab (by its USD
+  file) to the other side: a policy from Isaac Lab needs both signs of the pole flipped.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ channel's mean over the image; a depth that is farther is 0.
 
 Differs from Isaac Lab 2.3.2:
 
-- The image is Isaac Lab's of 100 x 100 pixels without the rows in which the pole never is and the
-  columns beyond 2.1 m; it is mirrored, and the floor does not show in it.
+- The image is Isaac Lab's of 100 x 100 pixels without the rows that the pole never reaches and the
+  columns beyond 2.1 m; it is mirrored and does not show the floor.
 - The agents have fewer filters and units, a shorter horizon and a higher learning rate.
 - Colours, sky and lights are those of this model's file.
 """
@@ -30,10 +30,10 @@ from envlab_tasks.classic.cartpole.cartpole_direct_env import (
 def camera(data_type: DataType) -> CameraCfg:
     """Return the camera, at 5 m from the rail.
 
-    A pixel is 4.4 cm there, as in Isaac Lab's image, and the pole 4 cm, so that 8 % of the upright
-    poles are invisible between two columns. One image shows no velocity, but the rail's friction
-    makes the cart's velocity follow the force, so that pushing in proportion to the angle damps the
-    pole: one is enough, as in Isaac Lab. ``history_length`` gives more.
+    At that distance a pixel is 4.4 cm wide, as in Isaac Lab's image, and the pole 4 cm, so that 8 %
+    of the upright poles are invisible between two columns. One image shows no velocity, but the
+    rail's friction makes the cart's velocity follow the force, so that pushing in proportion to the
+    angle damps the pole: a single image is enough, as in Isaac Lab. ``history_length`` gives more.
     """
     return CameraCfg(
         camera_name="depth",

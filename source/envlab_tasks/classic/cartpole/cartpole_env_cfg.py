@@ -2,9 +2,9 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- A pole's positive angle leans towards the cart's positive direction, there (by its USD file) to
-  the other side: a policy from there needs both signs of the pole turned.
-- The agent that uses symmetry (``rsl_rl_with_symmetry_cfg_entry_point``) is not there.
+- A pole's positive angle leans towards the cart's positive direction, in Isaac Lab (by its USD
+  file) to the other side: a policy from Isaac Lab needs both signs of the pole flipped.
+- The agent that uses symmetry (``rsl_rl_with_symmetry_cfg_entry_point``) is missing.
 """
 
 from __future__ import annotations

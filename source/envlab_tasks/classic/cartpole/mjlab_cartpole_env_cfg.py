@@ -4,7 +4,7 @@ They are dm_control's cartpole (``suite/cartpole.py``): its smooth reward, 20 ac
 
 Differs from mjlab 1.6.0:
 
-- A play variant ends an episode after 50 s, there never.
+- A play variant ends an episode after 50 s; in mjlab, never.
 """
 
 from __future__ import annotations

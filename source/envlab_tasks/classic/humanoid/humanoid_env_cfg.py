@@ -46,7 +46,7 @@ class PolicyCfg(ant.PolicyCfg):
         observation(
             mdp.sensor,
             asset_cfg=SceneEntityCfg("robot", sensor_names=[".*_foot_(force|torque)"]),
-            scale=0.01,
+            scale=-0.01,
         )
     )
 

@@ -3,12 +3,12 @@
 Differs from Isaac Lab 2.3.2:
 
 - Episodes start with joints up to 0.2 rad and 0.1 rad/s off, clamped to their limits, as in Isaac
-  Lab 3 and in the manager-based tasks. In 2.3.2 all of them start in one and the same state
+  Lab 3 and in the manager-based tasks. In 2.3.2 all of them start in the same state
   (``env.initial_joint_pos_range=[0,0] env.initial_joint_vel_range=[0,0]``).
-- The observed angle to the target is the angle in the horizontal plane. There it is computed from
-  the target's height in place of its y (Isaac Sim's ``compute_rot``), which leaves out the y that
-  the robot has run: at most 0.1 rad, as the target is 1000 m away.
-- The rl_games agents train in full precision, there in mixed precision.
+- The observed angle to the target is the angle in the horizontal plane. Isaac Lab computes it from
+  the target's height in place of its y (Isaac Sim's ``compute_rot``), which ignores how far the
+  robot has run in y: at most 0.1 rad, because the target is 1000 m away.
+- The rl_games agents train in full precision; Isaac Lab's, in mixed precision.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- The propellers are part of the body, there they have joints that spin freely.
+- The propellers are part of the body; in Isaac Lab they have joints that spin freely.
 """
 
 from __future__ import annotations

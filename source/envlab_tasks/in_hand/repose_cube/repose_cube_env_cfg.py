@@ -2,8 +2,8 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- The variant to play keeps the time limit, so that it can tell a mean return.
-- The hand's fingers touch the cube with capsules that fill the links.
+- The variant to play keeps the time limit, so that it can report a mean return.
+- The fingers' collision shapes are capsules that fill the links.
 """
 
 from __future__ import annotations
@@ -219,7 +219,8 @@ class AllegroCubeEnvCfg(ManagerEnvCfg):
     success: SuccessTermCfg | None = default(
         SuccessTermCfg(func=mdp.share_of_goals_reached, params={"command_name": GOAL})
     )
-    """As in Isaac Lab 3: n / (n + 1) of n goals reached, as the last one is not."""
+    """As in Isaac Lab 3: n / (n + 1) after n reached goals, because the last goal is not
+    reached."""
 
 
 @dataclass(kw_only=True)

@@ -2,9 +2,9 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- Joints start within their limits, there the draws go beyond some of them.
-- ``consecutive_successes`` is the mean over the episodes that end in a step, there a moving average
-  of it (``av_factor``).
+- Joints start within their limits; Isaac Lab's draws exceed some of them.
+- ``consecutive_successes`` is the mean over the episodes that end in a step; Isaac Lab's is a
+  moving average of it (``av_factor``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- The Shadow hand's tendons are limits, as OpenAI's MJCF has them, there springs too.
+- The Shadow hand's tendons are limits, as in OpenAI's MJCF; in Isaac Lab they are also springs.
 """
 
 from __future__ import annotations

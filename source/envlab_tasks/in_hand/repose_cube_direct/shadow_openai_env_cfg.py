@@ -3,8 +3,8 @@
 Differs from Isaac Lab 2.3.2:
 
 - Gravity and the tendons' stiffness and damping are not randomised; the tendons are limits.
-- Friction has one coefficient, from 0.7 to 1.3, there a static one from 0.7 to 1.3 and a dynamic
-  one of 1.
+- Friction has one coefficient, from 0.7 to 1.3; Isaac Lab has a static coefficient from 0.7 to 1.3
+  and a dynamic coefficient of 1.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- The Shadow hand's tendons are limits, as OpenAI's MJCF has them, there springs too.
-- Joints start within their limits, there the draws go beyond some of them.
-- Ball and hand have one coefficient of friction, 0.85, there a static one of 0.85 and a dynamic one
-  of 0.75.
-- ``dist_reward`` and ``dist_goal`` are logged of the episodes that end in a step, there of all
-  environments.
+- The Shadow hand's tendons are limits, as in OpenAI's MJCF; in Isaac Lab they are also springs.
+- Joints start within their limits; Isaac Lab's draws exceed some of them.
+- Ball and hand have one coefficient of friction, 0.85; Isaac Lab has a static coefficient of 0.85
+  and a dynamic coefficient of 0.75.
+- ``dist_reward`` and ``dist_goal`` are logged for the episodes that end in a step; Isaac Lab logs
+  them for all environments.
 """
 
 from __future__ import annotations

@@ -3,13 +3,15 @@
 Differs from MuJoCo Playground:
 
 - Falls are simulated once, before the first episode, and each episode begins with one of 512
-  states, turned about the vertical; there each reset simulates one, of which Brax's wrapper keeps
-  one for each environment.
-- Accelerations of joints are changes of velocity in the last physics step, there MuJoCo's ``qacc``.
-- The critic sees each quantity once, without noise; there the noisy observations too, and joint
-  angles that do not subtract the default ones.
+  states, turned about the vertical. In Playground each reset simulates a fall, of which Brax's
+  wrapper keeps one for each environment.
+- Accelerations of joints are changes of velocity in the last physics step; Playground takes
+  MuJoCo's ``qacc``.
+- The critic sees each quantity once, without noise; Playground's also sees the noisy observations,
+  and joint angles without the default angles subtracted.
 - Contacts are this project's, and a Go1 does not collide with itself. Motors have the armature of
-  their rotors, there 0.005 kg m^2, and knees the dry friction of the other joints, there 1 N m.
+  their rotors (Playground: 0.005 kg m^2), and knees the dry friction of the other joints
+  (Playground: 1 N m).
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def fall(drop_height: float) -> EventTermCfg:
 
 @dataclass(kw_only=True)
 class ActionsCfg:
-    """Target positions relative to current joint positions, for more exploration at first."""
+    """Target positions relative to current joint positions, for more initial exploration."""
 
     joint_pos: mdp.RelativeJointPositionActionCfg = default(
         mdp.RelativeJointPositionActionCfg(joint_names=[".*"], scale=0.5)

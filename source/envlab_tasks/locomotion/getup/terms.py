@@ -23,7 +23,7 @@ UPRIGHT_TOLERANCE = 0.01
 """
 HEIGHT_TOLERANCE_M = 0.005
 MAX_JOINT_SPEED = 2.0 * math.pi
-"""Speed of a joint up to which nothing is deducted, in rad/s."""
+"""Speed of a joint up to which there is no deduction, in rad/s."""
 
 _ROBOT: Any = SceneEntityCfg("robot")
 

@@ -1,14 +1,14 @@
 """The common part of mjlab 1.6.0's velocity tasks on flat ground, with its numbers.
 
 A robot's task derives from :class:`MjlabVelocityEnvCfg` and names its own bodies. Terms to which
-mjlab gives a weight of 0 for a robot are left out, except ``air_time``: small batches learn to
-step with it (``env.rewards.air_time.weight=0.5``).
+mjlab gives a weight of 0 for a robot are omitted, except ``air_time``: small batches learn to step
+with it (``env.rewards.air_time.weight=0.5``).
 
 Differs from mjlab 1.6.0:
 
-- A foot touches with more than 1 N, there with any force, and with whatever it touches.
-- The height of a swing is forgotten at a reset, there kept.
-- A play variant ends an episode after 20 s, and has an id of its own.
+- A foot is in contact above 1 N; in mjlab, at any force, and with any geom.
+- The height of a swing is forgotten at a reset; mjlab keeps it.
+- A play variant ends an episode after 20 s, and has its own id.
 """
 
 from __future__ import annotations

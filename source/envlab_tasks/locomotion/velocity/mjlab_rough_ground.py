@@ -2,10 +2,12 @@
 
 Differs from mjlab 1.6.0:
 
-- Kinds of ground have columns by their share, ten in all; there each has one column, and robots are
-  spread over them by its share. Within a level, tiles differ in difficulty.
-- The ground is one height field (see docs/terrain.md), there of boxes and height fields.
-- In a play variant a robot stays on its tile, there it starts on a random one.
+- Each kind of ground has columns in proportion to its share, ten in all. In mjlab each kind has one
+  column, and robots are spread over the columns by share. Within a level, tiles differ in
+  difficulty.
+- The ground is a single height field (see docs/terrain.md); mjlab's is made of boxes and height
+  fields.
+- In a play variant a robot stays on its tile; in mjlab it starts on a random tile.
 """
 
 from __future__ import annotations

@@ -78,10 +78,17 @@ def reset_base(velocity: float) -> EventTermCfg:
     )
 
 
-def reset_joints(low: float, high: float) -> EventTermCfg:
-    """Return a reset of the joints to their defaults times a factor, at rest."""
+def reset_joints(low: float, high: float, *, soft_limit_factor: float = 0.9) -> EventTermCfg:
+    """Return a reset of the joints to their defaults times a factor, at rest.
+
+    The robots of Isaac Lab's velocity tasks have ``soft_joint_pos_limit_factor=0.9``, which moves
+    only G1's fingers: their defaults are at the end of their range.
+    """
     return at_reset(
-        mdp.reset_joints_by_scale, position_range=(low, high), velocity_range=(0.0, 0.0)
+        mdp.reset_joints_by_scale,
+        position_range=(low, high),
+        velocity_range=(0.0, 0.0),
+        soft_limit_factor=soft_limit_factor,
     )
 
 

@@ -2,7 +2,8 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- The joints' targets start where the joints do, there where the last episode left them.
+- The joints' targets start at the joints' positions; in Isaac Lab, where the last episode left
+  them.
 """
 
 from __future__ import annotations

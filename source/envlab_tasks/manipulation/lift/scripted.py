@@ -29,7 +29,7 @@ CLOSED_M = 0.03
 
 
 class LiftingHand:
-    """Grasps the cube, and carries it to the goal; begins anew if it falls."""
+    """Grasps the cube, and carries it to the goal; starts over if it falls."""
 
     def __init__(self, env: ManagerEnv) -> None:
         self._env, self._hand = env, franka.Hand(env)

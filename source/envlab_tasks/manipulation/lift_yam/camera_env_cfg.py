@@ -2,7 +2,7 @@
 
 Differs from mjlab 1.6.0:
 
-- Depth is 1 where a camera sees nothing, there 0.02.
+- Depth is 1 where a camera sees nothing; in mjlab, 0.02.
 - Colours are this scene's, in the light of the arm's file.
 """
 

@@ -2,8 +2,8 @@
 
 Differs from mjlab 1.6.0:
 
-- The robot stands in the world; there an event puts its base back at each reset.
-- The arm's visible shapes are primitives; masses, and what touches, are the same.
+- The robot's base is fixed to the world; in mjlab, an event puts it back at each reset.
+- The arm's visible shapes are primitives; masses and collision shapes are the same.
 - A play variant ends an episode after 20 s.
 """
 

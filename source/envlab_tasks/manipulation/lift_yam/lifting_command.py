@@ -56,7 +56,7 @@ class LiftingCommandCfg(CommandTermCfg):
     entity_names: list[str]
     """The cubes, each with a free joint, of which each draw chooses one."""
     success_threshold: float = 0.05
-    """Distance from the place, in m, below which a cube is there."""
+    """Distance from the place, in m, below which a cube has reached it."""
     difficulty: Literal["fixed", "dynamic"] = "fixed"
     """Whether the place is the same in all episodes, or drawn."""
     target_position_range: TargetPositionRangeCfg = field(default_factory=TargetPositionRangeCfg)

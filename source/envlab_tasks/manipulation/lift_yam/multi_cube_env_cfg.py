@@ -2,7 +2,7 @@
 
 Differs from mjlab 1.6.0:
 
-- Rewards are about where the chosen cube is now, there where it was a step before.
+- Rewards use the chosen cube's current position; mjlab uses that of the step before.
 """
 
 from __future__ import annotations

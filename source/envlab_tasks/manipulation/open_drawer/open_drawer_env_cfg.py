@@ -3,8 +3,8 @@
 Differs from Isaac Lab 2.3.2:
 
 - ``align_ee_handle`` compares the hand with the drawer's own axes, and is 1 for a perfect grasp.
-  There it compares it with the handle's frame, turned by (0.5, 0.5, -0.5, -0.5) to align with the
-  hand, and is 0 in the same pose: against the formula's evident intent (IsaacLab#6323).
+  Isaac Lab compares the hand with the handle's frame, turned by (0.5, 0.5, -0.5, -0.5) to align
+  with the hand, and gives 0 in the same pose, against the formula's evident intent (IsaacLab#6323).
 """
 
 from __future__ import annotations

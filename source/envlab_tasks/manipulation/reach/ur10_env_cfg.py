@@ -2,7 +2,7 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- The UR10's joints have an armature of 0.1 kg m^2; there the configuration sets none.
+- The UR10's joints have an armature of 0.1 kg m^2; Isaac Lab's configuration sets none.
 """
 
 from __future__ import annotations

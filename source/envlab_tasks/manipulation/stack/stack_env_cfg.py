@@ -2,12 +2,12 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- There are rewards: how many subtasks are done, and a bonus for the stack that is worth as much as
-  an episode of these. There it has none, for it is learned from demonstrations.
-- An action of 0 is the pose in which episodes start; there it is the robot's own default pose, as
-  the action term reads it before the event changes it.
-- Cubes start on the table, there 3 mm inside it.
-- ``stack_1`` is true only if cube 2 is the upper one; there also if the two stand side by side.
+- There are rewards: the number of completed subtasks, and a bonus for the stack that is worth as
+  much as an episode of these. Isaac Lab has none, because it learns from demonstrations.
+- An action of 0 is the pose in which episodes start. In Isaac Lab it is the robot's default pose,
+  because the action term reads it before the event changes it.
+- Cubes start on the table; in Isaac Lab, 3 mm inside it.
+- ``stack_1`` is true only if cube 2 is on top; in Isaac Lab, also if the two are side by side.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def subtasks_done(
 ) -> torch.Tensor:
     """Return how many subtasks of three are done, as a share, ``(num_envs,)``: a reward of ours.
 
-    A third while cube 2 is grasped, two while it is on cube 1, and 1 while cube 3 is grasped, too.
+    1/3 while cube 2 is grasped, 2/3 while it is on cube 1, and 1 while cube 3 is also grasped.
     """
     grasps = [
         _is_grasped(env, cube, 0.06, 0.005, ee_frame_cfg, fingers_cfg)
@@ -202,7 +202,7 @@ def randomize_object_pose(
 ) -> None:
     """Reset each cube to a pose of a range, ``min_separation``, in m, from those before it.
 
-    Where none of the places drawn is so far, the one that is farthest of them is taken.
+    If no drawn place is that far away, the most distant of them is taken.
 
     Raises:
         ConfigurationError: If the range names something else than Isaac Lab's six axes.

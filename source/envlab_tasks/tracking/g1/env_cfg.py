@@ -3,8 +3,8 @@
 Differs from mjlab 1.6.0:
 
 - It has a motion to start with, a squat; ``env.commands.motion.motion_file`` names another.
-- What the command compares, see ``envlab.envs.mdp.motion_command``.
-- A play variant ends an episode after 10 s, as training does, and has an id of its own.
+- The command differs as described in ``envlab.envs.mdp.motion_command``.
+- A play variant ends an episode after 10 s, like training, and has its own id.
 """
 
 from __future__ import annotations

@@ -2,14 +2,15 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- The clips that AMP's humanoid imitates without ``env.motion_file`` are made for this project, and
-  no recordings: the ones there come with Isaac Lab. It reads either.
-- Velocities of AMP's humanoid are those of the torso's origin, in the simulation and in the clip;
-  there, in the simulation, those of its centre of mass.
-- Where an episode of AMP's humanoid ends, the discriminator sees the motion up to its end; there,
-  the next episode's start.
-- The agents of AMP's humanoid say ``time_limit_bootstrap: true``, there false, which skrl 1.4.3's
-  AMP does not read: it always adds the value of the next state, which is the next episode's first.
+- Without ``env.motion_file``, AMP's humanoid imitates clips that were made for this project and are
+  not recordings. It also reads the clips that come with Isaac Lab.
+- Velocities of AMP's humanoid are those of the torso's origin, in the simulation and in the clip.
+  In Isaac Lab's simulation they are those of its centre of mass.
+- Where an episode of AMP's humanoid ends, the discriminator sees the motion up to its end; in Isaac
+  Lab, the next episode's start.
+- The agents of AMP's humanoid set ``time_limit_bootstrap: true``. Isaac Lab sets it to false, which
+  skrl 1.4.3's AMP does not read: it always adds the value of the next state, which is the next
+  episode's first.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ function draw(metric) {
 }
 
 function addChart(metric) {
-  const place = element("div", { className: "plot", role: "img" });
+  const place = element("div", { className: "plot", role: "img", textContent: "Loading …" });
   const box = element("figure", {}, element("figcaption", { textContent: title(metric), title: metric }), place);
   document.getElementById("charts").append(box);
   charts.set(metric, { box, plot: null, data: null, text: "" });

@@ -317,7 +317,7 @@ class Beliefs(VisualNavActorCritic):
 
 
 class PoleAuxiliary(Poles):
-    """Auxiliary tasks, each with a belief of its own, as navigation's networks have them."""
+    """Auxiliary tasks, each with its own belief, as in navigation's networks."""
 
     @classmethod
     def create_model(cls, **kwargs):

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""PPO in two parts of a population, which evolve at frequencies of their own."""
+"""PPO in two parts of a population, which evolve at different frequencies."""
 
 from agilerl.algorithms import PPO
 from agilerl.algorithms.core.registry import HyperparameterConfig, RLParameter

@@ -1,6 +1,6 @@
 """LeggedGym-Flat-A1-v0. The numbers are legged_gym's LeggedRobotCfg and A1RoughCfg (8fa29ac).
 
-One thing differs: one coefficient of friction stands for its average with the ground's.
+One thing differs: a single coefficient of friction replaces its average with the ground's.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class A1EventsCfg(EventsCfg):
             velocity_range=dict.fromkeys(AXES, (-0.5, 0.5)),
         )
     )
-    reset_robot_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
+    reset_robot_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5, soft_limit_factor=1.0))
     push_robot: EventTermCfg | None = default(
         EventTermCfg(
             func=push_robots,

@@ -1,7 +1,7 @@
 """Envlab-Velocity-Flat-ActuatorNet-Anymal-D-v0: ANYmal D whose actuators are an LSTM network.
 
 Everything else is that of Isaac-Velocity-Flat-Anymal-D-v0. Isaac Lab 2.3.2 trains ANYmal D with a
-network of real drives, which is not copied here: this one was trained from a recording of that
+network of real drives, which is not copied here: this network was trained from a recording of that
 task's DC motor, as docs/actuators.md shows. Its form and its limits are Isaac Lab's.
 """
 

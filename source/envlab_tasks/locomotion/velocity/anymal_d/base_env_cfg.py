@@ -3,11 +3,11 @@
 Differs from Isaac Lab 2.3.2:
 
 - Outside Envlab-Velocity-Flat-ActuatorNet-Anymal-D-v0, ANYmal D's drives are PD control with 80 N
-  m/rad and 2 N m s/rad within a DC motor's limits, with an armature of 0.01 kg m^2; there an LSTM
-  network within the same limits. The gains are those of legged_gym's ANYmal C, which has the same
-  drives.
+  m/rad and 2 N m s/rad within a DC motor's limits, with an armature of 0.01 kg m^2; Isaac Lab has
+  an LSTM network within the same limits. The gains are those of legged_gym's ANYmal C, which has
+  the same drives.
 - ANYmal D's masses are those of ANYbotics' anymal_d_simple_description, 51.5 kg in all.
-- The agents with symmetry (``rsl_rl_with_symmetry_cfg_entry_point``) are not there;
+- The agents with symmetry (``rsl_rl_with_symmetry_cfg_entry_point``) are missing;
   ``agent.algorithm.symmetry_cfg`` has the same effect.
 """
 

@@ -2,8 +2,8 @@
 
 Differs from mjlab 1.6.0:
 
-- A sole of G1 has two of the seven capsules there, and ends 2 cm earlier at the toes and 1 cm at
-  the heel.
+- A sole of G1 has two of mjlab's seven capsules, and ends 2 cm earlier at the toes and 1 cm earlier
+  at the heel.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Differs from mjlab 1.6.0:
 
-- A share of episodes may begin in a walk (``events.start_in_motion``); by default, none does.
+- Some episodes may begin in mid-walk (``events.start_in_motion``); by default, none does.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class G1FlatEnvCfg(G1EnvCfg):
 
 @dataclass(kw_only=True)
 class G1FlatPlayEnvCfg(G1FlatEnvCfg):
-    """Few robots, no noise, no pushes, commands of the second stage from the first step on."""
+    """Few robots, no noise, no pushes, commands of the second stage from the start."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
     observations: ObservationsCfg = default(NO_NOISE)

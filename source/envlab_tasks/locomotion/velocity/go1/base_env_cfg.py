@@ -3,8 +3,9 @@
 Differs from Isaac Lab 2.3.2:
 
 - Go1's motors are PD control with 20 N m/rad and 0.5 N m s/rad behind a DC motor's torque-speed
-  line, with the armature of their rotors; there a network (``GO1_ACTUATOR_CFG``), which has no
-  gains. It comes from walk-these-ways, which runs the robot with these (``go1_config.py``).
+  line, with the armature of their rotors. Isaac Lab has a network (``GO1_ACTUATOR_CFG``), which has
+  no gains. It comes from walk-these-ways, which runs the robot with these gains
+  (``go1_config.py``).
 - Go1's masses are those of the MuJoCo Menagerie, 12.7 kg in all.
 """
 

@@ -2,7 +2,7 @@
 
 Differs from mjlab 1.6.0:
 
-- Go1's thighs and calves have a capsule each, there three and two.
+- Go1's thighs and calves have a capsule each; mjlab's have three and two.
 """
 
 from __future__ import annotations

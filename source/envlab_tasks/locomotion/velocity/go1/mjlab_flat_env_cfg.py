@@ -24,7 +24,7 @@ class Go1FlatEnvCfg(Go1EnvCfg):
 
 @dataclass(kw_only=True)
 class Go1FlatPlayEnvCfg(Go1FlatEnvCfg):
-    """Few robots, no noise, no pushes, commands of the second stage from the first step on."""
+    """Few robots, no noise, no pushes, commands of the second stage from the start."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MJLAB_MODEL))
     observations: ObservationsCfg = default(NO_NOISE)

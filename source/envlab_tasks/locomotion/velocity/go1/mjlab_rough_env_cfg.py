@@ -2,9 +2,9 @@
 
 Differs from mjlab 1.6.0:
 
-- The plane against which the trunk is to be upright is that of least squares through 54 heights,
-  there that of least distances through 32 points.
-- Of the contacts of a body with the ground, the strongest counts; there the first of each geom.
+- The trunk is to be upright to a least-squares plane through 54 heights; mjlab's plane minimises
+  the distances to 32 points.
+- Of a body's contacts with the ground, the strongest counts; in mjlab, the first of each geom.
 """
 
 from __future__ import annotations

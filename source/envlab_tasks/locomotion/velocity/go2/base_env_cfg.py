@@ -2,7 +2,7 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- Joints have an armature of 0.01 kg m^2, as in the MuJoCo Menagerie; there the configuration sets
+- Joints have an armature of 0.01 kg m^2, as in the MuJoCo Menagerie; Isaac Lab's configuration sets
   none.
 """
 

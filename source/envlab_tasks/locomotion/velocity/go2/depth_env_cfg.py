@@ -5,9 +5,9 @@ of a camera in the head, and ``critic`` has the observations of
 Isaac-Velocity-Rough-Unitree-Go2-v0 without noise, so that its policies can teach here.
 
 The camera is that of Cheng et al. 2023, "Extreme Parkour with Legged Robots" (arXiv 2309.14341):
-58 x 87 pixels over 87 degrees, up to 2 m, an image every 0.1 s that arrives late. Place, pitch,
-noise and how late are ours: it looks down by 0.35 rad from the front of the head, there by -5 to 5
-degrees from 0.27 m before the base's centre, without noise and one image late.
+58 x 87 pixels over 87 degrees, up to 2 m, an image every 0.1 s that arrives late. Position, pitch,
+noise and delay are ours: it looks down by 0.35 rad from the front of the head. Theirs looks down by
+-5 to 5 degrees from 0.27 m before the base's centre, without noise and with a delay of one image.
 """
 
 from __future__ import annotations

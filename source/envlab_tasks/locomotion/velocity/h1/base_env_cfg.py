@@ -2,9 +2,8 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- Joints have an armature of 0.02 kg m^2, which is our choice; there the configuration sets none.
-- Masses are those of the MuJoCo Menagerie's H1, 51.4 kg in all. Unitree's own file weighs 59.3 kg
-  today.
+- Joints have an armature of 0.02 kg m^2, which is our choice; Isaac Lab's configuration sets none.
+- Masses are those of the MuJoCo Menagerie's H1, 51.4 kg in all. Unitree's current file has 59.3 kg.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- The torque of Spot's knees is limited to 113.2 N m; there the limit depends on the angle, and this
-  is its greatest value (96 N m and more between -0.9 and -2.0 rad).
+- The torque of Spot's knees is limited to 113.2 N m. In Isaac Lab the limit depends on the angle,
+  and this is its maximum (96 N m and more between -0.9 and -2.0 rad).
 - Spot's masses are those of the MuJoCo Menagerie, 50.3 kg in all, and joints have no armature.
 - Joint velocities are not clamped at a reset.
 """

@@ -89,7 +89,7 @@ def gait_reward(
     sensor_cfg: ContactBodies,
     asset_cfg: SceneEntity = _ROBOT,
 ) -> torch.Tensor:
-    """Return how well two pairs of feet step together, and the pairs in turn, 0 to 1.
+    """Return how well two pairs of feet step together, and the pairs alternate, 0 to 1.
 
     Isaac Lab's ``GaitReward``: a product over pairs of feet of ``exp(-error / std)``, whose error
     is the squared difference of times in the air, and of those on the ground, each at most

@@ -2,12 +2,12 @@
 
 Differs from MuJoCo Playground:
 
-- A T1's foot touches with more than 1 N, and is in the air until it does; there a touch of the step
-  before counts too. The phase of its gait that it observes is that of the next reward, there of the
-  last one.
-- T1's critic sees each quantity once, without noise; there the noisy observations too.
-- T1's commands are drawn anew every 10 s; there once after 10 s, then in every step.
-- All of a T1 collides with the ground, there its soles alone.
+- A T1's foot touches the ground with more than 1 N, and is in the air until it does; in Playground,
+  a touch in the step before also counts. The observed phase of the gait is that of the next reward;
+  in Playground, of the last reward.
+- T1's critic sees each quantity once, without noise; Playground's also sees the noisy observations.
+- T1's commands are drawn every 10 s; in Playground, once after 10 s, then in every step.
+- All of a T1 collides with the ground; in Playground, only its soles.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class EventsCfg:
     """Robots start anywhere, with other joints and moving, and are pushed."""
 
     reset_base: EventTermCfg | None = default(reset_base(0.5))
-    reset_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
+    reset_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5, soft_limit_factor=1.0))
     push_robot: EventTermCfg | None = default(
         at_intervals((5.0, 10.0), t1_rewards.push_horizontally, speed_range=(0.1, 1.0))
     )

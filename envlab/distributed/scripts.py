@@ -1,4 +1,4 @@
-"""Several processes of one launch, for scripts written for one: legged_gym's, and others'.
+"""Several processes of one launch, for scripts of other projects, written for one.
 
 The launcher joins the ranks before a script runs. A script that names ``cuda:0`` then gets its
 rank's own GPU, its own random draws, and an existing process group, on NCCL or, without GPUs, on
@@ -66,7 +66,7 @@ def is_on_cpu() -> bool:
 
 
 def own_device(name: str) -> str:
-    """Return this rank's GPU if the first one is named in a launch."""
+    """Return this rank's GPU if ``name`` is a GPU and there are several ranks."""
     if _context.is_distributed and name.startswith("cuda"):
         return str(_context.device)
     return name

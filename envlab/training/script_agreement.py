@@ -1,7 +1,7 @@
-"""Checks among ranks before they train, as in all other ways to train here.
+"""Checks among ranks before scripts of other projects train, as in all ways to train here.
 
-A script for one process knows nothing of the other ranks. Ranks that were started with different
-settings would silently average the gradients of different problems.
+A script for one process is unaware of the other ranks. Ranks started with different settings would
+silently average the gradients of different problems.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 
 from envlab.commit import code_digests
 from envlab.distributed.agreement import require_agreement
+from envlab.distributed.scripts import context
 from envlab.libraries import packages_alike
 from envlab.training.agreement import of_any_node
-from envlab_isaacgym.ranks import context
 
 _OF_A_RANK = {"seed", "device", "gpu", "rank", "path", "dir", "logdir", "run", "experiment"}
 """Words in names of settings in which ranks may differ: seeds, places, and a run's name."""
 _DEEPEST = 8
 """Configurations that are objects may refer back to themselves."""
 _LAUNCH = (
-    "The ranks were not started alike: {found}. They train one policy together: start all of them "
+    "The ranks were started differently: {found}. They train one policy together: start all "
     "by the same command, with the same code and versions."
 )
 _CONFIGURATION = (

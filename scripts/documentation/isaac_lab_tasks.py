@@ -1,0 +1,131 @@
+"""Write into docs/from_isaac_lab.md which tasks of Isaac Lab build, step and train here.
+
+Each task of isaaclab_tasks runs in a process of its own (``isaac_lab_task.py``), on a CPU, with
+four environments::
+
+    ISAACLAB_PATH=FOLDER python scripts/documentation/isaac_lab_tasks.py --num_processes=2
+
+With ``--only=REGEX`` it prints what becomes of those ids, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from envlab.arguments import ArgumentParser
+from envlab.distributed.program import guarded
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/from_isaac_lab.md"
+ONE = ROOT / "scripts/documentation/isaac_lab_task.py"
+BEGIN, END = "<!-- isaac_lab_tasks.py -->\n", "<!-- end of isaac_lab_tasks.py -->\n"
+STAGES = ("builds", "steps", "trains")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How far a task went: the number of stages it reached, and what ended it."""
+
+    stages: int
+    sentence: str
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the tasks and write the table; return the exit code."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="a regular expression of ids")
+    parser.add_argument("--num_processes", type=int, default=2, help="tasks at a time")
+    parser.add_argument("--limit_s", type=float, default=240.0, help="time for a task, in s")
+    flags = parser.parse_args(arguments)
+    agents: dict[str, list[str]] = json.loads(run([], 120.0)[1].splitlines()[-1])
+    ids = [task_id for task_id in sorted(agents) if re.search(flags.only, task_id)]
+
+    def tell(task_id: str) -> Outcome:
+        found = outcome(task_id, flags.limit_s, bool(agents[task_id]))
+        print(f"{task_id}: {found.stages} {found.sentence}", flush=True)
+        return found
+
+    with ThreadPoolExecutor(flags.num_processes) as pool:
+        outcomes = dict(zip(ids, pool.map(tell, ids), strict=True))
+    if not flags.only:
+        write(table(outcomes, agents))
+    return 0
+
+
+def run(words: list[str], limit_s: float) -> tuple[int, str, str]:
+    """Return code, output and messages of a run of ``isaac_lab_task.py``; code -1: too long."""
+    command = [sys.executable, "-m", "envlab_isaaclab", str(ONE), *words]
+    variables = os.environ | {"OMP_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit_s, check=False, env=variables
+        )
+    except subprocess.TimeoutExpired as late:
+        seen = late.stdout or b""
+        return -1, seen.decode() if isinstance(seen, bytes) else seen, ""
+    return done.returncode, done.stdout, done.stderr
+
+
+def outcome(task_id: str, limit_s: float, has_agent: bool) -> Outcome:
+    """Return how far a task goes."""
+    code, output, messages = run([f"--task={task_id}"], limit_s)
+    stages = sum(f"REACHED {stage}" in output for stage in STAGES)
+    if code == 0:
+        return Outcome(stages, "" if has_agent else "has no agent that learns from rewards")
+    if code == -1:
+        return Outcome(stages, f"takes longer than {limit_s:g} s")
+    failed = [line for line in output.splitlines() if line.startswith("FAILED ")]
+    told = [line for line in messages.splitlines() if line.strip()]
+    sentence = (
+        failed[-1].removeprefix("FAILED ") if failed else told[-1] if told else f"code {code}"
+    )
+    return Outcome(stages, sentence)
+
+
+def table(outcomes: dict[str, Outcome], agents: dict[str, list[str]]) -> str:
+    """Return the lines of the page."""
+    counts = [sum(one.stages >= stage for one in outcomes.values()) for stage in (1, 2, 3)]
+    with_agent = sum(bool(agents[task_id]) for task_id in outcomes)
+    lines = [
+        f"Of the {len(outcomes)} tasks, {counts[0]} can be made, {counts[1]} step, and of the "
+        f"{with_agent} with an agent {counts[2]} train for two iterations.",
+        "",
+        "| what ends a task | at | tasks |",
+        "|---|---|---|",
+    ]
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for task_id, one in outcomes.items():
+        if one.stages < len(STAGES) and one.sentence:
+            reached = ("making", "stepping", "training")[one.stages]
+            groups[general(one.sentence), reached].append(task_id)
+    sizes = Counter({key: len(ids) for key, ids in groups.items()})
+    for (sentence, reached), _ in sizes.most_common():
+        names = ", ".join(f"`{task_id}`" for task_id in groups[sentence, reached])
+        lines.append(f"| {sentence.replace('|', '/')} | {reached} | {names} |")
+    return "\n".join(lines) + "\n"
+
+
+def general(sentence: str) -> str:
+    """Return a sentence without what differs between tasks that end for the same reason."""
+    text = re.sub(r"^(envlab\S*: )+", "", sentence)
+    return text.replace(str(ROOT), "").replace(os.environ.get("ISAACLAB_PATH", "\0"), "")
+
+
+def write(lines: str) -> None:
+    """Put lines in their place on the page."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}{lines}{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(main, sys.argv[1:]))

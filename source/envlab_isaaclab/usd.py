@@ -1,0 +1,83 @@
+"""Robots from USD files, which ``mujoco[usd]`` reads."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import mujoco
+
+from envlab.errors import ConfigurationError
+from envlab_isaaclab.things import Robot, robot
+
+_FREE = mujoco.mjtJoint.mjJNT_FREE
+
+
+def read_usd(path: Path, **settings: Any) -> Robot:
+    """Return the robot of a USD file.
+
+    Args:
+        path: The file, crate or text, with its layers beside it.
+        settings: More of what :class:`Robot` says.
+
+    Raises:
+        ConfigurationError: If the reader is not installed, or the file does not compile.
+    """
+    if importlib.util.find_spec("mujoco.usd.MjcPhysics") is None:
+        raise ConfigurationError(
+            f"{path} is a USD file, and what reads it is not installed: pip install "
+            f'"mujoco[usd]=={mujoco.__version__}".'
+        )
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            spec = mujoco.MjSpec.from_file(str(_cleaned(path, Path(folder))))
+            spec.compile()
+    except ValueError as error:
+        raise ConfigurationError(
+            f"{path} cannot be made a MuJoCo model: {' '.join(str(error).split())}"
+        ) from error
+    for kind in ("geoms", "bodies", "joints"):
+        _shorten(list(getattr(spec, kind)))
+    tops = list(spec.worldbody.bodies)
+    while len(tops) == 1 and not list(tops[0].joints) and not tops[0].mass and not tops[0].geoms:
+        below = list(tops[0].bodies)
+        if len(below) != 1:
+            break
+        tops = below
+    settings.setdefault("is_fixed", not any(one.type == _FREE for one in tops[0].joints))
+    return robot(spec, **settings)
+
+
+def _shorten(parts: list[Any]) -> None:
+    """Take the last word of prims' paths for names, where it is not taken."""
+    taken = {one.name for one in parts}
+    for one in parts:
+        short = one.name.rpartition("/")[2]
+        if short and short not in taken:
+            taken.add(short)
+            one.name = short
+
+
+def _cleaned(path: Path, folder: Path) -> Path:
+    """Return a stage with the file's default prim alone, without what MuJoCo's reader refuses.
+
+    An articulation's mark on a prim that is no body ends the reading, and prims beside the default
+    one would become shapes of the world.
+    """
+    from pxr import Sdf, Usd, UsdPhysics
+
+    stage = Usd.Stage.CreateNew(str(folder / "robot.usda"))
+    source = Usd.Stage.Open(str(path))
+    default = source.GetDefaultPrim()
+    if not default:
+        raise ConfigurationError(f"{path} has no default prim, which would be the robot.")
+    prim = stage.DefinePrim(Sdf.Path("/" + default.GetName()))
+    prim.GetReferences().AddReference(str(path.resolve()))
+    stage.SetDefaultPrim(prim)
+    for one in Usd.PrimRange(prim):
+        if one.HasAPI(UsdPhysics.ArticulationRootAPI) and not one.HasAPI(UsdPhysics.RigidBodyAPI):
+            one.RemoveAPI(UsdPhysics.ArticulationRootAPI)
+    stage.Save()
+    return folder / "robot.usda"
