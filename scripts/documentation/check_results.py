@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(ROOT))
 
-from results import cards, play_command  # noqa: E402
+from scripts.documentation.results import cards, play_command  # noqa: E402
 
 
 def main(tasks: Sequence[str]) -> int:

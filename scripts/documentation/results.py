@@ -35,7 +35,7 @@ from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 from envlab.libraries import get_library
-from envlab.registry import get_task
+from envlab.registry import get_task, load_env_cfg
 from envlab.run.manifest import read_manifest
 from envlab.run.packing import pack as pack_policy
 from envlab.run.pretrained import EVALUATION, FILE, SELECTOR, Policy, policies
@@ -155,9 +155,11 @@ def play_command(policy: Policy, num_episodes: int) -> str:
     of = policy.manifest
     words = ["envlab", "play", of["library"], *_choices(policy), f"--task={of['task']}"]
     words += [f"--checkpoint={SELECTOR}", "--no_export", f"--num_episodes={num_episodes}"]
-    is_in_houses = get_task(of["task"]).kind == "NavEnv"
-    if is_in_houses:
+    task = get_task(of["task"])
+    if task.kind == "NavEnv":
         words += ["--num_envs=64", "env.houses.split=test"]
+    elif load_env_cfg(task).scene.terrain is not None:  # a second episode may be on a higher level
+        words.append(f"--num_envs={num_episodes}")
     elif num_episodes > 256:  # else as many as play has
         words.append("--num_envs=256")
     return shlex.join(words)
