@@ -19,6 +19,8 @@ PAGES = {
     "tests/libraries.md": "corrections.md",
 }
 """Pages beside docs/, and what they are called in the site."""
+LAST = re.compile(r"api|changelog|tests|corrections|pages|evidence|terms")
+"""Pages that hold every word, which the search puts after those that explain it."""
 LINK = re.compile(r'(\]\(|(?:src|href)=")([^)"#\s]+)')
 ROLE = re.compile(
     r":(?:class|func|meth|mod|attr|data|exc):<code>~?(?:\w+\.)*?([\w.]+(?:\(\))?)</code>"
@@ -63,6 +65,8 @@ def _add_notebook(files: Files, config: Any) -> None:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Lead links to where the site has their targets: docs/ is its root, also for other pages."""
     uri = page.file.src_uri
+    if LAST.match(uri):
+        page.meta["search"] = {"boost": 0.2}
     source = {called: ROOT / name for name, called in PAGES.items()}.get(uri, ROOT / "docs" / uri)
 
     def lead(link: re.Match[str]) -> str:

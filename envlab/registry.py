@@ -158,7 +158,8 @@ def get_task(task_id: str) -> Task:
             "which is missing or older than the code. Run 'pip install --no-deps -e .' again."
         )
     raise UnknownTaskError(
-        f"There is no task {task_id!r}.{did_you_mean(name, specs)} 'envlab list' shows all."
+        f"There is no task {task_id!r}.{did_you_mean(name, specs)} 'envlab list' shows all. A task "
+        "of a project for Isaac Lab runs by its own script: docs/from_isaac_lab.md."
     )
 
 

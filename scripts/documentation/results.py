@@ -245,6 +245,8 @@ def _picture(policy: Policy) -> tuple[str, bool]:
     moving = IMAGES / "policies" / f"{task}.webp"
     still = IMAGES / "tasks" / f"{task}.png"
     path = moving if moving.exists() else still
+    if not path.exists():  # navigation's, of an episode
+        path = IMAGES / "navigation/episode.png"
     return path.relative_to(PAGE.parent).as_posix(), moving.exists()
 
 

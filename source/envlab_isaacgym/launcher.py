@@ -6,12 +6,12 @@ import logging
 import os
 import runpy
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envlab.distributed.ranks import launched_local_rank, tell, tell_launcher
 from envlab.errors import ConfigurationError, DeviceError, EnvlabError
+from envlab.foreign import not_installed, own_line
 from envlab.training.flags import PORT
 from envlab_isaacgym.check import own_packages
 from envlab_isaacgym.shim import (
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or _is_of_envlab(error):
             raise
-        return tell(ConfigurationError(_not_installed(error)))
+        return tell(ConfigurationError(not_installed(error)))
     except Exception as error:
         if _NO_BOOL in str(error):
             return tell(ConfigurationError(_NUMBERS))
@@ -87,31 +87,10 @@ def _is_of_envlab(error: ModuleNotFoundError) -> bool:
     return root == "isaacgym" or root.startswith("envlab")
 
 
-def _not_installed(error: ModuleNotFoundError) -> str:
-    """Return a remedy if a script needs a package that is not installed."""
-    name = str(error.name)
-    return (
-        f"{_place(error)} imports {name}, which is not installed. Install {name.partition('.')[0]} "
-        "as the script's own instructions say, or, if it is the script's, put its folder on "
-        "PYTHONPATH."
-    )
-
-
-def _place(error: Exception) -> str:
-    """Return the last line of the script's own code that an error passed through."""
-    own = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((sys.prefix, sys.base_prefix, "<"))
-        and Path(frame.filename).parent != Path(__file__).parent
-    ]
-    return f"{own[-1].filename}:{own[-1].lineno}" if own else "The script"
-
-
 def _named_gpu(error: Exception) -> str:
     """Return a remedy if a script needs a GPU that does not exist."""
     return (
-        f"{_place(error)} needs a GPU, and torch sees none here. Give the script a flag for the "
+        f"{own_line(error)} needs a GPU, and torch sees none here. Give the script a flag for the "
         "CPU, if it has one, or take the CPU wherever it names a GPU: python -m envlab_isaacgym "
         "--cpu SCRIPT ..."
     )

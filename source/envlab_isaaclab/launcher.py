@@ -12,6 +12,7 @@ from pathlib import Path
 
 from envlab.distributed.ranks import tell
 from envlab.errors import ConfigurationError, EnvlabError
+from envlab.foreign import not_installed
 from envlab_isaaclab import absent, hook, upstream
 from envlab_isaaclab.kit import NUCLEUS, SETTINGS
 from envlab_isaaclab.project import add_packages
@@ -41,6 +42,10 @@ def main(arguments: Sequence[str]) -> int:
     except EnvlabError as error:
         sys.unraisablehook = _forget
         return tell(error)
+    except ImportError as error:
+        if error.name is None or error.name.startswith("envlab"):
+            raise
+        return tell(ConfigurationError(not_installed(error)))
     except FileNotFoundError as error:
         if NUCLEUS not in str(error):
             raise

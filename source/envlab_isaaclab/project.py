@@ -31,8 +31,8 @@ def add_packages(start: Path) -> list[Path]:
 
 
 def _folders(folder: Path) -> Iterator[Path]:
-    """Yield folders of packages in a folder: its own, ``src``, and those in ``source``."""
-    for one in (folder, *sorted(folder.glob("source/*"))):
+    """Yield folders of packages in a folder: its own, ``src``, those in ``source`` and ``exts``."""
+    for one in (folder, *sorted(folder.glob("source/*")), *sorted(folder.glob("exts/*"))):
         if any((one / name).is_file() for name in _SETUPS):
             if any(one.glob("*/__init__.py")):
                 yield one

@@ -8,6 +8,7 @@ from typing import Any
 
 from envlab.envs.model_files import read_spec
 from envlab.errors import ConfigurationError
+from envlab_isaaclab.fixed_joints import merge_fixed_joints
 from envlab_isaaclab.prim_functions import clone
 from envlab_isaaclab.robots import find_prop, find_robot
 from envlab_isaaclab.spawn_shapes import geom, is_weightless, put, reports_contacts, spawn_shape
@@ -112,9 +113,12 @@ def spawn_from_urdf(
     """Spawn a robot from a URDF file, or an MJCF file, whose links stay in the file's order."""
     path = _local(cfg.asset_path, prim_path)
     settings = {"is_fixed": bool(cfg.fix_base), **_settings(cfg)}
+    spec = read_spec(path)
     if path.suffix != ".urdf":
         settings["siblings"] = "file"
-    return _put_robot(prim_path, cfg, robot(read_spec(path), **settings), translation, orientation)
+    elif cfg.merge_fixed_joints:
+        spec = merge_fixed_joints(spec, path)
+    return _put_robot(prim_path, cfg, robot(spec, **settings), translation, orientation)
 
 
 spawn_from_mjcf = spawn_from_urdf

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ def read_usd(path: Path, **settings: Any) -> Robot:
     Raises:
         ConfigurationError: If the reader is not installed, or the file does not compile.
     """
+    if path.read_bytes()[:7] == b"version":
+        raise ConfigurationError(f"{path} is a pointer of Git LFS, not the file: git lfs pull.")
     if importlib.util.find_spec("mujoco.usd.MjcPhysics") is None:
         raise ConfigurationError(
             f"{path} is a USD file, and what reads it is not installed: pip install "
@@ -61,23 +65,11 @@ def _shorten(parts: list[Any]) -> None:
 
 
 def _cleaned(path: Path, folder: Path) -> Path:
-    """Return a stage with the file's default prim alone, without what MuJoCo's reader refuses.
-
-    An articulation's mark on a prim that is no body ends the reading, and prims beside the default
-    one would become shapes of the world.
-    """
-    from pxr import Sdf, Usd, UsdPhysics
-
-    stage = Usd.Stage.CreateNew(str(folder / "robot.usda"))
-    source = Usd.Stage.Open(str(path))
-    default = source.GetDefaultPrim()
-    if not default:
-        raise ConfigurationError(f"{path} has no default prim, which would be the robot.")
-    prim = stage.DefinePrim(Sdf.Path("/" + default.GetName()))
-    prim.GetReferences().AddReference(str(path.resolve()))
-    stage.SetDefaultPrim(prim)
-    for one in Usd.PrimRange(prim):
-        if one.HasAPI(UsdPhysics.ArticulationRootAPI) and not one.HasAPI(UsdPhysics.RigidBodyAPI):
-            one.RemoveAPI(UsdPhysics.ArticulationRootAPI)
-    stage.Save()
-    return folder / "robot.usda"
+    """Return a copy of the stage by :mod:`envlab_isaaclab.usd_stage`."""
+    target = folder / "robot.usda"
+    command = [sys.executable, "-m", "envlab_isaaclab.usd_stage", str(path.resolve()), str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"code {done.returncode}"]
+        raise ConfigurationError(f"{path} cannot be read: {lines[-1]}.")
+    return target

@@ -570,7 +570,7 @@ class ArticulationView(_View):
     get_mass_matrices = get_generalized_mass_matrices
 
     def get_gravity_compensation_forces(self) -> torch.Tensor:
-        """Return joint forces that hold the robot against gravity, first of a free root."""
+        """Return joint forces against gravity, with those of a root that moves first."""
         gravity = self._world.read_field("opt.gravity")[:, None, :, None]
         masses = self._world.read_field("body_mass")[:, self._bodies.ids]
         found = -(masses[..., None, None] * self._jacobians()[..., :3, :].mT @ gravity).sum((1, 3))

@@ -11,7 +11,7 @@ from isaaclab.app import AppLauncher
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--task")
-parser.add_argument("--num_envs", type=int, default=256)
+parser.add_argument("--num_envs", type=int, default=1024)
 parser.add_argument("--num_steps", type=int, default=4)
 parser.add_argument("--out")
 AppLauncher.add_app_launcher_args(parser)
@@ -55,6 +55,7 @@ def commands() -> dict[str, dict[str, torch.Tensor]]:
         values = vars(term).items()
         tensors = {key: value for key, value in values if isinstance(value, torch.Tensor)}
         found[name] = {key: value.clone() for key, value in tensors.items()}
+        found[name]["command"] = term.command.clone()
         term.time_left[:] = 1e9
     return found
 
@@ -106,7 +107,7 @@ seen = {
     "first": first,
     "start": start,
     "steps": steps,
-    "joints": robot.joint_names,
+    "joints": {name: thing.joint_names for name, thing in env.scene.articulations.items()},
     "acted": acted,
     "durations": (env.max_episode_length, env.step_dt, env.physics_dt),
     "mass": robot.root_physx_view.get_masses().sum(dim=1),

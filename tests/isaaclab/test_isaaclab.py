@@ -6,6 +6,7 @@ The user's Isaac Lab is found as a user's is: by ISAACLAB_PATH, or installed by
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -19,8 +20,10 @@ import pytest
 import torch
 
 import envlab.registry
+from envlab.envs.model_files import read_spec
 from envlab.errors import ConfigurationError
-from envlab_isaaclab import check, upstream
+from envlab_isaaclab import check, rsl_rl_3, upstream
+from envlab_isaaclab.fixed_joints import merge_fixed_joints
 
 HERE = Path(__file__).parent
 
@@ -109,6 +112,121 @@ def test_arm_from_a_file_rests_where_its_drive_holds_its_weight(
     for angle, felt in zip(found["angles"], found["up"], strict=True):
         expected = [-9.81 * math.sin(angle), 0.0, 9.81 * math.cos(angle)]
         assert felt == pytest.approx(expected, abs=1e-2)
+
+
+PROJECT = HERE / "project"
+
+
+def train(tmp_path: Path, *words: str, ranks: int = 1) -> str:
+    """Run the project's own script; return what it printed."""
+    launcher = ["-m", "torch.distributed.run", "--nproc_per_node=2"] if ranks == 2 else []
+    command = [
+        sys.executable,
+        *launcher,
+        "-m",
+        "envlab_isaaclab",
+        str(PROJECT / "scripts/train.py"),
+    ]
+    command += [
+        "--task=Small-Walker-v0",
+        "--num_envs=16",
+        "--headless",
+        f"--log_dir={tmp_path}/run",
+    ]
+    done = subprocess.run(
+        [*command, *words], cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_project_trains_by_its_own_script(isaaclab: Path, tmp_path: Path, ranks: int) -> None:
+    words = ["--distributed"] if ranks == 2 else []
+    shown = train(tmp_path, *words, "agent.max_iterations=3", ranks=ranks)
+    assert shown.count("MASS 5.0") == ranks  # the trunk's link, on a fixed joint, is the root's
+    assert f"Total steps: {3 * 8 * 16 * ranks}" in " ".join(shown.split())
+    state = torch.load(tmp_path / "run/model_2.pt", weights_only=True)
+    assert state["actor_state_dict"]["mlp.0.weight"].shape == (16, 8)
+    assert state["actor_state_dict"]["obs_normalizer.count"] == 3 * 8 * 16 * ranks
+    assert (tmp_path / "run/params/env.yaml").is_file()
+    if ranks == 1:
+        again = train(tmp_path, f"--load={tmp_path}/run/model_2.pt")
+        assert "ACTIONS torch.Size([16, 2])" in again
+        exported = torch.jit.load(str(tmp_path / "run/policy.pt"))
+        assert exported(torch.zeros(1, 8)).shape == (1, 2)
+
+
+def test_configurations_of_rsl_rl_3_become_those_of_5() -> None:
+    old = {
+        "empirical_normalization": dataclasses.MISSING,
+        "obs_groups": {"policy": ["policy"], "critic": ["policy", "privileged"]},
+        "policy": {
+            "class_name": "ActorCriticRecurrent",
+            "init_noise_std": 0.5,
+            "actor_hidden_dims": [8],
+            "critic_hidden_dims": [4],
+            "critic_obs_normalization": True,
+            "activation": "tanh",
+            "rnn_type": "gru",
+        },
+        "algorithm": {"class_name": "PPO", "learning_rate": 1e-3},
+    }
+    new = rsl_rl_3.new_configuration(old)
+    assert new["actor"] == {
+        "class_name": "RNNModel",
+        "hidden_dims": [8],
+        "activation": "tanh",
+        "obs_normalization": False,
+        "rnn_type": "gru",
+        "distribution_cfg": {"class_name": "GaussianDistribution", "init_std": 0.5},
+    }
+    assert new["critic"]["obs_normalization"]
+    assert "distribution_cfg" not in new["critic"]
+    assert new["obs_groups"] == {"actor": ["policy"], "critic": ["policy", "privileged"]}
+    old["algorithm"]["gradient_penalty_coef"] = 0.1
+    with pytest.raises(ConfigurationError, match=r"agent\.algorithm has gradient_penalty_coef"):
+        rsl_rl_3.new_configuration(old)
+
+
+def test_weights_of_rsl_rl_3_get_the_names_of_5() -> None:
+    names = ["std", "actor.0.weight", "critic.0.bias", "memory_a.rnn.weight_ih_l0"]
+    names += ["actor_obs_normalizer._mean"]
+    state = {name: torch.full((1,), float(number)) for number, name in enumerate(names)}
+    assert {name: int(value) for name, value in rsl_rl_3.old_weights(state, "actor").items()} == {
+        "distribution.std_param": 0,
+        "mlp.0.weight": 1,
+        "rnn.rnn.weight_ih_l0": 3,
+        "obs_normalizer._mean": 4,
+    }
+    assert list(rsl_rl_3.old_weights(state, "critic")) == ["mlp.0.bias"]
+
+
+def test_fixed_joints_merge_but_for_links_that_the_file_keeps(tmp_path: Path) -> None:
+    foot = (
+        '<link name="{0}"><inertial><mass value=".1"/><inertia ixx=".001" iyy=".001" izz=".001" '
+        'ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="{0}_fixed" type="fixed" {1}>'
+        '<parent link="upper"/><child link="{0}"/><origin xyz="0 0 .4"/></joint>'
+    )
+    more = foot.format("hand", 'dont_collapse="true"') + foot.format("cover", "")
+    file = tmp_path / "arm.urdf"
+    file.write_text(URDF.replace("</robot>", f"{more}</robot>"))
+    merged = merge_fixed_joints(read_spec(file), file)
+    model = merged.compile()
+    assert [model.body(number).name for number in range(1, 4)] == ["base", "upper", "hand"]
+    assert model.njnt == 1
+    assert model.body("upper").mass == pytest.approx(1.1)
+
+
+def test_script_that_imports_what_is_not_there_is_one_sentence(
+    isaaclab: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("import a_package_that_nobody_has\n")
+    done = run(str(tmp_path / "train.py"))
+    assert done.returncode == 2
+    assert "train.py:1 imports a_package_that_nobody_has" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_script_that_is_not_there_is_one_sentence() -> None:
