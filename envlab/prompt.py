@@ -208,7 +208,7 @@ def load_policy(
     Args:
         source: A run, its directory, a checkpoint's file, ``hf:OWNER/NAME`` or
             ``wandb:ENTITY/PROJECT/RUN`` (docs/trackers.md), or the id of a task for which a policy
-            is installed (docs/policies.md).
+            is installed (docs/results.md).
         checkpoint: Checkpoint of a run: ``latest``, ``best``, or a file's name.
         num_envs: Number of environments; None: one, and others for ``evaluate()``.
         overrides: Changes of their configuration: ``["env.decimation=2"]``.

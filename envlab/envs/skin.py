@@ -92,8 +92,9 @@ def _source(spec: mujoco.MjSpec, source: str) -> str:
     robot = next((MENAGERIE[name] for name in names if name in MENAGERIE), None)
     if robot is None:
         raise ConfigurationError(
-            f"{OPTION} is 'menagerie', but which of its robots is {spec.modelname!r} is not known, "
-            f"as it is of {', '.join(MENAGERIE)}. Name it, as menagerie:unitree_go2."
+            f"{OPTION} is 'menagerie', but no robot of it is known for the model "
+            f"{spec.modelname!r}, only for {', '.join(MENAGERIE)}. Name it, as in "
+            "menagerie:unitree_go2."
         )
     return f"menagerie:{robot}"
 

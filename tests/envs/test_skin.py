@@ -108,7 +108,7 @@ def test_a_skin_that_does_not_fit_is_one_sentence(skin: Path):
     skin.write_text(FLAWS["another robot"][0])
     with pytest.raises(ConfigurationError, match=r"does not have\. Did you mean upper"):
         wear(robot(), str(skin))
-    with pytest.raises(ConfigurationError, match=r"robots is 'two_links' is not known.* go2,"):
+    with pytest.raises(ConfigurationError, match=r"the model 'two_links', only for .*go2, "):
         wear(robot(), "menagerie")
 
 

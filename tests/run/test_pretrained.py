@@ -60,12 +60,12 @@ def of_envlab() -> list[Any]:
     ]
 
 
-def row_of(policy: Policy) -> list[str]:
-    """Return the cells of a policy's row in docs/policies.md."""
+def card_of(policy: Policy) -> str:
+    """Return a policy's card in docs/results.md."""
     anchor = "-".join(policy.folder.parts[-2:]).replace("_ppo", "-ppo").lower()
-    lines = (ROOT / "docs/policies.md").read_text().splitlines()
-    (line,) = [line for line in lines if f'id="{anchor}"' in line]
-    return [cell.strip() for cell in line.strip("|").split(" | ")]
+    text = (ROOT / "docs/results.md").read_text().partition(f'<a id="{anchor}"></a>')[2]
+    assert text, anchor
+    return text.partition("\n## ")[0]
 
 
 @pytest.mark.parametrize("policy", of_envlab())
@@ -73,10 +73,12 @@ def test_a_policy_is_judged_in_the_task_that_it_was_trained_for(policy: Policy):
     """Not in its variant to play, which has no noise and no pushes."""
     of = policy.evaluation
     assert of["task"] == policy.manifest["task"]
+    place = ""
     if "measures" in of:  # navigation, in houses that no training saw
         assert of["place"] == "houses of test"
-        assert "houses of test" in row_of(policy)[0]
-    assert row_of(policy)[4] == f"{of['return']:.2f} ± {of['return_std']:.2f}"
+        place = " in houses of test"
+    assert f"| measured | {of['num_episodes']:,} episodes{place} |" in card_of(policy)
+    assert f"| {of['return']:.2f} ± {of['return_std']:.2f} (" in card_of(policy)
 
 
 @pytest.mark.parametrize("policy", of_envlab())
@@ -86,8 +88,9 @@ def test_the_page_says_before_the_return_what_a_policys_training_changed(policy:
     own = read_yaml(policy.folder / "params/env.yaml", usual)
     usual, own = to_dict(usual, "env"), to_dict(own, "env")
     parts = ("rewards", "commands", "terminations", "events", "curriculum", "observations")
+    parts += ("depth_camera",)
     changed = [part for part in parts if usual.get(part) != own.get(part)]
-    told = re.search(r"\*\*(.*)\*\*", row_of(policy)[3])
+    told = re.search(r"\| changed in training \| \*\*(.*)\*\*", card_of(policy))
     assert (told[1].split(", ") if told else []) == sorted(changed, key=list(own).index)
 
 
