@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envlab.envs.model_files import find_model, is_urdf, read_spec
+from envlab.envs.model_files import find_model, is_urdf, one_material_each, read_spec
 from envlab.envs.scene import load_model
 from envlab.errors import SimulationError
 
@@ -50,6 +50,20 @@ def test_urdf_is_recognised_by_its_content_and_keeps_links_that_are_fixed_to_oth
         model = load_model(str(path))
         assert model.joint("elbow").range.tolist() == [-1.0, 2.0]
         assert [model.body(i).name for i in range(model.nbody)] == ["world", "base", "arm", "tool"]
+
+
+def test_of_a_visuals_materials_the_first_counts_and_lines_keep_their_numbers(tmp_path):
+    """As exporters of meshes write them, one for each part; MuJoCo refuses a second."""
+    material = '<material name="m{}"><color rgba="0 0 0 1"/></material>\n'
+    visual = '<visual><geometry><box size="1 1 1"/></geometry>{}</visual>'
+    parts = visual.format("".join(map(material.format, range(3))))
+    text = URDF.replace("</link>", f"{parts}</link>", 1)
+    assert read_spec(write(tmp_path, robot__urdf=text)).body("arm") is not None
+    kept = one_material_each(text)
+    assert kept.count("<material") == 1
+    assert kept.count("\n") == text.count("\n")
+    separate = URDF.replace("</robot>", f"{parts}</robot>").replace("visual>", "link>")
+    assert one_material_each(separate) == separate
 
 
 def test_what_is_no_model_says_what_is_expected(tmp_path):
