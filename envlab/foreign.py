@@ -95,6 +95,6 @@ def not_installed(error: ImportError) -> str:
             "PYTHONPATH."
         )
     return (
-        f"{own_line(error)}: {str(error).partition(' (')[0]}: the {package} that is installed "
-        "lacks it. The script's own instructions may name another release, or a copy of its own."
+        f"{own_line(error)}: {str(error).partition(' (')[0]}: the installed {package} lacks "
+        "it. The script's instructions may name another release or the project's fork."
     )

@@ -42,7 +42,7 @@ class Painter:
         Args:
             index: The environment.
             camera: Where from.
-            add_markers: Adds to the scene; None: nothing is added.
+            add_markers: Adds to the scene; None: adds none.
         """
         sim, look = self._sim, self._look
         data = sim.data_of(index) if look is None else look.state_of(sim, index)

@@ -35,7 +35,7 @@ class PictureGround:
     """Replaces a picture model's height field by a part of it.
 
     Attributes:
-        is_outside: Whether the robot has left the middle, so that the part has to be chosen anew.
+        is_outside: Whether the robot has left the middle, so that another part has to be chosen.
     """
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, at: np.ndarray) -> None:

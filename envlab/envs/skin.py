@@ -1,6 +1,6 @@
 """Skins: the visual meshes of another MJCF file, drawn in place of a robot's own shapes.
 
-A skin changes pictures alone. The physics has its own model, in which there is nothing of the skin.
+A skin changes pictures alone: the physics has its own model, without the skin.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ MENAGERIE = {
 }
 """MuJoCo Menagerie's robots, by the names of our models."""
 FAR_M = 0.01
-"""Distance of a body's place from that in the robot that is told."""
+"""Distance of a body's place in the skin from that in the robot, from which it is reported."""
 _NAME = "envlab_skin"
 _HIDDEN, _MOST_SEEN = 5, 2
-"""Groups of geoms: one that is not drawn, and the last that is."""
+"""Groups of geoms: a hidden one, and the last that is drawn."""
 _MATERIAL = ("rgba", "emission", "specular", "shininess", "reflectance", "metallic", "roughness")
 _MESH = ("scale", "refpos", "refquat", "smoothnormal", "inertia", "maxhullvert")
 _TEXTURE = ("type", "builtin", "rgb1", "rgb2", "width", "height", "gridsize", "gridlayout")

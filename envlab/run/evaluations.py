@@ -1,6 +1,6 @@
-"""What ``envlab play`` measured of a run's checkpoints: a file beside each that was played.
+"""Evaluations that ``envlab play`` saves in a run, with the checkpoint that was played.
 
-``checkpoints/evaluation_300.json`` is of the policy of iteration 300, in the task as it is.
+``checkpoints/evaluation_300.json`` is of the policy of iteration 300, in the unchanged task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRACKED = tuple(name for name in NAMES if "error" in name or "mpkpe" in name)
 
 
 def keep_evaluation(folder: Path, values: Mapping[str, Any]) -> Path | None:
-    """Write an evaluation beside its checkpoint, unless one of more episodes is there.
+    """Save an evaluation with its checkpoint, unless the run has one over more episodes.
 
     Args:
         folder: The run's ``checkpoints/``.

@@ -27,7 +27,7 @@ class KeptEpisodes(RecorderManager):
     """Writes the episodes that :meth:`keep` is called in, and no others."""
 
     def record_pre_reset(self, mask: torch.Tensor, success: torch.Tensor | None = None) -> None:
-        """Write nothing: the task has ended an episode that nobody kept."""
+        """Write no episode: the task has ended one that the person did not keep."""
 
     def keep(self) -> bool:
         """Write the episode so far; return whether it succeeded, or True if nothing measures it."""
@@ -92,7 +92,7 @@ def record_hand(
 
 
 class _Session:
-    """What a person does, one step after the other."""
+    """A person's session of recording, one step after the other."""
 
     def __init__(
         self, env: ManagerEnv, hand: Hand, recorder: KeptEpisodes, viewer: HandViewer

@@ -291,7 +291,7 @@ def _play(opened: OpenedPolicy, episodes_per_env: int, viewer: Viewer | None) ->
 
 
 def _keep(opened: OpenedPolicy, evaluation: Evaluation) -> Path | None:
-    """Write an evaluation beside the checkpoint, if it is of the task as the run has it."""
+    """Save an evaluation with the checkpoint, if it is of the task as the run has it."""
     plan, folder = opened.plan, opened.checkpoint.parent
     is_run = folder.name == "checkpoints" and (folder.parent / "run.json").is_file()
     is_task = plan.task.id == plan.task.trained_id

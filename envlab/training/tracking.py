@@ -10,10 +10,10 @@ from envlab.envs.managers.command import CommandTerm
 
 
 class Tracking:
-    """Mean errors of the episodes that go on, of an environment's commands.
+    """Mean errors of an environment's commands over the episodes in progress.
 
     A step's error is that from the command that the policy saw before the step. The last step of an
-    episode is left out, as the robot is in the next episode after it.
+    episode does not count, because after it the robot is in the next episode.
 
     Attributes:
         units: Units of the errors, by name; empty if the task has no such command.
@@ -50,6 +50,6 @@ class Tracking:
         return self._sums[:, rows] / self._steps[rows]
 
     def forget(self, rows: torch.Tensor) -> None:
-        """Begin the sums of environments anew."""
+        """Reset the sums of environments."""
         self._sums.masked_fill_(rows, 0.0)
         self._steps.masked_fill_(rows, 0.0)

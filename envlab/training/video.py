@@ -68,7 +68,7 @@ class VideoRecorder:
         self._clip: _Clip | None = None
         self.paths: list[Path] = []
         """The clips, oldest first."""
-        # In a training, which logs lines of its own, and without a terminal there is none.
+        # No bar in a training, which logs its progress, or without a terminal.
         self._progress = tqdm(
             total=length, desc="Video", unit="frame", leave=False, disable=interval or None
         )

@@ -1,6 +1,6 @@
-r"""Steps a second of Isaac Lab's own task on our simulator, beside our task of the same id.
+r"""Compare the steps per second of Isaac Lab's task, on our simulator, and of our task of that id.
 
-Processes of both run in turns, each with its own import and compilation, which are not counted::
+Processes of the two alternate; each one's import and compilation are not counted::
 
     ISAACLAB_PATH=FOLDER OMP_NUM_THREADS=2 python scripts/benchmarks/isaac_lab.py \
         --task=Isaac-Velocity-Flat-Unitree-Go2-v0

@@ -31,9 +31,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2, help="runs of each kind")
     flags, words = parser.parse_known_args()
     cores = len(os.sched_getaffinity(0))
-    kinds = {"in turns, one thread": (1, False)}
+    kinds = {"alternating, one thread": (1, False)}
     if cores > 1:
-        kinds[f"in turns, {cores} threads"] = (cores, False)
+        kinds[f"alternating, {cores} threads"] = (cores, False)
     kinds["overlap"] = (max(cores // 2, 1), True)
     found: dict[str, list[list[float]]] = {kind: [] for kind in kinds}
     for _ in range(flags.repeats):

@@ -436,7 +436,7 @@ def with_rows(page: str, rows: Sequence[str]) -> str:
     lines = [
         BEGIN,
         "",
-        "| | version | what was tried | |",
+        "| | version | test | |",
         "|---|---|---|---|",
         *sorted(rows),
     ]

@@ -238,7 +238,7 @@ class Runner:
         return passed
 
     def _globbed(self, words: list[str]) -> list[str]:
-        """Return words of which paths with a ``*`` are those that are there, as in a shell."""
+        """Return words, with the matches of each path that has a ``*``, as in a shell."""
         found = [
             [str(path.relative_to(self._folder)) for path in self._folder.glob(word)]
             if "/*/" in word

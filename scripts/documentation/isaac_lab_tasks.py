@@ -1,7 +1,7 @@
 """Write into docs/from_isaac_lab.md which tasks of Isaac Lab build, step and train here.
 
-Each task of isaaclab_tasks runs in a process of its own (``isaac_lab_task.py``), on a CPU, with
-four environments::
+Each task of isaaclab_tasks runs in a separate process (``isaac_lab_task.py``), on a CPU, with four
+environments::
 
     ISAACLAB_PATH=FOLDER python scripts/documentation/isaac_lab_tasks.py --num_processes=2
 

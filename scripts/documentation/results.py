@@ -55,11 +55,12 @@ HEAD = """# Results
 <!-- Written by scripts/documentation/results.py from docs/results.yaml and the policies'
 evaluation.json: edit these. -->
 
-What the policies that come with envlab do, each in the task as it is registered: with its rewards,
-commands, terminations, events and noise, over whole episodes, from states that no training drew.
-Brackets are [95 % intervals over episodes](evaluate.md). **Each is one seed**, trained on CPU
-cores; what holds over seeds is in [evidence.md](evidence.md). Navigation draws its actions, in
-houses of `test`, in which nothing was trained or chosen, and its intervals are over houses.
+These policies come with envlab. Each was measured in its task as registered, with the task's
+rewards, commands, terminations, events and noise, over whole episodes, from states that no training
+drew. Brackets are [95 % intervals over episodes](evaluate.md). **Each policy is one
+seed**, trained on CPU cores; [evidence.md](evidence.md) compares several seeds. Navigation policies
+sample their actions, in the `test` houses, which no training or selection used; their intervals are
+over houses.
 
 `envlab play LIBRARY --task=TASK --checkpoint=pretrained` plays a policy, and `envlab export` writes
 it for a robot or another simulator ([deploy.md](deploy.md)). The first command of a card measures
@@ -71,20 +72,20 @@ Pictures of G1 and Go1 have the meshes of mjlab 1.6.0's files
 CHANGED = """
 ## What trainings changed
 
-Settings of the environments that these policies were trained in, with the task's own in brackets.
-Physics and the number of environments are left out.
+These are the settings of the environments in which the policies were trained, with the task's own
+value in brackets. Changes of the physics and of the number of environments are omitted.
 """
 TAIL = """
 ## What is missing
 
-What is missing here was not learned in the hours of CPU that we had: lifting and turning cubes
-need Isaac Lab's 150 million frames and more, that is, a GPU. A policy that does not do its task is
-not shipped: that of `Isaac-Franka-Cabinet-Direct-v0` pulls the drawer out by 35 cm, and holds it
-short of the 39 cm that end an episode ([tasks.md](tasks.md#isaac-franka-cabinet-direct-v0)).
+Some tasks could not be learned in the CPU hours that we had: lifting and turning cubes take Isaac
+Lab's 150 million frames or more, and so a GPU. A policy that fails its task is not shipped: that of
+`Isaac-Franka-Cabinet-Direct-v0` pulls the drawer out by 35 cm, and stops short of the 39 cm that
+end an episode ([tasks.md](tasks.md#isaac-franka-cabinet-direct-v0)).
 
-A package of your own can bring policies, too, in a folder `TASK/LIBRARY` for each, as
-`python scripts/documentation/results.py --pack RUN --package FOLDER` writes them. It names itself
-in its `pyproject.toml`:
+Your own package can also ship policies, each in a folder `TASK/LIBRARY` that
+`python scripts/documentation/results.py --pack RUN --package FOLDER` writes. The package declares
+itself in its `pyproject.toml`:
 
 ```toml
 [project.entry-points."envlab.policies"]
@@ -291,20 +292,23 @@ def _card(card: Mapping[str, Any], policy: Policy, changes: Changes) -> str:
 
 
 class Measures(dict[str, str]):
-    """Measures of an evaluation in words, with their intervals."""
+    """Measures of an evaluation in words, with their intervals; in percent if a name ends in %."""
 
     def __init__(self, evaluation: Mapping[str, Any]) -> None:
         self._evaluation = evaluation
 
     def __missing__(self, name: str) -> str:
-        of = self._evaluation
-        if "measures" in of and name in of["measures"]["all"]:
-            mean, *ends = of["measures"]["all"][name]
+        of, key = self._evaluation, name.removesuffix("%")
+        if "measures" in of and key in of["measures"]["all"]:
+            mean, *ends = of["measures"]["all"][key]
         else:
-            mean, ends = of[name], of["intervals"][name]
+            mean, ends = of[key], of["intervals"][key]
+        unit = ""
+        if key != name:
+            mean, ends, unit = 100.0 * mean, [100.0 * end for end in ends], " %"
         digits = max(0, 2 - math.floor(math.log10(max(abs(mean), abs(ends[1]), 1e-9))))
         low, high = (f"{end:.{min(digits, 3)}f}" for end in ends)
-        return f"{mean:.{min(digits, 3)}f} ({low} to {high})"
+        return f"{mean:.{min(digits, 3)}f}{unit} ({low} to {high}{unit})"
 
 
 def _minutes(card: Mapping[str, Any], policy: Policy) -> float:

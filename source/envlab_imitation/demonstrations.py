@@ -24,7 +24,7 @@ MAX_BYTES = 1 << 36
 
 @dataclass(frozen=True, kw_only=True)
 class Demonstrations:
-    """What a rank has of the demonstrations: those at its place, and at every ``world_size``-th."""
+    """A rank's part of the demonstrations: every ``world_size``-th, from its rank on."""
 
     obs: dict[str, torch.Tensor]
     """Observations by group, ``(num_own_steps, ...)``."""
@@ -46,8 +46,8 @@ class Demonstrations:
     def batch(self, seed: int, number: int, size: int) -> torch.Tensor:
         """Return the rows of a batch that are this rank's, int64.
 
-        Steps are shuffled anew in each epoch, by ``seed`` and the epoch alone; those that do not
-        fill a batch are left out of it.
+        Steps are shuffled again in each epoch, by ``seed`` and the epoch alone; the epoch omits
+        those that do not fill a batch.
 
         Args:
             seed: The run's seed.
@@ -153,7 +153,7 @@ def _read(
             raise ConfigurationError(
                 f"The task has {key} with rows of {tuple(own.shape[1:])}, so {name} of {path}, "
                 f"with {num_samples} steps, must have an array of {expected}; it has {has}. Record "
-                "it anew in this task, with the same overrides."
+                "it again in this task, with the same overrides."
             )
         values = values.astype(np.uint8 if own.dtype == torch.uint8 else np.float32)
         if not np.isfinite(values).all():

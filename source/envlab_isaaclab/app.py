@@ -19,7 +19,7 @@ _WORDS = ("experience", "rendering_mode", "kit_args")
 
 
 class SimulationApp:
-    """The application that is not there."""
+    """An inert stand-in for Isaac Sim's application."""
 
     def is_running(self) -> bool:
         """Return True, as scripts end by their own counts."""

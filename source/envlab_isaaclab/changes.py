@@ -16,7 +16,7 @@ logger = logging.getLogger(f"envlab.{__name__}")
 
 
 def device_that_is_there(module: types.ModuleType) -> None:
-    """Take the CPU for a GPU that a configuration names and that is not there."""
+    """Use the CPU if a configuration names a GPU that this machine lacks."""
     kind = vars(module)["ManagerBasedRLEnv"]
     make = kind.__init__
 
@@ -29,7 +29,7 @@ def device_that_is_there(module: types.ModuleType) -> None:
 
 
 class _Markers:
-    """Arrows and frames in a window that is not there."""
+    """Arrows and frames of markers, which are not drawn: there is no window."""
 
     def __init__(self, cfg: Any) -> None:
         self.cfg, self.count = cfg, 0

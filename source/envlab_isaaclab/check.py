@@ -106,11 +106,11 @@ def _uses(place: str, tree: ast.Module) -> Iterator[Use]:
         for keyword in node.keywords:
             file = _text(keyword.value)
             if keyword.arg == "usd_path" and file and not _is_known(file):
-                yield Use(place, keyword.value.lineno, file, "no model here stands for this file")
+                yield Use(place, keyword.value.lineno, file, "envlab has no model for this file")
 
 
 def _text(value: ast.expr) -> str:
-    """Return the written part of a string, also of one that is put together."""
+    """Return the literal text of a string or of an f-string."""
     parts = value.values if isinstance(value, ast.JoinedStr) else [value]
     written = [one.value for one in parts if isinstance(one, ast.Constant)]
     return "".join(str(one) for one in written)

@@ -40,7 +40,7 @@ class SimulationContext:
         SimulationContext._instance = self
         self.cfg = cfg
         self._device = resolve_device(str(cfg.device))
-        cfg.device = str(self._device)  # configurations name GPUs that may not be there
+        cfg.device = str(self._device)  # configurations may name a GPU that this machine lacks
         self.stage = stage.current()
         self.stage.define("/physicsScene").apis.add("PhysxSceneAPI")
         self._world: World | None = None
@@ -48,7 +48,7 @@ class SimulationContext:
 
     @classmethod
     def instance(cls) -> SimulationContext | None:
-        """Return the one that is there."""
+        """Return the current simulation; None if there is none."""
         return cls._instance
 
     @property

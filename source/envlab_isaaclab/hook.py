@@ -63,7 +63,7 @@ CHANGED = {
 
 
 class _Loader(importlib.abc.Loader):
-    """Makes a module of Kit's, or one that has the names of ours."""
+    """Creates an inert module of Kit's, or a module with names of ours."""
 
     def __init__(self, made: dict[str, types.ModuleType]) -> None:
         self._made = made

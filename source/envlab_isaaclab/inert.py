@@ -1,8 +1,8 @@
 """Modules that can be imported, subclassed and called, and do nothing: Kit's, without Kit.
 
 Isaac Lab imports ``omni``, ``carb``, ``isaacsim`` and ``pxr`` at the top of its files, mostly for
-windows, USD and rendering. A name of such a module is a class of its own, made at first use, so
-that it serves as base class, type hint, decorator and function alike.
+windows, USD and rendering. Each name of such a module is a separate class, created on first use, so
+that it can be a base class, a type hint, a decorator or a function.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from envlab_isaaclab.project import add_packages
 
 # Set before torch loads OpenMP, whose waiting threads would spin; see distributed.program.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# Hydra would print our errors with a traceback of its own, and end with another code.
+# Without it, Hydra prints our errors with its traceback, and exits with another code.
 os.environ.setdefault("HYDRA_FULL_ERROR", "1")
 
 USAGE = """usage: python -m envlab_isaaclab [--isaaclab FOLDER] [--nucleus FOLDER] SCRIPT ...

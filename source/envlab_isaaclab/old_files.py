@@ -10,7 +10,7 @@ from envlab.distributed.ranks import launched_rank
 
 
 def dump_pickle(filename: str, data: Any) -> None:
-    """Write an object, as Isaac Lab did beside its YAML until 2.2."""
+    """Pickle an object, as Isaac Lab did until 2.2 in addition to its YAML."""
     if launched_rank() != 0:
         return
     path = Path(filename).with_suffix(".pkl")

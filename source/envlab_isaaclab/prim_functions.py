@@ -56,7 +56,7 @@ def create_prim(
 
 
 def delete_prim(prim_path: str | Sequence[str], *arguments: Any, **keywords: Any) -> bool:
-    """Remove prims; return whether all were there."""
+    """Remove prims; return whether all existed."""
     paths = [prim_path] if isinstance(prim_path, str) else prim_path
     removed = [stage.current().remove(in_first(path)) for path in paths]
     return all(removed)

@@ -17,7 +17,7 @@ from envlab_isaaclab.things import Robot, robot
 
 @dataclass(frozen=True)
 class Entry:
-    """A robot of ours that stands for a file."""
+    """A robot of ours that replaces a file."""
 
     model: str
     siblings: Literal["name", "file"] = "name"
@@ -110,7 +110,7 @@ def find_robot(path: str, **settings: Any) -> Robot | None:
 
 
 def find_prop(path: str) -> tuple[str, Any, float] | None:
-    """Return what stands for a prop's file, None if there is nothing."""
+    """Return the shape that replaces a prop's file; None if we have none."""
     for pattern, prop in PROPS.items():
         if re.search(rf"(^|/)({pattern})$", path.lower()):
             return prop

@@ -81,7 +81,7 @@ def new_configuration(cfg: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _given(cfg: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was set: Isaac Lab's configurations hold a mark where nothing was."""
+    """Return the settings that were set: Isaac Lab marks the others as missing."""
     return {
         name: _given(value) if isinstance(value, Mapping) else value
         for name, value in cfg.items()
@@ -310,7 +310,7 @@ class _OldRunner(ScriptRunner):
         Args:
             path: The file, which the script trusts.
             load_optimizer: Whether the optimizer's state is read as well.
-            strict: Whether all weights must be there.
+            strict: Whether the file must have all weights.
             map_location: Ignored: what is read goes where the networks are.
 
         Raises:

@@ -56,10 +56,10 @@ def spawn_from_usd(
     orientation: Sequence[float] | None = None,
     **keywords: Any,
 ) -> Prim:
-    """Spawn a robot or a prop from a USD file, or what stands for it here.
+    """Spawn a robot or a prop from a USD file, or our model in its place.
 
     Raises:
-        ConfigurationError: If nothing does.
+        ConfigurationError: If there is neither.
     """
     path = str(cfg.usd_path)
     own = local_model(path)
@@ -84,14 +84,14 @@ def spawn_from_usd(
     if _is_picture(prim_path, cfg):
         return put(prim_path, cfg, Fixed(geom("SPHERE", [0.01, 0, 0]), collides=False), translation)
     raise ConfigurationError(
-        f"{path}, to be spawned at {prim_path}, is not on this machine, and no model here stands "
-        "for it. Name a folder with a copy, or with a URDF or MJCF file in its place: --nucleus "
+        f"{path}, to be spawned at {prim_path}, is not on this machine, and envlab has no model in "
+        "its place. Name a folder that has a copy, or a URDF or MJCF file in its place: --nucleus "
         "FOLDER."
     )
 
 
 def local_model(path: str) -> Path | None:
-    """Return the file at a path, or a URDF or MJCF file beside it under its name; None: neither."""
+    """Return the URDF or MJCF file of that name, else the file itself; None if all are missing."""
     file = Path(path)
     found = [one for one in map(file.with_suffix, (".urdf", ".xml")) if one.is_file()]
     return found[0] if found else file if file.is_file() else None

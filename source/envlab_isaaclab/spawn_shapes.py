@@ -30,14 +30,14 @@ def put(
     translation: Sequence[float] | None = None,
     orientation: Sequence[float] | None = None,
 ) -> Prim:
-    """Let a thing stand at a path of the stage.
+    """Put a thing at a path of the stage.
 
     Raises:
-        ConfigurationError: If another stands there.
+        ConfigurationError: If the path has a thing already.
     """
     found = stage.current()
     if path in found.spawned:
-        raise ConfigurationError(f"Two things were spawned at {path}. Give each a path of its own.")
+        raise ConfigurationError(f"Two things were spawned at {path}. Give each a different path.")
     prim = found.define(path)
     prim.pos = np.array(translation if translation is not None else (0.0, 0.0, 0.0), float)
     prim.quat = np.array(orientation if orientation is not None else (1.0, 0.0, 0.0, 0.0), float)

@@ -1,6 +1,6 @@
 """The stage: what was spawned, as a tree of prims, in place of USD's.
 
-Environment 0 is described; the others have the same prims, which are made when one is asked for.
+Environment 0 is described; the others have the same prims, which are created on request.
 Prims answer the few questions of USD's interface that Isaac Lab's queries ask.
 """
 
@@ -58,7 +58,7 @@ class Attribute:
 
 @dataclass(eq=False)
 class Prim:
-    """One prim: its kind, its pose in the one above it, and what it stands for."""
+    """One prim: its kind, its pose in its parent, and what it represents."""
 
     stage: Stage
     path: str
@@ -105,7 +105,7 @@ class Prim:
         return self.path.rpartition("/")[2]
 
     def GetParent(self) -> Any:
-        """Return the prim above; one that is not valid above the topmost."""
+        """Return the parent; an invalid prim above the root."""
         return self.parent if self.parent is not None else _NOTHING
 
     def GetChildren(self) -> list[Prim]:
@@ -115,7 +115,7 @@ class Prim:
     GetAllChildren = GetChildren
 
     def GetFilteredChildren(self, *predicate: Any) -> list[Prim]:
-        """Return the prims below; nothing is an instance here, so no filter applies."""
+        """Return the children; no prim is an instance, so no filter applies."""
         return self.GetChildren()
 
     def GetTypeName(self) -> str:
@@ -123,7 +123,7 @@ class Prim:
         return self.kind
 
     def IsValid(self) -> bool:
-        """Return True: it is there."""
+        """Return True: the prim exists."""
         return True
 
     def IsInstance(self) -> bool:
@@ -168,7 +168,7 @@ class Prim:
 
 
 class _Nothing:
-    """The prim that is not there."""
+    """An invalid prim, for a path without one."""
 
     def IsValid(self) -> bool:
         return False
@@ -185,7 +185,7 @@ _NOTHING = _Nothing()
 
 @dataclass(eq=False)
 class Spawned:
-    """What stands at a prim, to be made part of the model.
+    """A thing spawned at a prim, to be added to the model.
 
     Attributes:
         prim: Its prim.
@@ -214,7 +214,7 @@ class Stage:
         self.define("/World")
 
     def define(self, path: str, kind: str = "Xform") -> Prim:
-        """Return the prim at a path, made with those above it if it was not there."""
+        """Return the prim at a path; create it and its parents if missing."""
         prim = self.root
         parts = [part for part in str(path).split("/") if part]
         for number, name in enumerate(parts):
@@ -236,7 +236,7 @@ class Stage:
         return prim
 
     def remove(self, path: str) -> bool:
-        """Remove a prim, those below it, and what stands there."""
+        """Remove a prim, its descendants, and the things spawned at them."""
         prim = self.get(path)
         if prim is None or prim.parent is None:
             return False
@@ -270,7 +270,7 @@ class Stage:
         return self.root
 
     def GetPrimAtPath(self, path: str) -> Any:
-        """Return a prim; one that is not valid if there is none."""
+        """Return the prim at a path; an invalid prim if there is none."""
         return self.get(path) or _NOTHING
 
     def DefinePrim(self, path: str, kind: str = "Xform") -> Prim:
@@ -291,7 +291,7 @@ def current() -> Stage:
 
 
 def renew() -> Stage:
-    """Begin an empty stage, as a new simulation does."""
+    """Replace the stage by an empty one, for a new simulation."""
     global _current
     _current = Stage()
     return _current

@@ -284,7 +284,7 @@ class Composer:
         self.materials[path] = thing.material or self.default
 
     def _filter(self, spec: mujoco.MjSpec, has_self_collisions: bool) -> None:
-        """Let a robot touch all others, and of its own links those that its file lets touch."""
+        """Let a robot touch all other things, and those of its links that its file lets touch."""
         self._bits += 1
         own, shared = 1 << self._bits, 1 << 31 >> 1
         geoms = [geom for geom in spec.geoms if geom.contype or geom.conaffinity]

@@ -11,7 +11,7 @@ from pathlib import Path
 from envlab.errors import ConfigurationError
 
 PACKAGES = ("isaaclab", "isaaclab_assets", "isaaclab_tasks", "isaaclab_rl", "isaaclab_contrib")
-"""Packages of Isaac Lab, each in a folder of its own name below ``source``."""
+"""Packages of Isaac Lab, each in the folder of the same name below ``source``."""
 NEEDED = "2.3"
 """The release whose files run here."""
 _OLDEST, _NEWEST = (0, 46), (1, 0)

@@ -21,7 +21,7 @@ def read_usd(path: Path, **settings: Any) -> Robot:
     """Return the robot of a USD file.
 
     Args:
-        path: The file, crate or text, with its layers beside it.
+        path: The file, crate or text, with its layers in the same folder.
         settings: More of what :class:`Robot` says.
 
     Raises:

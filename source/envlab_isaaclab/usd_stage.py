@@ -1,6 +1,6 @@
 """``python -m envlab_isaaclab.usd_stage SOURCE TARGET``: a stage that MuJoCo's reader takes.
 
-A process of its own, as ``pxr`` is inert in one that runs a script of Isaac Lab.
+It is a separate process, because ``pxr`` is inert in a process that runs Isaac Lab's scripts.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pxr import Usd, UsdPhysics
 def main(source: str, target: str) -> int:
     """Write a stage with a file's default prim alone, without what MuJoCo's reader refuses.
 
-    An articulation's mark on a prim that is no body ends the reading, and prims beside the default
-    one would become shapes of the world.
+    The reader fails on an articulation's mark on a prim that is no body, and would turn prims
+    outside the default one into shapes of the world.
     """
     default = Usd.Stage.Open(source).GetDefaultPrim()
     if not default:

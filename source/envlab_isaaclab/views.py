@@ -160,7 +160,7 @@ class _View:
         return len(self._shapes)
 
     def check(self) -> bool:
-        """Return True: the simulation is there."""
+        """Return True: the simulation exists."""
         return True
 
     def get_masses(self) -> torch.Tensor:

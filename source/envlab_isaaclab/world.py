@@ -1,9 +1,9 @@
 """The simulation below PhysX's views: one model, its states and properties, in all environments.
 
-States and properties are written here and reach the simulation with its next step, or when
-something is read that follows from them. What a model must have (sensors, properties that differ
-between environments, fields to read) becomes known while a script runs, so the simulation is made
-when it is first needed, and made anew, in the same state, when more is.
+States and properties are written here. They reach the simulation with its next step, or when a
+quantity that depends on them is read. A script reveals only while it runs which sensors, properties
+that differ between environments and fields to read the model needs. So the simulation is created at
+its first use, and created again, in the same state, when the script needs more.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class World:
             self._rebuild()
 
     def add_sensor(self, name: str, **settings: Any) -> slice:
-        """Return where a sensor's readings lie, which is added if it is not there."""
+        """Return where a sensor's readings lie; add the sensor if the model lacks it."""
         if self.spec.sensor(name) is None:
             self.spec.add_sensor(name=name, **settings)
             self.model = self._compile()
@@ -299,8 +299,9 @@ class World:
         if bool(bad.any()):
             if self._num_bad == 0:
                 logger.warning(
-                    "The simulation of environment %d became unstable and starts again from the "
-                    "model's own pose, as others will that do; smaller sim.dt or gains help.",
+                    "The simulation of environment %d became unstable and restarts from the "
+                    "model's own pose; others that become unstable will also restart. Smaller "
+                    "sim.dt or gains help.",
                     int(bad.nonzero()[0]),
                 )
             self._num_bad += int(bad.sum())

@@ -33,7 +33,7 @@ def register(
         libraries: Libraries with an agent for it, the default one first.
         agents: A library's file in the package's ``agents``, without ``.yaml``; ``{}`` is the
             library.
-        action_scale: The action that 1 stands for in numpy.
+        action_scale: The action that 1 means in numpy.
         scripted: A policy by hand for ``envlab scripted``, in the package, ``module:Class``.
         **others: Files with other names, and of further agents: ``skrl_mappo="skrl_mappo_cfg"``.
     """

@@ -17,7 +17,7 @@ REFUSAL = (
 """The answer to a visitor without the token, with :data:`FORBIDDEN`."""
 FORBIDDEN = 403
 NUM_PORTS = 100
-"""Number of ports that are tried, one after the other."""
+"""Number of ports to try, one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Address:
 
 
 def take_address(port: int) -> Address:
-    """Listen on a port of the loopback, or on the next one that is free.
+    """Listen on a port of the loopback, or on the next free one.
 
     Args:
         port: The wanted port; 0 for any.

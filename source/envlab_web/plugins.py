@@ -1,4 +1,4 @@
-"""Entry points of the browser's pages: a command. Viewers have entry points of their own."""
+"""Entry points of the browser's pages: a command. Viewers have separate entry points."""
 
 from __future__ import annotations
 

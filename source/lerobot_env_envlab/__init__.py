@@ -1,7 +1,7 @@
 """envlab's tasks in LeRobot: ``lerobot-eval --env.type=envlab --env.task=Isaac-Ant-v0``.
 
 LeRobot 0.6 imports every installed package whose name begins with ``lerobot_env_``, which makes
-``envlab`` a type of environment there. A repository of EnvHub refers to :func:`make_env`.
+``envlab`` one of its types of environments. A repository of EnvHub refers to :func:`make_env`.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class RecorderManager:
 
         Args:
             mask: Which have.
-            success: Which succeeded, likewise; None: those that the task says, if it does.
+            success: Which succeeded; None: those that the task reports, if it reports any.
         """
         if self._env.is_rehearsing or not mask.any():
             return

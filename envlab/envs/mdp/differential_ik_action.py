@@ -136,7 +136,7 @@ class DifferentialInverseKinematicsAction(ActionTerm):
 
     @property
     def turns(self) -> bool:
-        """Whether actions have orientations, too."""
+        """Whether actions also have orientations."""
         return self._cfg.controller.command_type != "position"
 
     @property

@@ -7,6 +7,6 @@ register(
     QUADCOPTER,
     "Isaac-Quadcopter-Direct-v0",
     "quadcopter_env:QuadcopterEnvCfg",
-    "Fly a Crazyflie to a goal and hover there, by thrust and moments.",
+    "Fly a Crazyflie to a goal and hover, by thrust and moments.",
     env=".quadcopter_env:QuadcopterEnv",
 )

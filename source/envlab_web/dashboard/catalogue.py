@@ -1,4 +1,4 @@
-"""The runs below a folder: found, and read again only if one of their files has changed."""
+"""The runs below a folder: found, and read again only if a file of theirs has changed."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Catalogue:
         if run is None:
             raise UnknownRunError(
                 f"There is no run {name!r} below {self.root}: it was moved or removed, or never "
-                "was there. The list has those there are."
+                "existed. The list shows the runs that exist."
             )
         if not (run.directory / "run.json").exists():
             raise UnknownRunError(f"The run {name!r} was removed while it was shown.")
@@ -149,7 +149,7 @@ class Catalogue:
 
 
 def stat_of(path: Path) -> os.stat_result | None:
-    """Return the facts of a file; None if it is gone, or is a link that leads nowhere."""
+    """Return the facts of a file; None if it was removed, or is a broken link."""
     try:
         return path.stat()
     except OSError:

@@ -51,7 +51,7 @@ def audit(manifest: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def changes(manifest: Mapping[str, Any]) -> list[str]:
-    """Return the settings of the task that a run was told to change: its return is of that task."""
+    """Return the task settings that a run's command changed: its return is of the changed task."""
     words = manifest.get("overrides")
     found = dict(
         str(word).split("=", 1)

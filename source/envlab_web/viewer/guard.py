@@ -63,7 +63,7 @@ def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 def _checked(address: Address, devices: Gamepad | Handset, process_request: Handler) -> Handler:
     """Return viser's handler of requests, for those with the token."""
-    # Cookies are shared by all ports of a host, so each viewer needs a name of its own.
+    # Cookies are shared by all ports of a host, so each viewer needs a different name.
     name = f"envlab_viewer_{address.port}"
 
     def check(connection: Any, request: Request) -> Response | None:

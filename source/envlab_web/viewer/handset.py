@@ -1,8 +1,8 @@
 """Keyboard and gamepad at the visitor's computer that move a hand, which viser does not support.
 
 A script in the page listens to the keys, and reads a gamepad through the browser's Gamepad API. It
-sends what is held, and what was pressed since, in the header of a separate request. Keys are those
-of Isaac Lab's keyboard where it has them; the gamepad's sticks and pads, too.
+sends the keys held now, and those pressed since its last message, in the header of a separate
+request. Keys, sticks and pads are those of Isaac Lab's keyboard and gamepad where it has them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAD_AXES = ((1, -1), (0, -1), (3, -1), (15, 14), (12, 13), (2, -1))
 """For each axis a stick's and its sign, or from 12 on the buttons of the cross, up and down."""
 CROSS = 12
 HELD_S = 1.5
-"""Age of a message from which on nothing is held: its page is gone."""
+"""Age of a message from which its keys count as released: the page was closed."""
 SCRIPT = """<script>
 const keys = KEYS, held = new Set();
 let taps = [], sent = "", sentAt = 0, isSending = false, wasPressed = {};
@@ -68,7 +68,7 @@ setInterval(async () => {
 
 
 class Handset:
-    """What is held and was pressed last, by any visitor."""
+    """The keys that any visitor holds, and those pressed last."""
 
     header = "X-Handset"
 
@@ -99,7 +99,7 @@ class Handset:
         return tuple(self._pushes) if is_held else (0.0,) * self._num_axes
 
     def take_taps(self) -> list[str]:
-        """Return what was asked for, as counters of ``Wishes``, once."""
+        """Return the requests since the last call, as counters of ``Wishes``."""
         taps, self._taps = self._taps, []
         return taps
 

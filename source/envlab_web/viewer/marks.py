@@ -49,7 +49,7 @@ class Marks:
         self._handles: dict[int, viser.BatchedMeshHandle] = {}
 
     def draw(self, markers: Markers | None, origin: np.ndarray) -> None:
-        """Show ``markers`` and no others; those of types without a mesh are left out.
+        """Show ``markers`` and no others; skip those of types without a mesh.
 
         Args:
             markers: What to show.

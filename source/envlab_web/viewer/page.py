@@ -75,7 +75,7 @@ class Page:
         self._point_camera()
 
     def exchange(self, connection: Connection) -> None:
-        """Ask the run for a frame and draw it; wait if nobody is watching.
+        """Ask the run for a frame and draw it; wait if no visitor is watching.
 
         Raises:
             EOFError: If the run has ended; or OSError.

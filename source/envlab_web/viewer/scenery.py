@@ -36,8 +36,8 @@ TILE_COLOURS = ((150, 160, 172), (128, 138, 150))
 def painted_meshes() -> Iterator[None]:
     """Give meshes made in this context a paint material.
 
-    trimesh writes colours without a material, which glTF treats as metal: black, if there
-    is no environment to reflect.
+    trimesh writes colours without a material, which glTF treats as metal: black without an
+    environment to reflect.
     """
     export = trimesh.Trimesh.export
 

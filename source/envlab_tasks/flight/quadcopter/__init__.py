@@ -1,1 +1,1 @@
-"""Fly a small quadcopter to a goal and hover there."""
+"""Fly a small quadcopter to a goal and hover."""
