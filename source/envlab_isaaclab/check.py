@@ -14,8 +14,10 @@ from pathlib import Path
 
 from envlab.errors import ConfigurationError
 from envlab_isaaclab.robots import find_prop, find_robot
-from envlab_isaaclab.upstream import PACKAGES
+from envlab_isaaclab.upstream import OLD, PACKAGES
+from envlab_isaaclab.usd import READER, has_reader, is_pointer
 
+MODELS = (".usd", ".usda", ".usdc", ".usdz", ".urdf", ".xml")
 REFUSED = {
     "ConeCfg": "MuJoCo has no cones",
     "MeshConeCfg": "MuJoCo has no cones",
@@ -69,6 +71,7 @@ def uses_in(path: Path) -> tuple[int, list[Use]]:
     if not path.exists():
         raise ConfigurationError(f"There is no file or folder {str(path)!r} to check.")
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    models = [one for one in path.rglob("*") if one.suffix in MODELS] if path.is_dir() else []
     found: list[Use] = []
     count = 0
     for file in files:
@@ -77,7 +80,7 @@ def uses_in(path: Path) -> tuple[int, list[Use]]:
         except (OSError, SyntaxError, ValueError):
             continue  # not Python 3, or not readable; it could not run either
         count += any(_imports(node) for node in ast.walk(tree))
-        found += _uses(str(file.relative_to(path)) if path.is_dir() else str(file), tree)
+        found += _uses(str(file.relative_to(path)) if path.is_dir() else str(file), tree, models)
     if not count:
         raise ConfigurationError(
             f"Nothing in {str(path)!r} imports isaaclab: {len(files)} Python files were read."
@@ -89,11 +92,13 @@ def _imports(node: ast.AST) -> bool:
     names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
     if isinstance(node, ast.ImportFrom):
         names = [node.module or ""]
-    return any(name.partition(".")[0] in PACKAGES for name in names)
+    return any(name.partition(".")[0] in PACKAGES or name.startswith(OLD) for name in names)
 
 
-def _uses(place: str, tree: ast.Module) -> Iterator[Use]:
+def _uses(place: str, tree: ast.Module, models: list[Path]) -> Iterator[Use]:
     for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(OLD):
+            yield Use(place, node.lineno, node.module or "", "of Isaac Lab 1; rename the import")
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("isaacsim."):
             names = ", ".join(one.name for one in node.names)
             yield Use(place, node.lineno, names, f"of {node.module}, which does nothing here")
@@ -105,8 +110,9 @@ def _uses(place: str, tree: ast.Module) -> Iterator[Use]:
             yield Use(place, node.lineno, name, REFUSED[name])
         for keyword in node.keywords:
             file = _text(keyword.value)
-            if keyword.arg == "usd_path" and file and not _is_known(file):
-                yield Use(place, keyword.value.lineno, file, "envlab has no model for this file")
+            remark = _missing(file, models) if keyword.arg == "usd_path" and file else None
+            if remark:
+                yield Use(place, keyword.value.lineno, file, remark)
 
 
 def _text(value: ast.expr) -> str:
@@ -116,5 +122,16 @@ def _text(value: ast.expr) -> str:
     return "".join(str(one) for one in written)
 
 
-def _is_known(path: str) -> bool:
-    return find_robot(path) is not None or find_prop(path) is not None
+def _missing(path: str, models: list[Path]) -> str | None:
+    """Return what a USD file lacks, None if nothing: the folder's own come before envlab's."""
+    end = Path(path.lstrip("/"))
+    own = [one for one in models if one.match(str(end.with_suffix(".*")))]
+    if any(one.suffix in (".urdf", ".xml") for one in own):
+        return None
+    usd = next((one for one in own if one.name == end.name), None)
+    if usd is None:
+        is_known = find_robot(path) is not None or find_prop(path) is not None
+        return None if is_known else "envlab has no model for this file"
+    if is_pointer(usd):
+        return "a pointer of Git LFS: git lfs pull"
+    return None if has_reader() else READER

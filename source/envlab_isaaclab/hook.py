@@ -23,6 +23,7 @@ from typing import Any
 from envlab.errors import ConfigurationError
 from envlab_isaaclab import kit
 from envlab_isaaclab.inert import ROOTS, InertModule
+from envlab_isaaclab.upstream import OLD
 
 OPTIONAL = ("hid", "pink", "pinocchio", "flatdict", "dex_retargeting", "curobo")
 """Packages of devices and controllers, which are inert where they are not installed."""
@@ -108,7 +109,7 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name.startswith(("omni.isaac.lab", "omni.isaac.orbit")):
+        if name.startswith(OLD):
             raise ConfigurationError(
                 f"The script imports {name}, of Isaac Lab 1, whose modules have been called "
                 "isaaclab, isaaclab_tasks and isaaclab_rl since 2.0. Rename its imports, or take a "

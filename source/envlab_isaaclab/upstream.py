@@ -10,6 +10,8 @@ from pathlib import Path
 
 from envlab.errors import ConfigurationError
 
+OLD = ("omni.isaac.lab", "omni.isaac.orbit")
+"""How the modules of Isaac Lab 1 begin."""
 PACKAGES = ("isaaclab", "isaaclab_assets", "isaaclab_tasks", "isaaclab_rl", "isaaclab_contrib")
 """Packages of Isaac Lab, each in the folder of the same name below ``source``."""
 NEEDED = "2.3"

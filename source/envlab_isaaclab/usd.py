@@ -17,6 +17,21 @@ from envlab_isaaclab.things import Robot, robot
 _FREE = mujoco.mjtJoint.mjJNT_FREE
 
 
+READER = f'which needs: pip install "mujoco[usd]=={mujoco.__version__}"'
+"""What to install for USD files."""
+
+
+def is_pointer(path: Path) -> bool:
+    """Return whether Git LFS has left a pointer in a file's place."""
+    with path.open("rb") as file:
+        return file.read(7) == b"version"
+
+
+def has_reader() -> bool:
+    """Return whether MuJoCo's reader of USD is installed."""
+    return importlib.util.find_spec("mujoco.usd.MjcPhysics") is not None
+
+
 def read_usd(path: Path, **settings: Any) -> Robot:
     """Return the robot of a USD file.
 
@@ -27,13 +42,10 @@ def read_usd(path: Path, **settings: Any) -> Robot:
     Raises:
         ConfigurationError: If the reader is not installed, or the file does not compile.
     """
-    if path.read_bytes()[:7] == b"version":
+    if is_pointer(path):
         raise ConfigurationError(f"{path} is a pointer of Git LFS, not the file: git lfs pull.")
-    if importlib.util.find_spec("mujoco.usd.MjcPhysics") is None:
-        raise ConfigurationError(
-            f"{path} is a USD file, and what reads it is not installed: pip install "
-            f'"mujoco[usd]=={mujoco.__version__}".'
-        )
+    if not has_reader():
+        raise ConfigurationError(f"{path} is a USD file, {READER}.")
     try:
         with tempfile.TemporaryDirectory() as folder:
             spec = mujoco.MjSpec.from_file(str(_cleaned(path, Path(folder))))

@@ -273,6 +273,26 @@ def test_check_names_what_is_not_here(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "go2.usd" not in shown
 
 
+def test_check_knows_a_projects_own_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "cfg.py").write_text(
+        "import isaaclab.sim as sim\n"
+        "from omni.isaac.lab.assets import ArticulationCfg\n"
+        "there = sim.UsdFileCfg(usd_path=f'{ROOT}/data/there.usd')\n"
+        "pointer = sim.UsdFileCfg(usd_path=f'{ROOT}/data/pointer.usd')\n"
+        "lost = sim.UsdFileCfg(usd_path=f'{ROOT}/data/lost.usd')\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/there.urdf").write_text(URDF)
+    (tmp_path / "data/pointer.usd").write_text("version https://git-lfs.github.com/spec/v1\n")
+    assert check.main(["check", str(tmp_path)]) == 1
+    shown = capsys.readouterr().out
+    assert "cfg.py:2: omni.isaac.lab.assets (of Isaac Lab 1; rename the import)" in shown
+    assert "cfg.py:4: /data/pointer.usd (a pointer of Git LFS: git lfs pull)" in shown
+    assert "cfg.py:5: /data/lost.usd (envlab has no model for this file)" in shown
+    assert "there.usd" not in shown
+
+
 def test_check_refuses_a_folder_without_isaac_lab(tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text("import torch\n", encoding="utf-8")
     with pytest.raises(ConfigurationError, match="imports isaaclab"):
