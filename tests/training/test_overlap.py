@@ -288,4 +288,4 @@ def test_without_overlap_a_resume_leaves_out_the_rollout_collected_ahead(tmp_pat
     folder = trained_in(tmp_path / "with", (library, words), "--max_iterations=2")
     more = ["--resume", f"--checkpoint={folder}/checkpoints/model_2.pt", "agent.overlap=false"]
     trained_in(tmp_path / "without", (library, WORDS), *more)
-    assert "The checkpoint's learner.overlap is left out" in capfd.readouterr().err
+    assert "The checkpoint's learner.overlap is ignored" in capfd.readouterr().err

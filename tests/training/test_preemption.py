@@ -117,7 +117,7 @@ def test_the_same_run_id_continues_in_the_same_directory(tmp_path: Path, capsys)
 
     go_on()
     go_on()
-    assert "finished already" in capsys.readouterr().err
+    assert "already finished" in capsys.readouterr().err
     ended = manifest_of(run) | {"status": "running"}  # as if killed before its end
     (run / "run.json").write_text(json.dumps(ended))
     go_on()

@@ -67,7 +67,7 @@ def check_restart(
         launch = Launch(command, tmp_path)
     assert end([launch]) == [0], launch.output
     (whole,), (killed,) = (tmp_path.glob(f"logs/*/*/*{name}*") for name in NAMES.split(","))
-    assert "finished already" in launch.output  # the first of the two trainings
+    assert "already finished" in launch.output  # the first of the two trainings
     (restart,) = manifest_of(killed)["restarts"]
     assert (restart["iteration"], restart["world_size"]) == (SAVE_ITERATION, num_ranks)
     assert manifest_of(killed)["status"] == "finished"

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from envlab.errors import EnvlabError
 
 NEEDS: dict[str, tuple[str, ...]] = {
-    "soft bodies and particles, which MuJoCo's flexes would have to replace": (
+    "soft bodies and particles, for which MuJoCo's flexes would be needed": (
         "acquire_particle_state_tensor(sim, /)",
         "refresh_particle_state_tensor(sim, /)",
         "set_particle_state_tensor(sim, states, /)",
@@ -34,7 +34,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "get_soft_contacts(sim, /)",
         "reset_actor_particles_to_rest(env, actor, /)",
     ),
-    "pneumatic actuators, which MuJoCo's cylinders would have to replace": (
+    "pneumatic actuators, for which MuJoCo's cylinders would be needed": (
         "acquire_pneumatic_pressure_tensor(sim, /)",
         "acquire_pneumatic_target_tensor(sim, /)",
         "refresh_pneumatic_pressure_tensor(sim, /)",
@@ -48,7 +48,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "set_pneumatic_pressure(env, actor, index, value, /)",
         "set_pneumatic_target(env, actor, index, value, /)",
     ),
-    "a window, which never exists": (
+    "a window, which is never there": (
         "get_viewer_camera_handle(viewer, /)",
         "get_viewer_mouse_position(viewer, /)",
     ),

@@ -257,7 +257,7 @@ def test_dev_names_parameters_that_did_not_learn_or_are_no_numbers():
     check_learned(before, {name: values + 1.0 for name, values in before.items()})
     with pytest.raises(ConfigurationError, match="not changed these parameters: optimizer 1"):
         check_learned(before, {**before, "optimizer 0": torch.ones(2)})
-    with pytest.raises(ConfigurationError, match="no numbers: optimizer 1"):
+    with pytest.raises(ConfigurationError, match="not numbers: optimizer 1"):
         check_learned(
             before, {"optimizer 0": torch.ones(2), "optimizer 1": before["optimizer 1"] / 0}
         )
