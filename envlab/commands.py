@@ -105,7 +105,7 @@ CORE = (
         name="motion",
         main="envlab.tools.motion:main",
         usage="motion info | convert | view | record | evaluate ...",
-        description="motion clips: inspect, convert, record, and measure how well one is followed",
+        description="motion clips: inspect, convert, record, and measure how a policy follows",
         words=("info", "convert", "view", "record", "evaluate"),
     ),
     Command(

@@ -32,11 +32,7 @@ class _Window:
 
 
 class PictureGround:
-    """Replaces a picture model's height field by a part of it.
-
-    Attributes:
-        is_outside: Whether the robot has left the middle, so that another part has to be chosen.
-    """
+    """Replaces a picture model's height field by a part of it."""
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, at: np.ndarray) -> None:
         """Write the part around a place to a model, before its renderer is made.

@@ -27,11 +27,11 @@ from envlab.learner import Learner
 MEANS = {"running_var": "running_mean", "running_variance": "running_mean", "_var": "_mean"}
 """Names of variances in normalisers, with those of their means: envlab's and rl_games', skrl's,
 rsl_rl's."""
-DIRECT_BYTES = 2**23
-"""Bytes up to which all ranks' values go to every rank."""
 DEVIATIONS = {"_std": "_var"}
 """Names of standard deviations, with those of their variances: rsl_rl's."""
 
+DIRECT_BYTES = 2**23
+"""Bytes up to which all ranks' values go to every rank."""
 T = TypeVar("T")
 
 

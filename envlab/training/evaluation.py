@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,8 +63,9 @@ class Evaluation:
         """Time that robots were played, in h."""
         return float(self.lengths.sum()) * self.step_dt / 3600.0
 
+    @functools.cached_property
     def intervals(self) -> dict[str, Interval]:
-        """Return 95 % intervals over episodes, by name of what :meth:`as_dict` has a mean of."""
+        """95 % intervals over episodes, by name of what :meth:`as_dict` has a mean of."""
         if len(self.returns) < 2:
             return {}
         sampled = {"return": self.returns.double().numpy()}
@@ -90,7 +92,7 @@ class Evaluation:
                 values[name] = float(np.nanmean(errors))
         if self.falls is not None:
             values["falls_per_hour"] = float(self.falls.sum()) / self.hours
-        if intervals := self.intervals():
+        if intervals := self.intervals:
             values["intervals"] = {name: list(ends) for name, ends in intervals.items()}
         if self.measures is not None:
             values |= {"place": self.place, "measures": self.measures.summarise(self.episodes)}
@@ -118,7 +120,7 @@ class Evaluation:
 
     def _table(self) -> list[str]:
         """Return means with their intervals."""
-        values, found = self.as_dict(), self.intervals()
+        values, found = self.as_dict(), self.intervals
         units = {**self.units, "falls_per_hour": f"({self.hours:.3g} h of robot time)"}
         lines = []
         for name, (low, high) in found.items():
@@ -202,7 +204,7 @@ def evaluate(
         length.masked_fill_(reset, 0)
         history.masked_fill_(reset[None, :, None], 0.0)
         if int(length.max()) > longest:
-            raise ConfigurationError(_ENDLESS.format(f"one goes on after {longest:,} steps"))
+            raise ConfigurationError(_ENDLESS.format(f"one has lasted {longest:,} steps"))
     means = torch.cat(ends).mean(dim=0).tolist() if joints else []
     return Evaluation(
         returns=torch.cat(returns),

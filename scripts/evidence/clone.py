@@ -2,8 +2,8 @@
 
     python clone.py --task=Isaac-Lift-Cube-Franka-IK-Abs-v0 --demonstrations=50 --seed=0 ...
 
-The demonstrations are recorded with the run's seed. Frames are those of the rollouts by which the
-best checkpoint is chosen; with fewer, there are fewer iterations in proportion. It writes the run
+The demonstrations are recorded with the run's seed. Frames are those of the rollouts that choose
+the best checkpoint; the number of iterations is in proportion to them. It writes the run
 of ``envlab train bc``, and ``played.json``.
 """
 

@@ -83,7 +83,7 @@ steps = []
 for _ in range(flags.num_steps):
     actions = drawn(env.action_manager.action.shape, 1.0)
     groups, _, terminated, truncated, _ = env.step(actions)
-    rewards, ends = env.reward_manager, env.termination_manager
+    rewards = env.reward_manager
     # private: Isaac Lab gives no term's value otherwise
     values = rewards._step_reward.clone().unbind(1)
     steps.append(
@@ -93,10 +93,25 @@ for _ in range(flags.num_steps):
             "commands": commands(),
             "observations": observed(groups),
             "rewards": dict(zip(rewards.active_terms, values, strict=True)),
-            "ends": {name: ends.get_term(name).clone() for name in ends.active_terms},
             "ended": terminated | truncated,
         }
     )
+things = {**env.scene.articulations, **env.scene.rigid_objects}
+for thing in things.values():  # anywhere, as terminations look at
+    if hasattr(thing, "joint_names"):
+        shape = thing.data.joint_pos.shape
+        thing.write_joint_state_to_sim(drawn(shape, 4.0), drawn(shape, 4.0))
+    if not getattr(thing, "is_fixed_base", False):
+        place = thing.data.root_pos_w + drawn(torch.Size([flags.num_envs, 3]), 1.0)
+        turn = torch.randn(flags.num_envs, 4, generator=generator)
+        turn /= turn.norm(dim=1, keepdim=True)
+        thing.write_root_pose_to_sim(torch.cat((place, turn), dim=1))
+env.termination_manager.compute()
+names = env.termination_manager.active_terms
+anywhere = {
+    "state": env.scene.get_state(is_relative=True),
+    "ends": {name: env.termination_manager.get_term(name).clone() for name in names},
+}
 acted = []
 for name in env.action_manager.active_terms:
     term = env.action_manager.get_term(name)
@@ -107,6 +122,7 @@ seen = {
     "first": first,
     "start": start,
     "steps": steps,
+    "anywhere": anywhere,
     "joints": {name: thing.joint_names for name, thing in env.scene.articulations.items()},
     "acted": acted,
     "durations": (env.max_episode_length, env.step_dt, env.physics_dt),

@@ -55,6 +55,8 @@ STEPPED = {
     "progress",
 }
 """Terms of more than a state: of efforts, accelerations, contacts, or the state before."""
+OF_EPISODES = {"time_out", "base_contact", "max_consecutive_success"}
+"""Terminations of more than a state."""
 DIFFERS = {
     "Isaac-Ant-v0 joint_pos_limits": "ours is at most 1 for each joint (docs/tasks.md)",
     "Isaac-Humanoid-v0 joint_pos_limits": "as Ant's",
@@ -107,6 +109,7 @@ def test_a_task_is_isaac_labs(both: tuple[str, Any, Any]):
         if not value < limits[name] and f"{task} {name}" not in DIFFERS
     }
     assert far == {}
+    assert different_ends(seen, env) == []
 
 
 def make(task: str, num_envs: int) -> Any:
@@ -189,6 +192,19 @@ def command_of(env: Any, name: str, key: str) -> torch.Tensor | None:
     """Return our tensor for one of their command terms'."""
     own = getattr(env.command_manager.get_term(name), key, None)
     return own if isinstance(own, torch.Tensor) and not key.startswith("_") else None
+
+
+def different_ends(seen: Any, env: Any) -> list[str]:
+    """Return the terminations that end other environments, whose things are anywhere."""
+    put(env, seen["anywhere"]["state"], seen["joints"])
+    env.termination_manager.compute()
+    ours = env.termination_manager.episode_values()
+    assert {f"Episode_Termination/{name}" for name in seen["anywhere"]["ends"]} == set(ours)
+    return [
+        name
+        for name, ends in seen["anywhere"]["ends"].items()
+        if name not in OF_EPISODES and not torch.equal(ours[f"Episode_Termination/{name}"], ends)
+    ]
 
 
 def differences(seen: Any, env: Any) -> dict[str, float]:

@@ -57,7 +57,8 @@ def section(link: str) -> str:
     path, _, anchor = link.partition("#")
     text = (ROOT / path).read_text()
     if row := re.search(rf'^.*<a id="{anchor}">.*$', text, re.MULTILINE):
-        return row.group()
+        is_heading = row.group().startswith("#")
+        return text[row.start() :].partition("\n## ")[0] if is_heading else row.group()
     parts = re.split(r"^#+ ", text, flags=re.MULTILINE)[1:]
     slugs = [re.sub(r"[^\w\- ]", "", part.partition("\n")[0]).lower() for part in parts]
     return parts[[slug.replace(" ", "-") for slug in slugs].index(anchor)] if anchor else text

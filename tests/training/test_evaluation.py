@@ -170,9 +170,7 @@ def test_only_a_robot_that_moves_freely_falls():
 def test_a_task_without_ends_is_one_sentence():
     env = CountingEnv([3, 10**9])
     env.max_episode_length = 5
-    with pytest.raises(
-        ConfigurationError, match=r"do not end: one goes on after 50 steps. Add a te"
-    ):
+    with pytest.raises(ConfigurationError, match=r"do not end: one has lasted 50 steps. Add a te"):
         evaluate(env, lambda obs: None)
     task = env_of("Isaac-Cartpole-v0", num_envs=2)
     task.termination_manager.active_terms.clear()

@@ -33,8 +33,8 @@ A verdict (better, worse, higher, lower) is that of an exact permutation test: h
 of all runs into two groups by chance has one of them win as many pairs of runs, in either
 direction. Its p accounts for all comparisons of an experiment (Holm, 1979), so that an experiment
 in which nothing differs has a verdict in at most 5 % of cases. There is none from fewer than five
-seeds. Contenders that are not distinguished may still differ by as much as the interval says. Where
-seeds were added after a look, the section states it, and both looks share the 5 %.
+seeds. Contenders that are not distinguished may still differ by as much as the interval shows.
+Where seeds were added after a look, the section states it, and both looks share the 5 %.
 
 Episodes are played by `envlab play` after the training, without exploration, except that DD-PPO
 draws its actions. Minutes are of cores and GPUs that did other work, and no measure of speed.
