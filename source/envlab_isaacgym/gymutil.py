@@ -12,8 +12,8 @@ from xml.etree.ElementTree import Element
 import numpy as np
 import torch
 
-from envlab.distributed.scripts import is_on_cpu, own_device
 from envlab.errors import DeviceError
+from envlab_bridge.ranks import is_on_cpu, own_device
 from envlab_isaacgym.enums import SimType, UpAxis
 from envlab_isaacgym.gymapi import Gym
 from envlab_isaacgym.parameters import SimParams

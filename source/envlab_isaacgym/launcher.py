@@ -11,8 +11,8 @@ from pathlib import Path
 
 from envlab.distributed.ranks import launched_local_rank, tell, tell_launcher
 from envlab.errors import ConfigurationError, DeviceError, EnvlabError
-from envlab.foreign import not_installed, own_line
 from envlab.training.flags import PORT
+from envlab_bridge.errors import not_installed, own_line
 from envlab_isaacgym.check import own_packages
 from envlab_isaacgym.shim import (
     draw_without_display,
@@ -122,8 +122,8 @@ def run(arguments: Sequence[str]) -> int:
     offer_absent()
     if "rl_games" in script.read_text(encoding="utf-8", errors="replace"):
         restore_seq_len()  # after gym, which rl_games of that time imports
-    from envlab.distributed.scripts import join_ranks, take_cpu_for_cuda
-    from envlab.training.script_agreement import check_launch, compare_rl_games
+    from envlab_bridge.agreement import check_launch, compare_rl_games
+    from envlab_bridge.ranks import join_ranks, take_cpu_for_cuda
     from envlab_isaacgym.rsl_rl_1 import offer_rsl_rl_1
     from envlab_isaacgym.watching import watching
 

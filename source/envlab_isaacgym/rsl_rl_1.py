@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from envlab.distributed.scripts import context
 from envlab.errors import CheckpointError, ConfigurationError
-from envlab.training.script_agreement import check_configurations
+from envlab_bridge.agreement import check_configurations
+from envlab_bridge.ranks import context
 
 _POLICIES = ("ActorCritic", "ActorCriticRecurrent")
 _OLD_ORDER = ("std", "actor", "critic", "memory_a", "memory_c")
@@ -281,7 +281,7 @@ def _packed(obs: torch.Tensor, privileged: torch.Tensor | None) -> Any:
 
 def _runner(env: Any, cfg: dict[str, Any], log_dir: str | None, device: str) -> Any:
     """Return the installed release's runner, with the gradients and statistics of all ranks."""
-    from envlab.rsl_rl.scripts import ScriptRunner
+    from envlab_bridge.rsl_rl import ScriptRunner
 
     runner = ScriptRunner(_environment(env), cfg, log_dir, device)
     runner.observation_names = {"policy": "observations", "critic": "privileged ones"}

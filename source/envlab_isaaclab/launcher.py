@@ -12,7 +12,7 @@ from pathlib import Path
 
 from envlab.distributed.ranks import tell
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab.foreign import not_installed
+from envlab_bridge.errors import not_installed
 from envlab_isaaclab import absent, hook, upstream
 from envlab_isaaclab.kit import NUCLEUS, SETTINGS
 from envlab_isaaclab.project import add_packages
@@ -79,8 +79,8 @@ def run(arguments: Sequence[str]) -> int:
         )
     logging.basicConfig(level=logging.WARNING, format="envlab_isaaclab: %(message)s")
     prepare(values.get("--isaaclab"), values.get("--nucleus"))
-    from envlab.distributed.scripts import join_ranks
-    from envlab.training.script_agreement import check_launch
+    from envlab_bridge.agreement import check_launch
+    from envlab_bridge.ranks import join_ranks
 
     sys.argv = words
     folders = [str(script.resolve().parent), str(Path.cwd())]

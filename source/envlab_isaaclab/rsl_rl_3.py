@@ -19,10 +19,10 @@ from rsl_rl.algorithms import PPO, Distillation
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
-from envlab.distributed.scripts import context, draw_apart
 from envlab.errors import CheckpointError, ConfigurationError
-from envlab.rsl_rl.scripts import ScriptRunner
-from envlab.training.script_agreement import check_configurations
+from envlab_bridge.agreement import check_configurations
+from envlab_bridge.ranks import context, draw_apart
+from envlab_bridge.rsl_rl import ScriptRunner
 from envlab_isaaclab.app import resolve_device
 
 NETWORKS = {

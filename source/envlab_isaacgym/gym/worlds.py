@@ -8,8 +8,8 @@ import time
 import numpy as np
 import torch
 
-from envlab.distributed.scripts import draw_apart, is_on_cpu
 from envlab.errors import ConfigurationError, DeviceError
+from envlab_bridge.ranks import draw_apart, is_on_cpu
 from envlab_isaacgym.assets import Asset, ForceSensor, load_asset, make_primitive
 from envlab_isaacgym.enums import SimType, UpAxis
 from envlab_isaacgym.parameters import (

@@ -17,9 +17,9 @@ from typing import Any
 
 from envlab.commit import code_digests
 from envlab.distributed.agreement import require_agreement
-from envlab.distributed.scripts import context
 from envlab.libraries import packages_alike
 from envlab.training.agreement import of_any_node
+from envlab_bridge.ranks import context
 
 _OF_A_RANK = {"seed", "device", "gpu", "rank", "path", "dir", "logdir", "run", "experiment"}
 """Words in names of settings in which ranks may differ: seeds, places, and a run's name."""

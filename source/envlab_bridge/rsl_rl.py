@@ -1,7 +1,7 @@
 """rsl_rl's own runners, for scripts of other projects that make and call one.
 
 Loop, logger and checkpoints are the library's. With other ranks
-(:mod:`envlab.distributed.scripts`), gradients and statistics are those of all, on gloo as on NCCL;
+(:mod:`envlab_bridge.ranks`), gradients and statistics are those of all, on gloo as on NCCL;
 values that are not finite end the training with a sentence, on all ranks alike; and at its end the
 audit compares the ranks.
 """
@@ -17,10 +17,10 @@ from rsl_rl.runners.on_policy_runner import OnPolicyRunner  # not what a guest o
 
 from envlab.distributed.agreement import rank_list
 from envlab.distributed.audit import audit
-from envlab.distributed.scripts import context
 from envlab.errors import SimulationError
 from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
+from envlab_bridge.ranks import context
 
 _LOOK = "Look for what makes them so in the task, or take a smaller sim.dt"
 _LOWER = "Rewards and observations were; take a lower learning rate"
