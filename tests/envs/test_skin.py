@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
+from types import SimpleNamespace
 
 import mujoco
 import numpy as np
@@ -23,7 +25,7 @@ ROBOT = """
       <joint name="shoulder" axis="0 1 0"/>
       <geom name="upper" type="capsule" size="0.05 0.2" mass="1"/>
       <geom name="hull" type="box" size="0.1 0.1 0.1" group="3" mass="1"/>
-      <body name="lower" pos="0 0 -0.5">
+      <body name="lower" pos="0 0 -0.5" euler="0 0 40">
         <joint name="elbow" axis="0 1 0"/>
         <geom name="lower" type="capsule" size="0.05 0.2" mass="1"/>
       </body>
@@ -42,7 +44,7 @@ SKIN = f"""
       <joint axis="0 1 0"/>
       <geom class="visual"/>
       <geom name="hull" type="box" size="0.2 0.2 0.2"/>
-      <body name="lower" pos="0 0 -0.5">
+      <body name="lower" pos="0 0 -0.5" euler="0 0 40">
         <joint axis="0 1 0"/>
         <geom name="stub" type="sphere" size="0.1" contype="0" conaffinity="0"/>
         <body name="hand" pos="0.1 0 -0.2" euler="0 0 90">
@@ -87,6 +89,18 @@ def test_a_skin_is_drawn_where_its_file_has_it_and_weighs_nothing(skin: Path):
     np.testing.assert_allclose(ours.geom_xmat[added], data.geom_xmat[seen], atol=1e-6)
     red = model.geom_matid[added] >= 0
     np.testing.assert_array_equal(model.mat_rgba[model.geom_matid[added[red]]], [[1, 0, 0, 1]] * 2)
+
+
+def test_randomised_fields_of_the_physics_reach_the_dressed_model(skin: Path):
+    look = wear(robot(), str(skin))
+    drawn = torch.rand(1, len(look.geoms), 4)
+    masses = torch.rand(1, look.model.nbody)
+    model = copy.copy(look.model)
+    look.write_params(model, SimpleNamespace(params={"geom_rgba": drawn, "body_mass": masses}), 0)
+    np.testing.assert_allclose(model.geom_rgba[look.geoms], drawn[0])
+    others = np.delete(np.arange(model.ngeom), look.geoms)
+    np.testing.assert_array_equal(model.geom_rgba[others], look.model.geom_rgba[others])
+    np.testing.assert_allclose(model.body_mass, masses[0])
 
 
 FLAWS = {
