@@ -125,7 +125,7 @@ def test_the_suggested_command_works_where_it_is_printed(tmp_path: Path, monkeyp
         library=get_library("rsl_rl"),
         task=SimpleNamespace(id="My-Task-v0"),
         agent_cfg=SimpleNamespace(origin={}),
-        flags=SimpleNamespace(),
+        flags=SimpleNamespace(task="my_tasks:My-Task-v0"),
     )
     for script, envlab_sh, begins in (
         (TRAIN, "", ["python", str(PLAY)]),
@@ -140,7 +140,7 @@ def test_the_suggested_command_works_where_it_is_printed(tmp_path: Path, monkeyp
             "Run directory: logs/run",
             "Last checkpoint: logs/run/checkpoints/model_1.pt",
         ]
-        flags = ["--task=My-Task-v0", "--checkpoint=logs/run/checkpoints/model_1.pt"]
+        flags = ["--task=my_tasks:My-Task-v0", "--checkpoint=logs/run/checkpoints/model_1.pt"]
         assert shlex.split(command.removeprefix("Play it: ")) == [*begins, *flags]
 
 
