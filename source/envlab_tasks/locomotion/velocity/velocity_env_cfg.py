@@ -78,17 +78,19 @@ def reset_base(velocity: float) -> EventTermCfg:
     )
 
 
-def reset_joints(low: float, high: float, *, soft_limit_factor: float = 0.9) -> EventTermCfg:
+def reset_joints(low: float, high: float, **params: float) -> EventTermCfg:
     """Return a reset of the joints to their defaults times a factor, at rest.
 
-    The robots of Isaac Lab's velocity tasks have ``soft_joint_pos_limit_factor=0.9``, which moves
-    only G1's fingers: their defaults are at the end of their range.
+    Args:
+        low: Lowest factor.
+        high: Highest factor.
+        params: More of :func:`mdp.reset_joints_by_scale`.
     """
     return at_reset(
         mdp.reset_joints_by_scale,
         position_range=(low, high),
         velocity_range=(0.0, 0.0),
-        soft_limit_factor=soft_limit_factor,
+        **params,
     )
 
 

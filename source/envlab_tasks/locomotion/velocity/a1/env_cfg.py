@@ -66,7 +66,7 @@ class A1EventsCfg(EventsCfg):
             velocity_range=dict.fromkeys(AXES, (-0.5, 0.5)),
         )
     )
-    reset_robot_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5, soft_limit_factor=1.0))
+    reset_robot_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
     push_robot: EventTermCfg | None = default(
         EventTermCfg(
             func=push_robots,

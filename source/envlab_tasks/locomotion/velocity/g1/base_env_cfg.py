@@ -5,17 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default, mdp
-from envlab.envs.managers import RewardTermCfg
+from envlab.envs.managers import EventTermCfg, RewardTermCfg
 from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.biped_env_cfg import (
     BipedEnvCfg,
+    BipedEventsCfg,
     BipedRewardsCfg,
     deviation,
     feet_air_time,
     feet_slide,
     joints,
 )
-from envlab_tasks.locomotion.velocity.velocity_env_cfg import RewardsCfg, tracking
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    EventsCfg,
+    RewardsCfg,
+    reset_joints,
+    tracking,
+)
 
 MODEL = "envlab_assets:robots/g1.xml"
 FEET = ".*_ankle_roll_link"
@@ -64,8 +70,22 @@ class G1RewardsCfg(BipedRewardsCfg):
 
 
 @dataclass(kw_only=True)
+class G1EventsCfg(BipedEventsCfg):
+    """Joints start within 0.9 of their ranges, at whose ends the fingers' defaults are.
+
+    In Isaac Lab this is the robot's ``soft_joint_pos_limit_factor``.
+    """
+
+    reset_robot_joints: EventTermCfg | None = default(reset_joints(1.0, 1.0, soft_limit_factor=0.9))
+
+
+NO_PUSHES = G1EventsCfg(base_external_force_torque=None)
+
+
+@dataclass(kw_only=True)
 class G1EnvCfg(BipedEnvCfg):
     """G1 on any ground."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL))
     rewards: RewardsCfg = field(default_factory=G1RewardsCfg)
+    events: EventsCfg = field(default_factory=G1EventsCfg)

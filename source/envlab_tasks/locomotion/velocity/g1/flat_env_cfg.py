@@ -8,13 +8,13 @@ from envlab.envs import SceneCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg
 from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.biped_env_cfg import (
-    NO_PUSHES,
     feet_air_time,
     velocity_commands,
 )
 from envlab_tasks.locomotion.velocity.g1.base_env_cfg import (
     FEET,
     MODEL,
+    NO_PUSHES,
     G1EnvCfg,
     G1RewardsCfg,
     joint_acc,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from envlab.envs import SceneCfg, default
 from envlab.envs.terrain import TerrainCfg
 from envlab_tasks.locomotion.velocity.biped_rough_ground import PlayRoughGroundCfg, RoughGroundCfg
-from envlab_tasks.locomotion.velocity.g1.base_env_cfg import MODEL, G1EnvCfg
+from envlab_tasks.locomotion.velocity.g1.base_env_cfg import MODEL, NO_PUSHES, G1EnvCfg
 from envlab_tasks.locomotion.velocity.rough_ground import few_tiles, full_terrains
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import EventsCfg
 
 
 @dataclass(kw_only=True)
@@ -27,3 +28,4 @@ class G1RoughPlayEnvCfg(PlayRoughGroundCfg, G1RoughEnvCfg):
     scene: SceneCfg = default(
         SceneCfg(num_envs=50, model=MODEL, terrain=few_tiles(full_terrains()))
     )
+    events: EventsCfg = default(NO_PUSHES)

@@ -121,7 +121,7 @@ class EventsCfg:
     """Robots start anywhere, with other joints and moving, and are pushed."""
 
     reset_base: EventTermCfg | None = default(reset_base(0.5))
-    reset_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5, soft_limit_factor=1.0))
+    reset_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
     push_robot: EventTermCfg | None = default(
         at_intervals((5.0, 10.0), t1_rewards.push_horizontally, speed_range=(0.1, 1.0))
     )
