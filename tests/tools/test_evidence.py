@@ -318,10 +318,10 @@ def test_contenders_on_different_physics_are_not_compared(folder: Path):
         page([experiment], folder / "records")
 
 
-def write_curve(folder: Path, values: Sequence[float | None]) -> None:
-    """Write the curve of ``few``, of 8 frames an iteration."""
+def write_curve(folder: Path, values: Sequence[float | None], every: int = 1) -> None:
+    """Write the curve of ``few``, of 8 frames an iteration, collected at one of ``every``."""
     lines = [
-        line_of({"iteration": i, "frames": 8 * i, "wall_s": 1.0, "mean_return": value})
+        line_of({"iteration": i, "frames": i // every * 8, "wall_s": 1.0, "mean_return": value})
         for i, value in enumerate(values, 1)
     ]
     (folder / "records/cartpole/few/0" / METRICS).write_bytes(b"".join(lines))
@@ -346,6 +346,15 @@ def test_a_recorded_curve_has_the_mean_of_each_part(folder: Path):
     assert (curve[0]["frames"], curve[-1]["frames"]) == (80, 3200)
     assert [point["mean_return"] for point in curve[:-1]] == [4.5] * 39
     assert curve[-1]["mean_return"] == pytest.approx(40 / 9, abs=1e-4)
+
+
+def test_a_value_that_stays_until_more_frames_is_one_point(folder: Path):
+    experiment = recorded(folder, {"few": [1.0]})
+    write_curve(folder, [None] * 4 + [1.0] * 5 + [2.0] * 5, every=5)
+    (run,) = find_results([str(folder / "records/cartpole/few")], experiment.metric)
+    write_record(experiment, run, folder, folder / "short")
+    points = [(point["iteration"], point["mean_return"]) for point in curve_of(folder / "short")]
+    assert points == [(5, 1.0), (10, 2.0)]
 
 
 def test_a_record_names_the_gpu_of_its_training(folder: Path, monkeypatch: pytest.MonkeyPatch):

@@ -11,7 +11,7 @@ import numpy as np
 from envlab.errors import ConfigurationError
 from envlab.foreign import printable
 from envlab.run.compare.groups import Group
-from envlab.run.compare.statistics import CONFIDENCE, over_seeds, require
+from envlab.run.compare.statistics import CONFIDENCE, SeedCurve, over_seeds, require
 
 DEFAULT_PATH = "compare.png"
 SUFFIXES = (".png", ".pdf", ".svg")
@@ -58,23 +58,28 @@ def choose_path(output: str | None, *, force: bool) -> Path:
 def draw(groups: Sequence[Group], metric: str, task: str) -> Any:
     """Return the ``matplotlib.figure.Figure``: two axes, one line per group in each.
 
+    An axis over which no group's runs share a range is left out, unless both are.
+
     Raises:
         ConfigurationError: If matplotlib is not installed.
     """
     # Without pyplot, a figure needs no display and leaves no state behind.
     module = require("matplotlib.figure", "The picture")
     figure = module.Figure(figsize=(11, 5), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
+    curves = {name: [_curve(group, name) for group in groups] for name in X_LABELS}
+    shown = [name for name in X_LABELS if any(curves[name])] or list(X_LABELS)
+    axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     cycler = require("matplotlib").cycler
     colours = require("matplotlib").rcParams["axes.prop_cycle"]
-    for axis, x_name in zip(axes, X_LABELS, strict=True):
+    for axis, x_name in zip(axes, shown, strict=True):
         axis.set_prop_cycle(cycler(linestyle=_LINE_STYLES) * colours)
-        for group in groups:
-            _draw_group(axis, group, x_name)
+        for group, curve in zip(groups, curves[x_name], strict=True):
+            _draw_curve(axis, curve, group.label)
         axis.set_xlabel(X_LABELS[x_name])
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].xaxis.set_major_formatter(require("matplotlib.ticker").EngFormatter(sep=""))
+    if shown[0] == "frames":
+        axes[0].xaxis.set_major_formatter(require("matplotlib.ticker").EngFormatter(sep=""))
     axes[0].set_ylabel(_metric_label(metric))
     figure.suptitle(printable(task), parse_math=False)
     labels = [_legend_label(group) for group in groups]
@@ -109,14 +114,17 @@ def write(figure: Any, path: Path) -> None:
         ) from error
 
 
-def _draw_group(axis: Any, group: Group, x_name: str) -> None:
-    """Draw a group's interval and its line, which is empty if its runs share no range."""
-    curve = over_seeds(
+def _curve(group: Group, x_name: str) -> SeedCurve | None:
+    return over_seeds(
         [getattr(run, x_name)[run.has_value] for run in group.runs],
         [run.values[run.has_value] for run in group.runs],
     )
+
+
+def _draw_curve(axis: Any, curve: SeedCurve | None, label: str) -> None:
+    """Draw a group's interval and its line, which is empty if its runs share no range."""
     x, middle = (np.array([]),) * 2 if curve is None else (curve.x, curve.middle)
-    (line,) = axis.plot(x, middle, label=group.label, marker="o" if len(x) == 1 else None)
+    (line,) = axis.plot(x, middle, label=label, marker="o" if len(x) == 1 else None)
     if curve is not None and curve.interval is not None:
         axis.fill_between(x, *curve.interval, color=line.get_color(), alpha=0.2, linewidth=0)
 

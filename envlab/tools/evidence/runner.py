@@ -144,12 +144,16 @@ def _finished(folder: Path, experiment: Experiment) -> list[RunResult]:
 def write_record(experiment: Experiment, result: RunResult, folder: Path, record: Path) -> None:
     """Write a run's record: its curve in few points, and then its manifest.
 
+    A value that stays until more frames were collected, as between the rollouts of cloning, is one
+    point.
+
     Raises:
         EnvlabError: If the compared value was not measured, or another seed's curve is the same.
     """
     record.mkdir(parents=True, exist_ok=True)
     has_value = result.has_value.nonzero()[0]
-    parts = np.array_split(has_value, min(NUM_POINTS, len(has_value)))
+    _, firsts = np.unique(result.frames[has_value], return_index=True)
+    parts = np.array_split(has_value[firsts], min(NUM_POINTS, len(firsts)))
     lines = [
         line_of(
             {

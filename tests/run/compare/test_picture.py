@@ -59,6 +59,13 @@ def test_a_group_without_a_common_range_keeps_its_place_in_the_legend(tmp_path: 
     assert len(figure.legends[0].get_texts()) == 1
 
 
+def test_an_axis_on_which_nothing_is_drawn_is_left_out(tmp_path: Path):
+    write_run(tmp_path, [1.0, 2.0], name="fast", seed=0)
+    write_run(tmp_path, [1.0, 2.0], name="slow", seed=1, seconds_per_iteration=60.0)
+    figure = draw(groups_in(tmp_path), "mean_return", "x")
+    assert [axes.get_xlabel() for axes in figure.axes] == ["frames of all environments"]
+
+
 def test_the_metric_is_named_with_its_unit(tmp_path: Path):
     write_run(tmp_path, [1.0])
     for metric, label in {
