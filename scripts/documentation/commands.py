@@ -60,6 +60,8 @@ SKIPPED = {
     r"hf:|wandb:": "needs the network; run by tests/tools/test_push.py",
     r"^envlab record hand": "waits for a hand; run by tests/web/viewer",
     r"^envlab view|isaacgym --viz|(replay|scripted) .*--viz": "runs on; run by tests/web/viewer",
+    r"--joint_order isaaclab": "run by tests/tools/test_deploy.py",
+    r"My-Hopper.* --viz": "is as viewer.md's, which is run",
     r"--skin": "needs a file or the network; run by tests/envs/test_skin.py",
     r"encoder\.pt": "needs a network of your own; run by tests/envs/mdp",
     r"clip\.npz|other\.npz|walk\.(csv|npz)": "needs a clip",
@@ -90,6 +92,7 @@ SHORTENED = {
     r"motion record": ["--seconds=0.1"],
     r"play\.py|envlab play": ["--num_envs=4"],
     r"play.* --num_episodes": ["--num_episodes=4", "--no_export"],
+    r"play .*Go2.*(--num_episodes=1024|friction_range)": ["--no_export", "env.episode_length_s=1"],
     # Without an end a page shows it until somebody presses a button, and at its true speed.
     r"play .*--viz web": ["--num_episodes=4", "env.episode_length_s=0.2", "--no_export"],
     r"play rsl_rl --task=Isaac-Cartpole-v0 --checkpoint=latest": ["--no_export"],  # others export
