@@ -90,6 +90,8 @@ SHORTENED = {
     r"lab(\.py)? run .* train|run_lab\.py": ["-s", "env.max_frame=4000"],
     r"lab run .* search": ["-s", "env.max_frame=2000", "-s", "meta.max_trial=2"],
     r"motion record": ["--seconds=0.1"],
+    r"actuators/record": ["--num_recordings=2", "--num_steps=50"],
+    r"actuators/train": ["--num_steps=2"],
     r"play\.py|envlab play": ["--num_envs=4"],
     r"play.* --num_episodes": ["--num_episodes=4", "--no_export"],
     r"play .*Go2.*(--num_episodes=1024|friction_range)": ["--no_export", "env.episode_length_s=1"],
