@@ -26,6 +26,9 @@ ROLE = re.compile(
     r":(?:class|func|meth|mod|attr|data|exc):<code>~?(?:\w+\.)*?([\w.]+(?:\(\))?)</code>"
 )
 """A reference in a docstring, of which the name is enough."""
+BLOCK = re.compile(r"<pre>.*?</pre>", re.DOTALL)
+HYPHENATED = re.compile(r'(?<![\w"-])(--\w[\w-]*|[A-Z]\w*(?:-\w+)+)')
+"""A flag or a task's id, which a browser would break at its hyphens."""
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -80,5 +83,6 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Show references in docstrings as names."""
+    """Show references in docstrings as names, and keep flags and ids in commands whole."""
+    html = BLOCK.sub(lambda block: HYPHENATED.sub(r'<span class="whole">\1</span>', block[0]), html)
     return ROLE.sub(r"<code>\1</code>", html).replace("::</p>", ":</p>")

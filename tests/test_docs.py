@@ -71,6 +71,7 @@ def test_the_site_builds_and_its_links_lead_somewhere(tmp_path):
     reference = "".join(page.read_text() for page in tmp_path.glob("api*.html"))
     for name in ("envlab.registry", "ManagerEnv", "joint_pos_rel", "JointPositionActionCfg"):
         assert name in reference
+    assert '<span class="whole">--num_episodes</span>' in (tmp_path / "evaluate.html").read_text()
     # Also the files that pages link to, such as sources: mkdocs does not warn of missing ones.
     pages = [page for page in tmp_path.rglob("*.html") if page.name != "404.html"]
     links = {

@@ -39,11 +39,12 @@ SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs|--agilerl|_populations.agilerl": "needs a checkout",
     r"-m envlab_isaaclab scripts|isaaclab check PROJECT": "needs a project",
     r"/allenact/|minigrid_tutorial|slm_lab/spec|compare_programs": "needs a checkout",
-    r"\.\.\.|LIBRARY|SPEC|\bRUN\b|\bFILE$|<run>": "not complete",
+    r"\.\.\.|LIBRARY|SPEC|\bRUN\b|\bFILE$|<run>|\b(TASK|PART|FOLDER|MODULE)\b": "not complete",
     r"Rough-Blind-Unitree-Go2-v0 --resume": "needs a run of two hours",
     # Incomplete commands that a sentence mentions.
     r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab (plot|run)|cluster \w+)$": "not complete",
     r"^envlab (play|export) evolution$|^envlab motion evaluate$": "not complete",
+    r"^envlab record (hand|scripted)$|^envlab doctor --distributed$": "not complete",
     r"--task( ID)?$|--task ID\b|\bNAME\b": "not complete",
     r"distributed\.run$": "not complete",
     r"^python deploy": "runs in an exported folder; run by tests/tools/test_deploy.py",
@@ -57,31 +58,46 @@ SKIPPED = {
     r"^tensorboard|^mlflow|^envlab dashboard|^ssh -N": "is a server",
     r"^python -m http": "is a server",
     r"hf:|wandb:": "needs the network; run by tests/tools/test_push.py",
-    r"--viz|^envlab view": "runs until somebody ends it; run by tests/web/viewer",
+    r"^envlab record hand": "waits for a hand; run by tests/web/viewer",
+    r"^envlab view|isaacgym --viz|(replay|scripted) .*--viz": "runs on; run by tests/web/viewer",
+    r"--joint_order isaaclab": "run by tests/tools/test_deploy.py",
+    r"My-Hopper.* --viz": "is as viewer.md's, which is run",
+    r"--skin": "needs a file or the network; run by tests/envs/test_skin.py",
+    r"encoder\.pt": "needs a network of your own; run by tests/envs/mdp",
     r"clip\.npz|other\.npz|walk\.(csv|npz)": "needs a clip",
     r"benchmarks.distance": "needs root",
     r"benchmarks/(soak|libraries|hogwild)": "takes minutes",
     r"evidence run": "run by tests/scripts/test_evidence.py",
 }
-# Packages that no extra of the tests installs, and the commands that need them.
-NEEDED = {"mpe2": "mpe2", "holosoma": "holosoma", "lerobot": "envlab record rsl_rl"}
-# Pages whose code blocks that begin with a file's name are files of the reader's.
-TUTORIALS = ("own_robot.md",)
+# Packages that no extra of the tests installs, and patterns of the commands that need them.
+NEEDED = {"mpe2": "mpe2", "holosoma": "holosoma", "lerobot": r"record rsl_rl(?!.*format=hdf5)"}
+# Pages that a reader follows from top to bottom in one folder, as CI does. Code blocks that begin
+# with a file's name are files of the reader's.
+TUTORIALS = (
+    *("first_run.md", "viewer.md", "own_robot.md"),
+    *("domain_randomisation.md", "evaluate.md", "deploy.md"),
+)
 NEEDS_GPU = r"^envlab warm|-m gpu"
 # Words to add to matching commands.
 SHORTENED = {
-    r"train\.py|envlab train": ["--max_iterations=1"],
+    r"learning/\w+/train\.py|envlab train": ["--max_iterations=1"],
     r"(train\.py|envlab train).* --resume": ["--max_iterations=2"],  # one more than was trained
     r"evolution/train": ["--num_envs=8", "agent.population.generation_iterations=1"],
     r"(rsl_rl|skrl)/train\.py|envlab train (rsl_rl|skrl)": ["--num_envs=16"],
     r"ddppo .*tutorial": ["--num_envs=4", "env.houses.num_houses=2"],
     r"^envlab validate": ["--num_episodes=2"],
-    r"--video": ["--video_length=5"],
+    r"\b(play|train)\b.* --video": ["--video_length=5"],
     r"lab(\.py)? run .* train|run_lab\.py": ["-s", "env.max_frame=4000"],
     r"lab run .* search": ["-s", "env.max_frame=2000", "-s", "meta.max_trial=2"],
     r"motion record": ["--seconds=0.1"],
+    r"actuators/record": ["--num_recordings=2", "--num_steps=50"],
+    r"actuators/train": ["--num_steps=2"],
     r"play\.py|envlab play": ["--num_envs=4"],
-    r"play.* --num_episodes": ["--num_episodes=4"],
+    r"play.* --num_episodes": ["--num_episodes=4", "--no_export"],
+    r"play .*Go2.*(--num_episodes=1024|friction_range)": ["--no_export", "env.episode_length_s=1"],
+    # Without an end a page shows it until somebody presses a button, and at its true speed.
+    r"play .*--viz web": ["--num_episodes=4", "env.episode_length_s=0.2", "--no_export"],
+    r"play rsl_rl --task=Isaac-Cartpole-v0 --checkpoint=latest": ["--no_export"],  # others export
     r"^envlab random": ["--num_envs=4", "--num_steps=20"],
     r"benchmarks/throughput": ["--num_envs", "8", "--blocks=2", "--block_s=0.05"],
     # Not less: processor time is counted in hundredths of a second.
@@ -111,8 +127,8 @@ class Command:
         for pattern, reason in SKIPPED.items():
             if re.search(pattern, self.text):
                 return reason
-        for package, word in NEEDED.items():
-            if word in self.text and importlib.util.find_spec(package) is None:
+        for package, pattern in NEEDED.items():
+            if re.search(pattern, self.text) and importlib.util.find_spec(package) is None:
                 return f"needs {package}"
         if re.search(NEEDS_GPU, self.text) and not torch.cuda.is_available():
             return "needs a GPU"
@@ -152,25 +168,32 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = flags.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in ("scripts", "docs", "source"):
-            if not (folder / name).exists():
-                (folder / name).symlink_to(ROOT / name)
-        for name in TUTORIALS:
-            write_files((ROOT / "docs" / name).read_text(), folder)
+        prepare(folder)
         runner = Runner(folder)
         failed = [command for command in commands if not runner.passes(command)]
     print(f"{len(commands)} commands, {len(failed)} failed")
     return 1 if failed else 0
 
 
+def prepare(folder: Path) -> None:
+    """Make the folder in which commands run: links to the repository's, and tutorials' files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("scripts", "docs", "source"):
+        if not (folder / name).exists():
+            (folder / name).symlink_to(ROOT / name)
+    for name in TUTORIALS:
+        write_files((ROOT / "docs" / name).read_text(), folder)
+
+
 def find_commands(page: str = "") -> list[Command]:
     """Return each command once, or those of a page.
 
-    README.md and docs/libraries.md are first, whose runs others use.
+    README.md and docs/libraries.md are first, whose runs others use. Commands in evidence.md are
+    records, without the task that their experiment names.
     """
     pages = [ROOT / "README.md", ROOT / "docs/libraries.md", ROOT / "CONTRIBUTING.md"]
-    pages += [path for path in sorted(ROOT.glob("docs/*.md")) if path not in pages]
+    known = [*pages, ROOT / "docs/evidence.md"]
+    pages += [path for path in sorted(ROOT.glob("docs/*.md")) if path not in known]
     found: dict[str, Command] = {}
     for path in pages:
         if page in ("", path.name):
@@ -218,7 +241,7 @@ class Runner:
         if "--node_rank=1" not in command.text:
             self._port = free_port()
         start = time.monotonic()
-        words, redirected = self._globbed(command.words(self._port)), ""
+        words, redirected = globbed(command.words(self._port), self._folder), ""
         if words[-2] == ">":
             *words, _, redirected = words
         process = subprocess.Popen(
@@ -238,15 +261,14 @@ class Runner:
             passed &= report(*self._waiting.pop(), start)
         return passed
 
-    def _globbed(self, words: list[str]) -> list[str]:
-        """Return words, with the matches of each path that has a ``*``, as in a shell."""
-        found = [
-            [str(path.relative_to(self._folder)) for path in self._folder.glob(word)]
-            if "/*/" in word
-            else []
-            for word in words
-        ]
-        return [one for word, paths in zip(words, found, strict=True) for one in paths or [word]]
+
+def globbed(words: list[str], folder: Path) -> list[str]:
+    """Return words, with the matches in a folder of each path that has a ``*``, as in a shell."""
+    found = [
+        [str(path.relative_to(folder)) for path in folder.glob(word)] if "/*/" in word else []
+        for word in words
+    ]
+    return [one for word, paths in zip(words, found, strict=True) for one in paths or [word]]
 
 
 def report(command: Command, process: subprocess.Popen[str], start: float) -> bool:

@@ -63,6 +63,8 @@ HEAD = """# Tasks
 
 <!-- Written by scripts/documentation/tasks.py from the registry and tasks.yaml: edit those. -->
 
+{number} tasks: {families}.
+
 `envlab train LIBRARY --task=ID` trains any of these with its own settings. A card shows what a task
 observes (numbers by group) and how many numbers it acts with, the physics steps in a step and
 their length, the time limit, the environments per process, the libraries that it has settings
@@ -111,7 +113,8 @@ def pictured() -> list[Task]:
 def page() -> str:
     """Return the text of docs/tasks.md."""
     learned = load_yaml(LEARNED)
-    parts = [HEAD]
+    links = ", ".join(f"[{name}](#{family.replace('_', '-')})" for family, name in FAMILIES.items())
+    parts = [HEAD.format(number=len(pictured()), families=links)]
     for family, title in FAMILIES.items():
         tasks = [task for task in pictured() if _family(task) == family]
         if tasks:

@@ -80,8 +80,7 @@ def test_missing_methods_name_the_feature_they_need():
             method(*required)
 
 
-def test_page_lists_the_missing_methods():
+def test_page_counts_the_missing_methods():
     page = (ROOT / "docs" / "isaacgym.md").read_text()
     for need, missing in NEEDS.items():
-        names = ", ".join(one.split("(")[0] for one in missing)
-        assert f"| {need} | {names} |\n" in page
+        assert f"| {need} | {len(missing)} |\n" in page
