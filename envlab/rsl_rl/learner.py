@@ -21,6 +21,7 @@ from envlab.rsl_rl.checks import check_supported
 from envlab.rsl_rl.collection import collect
 from envlab.rsl_rl.distillation import TEACHER, DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
+from envlab.rsl_rl.recorded_rollout import RecordedRollout
 from envlab.rsl_rl.teacher import open_teacher
 from envlab.rsl_rl.teachers import check_teachers
 from envlab.state import State
@@ -64,6 +65,10 @@ class RslRlLearner(Learner):
         check_supported(cfg, env)
         self._cfg, self._context = cfg, context
         self.alg = make_algorithm(self.env, cfg, context, grad_sync=grad_sync)
+        self.recorded_rollout: RecordedRollout | None = None
+        """Fills the storage instead of :func:`collect`, if the updates are recorded too."""
+        if isinstance(cfg, RslRlCfg) and self.alg.recorded is not None:
+            self.recorded_rollout = RecordedRollout(self.alg, is_required=cfg.graph == "on")
         self.ahead: Ahead | None = None
         if cfg.overlap:
             assert isinstance(self.alg, DistributedPPO)
@@ -95,7 +100,10 @@ class RslRlLearner(Learner):
         """Provide a rollout in the storage for learning: a new one, or one collected ahead."""
         if self.ahead is None:
             with torch.inference_mode():
-                collect(self.env, self.alg, self._cfg, on_step)
+                if self.recorded_rollout is None:
+                    collect(self.env, self.alg, self._cfg, on_step)
+                else:
+                    self.recorded_rollout(self.env, on_step)
             yield
             return
         assert isinstance(self.alg, DistributedPPO)

@@ -172,10 +172,21 @@ class DistributedPPO(PPO):
     ) -> None:
         """Record a step, with the value of the final observation where a time limit ended it."""
         if "final_obs" in extras:
-            rewards = rewards + self.gamma * self._final_values(
-                extras["final_obs"], extras["time_outs"].bool()
-            ).to(self.device)
+            final, time_outs = extras["final_obs"], extras["time_outs"].bool()
+            rewards = self.with_final_values(rewards, final, time_outs)
         super().process_env_step(obs, rewards, dones, {})
+
+    def with_final_values(
+        self, rewards: torch.Tensor, final: TensorDict, time_outs: torch.Tensor
+    ) -> torch.Tensor:
+        """Return rewards with the discounted values of final observations, ``(num_envs,)``.
+
+        Args:
+            rewards: ``(num_envs,)``.
+            final: Final observations by group, ``(num_envs, ...)``.
+            time_outs: Whether a time limit ended the episode, bool ``(num_envs,)``.
+        """
+        return rewards + self.gamma * self._final_values(final, time_outs).to(self.device)
 
     def _final_values(self, final: TensorDict, time_outs: torch.Tensor) -> torch.Tensor:
         """Return the values of final observations, 0 where no time limit ended the episode."""

@@ -9,7 +9,6 @@ actions, so later draws differ.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,12 +18,9 @@ from rsl_rl.utils import reduce_gradients_in_buckets
 from tensordict import TensorDict
 from torch import nn
 
-from envlab.errors import SimulationError
 from envlab.rsl_rl.joined import HIGHEST_RATE, LOWEST_RATE
 from envlab.rsl_rl.ppo import DistributedPPO
-from envlab.sim.recording import NewGraphs, Recording, cuda_graphs
-
-logger = logging.getLogger(__name__)
+from envlab.sim.recording import NewGraphs, cuda_graphs, recording_of_updates
 
 _STORED = ("actions", "values", "returns", "actions_log_prob", "advantages")
 _SETTINGS = (
@@ -73,19 +69,15 @@ class RecordedUpdate:
             is_required: Whether an update that cannot be recorded is an error; else it is made
                 without graphs.
         """
-        self._alg, self._is_required = alg, is_required
+        self._alg = alg
         self._settings: tuple[Any, ...] = ()
         self._stored: dict[str, torch.Tensor] = {}
         # As precise as the numbers of Python that the library keeps.
         self._rate = torch.zeros((), dtype=torch.float64, device=alg.device)
         self._sums = torch.zeros(3, dtype=torch.float64, device=alg.device)
         self._rows = torch.zeros(0, dtype=torch.int64, device=alg.device)
-        self.recording = Recording(
-            self._minibatch,
-            new_graphs,
-            asked="agent.graph=on" if is_required else "agent.graph=auto",
-            instead="agent.graph=off",
-            is_required=is_required,
+        self.recording = recording_of_updates(
+            self._minibatch, new_graphs, is_required=is_required
         )
 
     def forget(self) -> None:
@@ -109,7 +101,7 @@ class RecordedUpdate:
         for _ in range(alg.num_learning_epochs):
             for rows in order.split(size):
                 self._rows.copy_(rows)
-                self._run()
+                self.recording.run()
         num_updates = alg.num_learning_epochs * alg.num_mini_batches
         *losses, rate = torch.cat((self._sums / num_updates, self._rate.unsqueeze(0))).tolist()
         alg.learning_rate = rate
@@ -120,17 +112,6 @@ class RecordedUpdate:
                 network.update_normalization(observations)
         storage.clear()
         return dict(zip(("value", "surrogate", "entropy"), losses, strict=True))
-
-    def _run(self) -> None:
-        """Make one minibatch's step."""
-        try:
-            self.recording.run()
-        except SimulationError as error:
-            if self._is_required:
-                raise
-            logger.warning("%s Updates go on without graphs.", error)
-            self.recording.give_up()
-            self.recording.run()
 
     def _minibatch(self) -> None:
         alg, rows = self._alg, self._rows
