@@ -69,6 +69,7 @@ class RslRlLearner(Learner):
         """Fills the storage instead of :func:`collect`, if the updates are recorded too."""
         if isinstance(cfg, RslRlCfg) and self.alg.recorded is not None:
             self.recorded_rollout = RecordedRollout(self.alg, is_required=cfg.graph == "on")
+            self.alg.recorded.readings = self.readings
         self.ahead: Ahead | None = None
         if cfg.overlap:
             assert isinstance(self.alg, DistributedPPO)
@@ -117,7 +118,9 @@ class RslRlLearner(Learner):
         """Return the curves of rsl_rl's own logger, under its tags, over iterations."""
         scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()}
         policy = self.alg.get_policy()
-        if policy.distribution is not None:
+        if self.recorded_rollout is not None:
+            scalars["Policy/mean_std"] = self.alg.recorded.mean_std
+        elif policy.distribution is not None:
             scalars["Policy/mean_std"] = float(policy.output_std.detach().mean())
         scalars |= {
             "Loss/learning_rate": record.learning_rate,

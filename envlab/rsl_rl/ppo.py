@@ -15,6 +15,7 @@ from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_actor_critic
+from envlab.distributed.readings import Readings
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs.masks import computed_where
 from envlab.rsl_rl.joined import JoinedUpdate
@@ -48,7 +49,15 @@ class PooledBatches(RolloutStorage):
 
 
 class Update(Protocol):
-    """Makes updates instead of the library, such as by graphs."""
+    """Makes updates instead of the library, such as by graphs.
+
+    Attributes:
+        readings: What else is to be read where the losses are.
+        mean_std: Mean deviation of actions in the last minibatch.
+    """
+
+    readings: Readings
+    mean_std: float
 
     def __call__(self) -> dict[str, float]:
         """Return the mean losses."""

@@ -18,6 +18,7 @@ from rsl_rl.utils import reduce_gradients_in_buckets
 from tensordict import TensorDict
 from torch import nn
 
+from envlab.distributed.readings import Readings
 from envlab.rsl_rl.joined import HIGHEST_RATE, LOWEST_RATE
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.sim.recording import NewGraphs, cuda_graphs, recording_of_updates
@@ -70,6 +71,10 @@ class RecordedUpdate:
                 without graphs.
         """
         self._alg = alg
+        self.readings = Readings()
+        """What else is read where the losses are."""
+        self.mean_std = 0.0
+        """Mean deviation of actions in the last minibatch."""
         self._settings: tuple[Any, ...] = ()
         self._stored: dict[str, torch.Tensor] = {}
         # As precise as the numbers of Python that the library keeps.
@@ -103,8 +108,9 @@ class RecordedUpdate:
                 self._rows.copy_(rows)
                 self.recording.run()
         num_updates = alg.num_learning_epochs * alg.num_mini_batches
-        *losses, rate = torch.cat((self._sums / num_updates, self._rate.unsqueeze(0))).tolist()
-        alg.learning_rate = rate
+        spread = alg.actor.output_std.detach().mean()
+        read = torch.cat((self._sums / num_updates, torch.stack((self._rate, spread.double()))))
+        *losses, alg.learning_rate, self.mean_std = self.readings.read(read)
         self._release_optimizer()
         observations = storage.observations.flatten(0, 1)
         for network in (alg.actor, alg.critic):
