@@ -118,10 +118,8 @@ class RslRlLearner(Learner):
         """Return the curves of rsl_rl's own logger, under its tags, over iterations."""
         scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()}
         policy = self.alg.get_policy()
-        if self.recorded_rollout is not None:
-            scalars["Policy/mean_std"] = self.alg.recorded.mean_std
-        elif policy.distribution is not None:
-            scalars["Policy/mean_std"] = float(policy.output_std.detach().mean())
+        if policy.distribution is not None:
+            scalars["Policy/mean_std"] = self._mean_std()
         scalars |= {
             "Loss/learning_rate": record.learning_rate,
             "Perf/total_fps": record.fps,
@@ -166,6 +164,13 @@ class RslRlLearner(Learner):
     @memories.setter
     def memories(self, memories: Mapping[str, Any]) -> None:
         self._acting.set_memories(memories)
+
+    def _mean_std(self) -> float:
+        """Return the mean deviation of actions, which a recorded update has read already."""
+        recorded = getattr(self.alg, "recorded", None)
+        if recorded is not None and recorded.mean_std is not None:
+            return float(recorded.mean_std)
+        return float(self.alg.get_policy().output_std.detach().mean())
 
     @property
     def _acting(self) -> Any:

@@ -53,11 +53,11 @@ class Update(Protocol):
 
     Attributes:
         readings: What else is to be read where the losses are.
-        mean_std: Mean deviation of actions in the last minibatch.
+        mean_std: Mean deviation of actions in the last minibatch; None: read it.
     """
 
     readings: Readings
-    mean_std: float
+    mean_std: float | None
 
     def __call__(self) -> dict[str, float]:
         """Return the mean losses."""
@@ -112,7 +112,10 @@ class DistributedPPO(PPO):
         """Return the mean losses of an update; the library's own, unless it is recorded."""
         if self.joined is not None:
             return self.joined()
-        if self.recorded is None or self._actor_rests:
+        if self.recorded is None:
+            return super().update()
+        if self._actor_rests:
+            self.recorded.mean_std = None
             return super().update()
         return self.recorded()
 

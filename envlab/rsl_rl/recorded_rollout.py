@@ -1,4 +1,4 @@
-"""PPO's rollout as graphs: what is done before and after each step of the environments, and returns.
+"""PPO's rollout as graphs: what is done before and after each step of the environments.
 
 rsl_rl keeps a row of its storage as a number of Python, which a graph would repeat. Here the row is
 a tensor, so one graph acts and stores in all steps, and another one keeps what follows. Between

@@ -73,8 +73,7 @@ class RecordedUpdate:
         self._alg = alg
         self.readings = Readings()
         """What else is read where the losses are."""
-        self.mean_std = 0.0
-        """Mean deviation of actions in the last minibatch."""
+        self.mean_std: float | None = None
         self._settings: tuple[Any, ...] = ()
         self._stored: dict[str, torch.Tensor] = {}
         # As precise as the numbers of Python that the library keeps.
