@@ -10,15 +10,15 @@ import torch
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.registry import get_task, load_agent_values
+from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.learner import RslRlLearner
 from envlab.rsl_rl.recorded_rollout import RecordedRollout
 from envlab.rsl_rl.recorded_update import RecordedUpdate
 from envlab.sim import host
 from envlab.sim.repeated import RepeatedOperations
-from envlab.training.metrics import EpisodeTracker, RunMetrics
 from tests.graphs import capturable_on_a_cpu, record_steps
+from tests.iterations import Iterations
 from tests.operations import Reads
 from tests.tasks.making import make
 
@@ -128,27 +128,30 @@ def test_replaced_memory_is_recorded_anew():
 )
 def test_an_iteration_reads_the_device_once(task: str, kind: str):
     learner = learner_of(task, kind)
-    env, readings = learner.env.env, learner.readings
-    tracker = EpisodeTracker(env.num_envs, env.device)
-    metrics = RunMetrics(ALONE, tracker)
+    iterations = Iterations(learner, learner.env.env, SMALL["num_steps_per_env"])
     for number in range(1, 8 if kind == "graphs" else 3):
-        left = SMALL["num_steps_per_env"]
-
-        def on_step(*step: Any) -> None:
-            nonlocal left
-            tracker.add_step(*step)
-            left -= 1
-            if left == 0:
-                env.ask_health(readings)
-                tracker.means.ask(readings)
-
         with Reads() as reads:
-            iteration = learner.iterate(number, on_step)
-            env.check_health()
-            readings.read()
-        record = metrics.reduce(number, iteration)
+            iteration = iterations.make()
+        record = iterations.record(iteration)
         with Reads() as after:
             learner.curves(record)
         if number > 1:  # one-off work is done
             assert len(reads.found) == 1, reads.found
             assert after.found == []
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+@pytest.mark.parametrize("name", [CARTPOLE, GO2])
+def test_a_gpu_lets_the_host_wait_once_an_iteration(name: str):
+    task, context = get_task(name), DistributedContext.single("cuda:0")
+    env = task.make(load_env_cfg(task), context=context, num_envs=64, seed=1)
+    cfg = merge(RslRlCfg(), load_agent_values(task, "rsl_rl"), "agent")
+    cfg = merge(cfg, {**SMALL, "graph": "on"}, "agent")
+    learner = RslRlLearner(env, cfg, context)
+    iterations = Iterations(learner, env, SMALL["num_steps_per_env"])
+    for _ in range(8):  # until all is recorded
+        iterations.make()
+    assert all(one.is_made for one in learner.recorded_rollout.recordings.values())
+    assert learner.alg.recorded.recording.is_made
+    assert iterations.make_without_waits() == 1
