@@ -7,6 +7,7 @@ a single iteration.
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 
+from envlab.distributed.readings import Readings
 from envlab.errors import ConfigurationError
 from envlab.state import State
 
@@ -136,6 +138,11 @@ class Learner(abc.ABC):
                 f"{cls.__name__} has rank_state(), which envlab no longer calls. Declare what a "
                 'resume needs: STATE = State(per_env=("memory",)), see CONTRIBUTING.md.'
             )
+
+    @functools.cached_property
+    def readings(self) -> Readings:
+        """What the loop asks of the device in a rollout; read where the learner waits anyway."""
+        return Readings()
 
     def start(self, total: int) -> None:
         """Prepare for the first iteration.

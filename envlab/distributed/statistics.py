@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.readings import Readings
 
 
 def pooled_moments(
@@ -73,7 +75,7 @@ def batch_moments(
     """
     shape = samples.shape[1:]
     deviations = samples.double() - near
-    added = deviations.new_tensor([float(len(samples))])
+    added = deviations.new_full((1,), float(len(samples)))  # new_tensor would wait for a GPU
     sums = (deviations.sum(dim=0).flatten(), deviations.square().sum(dim=0).flatten(), added)
     size = shape.numel()
     total, squares, count = context.sum(torch.cat(sums)).split((size, size, 1))
@@ -103,6 +105,21 @@ class WeightedMeans:
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, ...], tuple[torch.Tensor, torch.Tensor]] = {}
+        self._read: dict[str, tuple[float, float]] = {}
+        """Totals and weights that are on the host already."""
+
+    def ask(self, readings: Readings) -> None:
+        """Have everything added so far read along with others, before :meth:`reduce`."""
+        sums, self._sums = self._sums, {}
+        for names, (totals, weight) in sums.items():
+            take = functools.partial(self._take_read, names)
+            readings.ask(torch.cat((totals.reshape(-1), weight.reshape(1).to(totals.device))), take)
+
+    def _take_read(self, names: Sequence[str], numbers: Sequence[float]) -> None:
+        *totals, weight = numbers
+        for name, total in zip(names, totals, strict=True):
+            before = self._read.get(name, (0.0, 0.0))
+            self._read[name] = (before[0] + total, before[1] + weight)
 
     def add(
         self,
@@ -157,15 +174,11 @@ class WeightedMeans:
                 for part in sums
             ]
             numbers[device] = iter(torch.cat(parts).tolist())
-        mine: dict[str, tuple[float, float]] = {}
         for names, (totals, _) in self._sums.items():
             read = numbers[totals.device]
-            values = [next(read) for _ in names]
-            weight = next(read)
-            for name, value in zip(names, values, strict=True):
-                before = mine.get(name, (0.0, 0.0))
-                mine[name] = (before[0] + value, before[1] + weight)
+            self._take_read(names, [next(read) for _ in (*names, "weight")])
         self._sums.clear()
+        mine, self._read = self._read, {}
         return mine
 
 

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from envlab.distributed.readings import Readings
+
 logger = logging.getLogger(__name__)
 
 NEAR = 0.95
@@ -79,6 +81,7 @@ class ActionUse:
         )
         self._counts = torch.zeros(near.shape, dtype=torch.int64, device=device)
         self._num_steps = self._num_actions = self._num_windows = 0
+        self._known: Sequence[float] | None = None
         self._is_told = False
 
     @classmethod
@@ -98,9 +101,21 @@ class ActionUse:
             self._counts += ((actions - self._middle).abs() >= self._near).sum(dim=0)
             self._num_actions += len(actions)
 
+    def ask(self, readings: Readings) -> None:
+        """Have what :meth:`check` needs read along with others."""
+        if self._is_due:
+            readings.ask(self._counts, self._know)
+
+    def _know(self, numbers: Sequence[float]) -> None:
+        self._known = numbers
+
+    @property
+    def _is_due(self) -> bool:
+        return not self._is_told and self._num_steps >= WINDOW
+
     def check(self) -> None:
         """Warn if actions have long been at their bound; for between iterations of training."""
-        if self._is_told or self._num_steps < WINDOW:
+        if not self._is_due:
             return
         shares = self._take()
         self._num_windows = self._num_windows + 1 if self._mean(shares) > SHARE else 0
@@ -114,7 +129,9 @@ class ActionUse:
 
     def _take(self) -> torch.Tensor:
         """Return the share of steps in which each action was at its bound, and count from 0."""
-        shares = self._counts.cpu().double() / max(self._num_actions, 1)
+        known, self._known = self._known, None
+        counts = self._counts.cpu().double() if known is None else torch.tensor(known).double()
+        shares = counts / max(self._num_actions, 1)
         self._counts.zero_()
         self._num_steps = self._num_actions = 0
         return shares

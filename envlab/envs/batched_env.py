@@ -22,6 +22,7 @@ from gymnasium.vector.utils import batch_space
 
 from envlab.config import check_ranges
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.readings import Readings
 from envlab.envs.checks import (
     LEAST_BYTES,
     base_seed,
@@ -363,10 +364,16 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         """
         raise NotImplementedError
 
+    def ask_health(self, readings: Readings) -> None:
+        """Have what :meth:`check_health` needs read along with others, before it."""
+        self._failures.ask(readings)
+        if self.action_use is not None:
+            self.action_use.ask(readings)
+
     def check_health(self) -> None:
         """Report environments that failed since the last call, and actions at their bound.
 
-        It waits for the GPU.
+        It waits for the GPU, unless :meth:`ask_health` came before.
 
         Raises:
             SimulationError: If more than ``env.nan_guard.max_bad_share`` of the environments failed

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+from envlab.distributed.readings import Readings
 from envlab.errors import SimulationError
 from envlab.sim.host import on_host
 from envlab.sim.simulation import Simulation
@@ -35,6 +37,7 @@ class NanGuard:
         self.last_qpos, self._last_qvel = sim.data.qpos.clone(), sim.data.qvel.clone()
         self._bad_obs = torch.zeros(sim.num_envs, dtype=torch.bool, device=sim.device)
         self._has_bad_obs = False
+        self._overflowed: float | None = None
 
     def remember(self) -> None:
         """Keep the state before a step, for rewards of progress and to save if the step fails."""
@@ -90,13 +93,21 @@ class NanGuard:
                 found.append(bad.flatten(1))
         return found
 
+    def ask(self, readings: Readings) -> None:
+        """Have what :meth:`check_memory` needs read along with others."""
+        readings.ask(self._sim.overflow().sum(), self._know)
+
+    def _know(self, numbers: Sequence[float]) -> None:
+        (self._overflowed,) = numbers
+
     def check_memory(self) -> None:
         """Report environments that overflowed. Waits for the GPU.
 
         Raises:
             SimulationError: If it happens again, unless ``env.sim.allow_overflow`` is set.
         """
-        overflowed = int(self._sim.overflow().sum())
+        known, self._overflowed = self._overflowed, None
+        overflowed = int(self._sim.overflow().sum() if known is None else known)
         if not overflowed:
             return
         sentence = (
@@ -168,6 +179,7 @@ class FailureCounter:
         self._num_envs, self._share, self._explain = num_envs, max_bad_share, explain
         self._num_failed = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._name_terms, self._named = name_terms, ""
+        self._known: float | None = None
         self.num_steps = 0
         """Steps since failures were last reported."""
 
@@ -185,13 +197,22 @@ class FailureCounter:
             self._named = self._named or self._name_terms()
             self._limit(int(failed.sum()), 1)
 
+    def ask(self, readings: Readings) -> None:
+        """Have what :meth:`report` needs read along with others."""
+        readings.ask(self._num_failed.sum(), functools.partial(self._know, self.num_steps))
+
+    def _know(self, num_steps: int, numbers: Sequence[float]) -> None:
+        if num_steps == self.num_steps:  # no more steps were made meanwhile
+            (self._known,) = numbers
+
     def report(self) -> None:
-        """Log how many failed since the last report. Waits for the GPU.
+        """Log how many failed since the last report. Waits for the GPU, unless asked before.
 
         Raises:
             SimulationError: If more than the configured share failed per step, on average.
         """
-        failed, steps = int(self._num_failed.sum()), max(1, self.num_steps)
+        failed = int(self._num_failed.sum() if self._known is None else self._known)
+        steps = max(1, self.num_steps)
         named = self._named
         self.restart()
         if failed:
@@ -206,7 +227,7 @@ class FailureCounter:
     def restart(self) -> None:
         """Count from 0 again."""
         self._num_failed.zero_()
-        self._named = ""
+        self._named, self._known = "", None
         self.num_steps = 0
 
     def _limit(self, failed: int, steps: int) -> None:

@@ -12,6 +12,7 @@ import torch
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
+from envlab.distributed.readings import Readings
 from envlab.envs.batched_env import BatchedEnv, Observations, Step
 from envlab.envs.checks import unbounded
 from envlab.envs.direct_marl_env import STATE as COMMON_STATE
@@ -114,6 +115,9 @@ class SingleAgentEnv(BatchedEnv):
 
     def check_health(self) -> None:
         self.env.check_health()
+
+    def ask_health(self, readings: Readings) -> None:
+        self.env.ask_health(readings)
 
     def on_restore(self) -> None:
         super().on_restore()

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from envlab.distributed.readings import Readings
 from envlab.envs.actuator_delays import ActuatorDelays, simulation_with_delays
 from envlab.envs.batched_env import BatchedEnv, Observations, Step
 from envlab.envs.cfg import EnvCfg
@@ -160,6 +161,10 @@ class VectorEnv(BatchedEnv):
             for i in range(model.njnt)
             if int(model.jnt_type[i]) in _SCALAR
         }
+
+    def ask_health(self, readings: Readings) -> None:
+        super().ask_health(readings)
+        self.nan_guard.ask(readings)
 
     def check_health(self) -> None:
         """Report environments that failed or overflowed since the last call. Waits for the GPU.

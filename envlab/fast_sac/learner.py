@@ -336,7 +336,7 @@ class FastSacLearner(Learner):
         if of_policy := [losses[num_critic:] for with_policy, losses in taken if with_policy]:
             names += POLICY_LOSSES if self._is_sac else POLICY_LOSSES[:1]
             parts.append(torch.stack(of_policy).mean(dim=0))
-        return dict(zip(names, torch.cat(parts).tolist(), strict=True))
+        return dict(zip(names, self.readings.read(torch.cat(parts)), strict=True))
 
     def warn_beyond_v_max(self, losses: Mapping[str, float]) -> None:
         """Warn once if returns leave the range of the critics' distributions."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from envlab.fast_sac.replay import Batch
-from envlab.sim.recording import NewGraphs, Recording, cuda_graphs
+from envlab.sim.recording import NewGraphs, cuda_graphs, recording_of_updates
 
 GradientStep = Callable[[Batch, bool], torch.Tensor]
 """Takes a step with a batch, with the policy or without, and returns losses, ``(num_losses,)``."""
@@ -37,12 +37,8 @@ class RecordedSteps:
         self._batch: Batch | None = None
         self._rates: list[float] = []
         self.recordings = {
-            with_policy: Recording(
-                functools.partial(self._run, with_policy),
-                new_graphs,
-                asked="agent.graph=on" if is_required else "agent.graph=auto",
-                instead="agent.graph=off",
-                is_required=is_required,
+            with_policy: recording_of_updates(
+                functools.partial(self._run, with_policy), new_graphs, is_required=is_required
             )
             for with_policy in (False, True)
         }

@@ -74,7 +74,8 @@ class RewardScaler(RunningMoments):
 
     def add(self, samples: torch.Tensor) -> None:
         super().add(samples)
-        everyone = self._context.gather(float(samples.abs().max()))
-        self.largest.fill_(max(float(self.largest), *everyone))
+        torch.maximum(self.largest, samples.abs().max().double(), out=self.largest)
+        if self._context.is_distributed:
+            self.largest.fill_(max(self._context.gather(float(self.largest))))
         spread = torch.maximum(self.running_var[0].sqrt(), self.largest / self._v_max)
         self.factor.copy_(1.0 / spread.clamp(min=1e-6))

@@ -28,13 +28,28 @@ from envlab.sim.recording import records_updates
 logger = logging.getLogger(__name__)
 
 
+def _filled(value: int, *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Return what ``torch.tensor`` does, which copies the number from the host and waits."""
+    return torch.full((), value, dtype=dtype, device=device)
+
+
+class UnreadNormalization(EmpiricalNormalization):
+    """rsl_rl's normaliser with the same values, for which a GPU need not wait."""
+
+    update = seeing(EmpiricalNormalization.update, torch.distributed, tensor=_filled)
+
+
 class LocalNormalization(EmpiricalNormalization):
-    """rsl_rl's normaliser, over only this process's samples, whatever the process group.
+    """The same over only this process's samples, whatever the process group.
 
     rsl_rl 5.5.1 reduces its samples over the default group whenever there is one.
     """
 
-    update = seeing(EmpiricalNormalization.update, SimpleNamespace(is_initialized=lambda: False))
+    update = seeing(
+        EmpiricalNormalization.update,
+        SimpleNamespace(is_initialized=lambda: False),
+        tensor=_filled,
+    )
 
 
 class UnreadGaussian(GaussianDistribution):
@@ -76,8 +91,8 @@ def make_algorithm(
         compute_in(network, dtype)
         if type(getattr(network, "distribution", None)) is GaussianDistribution:
             network.distribution.__class__ = UnreadGaussian
-    if torch.distributed.is_initialized() and not context.is_distributed:
-        _keep_normalisers(algorithm.networks.values())
+    is_local = torch.distributed.is_initialized() and not context.is_distributed
+    _settle_normalisers(algorithm.networks.values(), is_local=is_local)
     if context.is_distributed and grad_sync == "ddp":
         algorithm.wrap()
     if isinstance(cfg, RslRlCfg):
@@ -120,9 +135,14 @@ def _construct(env: RslRlVecEnvWrapper, cfg: RunnerCfg, context: DistributedCont
     return algorithm
 
 
-def _keep_normalisers(networks: Iterable[nn.Module]) -> None:
-    """Let normalisers learn only from this process, as a member of a population."""
+def _settle_normalisers(networks: Iterable[nn.Module], *, is_local: bool) -> None:
+    """Have normalisers wait for no GPU; local ones learn only from this process's samples.
+
+    Args:
+        networks: The networks.
+        is_local: Whether this process trains alone, as a member of a population.
+    """
     for network in networks:
         for module in network.modules():
             if type(module) is EmpiricalNormalization:
-                module.__class__ = LocalNormalization
+                module.__class__ = LocalNormalization if is_local else UnreadNormalization

@@ -23,11 +23,17 @@ LOWEST_RATE, HIGHEST_RATE = 1e-5, 1e-2
 """Bounds of rsl_rl's adaptive learning rate, ``PPO.update``."""
 
 
-def seeing(stock: Any, distributed: Any) -> Callable[..., Any]:
-    """Return a function of the library that sees another ``torch.distributed``; its code stays."""
+def seeing(stock: Any, distributed: Any, **others: Any) -> Callable[..., Any]:
+    """Return a function of the library that sees another ``torch.distributed``; its code stays.
+
+    Args:
+        stock: The library's function.
+        distributed: What it sees in place of ``torch.distributed``.
+        others: What it sees in place of other members of ``torch``, by their names.
+    """
     names = stock.__code__.co_names
     seen = {name: getattr(torch, name) for name in names if hasattr(torch, name)}
-    torch_seen = SimpleNamespace(**seen | {"distributed": distributed})
+    torch_seen = SimpleNamespace(**seen | {"distributed": distributed, **others})
     own = FunctionType(stock.__code__, {**stock.__globals__, "torch": torch_seen})
     return functools.update_wrapper(own, stock)
 

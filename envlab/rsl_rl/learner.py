@@ -21,6 +21,7 @@ from envlab.rsl_rl.checks import check_supported
 from envlab.rsl_rl.collection import collect
 from envlab.rsl_rl.distillation import TEACHER, DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
+from envlab.rsl_rl.recorded_rollout import RecordedRollout
 from envlab.rsl_rl.teacher import open_teacher
 from envlab.rsl_rl.teachers import check_teachers
 from envlab.state import State
@@ -64,6 +65,11 @@ class RslRlLearner(Learner):
         check_supported(cfg, env)
         self._cfg, self._context = cfg, context
         self.alg = make_algorithm(self.env, cfg, context, grad_sync=grad_sync)
+        self.recorded_rollout: RecordedRollout | None = None
+        """Fills the storage instead of :func:`collect`, if the updates are recorded too."""
+        if isinstance(cfg, RslRlCfg) and self.alg.recorded is not None:
+            self.recorded_rollout = RecordedRollout(self.alg, is_required=cfg.graph == "on")
+            self.alg.recorded.readings = self.readings
         self.ahead: Ahead | None = None
         if cfg.overlap:
             assert isinstance(self.alg, DistributedPPO)
@@ -95,7 +101,10 @@ class RslRlLearner(Learner):
         """Provide a rollout in the storage for learning: a new one, or one collected ahead."""
         if self.ahead is None:
             with torch.inference_mode():
-                collect(self.env, self.alg, self._cfg, on_step)
+                if self.recorded_rollout is None:
+                    collect(self.env, self.alg, self._cfg, on_step)
+                else:
+                    self.recorded_rollout(self.env, on_step)
             yield
             return
         assert isinstance(self.alg, DistributedPPO)
@@ -110,7 +119,7 @@ class RslRlLearner(Learner):
         scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()}
         policy = self.alg.get_policy()
         if policy.distribution is not None:
-            scalars["Policy/mean_std"] = float(policy.output_std.detach().mean())
+            scalars["Policy/mean_std"] = self._mean_std()
         scalars |= {
             "Loss/learning_rate": record.learning_rate,
             "Perf/total_fps": record.fps,
@@ -155,6 +164,13 @@ class RslRlLearner(Learner):
     @memories.setter
     def memories(self, memories: Mapping[str, Any]) -> None:
         self._acting.set_memories(memories)
+
+    def _mean_std(self) -> float:
+        """Return the mean deviation of actions, which a recorded update has read already."""
+        recorded = getattr(self.alg, "recorded", None)
+        if recorded is not None and recorded.mean_std is not None:
+            return float(recorded.mean_std)
+        return float(self.alg.get_policy().output_std.detach().mean())
 
     @property
     def _acting(self) -> Any:

@@ -15,6 +15,7 @@ from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_actor_critic
+from envlab.distributed.readings import Readings
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs.masks import computed_where
 from envlab.rsl_rl.joined import JoinedUpdate
@@ -48,7 +49,15 @@ class PooledBatches(RolloutStorage):
 
 
 class Update(Protocol):
-    """Makes updates instead of the library, such as by graphs."""
+    """Makes updates instead of the library, such as by graphs.
+
+    Attributes:
+        readings: What else is to be read where the losses are.
+        mean_std: Mean deviation of actions in the last minibatch; None: read it.
+    """
+
+    readings: Readings
+    mean_std: float | None
 
     def __call__(self) -> dict[str, float]:
         """Return the mean losses."""
@@ -103,7 +112,10 @@ class DistributedPPO(PPO):
         """Return the mean losses of an update; the library's own, unless it is recorded."""
         if self.joined is not None:
             return self.joined()
-        if self.recorded is None or self._actor_rests:
+        if self.recorded is None:
+            return super().update()
+        if self._actor_rests:
+            self.recorded.mean_std = None
             return super().update()
         return self.recorded()
 
@@ -172,10 +184,21 @@ class DistributedPPO(PPO):
     ) -> None:
         """Record a step, with the value of the final observation where a time limit ended it."""
         if "final_obs" in extras:
-            rewards = rewards + self.gamma * self._final_values(
-                extras["final_obs"], extras["time_outs"].bool()
-            ).to(self.device)
+            final, time_outs = extras["final_obs"], extras["time_outs"].bool()
+            rewards = self.with_final_values(rewards, final, time_outs)
         super().process_env_step(obs, rewards, dones, {})
+
+    def with_final_values(
+        self, rewards: torch.Tensor, final: TensorDict, time_outs: torch.Tensor
+    ) -> torch.Tensor:
+        """Return rewards with the discounted values of final observations, ``(num_envs,)``.
+
+        Args:
+            rewards: ``(num_envs,)``.
+            final: Final observations by group, ``(num_envs, ...)``.
+            time_outs: Whether a time limit ended the episode, bool ``(num_envs,)``.
+        """
+        return rewards + self.gamma * self._final_values(final, time_outs).to(self.device)
 
     def _final_values(self, final: TensorDict, time_outs: torch.Tensor) -> torch.Tensor:
         """Return the values of final observations, 0 where no time limit ended the episode."""

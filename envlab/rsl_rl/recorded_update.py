@@ -9,7 +9,6 @@ actions, so later draws differ.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,12 +18,10 @@ from rsl_rl.utils import reduce_gradients_in_buckets
 from tensordict import TensorDict
 from torch import nn
 
-from envlab.errors import SimulationError
+from envlab.distributed.readings import Readings
 from envlab.rsl_rl.joined import HIGHEST_RATE, LOWEST_RATE
 from envlab.rsl_rl.ppo import DistributedPPO
-from envlab.sim.recording import NewGraphs, Recording, cuda_graphs
-
-logger = logging.getLogger(__name__)
+from envlab.sim.recording import NewGraphs, cuda_graphs, recording_of_updates
 
 _STORED = ("actions", "values", "returns", "actions_log_prob", "advantages")
 _SETTINGS = (
@@ -73,19 +70,18 @@ class RecordedUpdate:
             is_required: Whether an update that cannot be recorded is an error; else it is made
                 without graphs.
         """
-        self._alg, self._is_required = alg, is_required
+        self._alg = alg
+        self.readings = Readings()
+        """What else is read where the losses are."""
+        self.mean_std: float | None = None
         self._settings: tuple[Any, ...] = ()
         self._stored: dict[str, torch.Tensor] = {}
         # As precise as the numbers of Python that the library keeps.
         self._rate = torch.zeros((), dtype=torch.float64, device=alg.device)
         self._sums = torch.zeros(3, dtype=torch.float64, device=alg.device)
         self._rows = torch.zeros(0, dtype=torch.int64, device=alg.device)
-        self.recording = Recording(
-            self._minibatch,
-            new_graphs,
-            asked="agent.graph=on" if is_required else "agent.graph=auto",
-            instead="agent.graph=off",
-            is_required=is_required,
+        self.recording = recording_of_updates(
+            self._minibatch, new_graphs, is_required=is_required
         )
 
     def forget(self) -> None:
@@ -109,10 +105,11 @@ class RecordedUpdate:
         for _ in range(alg.num_learning_epochs):
             for rows in order.split(size):
                 self._rows.copy_(rows)
-                self._run()
+                self.recording.run()
         num_updates = alg.num_learning_epochs * alg.num_mini_batches
-        *losses, rate = torch.cat((self._sums / num_updates, self._rate.unsqueeze(0))).tolist()
-        alg.learning_rate = rate
+        spread = alg.actor.output_std.detach().mean()
+        read = torch.cat((self._sums / num_updates, torch.stack((self._rate, spread.double()))))
+        *losses, alg.learning_rate, self.mean_std = self.readings.read(read)
         self._release_optimizer()
         observations = storage.observations.flatten(0, 1)
         for network in (alg.actor, alg.critic):
@@ -120,17 +117,6 @@ class RecordedUpdate:
                 network.update_normalization(observations)
         storage.clear()
         return dict(zip(("value", "surrogate", "entropy"), losses, strict=True))
-
-    def _run(self) -> None:
-        """Make one minibatch's step."""
-        try:
-            self.recording.run()
-        except SimulationError as error:
-            if self._is_required:
-                raise
-            logger.warning("%s Updates go on without graphs.", error)
-            self.recording.give_up()
-            self.recording.run()
 
     def _minibatch(self) -> None:
         alg, rows = self._alg, self._rows

@@ -113,6 +113,7 @@ class Recording:
         asked: str = "env.graph=on",
         instead: str = "env.graph=off",
         is_required: bool = False,
+        is_repeatable: bool = False,
     ) -> None:
         """Prepare to record.
 
@@ -122,9 +123,12 @@ class Recording:
             asked: The setting that requests it, to name if it fails.
             instead: The setting that works without recording.
             is_required: Whether a function that cannot be recorded is an error.
+            is_repeatable: Whether a function whose recording fails may run again: it changes
+                nothing but tensors, as a recording that fails has not.
         """
         self._function, self._new_graphs = function, new_graphs
         self._asked, self._instead, self._is_required = asked, instead, is_required
+        self._is_repeatable = is_repeatable
         self._obstacle: str | None = None
         self.forget()
 
@@ -153,9 +157,13 @@ class Recording:
         A recorded step returns 0-d tensors on a CPU as numbers.
 
         Raises:
-            SimulationError: If the function cannot be recorded, and that is required or only
-                detected while it is being recorded.
+            SimulationError: If the function cannot be recorded, and that is required, or only
+                detected while it is being recorded and it is not repeatable.
         """
+        with _normal_tensors():
+            return self._next()
+
+    def _next(self) -> Any:
         if self._results is not None:
             for part in self._parts:
                 part()
@@ -192,16 +200,24 @@ class Recording:
             results = self._function()
             self._close()
         except RuntimeError as error:
-            raise SimulationError(
-                f"The step cannot be recorded ({error}). Set {self._instead}."
-            ) from error
+            self._abandon()
+            if self._is_required or not self._is_repeatable:
+                raise SimulationError(
+                    f"The step cannot be recorded ({error}). Set {self._instead}."
+                ) from error
+            self._refuse(str(error))
+            return self._function()
         finally:
-            if self._graph is not None:
-                with contextlib.suppress(RuntimeError):  # it reports the same error again
-                    self._graph.__exit__(*sys.exc_info())
-                self._graph = None
+            self._abandon()
         self._results = _Copies(results)
         return self._results.make(reads_numbers=True)
+
+    def _abandon(self) -> None:
+        """Leave a graph in which an error was raised."""
+        if self._graph is not None:
+            with contextlib.suppress(RuntimeError):  # it reports the same error again
+                self._graph.__exit__(*sys.exc_info())
+            self._graph = None
 
     def _open(self) -> None:
         self._graph = self._new_graph()
@@ -282,6 +298,27 @@ def records_updates(
     return False
 
 
+def recording_of_updates(
+    function: Callable[[], Any], new_graphs: NewGraphs = cuda_graphs, *, is_required: bool = False
+) -> Recording:
+    """Return a recording of a learner's function, as ``agent.graph`` asks for it.
+
+    Args:
+        function: See :class:`Recording`; it changes nothing but tensors.
+        new_graphs: See :data:`NewGraphs`.
+        is_required: Whether a function that cannot be recorded is an error; else it runs without
+            graphs.
+    """
+    return Recording(
+        function,
+        new_graphs,
+        asked="agent.graph=on" if is_required else "agent.graph=auto",
+        instead="agent.graph=off",
+        is_required=is_required,
+        is_repeatable=True,
+    )
+
+
 class _Copies:
     """Copies the contents of tensors within tuples and dicts."""
 
@@ -320,6 +357,16 @@ class _Copies:
             torch._foreach_copy_(
                 [self._leaves[index] for index in group], [others[index] for index in group]
             )
+
+
+@contextlib.contextmanager
+def _normal_tensors() -> Iterator[None]:
+    """Leave the caller's inference mode: graphs' tensors outlive it, and it hides operations."""
+    if not torch.is_inference_mode_enabled():
+        yield
+        return
+    with torch.inference_mode(False), torch.no_grad():
+        yield
 
 
 @contextlib.contextmanager

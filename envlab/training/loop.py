@@ -19,6 +19,7 @@ from envlab.envs import BatchedEnv
 from envlab.errors import RankDivergenceError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner
 from envlab.run.directory import Run
+from envlab.sim.host import on_host
 from envlab.training.audit import audit_run
 from envlab.training.curves import Curves
 from envlab.training.metrics import EpisodeTracker, ProgressLine, RunMetrics
@@ -113,6 +114,7 @@ class Training:
         while done < self._total:
             before, done = done, self._next_meeting(done)
             iteration = self._iterate(before + 1, done)
+            learner.readings.read()  # what a learner that reads nothing has left
             self.env.check_health()
             meet = functools.partial(self._meet, iteration)
             record = self.metrics.reduce(done, iteration, self._notes(), meet)
@@ -166,6 +168,9 @@ class Training:
             with self.context.progress.during("video"):
                 watcher.after_step()
         self._steps_left -= 1
+        if self._steps_left == 0 and not on_host(self.env.device):
+            self.env.ask_health(self.learner.readings)
+            self.tracker.means.ask(self.learner.readings)
         self.context.progress.mark("collect" if self._steps_left > 0 else "learn")
 
     def audit(self, number: int, learning_rate: float) -> None:

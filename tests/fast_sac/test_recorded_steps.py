@@ -13,11 +13,13 @@ from envlab.errors import ConfigurationError
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.recorded_steps import RecordedSteps
 from envlab.fast_sac.replay import Batch
+from envlab.sim import host
 from envlab.sim.recording import records_updates
 from envlab.sim.repeated import RepeatedOperations
 from tests.fast_sac.updates import BATCH, make_learner
 from tests.graphs import capturable_on_a_cpu
-from tests.operations import Operations
+from tests.iterations import Iterations
+from tests.operations import Operations, Reads
 
 ALONE = DistributedContext.single("cpu")
 
@@ -93,6 +95,28 @@ def test_another_rate_is_recorded_anew():
                 group["lr"] = 1e-4
         learn(learner, range(20, 40))
     assert_equal(plain, ours)
+
+
+def test_an_iteration_reads_the_device_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(host, "HOST", set())
+    learner = recorded(make_learner(ALONE))
+    iterations = Iterations(learner, learner.env, learner.cfg.num_steps_per_env)
+    for number in range(1, 6):
+        with Reads() as reads:
+            iteration = iterations.make()
+        assert len(reads.found) == 1 or number == 1, reads.found  # one-off work is done by then
+    assert iteration.losses
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+def test_a_gpu_lets_the_host_wait_once_an_iteration():
+    learner = make_learner(DistributedContext.single("cuda:0"), graph="on")
+    iterations = Iterations(learner, learner.env, learner.cfg.num_steps_per_env)
+    for _ in range(12):  # until all is recorded
+        iterations.make()
+    assert all(one.is_made for one in learner.recorded.recordings.values())
+    assert iterations.make_without_waits() == 1
 
 
 def test_updates_are_recorded_where_they_can_be(caplog: pytest.LogCaptureFixture):

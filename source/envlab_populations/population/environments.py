@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.readings import Readings
 from envlab.distributed.statistics import WeightedMeans
 from envlab.errors import ConfigurationError
 from envlab.state import State
@@ -71,6 +72,9 @@ class MemberEnvs:
         """Report environments that failed."""
         for env in self.by_index.values():
             env.check_health()
+
+    def ask_health(self, readings: Readings) -> None:
+        """Ask for nothing: the others still have to make their steps when one has made its own."""
 
     def close(self) -> None:
         """Close all."""
