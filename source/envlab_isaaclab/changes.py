@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from envlab.distributed.ranks import launched_rank
-from envlab.errors import ConfigurationError
 from envlab_isaaclab.app import resolve_device
 
 logger = logging.getLogger(f"envlab.{__name__}")
@@ -93,15 +92,13 @@ def _take_motor(kind: Any, motor: Any) -> None:
     kind.__init__, kind.reset, kind.compute = making, resetting, computing
 
 
-def no_pictures(module: types.ModuleType) -> None:
-    """Refuse cameras."""
+def pictures(module: types.ModuleType) -> None:
+    """Let our pictures be those of cameras."""
+    from envlab_isaaclab.cameras import METHODS
 
-    def refuse(self: Any, cfg: Any) -> None:
-        raise ConfigurationError(
-            f"{cfg.prim_path} is a camera, whose pictures are not made. Take a task without."
-        )
-
-    vars(module)["Camera"].__init__ = refuse
+    name = "TiledCamera" if module.__name__.endswith("tiled_camera") else "Camera"
+    for method, function in METHODS.items():
+        setattr(vars(module)[name], method, function)
 
 
 def exports(module: types.ModuleType) -> None:

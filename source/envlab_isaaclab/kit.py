@@ -17,7 +17,7 @@ import numpy as np
 
 from envlab_isaaclab import stage, views
 from envlab_isaaclab.inert import InertModule
-from envlab_isaaclab.usd_geometry import Joint, Mesh, Xformable
+from envlab_isaaclab.usd_geometry import Camera, Joint, Mesh, Xformable
 
 NUCLEUS = "nucleus:"
 """Where assets of Nvidia's server lie unless ``--nucleus FOLDER`` says."""
@@ -229,6 +229,8 @@ def modules() -> dict[str, types.ModuleType]:
             "isaacsim.core.simulation_manager", SimulationManager=SimulationManager
         ),
         "isaacsim.core.version": _module("isaacsim.core.version", get_version=lambda: version),
-        "pxr.UsdGeom": _module("pxr.UsdGeom", Mesh=Mesh, Xformable=Xformable),
+        "pxr.UsdGeom": _module(
+            "pxr.UsdGeom", Camera=Camera, Mesh=Mesh, Xformable=Xformable
+        ),
         "pxr.UsdPhysics": _module("pxr.UsdPhysics", Joint=Joint),
     }

@@ -29,6 +29,21 @@ class Mesh:
         return self._prim.GetPath()
 
 
+class Camera:
+    """A prim seen as a camera: ``UsdGeom.Camera``."""
+
+    def __init__(self, prim: stage.Prim) -> None:
+        self._prim = prim
+
+    def GetFocalLengthAttr(self) -> stage.Attribute:
+        """Return the distance of lens and image, in the unit of the aperture."""
+        return self._prim.GetAttribute("focalLength")
+
+    def GetHorizontalApertureAttr(self) -> stage.Attribute:
+        """Return the width of the image behind the lens."""
+        return self._prim.GetAttribute("horizontalAperture")
+
+
 class Joint:
     """A prim seen as a joint: ``UsdPhysics.Joint``."""
 

@@ -810,7 +810,7 @@ class SimulationView:
         Raises:
             ConfigurationError: If there is none.
         """
-        found = self.world.robot_at(in_first(pattern))
+        found = self.world.thing_at(in_first(pattern))
         if found is None or not isinstance(found[1].thing, Robot):
             raise ConfigurationError(f"There is no robot at {pattern}.")
         return ArticulationView(self.world, found[0], found[1].thing)

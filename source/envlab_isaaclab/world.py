@@ -9,7 +9,7 @@ its first use, and created again, in the same state, when the script needs more.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import mujoco
@@ -18,6 +18,7 @@ import torch
 
 from envlab.distributed.limits import usable_threads
 from envlab.distributed.ranks import launched_local_world_size
+from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab_isaaclab.stage import ENVS, Spawned, Stage
@@ -110,8 +111,8 @@ class World:
                     "a scene on a plane."
                 )
 
-    def robot_at(self, path: str) -> tuple[str, Spawned] | None:
-        """Return the robot that was spawned at a path or above it, None if there is none."""
+    def thing_at(self, path: str) -> tuple[str, Spawned] | None:
+        """Return what was spawned at a path or above it, None if nothing was."""
         while path.count("/") > 1:
             spawned = self.stage.spawned.get(path)
             if spawned is not None:
@@ -135,6 +136,20 @@ class World:
         index = self.model.sensor(name).id
         start = int(self.model.sensor_adr[index])
         return slice(start, start + int(self.model.sensor_dim[index]))
+
+    def add_camera(
+        self,
+        name: str,
+        body: str,
+        pos: Sequence[float],
+        quat: Sequence[float],
+        pixels: PinholeCameraPatternCfg,
+    ) -> None:
+        """Add a camera to a body; to the world if that is empty."""
+        above = self.spec.body(body) if body else self.spec.worldbody
+        pixels.write(above.add_camera(name=name, pos=pos, quat=quat))
+        self.model = self._compile()
+        self._rebuild()
 
     # Properties
 
