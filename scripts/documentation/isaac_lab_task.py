@@ -5,7 +5,7 @@
     python -m envlab_isaaclab scripts/documentation/isaac_lab_task.py --task=Isaac-Ant-v0
 
 It prints, line by line, ``REACHED builds``, ``steps`` and ``trains``: two iterations by the agent
-of rsl_rl, else of skrl or rl_games. Without ``--task`` it prints the ids, and those with an agent.
+of rsl_rl, else of skrl (PPO or AMP) or rl_games. Without ``--task`` it prints the ids, and those with an agent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from isaaclab_tasks.utils import load_cfg_from_registry, parse_env_cfg  # noqa: 
 
 from envlab.errors import EnvlabError  # noqa: E402
 
-LIBRARIES = ("rsl_rl", "skrl", "rl_games")
+AGENTS = ("rsl_rl", "skrl", "skrl_amp", "rl_games")
+"""How configurations of agents begin in a registration, the first choice first."""
 
 
 def main() -> None:
@@ -57,13 +58,13 @@ def main() -> None:
     known = agents(gymnasium.spec(flags.task))
     if known:
         os.chdir(tempfile.mkdtemp())
-        {"rsl_rl": rsl_rl, "skrl": skrl, "rl_games": rl_games}[known[0]](env)
+        {"rsl_rl": rsl_rl, "rl_games": rl_games}.get(known[0], skrl)(env)
         print("REACHED trains", flush=True)
 
 
 def agents(spec: gymnasium.envs.registration.EnvSpec) -> list[str]:
-    """Return the libraries for which a task has an agent's configuration."""
-    return [name for name in LIBRARIES if f"{name}_cfg_entry_point" in spec.kwargs]
+    """Return which agents' configurations a task has."""
+    return [name for name in AGENTS if f"{name}_cfg_entry_point" in spec.kwargs]
 
 
 def actions(env: Any) -> object:
@@ -94,11 +95,12 @@ def rsl_rl(env: gymnasium.Env) -> None:
 
 
 def skrl(env: gymnasium.Env) -> None:
-    """Train by skrl."""
+    """Train by skrl: PPO or AMP."""
     from isaaclab_rl.skrl import SkrlVecEnvWrapper
     from skrl.utils.runner.torch import Runner
 
-    cfg = load_cfg_from_registry(flags.task, "skrl_cfg_entry_point")
+    kind = next(name for name in agents(env.spec) if name.startswith("skrl"))
+    cfg = load_cfg_from_registry(flags.task, f"{kind}_cfg_entry_point")
     if isinstance(env.unwrapped, DirectMARLEnv):
         env = multi_agent_to_single_agent(env)
     cfg["trainer"] |= {

@@ -114,6 +114,22 @@ def later_rsl_rl(module: types.ModuleType) -> None:
     vars(module).setdefault("handle_deprecated_rsl_rl_cfg", lambda cfg, version: cfg)
 
 
+def later_skrl(module: types.ModuleType) -> None:
+    """Read configurations of AMP that were written for skrl 1."""
+    from envlab_isaaclab.skrl_1 import new_agent
+
+    kind = vars(module)["Runner"]
+    make = kind.__init__
+
+    @functools.wraps(make)
+    def making(self: Any, env: Any, cfg: Any, **keywords: Any) -> None:
+        if str(cfg.get("agent", {}).get("class", "")).upper() == "AMP":
+            cfg["agent"] = new_agent(cfg["agent"])
+        make(self, env, cfg, **keywords)
+
+    kind.__init__ = making
+
+
 def local_files(module: types.ModuleType) -> None:
     """Find files on this machine only."""
 

@@ -60,8 +60,9 @@ CHANGED = {
     "isaaclab.utils.io": "old_names",
     "isaaclab_rl.rsl_rl": "later_rsl_rl",
     "isaaclab_rl.rsl_rl.exporter": "exports",
+    "skrl.utils.runner.torch.runner": "later_skrl",
 }
-"""Files of Isaac Lab, and the function of :mod:`envlab_isaaclab.changes` that changes each."""
+"""Files of Isaac Lab, and one of skrl; the function of :mod:`envlab_isaaclab.changes` for each."""
 
 
 class _Loader(importlib.abc.Loader):
