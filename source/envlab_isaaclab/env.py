@@ -36,7 +36,7 @@ class IsaacLabEnv(BatchedEnv):
     simulation.
     """
 
-    STATE: ClassVar[State] = State(parts=("memory",))
+    STATE: ClassVar[State] = State(of_rank=("obs_buf",), parts=("memory",))
 
     def __init__(
         self,
@@ -86,7 +86,6 @@ class IsaacLabEnv(BatchedEnv):
     def on_restore(self) -> None:
         super().on_restore()
         self._episode_length.copy_(self._env.episode_length_buf)
-        self._observe()
 
     def render(self) -> None:  # type: ignore[override]
         """Refuse: pictures are not made.
@@ -107,7 +106,7 @@ class IsaacLabEnv(BatchedEnv):
             self._env = self._make()
             self._last: Any = (self._env.reset()[0],)
         logger.debug("%s", printed.getvalue().strip())
-        self.memory = Memory(self._env, self._step_once)
+        self.memory = Memory(self._env, self._step_once, self.reset)
         self._make_spaces()
         self.reset()
 

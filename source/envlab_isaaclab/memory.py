@@ -46,14 +46,15 @@ Place = tuple[str | int, ...]
 class Memory:
     """The state of an environment, as a part of a :class:`envlab.state.State`."""
 
-    def __init__(self, env: Any, step: Callable[[], None]) -> None:
+    def __init__(self, env: Any, step: Callable[[], object], begin: Callable[[], object]) -> None:
         """Remember nothing yet.
 
         Args:
             env: Isaac Lab's environment.
             step: Makes a step of it, whatever the action: some things exist only after a step.
+            begin: Begins new episodes.
         """
-        self._env, self._step = env, step
+        self._env, self._step, self._begin = env, step, begin
 
     def state(self) -> dict[str, Any]:
         """Return copies on the CPU of all that was found, by place."""
@@ -85,7 +86,7 @@ class Memory:
                 name,
                 error,
             )
-            self._env.reset()
+            self._begin()
 
     def deal(self, saved: Sequence[Any], share: Share) -> None:
         """Say that environments cannot be dealt to another number of processes."""
@@ -146,6 +147,8 @@ def _is_saved(value: Any) -> bool:
         return value.dtype.kind in "biuf"
     if isinstance(value, _LISTS):
         return all(map(_is_number, value))
+    if isinstance(value, enum.Enum):  # some are numbers
+        return False
     return isinstance(value, (*_NUMBERS, *_GENERATORS, torch.Tensor, World))
 
 
@@ -153,7 +156,7 @@ def _is_number(value: Any) -> bool:
     """Return whether a value is a number, or a list of numbers and words."""
     if isinstance(value, list | tuple):
         return all(map(_is_number, value))
-    return isinstance(value, (*_NUMBERS, str))
+    return isinstance(value, (*_NUMBERS, str)) and not isinstance(value, enum.Enum)
 
 
 def _is_without_state(value: Any) -> bool:

@@ -7,6 +7,7 @@ it makes, and with agents whose names are those of the installed rsl_rl.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import warnings
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from envlab.config import Override, parse_overrides
 from envlab.envs.cfg import NanGuardCfg
 from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
 from envlab.registry import AGENT_SUFFIX, discover, load_entry_point, register
+from envlab.task import NUMPY
 from envlab_bridge.errors import not_installed
 from envlab_isaaclab.old_agents import NETWORKS, new_configuration, new_paths
 from envlab_isaaclab.project import add_packages, folders
@@ -31,6 +33,8 @@ _REGISTERS = f"env{AGENT_SUFFIX}"
 _SECOND = ("critic", "teacher")
 """Networks that observe the group of the same name, if the task has it, as in rsl_rl 3."""
 _AGENT = "agent."
+_MOST_TOLD = 12
+"""Tasks that a sentence names."""
 
 
 class TaskSettings:
@@ -42,7 +46,9 @@ class TaskSettings:
 
     def __call__(self) -> Any:
         """Return the settings, for :func:`envlab_isaaclab.settings.apply`."""
-        return settings_of(self.made(), nan_guard=NanGuardCfg())
+        cfg = self.made()
+        vars(cfg).pop("recorders", None)  # they write episodes by Isaac Lab's own file format
+        return settings_of(cfg, nan_guard=NanGuardCfg())
 
     def made(self) -> Any:
         """Return a new object of the task's own class."""
@@ -85,20 +91,13 @@ def register_task(folder: str, task_id: str) -> str:
         ConfigurationError: If the folder has no package that registers a task.
         UnknownTaskError: If it registers no such task, with the nearest ids, or why not.
     """
-    discover()  # first, as ids of Isaac Lab's are also ours
-    before = dict(gymnasium.registry)
-    failures = _import_all(folder)
-    found = {
-        name: spec
-        for name, spec in gymnasium.registry.items()
-        if spec is not before.get(name) and _REGISTERS in spec.kwargs
-    }
+    found, failures = _registered(folder)
     spec = found.get(task_id) or found.get(f"{task_id}-v0")
     if spec is None:
-        reasons = "".join(f" {module} could not be imported: {failures[module]}" for module in failures)
         raise UnknownTaskError(
-            f"{folder} registers no task {task_id!r}, but {len(found)} others."
-            f"{did_you_mean(task_id, found)}{reasons}"
+            f"{folder} registers no task {task_id!r}.{did_you_mean(task_id, found)} "
+            + (f"Its tasks are {', '.join(found)}." if len(found) < _MOST_TOLD else "")
+            + "".join(f" {module} is not imported: {why}" for module, why in failures.items())
         )
     _register(spec)
     return spec.id
@@ -135,8 +134,9 @@ def _renamed(override: Override, networks: tuple[str, str]) -> list[str | Overri
     return [override.input_line.replace(key, f"{_AGENT}{path}", 1) for path in paths]
 
 
-def _import_all(folder: str) -> dict[str, str]:
-    """Import the modules below a folder that register tasks; return errors by module.
+@functools.cache
+def _registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
+    """Import a project's modules that register tasks; return these by id, and errors by module.
 
     Raises:
         ConfigurationError: If there are none.
@@ -146,23 +146,28 @@ def _import_all(folder: str) -> dict[str, str]:
             f"--isaaclab is {folder!r}, which is no folder. Give the checkout of a project for "
             "Isaac Lab, or Isaac Lab's own."
         )
+    discover()  # first, as ids of Isaac Lab's are also ours
+    before, failures = dict(gymnasium.registry), {}
     add_packages(Path(folder))
-    modules = sorted(_registering(Path(folder).resolve()))
-    if not modules:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Gymnasium, on these ids
+        for module in sorted(_registering(Path(folder).resolve())):
+            try:
+                importlib.import_module(module)
+            except ImportError as error:
+                failures[module] = not_installed(error)
+    found = {
+        name: spec
+        for name, spec in gymnasium.registry.items()
+        if spec is not before.get(name) and _REGISTERS in spec.kwargs
+    }
+    if not found and not failures:
         raise ConfigurationError(
             f"--isaaclab is {folder!r}, in which no package registers a task: no file below it, "
             "source/*, exts/* or src/ has gymnasium.register(..., kwargs={'env_cfg_entry_point': "
             "...}). Give the folder of a project's checkout."
         )
-    failures = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of Gymnasium, on ids that are also ours
-        for module in modules:
-            try:
-                importlib.import_module(module)
-            except ImportError as error:
-                failures[module] = not_installed(error)
-    return failures
+    return found, failures
 
 
 def _registering(folder: Path) -> Iterator[str]:
@@ -193,7 +198,8 @@ def _register(spec: EnvSpec) -> None:
         "kind": "isaaclab",
         "description": "of a project for Isaac Lab",
     }
-    del gymnasium.registry[spec.id]
+    for known in (spec.id, f"{NUMPY}{spec.id}"):
+        gymnasium.registry.pop(known, None)
     register(spec.id, ENV, kwargs=kwargs)
 
 
