@@ -9,7 +9,7 @@ its first use, and created again, in the same state, when the script needs more.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import mujoco
@@ -230,6 +230,31 @@ class World:
             self._is_pushed = False
         self._take_states(simulation)
         self.frame += 1
+
+    def state(self) -> dict[str, Any]:
+        """Return copies on the CPU of all that the next step depends on."""
+        simulation = self.simulation.state()
+        parts = {"qpos": self.qpos, "qvel": self.qvel, "ctrl": self.ctrl}
+        return {
+            **{name: values.cpu().clone() for name, values in parts.items()},
+            "fields": {name: values.cpu().clone() for name, values in self._fields.items()},
+            "wanted": sorted(self._wanted),
+            "frame": self.frame,
+            "num_bad": self._num_bad,
+            "simulation": simulation,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned, in a world of the same scene."""
+        for name in ("qpos", "qvel", "ctrl"):
+            getattr(self, name).copy_(state[name])
+        self._fields = {name: one.to(self.device) for name, one in state["fields"].items()}
+        self.frame, self._num_bad = state["frame"], state["num_bad"]
+        self.want(state["wanted"])
+        names = {f"params.{name}" for name in self.simulation.params}
+        if names != {name for name in state["simulation"] if name.startswith("params.")}:
+            self._rebuild()
+        self.simulation.set_state(state["simulation"])
 
     def close(self) -> None:
         """Free the simulation."""
