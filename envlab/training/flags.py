@@ -298,6 +298,12 @@ class GuestFlags:
     """Path of a dictionary of it to which overrides add without a ``+``: ``population.ranges``."""
     only: str = ""
     """An attribute that must be true of a library that is to have them."""
+    listing: str | None = None
+    """``module:function``, ``(folder, keyword) -> text``: what ``envlab list --NAME [FOLDER]``
+    prints in place of the registered tasks, NAME being that of the entry point. The folder is empty
+    if it is not given, and the keyword None."""
+    listing_help: str = ""
+    """What ``envlab list --help`` says of it."""
 
 
 def guest_flags() -> dict[str, GuestFlags]:

@@ -13,5 +13,9 @@ ISAACLAB = Command(
     words=("check",),
 )
 PROJECTS = GuestFlags(
-    flags="envlab_isaaclab.flags:IsaacLabFlags", prepare="envlab_isaaclab.flags:find_task"
+    flags="envlab_isaaclab.flags:IsaacLabFlags",
+    prepare="envlab_isaaclab.flags:find_task",
+    listing="envlab_isaaclab.listing:table",
+    listing_help="instead, the tasks of the installed Isaac Lab, or those that this checkout of a "
+    "project for it registers, and what each needs that is not here",
 )

@@ -96,23 +96,35 @@ def find_robot(path: str, **settings: Any) -> Robot | None:
         path: The file.
         settings: More of what :class:`Robot` says.
     """
+    entry = _entry(path)
+    if entry is None:
+        return None
+    is_source = ":" in entry.model
+    source = entry.model if is_source else f"envlab_assets:robots/{entry.model}.xml"
+    spec = read_spec(find_model(source))
+    for body in list(spec.worldbody.bodies):
+        if entry.top is not None and body.name != entry.top:
+            spec.delete(body)
+    if entry.root_name is not None:
+        spec.worldbody.bodies[0].name = entry.root_name
+    for link, above, *joints in entry.links:
+        body = spec.body(above).add_body(name=link)
+        for joint in joints:
+            body.mass, body.inertia, body.explicitinertial = 1e-4, [1e-6] * 3, True
+            body.add_joint(name=joint)
+    settings.setdefault("is_fixed", entry.is_fixed)
+    return robot(spec, siblings=entry.siblings, root=entry.root, **settings)
+
+
+def knows_robot(path: str) -> bool:
+    """Return whether we have a robot for a file."""
+    return _entry(path) is not None
+
+
+def _entry(path: str) -> Entry | None:
     for pattern, entry in _ROBOTS.items():
         if re.search(rf"(^|/)({pattern})$", path.lower()):
-            is_source = ":" in entry.model
-            source = entry.model if is_source else f"envlab_assets:robots/{entry.model}.xml"
-            spec = read_spec(find_model(source))
-            for body in list(spec.worldbody.bodies):
-                if entry.top is not None and body.name != entry.top:
-                    spec.delete(body)
-            if entry.root_name is not None:
-                spec.worldbody.bodies[0].name = entry.root_name
-            for link, above, *joints in entry.links:
-                body = spec.body(above).add_body(name=link)
-                for joint in joints:
-                    body.mass, body.inertia, body.explicitinertial = 1e-4, [1e-6] * 3, True
-                    body.add_joint(name=joint)
-            settings.setdefault("is_fixed", entry.is_fixed)
-            return robot(spec, siblings=entry.siblings, root=entry.root, **settings)
+            return entry
     return None
 
 

@@ -91,7 +91,7 @@ def register_task(folder: str, task_id: str) -> str:
         ConfigurationError: If the folder has no package that registers a task.
         UnknownTaskError: If it registers no such task, with the nearest ids, or why not.
     """
-    found, failures = _registered(folder)
+    found, failures = registered(folder)
     spec = found.get(task_id) or found.get(f"{task_id}-v0")
     if spec is None:
         raise UnknownTaskError(
@@ -135,7 +135,7 @@ def _renamed(override: Override, networks: tuple[str, str]) -> list[str | Overri
 
 
 @functools.cache
-def _registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
+def registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
     """Import a project's modules that register tasks; return these by id, and errors by module.
 
     Raises:
