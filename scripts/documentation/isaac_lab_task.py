@@ -5,7 +5,8 @@
     python -m envlab_isaaclab scripts/documentation/isaac_lab_task.py --task=Isaac-Ant-v0
 
 It prints, line by line, ``REACHED builds``, ``steps`` and ``trains``: two iterations by the agent
-of rsl_rl, else of skrl (PPO or AMP) or rl_games. Without ``--task`` it prints the ids, and those with an agent.
+of rsl_rl, else of skrl (PPO or AMP) or rl_games. Without ``--task`` it prints the ids, and those
+with an agent.
 """
 
 from __future__ import annotations

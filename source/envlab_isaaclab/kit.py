@@ -229,8 +229,6 @@ def modules() -> dict[str, types.ModuleType]:
             "isaacsim.core.simulation_manager", SimulationManager=SimulationManager
         ),
         "isaacsim.core.version": _module("isaacsim.core.version", get_version=lambda: version),
-        "pxr.UsdGeom": _module(
-            "pxr.UsdGeom", Camera=Camera, Mesh=Mesh, Xformable=Xformable
-        ),
+        "pxr.UsdGeom": _module("pxr.UsdGeom", Camera=Camera, Mesh=Mesh, Xformable=Xformable),
         "pxr.UsdPhysics": _module("pxr.UsdPhysics", Joint=Joint),
     }

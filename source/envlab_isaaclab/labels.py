@@ -21,7 +21,7 @@ class Labels:
     """
 
     def __init__(self, world: World, cfg: Any) -> None:
-        """Number the classes in the order in which things were spawned.
+        """Give the classes numbers, in the order in which things were spawned.
 
         Args:
             world: The running world.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+
 from tabulate import tabulate
 
 from envlab.registry import AGENT_SUFFIX
@@ -22,16 +25,17 @@ def table(folder: str, keyword: str | None) -> str:
     Raises:
         ConfigurationError: If there is no such folder, or no Isaac Lab.
     """
-    prepare(folder if folder and is_isaac_lab(folder) else None)
-    from envlab_isaaclab.needs import needs_of
-    from envlab_isaaclab.tasks import registered
+    with contextlib.redirect_stdout(sys.stderr):  # what a project prints when it is imported
+        prepare(folder if folder and is_isaac_lab(folder) else None)
+        from envlab_isaaclab.needs import needs_of
+        from envlab_isaaclab.tasks import registered
 
-    where = folder or str(find().parent)
-    found, failures = registered(where)
-    chosen = {name: one for name, one in found.items() if _has(name, keyword)}
+        where = folder or str(find().parent)
+        found, failures = registered(where)
+        chosen = {name: one for name, one in found.items() if _has(name, keyword)}
+        needs = {name: _told(needs_of(one)) for name, one in chosen.items()}
     if not chosen:
         return f"No task of {where} matches {keyword!r}."
-    needs = {name: _told(needs_of(one)) for name, one in chosen.items()}
     rows = [
         (name, " ".join(_agents(chosen[name].kwargs)), needs[name])
         for name in sorted(chosen, key=lambda name: (bool(needs[name]), name))

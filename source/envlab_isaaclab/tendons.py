@@ -6,8 +6,6 @@ offset of the length are noted, and have no effect.
 
 from __future__ import annotations
 
-from typing import Any
-
 import mujoco
 import torch
 
