@@ -250,7 +250,7 @@ def initialize(self: Any) -> None:
     self._view = CameraView(views.simulation_view().world, self.cfg)
     self._ALL_INDICES = torch.arange(self._view.count, device=self._device)
     self._frame = torch.zeros(self._view.count, device=self._device, dtype=torch.long)
-    self._render_product_paths: list[str] = []
+    self._render_product_paths = []
     self._sensor_prims = [UsdGeom.Camera(prim) for prim in self._view.prims]
     data, count = self._data, self._view.count
     data.pos_w = torch.zeros(count, 3, device=self._device)
