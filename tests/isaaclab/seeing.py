@@ -13,6 +13,7 @@ from isaaclab.app import AppLauncher
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data_type", default="rgb")
+parser.add_argument("--lens", default="pinhole")
 AppLauncher.add_app_launcher_args(parser)
 flags = parser.parse_args()
 app = AppLauncher(flags).app
@@ -24,9 +25,13 @@ from isaaclab.scene import InteractiveScene, InteractiveSceneCfg  # noqa: E402
 from isaaclab.sensors import CameraCfg, TiledCameraCfg  # noqa: E402
 from isaaclab.utils import configclass  # noqa: E402
 
+from envlab.errors import ConfigurationError  # noqa: E402
+
 PINHOLE = sim_utils.PinholeCameraCfg(
     focal_length=20.0, horizontal_aperture=20.0, clipping_range=(0.1, 20.0)
 )
+if flags.lens != "pinhole":
+    PINHOLE = sim_utils.FisheyeCameraCfg(projection_type=flags.lens)
 BODY = {
     "rigid_props": sim_utils.RigidBodyPropertiesCfg(disable_gravity=True),
     "mass_props": sim_utils.MassPropertiesCfg(mass=1.0),
@@ -101,4 +106,8 @@ place = scene.env_origins + torch.tensor([1.0, 0.0, 0.0])
 ahead.set_world_poses(place[1:], torch.tensor([[1.0, 0.0, 0.0, 0.0]]), [1], convention="world")
 scene.update(0.005)
 found["depth_after_a_move"] = ahead.data.output["depth"][middle].flatten().tolist()
+try:
+    ahead.set_intrinsic_matrices(ahead.data.intrinsic_matrices)
+except ConfigurationError as error:
+    found["refused"] = str(error)
 print("SEEN", json.dumps(found))

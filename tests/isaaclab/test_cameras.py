@@ -29,10 +29,21 @@ def test_cameras_see_a_box_where_it_is(isaaclab: Path) -> None:
     assert found["below_later"] == pytest.approx([2.4, 4.4], abs=1e-4)
     assert found["camera_height"] == pytest.approx([2.9, 4.9], abs=1e-4)
     assert found["depth_after_a_move"] == pytest.approx([5.0, 4.0], abs=1e-4)
+    assert "sets the intrinsic matrices of /World/envs/env_.*/ahead" in found["refused"]
 
 
-def test_data_that_is_not_drawn_is_refused(isaaclab: Path) -> None:
-    done = run(str(HERE / "seeing.py"), "--data_type=motion_vectors", "--headless")
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        (
+            "--data_type=motion_vectors",
+            "is a camera with 'motion_vectors' in its data_types, but pictures have rgb",
+        ),
+        ("--lens=fisheyePolynomial", "has the lens 'fisheyePolynomial', but pictures are drawn"),
+    ],
+)
+def test_what_is_not_drawn_is_refused(isaaclab: Path, word: str, told: str) -> None:
+    done = run(str(HERE / "seeing.py"), word, "--headless")
     assert done.returncode == 2, done.stderr[-2000:]
-    assert "is a camera with 'motion_vectors' in its data_types, but pictures have" in done.stderr
+    assert told in done.stderr
     assert "Traceback" not in done.stderr
