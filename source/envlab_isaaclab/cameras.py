@@ -61,6 +61,11 @@ class CameraView:
         above = world.stage.get(self._body or (FIRST if is_repeated else "/World"))
         pos, quat = resolve_prim_pose(prim, above)
         attributes = prim.attributes
+        if "focalLength" not in attributes:
+            raise ConfigurationError(
+                f"{cfg.prim_path} is a camera without spawn, but cameras of USD files are not "
+                "read. Set spawn=PinholeCameraCfg(...)."
+            )
         self._pixels = PinholeCameraPatternCfg(
             width=cfg.width,
             height=cfg.height,
@@ -75,6 +80,11 @@ class CameraView:
         self._wanted = torch.zeros(world.num_envs, dtype=torch.bool, device=world.device)
         self._slot = torch.zeros(world.num_envs, dtype=torch.int32, device=world.device)
         self._drawn_by: Any = None
+        self._offsets: torch.Tensor | None = None
+        if is_repeated and not self._body:
+            origins = torch.as_tensor(world.stage.origins, dtype=torch.float32).to(world.device)
+            # On a terrain, whose coordinates are the world's, environments are not alike.
+            self._offsets = origins - world.origins
         self._labels = Labels(world, cfg)
 
     @property
@@ -84,6 +94,7 @@ class CameraView:
 
     def get_world_poses(self, indices: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
         """Return positions in m and quaternions (w, x, y, z) that look along -z, y upwards."""
+        self._spread()
         world, camera = self._world, self._world.model.camera(self._name).id
         data = world.data
         pos = data.cam_xpos[:, camera] + world.origins
@@ -107,12 +118,12 @@ class CameraView:
             body = world.model.body(self._body).id
             place, turn = world.data.xpos[envs, body], world.data.xquat[envs, body]
             pos, quat = subtract_frame_transforms(place, turn, pos, quat)
-        column = torch.tensor([world.model.camera(self._name).id], device=world.device)
-        world.write_field("cam_pos", envs, column, pos[:, None])
-        world.write_field("cam_quat", envs, column, quat[:, None])
+        world.write_camera(self._name, envs, "cam_pos", pos)
+        world.write_camera(self._name, envs, "cam_quat", quat)
 
     def draw(self, indices: torch.Tensor) -> dict[str, torch.Tensor]:
         """Return pictures of some environments by data type, ``(k, height, width, channels)``."""
+        self._spread()
         simulation = self._world.simulation
         if self._drawn_by is not simulation:
             self._prepare(simulation)
@@ -120,6 +131,15 @@ class CameraView:
         self._wanted[indices] = True
         self._pictures.draw()
         return {name: self._picture(name, indices) for name in self._cfg.data_types}
+
+    def _spread(self) -> None:
+        """Move cameras that are fixed to their environments there, when all have been added."""
+        offsets, self._offsets = self._offsets, None
+        if offsets is not None and bool(offsets.any()):
+            world = self._world
+            pos = world.read_field("cam_pos")[:, world.model.camera(self._name).id] + offsets
+            envs = torch.arange(world.num_envs, device=world.device)
+            world.write_camera(self._name, envs, "cam_pos", pos)
 
     def _prepare(self, simulation: Any) -> None:
         model = simulation.model
@@ -257,21 +277,23 @@ def initialize(self: Any) -> None:
     data.quat_w_world = torch.zeros(count, 4, device=self._device)
     data.intrinsic_matrices = torch.zeros(count, 3, 3, device=self._device)
     data.image_shape = self.image_shape
-    self._update_poses(self._ALL_INDICES)
     self._update_intrinsic_matrices(self._ALL_INDICES)
-    data.output = self._view.draw(self._ALL_INDICES)
-    told = {name: self._view.info if name == _LABELS else None for name in data.output}
+    data.output = {}
+    told = {name: self._view.info if name == _LABELS else None for name in self.cfg.data_types}
     data.info = told if isinstance(self, TiledCamera) else [dict(told) for _ in range(count)]
 
 
 def update(self: Any, env_ids: Sequence[int] | torch.Tensor) -> None:
     """Draw the pictures of some environments."""
     self._frame[env_ids] += 1
-    if self.cfg.update_latest_camera_pose:
-        self._update_poses(env_ids)
+    if self.cfg.update_latest_camera_pose or not self._data.output:
+        self._update_poses(self._ALL_INDICES if not self._data.output else env_ids)
     envs = torch.as_tensor(env_ids, device=self._device).long()
+    output = self._data.output
     for name, picture in self._view.draw(envs).items():
-        self._data.output[name][envs] = picture
+        if name not in output:
+            output[name] = picture.new_zeros(self._view.count, *picture.shape[1:])
+        output[name][envs] = picture
 
 
 def end(self: Any) -> None:

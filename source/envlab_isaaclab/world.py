@@ -185,6 +185,13 @@ class World:
         values = torch.tensor(gravity, device=self.device).expand(self.num_envs, 3)
         self.write_field("opt.gravity", envs, torch.arange(3, device=self.device), values)
 
+    def write_camera(self, name: str, envs: torch.Tensor, field: str, values: torch.Tensor) -> None:
+        """Change a field of a camera, ``(k, ...)``, of which its pose follows at once."""
+        column = torch.tensor([self.model.camera(name).id], device=self.device)
+        self.write_field(field, envs, column, values[:, None])
+        self._moved[envs] = True
+        self._is_moved = True
+
     # States
 
     def move(self, envs: torch.Tensor, columns: torch.Tensor, values: torch.Tensor) -> None:

@@ -1,16 +1,20 @@
-"""PhysX's views on a world: fixed tendons, and where links are on the stage."""
+"""Views of a world: fixed tendons, where links are on the stage, cameras on a terrain."""
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+from envlab.errors import ConfigurationError
 from envlab_isaaclab import stage, views
+from envlab_isaaclab.cameras import CameraView
 from envlab_isaaclab.robots import find_robot
 from envlab_isaaclab.spawn_shapes import put
+from envlab_isaaclab.things import Terrain
 from envlab_isaaclab.usd_geometry import Joint, Xformable
 from envlab_isaaclab.world import World
 
@@ -83,6 +87,58 @@ def test_a_links_place_on_the_stage_is_that_of_its_spawning(world):
     data.set_dof_positions(moved, torch.arange(2))
     still = Xformable(prim).ComputeLocalToWorldTransform(0).ExtractTranslation()
     assert still == placed.ExtractTranslation()
+
+
+def test_cameras_fixed_to_environments_on_a_terrain_are_where_those_are():
+    shown = stage.renew()
+    terrain = Terrain(np.zeros((21, 21)), (-10.0, -10.0), 1.0)
+    put("/World/ground", None, terrain)
+    path = f"{stage.FIRST}/Camera"
+    prim = shown.define(path, "Camera")
+    prim.pos = np.array([0.0, 0.0, 4.0])  # it looks down
+    prim.attributes |= {
+        "focalLength": 20.0,
+        "horizontalAperture": 20.0,
+        "clippingRange": (0.1, 20.0),
+    }
+    shown.repeat(2, np.array([[1.0, 2.0, 0.0], [3.0, 4.0, 1.0]]))
+    world = World(shown, CFG, torch.device("cpu"))
+    cfg = SimpleNamespace(
+        prim_path=path.replace("env_0", "env_.*"),
+        spawn=None,
+        width=3,
+        height=3,
+        data_types=["depth"],
+        depth_clipping_behavior="none",
+        colorize_semantic_segmentation=True,
+    )
+    views_of = [CameraView(world, cfg)]
+    prim_of_another = shown.define(f"{stage.FIRST}/Another", "Camera")
+    prim_of_another.attributes |= prim.attributes
+    cfg_of_another = SimpleNamespace(**{**vars(cfg), "prim_path": f"{stage.ENVS}/env_.*/Another"})
+    views_of.append(CameraView(world, cfg_of_another))
+    drawn = views_of[0].draw(torch.arange(2))["depth"]
+    assert drawn[:, 1, 1, 0].tolist() == pytest.approx([4.0, 5.0], abs=1e-4)
+    places, turns = views_of[0].get_world_poses()
+    assert places.tolist() == [[1.0, 2.0, 4.0], [3.0, 4.0, 5.0]]
+    assert turns.tolist() == [[1.0, 0.0, 0.0, 0.0]] * 2
+    assert views_of[1].get_world_poses()[0].tolist() == [[1.0, 2.0, 0.0], [3.0, 4.0, 1.0]]
+    turned = torch.tensor([[0.0, 1.0, 0.0, 0.0]])  # it looks up
+    views_of[0].set_world_poses(torch.tensor([[0.0, 0.0, 7.0]]), turned, [1])
+    assert views_of[0].get_world_poses()[0].tolist() == [[1.0, 2.0, 4.0], [0.0, 0.0, 7.0]]
+    drawn = views_of[0].draw(torch.arange(2))["depth"]
+    assert drawn[:, 1, 1, 0].tolist() == pytest.approx([4.0, math.inf])
+    world.close()
+    stage.renew()
+
+
+def test_a_camera_of_a_usd_file_is_refused():
+    shown = stage.renew()
+    world = World(shown, CFG, torch.device("cpu"))
+    cfg = SimpleNamespace(prim_path="/World/Camera", spawn=None)
+    with pytest.raises(ConfigurationError, match="/World/Camera is a camera without spawn"):
+        CameraView(world, cfg)
+    stage.renew()
 
 
 @pytest.mark.parametrize(
