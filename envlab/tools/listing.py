@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from tabulate import tabulate
 
 from envlab.arguments import ArgumentParser
-from envlab.registry import Task, list_tasks
+from envlab.registry import Task, list_tasks, load_entry_point
 from envlab.run.pretrained import policies
+from envlab.training.flags import guest_flags
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -17,7 +18,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--keyword", metavar="WORD", help="only tasks whose id or description has it"
     )
+    guests = {name: guest for name, guest in guest_flags().items() if guest.listing}
+    for name, guest in guests.items():
+        parser.add_argument(
+            f"--{name}", nargs="?", const="", metavar="FOLDER", help=guest.listing_help
+        )
     flags = parser.parse_args(list(arguments))
+    for name, guest in guests.items():
+        folder = getattr(flags, name)
+        if folder is not None:
+            print(load_entry_point(guest.listing)(folder, flags.keyword))
+            return 0
     tasks = list_tasks(flags.keyword)
     if tasks:
         print(table(tasks))

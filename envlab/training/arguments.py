@@ -12,11 +12,18 @@ from envlab.arguments import ArgumentParser
 from envlab.distributed.ranks import check_num_processes, launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.libraries import Library
-from envlab.registry import get_task
+from envlab.registry import get_task, load_entry_point
 from envlab.run.pretrained import SELECTOR
 from envlab.run.remote import fetch, is_remote
 from envlab.training import isaac_lab
-from envlab.training.flags import Flags, add_flags, check_flags, flags_of
+from envlab.training.flags import (
+    Flags,
+    add_flags,
+    check_flags,
+    flags_of,
+    guests_of,
+    is_given,
+)
 from envlab.training.inputs import (
     check_any_run,
     checkpoint_file,
@@ -143,7 +150,7 @@ def agent_parser(kind: str) -> FlagsParser:
 
 def _parser(library: Library, command: str, description: str) -> FlagsParser:
     parser = FlagsParser(
-        flags_of(library, with_guests=command == "train"),
+        flags_of(library),
         command,
         prog=f"{library.name} {command}",
         description=description,
@@ -177,6 +184,9 @@ def read_words(
         words = library.load("prepare")(command, words)
     parser = _PARSERS.get(command, train_parser)(library)
     flags, overrides = parser.parse_with_overrides(words)
+    for guest in guests_of(library).values():
+        if guest.prepare and is_given(flags, load_entry_point(guest.flags)):
+            overrides = load_entry_point(guest.prepare)(flags, overrides)
     _check_early(command, library, flags)
     is_first = launched_rank() == 0
     for line in (choice, isaac_lab.without_effect_line(flags)):

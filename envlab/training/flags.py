@@ -282,11 +282,14 @@ class Flags:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GuestFlags:
-    """Flags of ``train`` that a guest adds, by an entry point of the group ``envlab.flags``."""
+    """Flags that a guest adds, by an entry point of the group ``envlab.flags``."""
 
     flags: str
     """``module:Class``: a dataclass whose fields are flags, as those of :class:`Flags`."""
-    plan: str
+    prepare: str | None = None
+    """``module:function``, ``(flags, overrides) -> overrides``: called before the task is looked
+    up, if one of them was given. It may register the task, and translate overrides."""
+    plan: str | None = None
     """``module:function``, ``(RunPlan) -> RunPlan``: their effect, if one of them was given, and
     that of ``cfg``."""
     cfg: str | None = None
@@ -295,6 +298,12 @@ class GuestFlags:
     """Path of a dictionary of it to which overrides add without a ``+``: ``population.ranges``."""
     only: str = ""
     """An attribute that must be true of a library that is to have them."""
+    listing: str | None = None
+    """``module:function``, ``(folder, keyword) -> text``: what ``envlab list --NAME [FOLDER]``
+    prints in place of the registered tasks, NAME being that of the entry point. The folder is empty
+    if it is not given, and the keyword None."""
+    listing_help: str = ""
+    """What ``envlab list --help`` says of it."""
 
 
 def guest_flags() -> dict[str, GuestFlags]:
@@ -308,11 +317,10 @@ def guests_of(library: Library) -> dict[str, GuestFlags]:
     return {name: one for name, one in found if not one.only or getattr(library, one.only)}
 
 
-def flags_of(library: Library, *, with_guests: bool) -> type[Flags]:
-    """Return the class of a library's flags, with those that guests add, if wanted."""
+def flags_of(library: Library) -> type[Flags]:
+    """Return the class of a library's flags, with those that guests add."""
     own: type[Flags] = Flags if library.flags is None else load_entry_point(library.flags)
-    added = guests_of(library).values() if with_guests else ()
-    guests = [load_entry_point(guest.flags) for guest in added]
+    guests = [load_entry_point(guest.flags) for guest in guests_of(library).values()]
     if not guests:
         return own
     options: dict[str, Any] = {"kw_only": True, "eq": False, "repr": False}
@@ -345,6 +353,18 @@ def is_given(flags: Flags, some: type) -> bool:
     """Return whether one of the flags of a guest's class was given."""
     fields = dataclasses.fields(some)
     return any(getattr(flags, field.name, field.default) != field.default for field in fields)
+
+
+def guest_words(flags: Flags, command: str) -> list[str]:
+    """Return the given flags of guests that a command has too, as words."""
+    fields = [
+        field
+        for guest in guest_flags().values()
+        for field in dataclasses.fields(load_entry_point(guest.flags))
+        if command in field.metadata["helps"]
+    ]
+    given = {one.name: getattr(flags, one.name, one.default) for one in fields}
+    return [f"--{one.name}={given[one.name]}" for one in fields if given[one.name] != one.default]
 
 
 def given_flag(flags: Flags, setting: str) -> str | None:

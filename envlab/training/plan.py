@@ -230,7 +230,7 @@ def plan_run(
         overridden_by_flag=before,
     )
     for guest in guests.values():
-        if guest.cfg or is_given(flags, load_entry_point(guest.flags)):
+        if guest.plan and (guest.cfg or is_given(flags, load_entry_point(guest.flags))):
             plan = load_entry_point(guest.plan)(plan)
     _check(plan)
     return plan

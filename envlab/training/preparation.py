@@ -28,6 +28,7 @@ from envlab.run.manifest import read_manifest
 from envlab.training.agreement import digest_of, own_packages
 from envlab.training.averaging import Averaging
 from envlab.training.curves import Curves, check_logger, open_curves
+from envlab.training.flags import guest_words
 from envlab.training.members import check_single
 from envlab.training.plan import RunPlan, settle
 from envlab.training.video import check_recording, render_mode
@@ -271,4 +272,8 @@ def _what_was_trained(plan: RunPlan) -> list[str]:
     if words:
         return words
     origin = [f"--{name}={value}" for name, value in plan.agent_cfg.origin.items()]
-    return [f"--task={plan.flags.task or plan.task.id}", *origin]
+    return [
+        *guest_words(plan.flags, "play"),
+        f"--task={plan.flags.task or plan.task.id}",
+        *origin,
+    ]

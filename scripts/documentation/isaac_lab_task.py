@@ -1,11 +1,13 @@
-"""Run one task of Isaac Lab as far as it goes, for ``isaac_lab_tasks.py``.
+"""Run tasks of Isaac Lab as far as they go, each in a fork, for ``isaac_lab_tasks.py``.
 
 ::
 
-    python -m envlab_isaaclab scripts/documentation/isaac_lab_task.py --task=Isaac-Ant-v0
+    echo Isaac-Ant-v0 | python -m envlab_isaaclab scripts/documentation/isaac_lab_task.py
 
-It prints, line by line, ``REACHED builds``, ``steps`` and ``trains``: two iterations by the agent
-of rsl_rl, else of skrl or rl_games. Without ``--task`` it prints the ids, and those with an agent.
+It reads ids from its input. For each it prints a line of JSON: how many of the stages ``builds``,
+``steps`` and ``trains`` were reached, and the sentence that ended it. Training is two iterations by
+the agent of rsl_rl, else of skrl (PPO or AMP) or rl_games. With ``--list`` it prints the ids, and
+those with an agent. A fork saves the imports, most of the time of a task that cannot be made.
 """
 
 from __future__ import annotations
@@ -13,14 +15,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import sys
 import tempfile
+import time
 import traceback
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from isaaclab.app import AppLauncher
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--task")
+parser.add_argument("--list", action="store_true")
+parser.add_argument("--limit_s", type=float, default=240.0)
 parser.add_argument("--num_envs", type=int, default=4)
 AppLauncher.add_app_launcher_args(parser)
 flags = parser.parse_args()
@@ -33,37 +41,98 @@ from isaaclab_tasks.utils import load_cfg_from_registry, parse_env_cfg  # noqa: 
 
 from envlab.errors import EnvlabError  # noqa: E402
 
-LIBRARIES = ("rsl_rl", "skrl", "rl_games")
+AGENTS = ("rsl_rl", "skrl", "skrl_amp", "rl_games")
+"""How configurations of agents begin in a registration, the first choice first."""
+
+
+STAGES = ("builds", "steps", "trains")
 
 
 def main() -> None:
-    """Go as far as it goes."""
-    if flags.task is None:
+    """Print the ids, or run those that are read."""
+    if flags.list:
         found = {
             task_id: agents(spec)
             for task_id, spec in gymnasium.registry.items()
             if "env_cfg_entry_point" in spec.kwargs
         }
-        print(json.dumps(found))
+        print(json.dumps(found), flush=True)
         return
-    cfg = parse_env_cfg(flags.task, device="cpu", num_envs=flags.num_envs)
+    for line in sys.stdin:
+        with tempfile.TemporaryDirectory() as folder:
+            told = {"task": line.strip()} | in_fork(line.strip(), Path(folder))
+        print(json.dumps(told), flush=True)
+
+
+def in_fork(task_id: str, folder: Path) -> dict[str, Any]:
+    """Run a task in a fork; return the number of stages it reached and what ended it."""
+    output, stages = folder / "output", folder / "stages"
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        with output.open("wb") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        os.chdir(folder)
+        os._exit(guarded(task_id, stages))
+    status, deadline = (0, 0), time.monotonic() + flags.limit_s
+    while status[0] == 0 and time.monotonic() < deadline:
+        time.sleep(0.05)
+        status = os.waitpid(child, os.WNOHANG)
+    reached = stages.read_text().splitlines() if stages.exists() else []
+    count = sum(stage in reached for stage in STAGES)
+    if status[0] == 0:
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return {"stages": count, "sentence": f"takes longer than {flags.limit_s:g} s"}
+    code = os.waitstatus_to_exitcode(status[1])
+    failed = [line for line in reached if line.startswith("FAILED ")]
+    sentence = failed[-1].removeprefix("FAILED ") if failed else f"code {code}" if code else ""
+    if code == 0 and not agents(gymnasium.spec(task_id)):
+        sentence = "has no agent that learns from rewards"
+    return {"stages": count, "sentence": sentence}
+
+
+def guarded(task_id: str, stages: Path) -> int:
+    """Run a task, and note its stages and its error; return the exit code."""
+    with stages.open("w", buffering=1) as file:
+        try:
+            for stage in going(task_id):
+                file.write(f"{stage}\n")
+        except EnvlabError as error:
+            file.write(f"FAILED {' '.join(str(error).split())}\n")
+            return 2
+        except Exception as error:
+            traceback.print_exc()
+            own = traceback.extract_tb(error.__traceback__)
+            ours = [one for one in own if "isaaclab" in one.filename or "envlab" in one.filename]
+            frame = (ours or own)[-1]
+            place = f"{frame.filename.rpartition('/source/')[2]}:{frame.lineno}"
+            text = " ".join(str(error).split())[:200]
+            file.write(f"FAILED {type(error).__name__}: {text} ({place})\n")
+            return 1
+    return 0
+
+
+def going(task_id: str) -> Iterator[str]:
+    """Go as far as a task goes, yielding what was reached."""
+    cfg = parse_env_cfg(task_id, device="cpu", num_envs=flags.num_envs)
     cfg.seed = 1
-    env = gymnasium.make(flags.task, cfg=cfg)
-    print("REACHED builds", flush=True)
+    env = gymnasium.make(task_id, cfg=cfg)
+    yield "builds"
     env.reset()
     for _ in range(3):
         env.step(actions(env.unwrapped))
-    print("REACHED steps", flush=True)
-    known = agents(gymnasium.spec(flags.task))
+    yield "steps"
+    known = agents(gymnasium.spec(task_id))
     if known:
-        os.chdir(tempfile.mkdtemp())
-        {"rsl_rl": rsl_rl, "skrl": skrl, "rl_games": rl_games}[known[0]](env)
-        print("REACHED trains", flush=True)
+        {"rsl_rl": rsl_rl, "rl_games": rl_games}.get(known[0], skrl)(env)
+        yield "trains"
 
 
 def agents(spec: gymnasium.envs.registration.EnvSpec) -> list[str]:
-    """Return the libraries for which a task has an agent's configuration."""
-    return [name for name in LIBRARIES if f"{name}_cfg_entry_point" in spec.kwargs]
+    """Return which agents' configurations a task has."""
+    return [name for name in AGENTS if f"{name}_cfg_entry_point" in spec.kwargs]
 
 
 def actions(env: Any) -> object:
@@ -87,18 +156,19 @@ def rsl_rl(env: gymnasium.Env) -> None:
 
     if isinstance(env.unwrapped, DirectMARLEnv):
         env = multi_agent_to_single_agent(env)
-    cfg = load_cfg_from_registry(flags.task, "rsl_rl_cfg_entry_point")
+    cfg = load_cfg_from_registry(env.spec.id, "rsl_rl_cfg_entry_point")
     kind = DistillationRunner if cfg.class_name == "DistillationRunner" else OnPolicyRunner
     wrapped = RslRlVecEnvWrapper(env, clip_actions=cfg.clip_actions)
     kind(wrapped, cfg.to_dict(), log_dir="run", device="cpu").learn(2)
 
 
 def skrl(env: gymnasium.Env) -> None:
-    """Train by skrl."""
+    """Train by skrl: PPO or AMP."""
     from isaaclab_rl.skrl import SkrlVecEnvWrapper
     from skrl.utils.runner.torch import Runner
 
-    cfg = load_cfg_from_registry(flags.task, "skrl_cfg_entry_point")
+    kind = next(name for name in agents(env.spec) if name.startswith("skrl"))
+    cfg = load_cfg_from_registry(env.spec.id, f"{kind}_cfg_entry_point")
     if isinstance(env.unwrapped, DirectMARLEnv):
         env = multi_agent_to_single_agent(env)
     cfg["trainer"] |= {
@@ -118,7 +188,7 @@ def rl_games(env: gymnasium.Env) -> None:
 
     if isinstance(env.unwrapped, DirectMARLEnv):
         env = multi_agent_to_single_agent(env)
-    cfg = load_cfg_from_registry(flags.task, "rl_games_cfg_entry_point")
+    cfg = load_cfg_from_registry(env.spec.id, "rl_games_cfg_entry_point")
     clip = cfg["params"]["env"]
     wrapped = RlGamesVecEnvWrapper(
         env,
@@ -145,16 +215,4 @@ def rl_games(env: gymnasium.Env) -> None:
     runner.run({"train": True, "play": False, "sigma": None})
 
 
-try:
-    main()
-except EnvlabError as error:
-    print(f"FAILED {' '.join(str(error).split())}", flush=True)
-    os._exit(2)  # without the messages of what was half made
-except Exception as error:
-    own = traceback.extract_tb(error.__traceback__)
-    frames = [one for one in own if "isaaclab" in one.filename or "envlab" in one.filename] or own
-    place = f"{frames[-1].filename.rpartition('/source/')[2]}:{frames[-1].lineno}"
-    traceback.print_exc()
-    text = " ".join(str(error).split())[:200]
-    print(f"FAILED {type(error).__name__}: {text} ({place})", flush=True)
-    os._exit(1)
+main()

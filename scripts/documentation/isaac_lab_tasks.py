@@ -1,9 +1,9 @@
 """Write into docs/from_isaac_lab.md which tasks of Isaac Lab build, step and train here.
 
-Each task of isaaclab_tasks runs in a separate process (``isaac_lab_task.py``), on a CPU, with four
+Each task of isaaclab_tasks runs in a fork of its own (``isaac_lab_task.py``), on a CPU, with four
 environments::
 
-    ISAACLAB_PATH=FOLDER python scripts/documentation/isaac_lab_tasks.py --num_processes=2
+    ISAACLAB_PATH=FOLDER python scripts/documentation/isaac_lab_tasks.py
 
 With ``--only=REGEX`` it prints what becomes of those ids, and writes nothing. ``--known=LOG`` takes
 outcomes from what an earlier run printed.
@@ -18,7 +18,6 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/from_isaac_lab.md"
 ONE = ROOT / "scripts/documentation/isaac_lab_task.py"
 BEGIN, END = "<!-- isaac_lab_tasks.py -->\n", "<!-- end of isaac_lab_tasks.py -->\n"
-STAGES = ("builds", "steps", "trains")
+NUM_STAGES = 3  # it is made, it steps, it trains
 
 
 @dataclass(frozen=True)
@@ -44,23 +43,16 @@ def main(arguments: Sequence[str]) -> int:
     """Run the tasks and write the table; return the exit code."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="a regular expression of ids")
-    parser.add_argument("--num_processes", type=int, default=2, help="tasks at a time")
     parser.add_argument("--limit_s", type=float, default=240.0, help="time for a task, in s")
     parser.add_argument("--known", type=Path, help="output of an earlier run, not to be repeated")
     flags = parser.parse_args(arguments)
     known = read(flags.known) if flags.known is not None else {}
-    agents: dict[str, list[str]] = json.loads(run([], 120.0)[1].splitlines()[-1])
+    with started("--list") as listing:
+        agents: dict[str, list[str]] = json.loads(listing.communicate()[0].splitlines()[-1])
     ids = [task_id for task_id in sorted(agents) if re.search(flags.only, task_id)]
-
-    def tell(task_id: str) -> Outcome:
-        found = known.get(task_id) or outcome(task_id, flags.limit_s, bool(agents[task_id]))
-        print(f"{task_id}: {found.stages} {found.sentence}", flush=True)
-        return found
-
-    with ThreadPoolExecutor(flags.num_processes) as pool:
-        outcomes = dict(zip(ids, pool.map(tell, ids), strict=True))
+    outcomes = known | run([one for one in ids if one not in known], flags.limit_s)
     if not flags.only:
-        write(table(outcomes, agents))
+        write(table({task_id: outcomes[task_id] for task_id in ids}, agents))
     return 0
 
 
@@ -70,34 +62,31 @@ def read(log: Path) -> dict[str, Outcome]:
     return {task_id: Outcome(int(stages), sentence) for task_id, stages, sentence in lines}
 
 
-def run(words: list[str], limit_s: float) -> tuple[int, str, str]:
-    """Return code, output and messages of a run of ``isaac_lab_task.py``; code -1: too long."""
-    command = [sys.executable, "-m", "envlab_isaaclab", str(ONE), *words]
-    variables = os.environ | {"OMP_NUM_THREADS": "1"}
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=limit_s, check=False, env=variables
-        )
-    except subprocess.TimeoutExpired as late:
-        seen = late.stdout or b""
-        return -1, seen.decode() if isinstance(seen, bytes) else seen, ""
-    return done.returncode, done.stdout, done.stderr
-
-
-def outcome(task_id: str, limit_s: float, has_agent: bool) -> Outcome:
-    """Return how far a task goes."""
-    code, output, messages = run([f"--task={task_id}"], limit_s)
-    stages = sum(f"REACHED {stage}" in output for stage in STAGES)
-    if code == 0:
-        return Outcome(stages, "" if has_agent else "has no agent that learns from rewards")
-    if code == -1:
-        return Outcome(stages, f"takes longer than {limit_s:g} s")
-    failed = [line for line in output.splitlines() if line.startswith("FAILED ")]
-    told = [line for line in messages.splitlines() if line.strip()]
-    sentence = (
-        failed[-1].removeprefix("FAILED ") if failed else told[-1] if told else f"code {code}"
+def started(*words: str) -> subprocess.Popen[str]:
+    """Start ``isaac_lab_task.py``."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "envlab_isaaclab", str(ONE), *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
-    return Outcome(stages, sentence)
+
+
+def run(ids: Sequence[str], limit_s: float) -> dict[str, Outcome]:
+    """Run tasks one after the other, and print how far each goes."""
+    found = {}
+    with started(f"--limit_s={limit_s}") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n".join(ids))
+        process.stdin.close()
+        for line in process.stdout:
+            if line.startswith('{"task"'):
+                told = json.loads(line)
+                found[told["task"]] = one = Outcome(told["stages"], told["sentence"])
+                print(f"{told['task']}: {one.stages} {one.sentence}", flush=True)
+    return found
 
 
 def table(outcomes: dict[str, Outcome], agents: dict[str, list[str]]) -> str:
@@ -113,7 +102,7 @@ def table(outcomes: dict[str, Outcome], agents: dict[str, list[str]]) -> str:
     ]
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for task_id, one in outcomes.items():
-        if one.stages < len(STAGES) and one.sentence:
+        if one.stages < NUM_STAGES and one.sentence:
             reached = ("making", "stepping", "training")[one.stages]
             groups[general(one.sentence), reached].append(task_id)
     sizes = Counter({key: len(ids) for key, ids in groups.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 import tomllib
@@ -43,7 +44,10 @@ def _load(file: Any) -> dict[str, Any]:
 
 
 def offer() -> None:
-    """Let ``prettytable``, ``toml`` and the like be imported where they are not installed."""
+    """Let ``prettytable``, ``toml`` and the like be imported where they are not installed.
+
+    ``gym`` is Gymnasium, whose spaces are those that rl_games itself knows.
+    """
     made: dict[str, dict[str, Any]] = {
         "prettytable": {"PrettyTable": PrettyTable},
         "toml": {"load": _load, "loads": tomllib.loads},
@@ -53,3 +57,6 @@ def offer() -> None:
             module = types.ModuleType(name)
             vars(module).update(names)
             sys.modules[name] = module
+    if importlib.util.find_spec("gym") is None:
+        for name in ("", ".spaces"):
+            sys.modules[f"gym{name}"] = importlib.import_module(f"gymnasium{name}")

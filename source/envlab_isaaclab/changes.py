@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from envlab.distributed.ranks import launched_rank
-from envlab.errors import ConfigurationError
 from envlab_isaaclab.app import resolve_device
 
 logger = logging.getLogger(f"envlab.{__name__}")
@@ -93,15 +92,13 @@ def _take_motor(kind: Any, motor: Any) -> None:
     kind.__init__, kind.reset, kind.compute = making, resetting, computing
 
 
-def no_pictures(module: types.ModuleType) -> None:
-    """Refuse cameras."""
+def pictures(module: types.ModuleType) -> None:
+    """Let our pictures be those of cameras."""
+    from envlab_isaaclab.cameras import METHODS
 
-    def refuse(self: Any, cfg: Any) -> None:
-        raise ConfigurationError(
-            f"{cfg.prim_path} is a camera, whose pictures are not made. Take a task without."
-        )
-
-    vars(module)["Camera"].__init__ = refuse
+    name = "TiledCamera" if module.__name__.endswith("tiled_camera") else "Camera"
+    for method, function in METHODS.items():
+        setattr(vars(module)[name], method, function)
 
 
 def exports(module: types.ModuleType) -> None:
@@ -115,6 +112,22 @@ def exports(module: types.ModuleType) -> None:
 def later_rsl_rl(module: types.ModuleType) -> None:
     """Offer what later releases have for scripts: configurations stay as they are here."""
     vars(module).setdefault("handle_deprecated_rsl_rl_cfg", lambda cfg, version: cfg)
+
+
+def later_skrl(module: types.ModuleType) -> None:
+    """Read configurations of AMP that were written for skrl 1."""
+    from envlab_isaaclab.skrl_1 import new_agent
+
+    kind = vars(module)["Runner"]
+    make = kind.__init__
+
+    @functools.wraps(make)
+    def making(self: Any, env: Any, cfg: Any, **keywords: Any) -> None:
+        if str(cfg.get("agent", {}).get("class", "")).upper() == "AMP":
+            cfg["agent"] = new_agent(cfg["agent"])
+        make(self, env, cfg, **keywords)
+
+    kind.__init__ = making
 
 
 def local_files(module: types.ModuleType) -> None:

@@ -13,24 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envlab.errors import ConfigurationError
-from envlab_isaaclab.robots import find_prop, find_robot
+from envlab_isaaclab.needs import REFUSED
+from envlab_isaaclab.robots import find_prop, knows_robot
 from envlab_isaaclab.upstream import OLD, PACKAGES
 from envlab_isaaclab.usd import READER, has_reader, is_pointer
 
 MODELS = (".usd", ".usda", ".usdc", ".usdz", ".urdf", ".xml")
-REFUSED = {
-    "ConeCfg": "MuJoCo has no cones",
-    "MeshConeCfg": "MuJoCo has no cones",
-    "DeformableObjectCfg": "deformable bodies are not simulated",
-    "SurfaceGripperCfg": "surface grippers are not simulated",
-    "MultiAssetSpawnerCfg": "all environments are one model",
-    "MultiUsdFileCfg": "all environments are one model",
-    "CameraCfg": "pictures are not made",
-    "TiledCameraCfg": "pictures are not made",
-    "RayCasterCameraCfg": "pictures are not made",
-    "MultiMeshRayCasterCfg": "rays see one mesh",
-}
-"""Names of Isaac Lab's that end a run, and why."""
 
 
 @dataclass(frozen=True, order=True)
@@ -130,7 +118,7 @@ def _missing(path: str, models: list[Path]) -> str | None:
         return None
     usd = next((one for one in own if one.name == end.name), None)
     if usd is None:
-        is_known = find_robot(path) is not None or find_prop(path) is not None
+        is_known = knows_robot(path) or find_prop(path) is not None
         return None if is_known else "envlab has no model for this file"
     if is_pointer(usd):
         return "a pointer of Git LFS: git lfs pull"

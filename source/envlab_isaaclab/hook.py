@@ -52,15 +52,17 @@ CHANGED = {
     "isaaclab.actuators.actuator_net": "networks_at_hand",
     "isaaclab.envs.manager_based_rl_env": "device_that_is_there",
     "isaaclab.markers.visualization_markers": "no_markers",
-    "isaaclab.sensors.camera.camera": "no_pictures",
+    "isaaclab.sensors.camera.camera": "pictures",
+    "isaaclab.sensors.camera.tiled_camera": "pictures",
     "isaaclab.sensors.ray_caster.ray_caster": "ray_casts",
     "isaaclab.terrains.utils": "terrain_meshes",
     "isaaclab.utils.assets": "local_files",
     "isaaclab.utils.io": "old_names",
     "isaaclab_rl.rsl_rl": "later_rsl_rl",
     "isaaclab_rl.rsl_rl.exporter": "exports",
+    "skrl.utils.runner.torch.runner": "later_skrl",
 }
-"""Files of Isaac Lab, and the function of :mod:`envlab_isaaclab.changes` that changes each."""
+"""Files of Isaac Lab, and one of skrl; the function of :mod:`envlab_isaaclab.changes` for each."""
 
 
 class _Loader(importlib.abc.Loader):

@@ -17,6 +17,7 @@ import numpy as np
 
 from envlab_isaaclab import stage, views
 from envlab_isaaclab.inert import InertModule
+from envlab_isaaclab.usd_geometry import Camera, Joint, Mesh, Xformable
 
 NUCLEUS = "nucleus:"
 """Where assets of Nvidia's server lie unless ``--nucleus FOLDER`` says."""
@@ -170,28 +171,6 @@ class GridCloner:
         """Do nothing: environments are simulated apart."""
 
 
-class _Mesh:
-    """A prim seen as a mesh: ``UsdGeom.Mesh``."""
-
-    def __init__(self, prim: stage.Prim) -> None:
-        self._prim = prim
-
-    def GetPointsAttr(self) -> stage.Attribute:
-        """Return its vertices."""
-        return self._prim.GetAttribute("points")
-
-    def GetFaceVertexIndicesAttr(self) -> stage.Attribute:
-        """Return the vertices of its faces."""
-        return self._prim.GetAttribute("faceVertexIndices")
-
-    def GetPath(self) -> stage.Path:
-        """Return its path."""
-        return self._prim.GetPath()
-
-
-_Mesh.__name__ = "Mesh"
-
-
 class _Float3(tuple[float, ...]):
     """Three numbers."""
 
@@ -250,5 +229,6 @@ def modules() -> dict[str, types.ModuleType]:
             "isaacsim.core.simulation_manager", SimulationManager=SimulationManager
         ),
         "isaacsim.core.version": _module("isaacsim.core.version", get_version=lambda: version),
-        "pxr.UsdGeom": _module("pxr.UsdGeom", Mesh=_Mesh),
+        "pxr.UsdGeom": _module("pxr.UsdGeom", Camera=Camera, Mesh=Mesh, Xformable=Xformable),
+        "pxr.UsdPhysics": _module("pxr.UsdPhysics", Joint=Joint),
     }

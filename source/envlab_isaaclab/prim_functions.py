@@ -88,8 +88,16 @@ def _nothing(*arguments: Any, **keywords: Any) -> bool:
 
 
 add_usd_reference = bind_physics_material = bind_visual_material = change_prim_property = _nothing
-export_prim_to_file = make_uninstanceable = move_prim = safe_set_attribute_on_usd_prim = _nothing
+export_prim_to_file = make_uninstanceable = move_prim = _nothing
 safe_set_attribute_on_usd_schema = select_usd_variants = set_prim_visibility = _nothing
+
+
+def safe_set_attribute_on_usd_prim(
+    prim: Any, attr_name: str, value: Any, *arguments: Any, **keywords: Any
+) -> None:
+    """Note an attribute, such as a light's colour; one of a material, which is no prim, is lost."""
+    if isinstance(prim, Prim):
+        prim.attributes[attr_name] = value
 
 
 def get_usd_references(*arguments: Any, **keywords: Any) -> list[str]:

@@ -23,14 +23,14 @@ def add_packages(start: Path) -> list[Path]:
     own = [start] if start.is_dir() else []
     added = []
     for folder in [*own, *start.parents][:_MOST_PARENTS]:
-        added += [one for one in _folders(folder) if str(one) not in sys.path]
+        added += [one for one in folders(folder) if str(one) not in sys.path]
         if (folder / ".git").exists():
             break
     sys.path[:0] = [str(folder) for folder in added]
     return added
 
 
-def _folders(folder: Path) -> Iterator[Path]:
+def folders(folder: Path) -> Iterator[Path]:
     """Yield folders of packages in a folder: its own, ``src``, those in ``source`` and ``exts``."""
     for one in (folder, *sorted(folder.glob("source/*")), *sorted(folder.glob("exts/*"))):
         if any((one / name).is_file() for name in _SETUPS):

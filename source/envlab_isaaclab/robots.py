@@ -20,6 +20,7 @@ class Entry:
     """A robot of ours that replaces a file."""
 
     model: str
+    """Its name in ``envlab_assets``, or its source as in ``env.scene.model``."""
     siblings: Literal["name", "file"] = "name"
     root: str | None = None
     is_fixed: bool = False
@@ -40,9 +41,13 @@ _ROBOTS = {
     r"ant/ant_instanceable\.usd|ant\.usd": Entry("ant", "file"),
     r"humanoid/humanoid_instanceable\.usd": Entry("humanoid", "file"),
     r"humanoid28/humanoid_28\.usd": Entry("humanoid_28", "file"),
+    r"a1\.usd": Entry("envlab_tasks:locomotion/velocity/a1/a1.xml", root_name="trunk"),
     r"go1\.usd": Entry("go1"),
     r"go2\.usd": Entry("go2", links=(("Head_upper", "base"), ("Head_lower", "Head_upper"))),
+    r"anymal_b\.usd": Entry("anymal_b"),
+    r"anymal_c\.usd": Entry("anymal_c"),
     r"anymal_d(_minimal)?\.usd": Entry("anymal_d"),
+    r"cassie\.usd": Entry("cassie"),
     r"h1(_minimal)?\.usd": Entry("h1"),
     r"g1(_minimal)?\.usd": Entry("g1"),
     r"g1_29dof(_rev_1_0)?\.usd": Entry("g1_29"),
@@ -91,21 +96,35 @@ def find_robot(path: str, **settings: Any) -> Robot | None:
         path: The file.
         settings: More of what :class:`Robot` says.
     """
+    entry = _entry(path)
+    if entry is None:
+        return None
+    is_source = ":" in entry.model
+    source = entry.model if is_source else f"envlab_assets:robots/{entry.model}.xml"
+    spec = read_spec(find_model(source))
+    for body in list(spec.worldbody.bodies):
+        if entry.top is not None and body.name != entry.top:
+            spec.delete(body)
+    if entry.root_name is not None:
+        spec.worldbody.bodies[0].name = entry.root_name
+    for link, above, *joints in entry.links:
+        body = spec.body(above).add_body(name=link)
+        for joint in joints:
+            body.mass, body.inertia, body.explicitinertial = 1e-4, [1e-6] * 3, True
+            body.add_joint(name=joint)
+    settings.setdefault("is_fixed", entry.is_fixed)
+    return robot(spec, siblings=entry.siblings, root=entry.root, **settings)
+
+
+def knows_robot(path: str) -> bool:
+    """Return whether we have a robot for a file."""
+    return _entry(path) is not None
+
+
+def _entry(path: str) -> Entry | None:
     for pattern, entry in _ROBOTS.items():
         if re.search(rf"(^|/)({pattern})$", path.lower()):
-            spec = read_spec(find_model(f"envlab_assets:robots/{entry.model}.xml"))
-            for body in list(spec.worldbody.bodies):
-                if entry.top is not None and body.name != entry.top:
-                    spec.delete(body)
-            if entry.root_name is not None:
-                spec.worldbody.bodies[0].name = entry.root_name
-            for link, above, *joints in entry.links:
-                body = spec.body(above).add_body(name=link)
-                for joint in joints:
-                    body.mass, body.inertia, body.explicitinertial = 1e-4, [1e-6] * 3, True
-                    body.add_joint(name=joint)
-            settings.setdefault("is_fixed", entry.is_fixed)
-            return robot(spec, siblings=entry.siblings, root=entry.root, **settings)
+            return entry
     return None
 
 

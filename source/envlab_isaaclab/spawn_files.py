@@ -10,7 +10,7 @@ from envlab.envs.model_files import read_spec
 from envlab.errors import ConfigurationError
 from envlab_isaaclab.fixed_joints import merge_fixed_joints
 from envlab_isaaclab.prim_functions import clone
-from envlab_isaaclab.robots import find_prop, find_robot
+from envlab_isaaclab.robots import find_prop, find_robot, knows_robot
 from envlab_isaaclab.spawn_shapes import geom, is_weightless, put, reports_contacts, spawn_shape
 from envlab_isaaclab.stage import Prim
 from envlab_isaaclab.things import Fixed, Ground, Material, Robot, robot
@@ -95,6 +95,12 @@ def local_model(path: str) -> Path | None:
     file = Path(path)
     found = [one for one in map(file.with_suffix, (".urdf", ".xml")) if one.is_file()]
     return found[0] if found else file if file.is_file() else None
+
+
+def has_model(path: str) -> bool:
+    """Return whether a USD file can be spawned: itself, or a model in its place."""
+    is_ours = knows_robot(path) or find_prop(path) is not None
+    return is_ours or local_model(path) is not None or path.lower().endswith(_GROUNDS)
 
 
 def _is_picture(prim_path: str, cfg: Any) -> bool:

@@ -170,6 +170,9 @@ class Prim:
 class _Nothing:
     """An invalid prim, for a path without one."""
 
+    def GetPrim(self) -> _Nothing:
+        return self
+
     def IsValid(self) -> bool:
         return False
 
@@ -304,3 +307,10 @@ def in_first(path: str) -> str:
         return path
     _, slash, rest = path.removeprefix(head).partition("/")
     return FIRST + slash + rest
+
+
+def number_of(path: str) -> int:
+    """Return the number of the environment that a path is in; 0 outside of them."""
+    name = path.removeprefix(f"{ENVS}/").partition("/")[0] if path.startswith(ENVS) else ""
+    number = name.removeprefix("env_")
+    return int(number) if number.isdigit() else 0

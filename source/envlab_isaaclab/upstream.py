@@ -51,6 +51,12 @@ def find(folder: str | None = None) -> Path:
     )
 
 
+def is_isaac_lab(folder: str) -> bool:
+    """Return whether a folder is Isaac Lab's own, a checkout's or an installed one."""
+    places = (Path(folder) / "source", Path(folder))
+    return any((place / "isaaclab/isaaclab/__init__.py").is_file() for place in places)
+
+
 def _installed() -> list[Path]:
     found = importlib.util.find_spec("isaaclab") if "isaaclab" not in sys.modules else None
     loaded = sys.modules.get("isaaclab")

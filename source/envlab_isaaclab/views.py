@@ -19,6 +19,7 @@ import torch
 from envlab.envs.math import quat_apply, quat_apply_inverse
 from envlab.errors import ConfigurationError
 from envlab_isaaclab.stage import in_first
+from envlab_isaaclab.tendons import FixedTendons
 from envlab_isaaclab.things import UNLIMITED, Robot, combined
 from envlab_isaaclab.world import World
 
@@ -312,15 +313,13 @@ class Metatype:
         return len(self.dof_names)
 
 
-class ArticulationView(_View):
+class ArticulationView(_View, FixedTendons):
     """A robot in all environments."""
-
-    max_fixed_tendons = 0
-    max_spatial_tendons = 0
 
     def __init__(self, world: World, path: str, robot: Robot) -> None:
         links, joints = robot.links(), robot.joints()
         super().__init__(world, [f"{path}/{link}" for link in links], path)
+        FixedTendons.__init__(self, world, path, joints)
         self.count = world.num_envs
         self._root = _Root(world, f"{path}/{links[0]}")
         self.shared_metatype = Metatype(not self._root.is_free, links, joints)
@@ -811,7 +810,7 @@ class SimulationView:
         Raises:
             ConfigurationError: If there is none.
         """
-        found = self.world.robot_at(in_first(pattern))
+        found = self.world.thing_at(in_first(pattern))
         if found is None or not isinstance(found[1].thing, Robot):
             raise ConfigurationError(f"There is no robot at {pattern}.")
         return ArticulationView(self.world, found[0], found[1].thing)

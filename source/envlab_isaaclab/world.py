@@ -9,7 +9,7 @@ its first use, and created again, in the same state, when the script needs more.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import mujoco
@@ -18,6 +18,7 @@ import torch
 
 from envlab.distributed.limits import usable_threads
 from envlab.distributed.ranks import launched_local_world_size
+from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab_isaaclab.stage import ENVS, Spawned, Stage
@@ -110,8 +111,8 @@ class World:
                     "a scene on a plane."
                 )
 
-    def robot_at(self, path: str) -> tuple[str, Spawned] | None:
-        """Return the robot that was spawned at a path or above it, None if there is none."""
+    def thing_at(self, path: str) -> tuple[str, Spawned] | None:
+        """Return what was spawned at a path or above it, None if nothing was."""
         while path.count("/") > 1:
             spawned = self.stage.spawned.get(path)
             if spawned is not None:
@@ -135,6 +136,20 @@ class World:
         index = self.model.sensor(name).id
         start = int(self.model.sensor_adr[index])
         return slice(start, start + int(self.model.sensor_dim[index]))
+
+    def add_camera(
+        self,
+        name: str,
+        body: str,
+        pos: Sequence[float],
+        quat: Sequence[float],
+        pixels: PinholeCameraPatternCfg,
+    ) -> None:
+        """Add a camera to a body; to the world if that is empty."""
+        above = self.spec.body(body) if body else self.spec.worldbody
+        pixels.write(above.add_camera(name=name, pos=pos, quat=quat))
+        self.model = self._compile()
+        self._rebuild()
 
     # Properties
 
@@ -169,6 +184,13 @@ class World:
         envs = torch.arange(self.num_envs, device=self.device)
         values = torch.tensor(gravity, device=self.device).expand(self.num_envs, 3)
         self.write_field("opt.gravity", envs, torch.arange(3, device=self.device), values)
+
+    def write_camera(self, name: str, envs: torch.Tensor, field: str, values: torch.Tensor) -> None:
+        """Change a field of a camera, ``(k, ...)``, of which its pose follows at once."""
+        column = torch.tensor([self.model.camera(name).id], device=self.device)
+        self.write_field(field, envs, column, values[:, None])
+        self._moved[envs] = True
+        self._is_moved = True
 
     # States
 
@@ -215,6 +237,31 @@ class World:
             self._is_pushed = False
         self._take_states(simulation)
         self.frame += 1
+
+    def state(self) -> dict[str, Any]:
+        """Return copies on the CPU of all that the next step depends on."""
+        simulation = self.simulation.state()
+        parts = {"qpos": self.qpos, "qvel": self.qvel, "ctrl": self.ctrl}
+        return {
+            **{name: values.cpu().clone() for name, values in parts.items()},
+            "fields": {name: values.cpu().clone() for name, values in self._fields.items()},
+            "wanted": sorted(self._wanted),
+            "frame": self.frame,
+            "num_bad": self._num_bad,
+            "simulation": simulation,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned, in a world of the same scene."""
+        for name in ("qpos", "qvel", "ctrl"):
+            getattr(self, name).copy_(state[name])
+        self._fields = {name: one.to(self.device) for name, one in state["fields"].items()}
+        self.frame, self._num_bad = state["frame"], state["num_bad"]
+        self.want(state["wanted"])
+        names = {f"params.{name}" for name in self.simulation.params}
+        if names != {name for name in state["simulation"] if name.startswith("params.")}:
+            self._rebuild()
+        self.simulation.set_state(state["simulation"])
 
     def close(self) -> None:
         """Free the simulation."""

@@ -1,15 +1,9 @@
-"""Isaac Lab's own files on our simulators: tasks of isaaclab_tasks, bad input, the check.
-
-The user's Isaac Lab is found as a user's is: by ISAACLAB_PATH, or installed by
-``pip install --no-deps isaaclab==2.3.2.post1``.
-"""
+"""Isaac Lab's own files on our simulators: tasks of isaaclab_tasks, bad input, the check."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,35 +18,9 @@ from envlab.envs.model_files import read_spec
 from envlab.errors import ConfigurationError
 from envlab_isaaclab import check, rsl_rl_3, upstream
 from envlab_isaaclab.fixed_joints import merge_fixed_joints
+from tests.isaaclab.scripts import run, seen
 
 HERE = Path(__file__).parent
-
-
-def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "envlab_isaaclab", *words],
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-        env={**os.environ, **variables},
-    )
-
-
-@pytest.fixture(scope="module")
-def isaaclab() -> Path:
-    try:
-        return upstream.find()
-    except ConfigurationError as error:
-        pytest.skip(f"needs Isaac Lab's files: {error}")
-
-
-def seen(script: str, word: str) -> dict[str, object]:
-    done = run(str(HERE / script), word, "--headless", "--device=cpu")
-    assert done.returncode == 0, done.stderr[-3000:]
-    line = next(line for line in done.stdout.splitlines() if line.startswith("SEEN "))
-    found: dict[str, object] = json.loads(line.removeprefix("SEEN "))
-    return found
 
 
 @pytest.mark.slow
@@ -263,13 +231,13 @@ def test_check_names_what_is_not_here(tmp_path: Path, capsys: pytest.CaptureFixt
         "import isaaclab.sim as sim\n"
         "ours = sim.UsdFileCfg(usd_path=f'{ROOT}/Robots/Unitree/Go2/go2.usd')\n"
         "other = sim.UsdFileCfg(usd_path=f'{ROOT}/Robots/Agility/Digit/digit_v4.usd')\n"
-        "camera = TiledCameraCfg(prim_path='/World/camera')\n",
+        "toy = DeformableObjectCfg(prim_path='/World/toy')\n",
         encoding="utf-8",
     )
     assert check.main(["check", str(tmp_path)]) == 1
     shown = capsys.readouterr().out
     assert "cfg.py:3: /Robots/Agility/Digit/digit_v4.usd" in shown
-    assert "cfg.py:4: TiledCameraCfg (pictures are not made)" in shown
+    assert "cfg.py:4: DeformableObjectCfg (deformable bodies are not simulated)" in shown
     assert "go2.usd" not in shown
 
 

@@ -93,6 +93,8 @@ DC_MOTORS = {
     "go1": (20.0, 0.5, 23.7, 23.7, 30.0),
     # The gains of legged_gym's ANYmal C; the limits of ANYDRIVE_3_LSTM_ACTUATOR_CFG.
     "anymal_d": (80.0, 2.0, 80.0, 120.0, 7.5),
+    "anymal_c": (80.0, 2.0, 80.0, 120.0, 7.5),
+    "anymal_b": (80.0, 2.0, 80.0, 120.0, 7.5),
 }
 
 
@@ -122,6 +124,8 @@ HEIGHTS = {
     "go1": (0.280, 4.0),
     "go1_mjlab": (0.253, 4.0),
     "anymal_d": (0.561, 4.0),
+    "anymal_c": (0.526, 4.0),
+    "anymal_b": (0.48, 4.0),
     "spot": (0.41, 0.18),
     "t1": (0.654, 0.15),
 }

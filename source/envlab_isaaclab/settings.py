@@ -1,0 +1,157 @@
+"""A configuration of Isaac Lab's as one of envlab's, and what was changed in it back again.
+
+A ``configclass`` cannot be composed itself: ``dataclasses.replace`` runs its ``__post_init__``,
+which sets again what an override has changed. So its values become groups of the same names and
+types, and those that differ in the end are written into a new object of the task's own.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import enum
+import functools
+from collections.abc import Callable, Mapping
+from types import NoneType
+from typing import Any
+
+from envlab.config.encoding import encode, same
+from envlab.config.references import reference_of
+from envlab.config.tree import children
+from envlab.errors import ConfigurationError
+
+_NUMBERS = {bool: bool, int: int | float, float: float, str: str}
+_MISSING = dataclasses.MISSING
+
+
+class Group:
+    """A group of settings, of a dataclass that :func:`_group_class` makes."""
+
+    def __reduce__(self) -> Any:  # ranks send each other configurations
+        hints = tuple((field.name, field.type) for field in dataclasses.fields(self))  # type: ignore[arg-type]
+        return _group, (type(self).__name__, hints, dict(vars(self)))
+
+
+def settings_of(cfg: Any, **more: Any) -> Any:
+    """Return the settings of a configuration object, as a dataclass of plain values.
+
+    Terms and other optional parts may be null, as in Isaac Lab. What no file can hold, such as a
+    lambda or a slice, is a text, which only the task's own code can change.
+
+    Args:
+        cfg: An object of a ``configclass``.
+        more: Further settings.
+    """
+    values = {
+        name: _plain(value) for name, value in vars(cfg).items() if not name.startswith("__")
+    } | more
+    hints = tuple((name, _hint(value)) for name, value in values.items())
+    return _group(type(cfg).__name__, hints, values)
+
+
+def apply(cfg: Any, settings: Any, path: str = "env") -> None:
+    """Write those settings into a configuration object that differ from its own.
+
+    Args:
+        cfg: The object, which is changed.
+        settings: What became of :func:`settings_of` of another of its class.
+        path: Its name, for errors.
+
+    Raises:
+        ConfigurationError: If one of them is a text that stands for an object.
+    """
+    own = vars(cfg) if dataclasses.is_dataclass(cfg) else cfg
+    for name, value in children(settings).items():
+        if name not in own:
+            if isinstance(own, dict):
+                own[name] = value
+            continue
+        below = f"{path}.{name}"
+        plain = _plain(own[name])
+        if plain is _MISSING and value is _MISSING or _same(plain, value, below):
+            continue
+        if _is_holder(own[name]) and isinstance(value, Group | Mapping):
+            apply(own[name], value, below)
+        elif isinstance(own[name], list | tuple) and any(map(_is_holder, own[name])):
+            _apply_to_list(own, name, value, below)
+        elif type(plain) is str and not isinstance(own[name], str):
+            raise ConfigurationError(
+                f"{below} is set to {value!r}, but is {plain} in the task's code, which a "
+                "configuration cannot hold. Change it there."
+            )
+        else:
+            own[name] = tuple(value) if isinstance(own[name], tuple) else copy.deepcopy(value)
+    if isinstance(own, dict) and isinstance(settings, Mapping):
+        for name in own.keys() - settings.keys():
+            del own[name]
+
+
+def _apply_to_list(own: Any, name: str, values: Any, path: str) -> None:
+    """Change parts of a list of configurations, which keeps its length."""
+    held = own[name]
+    if not isinstance(values, list | tuple) or len(values) != len(held):
+        raise ConfigurationError(
+            f"{path} is a list of {len(held)} configurations, whose parts can be set, such as "
+            f"{path}.0, but not the list."
+        )
+    for place, (one, value) in enumerate(zip(held, values, strict=True)):
+        if _is_holder(one):
+            apply(one, value, f"{path}.{place}")
+
+
+def _same(plain: Any, value: Any, path: str) -> bool:
+    if _MISSING in (plain, value):
+        return False
+    return same(encode(plain, path), encode(value, path))
+
+
+def _is_holder(value: Any) -> bool:
+    """Return whether a value has settings of its own."""
+    is_group = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return is_group or (isinstance(value, dict) and _has_names(value))
+
+
+def _has_names(values: Mapping[Any, Any]) -> bool:
+    return all(isinstance(key, str) for key in values)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as a configuration of envlab's holds it."""
+    if value is None or value is _MISSING or isinstance(value, bool | int | float | str | enum.Enum):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return settings_of(value)
+    if isinstance(value, dict) and _has_names(value):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_plain, value))
+    if callable(value):
+        try:
+            reference_of(value)
+        except ConfigurationError:
+            return f"{value.__module__}:{getattr(value, '__qualname__', type(value).__name__)}"
+        return value
+    if isinstance(value, slice):
+        return f"slice({value.start},{value.stop},{value.step})"
+    return f"{type(value).__module__}:{type(value).__qualname__}"
+
+
+def _hint(value: Any) -> Any:
+    """Return the annotation of a setting: its value's type, or null."""
+    for kind, hint in _NUMBERS.items():
+        if type(value) is kind:
+            return hint | None
+    if isinstance(value, list | tuple):
+        return type(value) | None
+    if callable(value) and value is not _MISSING:
+        return Callable[..., Any] | None  # type: ignore[operator]
+    return type(value) | NoneType if isinstance(value, enum.Enum) else Any
+
+
+def _group(name: str, hints: tuple[tuple[str, Any], ...], values: Mapping[str, Any]) -> Any:
+    return _group_class(name, hints)(**values)
+
+
+@functools.cache
+def _group_class(name: str, hints: tuple[tuple[str, Any], ...]) -> type:
+    return dataclasses.make_dataclass(name, hints, bases=(Group,), kw_only=True, eq=False)

@@ -1,0 +1,86 @@
+"""``envlab list --isaaclab``: ids, and what each needs, known without a simulation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envlab_isaaclab.skrl_1 import new_agent
+from envlab_isaaclab.spawn_files import has_model
+
+LIST = """
+from envlab_isaaclab.listing import table
+for keyword in {keywords!r}:
+    print(table({folder!r}, keyword))
+"""
+
+
+def listed(folder: str, *keywords: str | None) -> list[list[str]]:
+    """Return the words of each line of lists of a folder's tasks, one for each keyword."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIST.format(folder=folder, keywords=keywords)],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+@pytest.mark.slow
+def test_isaac_labs_tasks_are_listed_with_what_they_need(isaaclab: Path) -> None:
+    words = ("Isaac-Ant-v0", "flat-anymal-c-v0", "AMP-Walk", "Flat-Digit-v0", "Teddy", "UR10-Long")
+    rows = listed("", *words)
+    needs = {row[0]: row[1:] for row in rows if row and row[0].startswith("Isaac-")}
+    assert needs["Isaac-Ant-v0"] == ["rsl_rl", "rl_games", "skrl", "sb3"]
+    assert needs["Isaac-Velocity-Flat-Anymal-C-v0"][-1] == "skrl"
+    assert needs["Isaac-Humanoid-AMP-Walk-Direct-v0"] == ["skrl_amp"]
+    assert needs["Isaac-Velocity-Flat-Digit-v0"][-1].endswith("Digit/digit_v4.usd")
+    assert needs["Isaac-Navigation-Flat-Anymal-C-v0"][-1].endswith("Blind/policy.pt")
+    soft = " ".join(needs["Isaac-Lift-Teddy-Bear-Franka-IK-Abs-v0"])
+    assert soft == "DeformableObjectCfg: deformable bodies are not simulated"
+    gripper = " ".join(needs["Isaac-Stack-Cube-UR10-Long-Suction-IK-Rel-v0"])
+    assert gripper.endswith("SurfaceGripperCfg: surface grippers are not simulated")
+    anymals = [name for name in needs if "Anymal" in name]
+    assert anymals[0].startswith("Isaac-Velocity")  # those that need nothing come first
+    counts = [" ".join(row[:6]) for row in rows if row[1:2] == ["of"]]
+    assert counts[:2] == ["1 of 1 tasks need nothing", "1 of 2 tasks need nothing"]
+
+
+def test_a_project_is_listed_by_its_folder(isaaclab: Path) -> None:
+    folder = str(Path(__file__).parent / "project")
+    rows = listed(folder, None, "nothing")
+    assert ["Small-Walker-v0", "rsl_rl"] in rows
+    assert rows[-1] == ["No", "task", "of", folder, "matches", "'nothing'."]
+
+
+def test_a_model_is_ours_or_a_file(tmp_path: Path) -> None:
+    assert has_model("nucleus:/Isaac/Robots/Unitree/Go2/go2.usd")
+    assert has_model("nucleus:/Isaac/Props/Blocks/red_block.usd")
+    assert has_model("nucleus:/Isaac/Environments/Grid/default_environment.usd")
+    assert not has_model(str(tmp_path / "arm.usd"))
+    (tmp_path / "arm.urdf").write_text("<robot/>")
+    assert has_model(str(tmp_path / "arm.usd"))
+
+
+def test_amp_for_skrl_1_has_the_names_of_skrl_2() -> None:
+    old = {
+        "class": "AMP",
+        "amp_state_preprocessor": "RunningStandardScaler",
+        "task_reward_weight": 0.5,
+        "style_reward_weight": 3.0,
+        "discriminator_reward_scale": 2.0,
+        "rollouts": 16,
+    }
+    assert new_agent(old) == {
+        "class": "AMP",
+        "amp_observation_preprocessor": "RunningStandardScaler",
+        "task_reward_scale": 0.5,
+        "style_reward_scale": 6.0,
+        "rollouts": 16,
+    }
+    assert new_agent({"style_reward_scale": 1.5}) == {"style_reward_scale": 1.5}
