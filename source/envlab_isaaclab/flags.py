@@ -20,7 +20,9 @@ class IsaacLabFlags:
     """Where the task and the files that it needs are."""
 
     isaaclab: Annotated[
-        str | None, Excludes("--validate", "the process that validates finds no such task")
+        str | None,
+        Excludes("--validate", "the process that validates finds no such task"),
+        Excludes("--video --viz", "Isaac Lab's tasks are not drawn here"),
     ] = flag(
         "the task is one that this checkout of a project for Isaac Lab registers, or Isaac Lab's "
         "own, of its folder: docs/from_isaac_lab.md",

@@ -12,7 +12,6 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Mapping
-from types import NoneType
 from typing import Any
 
 from envlab.config.encoding import encode, same
@@ -20,7 +19,7 @@ from envlab.config.references import reference_of
 from envlab.config.tree import children
 from envlab.errors import ConfigurationError
 
-_NUMBERS = {bool: bool, int: int | float, float: float, str: str}
+_SCALARS = (bool, int, float, str)
 _MISSING = dataclasses.MISSING
 
 
@@ -45,7 +44,8 @@ def settings_of(cfg: Any, **more: Any) -> Any:
     values = {
         name: _plain(value) for name, value in vars(cfg).items() if not name.startswith("__")
     } | more
-    hints = tuple((name, _hint(value)) for name, value in values.items())
+    said = _annotations(type(cfg))
+    hints = tuple((name, _hint(value, said.get(name))) for name, value in values.items())
     return _group(type(cfg).__name__, hints, values)
 
 
@@ -136,16 +136,26 @@ def _plain(value: Any) -> Any:
     return f"{type(value).__module__}:{type(value).__qualname__}"
 
 
-def _hint(value: Any) -> Any:
-    """Return the annotation of a setting: its value's type, or null."""
-    for kind, hint in _NUMBERS.items():
-        if type(value) is kind:
-            return hint | None
+def _hint(value: Any, said: Any) -> Any:
+    """Return the annotation of a setting: its value's type, or null; ``said``: the class's own."""
+    if type(value) is int and said in (float, "float"):
+        return float | None
+    if type(value) in _SCALARS or isinstance(value, enum.Enum):
+        return type(value) | None
     if isinstance(value, list | tuple):
         return type(value) | None
     if callable(value) and value is not _MISSING:
         return Callable[..., Any] | None  # type: ignore[operator]
-    return type(value) | NoneType if isinstance(value, enum.Enum) else Any
+    return Any
+
+
+@functools.cache
+def _annotations(cls: type) -> dict[str, Any]:
+    return {
+        name: hint
+        for base in reversed(cls.__mro__)
+        for name, hint in vars(base).get("__annotations__", {}).items()
+    }
 
 
 def _group(name: str, hints: tuple[tuple[str, Any], ...], values: Mapping[str, Any]) -> Any:
