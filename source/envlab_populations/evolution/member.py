@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch.optim import Optimizer
 
@@ -22,7 +23,6 @@ from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, pooled_advantages
 from envlab.training.evaluation import evaluate
-from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import Architecture
 from envlab_populations.evolution.cfg import ALIASES, NOISY, SEVERAL, EvolutionCfg
 from envlab_populations.evolution.models import make_models
@@ -190,26 +190,20 @@ class Member:
         """Return its policy without noise, including the normalisation of observations."""
         return BestActions(self.policy, "policy", (self.agent._observation_preprocessor, None))
 
-    def prepare(self, accelerator: Any) -> None:
-        """Have Accelerate average the gradients of a DQN, through ``DistributedDataParallel``."""
-        modules = self.agent.checkpoint_modules
-        wanted = modules["q_network"], modules["optimizer"]
-        self.agent.q_network, self.agent.optimizer = accelerator.prepare(*wanted)
-
-    def release(self) -> None:
-        """Undo :meth:`prepare`; ``Accelerator.free_memory`` must follow, or all wrappers stay."""
-        modules = self.agent.checkpoint_modules
-        self.agent.q_network, self.agent.optimizer = modules["q_network"], modules["optimizer"]
-
-    def test(self, env: Any, accelerator: Any = None, seed: int | None = None) -> float:
-        """Return the mean return of an episode in each environment of all processes; note it."""
-        context, policy = context_of(accelerator), self.best_actions()
+    def test(self, env: Any, seed: int) -> None:
+        """Note the mean return of an episode in each environment of all processes that have it."""
+        policy = self.best_actions()
         with torch.inference_mode():
             found = evaluate(env, lambda obs: policy(obs["policy"]), seed=seed)
         returns = found.returns.double()
-        total = context.sum(torch.stack((returns.sum(), torch.ones_like(returns).sum())))
+        ended = torch.stack((returns.sum(), torch.ones_like(returns).sum()))
+        total = self.nursery.context.sum(ended)
         self.fitness.append(float(total[0] / total[1]))
-        return self.fitness[-1]
+
+    def score(self, num_evaluations: int = 1) -> float:
+        """Return the mean of its last evaluations; minus infinity before one."""
+        recent = self.fitness[-num_evaluations:]
+        return float(np.mean(recent)) if recent else -np.inf
 
     def report(self) -> dict[str, Any]:
         """Return its report, see :mod:`envlab_populations.population.lineage`."""

@@ -1,18 +1,16 @@
-"""Mutations of children: one each, drawn on rank 0 and sent as data."""
+"""Mutations of children: one each, drawn as data on one process, and applied on all."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
 
-from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import EVOLVING_ACTIVATIONS, NetworkCfg
 from envlab_populations.evolution.cfg import ALIASES, NOISY, BoundsCfg, EvolutionCfg
 from envlab_populations.evolution.member import Genes, Member
@@ -48,7 +46,8 @@ class Mutations:
     """Draws a class of mutation for each child by relative probabilities, and applies it.
 
     Attributes:
-        rng: Its random generator; only rank 0's counts.
+        odds: The probabilities by class.
+        rng: Its random generator.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class Mutations:
         mutation_sd: float = 0.1,
         arch: NetworkCfg | None = None,
         rand_seed: int | None = None,
-        accelerator: Any = None,
     ) -> None:
         """Store the odds; see :class:`envlab_populations.evolution.cfg.MutationsCfg`.
 
@@ -72,7 +70,6 @@ class Mutations:
             rl_hp_selection: Bounds by hyper-parameter.
             arch: Bounds of the architecture.
             rand_seed: Seed of the draws.
-            accelerator: Accelerate's, or a context of envlab's; None: a lone process.
 
         Raises:
             ConfigurationError: If nothing can be drawn.
@@ -92,24 +89,15 @@ class Mutations:
         self._selection = dict(rl_hp_selection or {})
         self._new_layer_prob, self._sd = new_layer_prob, mutation_sd
         self._bounds = arch or NetworkCfg()
-        self._context: DistributedContext = context_of(accelerator)
         self.rng = np.random.default_rng(rand_seed)
 
     @classmethod
-    def of(cls, cfg: EvolutionCfg, context: DistributedContext) -> Self:
+    def of(cls, cfg: EvolutionCfg) -> Self:
         """Return the mutations of a configuration."""
         values = {f.name: getattr(cfg.mutations, f.name) for f in dataclasses.fields(cfg.mutations)}
         del values["mutate_elite"]
         selection = {name: cfg.bounds(name) for name in values["rl_hp_selection"]}
-        values |= {"rl_hp_selection": selection, "arch": cfg.network, "accelerator": context}
-        return cls(**values)
-
-    def mutation(self, population: Sequence[Member]) -> list[Member]:
-        """Mutate each member, and return them all. Every process must call this."""
-        changes = self._context.broadcast([self.draw(member) for member in population])
-        for member, change in zip(population, changes, strict=True):
-            self.apply(member, change)
-        return list(population)
+        return cls(**values | {"rl_hp_selection": selection, "arch": cfg.network})
 
     def draw(self, member: Member) -> Change:
         """Return a mutation for a member."""

@@ -43,6 +43,7 @@ def with_members(plan: RunPlan) -> RunPlan:
     if not cfg.size:
         return replace(plan, guest_cfgs=others)
     learner = "envlab_populations.population.learner"
-    library = replace(plan.library, env=f"{learner}:make_envs", build=f"{learner}:build")
+    parts = {"env": f"{learner}:make_envs", "build": f"{learner}:build", "deal": f"{learner}:dealt"}
+    library = replace(plan.library, **parts)
     guest_cfgs = {**others, ROOT: cfg}
     return replace(plan, guest_cfgs=guest_cfgs, num_members=cfg.size, library=library)
