@@ -11,7 +11,8 @@ from envlab.errors import ConfigurationError
 from envlab_populations.agilerl.agent import Agent, ProgramNursery
 from envlab_populations.agilerl.crew import crew_spaces
 from envlab_populations.agilerl.settings import tell
-from envlab_populations.evolution.cfg import ALIASES, SEVERAL
+from envlab_populations.evolution.architecture import NetworkCfg
+from envlab_populations.evolution.cfg import ALIASES, SEVERAL, MutationsCfg
 from envlab_populations.evolution.member import Member
 from envlab_populations.evolution.mutations import Change
 from envlab_populations.evolution.mutations import Mutations as MemberMutations
@@ -86,7 +87,7 @@ class Mutations(MemberMutations):
         **_: Any,
     ) -> None:
         """Take AgileRL's arguments; 0.1's ``algo`` and ``arch`` are ignored."""
-        super().__init__(
+        cfg = MutationsCfg(
             no_mutation=no_mutation,
             architecture=architecture,
             new_layer_prob=new_layer_prob,
@@ -94,8 +95,8 @@ class Mutations(MemberMutations):
             activation=activation,
             rl_hp=rl_hp,
             mutation_sd=mutation_sd,
-            rand_seed=rand_seed,
         )
+        super().__init__(cfg, {}, NetworkCfg(), rand_seed)
         self._mutate_elite, self._chosen = mutate_elite, rl_hp_selection
         if activation and activation_selection:
             tell(

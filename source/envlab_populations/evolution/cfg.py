@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -261,13 +260,6 @@ class EvolutionCfg(SkrlCfg):
 
     def _check_mutations(self) -> None:
         mutations = self.mutations
-        names = ("no_mutation", "architecture", "parameters", "activation", "rl_hp")
-        total = math.fsum(getattr(mutations, name) for name in names)
-        if total <= 0:
-            raise ConfigurationError(
-                f"The probabilities of mutations ({', '.join(names)} in agent.mutations) sum to "
-                "zero, so no mutation can be drawn. Set no_mutation to 1 for copies alone."
-            )
         if mutations.rl_hp > 0 and not mutations.rl_hp_selection:
             raise ConfigurationError(
                 f"agent.mutations.rl_hp is {mutations.rl_hp:g}, but "

@@ -26,7 +26,9 @@ from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.models import seen_by
 from envlab_populations.evolution.mutations import Change, Mutations
 from envlab_populations.evolution.replay import ReplayMemory
+from envlab_populations.population.environments import check_share
 from envlab_populations.population.generations import Generations
+from envlab_populations.population.member import adopted
 
 
 class OwnMembers:
@@ -105,7 +107,10 @@ class EvolutionLearner(Generations):
         join_ranks(self._together)
         self.env = seen_by(cfg.algorithm, env)
         self._eval_env = eval_env
-        self.own = _own_positions(population.size, context, self.is_shared)
+        self.own = list(range(population.size))
+        if self.is_shared:
+            check_share(population.size, context.world_size)
+            self.own = self.own[context.rank :: context.world_size]
         num_envs = _envs_of_each(env.num_envs, len(self.own))
         memory = None
         if cfg.algorithm not in ON_POLICY:
@@ -117,7 +122,8 @@ class EvolutionLearner(Generations):
         )
         self._own_members = OwnMembers(self)
         self.members = [Member.first(self.nursery, index) for index in range(population.size)]
-        self.mutations = Mutations.of(cfg)
+        selection = {name: cfg.bounds(name) for name in cfg.mutations.rl_hp_selection}
+        self.mutations = Mutations(cfg.mutations, selection, cfg.network)
         self._steps = int(cfg.num_steps_per_env or 0)
         self._total = 0
         self._elite_index = self.members[0].index
@@ -275,7 +281,7 @@ class EvolutionLearner(Generations):
     def _note_meeting(self) -> None:
         """Keep the common state of all processes until they meet again."""
         if self.is_shared:
-            self._met = [_copied(member.state()) for member in self.members]
+            self._met = [adopted(member.state()) for member in self.members]
 
     @property
     def _elite(self) -> Member:
@@ -354,18 +360,6 @@ def dealt(saved: Mapping[str, Any], num_ranks: int) -> list[Any]:
     return [{"learner": {"own_members": {"members": members}}}] * num_ranks
 
 
-def _own_positions(size: int, context: DistributedContext, is_shared: bool) -> list[int]:
-    if not is_shared:
-        return list(range(size))
-    if size % context.world_size:
-        raise ConfigurationError(
-            f"--population_size is {size}, which {context.world_size} processes cannot share "
-            "equally with --parallel members. Use a multiple, such as "
-            f"{-(-size // context.world_size) * context.world_size}."
-        )
-    return list(range(context.rank, size, context.world_size))
-
-
 def _envs_of_each(num_envs: int, num_members: int) -> int:
     if num_envs % num_members:
         raise ConfigurationError(
@@ -384,12 +378,3 @@ def _mean_losses(members: list[Member]) -> dict[str, float]:
             if not tag.startswith(UNEQUAL):
                 found.setdefault(tag, []).append(value)
     return {tag: sum(values) / len(values) for tag, values in found.items()}
-
-
-def _copied(value: Any) -> Any:
-    """Return nested values with their tensors copied."""
-    if isinstance(value, Mapping):
-        return {name: _copied(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_copied(part) for part in value]
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value

@@ -6,19 +6,25 @@ import collections
 import copy
 import dataclasses
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from envlab_populations.evolution.architecture import Architecture, NetworkCfg
-from envlab_populations.evolution.cfg import BoundsCfg
+from envlab_populations.evolution.cfg import BoundsCfg, MutationsCfg
 from envlab_populations.evolution.member import Member
 from envlab_populations.evolution.mutations import Mutations
 from envlab_populations.population.cfg import StrategyCfg
 from envlab_populations.population.strategy import ranking
 from envlab_populations.population.tournament import Tournament
 from tests.populations.evolution.populations import nursery, outputs
+
+
+def mutations_of(odds: dict[str, float], selection: Any = None, seed: int = 0) -> Mutations:
+    return Mutations(MutationsCfg(**odds), selection or {}, NetworkCfg(), seed)
+
 
 ONLY = {"no_mutation": 0.0, "architecture": 0.0, "parameters": 0.0, "rl_hp": 0.0}
 LR = {"lr": BoundsCfg(min=1e-4, max=1e-2)}
@@ -52,7 +58,7 @@ def test_fitness_is_the_mean_of_the_last_evaluations():
 def test_classes_are_drawn_by_relative_probabilities():
     member = Member.first(nursery("dqn"), 0)
     odds = {"no_mutation": 4.0, "architecture": 2.0, "parameters": 2.0, "activation": 1.0}
-    mutations = Mutations(**odds, rl_hp=1.0, rl_hp_selection=LR, rand_seed=0)
+    mutations = mutations_of(odds | {"rl_hp": 1.0}, LR)
     drawn = collections.Counter()
     for _ in range(2000):
         change = mutations.draw(member)
@@ -75,7 +81,7 @@ def test_a_hyperparameter_grows_or_shrinks_within_its_bounds():
     ):
         values = {**member.genes.hyperparameters, key: now}
         member.genes = dataclasses.replace(member.genes, hyperparameters=values)
-        mutations = Mutations(**ONLY | {"rl_hp": 1.0}, rl_hp_selection=selection, rand_seed=0)
+        mutations = mutations_of(ONLY | {"rl_hp": 1.0}, selection)
         new = {mutations.draw(member).genes.hyperparameters[key] for _ in range(40)}
         assert sorted(new) == pytest.approx(sorted(expected))
 
@@ -83,7 +89,7 @@ def test_a_hyperparameter_grows_or_shrinks_within_its_bounds():
 def test_noise_changes_a_tenth_of_some_matrices_of_the_policy_alone():
     member = Member.first(nursery("sac"), 0)
     before = copy.deepcopy({role: model.net for role, model in member.agent.models.items()})
-    mutations = Mutations(**ONLY | {"parameters": 1.0}, mutation_sd=0.1, rand_seed=4)
+    mutations = mutations_of(ONLY | {"parameters": 1.0, "mutation_sd": 0.1}, seed=4)
     change = mutations.draw(member)
     mutations.apply(member, change)
     for role, model in member.agent.models.items():
@@ -96,7 +102,7 @@ def test_noise_changes_a_tenth_of_some_matrices_of_the_policy_alone():
 
 def test_noise_has_three_bands():
     weight = torch.full((400, 400), 2.0)
-    mutations = Mutations(mutation_sd=0.1)
+    mutations = mutations_of({"mutation_sd": 0.1})
     mutations.add_noise(weight, torch.Generator().manual_seed(0))
     changed = weight[weight != 2.0]
     moved = (changed - 2.0).abs()
@@ -130,7 +136,7 @@ def test_activations_change_where_agilerl_changes_them():
     for algorithm, changes in (("dqn", True), ("ppo", False), ("td3", False)):
         member = Member.first(nursery(algorithm), 0)
         before = outputs(member)
-        mutations = Mutations(**ONLY, activation=1.0, rand_seed=0)
+        mutations = mutations_of(ONLY | {"activation": 1.0})
         mutations.apply(member, mutations.draw(member))
         assert (member.genes.architecture.activation != "relu") == changes
         assert (member.mutation != "none") == changes
@@ -142,7 +148,7 @@ def test_seeds_of_evolution_leave_the_generators_of_training_alone():
     """AgileRL's ``rand_seed`` seeds those of the whole process."""
     member = Member.first(nursery("dqn"), 0)
     before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
-    mutations = Mutations(**ONLY | {"architecture": 0.5, "parameters": 0.5}, rand_seed=1)
+    mutations = mutations_of(ONLY | {"architecture": 0.5, "parameters": 0.5}, seed=1)
     for _ in range(4):
         mutations.apply(member, mutations.draw(member))
     assert torch.equal(torch.get_rng_state(), before[0])
