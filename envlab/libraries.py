@@ -52,6 +52,9 @@ class Library:
     deals_environments: bool = True
     """Whether a run can keep its environments when it resumes on another number of processes; not
     if each process has its own members."""
+    deal: str | None = None
+    """``(saved, num_ranks) -> parts``: what each of another number of processes gets of a
+    checkpoint, if not its environments: see :func:`envlab.training.continuation.parts_of`."""
     old_state: str | None = None
     """``(state) -> state``: what its learner declares, from what a rank of it remembered in
     checkpoints of format 1; None if there are none with other names."""
@@ -71,7 +74,7 @@ class Library:
         return load_entry_point(self.cfg)(flags)
 
     def load(self, part: str) -> Callable[..., Any]:
-        """Return the function behind ``build``, ``player``, ``bound`` or ``prepare``.
+        """Return the function behind ``build``, ``player``, ``bound``, ``deal`` or ``prepare``.
 
         Raises:
             ConfigurationError: If there is no such module or name, or it is for envlab 0.1.

@@ -1,4 +1,4 @@
-"""Checkpoints of several members, which a guest trains together: for one learner, or other ranks.
+"""Checkpoints of several members, which a guest trains together, for one learner.
 
 ``model.population`` has their number (``size``) and the place of the fittest (``leader``); each
 rank's part has its own members by their places.
@@ -20,21 +20,6 @@ def of_leader(values: Mapping[str, Any]) -> dict[str, Any]:
     parts = [part["learner"]["members"] for part in values["ranks"]]
     (leader,) = [part[population["leader"]] for part in parts if population["leader"] in part]
     return {**values, "model": leader["model"]}
-
-
-def dealt(values: Mapping[str, Any], num_ranks: int) -> list[Any]:
-    """Return the members of a checkpoint, divided among another number of ranks.
-
-    Everything else that a checkpoint has per rank starts afresh.
-    """
-    if "population" not in values["model"]:
-        return [None] * num_ranks
-    members = {k: v for part in values["ranks"] for k, v in part["learner"]["members"].items()}
-    share = -(-len(members) // num_ranks)
-    return [
-        {"learner": {"members": {i: one for i, one in members.items() if i // share == rank}}}
-        for rank in range(num_ranks)
-    ]
 
 
 def check_single(values: Mapping[str, Any]) -> None:

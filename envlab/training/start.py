@@ -34,7 +34,6 @@ from envlab.run.checkpoints import Accept, Checkpoints, read_checkpoint
 from envlab.run.manifest import LOG_ROOT, package_versions, read_manifest, read_manifests
 from envlab.training.agreement import own_packages
 from envlab.training.continuation import parts_of
-from envlab.training.members import dealt
 from envlab.training.opening import check_origin, open_checkpoint, open_policies_of, open_policy_of
 from envlab.training.plan import RunPlan, Start, plan_run
 from envlab.training.task_changes import Changes, differences
@@ -98,7 +97,9 @@ def _parts(plan: RunPlan, saved: Mapping[str, Any], world_size: int) -> list[Any
         return list(saved["ranks"])
     if plan.deals_environments:
         return parts_of(saved, world_size)
-    return dealt(saved, world_size)
+    if plan.library.deal is None:
+        return [None] * world_size
+    return list(plan.library.load("deal")(saved, world_size))
 
 
 def start_of(plan: RunPlan, found: Sequence[tuple[str, str] | None]) -> RunPlan | None:

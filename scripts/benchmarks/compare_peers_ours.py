@@ -36,7 +36,9 @@ from envlab.skrl.env import final_values
 from envlab.training.arguments import train_parser
 from envlab.training.launch import train as train_library
 from envlab.training.plan import plan_run
-from envlab_populations.evolution.population import make_population
+from envlab_populations.evolution.cfg import EvolutionCfg
+from envlab_populations.evolution.member import Member, Nursery
+from envlab_populations.evolution.models import seen_by
 from envlab_populations.evolution.replay import ReplayMemory
 from scripts.benchmarks.compare_peers_others import (
     DQN_BATCH,
@@ -154,15 +156,16 @@ def dqn(units: str) -> NoReturn:
     turns, size = Turns(DQN_ENVS), int(units)
     env = make("gym:LunarLander-v3", DQN_ENVS)
     memory = ReplayMemory(DQN_MEMORY, DQN_ENVS, env.device, None)
-    (member,) = make_population(
-        "dqn",
-        env,
-        memory,
-        population_size=1,
-        network={"hidden_dims": [size] * 3} if size else None,
-        settings={"batch_size": DQN_BATCH},
+    values: dict[str, Any] = {"agent": {"gradient_steps": 1, "batch_size": DQN_BATCH}}
+    values |= {"network": {"hidden_dims": [size] * 3}} if size else {}
+    nursery = Nursery(
+        cfg=merge(EvolutionCfg.of("dqn"), values, "agent").resolved(),
+        env=seen_by("dqn", env),
+        num_envs=DQN_ENVS,
+        memory=memory,
+        context=DistributedContext(device=env.device),
     )
-    agent, obs = member.agent, env.reset()[0]["policy"]
+    agent, obs = Member.first(nursery, 0).agent, env.reset()[0]["policy"]
 
     def make_step() -> None:
         nonlocal obs

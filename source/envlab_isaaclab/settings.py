@@ -68,7 +68,7 @@ def apply(cfg: Any, settings: Any, path: str = "env") -> None:
             continue
         below = f"{path}.{name}"
         plain = _plain(own[name])
-        if plain is _MISSING and value is _MISSING or _same(plain, value, below):
+        if (plain is _MISSING and value is _MISSING) or _same(plain, value, below):
             continue
         if _is_holder(own[name]) and isinstance(value, Group | Mapping):
             apply(own[name], value, below)

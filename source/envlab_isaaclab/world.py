@@ -18,8 +18,8 @@ import torch
 
 from envlab.distributed.limits import usable_threads
 from envlab.distributed.ranks import launched_local_world_size
-from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.composition import quiet_compiling, quiet_conflicts
+from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab_isaaclab.stage import ENVS, Spawned, Stage

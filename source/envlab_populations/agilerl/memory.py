@@ -167,8 +167,9 @@ class ReplayDataset(IterableDataset):
 class Sampler:
     """Draws batches from this process's own memory, whether a loader was prepared or not.
 
-    See :class:`envlab_populations.evolution.replay.Sampler` for what Accelerate's prepared loader
-    would hand out.
+    Accelerate's ``prepare`` would replace the loader by a ``DataLoaderDispatcher``, through which
+    all processes get batches that rank 0 drew from its own memory (measured with 1.15): the others'
+    steps would never be learned from.
     """
 
     def __init__(

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from envlab.errors import ConfigurationError
 from envlab_populations.agilerl.agent import Agent, ProgramNursery
 from envlab_populations.agilerl.crew import crew_spaces
 from envlab_populations.agilerl.settings import tell
-from envlab_populations.evolution.cfg import ALIASES, SEVERAL
+from envlab_populations.evolution.architecture import NetworkCfg
+from envlab_populations.evolution.cfg import ALIASES, SEVERAL, MutationsCfg
 from envlab_populations.evolution.member import Member
 from envlab_populations.evolution.mutations import Change
 from envlab_populations.evolution.mutations import Mutations as MemberMutations
-from envlab_populations.evolution.tournament import TournamentSelection as MemberTournament
+from envlab_populations.population.cfg import StrategyCfg
+from envlab_populations.population.strategy import ranking
+from envlab_populations.population.tournament import Tournament
 
 selected_parts = [3]
 """Number of ``select``'s results: since 2.9 indices are the third. Set by the launcher."""
 
 
-class TournamentSelection(MemberTournament):
+class TournamentSelection:
     """The fittest of a few drawn at random has a child, for each place of a generation."""
 
     def __init__(
@@ -34,24 +39,22 @@ class TournamentSelection(MemberTournament):
         **_: Any,
     ) -> None:
         """Take AgileRL's arguments; a tournament larger than the population is all of it."""
-        super().__init__(
-            min(tournament_size, population_size),
-            elitism,
-            population_size,
-            evo_step or eval_loop,
-            rand_seed=rand_seed,
-        )
+        size = min(tournament_size, population_size)
+        rules = StrategyCfg(size=population_size, tournament_size=size, elitism=elitism)
+        self._strategy, self._evo_step = Tournament(rules), evo_step or eval_loop
+        self._rng = np.random.default_rng(rand_seed)
 
-    def select(self, population: Sequence[Agent]) -> tuple[Any, ...]:  # type: ignore[override]
+    def select(self, population: Sequence[Agent]) -> tuple[Any, ...]:
         """Return the fittest, the next generation, and the places of its members."""
-        elite, parents = self.draw([self.fitness(agent.member) for agent in population])
-        best = population[elite].clone()
-        best.member.parent = population[elite].member.parent
-        children = [best.clone()] if self._elitism else []
-        for child in children:
-            child.member.parent = best.member.parent
+        ranked = ranking([agent.member.score(self._evo_step) for agent in population])
+        pairs = list(self._strategy.pairs(ranked, self._rng))
+        elite = population[ranked[-1]]
+        best = elite.clone()
+        children = [elite.clone()] if self._strategy.cfg.elitism else []
+        for copy in (best, *children):
+            copy.member.parent = elite.member.parent
         following = max(agent.index for agent in population) + 1
-        children += [population[p].clone(following + i) for i, p in enumerate(parents)]
+        children += [population[p].clone(following + i) for i, (_, p) in enumerate(pairs)]
         return (best, children, list(range(len(children))))[: selected_parts[0]]
 
 
@@ -84,7 +87,7 @@ class Mutations(MemberMutations):
         **_: Any,
     ) -> None:
         """Take AgileRL's arguments; 0.1's ``algo`` and ``arch`` are ignored."""
-        super().__init__(
+        cfg = MutationsCfg(
             no_mutation=no_mutation,
             architecture=architecture,
             new_layer_prob=new_layer_prob,
@@ -92,15 +95,15 @@ class Mutations(MemberMutations):
             activation=activation,
             rl_hp=rl_hp,
             mutation_sd=mutation_sd,
-            rand_seed=rand_seed,
         )
+        super().__init__(cfg, {}, NetworkCfg(), rand_seed)
         self._mutate_elite, self._chosen = mutate_elite, rl_hp_selection
         if activation and activation_selection:
             tell(
                 f"activation_selection {list(activation_selection)} has no effect: ReLU, ELU, GELU"
             )
 
-    def mutation(  # type: ignore[override]
+    def mutation(
         self,
         population: Sequence[Agent],
         pre_training_mut: bool = False,
@@ -214,7 +217,6 @@ def single_spaces(algorithm: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def _spaces_of_dimensions(algorithm: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return spaces for 0.1's ``state_dim``, ``action_dim`` and ``one_hot``."""
-    import numpy as np
     from gymnasium import spaces
 
     hp, shape = given.get("INIT_HP") or {}, given["state_dim"]

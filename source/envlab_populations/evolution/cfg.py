@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -21,6 +20,8 @@ from envlab.skrl.flags import algorithm_flag
 from envlab.skrl.library import ON_POLICY
 from envlab.training.flags import Flags, flag
 from envlab_populations.evolution.architecture import NetworkCfg
+from envlab_populations.population.cfg import StrategyCfg
+from envlab_populations.population.strategy import make_strategy
 
 ALGORITHMS = ("dqn", "ddqn", "ddpg", "td3", "sac", "ppo", "maddpg", "matd3")
 """Algorithms whose members evolve."""
@@ -45,15 +46,15 @@ _OF_EVOLUTION = ("class", "target_update_interval", "polyak", "gradient_steps")
 
 
 @dataclass(kw_only=True)
-class PopulationCfg:
+class PopulationCfg(StrategyCfg):
     """The population, and the choice of parents."""
+
+    ROOT: ClassVar[str] = "agent.population"
 
     size: PositiveInt = 4
     """Number of members."""
-    tournament_size: PositiveInt = 2
-    """Members drawn for each place in the next generation; the fittest of them gets it."""
-    elitism: bool = True
-    """Whether the fittest is kept unchanged."""
+    strategy: str = "tournament"
+    """Who gives way to whose child: ``tournament``, ``truncation``, or an installed package's."""
     evo_step: PositiveInt = 1
     """Number of last evaluations whose mean is a member's fitness."""
     generation_iterations: PositiveInt = 8
@@ -249,12 +250,7 @@ class EvolutionCfg(SkrlCfg):
 
     def _check_population(self) -> None:
         population = self.population
-        if population.tournament_size > population.size:
-            raise ConfigurationError(
-                f"agent.population.tournament_size is {population.tournament_size}, but there are "
-                f"only {population.size} members to draw from. Give a larger --population_size, or "
-                f"agent.population.tournament_size={population.size}."
-            )
+        make_strategy(population)
         if population.parallel == "members" and population.replay == "gathered":
             raise ConfigurationError(
                 "agent.population.replay is 'gathered', which has no effect with --parallel "
@@ -264,13 +260,6 @@ class EvolutionCfg(SkrlCfg):
 
     def _check_mutations(self) -> None:
         mutations = self.mutations
-        names = ("no_mutation", "architecture", "parameters", "activation", "rl_hp")
-        total = math.fsum(getattr(mutations, name) for name in names)
-        if total <= 0:
-            raise ConfigurationError(
-                f"The probabilities of mutations ({', '.join(names)} in agent.mutations) sum to "
-                "zero, so no mutation can be drawn. Set no_mutation to 1 for copies alone."
-            )
         if mutations.rl_hp > 0 and not mutations.rl_hp_selection:
             raise ConfigurationError(
                 f"agent.mutations.rl_hp is {mutations.rl_hp:g}, but "

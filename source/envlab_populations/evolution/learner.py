@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gc
-import logging
 import time
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ import torch
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import evaluation_seed
-from envlab.errors import CheckpointError, ConfigurationError
-from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.errors import ConfigurationError
+from envlab.learner import Curve, Iteration, IterationRecord, OnStep
 from envlab.skrl.learner import UNEQUAL, summaries
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.torch.ranks import join_ranks
@@ -25,12 +24,11 @@ from envlab.training.plan import RunPlan
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.models import seen_by
-from envlab_populations.evolution.mutations import Mutations
+from envlab_populations.evolution.mutations import Change, Mutations
 from envlab_populations.evolution.replay import ReplayMemory
-from envlab_populations.evolution.tournament import TournamentSelection
-from envlab_populations.population import lineage
-
-logger = logging.getLogger(f"envlab.{__name__}")
+from envlab_populations.population.environments import check_share
+from envlab_populations.population.generations import Generations
+from envlab_populations.population.member import adopted
 
 
 class OwnMembers:
@@ -48,10 +46,8 @@ class OwnMembers:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore the noise of members that are loaded."""
         one = self._learner
-        for position, member in state["members"].items():
-            one.members[position] = Member.of(one.nursery, member)
         for position, noise in state["noise"].items():
             restore(_Noise(one.members[position].agent), noise, one.nursery.env.env.device)
 
@@ -63,7 +59,19 @@ class _Noise:
         self.agent = agent
 
 
-class EvolutionLearner(Learner):
+@dataclass(frozen=True, kw_only=True)
+class Succession:
+    """The next generation, as plain data."""
+
+    stay: list[int]
+    """Places of the members that stay."""
+    elite: Change | None
+    """The mutation of the fittest, if it stays and is not spared."""
+    children: list[tuple[int, Change]]
+    """Places of parents, and the mutations of their copies."""
+
+
+class EvolutionLearner(Generations):
     """Members with equal shares of this process's environments, and their evolution.
 
     With ``--parallel data`` every process has all members, and their gradients are averaged. With
@@ -92,13 +100,17 @@ class EvolutionLearner(Learner):
             ConfigurationError: If members cannot be distributed, or their algorithm does not fit.
         """
         population = cfg.population
-        self._cfg, self._context = cfg, context
+        super().__init__(population, population.generation_iterations, cfg.seed, env, context)
+        self._cfg = cfg
         self.is_shared = population.parallel == "members" and context.is_distributed
         self._together = context.alone() if self.is_shared else context
         join_ranks(self._together)
         self.env = seen_by(cfg.algorithm, env)
         self._eval_env = eval_env
-        self.own = _own_positions(population.size, context, self.is_shared)
+        self.own = list(range(population.size))
+        if self.is_shared:
+            check_share(population.size, context.world_size)
+            self.own = self.own[context.rank :: context.world_size]
         num_envs = _envs_of_each(env.num_envs, len(self.own))
         memory = None
         if cfg.algorithm not in ON_POLICY:
@@ -110,21 +122,12 @@ class EvolutionLearner(Learner):
         )
         self._own_members = OwnMembers(self)
         self.members = [Member.first(self.nursery, index) for index in range(population.size)]
-        self.tournament = TournamentSelection(
-            population.tournament_size,
-            population.elitism,
-            population.size,
-            population.evo_step,
-            accelerator=context,
-        )
-        self.mutations = Mutations.of(cfg, context)
+        selection = {name: cfg.bounds(name) for name in cfg.mutations.rl_hp_selection}
+        self.mutations = Mutations(cfg.mutations, selection, cfg.network)
         self._steps = int(cfg.num_steps_per_env or 0)
         self._total = 0
         self._elite_index = self.members[0].index
         self._apart: Member | None = None
-        self.generations: list[dict[str, Any]] = []
-        self._frames = 0
-        self._trained, self._trained_s = 0, 0.0  # since the last tournament, for its table
         self._was_fit = False
         self._met: list[dict[str, Any]] = []
         self._note_meeting()
@@ -132,31 +135,28 @@ class EvolutionLearner(Learner):
     def start(self, total: int) -> None:
         self._total = total
 
-    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+    def train(self, number: int, on_step: OnStep) -> Iteration:
         begin = time.perf_counter()
         learn_s = self._train(number, on_step)
         collect_s = time.perf_counter() - begin - learn_s
-        frames = self._steps * self.env.env.num_envs
-        self._frames += frames * self._context.world_size
-        self._trained += frames * self._context.world_size
-        self._trained_s += collect_s + learn_s
         own = [self.members[position] for position in self.own]
         ranks = 1 if self.is_shared else self._context.world_size
         for member in own:
             member.frames += self._steps * self.nursery.num_envs * ranks
-        losses = _mean_losses(own)
-        if self._ends_generation(number):
-            is_short = number % self._cfg.population.generation_iterations > 0
-            # A resumed run continues as if training had not ended within a generation.
-            with torch.random.fork_rng(enabled=is_short):
-                self._evolve(number)
         return Iteration(
-            frames=frames,
+            frames=self._steps * self.env.env.num_envs,
             collect_s=collect_s,
             learn_s=learn_s,
-            learning_rate=self._elite_rate(),
-            losses=losses,
+            learning_rate=0.0,
+            losses=_mean_losses(own),
         )
+
+    def leading(self) -> dict[str, Any]:
+        """Return the fittest member's learning rate, the same on all processes."""
+        rate = self._cfg.agent["learning_rate"]
+        return {
+            "learning_rate": float(self._elite.genes.hyperparameters.get("learning_rate", rate))
+        }
 
     def _train(self, number: int, on_step: OnStep) -> float:
         """Have this process's members act and learn; return the seconds of learning."""
@@ -196,49 +196,66 @@ class EvolutionLearner(Learner):
             observations = step.observations
         return learn_s
 
-    def _ends_generation(self, number: int) -> bool:
+    def is_meeting(self, number: int) -> bool:
         """Return whether members are measured after an iteration: each generation, and the end."""
-        return number % self._cfg.population.generation_iterations == 0 or number == self._total
+        return super().is_meeting(number) or number == self._total
 
-    def _evolve(self, number: int) -> None:
-        """Measure the members, keep and copy the fittest, and mutate the copies.
-
-        A short last generation is only measured: the fittest of it plays.
-        """
-        generation, rest = divmod(number, self._cfg.population.generation_iterations)
-        generation += rest > 0
-        if self.generations and self.generations[-1]["generation"] == generation:
-            self.generations.pop()  # of a short last one, which a resume has completed
+    def meet(self, number: int) -> None:
+        """See :meth:`Generations.meet`; a short last generation is only measured."""
+        is_short = number % self._interval > 0
+        last = self.generations[-1]["generation"] if self.generations else 0
+        if last == -(-number // self._interval):  # a short one, which a resume has completed
+            self.generations.pop()
             for position in self.own:
                 self.members[position].fitness.pop()
+        # A resumed run continues as if training had not ended within a generation.
+        with torch.random.fork_rng(enabled=is_short):
+            super().meet(number)
+        self._note_meeting()
+
+    def measure(self, generation: int) -> tuple[list[float | None], list[dict[str, Any]]]:
         self._evaluate(generation)
         self._meet()
-        scores = [self.tournament.fitness(member) for member in self.members]
-        fittest = self.members[int(np.argmax(scores))].index
-        record = {
-            "generation": generation,
-            "frames": self._frames,
-            "elite": fittest,
-            "members": [member.report() for member in self.members],
-        }
-        self.generations.append(record)
-        logger.info("%s", lineage.table(record, self._trained / max(self._trained_s, 1e-9)))
-        self._trained, self._trained_s = 0, 0.0
-        target = self._cfg.population.target_fitness
-        self._was_fit = target is not None and max(scores) >= target
-        if self._was_fit or rest > 0:
-            self._elite_index, self._apart = fittest, None
-            self._note_meeting()
-            return
-        self.tournament.rng = np.random.default_rng((self._cfg.seed, generation, 0))
-        self.mutations.rng = np.random.default_rng((self._cfg.seed, generation, 1))
-        elite, members = self.tournament.select(self.members)
-        spared = self._cfg.population.elitism and not self._cfg.mutations.mutate_elite
-        # If it is not spared, the fittest is kept as it was measured, to be played.
+        scores = [member.score(self._cfg.population.evo_step) for member in self.members]
+        return [*scores], [member.report() for member in self.members]
+
+    def is_complete(self, number: int, record: Mapping[str, Any]) -> bool:
+        target, population = self._cfg.population.target_fitness, self._cfg.population
+        best = max(member.score(population.evo_step) for member in self.members)
+        self._was_fit = target is not None and best >= target
+        if self._was_fit or number % self._interval > 0:
+            self._elite_index, self._apart = record["elite"], None
+            return False
+        self.mutations.rng = np.random.default_rng((self._seed, record["generation"], 1))
+        return True
+
+    def decide(
+        self, pairs: Iterator[tuple[int, int]], fittest: int, rng: np.random.Generator
+    ) -> Succession:
+        """Return who stays, and children with their mutations."""
+        drawn = list(pairs)
+        stay = sorted({*range(self._size)} - {target for target, _ in drawn})
+        is_mutated = fittest in stay and self._cfg.mutations.mutate_elite
+        return Succession(
+            stay=stay,
+            elite=self.mutations.draw(self.members[fittest]) if is_mutated else None,
+            children=[(one, self.mutations.draw(self.members[one])) for _, one in drawn],
+        )
+
+    def succeed(self, decided: Succession, fittest: int) -> None:
+        """Put the members that stay first, and then the children, with new indices."""
+        elite, first = self.members[fittest], 1 + max(member.index for member in self.members)
+        parents = [self.members[parent] for parent, _ in decided.children]
+        children = [parent.clone(first + i) for i, parent in enumerate(parents)]
+        # If it does not stay as it is, the fittest is kept as it was measured, to be played.
+        is_spared = fittest in decided.stay and decided.elite is None
         self._elite_index = elite.index
-        self._apart = None if spared else Member.of(self.nursery, elite.state())
-        self.members = [*members[:spared], *self.mutations.mutation(members[spared:])]
-        self._note_meeting()
+        self._apart = None if is_spared else Member.of(self.nursery, elite.state())
+        self.members = [*(self.members[place] for place in decided.stay), *children]
+        if decided.elite is not None:
+            self.mutations.apply(elite, decided.elite)
+        for child, (_, change) in zip(children, decided.children, strict=True):
+            self.mutations.apply(child, change)
         gc.collect()  # skrl's agents refer to themselves, so the last generation's stay in memory
 
     def _evaluate(self, generation: int) -> None:
@@ -249,7 +266,7 @@ class EvolutionLearner(Learner):
         seed = (evaluation_seed(self._cfg.seed) + generation) % 2**31
         with self._context.progress.during("evaluate"):
             for position in self.own:
-                self.members[position].test(self._eval_env, self._together, seed)
+                self.members[position].test(self._eval_env, seed)
 
     def _meet(self) -> None:
         """Exchange members with the other processes."""
@@ -264,7 +281,7 @@ class EvolutionLearner(Learner):
     def _note_meeting(self) -> None:
         """Keep the common state of all processes until they meet again."""
         if self.is_shared:
-            self._met = [_copied(member.state()) for member in self.members]
+            self._met = [adopted(member.state()) for member in self.members]
 
     @property
     def _elite(self) -> Member:
@@ -276,20 +293,9 @@ class EvolutionLearner(Learner):
             return self._apart
         return next(member for member in self.members if member.index == self._elite_index)
 
-    def _elite_rate(self) -> float:
-        """Return the fittest member's learning rate, the same on all processes."""
-        return float(
-            self._elite.genes.hyperparameters.get("learning_rate", self._cfg.agent["learning_rate"])
-        )
-
     def curves(self, record: IterationRecord) -> list[Curve]:
         """Return losses, and a generation's fitness and hyper-parameters by place."""
-        losses: dict[str, float | None] = dict(record.losses)
-        curves = [Curve(record.frames, losses)]
-        if self._ends_generation(record.iteration) and self.generations:
-            lineage.write(self.generations, Path(self.env.env.log_dir or "."))
-            curves.append(Curve(record.frames, lineage.scalars(self.generations[-1])))
-        return curves
+        return [Curve(record.frames, dict(record.losses)), *super().curves(record)]
 
     def is_finished(self, record: IterationRecord) -> bool:
         return self._was_fit
@@ -309,17 +315,19 @@ class EvolutionLearner(Learner):
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         state = values["model"]
-        if len(state["members"]) != self._cfg.population.size:
-            raise CheckpointError(
-                f"The checkpoint is of a population of {len(state['members'])}, but "
-                f"--population_size is {self._cfg.population.size}. Resume with the former."
-            )
-        self.members = [Member.of(self.nursery, member) for member in state["members"]]
+        self.check_size(len(state["members"]))
+        # What a process trains since the last meeting, only its own part of a checkpoint has.
+        part = values["ranks"][self._context.rank] or {}
+        trained = part["learner"]["own_members"]["members"] if part else {}
+        saved = [
+            trained.get(i, one) if i in self.own else one for i, one in enumerate(state["members"])
+        ]
+        self.members = [Member.of(self.nursery, one) for one in saved]
         apart = state["apart"]
         self._elite_index = state["elite"]
         self._apart = None if apart is None else Member.of(self.nursery, apart)
         self.generations, self._frames = list(state["generations"]), state["frames"]
-        self._note_meeting()
+        self._met = list(state["members"]) if self.is_shared else []
 
 
 def build(plan: RunPlan, env: Any, context: DistributedContext) -> EvolutionLearner:
@@ -342,16 +350,14 @@ def build(plan: RunPlan, env: Any, context: DistributedContext) -> EvolutionLear
     return EvolutionLearner(env, eval_env, cfg, context)
 
 
-def _own_positions(size: int, context: DistributedContext, is_shared: bool) -> list[int]:
-    if not is_shared:
-        return list(range(size))
-    if size % context.world_size:
-        raise ConfigurationError(
-            f"--population_size is {size}, which {context.world_size} processes cannot share "
-            "equally with --parallel members. Use a multiple, such as "
-            f"{-(-size // context.world_size) * context.world_size}."
-        )
-    return list(range(context.rank, size, context.world_size))
+def dealt(saved: Mapping[str, Any], num_ranks: int) -> list[Any]:
+    """Return the members that processes train apart, from which each of other processes takes some.
+
+    Memories and everything else that a checkpoint has per process start afresh.
+    """
+    parts = [part["learner"]["own_members"]["members"] for part in saved["ranks"]]
+    members = {place: one for part in parts for place, one in part.items()}
+    return [{"learner": {"own_members": {"members": members}}}] * num_ranks
 
 
 def _envs_of_each(num_envs: int, num_members: int) -> int:
@@ -372,12 +378,3 @@ def _mean_losses(members: list[Member]) -> dict[str, float]:
             if not tag.startswith(UNEQUAL):
                 found.setdefault(tag, []).append(value)
     return {tag: sum(values) / len(values) for tag, values in found.items()}
-
-
-def _copied(value: Any) -> Any:
-    """Return nested values with their tensors copied."""
-    if isinstance(value, Mapping):
-        return {name: _copied(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_copied(part) for part in value]
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch.optim import Optimizer
 
@@ -14,7 +15,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError
 from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.env import SkrlEnv
-from envlab.skrl.library import library_errors
+from envlab.skrl.library import library_errors, misfit
 from envlab.skrl.play import BestActions
 from envlab.skrl.torch.heads import Head
 from envlab.skrl.torch.learner import TorchLearner, averaging
@@ -22,12 +23,12 @@ from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, pooled_advantages
 from envlab.training.evaluation import evaluate
-from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import Architecture
 from envlab_populations.evolution.cfg import ALIASES, NOISY, SEVERAL, EvolutionCfg
 from envlab_populations.evolution.models import make_models
 from envlab_populations.evolution.networks import grafted, moved
 from envlab_populations.evolution.replay import ReplayMemory
+from envlab_populations.population.member import adopted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,26 +191,20 @@ class Member:
         """Return its policy without noise, including the normalisation of observations."""
         return BestActions(self.policy, "policy", (self.agent._observation_preprocessor, None))
 
-    def prepare(self, accelerator: Any) -> None:
-        """Have Accelerate average the gradients of a DQN, through ``DistributedDataParallel``."""
-        modules = self.agent.checkpoint_modules
-        wanted = modules["q_network"], modules["optimizer"]
-        self.agent.q_network, self.agent.optimizer = accelerator.prepare(*wanted)
-
-    def release(self) -> None:
-        """Undo :meth:`prepare`; ``Accelerator.free_memory`` must follow, or all wrappers stay."""
-        modules = self.agent.checkpoint_modules
-        self.agent.q_network, self.agent.optimizer = modules["q_network"], modules["optimizer"]
-
-    def test(self, env: Any, accelerator: Any = None, seed: int | None = None) -> float:
-        """Return the mean return of an episode in each environment of all processes; note it."""
-        context, policy = context_of(accelerator), self.best_actions()
+    def test(self, env: Any, seed: int) -> None:
+        """Note the mean return of an episode in each environment of all processes that have it."""
+        policy = self.best_actions()
         with torch.inference_mode():
             found = evaluate(env, lambda obs: policy(obs["policy"]), seed=seed)
         returns = found.returns.double()
-        total = context.sum(torch.stack((returns.sum(), torch.ones_like(returns).sum())))
+        ended = torch.stack((returns.sum(), torch.ones_like(returns).sum()))
+        total = self.nursery.context.sum(ended)
         self.fitness.append(float(total[0] / total[1]))
-        return self.fitness[-1]
+
+    def score(self, num_evaluations: int = 1) -> float:
+        """Return the mean of its last evaluations; minus infinity before one."""
+        recent = self.fitness[-num_evaluations:]
+        return float(np.mean(recent)) if recent else -np.inf
 
     def report(self) -> dict[str, Any]:
         """Return its report, see :mod:`envlab_populations.population.lineage`."""
@@ -257,7 +252,7 @@ class Member:
         self.inherit(state, optimized)
 
     def inherit(self, state: Mapping[str, Any], optimized: Mapping[str, list[str]]) -> None:
-        """Take over weights, moments and counters, as far as shapes allow.
+        """Take over weights, moments and counters, as far as shapes allow; the rates stay its own.
 
         Args:
             state: The result of a learner's ``model_state``.
@@ -266,27 +261,22 @@ class Member:
         Raises:
             CheckpointError: If it belongs to another kind of agent.
         """
-        old, shape = state["modules"]["agent"], self.genes.architecture
-        try:
-            for role, module in self.learner._modules()["agent"].items():
-                if isinstance(module, Head):
-                    fresh = module.state_dict()
-                    module.load_state_dict(grafted(old[role], fresh, shape, module.num_extra))
-                elif not isinstance(module, Optimizer):
-                    module.load_state_dict(old[role])
-            if "log_entropy_coefficient" in state:
-                with torch.no_grad():
-                    self.agent.log_entropy_coefficient.copy_(state["log_entropy_coefficient"])
-            for name, optimizer in self.optimizers().items():
-                self._inherit_moments(optimizer, old[name]["state"], optimized[name])
-        except (LookupError, RuntimeError, ValueError) as error:
-            raise CheckpointError(
-                f"The checkpoint does not fit the members ({str(error).splitlines()[-1].strip()}). "
-                "Use the run's own configuration: leave out overrides of agent.agent and "
-                "agent.network."
-            ) from error
-        for name, value in state["counters"].items():
-            setattr(self.agent, name, value.clone() if isinstance(value, torch.Tensor) else value)
+        old, own = state["modules"]["agent"], self._optimized()
+        fitted = {}
+        for role, module in self.learner._modules()["agent"].items():
+            if role not in old:
+                raise misfit("agent", f"it has no {role}")
+            fitted[role] = old[role]
+            if isinstance(module, Head):
+                shape, fresh = self.genes.architecture, module.state_dict()
+                fitted[role] = grafted(old[role], fresh, shape, module.num_extra)
+            elif isinstance(module, Optimizer):
+                moments = _moments(old[role]["state"], optimized[role], module, own[role])
+                fitted[role] = module.state_dict() | {"state": moments}
+        counters = adopted(state["counters"])
+        self.learner.load_models(
+            {"model": {**state, "modules": {"agent": fitted}, "counters": counters}}
+        )
 
     def optimizers(self) -> dict[str, Optimizer]:
         modules = self.learner._modules()["agent"]
@@ -309,30 +299,26 @@ class Member:
             for key, optimizer in self.optimizers().items()
         }
 
-    def _inherit_moments(
-        self, optimizer: Optimizer, old: Mapping[int, Mapping[str, Any]], old_names: list[str]
-    ) -> None:
-        """Fill an optimizer's state. Its learning rate stays: it is this member's own.
 
-        ``Optimizer.load_state_dict`` would keep the parent's own tensors, which both members would
-        then step, and its rate.
-        """
-        names = self._named_parameters()
-        by_name = {old_names[position]: values for position, values in old.items()}
-        steps = [values["step"] for values in old.values() if "step" in values]
-        is_fused = bool(optimizer.param_groups[0].get("fused"))
-        for parameter in (p for group in optimizer.param_groups for p in group["params"]):
-            had = by_name.get(names[id(parameter)])
-            if had is None and steps:  # a new layer's: no moments, as many steps
-                had = {
-                    "step": max(steps),
-                    "exp_avg": torch.zeros_like(parameter),
-                    "exp_avg_sq": torch.zeros_like(parameter),
-                }
-            if had is not None:
-                optimizer.state[parameter] = {  # Adam counts on the CPU, unless it is fused
-                    key: moved(value, parameter.shape).to(
-                        parameter.device if value.dim() or is_fused else "cpu"
-                    )
-                    for key, value in had.items()
-                }
+def _moments(
+    old: Mapping[int, Mapping[str, Any]],
+    old_names: Sequence[str],
+    optimizer: Optimizer,
+    names: Sequence[str],
+) -> dict[int, dict[str, Any]]:
+    """Return an optimizer's state by the position of its parameters, which are matched by name.
+
+    It has no tensor of the other's, which ``Optimizer.load_state_dict`` would keep for both.
+    """
+    by_name = {old_names[position]: values for position, values in old.items()}
+    steps = [values["step"] for values in old.values() if "step" in values]
+    parameters = [one for group in optimizer.param_groups for one in group["params"]]
+    found = {}
+    for position, (name, parameter) in enumerate(zip(names, parameters, strict=True)):
+        had = by_name.get(name)
+        if had is None and steps:  # a new layer's: no moments, as many steps
+            none = torch.zeros_like(parameter)
+            had = {"step": max(steps), "exp_avg": none, "exp_avg_sq": none}
+        if had is not None:
+            found[position] = {key: moved(value, parameter.shape) for key, value in had.items()}
+    return found

@@ -1,24 +1,23 @@
-"""Mutations of children: one each, drawn on rank 0 and sent as data."""
+"""Mutations of children: one each, drawn as data on one process, and applied on all."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 import torch
 
-from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import EVOLVING_ACTIVATIONS, NetworkCfg
-from envlab_populations.evolution.cfg import ALIASES, NOISY, BoundsCfg, EvolutionCfg
+from envlab_populations.evolution.cfg import ALIASES, NOISY, BoundsCfg, MutationsCfg
 from envlab_populations.evolution.member import Genes, Member
 from envlab_populations.evolution.networks import preserves_function
 from envlab_populations.population.exploration import scaled
 
+KINDS = ("architecture", "parameters", "activation", "rl_hp")
+"""Kinds of mutations, besides none."""
 KEEP_ACTIVATION = ("ppo", *NOISY)
 """Algorithms whose activation functions AgileRL leaves alone."""
 SHARE = 0.1
@@ -48,68 +47,36 @@ class Mutations:
     """Draws a class of mutation for each child by relative probabilities, and applies it.
 
     Attributes:
-        rng: Its random generator; only rank 0's counts.
+        odds: The probabilities by class.
+        rng: Its random generator.
     """
 
     def __init__(
         self,
-        *,
-        no_mutation: float = 0.4,
-        architecture: float = 0.2,
-        new_layer_prob: float = 0.2,
-        parameters: float = 0.2,
-        activation: float = 0.0,
-        rl_hp: float = 0.2,
-        rl_hp_selection: Mapping[str, BoundsCfg] | None = None,
-        mutation_sd: float = 0.1,
-        arch: NetworkCfg | None = None,
+        cfg: MutationsCfg,
+        selection: Mapping[str, BoundsCfg],
+        bounds: NetworkCfg,
         rand_seed: int | None = None,
-        accelerator: Any = None,
     ) -> None:
-        """Store the odds; see :class:`envlab_populations.evolution.cfg.MutationsCfg`.
+        """Store the odds.
 
         Args:
-            rl_hp_selection: Bounds by hyper-parameter.
-            arch: Bounds of the architecture.
+            cfg: The odds.
+            selection: Bounds by hyper-parameter that evolves.
+            bounds: Bounds of the architecture.
             rand_seed: Seed of the draws.
-            accelerator: Accelerate's, or a context of envlab's; None: a lone process.
 
         Raises:
             ConfigurationError: If nothing can be drawn.
         """
-        self.odds = {
-            "none": no_mutation,
-            "architecture": architecture,
-            "parameters": parameters,
-            "activation": activation,
-            "rl_hp": rl_hp,
-        }
+        self.odds = {"none": cfg.no_mutation} | {kind: getattr(cfg, kind) for kind in KINDS}
         if sum(self.odds.values()) <= 0:
             raise ConfigurationError(
-                "The probabilities of mutations sum to zero, so no mutation can be drawn. Set "
-                "no_mutation to 1 for copies alone."
+                f"The probabilities of mutations (no_mutation, {', '.join(KINDS)}) sum to zero, so "
+                "no mutation can be drawn. Set no_mutation to 1 for copies alone."
             )
-        self._selection = dict(rl_hp_selection or {})
-        self._new_layer_prob, self._sd = new_layer_prob, mutation_sd
-        self._bounds = arch or NetworkCfg()
-        self._context: DistributedContext = context_of(accelerator)
+        self._cfg, self._selection, self._bounds = cfg, dict(selection), bounds
         self.rng = np.random.default_rng(rand_seed)
-
-    @classmethod
-    def of(cls, cfg: EvolutionCfg, context: DistributedContext) -> Self:
-        """Return the mutations of a configuration."""
-        values = {f.name: getattr(cfg.mutations, f.name) for f in dataclasses.fields(cfg.mutations)}
-        del values["mutate_elite"]
-        selection = {name: cfg.bounds(name) for name in values["rl_hp_selection"]}
-        values |= {"rl_hp_selection": selection, "arch": cfg.network, "accelerator": context}
-        return cls(**values)
-
-    def mutation(self, population: Sequence[Member]) -> list[Member]:
-        """Mutate each member, and return them all. Every process must call this."""
-        changes = self._context.broadcast([self.draw(member) for member in population])
-        for member, change in zip(population, changes, strict=True):
-            self.apply(member, change)
-        return list(population)
 
     def draw(self, member: Member) -> Change:
         """Return a mutation for a member."""
@@ -118,7 +85,9 @@ class Mutations:
         seed = int(self.rng.integers(2**31))
         genes = member.genes
         if kind == "architecture":
-            shape, text = genes.architecture.mutated(self._bounds, self._new_layer_prob, self.rng)
+            shape, text = genes.architecture.mutated(
+                self._bounds, self._cfg.new_layer_prob, self.rng
+            )
             if text.startswith("add") and not preserves_function(shape):
                 reason = "layer norm" if shape.layer_norm else shape.activation
                 text += f" ({reason}: another function)"
@@ -169,7 +138,7 @@ class Mutations:
         noise = torch.randn(shape, generator=generator)
         old = weight.detach().cpu()
         much, anew = band < SUPER_PROB, (band >= SUPER_PROB) & (band < SUPER_PROB + RESET_PROB)
-        new = old + noise * old.abs() * torch.where(much, SUPER_SD, self._sd)
+        new = old + noise * old.abs() * torch.where(much, SUPER_SD, self._cfg.mutation_sd)
         new = torch.where(anew, noise, new).clamp(-LIMIT, LIMIT)
         with torch.no_grad():
             weight.copy_(torch.where(chosen, new, old))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset
 
 from envlab.distributed.context import DistributedContext
 from envlab.skrl.torch.memory import QuickMemory
@@ -53,40 +51,3 @@ class ReplayMemory(QuickMemory):
             name: part.to(value.dtype)
             for (name, value), part in zip(tensors.items(), parts, strict=True)
         }
-
-
-class ReplayDataset(IterableDataset):
-    """Batches of a memory, without end, for torch's ``DataLoader``."""
-
-    def __init__(self, memory: ReplayMemory, batch_size: int, names: list[str]) -> None:
-        """Draw from a memory.
-
-        Args:
-            memory: The memory.
-            batch_size: Transitions in a batch.
-            names: Parts of each transition, in the order of a batch.
-        """
-        self.batch_size = batch_size
-        self._memory, self._names = memory, names
-
-    def __iter__(self) -> Iterator[list[torch.Tensor | None]]:
-        while True:
-            yield self._memory.sample(self._names, batch_size=self.batch_size)[0]
-
-
-class Sampler:
-    """Draws batches of changing sizes by a ``DataLoader``: on each process from its own memory.
-
-    Accelerate's ``prepare`` would replace the loader by a ``DataLoaderDispatcher``, through which
-    all processes get batches that rank 0 drew from its own memory (measured with 1.15): the others'
-    steps would never be learned from. So the loader is not prepared.
-    """
-
-    def __init__(self, dataset: ReplayDataset, dataloader: DataLoader) -> None:
-        """Start to draw; the loader must have ``batch_size=None`` and no workers."""
-        self._dataset, self._batches = dataset, iter(dataloader)
-
-    def sample(self, batch_size: int) -> Any:
-        """Return a batch of this size."""
-        self._dataset.batch_size = batch_size
-        return next(self._batches)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from envlab.agent_cfg import AgentCfg, set_value, value_at
 from envlab.config import (
@@ -32,8 +32,27 @@ _OF_THE_RUN = ("num_steps_per_env", "seed", "max_iterations", "save_interval")
 
 
 @dataclass(kw_only=True)
-class PopulationCfg:
-    """A population of learners."""
+class StrategyCfg:
+    """Who gives way to whom when members meet; of members of every kind."""
+
+    ROOT: ClassVar[str] = ROOT
+    """Where a configuration has it, for messages."""
+
+    size: NonNegativeInt = 0
+    """Number of members."""
+    strategy: str = "truncation"
+    """Who copies whom: ``truncation``, ``tournament``, or an installed package's."""
+    exploit: Annotated[float, Range(above=0, at_most=0.5)] = 0.25
+    """With ``truncation``: share of the members that copy as many of the fittest; at least one."""
+    tournament_size: PositiveInt = 2
+    """With ``tournament``: members drawn for each place; the fittest of them is copied."""
+    elitism: bool = True
+    """With ``tournament``: whether the fittest stays."""
+
+
+@dataclass(kw_only=True)
+class PopulationCfg(StrategyCfg):
+    """A population of any library's learners."""
 
     size: Annotated[
         NonNegativeInt,
@@ -48,12 +67,6 @@ class PopulationCfg:
     """Iterations between two meetings, at which the least fit copy the fittest."""
     ranges: dict[str, Any] = field(default_factory=dict)
     """How members may differ: by path of ``agent.*``, ``[low, high]``, choices, or a group."""
-    strategy: str = "truncation"
-    """Who copies whom: ``truncation``, ``tournament``, or an installed package's."""
-    exploit: Annotated[float, Range(above=0, at_most=0.5)] = 0.25
-    """With ``truncation``: share of the members that copy as many of the fittest; at least one."""
-    tournament_size: PositiveInt = 2
-    """With ``tournament``: members drawn for each place; the fittest of them is copied."""
     explore: Literal["perturb", "resample"] = "perturb"
     """Whether copied numbers are multiplied by one of ``factors``, or drawn again."""
     factors: list[PositiveFloat] = field(default_factory=lambda: [0.8, 1.2])

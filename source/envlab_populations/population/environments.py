@@ -17,6 +17,19 @@ from envlab.state import State
 from envlab.training.metrics import EpisodeTracker
 
 
+def check_share(size: int, num_ranks: int) -> None:
+    """Refuse a number of members that ranks cannot share.
+
+    Raises:
+        ConfigurationError: With a number that they can.
+    """
+    if size % num_ranks:
+        raise ConfigurationError(
+            f"--population_size is {size}, which {num_ranks} processes cannot share equally. Use "
+            f"a multiple, such as {-(-size // num_ranks) * num_ranks}."
+        )
+
+
 class MemberEnvs:
     """Each member's environments, which its learner steps; nothing steps them all.
 
@@ -40,12 +53,7 @@ class MemberEnvs:
         Raises:
             ConfigurationError: If ranks cannot share the members equally.
         """
-        if size % context.world_size:
-            raise ConfigurationError(
-                f"--population_size is {size}, which {context.world_size} processes cannot share "
-                "equally. Use a multiple, such as "
-                f"{-(-size // context.world_size) * context.world_size}."
-            )
+        check_share(size, context.world_size)
         share = size // context.world_size
         own = range(context.rank * share, (context.rank + 1) * share)
         self.by_index = {index: make(replace(context, rank=index, world_size=1)) for index in own}

@@ -43,6 +43,7 @@ def with_members(plan: RunPlan) -> RunPlan:
     if not cfg.size:
         return replace(plan, guest_cfgs=others)
     learner = "envlab_populations.population.learner"
-    library = replace(plan.library, env=f"{learner}:make_envs", build=f"{learner}:build")
+    env, build, deal = (f"{learner}:{part}" for part in ("make_envs", "build", "dealt"))
+    library = replace(plan.library, env=env, build=build, deal=deal)
     guest_cfgs = {**others, ROOT: cfg}
     return replace(plan, guest_cfgs=guest_cfgs, num_members=cfg.size, library=library)

@@ -1,13 +1,12 @@
-"""A population in the training loop: a rank's members take turns, and all meet periodically."""
+"""Members of any library: a rank's take turns, each in environments of its own."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import logging
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +23,30 @@ from envlab.libraries import get_library
 from envlab.state import State
 from envlab.training.plan import RunPlan
 from envlab.training.preparation import make_env
-from envlab_populations.population import lineage
 from envlab_populations.population.cfg import ROOT, PopulationCfg, label, spans_of
 from envlab_populations.population.environments import MemberEnvs, MembersTracker
-from envlab_populations.population.exploration import first_values
+from envlab_populations.population.exploration import explored, first_values
 from envlab_populations.population.folders import MemberFolders
+from envlab_populations.population.generations import Generations
 from envlab_populations.population.member import BuildLearner, Member, Report
-from envlab_populations.population.strategy import Copy, make_strategy
-
-logger = logging.getLogger(f"envlab.{__name__}")
 
 
-class PopulationLearner(Learner):
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """One member takes over another's networks, and continues with other hyper-parameters."""
+
+    target: int
+    source: int
+    hyperparameters: dict[str, float]
+    """The target's new hyper-parameters, by path."""
+
+
+class PopulationLearner(Generations):
     """Members, each trained by one process; ranks share their identities, not their networks.
 
     Attributes:
         members: This rank's members.
+        reports: All members' last iterations, by their places.
     """
 
     STATE = State(of_rank=("_since",), parts=("_members",))
@@ -67,9 +74,9 @@ class PopulationLearner(Learner):
         Raises:
             ConfigurationError: If the population is impossible.
         """
-        self._cfg, self._seed, self._context, self._envs = cfg, agent_cfg.seed, context, envs
-        self._spans = spans_of(cfg, agent_cfg)
-        self._strategy = make_strategy(cfg)
+        super().__init__(cfg, cfg.interval, agent_cfg.seed, envs, context)
+        self.stream = cfg.size
+        self._cfg, self._spans = cfg, spans_of(cfg, agent_cfg)
         self._values = [
             first_values(self._spans, np.random.default_rng((self._seed, 0, index)))
             for index in range(cfg.size)
@@ -86,9 +93,7 @@ class PopulationLearner(Learner):
         self._leader = 0
         self._best: float | None = None
         self._parents: list[int | None] = [None] * cfg.size
-        self._generations: list[dict[str, Any]] = []
         self._copies: list[dict[str, Any]] = []
-        self._frames, self._since = 0, [0.0, 0.0]  # frames and seconds since the last meeting
 
     def _check_alike(self) -> None:
         """Refuse numbers that make networks of different shapes, which cannot be copied.
@@ -111,36 +116,16 @@ class PopulationLearner(Learner):
         for member in self.members:
             member.start(total)
 
-    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+    def train(self, number: int, on_step: OnStep) -> Iteration:
         told = {}
         for turn, member in enumerate(self.members):
             self.tracker.turn = turn
             told[member.index] = member.iterate(number, on_step, self.tracker.means)
         everyone = self._context.gather(told)
         self.reports = dict(sorted(pair for part in everyone for pair in part.items()))
-        reports = list(self.reports.values())
-        frames = sum(report.iteration.frames for report in reports)
-        own = [report.iteration for report in told.values()]
-        seconds = sum(one.collect_s + one.learn_s for one in own)
-        self._frames += frames
-        self._since = [self._since[0] + frames, self._since[1] + seconds]
-        if number % self._cfg.interval == 0:
-            self._meet(number // self._cfg.interval)
-        self._choose_leader()
-        return Iteration(
-            frames=sum(one.frames for one in own),
-            collect_s=sum(one.collect_s for one in own),
-            learn_s=sum(one.learn_s for one in own),
-            learning_rate=self.reports[self._leader].iteration.learning_rate,
-            losses={
-                name: math.fsum(one.losses[name] for one in own) / len(own)
-                for name in own[0].losses
-                if all(name in one.losses for one in own)
-            },
-            details={"leader": self._leader, "leader_return": self._best},
-        )
+        return Iteration.joined([report.iteration for report in told.values()])
 
-    def _choose_leader(self) -> None:
+    def leading(self) -> dict[str, Any]:
         """Choose the member with the best mean return; a member that has just copied has none."""
         known = {
             index: value
@@ -150,27 +135,57 @@ class PopulationLearner(Learner):
         if known:
             self._leader = max(known, key=lambda index: known[index])
             self._best = known[self._leader]
+        return {
+            "learning_rate": self.reports[self._leader].iteration.learning_rate,
+            "details": {"leader": self._leader, "leader_return": self._best},
+        }
 
-    def _meet(self, generation: int) -> None:
-        """Compare the members, and have the least fit copy the fittest."""
+    def measure(self, generation: int) -> tuple[list[float | None], list[dict[str, Any]]]:
+        """Return mean returns since the last meeting."""
+        paths = [span.path for span in self._spans]
         fitness = [report.fitness for report in self.reports.values()]
-        record = self._told(generation, fitness)
-        self._generations.append(record)
-        logger.info("%s", lineage.table(record, self._since[0] / max(self._since[1], 1e-9)))
-        self._since = [0.0, 0.0]
-        rng = np.random.default_rng((self._seed, generation, self._cfg.size))
-        drawn = self._strategy.copies(fitness, self._values, self._spans, rng)
-        copies: list[Copy] = self._context.broadcast(drawn)
+        return fitness, [
+            {
+                "index": index,
+                "parent": self._parents[index],
+                "copied": self._parents[index] is not None,
+                "mutation": "none" if self._parents[index] is None else self._cfg.explore,
+                "hyperparameters": {
+                    label(path, paths): value for path, value in self._values[index].items()
+                },
+                "fitness": math.nan if fitness[index] is None else fitness[index],
+                "frames": report.record.frames,
+            }
+            for index, report in self.reports.items()
+        ]
+
+    def decide(
+        self, pairs: Iterator[tuple[int, int]], fittest: int, rng: np.random.Generator
+    ) -> list[Copy]:
+        """Return who copies whom, with explored hyper-parameters."""
+        return [
+            Copy(
+                target=target,
+                source=source,
+                hyperparameters={
+                    span.path: explored(span, self._values[source][span.path], self._cfg, rng)
+                    for span in self._spans
+                },
+            )
+            for target, source in pairs
+        ]
+
+    def succeed(self, decided: list[Copy], fittest: int) -> None:
         for member in self.members:
             member.meet()
-        self._parents = [None] * self._cfg.size
+        self._parents = [None] * self._size
         self._copies = []
         # Before any is overwritten, as a copy may be another's source.
-        sources = {copy.source for copy in copies}
+        sources = {copy.source for copy in decided}
         states = {
             one.index: one.learner.model_state() for one in self.members if one.index in sources
         }
-        for copy in copies:
+        for copy in decided:
             self._exchange(copy, states.get(copy.source))
             self._values[copy.target] = copy.hyperparameters
             self._parents[copy.target] = copy.source
@@ -189,7 +204,6 @@ class PopulationLearner(Learner):
         """
         share = len(self.members)
         source, target = copy.source // share, copy.target // share
-        by_index = {member.index: member for member in self.members}
         if source != target:
             state = self._context.transfer(state, source=source, target=target)
         mine = None if state is None else combined(digests(flatten(state)))
@@ -201,46 +215,17 @@ class PopulationLearner(Learner):
                 "because its results would be wrong."
             )
         self._copies.append({**dataclasses.asdict(copy), "digest": found.pop()})
-        if copy.target in by_index and state is not None:
-            by_index[copy.target].become(state, copy.hyperparameters)
-
-    def _told(self, generation: int, fitness: list[float | None]) -> dict[str, Any]:
-        """Return the record of a generation; see :mod:`.lineage`."""
-        paths = [span.path for span in self._spans]
-        known = {i: value for i, value in enumerate(fitness) if value is not None}
-        rows = [
-            {
-                "index": index,
-                "parent": self._parents[index],
-                "copied": self._parents[index] is not None,
-                "mutation": "none" if self._parents[index] is None else self._cfg.explore,
-                "hyperparameters": {
-                    label(path, paths): value for path, value in self._values[index].items()
-                },
-                "fitness": math.nan if fitness[index] is None else fitness[index],
-                "frames": report.record.frames,
-            }
-            for index, report in self.reports.items()
-        ]
-        elite = max(known, key=lambda index: known[index], default=0)
-        return {
-            "generation": generation,
-            "frames": self._frames,
-            "elite": elite,
-            "members": rows,
-        }
+        if copy.target in self._members and state is not None:
+            self._members[copy.target].become(state, copy.hyperparameters)
 
     def curves(self, record: IterationRecord) -> list[Curve]:
         """Write the members' own folders, and return the population's curves."""
-        directory = Path(self._envs.log_dir or ".")
         if self._folders is None:
-            self._folders = MemberFolders(directory, self._facts, self.reports)
+            folder = Path(self._env.log_dir or ".")
+            self._folders = MemberFolders(folder, self._facts, self.reports)
         self._folders.write(self.reports)
-        curves = [Curve(record.frames, {"Population/leader_return": self._best})]
-        if record.iteration % self._cfg.interval == 0:
-            lineage.write(self._generations, directory)
-            curves.append(Curve(record.frames, lineage.scalars(self._generations[-1])))
-        return curves
+        own = Curve(record.frames, {"Population/leader_return": self._best})
+        return [own, *super().curves(record)]
 
     def progress(self, record: IterationRecord) -> str:
         return "" if self._best is None else f"leader {self._leader}: {self._best:.2f}"
@@ -256,14 +241,14 @@ class PopulationLearner(Learner):
         """Return the state known to all ranks; members' networks are in their own state."""
         return {
             "population": {
-                "size": self._cfg.size,
+                "size": self._size,
                 "leader": self._leader,
                 "best": self._best,
                 "frames": self._frames,
                 "values": self._values,
                 "parents": self._parents,
                 "copies": self._copies,
-                "generations": self._generations,
+                "generations": self.generations,
             }
         }
 
@@ -272,13 +257,9 @@ class PopulationLearner(Learner):
         if state is None:
             raise CheckpointError(
                 "The checkpoint is of a single learner, but --population_size is "
-                f"{self._cfg.size}. Leave it out, or choose a checkpoint of a population."
+                f"{self._size}. Leave it out, or choose a checkpoint of a population."
             )
-        if state["size"] != self._cfg.size:
-            raise CheckpointError(
-                f"The checkpoint is of a population of {state['size']}, but --population_size is "
-                f"{self._cfg.size}. Resume with the former."
-            )
+        self.check_size(state["size"])
         if [set(one) for one in state["values"]] != [set(value) for value in self._values]:
             raise CheckpointError(
                 f"The checkpoint's members differ in {', '.join(state['values'][0])}, but "
@@ -287,7 +268,7 @@ class PopulationLearner(Learner):
         self._leader, self._best, self._frames = state["leader"], state["best"], state["frames"]
         self._values = [dict(one) for one in state["values"]]
         self._parents, self._copies = list(state["parents"]), list(state["copies"])
-        self._generations = list(state["generations"])
+        self.generations = list(state["generations"])
         saved = values["ranks"][self._context.rank]["learner"]["members"]
         for member in self.members:
             member.load(saved[member.index])
@@ -324,6 +305,19 @@ def build(plan: RunPlan, envs: MemberEnvs, context: DistributedContext) -> Popul
     }
     cfg = plan.guest_cfgs[ROOT]
     return PopulationLearner(cfg, agent_cfg, envs, build_member, context, facts)
+
+
+def dealt(saved: Mapping[str, Any], num_ranks: int) -> list[Any]:
+    """Return the members of a checkpoint, divided among another number of ranks.
+
+    Everything else that a checkpoint has per rank starts afresh.
+    """
+    members = {k: v for part in saved["ranks"] for k, v in part["learner"]["members"].items()}
+    share = -(-len(members) // num_ranks)
+    return [
+        {"learner": {"members": {i: one for i, one in members.items() if i // share == rank}}}
+        for rank in range(num_ranks)
+    ]
 
 
 def _of_member(plan: RunPlan) -> RunPlan:

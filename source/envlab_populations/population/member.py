@@ -181,7 +181,7 @@ def configured_names(paths: Collection[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def adopted(given: Any, own: Any, names: Collection[str]) -> Any:
+def adopted(given: Any, own: Any = None, names: Collection[str] = ()) -> Any:
     """Return a copy of a learner's state with the values of ``names`` from one's own state.
 
     Tensors are copied, as ``Optimizer.load_state_dict`` (torch 2.13) keeps those that it is given.

@@ -3,45 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from envlab.errors import ConfigurationError
-from envlab_populations.population.cfg import PopulationCfg
+from envlab_populations.population.cfg import StrategyCfg
 from envlab_populations.population.strategy import Strategy
 
 
 class Tournament(Strategy):
-    """The fittest stays; each other place goes to a copy of a tournament's winner."""
+    """With elitism the fittest stays; each other place goes to a copy of a tournament's winner."""
 
-    def __init__(self, cfg: PopulationCfg) -> None:
+    def __init__(self, cfg: StrategyCfg) -> None:
         super().__init__(cfg)
         if cfg.tournament_size > cfg.size:
             raise ConfigurationError(
-                f"population.tournament_size is {cfg.tournament_size}, but there are only "
+                f"{cfg.ROOT}.tournament_size is {cfg.tournament_size}, but there are only "
                 f"{cfg.size} members to draw from. Give a larger --population_size, or "
-                f"population.tournament_size={cfg.size}."
+                f"{cfg.ROOT}.tournament_size={cfg.size}."
             )
 
     def pairs(self, ranking: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[int, int]]:
-        places = ranking[:-1]
-        if places:
-            ranks = np.arange(len(ranking))
-            parents = winners(ranks, len(places), self.cfg.tournament_size, rng)
-            yield from zip(places, [ranking[parent] for parent in parents], strict=True)
-
-
-def winners(
-    ranks: np.ndarray[Any, Any], places: int, tournament_size: int, rng: np.random.Generator
-) -> list[int]:
-    """Return the winner of a tournament for each place; contenders are drawn with replacement.
-
-    Args:
-        ranks: ``(num_members,)``; the fittest has the highest.
-        places: Number of tournaments.
-        tournament_size: Contenders of each.
-        rng: The generator to draw from.
-    """
-    draws = rng.integers(len(ranks), size=(places, tournament_size))
-    return [int(row[np.argmax(ranks[row])]) for row in draws]
+        targets = ranking[: len(ranking) - self.cfg.elitism]
+        if not targets:
+            return
+        ranks = {place: rank for rank, place in enumerate(ranking)}
+        contenders = sorted(ranking)
+        draws = rng.integers(len(ranking), size=(len(targets), self.cfg.tournament_size))
+        for target, row in zip(targets, draws, strict=True):
+            yield target, max((contenders[one] for one in row), key=lambda place: ranks[place])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +9,7 @@ import pytest
 
 from envlab.errors import LaunchError
 from envlab_populations.evolution.accelerator import make_accelerator
-from envlab_populations.evolution.member import Member
-from envlab_populations.evolution.mutations import Mutations
-from envlab_populations.evolution.tournament import TournamentSelection
 from tests.launcher import ROOT, run
-from tests.populations.evolution.populations import nursery
 
 SCRIPTS = ROOT / "scripts/reinforcement_learning/evolution"
 SHORT = ["--task=gym:CartPole-v1", "--max_episodes=2", "--max_steps=40", "--evo_epochs=1"]
@@ -32,24 +27,6 @@ def _fresh_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     # private: Accelerate's own tests reset it like this
     accelerate.state.AcceleratorState._reset_state(reset_partial_state=True)
-
-
-@pytest.mark.long
-def test_accelerate_forgets_the_models_of_earlier_generations():
-    """``prepare`` keeps each model and optimizer until ``free_memory``."""
-    evolve = runpy.run_path(str(SCRIPTS / "demo_online_distributed.py"))["evolve"]
-    accelerator, made_with = make_accelerator(), nursery("ddqn")
-    population = [Member.first(made_with, index) for index in range(3)]
-    for member in population:
-        member.prepare(accelerator)
-        member.fitness.append(0.0)
-    for _ in range(4):
-        population = evolve(
-            population, TournamentSelection(2, True, 3, rand_seed=0), Mutations(), accelerator
-        )
-    assert len(population) == 3
-    # private: only there it shows what Accelerate keeps alive
-    assert len(accelerator._models) == len(accelerator._optimizers) == 3
 
 
 @pytest.mark.long

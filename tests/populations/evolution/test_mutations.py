@@ -6,52 +6,59 @@ import collections
 import copy
 import dataclasses
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from envlab_populations.evolution.architecture import Architecture, NetworkCfg
-from envlab_populations.evolution.cfg import BoundsCfg
+from envlab_populations.evolution.cfg import BoundsCfg, MutationsCfg
 from envlab_populations.evolution.member import Member
 from envlab_populations.evolution.mutations import Mutations
-from envlab_populations.evolution.tournament import TournamentSelection
+from envlab_populations.population.cfg import StrategyCfg
+from envlab_populations.population.strategy import ranking
+from envlab_populations.population.tournament import Tournament
 from tests.populations.evolution.populations import nursery, outputs
-from tests.refusals import check_refusals
+
+
+def mutations_of(odds: dict[str, float], selection: Any = None, seed: int = 0) -> Mutations:
+    return Mutations(MutationsCfg(**odds), selection or {}, NetworkCfg(), seed)
+
 
 ONLY = {"no_mutation": 0.0, "architecture": 0.0, "parameters": 0.0, "rl_hp": 0.0}
 LR = {"lr": BoundsCfg(min=1e-4, max=1e-2)}
 
 
 def test_the_fittest_stays_and_the_winner_of_each_draw_has_a_child():
-    tournament = TournamentSelection(2, True, 5, rand_seed=0)
-    scores = [3.0, 1.0, 5.0, 2.0, 4.0]
-    parents = [tournament.draw(scores) for _ in range(2000)]
-    assert {elite for elite, _ in parents} == {2}
-    counts = collections.Counter(parent for _, drawn in parents for parent in drawn)
+    ranked, rng = ranking([3.0, 1.0, 5.0, 2.0, 4.0]), np.random.default_rng(0)
+    tournament = Tournament(StrategyCfg(size=5, tournament_size=2))
+    pairs = [pair for _ in range(2000) for pair in tournament.pairs(ranked, rng)]
+    assert {target for target, _ in pairs} == {0, 1, 3, 4}
+    counts = collections.Counter(parent for _, parent in pairs)
     # Of two draws with replacement from five, the one of rank r wins with (2 r - 1) / 25.
     ranks = {0: 3, 1: 1, 2: 5, 3: 2, 4: 4}
     for position, rank in ranks.items():
         assert counts[position] / 8000 == pytest.approx((2 * rank - 1) / 25, abs=0.02)
 
 
-def test_children_get_new_indices_and_fitness_is_the_mean_of_the_last_evaluations():
-    made_with = nursery("dqn")
-    population = [Member.first(made_with, index) for index in (4, 7, 5)]
-    for member, score in zip(population, (1.0, 2.0, 0.0), strict=True):
-        member.fitness = [9.0, score]
-    elite, following = TournamentSelection(2, True, 3, rand_seed=1).select(population)
-    assert elite is following[0] is population[1]
-    assert [member.index for member in following] == [7, 8, 9]
-    assert {member.parent for member in following[1:]} <= {4, 5, 7}
-    elite.fitness = [100.0, 1.0, 3.0]
-    assert TournamentSelection(1, True, 1, evo_step=2).fitness(elite) == 2.0
+def test_without_elitism_the_fittest_gives_way_too():
+    every = Tournament(StrategyCfg(size=3, tournament_size=1, elitism=False))
+    rng = np.random.default_rng(0)
+    assert [target for target, _ in every.pairs([1, 2, 0], rng)] == [1, 2, 0]
+
+
+def test_fitness_is_the_mean_of_the_last_evaluations():
+    member = Member.first(nursery("dqn"), 0)
+    assert member.score() == -np.inf
+    member.fitness = [100.0, 1.0, 3.0]
+    assert (member.score(), member.score(2)) == (3.0, 2.0)
 
 
 def test_classes_are_drawn_by_relative_probabilities():
     member = Member.first(nursery("dqn"), 0)
     odds = {"no_mutation": 4.0, "architecture": 2.0, "parameters": 2.0, "activation": 1.0}
-    mutations = Mutations(**odds, rl_hp=1.0, rl_hp_selection=LR, rand_seed=0)
+    mutations = mutations_of(odds | {"rl_hp": 1.0}, LR)
     drawn = collections.Counter()
     for _ in range(2000):
         change = mutations.draw(member)
@@ -74,7 +81,7 @@ def test_a_hyperparameter_grows_or_shrinks_within_its_bounds():
     ):
         values = {**member.genes.hyperparameters, key: now}
         member.genes = dataclasses.replace(member.genes, hyperparameters=values)
-        mutations = Mutations(**ONLY | {"rl_hp": 1.0}, rl_hp_selection=selection, rand_seed=0)
+        mutations = mutations_of(ONLY | {"rl_hp": 1.0}, selection)
         new = {mutations.draw(member).genes.hyperparameters[key] for _ in range(40)}
         assert sorted(new) == pytest.approx(sorted(expected))
 
@@ -82,7 +89,7 @@ def test_a_hyperparameter_grows_or_shrinks_within_its_bounds():
 def test_noise_changes_a_tenth_of_some_matrices_of_the_policy_alone():
     member = Member.first(nursery("sac"), 0)
     before = copy.deepcopy({role: model.net for role, model in member.agent.models.items()})
-    mutations = Mutations(**ONLY | {"parameters": 1.0}, mutation_sd=0.1, rand_seed=4)
+    mutations = mutations_of(ONLY | {"parameters": 1.0, "mutation_sd": 0.1}, seed=4)
     change = mutations.draw(member)
     mutations.apply(member, change)
     for role, model in member.agent.models.items():
@@ -95,7 +102,7 @@ def test_noise_changes_a_tenth_of_some_matrices_of_the_policy_alone():
 
 def test_noise_has_three_bands():
     weight = torch.full((400, 400), 2.0)
-    mutations = Mutations(mutation_sd=0.1)
+    mutations = mutations_of({"mutation_sd": 0.1})
     mutations.add_noise(weight, torch.Generator().manual_seed(0))
     changed = weight[weight != 2.0]
     moved = (changed - 2.0).abs()
@@ -129,7 +136,8 @@ def test_activations_change_where_agilerl_changes_them():
     for algorithm, changes in (("dqn", True), ("ppo", False), ("td3", False)):
         member = Member.first(nursery(algorithm), 0)
         before = outputs(member)
-        Mutations(**ONLY, activation=1.0, rand_seed=0).mutation([member])
+        mutations = mutations_of(ONLY | {"activation": 1.0})
+        mutations.apply(member, mutations.draw(member))
         assert (member.genes.architecture.activation != "relu") == changes
         assert (member.mutation != "none") == changes
         for role, values in outputs(member).items():
@@ -138,17 +146,11 @@ def test_activations_change_where_agilerl_changes_them():
 
 def test_seeds_of_evolution_leave_the_generators_of_training_alone():
     """AgileRL's ``rand_seed`` seeds those of the whole process."""
-    population = [Member.first(nursery("dqn"), 0)]
+    member = Member.first(nursery("dqn"), 0)
     before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
-    TournamentSelection(1, True, 1, rand_seed=1)
-    mutations = Mutations(**ONLY | {"architecture": 0.5, "parameters": 0.5}, rand_seed=1)
+    mutations = mutations_of(ONLY | {"architecture": 0.5, "parameters": 0.5}, seed=1)
     for _ in range(4):
-        mutations.mutation(population)
+        mutations.apply(member, mutations.draw(member))
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (np.random.get_state()[1] == before[1]).all()
     assert random.getstate() == before[2]
-
-
-def test_tournaments_of_too_many_are_refused():
-    words = "tournament_size is 2, but must be from 1 to"
-    check_refusals(TournamentSelection, [(2, True, 1, words)])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
@@ -19,10 +20,11 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.training.launch import train as command
 from envlab.training.preparation import prepare
+from envlab_populations.agilerl.memory import FIELDS, ReplayBuffer, ReplayDataset, Sampler
 from envlab_populations.evolution import member as module
 from envlab_populations.evolution.accelerator import make_accelerator
 from envlab_populations.evolution.member import Member
-from envlab_populations.evolution.replay import ReplayDataset, ReplayMemory, Sampler
+from envlab_populations.evolution.replay import ReplayMemory
 from tests.learner_contract import digests
 from tests.populations.evolution.populations import nursery
 from tests.trained import only_run, session_of
@@ -122,14 +124,13 @@ def first_gradient(context: DistributedContext) -> dict[str, torch.Tensor]:
 
 def sampled(context: DistributedContext) -> dict[str, torch.Tensor]:
     """Return batches from memories that hold the ranks' own numbers: ours, and Accelerate's."""
-    memory = ReplayMemory(64, 2, torch.device("cpu"), None)
-    memory.create_tensor("rewards", size=1, dtype=torch.float32)
-    memory.add_samples(rewards=torch.full((2, 1), float(context.rank)))
-    dataset = ReplayDataset(memory, 8, ["rewards"])
-    loader = DataLoader(dataset, batch_size=None)
+    memory = ReplayBuffer(64)
+    memory.add(dict.fromkeys(FIELDS, np.full(2, float(context.rank))))
+    dataset = ReplayDataset(memory, 8)
+    loader = make_accelerator().prepare(DataLoader(dataset, batch_size=None))
     return {
-        "own": Sampler(dataset, loader).sample(6)[0].flatten(),
-        "prepared": next(iter(make_accelerator().prepare(loader)))[0].flatten(),
+        "own": Sampler(dataset=dataset, dataloader=loader).sample(6)["reward"].flatten(),
+        "prepared": next(iter(loader))["reward"].flatten(),
     }
 
 

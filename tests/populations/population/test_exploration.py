@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from envlab_populations.population.cfg import PopulationCfg, Span
-from envlab_populations.population.exploration import first_values
-from envlab_populations.population.strategy import Strategy
-from envlab_populations.population.tournament import Tournament, winners
+from envlab_populations.population.exploration import explored, first_values
+from envlab_populations.population.strategy import Strategy, ranking
+from envlab_populations.population.tournament import Tournament
 from envlab_populations.population.truncation import Truncation
 
 RATE = Span(path="agent.rate", low=1e-4, high=1e-2, is_log=True, start=(1e-4, 1e-2))
@@ -26,8 +26,7 @@ def copies_of(
     fitness: list[float | None], kind: type[Strategy] = Truncation, **values: object
 ) -> list[tuple[int, int]]:
     cfg = PopulationCfg(size=len(fitness), **values)  # type: ignore[arg-type]
-    same = [{RATE.path: 1e-3} for _ in fitness]
-    return [(one.target, one.source) for one in kind(cfg).copies(fitness, same, [RATE], rng())]
+    return list(kind(cfg).pairs(ranking(fitness), rng()))
 
 
 def test_the_bottom_copies_the_top():
@@ -49,8 +48,9 @@ def test_in_tournaments_the_fittest_stays_and_the_fitter_contender_is_copied():
     assert {source for _, source in pairs} <= {0, 1, 3}
     assert copies_of([None, None, 2.0, None], Tournament) == []
     draws = rng().integers(4, size=(3, 2))
-    assert winners(np.array([2, 0, 1, 3]), 3, 2, rng()) == [
-        max(map(int, row), key=[2, 0, 1, 3].__getitem__) for row in draws
+    scores = [3.0, 1.0, 2.0, 4.0]
+    assert [source for _, source in copies_of([*scores], Tournament)] == [
+        max(map(int, row), key=scores.__getitem__) for row in draws
     ]
 
 
@@ -74,22 +74,13 @@ def test_perturbed_numbers_move_by_a_factor_or_to_a_neighbour():
         (CHOICE, 4, {2, 8}),  # its neighbours
         (CHOICE, 8, {4, 8}),
     ):
-        cfg, found = PopulationCfg(size=2), set()
-        for seed in range(20):
-            values = [{span.path: 0}, {span.path: value}]
-            (copy,) = Truncation(cfg).copies(
-                [0.0, 1.0], values, [span], np.random.default_rng(seed)
-            )
-            found.add(copy.hyperparameters[span.path])
+        cfg = PopulationCfg(size=2)
+        found = {explored(span, value, cfg, np.random.default_rng(seed)) for seed in range(20)}
         assert sorted(found) == pytest.approx(sorted(possible)), (span.path, value)
 
 
 def test_resampled_numbers_are_drawn_from_the_whole_range():
     cfg = PopulationCfg(size=2, explore="resample")
-    rates = []
-    for seed in range(50):
-        values = [{RATE.path: 1e-3}, {RATE.path: 1e-3}]
-        (copy,) = Truncation(cfg).copies([0.0, 1.0], values, [RATE], np.random.default_rng(seed))
-        rates.append(copy.hyperparameters[RATE.path])
+    rates = [explored(RATE, 1e-3, cfg, np.random.default_rng(seed)) for seed in range(50)]
     assert min(rates) < 3e-4
     assert max(rates) > 3e-3

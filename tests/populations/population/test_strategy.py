@@ -34,5 +34,5 @@ def test_the_pages_own_strategy_is_an_entry_and_chooses_who_copies(monkeypatch: 
     monkeypatch.setattr(strategy, "load_plugins", lambda *_: found)
     plan = session_of("rsl_rl", [TASK, *RATES, f"population.strategy={name}"])
     chosen = strategy.make_strategy(plan.guest_cfgs["population"])
-    copies = chosen.copies([3.0, 1.0, 2.0, 4.0], [{}] * 4, [], None)  # type: ignore[arg-type]
-    assert [(one.target, one.source) for one in copies] == [(1, 3), (2, 3)]
+    ranked = strategy.ranking([3.0, 1.0, 2.0, 4.0])
+    assert list(chosen.pairs(ranked, None)) == [(1, 3), (2, 3)]  # type: ignore[arg-type]
