@@ -117,7 +117,11 @@ def _has_names(values: Mapping[Any, Any]) -> bool:
 
 def _plain(value: Any) -> Any:
     """Return a value as a configuration of envlab's holds it."""
-    if value is None or value is _MISSING or isinstance(value, bool | int | float | str | enum.Enum):
+    if (
+        value is None
+        or value is _MISSING
+        or isinstance(value, bool | int | float | str | enum.Enum)
+    ):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return settings_of(value)

@@ -14,6 +14,7 @@ import torch
 from envlab import cli
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import seed_everything
+from envlab.envs import VectorEnv
 from envlab.errors import ConfigurationError
 from envlab_imitation.cfg import PolicyCfg
 from envlab_imitation.demonstrations import Demonstrations
@@ -258,6 +259,11 @@ def test_the_page_leads_to_a_cloned_policy(tmp_path: Path, monkeypatch: pytest.M
     lines = re.findall(r"^    envlab (.*)$", text, re.MULTILINE)
     assert 3 <= len(lines) <= 10
     monkeypatch.chdir(tmp_path)
+
+    def small(env: VectorEnv) -> np.ndarray | None:  # in full, 250 take 15 s
+        return None if env.render_mode is None else env.picture(height=36, width=64)
+
+    monkeypatch.setattr(VectorEnv, "render", small)
     shorter = {
         "record": ["--num_envs=3", "--num_episodes=3"],
         "train": ["--num_envs=2", "--max_iterations=2", "agent.gradient_steps=5"],
@@ -266,5 +272,6 @@ def test_the_page_leads_to_a_cloned_policy(tmp_path: Path, monkeypatch: pytest.M
     for line in lines:
         words = shlex.split(line)
         device = [] if words[0] == "replay" else ["--device=cpu"]
-        assert cli.main([*words, *shorter.get(words[0], []), *device]) == 0, line
+        short = ["--video_length=5"] if words[0] == "play" and "--video" in words else []
+        assert cli.main([*words, *shorter.get(words[0], []), *short, *device]) == 0, line
     assert metrics_of(only_run(tmp_path))[-1]["details"].keys() == {"success"}
