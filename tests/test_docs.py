@@ -23,6 +23,16 @@ def test_links_lead_to_files():
         assert not missing
 
 
+def test_modules_that_docstrings_name_exist():
+    for file in [*ROOT.glob("envlab/**/*.py"), *ROOT.glob("source/**/*.py")]:
+        for name in re.findall(r":mod:`~?(envlab[\w.]*)`", file.read_text()):
+            path = name.replace(".", "/")
+            ends = (f"{path}.py", f"{path}/__init__.py")
+            assert any(
+                (root / end).is_file() for root in (ROOT, ROOT / "source") for end in ends
+            ), f"{file}: {name}"
+
+
 def test_python_in_pages_parses():
     for page in PAGES:
         for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):

@@ -1,4 +1,10 @@
-"""Dataclass configs: strict dictionaries, Hydra overrides, exact YAML files."""
+"""Dataclass configs: strict dictionaries, Hydra overrides, exact YAML files.
+
+Begin with the names below. ``decoding`` and ``encoding`` turn dataclasses into plain values and
+back, ``overrides`` applies ``env.a.b=1``, ``files`` reads and writes YAML, ``references`` writes
+functions as ``module:name``. What a value may be is declared at its field: ``ranges`` checks single
+settings, ``conditions`` what excludes or requires what, ``messages`` words the refusals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Managers of :class:`envlab.envs.ManagerEnv`, with Isaac Lab's names: one concern each."""
+"""Managers of :class:`envlab.envs.ManagerEnv`, with Isaac Lab's names: one concern each.
+
+A manager has terms, which are functions or classes with parameters (``term``, ``function_term``),
+and calls them in the order of docs/step.md. Each module has the configuration of its terms and the
+manager; ``observation_memory`` adds delays, histories and biases. The terms that tasks share are
+:mod:`envlab.envs.mdp`.
+"""
 
 from envlab.envs.managers.action import ActionManager, ActionTerm, ActionTermCfg
 from envlab.envs.managers.command import CommandManager, CommandTerm, CommandTermCfg

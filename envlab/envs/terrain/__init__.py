@@ -1,4 +1,10 @@
-"""Generated ground: kinds of terrain, the generator, and positions of environments on it."""
+"""Generated ground: kinds of terrain, the generator, and positions of environments on it.
+
+Begin with :class:`TerrainGeneratorCfg` in ``cfg``, and the kinds of tiles in ``sub_terrains`` (with
+``rings``, ``scattered``, ``parkour``, ``repeated_objects``), which fill a ``tile``. ``generator``
+lays tiles out by level, ``ground`` puts them into a model, ``patches`` finds flat places to start
+from, and ``terrain`` has each environment's place and level.
+"""
 
 from envlab.envs.terrain.cfg import TerrainCfg, TerrainGeneratorCfg, rough_terrains
 from envlab.envs.terrain.parkour import (
