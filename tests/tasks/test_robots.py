@@ -48,6 +48,16 @@ def test_a_robot_has_the_figures_of_its_source(robot):
         for name in names:
             motor, column = model.actuator(name).id, model.joint(name).qposadr[0]
             assert home.ctrl[motor] == home.qpos[column], name
+    for name, figures in table.get("capsules", {}).items():
+        geom = model.geom(name)
+        half = np.array(figures["fromto"]).reshape(2, 3)
+        assert geom.pos == pytest.approx(half.mean(axis=0), abs=1e-6), name
+        axis = rotation_of(geom.quat)[:, 2]
+        assert np.abs(axis @ (half[1] - half[0])) == pytest.approx(2.0 * geom.size[1]), name
+        assert geom.size[1] == pytest.approx(0.5 * np.linalg.norm(half[1] - half[0])), name
+        found = (geom.size[0], geom.condim[0], geom.priority[0], geom.friction[0])
+        wanted = [figures[what] for what in ("radius", "condim", "priority", "friction")]
+        assert found == pytest.approx(wanted), name
     for name, figures in table.get("joints", table.get("some_joints")).items():
         found = figures_of(model, name)
         for what, value in figures.items():
@@ -67,6 +77,12 @@ def test_robots_stand_on_their_feet_alone():
         assert all("foot" in name.lower() for name in touching), robot
         tilt = data.xmat[1].reshape(3, 3)[2, 2]
         assert tilt > 0.997, robot
+
+
+def rotation_of(quat: np.ndarray) -> np.ndarray:
+    rotation = np.empty(9)
+    mujoco.mju_quat2Mat(rotation, quat)
+    return rotation.reshape(3, 3)
 
 
 def figures_of(model: mujoco.MjModel, name: str) -> dict[str, Any]:

@@ -1,10 +1,4 @@
-"""Changes of the 29-joint G1 to :class:`MjlabVelocityEnvCfg`, on any ground; mjlab 1.6.0's.
-
-Differs from mjlab 1.6.0:
-
-- A sole of G1 has two of mjlab's seven capsules, and ends 2 cm earlier at the toes and 1 cm earlier
-  at the heel.
-"""
+"""Changes of the 29-joint G1 to :class:`MjlabVelocityEnvCfg`, on any ground; mjlab 1.6.0's."""
 
 from __future__ import annotations
 
