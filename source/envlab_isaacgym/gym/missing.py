@@ -127,8 +127,8 @@ class MissingMethodError(EnvlabError, NotImplementedError):
 def _missing(name: str, parameters: str, need: str) -> Callable[..., NoReturn]:
     def method(self: object, *arguments: Any, **keywords: Any) -> NoReturn:
         raise MissingMethodError(
-            f"Gym.{name} is not implemented: it needs {need}. docs/isaacgym.md lists what is "
-            "implemented, and says where to ask for more."
+            f"Gym.{name} is not implemented: it needs {need}. envlab isaacgym check "
+            "lists all that a checkout lacks, and docs/isaacgym.md says where to ask for more."
         )
 
     scope: dict[str, Any] = {}
