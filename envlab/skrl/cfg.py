@@ -316,8 +316,8 @@ class SkrlCfg(AgentCfg):
             )
         if self.ml_framework == "jax" and self.precision in ("bfloat16", "tf32"):
             raise ConfigurationError(
-                f"agent.precision is {self.precision!r}, which envlab has on PyTorch only. Set it to "
-                "float32 or auto, or leave --ml_framework jax out."
+                f"agent.precision is {self.precision!r}, which envlab has on PyTorch only. Set it "
+                "to float32 or auto, or leave --ml_framework jax out."
             )
         if experiment.wandb or experiment.wandb_kwargs:
             raise ConfigurationError(
