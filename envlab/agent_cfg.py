@@ -30,7 +30,7 @@ SAVED_RATES = (
 )
 """Names of learning rates in checkpoints: those of torch, and of libraries."""
 
-Precision = Literal["auto", "float32", "bfloat16"]
+Precision = Literal["auto", "float32", "tf32", "bfloat16"]
 """Number format of a policy's hidden layers, see :mod:`envlab.precision`."""
 
 

@@ -1,4 +1,4 @@
-"""Number format of a policy's hidden layers: float32, or bfloat16 if a processor supports it.
+"""Number format of a policy's hidden layers: float32, or a shorter one if a processor supports it.
 
 Parameters, outputs, losses, gradients of parameters, and running statistics are always float32.
 """
@@ -28,9 +28,19 @@ def settle_precision(precision: Precision, context: DistributedContext) -> torch
     Every rank must call this.
 
     Raises:
-        ConfigurationError: If bfloat16 is requested and a rank's device does not support it.
+        ConfigurationError: If bfloat16 or TF32 is requested and a rank's device does not support
+            it.
     """
-    if precision == "float32":
+    if precision == "tf32":
+        (lacking,) = context.max(int(not has_tf32(context.device)))
+        if lacking:
+            raise ConfigurationError(
+                "agent.precision is 'tf32', which only GPUs of compute capability 8.0 have, but a "
+                f"process of this run learns on {context.device}. Set it to float32, or to auto."
+            )
+    if context.device.type == "cuda":  # of the process, so a run before may have set another one
+        torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    if precision in ("float32", "tf32"):
         return torch.float32
     (lacking,) = context.max(int(not has_bfloat16(context.device)))
     if not lacking:
@@ -52,6 +62,11 @@ def has_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     return torch.cpu._is_avx512_bf16_supported()
+
+
+def has_tf32(device: torch.device) -> bool:
+    """Return whether a device multiplies matrices of float32 in TF32, of 10 bits."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def compute_in(network: nn.Module, dtype: torch.dtype) -> None:

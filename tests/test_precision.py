@@ -73,6 +73,18 @@ def test_auto_asks_the_processor_and_bfloat16_insists(monkeypatch: pytest.Monkey
         settle_precision("bfloat16", context)
 
 
+def test_tf32_is_a_gpus_alone_and_of_its_run(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(ConfigurationError, match=r"tf32.*learns on cpu.*Set it to float32"):
+        settle_precision("tf32", DistributedContext.single("cpu"))
+    asked: list[str] = []
+    monkeypatch.setattr("torch.set_float32_matmul_precision", asked.append)
+    monkeypatch.setattr("envlab.precision.has_tf32", lambda _: True)
+    gpu = DistributedContext(device=torch.device("cuda:0"))
+    for precision in ("tf32", "float32"):  # of a second run in the same process
+        assert settle_precision(precision, gpu) == torch.float32
+    assert asked == ["high", "highest"]
+
+
 def first_losses(library: str, precision: str) -> dict[str, float]:
     """Return the losses of a first iteration of 16 environments."""
     flags = [TASK, "--headless", "--device=cpu", "env.scene.num_envs=16", "env.seed=3"]

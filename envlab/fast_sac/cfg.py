@@ -136,8 +136,8 @@ class FastSacCfg(BasicAgentCfg):
     init_at_random_ep_len: bool = True
     """Whether the first episodes begin at random steps, as if already running."""
     precision: Precision = "float32"
-    """Number format of hidden layers; ``auto``: bfloat16 if every process supports it. FastSAC uses
-    bfloat16, on GPUs."""
+    """Number format of hidden layers; ``auto``: bfloat16 if every process supports it; ``tf32``:
+    float32, of which a GPU multiplies 10 bits. FastSAC uses bfloat16, on GPUs."""
     graph: Literal["auto", "off", "on"] = "auto"
     """Whether gradient steps are recorded as graphs, on a GPU
     (:mod:`envlab.fast_sac.recorded_steps`). ``auto``: if they can be; ``on``: else it is an

@@ -143,7 +143,8 @@ class RunnerCfg(BasicAgentCfg):
     init_at_random_ep_len: bool = True
     """Whether the first episodes begin at random steps, so that resets spread over time."""
     precision: Precision = "float32"
-    """Number format of hidden layers; ``auto``: bfloat16 if every process supports it."""
+    """Number format of hidden layers; ``auto``: bfloat16 if every process supports it; ``tf32``:
+    float32, of which a GPU multiplies 10 bits."""
     torch_compile_mode: str | None = None
     """``torch.compile`` mode of the networks; null: not compiled."""
 

@@ -80,9 +80,7 @@ class RecordedUpdate:
         self._rate = torch.zeros((), dtype=torch.float64, device=alg.device)
         self._sums = torch.zeros(3, dtype=torch.float64, device=alg.device)
         self._rows = torch.zeros(0, dtype=torch.int64, device=alg.device)
-        self.recording = recording_of_updates(
-            self._minibatch, new_graphs, is_required=is_required
-        )
+        self.recording = recording_of_updates(self._minibatch, new_graphs, is_required=is_required)
 
     def forget(self) -> None:
         """Record again: the optimizer has other memory, such as a checkpoint's."""

@@ -314,10 +314,10 @@ class SkrlCfg(AgentCfg):
                 "agent.agent.mixed_precision is true, which skrl has on PyTorch only. Set it to "
                 "false, or leave --ml_framework jax out."
             )
-        if self.ml_framework == "jax" and self.precision == "bfloat16":
+        if self.ml_framework == "jax" and self.precision in ("bfloat16", "tf32"):
             raise ConfigurationError(
-                "agent.precision is 'bfloat16', which envlab has on PyTorch only. Set it to "
-                "float32 or auto, or leave --ml_framework jax out."
+                f"agent.precision is {self.precision!r}, which envlab has on PyTorch only. Set it "
+                "to float32 or auto, or leave --ml_framework jax out."
             )
         if experiment.wandb or experiment.wandb_kwargs:
             raise ConfigurationError(

@@ -9,11 +9,11 @@ set -uo pipefail
 folder_from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
-device=cuda envs=4096 limit=1800 repeats=3 physics="env.sim.backend=mujoco_warp env.sim.deterministic=true"
+graph=on device=cuda envs=4096 limit=1800 repeats=3 physics="env.sim.backend=mujoco_warp env.sim.deterministic=true"
 libraries="rsl_rl rl_games skrl fast_sac" tasks="Isaac-Cartpole-v0 Isaac-Velocity-Flat-Unitree-Go2-v0"
 if [ "${1:-}" = --cpu ]; then
     shift
-    device=cpu envs=16 repeats=1 physics='' libraries="rsl_rl fast_sac" tasks=Isaac-Cartpole-v0
+    graph=auto device=cpu envs=16 repeats=1 physics='' libraries="rsl_rl fast_sac" tasks=Isaac-Cartpole-v0
 fi
 # shellcheck source=scripts/gpu/steps.sh
 . scripts/gpu/steps.sh "${1:-logs/two}"
@@ -32,8 +32,8 @@ step 120 doctor "${two[@]}" -m envlab.cli doctor --distributed
 for library in $libraries; do
     train 200 "trains-$library" "$library" --task Isaac-Cartpole-v0 --max_iterations 6
 done
-# An update recorded as a graph, whose gradients both GPUs reduce, and the same without.
-train 150 recorded rsl_rl --task Isaac-Cartpole-v0 --max_iterations 6 agent.graph=auto
+# An update recorded as a graph, whose gradients both GPUs reduce, and the same without. DDP is not recorded.
+train 150 recorded rsl_rl --task Isaac-Cartpole-v0 --max_iterations 6 --grad_sync library agent.graph=$graph
 train 150 unrecorded rsl_rl --task Isaac-Cartpole-v0 --max_iterations 6 agent.graph=off
 # Of a task without contacts: mujoco_warp does not order the rows of constraints.
 train 150 whole rsl_rl --task Isaac-Cartpole-v0 --max_iterations 8 --run_name whole

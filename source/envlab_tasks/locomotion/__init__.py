@@ -39,6 +39,7 @@ register(
     "flat_env_cfg:AnymalDFlatEnvCfg",
     "A quadruped, ANYmal D, follows velocity commands on flat ground.",
     agents="{}_flat_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
     rsl_rl_distillation="rsl_rl_flat_distillation_cfg",
 )
 register(
@@ -47,6 +48,7 @@ register(
     "flat_env_cfg:AnymalDFlatPlayEnvCfg",
     "ANYmal D on flat ground with few robots, no noise and no pushes, for playing.",
     agents="{}_flat_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     ANYMAL_D,
@@ -54,6 +56,7 @@ register(
     "rough_env_cfg:AnymalDRoughEnvCfg",
     "A quadruped, ANYmal D, follows velocity commands on rough ground.",
     agents="{}_rough_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     ANYMAL_D,
@@ -61,6 +64,7 @@ register(
     "rough_env_cfg:AnymalDRoughPlayEnvCfg",
     "ANYmal D on rough ground with few robots and tiles, no noise, no curriculum.",
     agents="{}_rough_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     ANYMAL_D,
@@ -68,6 +72,7 @@ register(
     "actuator_net_env_cfg:AnymalDFlatActuatorNetEnvCfg",
     "ANYmal D follows commands on flat ground; an LSTM network is its actuators.",
     agents="{}_flat_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 
 G1 = f"{__name__}.velocity.g1"
@@ -77,6 +82,7 @@ register(
     "flat_env_cfg:G1FlatEnvCfg",
     "A humanoid, Unitree G1 with hands, follows commands on flat ground.",
     agents="{}_flat_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1,
@@ -84,6 +90,7 @@ register(
     "flat_env_cfg:G1FlatPlayEnvCfg",
     "G1 on flat ground with few robots, no noise and no pushes, for playing.",
     agents="{}_flat_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1,
@@ -91,6 +98,7 @@ register(
     "rough_env_cfg:G1RoughEnvCfg",
     "A humanoid, Unitree G1 with hands, follows commands on rough ground.",
     agents="{}_rough_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1,
@@ -98,6 +106,7 @@ register(
     "rough_env_cfg:G1RoughPlayEnvCfg",
     "G1 walks straight on over rough ground: few robots and tiles, no noise.",
     agents="{}_rough_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 
 G1_29 = f"{__name__}.velocity.g1_29"
@@ -108,6 +117,7 @@ register(
     "A humanoid, Unitree G1 with 29 joints, follows commands on flat ground.",
     libraries=["rsl_rl"],
     agents="{}_flat_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1_29,
@@ -116,6 +126,7 @@ register(
     "G1 with 29 joints on flat ground, faster, with no noise and no pushes.",
     libraries=["rsl_rl"],
     agents="{}_flat_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1_29,
@@ -124,6 +135,7 @@ register(
     "A humanoid, Unitree G1 with 29 joints, follows commands on rough ground.",
     libraries=["rsl_rl"],
     agents="{}_rough_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1_29,
@@ -132,6 +144,7 @@ register(
     "G1 with 29 joints on few tiles of rough ground, no noise, no pushes.",
     libraries=["rsl_rl"],
     agents="{}_rough_ppo_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 
 GO1 = f"{__name__}.velocity.go1"

@@ -11,6 +11,7 @@ register(
     libraries=["rsl_rl", "fast_sac"],
     action_scale=4.0,  # as FastSAC's action_limit
     fast_sac="fast_sac_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1,
@@ -20,6 +21,7 @@ register(
     libraries=["rsl_rl", "fast_sac"],
     action_scale=4.0,  # as FastSAC's action_limit
     fast_sac="fast_sac_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1,
@@ -29,6 +31,7 @@ register(
     libraries=["rsl_rl", "fast_sac"],
     action_scale=4.0,  # as FastSAC's action_limit
     fast_sac="fast_sac_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1,
@@ -38,6 +41,7 @@ register(
     libraries=["rsl_rl", "fast_sac"],
     action_scale=4.0,  # as FastSAC's action_limit
     fast_sac="fast_sac_cfg",
+    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 
 HUMANOID_AMP = f"{__name__}.humanoid_amp"
