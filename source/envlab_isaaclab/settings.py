@@ -20,6 +20,7 @@ from envlab.config.tree import children
 from envlab.errors import ConfigurationError
 
 _SCALARS = (bool, int, float, str)
+_KEPT = (*_SCALARS, enum.Enum)
 _MISSING = dataclasses.MISSING
 
 
@@ -44,9 +45,10 @@ def settings_of(cfg: Any, **more: Any) -> Any:
     values = {
         name: _plain(value) for name, value in vars(cfg).items() if not name.startswith("__")
     } | more
-    said = _annotations(type(cfg))
+    cls: Any = type(cfg)
+    said = _annotations(cls)
     hints = tuple((name, _hint(value, said.get(name))) for name, value in values.items())
-    return _group(type(cfg).__name__, hints, values)
+    return _group(cls.__name__, hints, values)
 
 
 def apply(cfg: Any, settings: Any, path: str = "env") -> None:
@@ -61,6 +63,7 @@ def apply(cfg: Any, settings: Any, path: str = "env") -> None:
         ConfigurationError: If one of them is a text that stands for an object.
     """
     own = vars(cfg) if dataclasses.is_dataclass(cfg) else cfg
+    value: Any
     for name, value in children(settings).items():
         if name not in own:
             if isinstance(own, dict):
@@ -68,7 +71,7 @@ def apply(cfg: Any, settings: Any, path: str = "env") -> None:
             continue
         below = f"{path}.{name}"
         plain = _plain(own[name])
-        if plain is _MISSING and value is _MISSING or _same(plain, value, below):
+        if _same(plain, value, below):
             continue
         if _is_holder(own[name]) and isinstance(value, Group | Mapping):
             apply(own[name], value, below)
@@ -100,8 +103,8 @@ def _apply_to_list(own: Any, name: str, values: Any, path: str) -> None:
 
 
 def _same(plain: Any, value: Any, path: str) -> bool:
-    if _MISSING in (plain, value):
-        return False
+    if plain is _MISSING or value is _MISSING:
+        return plain is value
     return same(encode(plain, path), encode(value, path))
 
 
@@ -117,7 +120,11 @@ def _has_names(values: Mapping[Any, Any]) -> bool:
 
 def _plain(value: Any) -> Any:
     """Return a value as a configuration of envlab's holds it."""
-    if value is None or value is _MISSING or isinstance(value, bool | int | float | str | enum.Enum):
+    if (
+        value is None
+        or value is _MISSING
+        or isinstance(value, bool | int | float | str | enum.Enum)
+    ):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return settings_of(value)
