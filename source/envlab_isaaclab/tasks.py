@@ -147,11 +147,6 @@ def _registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
     Raises:
         ConfigurationError: If there are none.
     """
-    if not Path(folder).is_dir():
-        raise ConfigurationError(
-            f"--isaaclab is {folder!r}, which is no folder. Give the checkout of a project for "
-            "Isaac Lab, or Isaac Lab's own."
-        )
     discover()  # first, as ids of Isaac Lab's are also ours
     before, failures = dict(gymnasium.registry), {}
     add_packages(Path(folder))

@@ -58,7 +58,7 @@ def test_a_projects_task_trains_and_resumes_exactly(tmp_path: Path, ranks: int) 
     again = ["--resume", f"--checkpoint={whole}/checkpoints/model_2.pt"]
     resumed = train(tmp_path / "resumed", *words, *again)
     check_same_end(resumed, whole, resumed_at=2, iteration=4)
-    saved = torch.load(checkpoint_of(whole, 4), weights_only=True)
+    saved = checkpoint_of(whole, 4)
     assert saved["frames"] == 4 * 8 * 16 * ranks
     assert saved["model"]["actor_state_dict"]["obs_normalizer.count"] == saved["frames"]
     if ranks == 2:  # which have their own episodes
@@ -110,11 +110,8 @@ def test_on_another_number_of_processes_environments_begin_anew_and_the_log_says
 
 
 MISTAKES = {
-    "--isaaclab=nowhere --task=X": "--isaaclab is 'nowhere', which is no folder",
     "--isaaclab={empty} --task=X": "in which no package registers a task",
     "--isaaclab={project} --task=Small-Walkr-v0": "Did you mean Small-Walker-v0?",
-    "{task} --video": "Isaac Lab's tasks are not drawn here",
-    "{task} --validate": "exclude each other",
     "{task} env.rewards.aliv.weight=1": "Did you mean env.rewards.alive.weight?",
     "{task} env.rewards.alive.weight=abc": "env.rewards.alive.weight must be a number",
     "{task} env.decimation=1.5": "env.decimation must be a whole number",
