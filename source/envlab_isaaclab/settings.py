@@ -21,7 +21,8 @@ from envlab.errors import ConfigurationError
 
 _SCALARS = (bool, int, float, str)
 _KEPT = (*_SCALARS, enum.Enum)
-_MISSING = dataclasses.MISSING
+_MISSING = type(dataclasses.MISSING)
+"""Marks a field without a value; it is null here. Copies of it are other objects."""
 
 
 class Group:
@@ -62,11 +63,12 @@ def apply(cfg: Any, settings: Any, path: str = "env") -> None:
     Raises:
         ConfigurationError: If one of them is a text that stands for an object.
     """
-    own = vars(cfg) if dataclasses.is_dataclass(cfg) else cfg
+    is_free = isinstance(cfg, dict)
+    own = cfg if is_free else vars(cfg)
     value: Any
     for name, value in children(settings).items():
         if name not in own:
-            if isinstance(own, dict):
+            if is_free:
                 own[name] = value
             continue
         below = f"{path}.{name}"
@@ -83,9 +85,10 @@ def apply(cfg: Any, settings: Any, path: str = "env") -> None:
                 "configuration cannot hold. Change it there."
             )
         else:
-            own[name] = tuple(value) if isinstance(own[name], tuple) else copy.deepcopy(value)
-    if isinstance(own, dict) and isinstance(settings, Mapping):
-        for name in own.keys() - settings.keys():
+            is_tuple = isinstance(own[name], tuple) and value is not None
+            own[name] = tuple(value) if is_tuple else copy.deepcopy(value)
+    if is_free:
+        for name in own.keys() - children(settings).keys():
             del own[name]
 
 
@@ -103,8 +106,6 @@ def _apply_to_list(own: Any, name: str, values: Any, path: str) -> None:
 
 
 def _same(plain: Any, value: Any, path: str) -> bool:
-    if plain is _MISSING or value is _MISSING:
-        return plain is value
     return same(encode(plain, path), encode(value, path))
 
 
@@ -151,7 +152,7 @@ def _hint(value: Any, said: Any) -> Any:
         return type(value) | None
     if isinstance(value, list | tuple):
         return type(value) | None
-    if callable(value) and value is not _MISSING:
+    if callable(value):
         return Callable[..., Any] | None  # type: ignore[operator]
     return Any
 
