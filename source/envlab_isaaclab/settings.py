@@ -121,11 +121,9 @@ def _has_names(values: Mapping[Any, Any]) -> bool:
 
 def _plain(value: Any) -> Any:
     """Return a value as a configuration of envlab's holds it."""
-    if (
-        value is None
-        or value is _MISSING
-        or isinstance(value, bool | int | float | str | enum.Enum)
-    ):
+    if isinstance(value, _MISSING):
+        return None
+    if value is None or isinstance(value, _KEPT):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return settings_of(value)
