@@ -119,8 +119,9 @@ class IsaacLabEnv(BatchedEnv):
             kind = load_entry_point(self._kind)
             if not issubclass(kind, tuple(map(load_entry_point, _KINDS))):
                 raise ConfigurationError(
-                    f"The task's environment is {kind.__name__}, but must be a ManagerBasedRLEnv or "
-                    "DirectRLEnv of Isaac Lab's; several agents train by the project's own script."
+                    f"The task's environment is {kind.__name__}, but must be Isaac Lab's "
+                    "ManagerBasedRLEnv or DirectRLEnv, or derive from one; several agents train by "
+                    "the project's own script."
                 )
             return kind(cfg=cfg)
         except EnvlabError:
@@ -129,10 +130,11 @@ class IsaacLabEnv(BatchedEnv):
         except Exception as error:  # of the project's code, in any form
             sys.unraisablehook = forget
             logger.debug("Making the task failed.", exc_info=True)
+            why = f"{type(error).__name__}: {' '.join(str(error).split()).rstrip('.')}"
             raise ConfigurationError(
                 sentence_of(error)
-                or f"Isaac Lab cannot make the task: {own_line(error)}: {type(error).__name__}: "
-                f"{' '.join(str(error).split()).rstrip('.')}. Correct the project, or the overrides of env."
+                or f"Isaac Lab cannot make the task: {own_line(error)}: {why}. Correct the "
+                "project, or the overrides of env."
             ) from error
 
     def _step_once(self) -> None:

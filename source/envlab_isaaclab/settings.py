@@ -20,7 +20,9 @@ from envlab.config.tree import children
 from envlab.errors import ConfigurationError
 
 _SCALARS = (bool, int, float, str)
-_MISSING = dataclasses.MISSING
+_KEPT = (*_SCALARS, enum.Enum)
+_MISSING = type(dataclasses.MISSING)
+"""Marks a field without a value; it is null here. Copies of it are other objects."""
 
 
 class Group:
@@ -44,9 +46,10 @@ def settings_of(cfg: Any, **more: Any) -> Any:
     values = {
         name: _plain(value) for name, value in vars(cfg).items() if not name.startswith("__")
     } | more
-    said = _annotations(type(cfg))
+    cls: Any = type(cfg)
+    said = _annotations(cls)
     hints = tuple((name, _hint(value, said.get(name))) for name, value in values.items())
-    return _group(type(cfg).__name__, hints, values)
+    return _group(cls.__name__, hints, values)
 
 
 def apply(cfg: Any, settings: Any, path: str = "env") -> None:
@@ -60,15 +63,17 @@ def apply(cfg: Any, settings: Any, path: str = "env") -> None:
     Raises:
         ConfigurationError: If one of them is a text that stands for an object.
     """
-    own = vars(cfg) if dataclasses.is_dataclass(cfg) else cfg
+    is_free = isinstance(cfg, dict)
+    own = cfg if is_free else vars(cfg)
+    value: Any
     for name, value in children(settings).items():
         if name not in own:
-            if isinstance(own, dict):
+            if is_free:
                 own[name] = value
             continue
         below = f"{path}.{name}"
         plain = _plain(own[name])
-        if (plain is _MISSING and value is _MISSING) or _same(plain, value, below):
+        if _same(plain, value, below):
             continue
         if _is_holder(own[name]) and isinstance(value, Group | Mapping):
             apply(own[name], value, below)
@@ -80,9 +85,10 @@ def apply(cfg: Any, settings: Any, path: str = "env") -> None:
                 "configuration cannot hold. Change it there."
             )
         else:
-            own[name] = tuple(value) if isinstance(own[name], tuple) else copy.deepcopy(value)
-    if isinstance(own, dict) and isinstance(settings, Mapping):
-        for name in own.keys() - settings.keys():
+            is_tuple = isinstance(own[name], tuple) and value is not None
+            own[name] = tuple(value) if is_tuple else copy.deepcopy(value)
+    if is_free:
+        for name in own.keys() - children(settings).keys():
             del own[name]
 
 
@@ -100,8 +106,6 @@ def _apply_to_list(own: Any, name: str, values: Any, path: str) -> None:
 
 
 def _same(plain: Any, value: Any, path: str) -> bool:
-    if _MISSING in (plain, value):
-        return False
     return same(encode(plain, path), encode(value, path))
 
 
@@ -117,11 +121,9 @@ def _has_names(values: Mapping[Any, Any]) -> bool:
 
 def _plain(value: Any) -> Any:
     """Return a value as a configuration of envlab's holds it."""
-    if (
-        value is None
-        or value is _MISSING
-        or isinstance(value, bool | int | float | str | enum.Enum)
-    ):
+    if isinstance(value, _MISSING):
+        return None
+    if value is None or isinstance(value, _KEPT):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return settings_of(value)
@@ -148,7 +150,7 @@ def _hint(value: Any, said: Any) -> Any:
         return type(value) | None
     if isinstance(value, list | tuple):
         return type(value) | None
-    if callable(value) and value is not _MISSING:
+    if callable(value):
         return Callable[..., Any] | None  # type: ignore[operator]
     return Any
 
