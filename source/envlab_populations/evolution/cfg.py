@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from envlab.config import (
+    Excludes,
     NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
     Range,
+    check_ranges,
     merge,
 )
 from envlab.errors import ConfigurationError, did_you_mean
@@ -65,7 +67,13 @@ class PopulationCfg(StrategyCfg):
     """Training ends when the fittest reaches it; null: never before the budget."""
     parallel: Literal["data", "members"] = "data"
     """Whether all processes train every member together, or each its share of the members."""
-    replay: Literal["rank", "gathered"] = "rank"
+    replay: Annotated[
+        Literal["rank", "gathered"],
+        Excludes(
+            "agent.population.parallel=members",
+            "processes train different members, and each keeps its own steps",
+        ),
+    ] = "rank"
     """Whether a process's replay memory holds its own steps, or those of all."""
 
 
@@ -73,9 +81,9 @@ class PopulationCfg(StrategyCfg):
 class BoundsCfg:
     """The bounds of a hyper-parameter, and the factors of its mutations."""
 
-    min: float
-    """Minimum value."""
-    max: float
+    min: PositiveFloat
+    """Minimum value; a mutation multiplies, and would never leave 0."""
+    max: PositiveFloat
     """Maximum value."""
     shrink: Annotated[float, Range(above=0, at_most=1)] = 0.8
     """Factor of a mutation that shrinks it."""
@@ -235,8 +243,16 @@ class EvolutionCfg(SkrlCfg):
         Raises:
             ConfigurationError: If values contradict each other, or a value has no effect.
         """
-        self._check_population()
-        self._check_mutations()
+        make_strategy(self.population)
+        mutations = self.mutations
+        if mutations.rl_hp > 0 and not mutations.rl_hp_selection:
+            raise ConfigurationError(
+                f"agent.mutations.rl_hp is {mutations.rl_hp:g}, but "
+                "agent.mutations.rl_hp_selection names no hyper-parameter. Name one, or set the "
+                "former to 0."
+            )
+        for name in mutations.rl_hp_selection:
+            self.bounds(name)
         if self.models:
             raise ConfigurationError(
                 "agent.models has no effect on members, whose networks evolve. Set their initial "
@@ -247,27 +263,6 @@ class EvolutionCfg(SkrlCfg):
             # As many as one agent makes with a member's environments and the frames of all members.
             cfg.agent = cfg.agent | {"gradient_steps": self.population.size}
         return cfg
-
-    def _check_population(self) -> None:
-        population = self.population
-        make_strategy(population)
-        if population.parallel == "members" and population.replay == "gathered":
-            raise ConfigurationError(
-                "agent.population.replay is 'gathered', which has no effect with --parallel "
-                "members: processes train different members, and each keeps its own steps. Set it "
-                "to rank."
-            )
-
-    def _check_mutations(self) -> None:
-        mutations = self.mutations
-        if mutations.rl_hp > 0 and not mutations.rl_hp_selection:
-            raise ConfigurationError(
-                f"agent.mutations.rl_hp is {mutations.rl_hp:g}, but "
-                "agent.mutations.rl_hp_selection names no hyper-parameter. Name one, or set the "
-                "former to 0."
-            )
-        for name in mutations.rl_hp_selection:
-            self.bounds(name)
 
     def bounds(self, name: str) -> BoundsCfg:
         """Return the bounds of a hyper-parameter.
@@ -288,20 +283,12 @@ class EvolutionCfg(SkrlCfg):
                 f"{path} names no hyper-parameter of {self.agent['class']}; it has "
                 f"{', '.join(known)}.{did_you_mean(name, known)}"
             )
-        given = self.mutations.rl_hp_selection[name]
-        missing = [end for end in ("min", "max") if end not in given]
-        if missing:
-            raise ConfigurationError(f"{path} has no {missing[0]}. Give it by +{path}.min=<value>.")
-        bounds = merge(BoundsCfg(min=0.0, max=0.0), dict(given), path)
+        bounds = merge(BoundsCfg(min=0.0, max=0.0), self.mutations.rl_hp_selection[name], path)
+        check_ranges(bounds, path)
         if bounds.min > bounds.max:
             raise ConfigurationError(
                 f"{path} goes from {bounds.min:g} to {bounds.max:g}: its ends are swapped. Write "
                 f"the smaller one as min."
-            )
-        if bounds.min <= 0:
-            raise ConfigurationError(
-                f"{path}.min is {bounds.min:g}, but must be greater than 0: a mutation multiplies "
-                "the value, which would never leave 0."
             )
         if self.algorithm in ON_POLICY and key == "rollouts":
             raise ConfigurationError(

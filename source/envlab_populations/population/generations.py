@@ -107,18 +107,17 @@ class Generations(Learner):
         generation = -(-number // self._interval)
         fitness, rows = self.measure(generation)
         ranked = ranking(fitness)
-        known = [place for place in sorted(ranked) if fitness[place] == fitness[ranked[-1]]]
+        fittest = ranked[-1] if ranked else 0
         record = {
             "generation": generation,
             "frames": self._frames,
-            "elite": rows[known[0] if known else 0]["index"],
+            "elite": rows[fittest]["index"],
             "members": rows,
         }
         self.generations.append(record)
         logger.info("%s", lineage.table(record, self._since[0] / max(self._since[1], 1e-9)))
         self._since = [0.0, 0.0]
         if self.is_complete(number, record):
-            fittest = ranked[-1] if ranked else 0
             rng = np.random.default_rng((self._seed, generation, self.stream))
             drawn = self.decide(self.strategy.pairs(ranked, rng), fittest, rng)
             self.succeed(self._context.broadcast(drawn), fittest)
