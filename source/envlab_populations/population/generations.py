@@ -68,7 +68,7 @@ class Generations(Learner):
     def decide(
         self, pairs: Iterator[tuple[int, int]], fittest: int, rng: np.random.Generator
     ) -> Any:
-        """Return plain data on the next generation, as rank 0 draws it.
+        """Return plain data on the next generation. Called on rank 0.
 
         Args:
             pairs: The places of members that give way, and of those that are copied there.
@@ -119,7 +119,8 @@ class Generations(Learner):
         self._since = [0.0, 0.0]
         if self.is_complete(number, record):
             rng = np.random.default_rng((self._seed, generation, self.stream))
-            drawn = self.decide(self.strategy.pairs(ranked, rng), fittest, rng)
+            pairs, is_main = self.strategy.pairs(ranked, rng), self._context.is_main
+            drawn = self.decide(pairs, fittest, rng) if is_main else None
             self.succeed(self._context.broadcast(drawn), fittest)
 
     def curves(self, record: IterationRecord) -> list[Curve]:
