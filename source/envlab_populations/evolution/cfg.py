@@ -163,10 +163,9 @@ class EvolutionCfg(SkrlCfg):
         name = known_algorithm(algorithm, ALGORITHMS)
         cfg = super().of(SEVERAL.get(name, name))
         cfg.models = {}
-        agent = {key: value for key, value in cfg.agent.items() if key not in _NO_EFFECT}
-        rate = agent["learning_rate"]
-        agent["learning_rate"] = rate[0] if isinstance(rate, (list, tuple)) else rate
-        cfg.agent = agent
+        cfg.agent = agent = _with_one_rate(
+            {key: value for key, value in cfg.agent.items() if key not in _NO_EFFECT}
+        )
         cfg.mutations = MutationsCfg(rl_hp_selection=_selection(name))
         if name in ON_POLICY:
             agent["time_limit_bootstrap"] = True
@@ -219,19 +218,14 @@ class EvolutionCfg(SkrlCfg):
         theirs = SkrlCfg.of(SEVERAL.get(self.algorithm, self.algorithm)).with_task_values(
             {name: value for name, value in values.items() if name not in own}
         )
-        settings = {
-            name: value
-            for name, value in theirs.agent.items()
-            if name in self.agent and name not in _OF_EVOLUTION
-        }
-        rate = settings["learning_rate"]
-        settings["learning_rate"] = rate[0] if isinstance(rate, (list, tuple)) else rate
+        read = set(self.agent) - set(_OF_EVOLUTION)
+        settings = {name: value for name, value in theirs.agent.items() if name in read}
         cfg = dataclasses.replace(
             self,
             seed=theirs.seed,
             max_iterations=theirs.max_iterations,
             num_steps_per_env=theirs.num_steps_per_env,
-            agent=self.agent | settings,
+            agent=self.agent | _with_one_rate(settings),
             trainer=theirs.trainer,
             network=_network_of(theirs.models, self.network),
         )
@@ -296,6 +290,12 @@ class EvolutionCfg(SkrlCfg):
                 "members. Leave it out."
             )
         return bounds
+
+
+def _with_one_rate(agent: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with the first of several learning rates, which is the policy's."""
+    rate = agent["learning_rate"]
+    return agent | {"learning_rate": rate[0] if isinstance(rate, (list, tuple)) else rate}
 
 
 def _network_of(models: Mapping[str, Any], default: NetworkCfg) -> NetworkCfg:

@@ -357,7 +357,7 @@ def dealt(saved: Mapping[str, Any], num_ranks: int) -> list[Any]:
 
     Memories and everything else that a checkpoint has per process start afresh.
     """
-    parts = [part["learner"]["own_members"]["members"] for part in saved["ranks"]]
+    parts = [part["learner"]["own_members"]["members"] for part in saved["ranks"] if part]
     members = {place: one for part in parts for place, one in part.items()}
     return [{"learner": {"own_members": {"members": members}}}] * num_ranks
 
