@@ -13,6 +13,7 @@ from envlab.foreign import read_text
 from envlab.run.checkpoints import Checkpoints, check_header
 from envlab.run.directory import refuse_links
 from envlab.run.manifest import read_manifest
+from envlab.run.members import of_leader
 
 PRIVATE = (
     "host",
@@ -47,6 +48,7 @@ def pack(run: Path, selector: str, folder: Path, checkpoint: str) -> dict[str, A
     refuse_links(run, "which would be published")
     manifest = read_manifest(run)
     _, values = Checkpoints(run / "checkpoints").find(selector, check_header)
+    values = of_leader(values)  # whose networks are in a rank's part
     values |= {"ranks": [{}] * values["world_size"], "services": {}, "metrics": {}}
     values["model"] = _without_moments(values["model"])
     file = folder / checkpoint

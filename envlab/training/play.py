@@ -25,13 +25,13 @@ from envlab.learner import Player
 from envlab.libraries import Library
 from envlab.run.directory import LOG_ROOT, refuse_links
 from envlab.run.evaluations import keep_evaluation
+from envlab.run.members import of_leader
 from envlab.run.packing import EXPORTED_FROM
 from envlab.run.pretrained import SELECTOR
 from envlab.training.deployment import NotDeployable, write_deployment
 from envlab.training.evaluation import Evaluation, evaluate, write_json
 from envlab.training.flags import Flags
 from envlab.training.inputs import run_and_name
-from envlab.training.members import of_leader
 from envlab.training.opening import check_origin, open_checkpoint
 from envlab.training.plan import RunPlan, agree_on_seed, plan_run
 from envlab.training.play_watched import NewerPolicies, label_of, play_watched

@@ -25,11 +25,11 @@ from envlab.learner import Learner
 from envlab.run.commands import resume_words, typed
 from envlab.run.directory import Run
 from envlab.run.manifest import read_manifest
+from envlab.run.members import check_single
 from envlab.training.agreement import digest_of, own_packages
 from envlab.training.averaging import Averaging
 from envlab.training.curves import Curves, check_logger, open_curves
 from envlab.training.flags import guest_words
-from envlab.training.members import check_single
 from envlab.training.plan import RunPlan, settle
 from envlab.training.video import check_recording, render_mode
 from envlab.training.viewing import check_viewing

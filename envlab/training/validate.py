@@ -265,8 +265,8 @@ class Validator:
         """Run the episodes with a checkpoint, and record the results."""
         import torch
 
+        from envlab.run.members import of_leader
         from envlab.training.evaluation import evaluate
-        from envlab.training.members import of_leader
 
         self._env.reset(seed=self._seed)  # the same episodes for every checkpoint
         player = self._library.load("player")(

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from envlab.config import load_yaml
 from envlab.errors import ConfigurationError
+
+T = TypeVar("T")
 
 SECTIONS = (
     *("algorithm", "environment", "mutation", "network"),
@@ -74,16 +76,11 @@ class Settings:
 
     def text(self, path: str) -> str | None:
         """Return a string, or None."""
-        value = self._take(path)
-        if value is not None and not isinstance(value, str):
-            raise self.mistake(path, value, "a text")
-        return value
+        return self._typed(path, str, "a text")
 
     def flag(self, path: str, default: bool = False) -> bool:
         """Return a truth value."""
-        value = self._take(path)
-        if value is not None and not isinstance(value, bool):
-            raise self.mistake(path, value, "true or false")
+        value = self._typed(path, bool, "true or false")
         return default if value is None else value
 
     def number(self, path: str) -> float | None:
@@ -131,6 +128,12 @@ class Settings:
         return ConfigurationError(
             f"{path} in {self.file} is {value!r}, but must be {expected}. Correct it."
         )
+
+    def _typed(self, path: str, kind: type[T], expected: str) -> T | None:
+        value = self._take(path)
+        if value is not None and not isinstance(value, kind):
+            raise self.mistake(path, value, expected)
+        return value
 
     def _take(self, path: str) -> Any:
         self._asked.add(path)

@@ -77,32 +77,22 @@ class NetworkCfg:
             _check(f"The number of layers in agent.network.{name}", len(sizes), self, "layers")
             for size in sizes:
                 _check(f"A size in agent.network.{name}", size, self, bound, only_above=True)
+        shape: dict[str, Any] = {"hidden": tuple(self.hidden_dims)}
+        shape |= {name: getattr(self, name) for name in ("activation", "layer_norm", "orthogonal")}
         if not image:
-            return Architecture(
-                hidden=tuple(self.hidden_dims),
-                activation=self.activation,
-                layer_norm=self.layer_norm,
-                orthogonal=self.orthogonal,
-            )
-        counts = {len(self.channels), len(self.kernel_sizes), len(self.strides)}
+            return Architecture(**shape)
+        parts = {"channels": self.channels, "kernels": self.kernel_sizes, "strides": self.strides}
         even = [size for size in self.kernel_sizes if size % 2 == 0]
-        if len(counts) > 1 or even:
-            problem = f"has {even[0]}, an even one" if even else "differ in length"
+        if len(set(map(len, parts.values()))) > 1 or even:
+            problem = (
+                f"kernel_sizes has {even[0]}, an even one" if even else "they differ in length"
+            )
             raise ConfigurationError(
                 f"agent.network.channels, kernel_sizes and strides are {self.channels}, "
-                f"{self.kernel_sizes} and {self.strides}, but "
-                f"{'kernel_sizes ' if even else 'they '}{problem}. Give one number of each for "
-                "every convolution, and odd sizes of kernels."
+                f"{self.kernel_sizes} and {self.strides}, but {problem}. Give one number of each "
+                "for every convolution, and odd sizes of kernels."
             )
-        return Architecture(
-            hidden=tuple(self.hidden_dims),
-            activation=self.activation,
-            layer_norm=self.layer_norm,
-            orthogonal=self.orthogonal,
-            channels=tuple(self.channels),
-            kernels=tuple(self.kernel_sizes),
-            strides=tuple(self.strides),
-        )
+        return Architecture(**shape, **{name: tuple(sizes) for name, sizes in parts.items()})
 
 
 def _check(what: str, value: int, cfg: NetworkCfg, bound: str, only_above: bool = False) -> None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from envlab.config import (
+    Excludes,
     NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
     Range,
+    check_ranges,
     merge,
 )
 from envlab.errors import ConfigurationError, did_you_mean
@@ -65,7 +67,13 @@ class PopulationCfg(StrategyCfg):
     """Training ends when the fittest reaches it; null: never before the budget."""
     parallel: Literal["data", "members"] = "data"
     """Whether all processes train every member together, or each its share of the members."""
-    replay: Literal["rank", "gathered"] = "rank"
+    replay: Annotated[
+        Literal["rank", "gathered"],
+        Excludes(
+            "agent.population.parallel=members",
+            "processes train different members, and each keeps its own steps",
+        ),
+    ] = "rank"
     """Whether a process's replay memory holds its own steps, or those of all."""
 
 
@@ -73,9 +81,9 @@ class PopulationCfg(StrategyCfg):
 class BoundsCfg:
     """The bounds of a hyper-parameter, and the factors of its mutations."""
 
-    min: float
-    """Minimum value."""
-    max: float
+    min: PositiveFloat
+    """Minimum value; a mutation multiplies, and would never leave 0."""
+    max: PositiveFloat
     """Maximum value."""
     shrink: Annotated[float, Range(above=0, at_most=1)] = 0.8
     """Factor of a mutation that shrinks it."""
@@ -155,10 +163,9 @@ class EvolutionCfg(SkrlCfg):
         name = known_algorithm(algorithm, ALGORITHMS)
         cfg = super().of(SEVERAL.get(name, name))
         cfg.models = {}
-        agent = {key: value for key, value in cfg.agent.items() if key not in _NO_EFFECT}
-        rate = agent["learning_rate"]
-        agent["learning_rate"] = rate[0] if isinstance(rate, (list, tuple)) else rate
-        cfg.agent = agent
+        cfg.agent = agent = _with_one_rate(
+            {key: value for key, value in cfg.agent.items() if key not in _NO_EFFECT}
+        )
         cfg.mutations = MutationsCfg(rl_hp_selection=_selection(name))
         if name in ON_POLICY:
             agent["time_limit_bootstrap"] = True
@@ -211,19 +218,14 @@ class EvolutionCfg(SkrlCfg):
         theirs = SkrlCfg.of(SEVERAL.get(self.algorithm, self.algorithm)).with_task_values(
             {name: value for name, value in values.items() if name not in own}
         )
-        settings = {
-            name: value
-            for name, value in theirs.agent.items()
-            if name in self.agent and name not in _OF_EVOLUTION
-        }
-        rate = settings["learning_rate"]
-        settings["learning_rate"] = rate[0] if isinstance(rate, (list, tuple)) else rate
+        read = set(self.agent) - set(_OF_EVOLUTION)
+        settings = {name: value for name, value in theirs.agent.items() if name in read}
         cfg = dataclasses.replace(
             self,
             seed=theirs.seed,
             max_iterations=theirs.max_iterations,
             num_steps_per_env=theirs.num_steps_per_env,
-            agent=self.agent | settings,
+            agent=self.agent | _with_one_rate(settings),
             trainer=theirs.trainer,
             network=_network_of(theirs.models, self.network),
         )
@@ -235,8 +237,16 @@ class EvolutionCfg(SkrlCfg):
         Raises:
             ConfigurationError: If values contradict each other, or a value has no effect.
         """
-        self._check_population()
-        self._check_mutations()
+        make_strategy(self.population)
+        mutations = self.mutations
+        if mutations.rl_hp > 0 and not mutations.rl_hp_selection:
+            raise ConfigurationError(
+                f"agent.mutations.rl_hp is {mutations.rl_hp:g}, but "
+                "agent.mutations.rl_hp_selection names no hyper-parameter. Name one, or set the "
+                "former to 0."
+            )
+        for name in mutations.rl_hp_selection:
+            self.bounds(name)
         if self.models:
             raise ConfigurationError(
                 "agent.models has no effect on members, whose networks evolve. Set their initial "
@@ -247,27 +257,6 @@ class EvolutionCfg(SkrlCfg):
             # As many as one agent makes with a member's environments and the frames of all members.
             cfg.agent = cfg.agent | {"gradient_steps": self.population.size}
         return cfg
-
-    def _check_population(self) -> None:
-        population = self.population
-        make_strategy(population)
-        if population.parallel == "members" and population.replay == "gathered":
-            raise ConfigurationError(
-                "agent.population.replay is 'gathered', which has no effect with --parallel "
-                "members: processes train different members, and each keeps its own steps. Set it "
-                "to rank."
-            )
-
-    def _check_mutations(self) -> None:
-        mutations = self.mutations
-        if mutations.rl_hp > 0 and not mutations.rl_hp_selection:
-            raise ConfigurationError(
-                f"agent.mutations.rl_hp is {mutations.rl_hp:g}, but "
-                "agent.mutations.rl_hp_selection names no hyper-parameter. Name one, or set the "
-                "former to 0."
-            )
-        for name in mutations.rl_hp_selection:
-            self.bounds(name)
 
     def bounds(self, name: str) -> BoundsCfg:
         """Return the bounds of a hyper-parameter.
@@ -288,20 +277,12 @@ class EvolutionCfg(SkrlCfg):
                 f"{path} names no hyper-parameter of {self.agent['class']}; it has "
                 f"{', '.join(known)}.{did_you_mean(name, known)}"
             )
-        given = self.mutations.rl_hp_selection[name]
-        missing = [end for end in ("min", "max") if end not in given]
-        if missing:
-            raise ConfigurationError(f"{path} has no {missing[0]}. Give it by +{path}.min=<value>.")
-        bounds = merge(BoundsCfg(min=0.0, max=0.0), dict(given), path)
+        bounds = merge(BoundsCfg(min=0.0, max=0.0), self.mutations.rl_hp_selection[name], path)
+        check_ranges(bounds, path)
         if bounds.min > bounds.max:
             raise ConfigurationError(
                 f"{path} goes from {bounds.min:g} to {bounds.max:g}: its ends are swapped. Write "
                 f"the smaller one as min."
-            )
-        if bounds.min <= 0:
-            raise ConfigurationError(
-                f"{path}.min is {bounds.min:g}, but must be greater than 0: a mutation multiplies "
-                "the value, which would never leave 0."
             )
         if self.algorithm in ON_POLICY and key == "rollouts":
             raise ConfigurationError(
@@ -309,6 +290,12 @@ class EvolutionCfg(SkrlCfg):
                 "members. Leave it out."
             )
         return bounds
+
+
+def _with_one_rate(agent: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with the first of several learning rates, which is the policy's."""
+    rate = agent["learning_rate"]
+    return agent | {"learning_rate": rate[0] if isinstance(rate, (list, tuple)) else rate}
 
 
 def _network_of(models: Mapping[str, Any], default: NetworkCfg) -> NetworkCfg:

@@ -245,8 +245,10 @@ class EvolutionLearner(Generations):
     def succeed(self, decided: Succession, fittest: int) -> None:
         """Put the members that stay first, and then the children, with new indices."""
         elite, first = self.members[fittest], 1 + max(member.index for member in self.members)
-        parents = [self.members[parent] for parent, _ in decided.children]
-        children = [parent.clone(first + i) for i, parent in enumerate(parents)]
+        children = [
+            self.members[parent].clone(first + i, change.genes, change.seed)
+            for i, (parent, change) in enumerate(decided.children)
+        ]
         # If it does not stay as it is, the fittest is kept as it was measured, to be played.
         is_spared = fittest in decided.stay and decided.elite is None
         self._elite_index = elite.index
@@ -355,7 +357,7 @@ def dealt(saved: Mapping[str, Any], num_ranks: int) -> list[Any]:
 
     Memories and everything else that a checkpoint has per process start afresh.
     """
-    parts = [part["learner"]["own_members"]["members"] for part in saved["ranks"]]
+    parts = [part["learner"]["own_members"]["members"] for part in saved["ranks"] if part]
     members = {place: one for part in parts for place, one in part.items()}
     return [{"learner": {"own_members": {"members": members}}}] * num_ranks
 

@@ -232,24 +232,28 @@ class Member:
             "optimized": self._optimized(),
         }
 
-    def clone(self, index: int) -> Member:
-        """Return a copy under another index, which shares no tensor with this member."""
-        return Member.of(self.nursery, self.state() | {"index": index, "parent": self.index})
-
-    def become(self, genes: Genes, mutation: str, seed: int) -> None:
-        """Change genes, and keep those weights and moments of optimizers that fit.
+    def clone(self, index: int, genes: Genes | None = None, seed: int = 0) -> Member:
+        """Return a copy under another index, which shares no tensor with this member.
 
         Args:
-            genes: The new genes.
-            mutation: Description of the change.
+            index: Its index.
+            genes: Its genes, with those weights and moments that fit; None: the same.
             seed: Seed of new weights, the same on all processes.
         """
-        state, optimized = self.learner.model_state(), self._optimized()
-        self.genes, self.mutation = genes, mutation
+        genes = genes or self.genes
+        changed = {
+            "index": index,
+            "parent": self.index,
+            "architecture": genes.architecture.plain(),
+            "hyperparameters": genes.hyperparameters,
+        }
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self.learner = self.nursery.make(genes)
-        self.inherit(state, optimized)
+            return Member.of(self.nursery, self.state() | changed)
+
+    def become(self, genes: Genes, seed: int) -> None:
+        """Change its genes; see :meth:`clone`."""
+        self.learner, self.genes = self.clone(self.index, genes, seed).learner, genes
 
     def inherit(self, state: Mapping[str, Any], optimized: Mapping[str, list[str]]) -> None:
         """Take over weights, moments and counters, as far as shapes allow; the rates stay its own.

@@ -107,7 +107,7 @@ class Mutations:
     def apply(self, member: Member, change: Change) -> None:
         """Apply a mutation to a member."""
         if change.genes != member.genes:
-            member.become(change.genes, change.text, change.seed)
+            member.become(change.genes, change.seed)
         member.mutation = change.text
         generator = torch.Generator().manual_seed(change.seed)
         matrices = _matrices(member)

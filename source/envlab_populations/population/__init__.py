@@ -1,5 +1,10 @@
-"""Population-based training of any library's learner (Jaderberg et al. 2017, arXiv:1711.09846).
+"""Populations: the loop of generations, and population-based training of any library's learner.
 
+Members train for some iterations, are compared, and give way to copies of the fitter
+(:mod:`.generations`); a strategy chooses who to whom (:mod:`.strategy`), and :mod:`.lineage` tells
+who came from whom. :mod:`envlab_populations.evolution` has another kind of members.
+
+Population-based training is that of Jaderberg et al. (2017, arXiv:1711.09846).
 ``--population_size`` trains several members together. Each is like a run of the train script on one
 process, with its own environments, generators and hyper-parameters. Every few iterations they meet
 (:mod:`.learner`): the least fit copy the fittest (exploit) and change the copied numbers (explore,

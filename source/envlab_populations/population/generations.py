@@ -68,7 +68,7 @@ class Generations(Learner):
     def decide(
         self, pairs: Iterator[tuple[int, int]], fittest: int, rng: np.random.Generator
     ) -> Any:
-        """Return plain data on the next generation, as rank 0 draws it.
+        """Return plain data on the next generation. Called on rank 0.
 
         Args:
             pairs: The places of members that give way, and of those that are copied there.
@@ -107,20 +107,20 @@ class Generations(Learner):
         generation = -(-number // self._interval)
         fitness, rows = self.measure(generation)
         ranked = ranking(fitness)
-        known = [place for place in sorted(ranked) if fitness[place] == fitness[ranked[-1]]]
+        fittest = ranked[-1] if ranked else 0
         record = {
             "generation": generation,
             "frames": self._frames,
-            "elite": rows[known[0] if known else 0]["index"],
+            "elite": rows[fittest]["index"],
             "members": rows,
         }
         self.generations.append(record)
         logger.info("%s", lineage.table(record, self._since[0] / max(self._since[1], 1e-9)))
         self._since = [0.0, 0.0]
         if self.is_complete(number, record):
-            fittest = ranked[-1] if ranked else 0
             rng = np.random.default_rng((self._seed, generation, self.stream))
-            drawn = self.decide(self.strategy.pairs(ranked, rng), fittest, rng)
+            pairs, is_main = self.strategy.pairs(ranked, rng), self._context.is_main
+            drawn = self.decide(pairs, fittest, rng) if is_main else None
             self.succeed(self._context.broadcast(drawn), fittest)
 
     def curves(self, record: IterationRecord) -> list[Curve]:

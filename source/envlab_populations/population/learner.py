@@ -312,7 +312,8 @@ def dealt(saved: Mapping[str, Any], num_ranks: int) -> list[Any]:
 
     Everything else that a checkpoint has per rank starts afresh.
     """
-    members = {k: v for part in saved["ranks"] for k, v in part["learner"]["members"].items()}
+    parts = [part["learner"]["members"] for part in saved["ranks"] if part]
+    members = {index: one for part in parts for index, one in part.items()}
     share = -(-len(members) // num_ranks)
     return [
         {"learner": {"members": {i: one for i, one in members.items() if i // share == rank}}}

@@ -45,9 +45,13 @@ class Strategy(abc.ABC):
 
 
 def ranking(fitness: Sequence[float | None]) -> list[int]:
-    """Return the places of members, the least fit first; None: unknown, NaN: the least fit."""
+    """Return the places of members, the least fit first; of equal ones, the last.
+
+    Args:
+        fitness: By place; None: unknown, which leaves a member out; NaN: the least fit.
+    """
     scores = {i: -math.inf if math.isnan(f) else f for i, f in enumerate(fitness) if f is not None}
-    return sorted(scores, key=lambda place: scores[place])
+    return sorted(scores, key=lambda place: (scores[place], -place))
 
 
 def make_strategy(cfg: StrategyCfg) -> Strategy:

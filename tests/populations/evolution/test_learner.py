@@ -178,6 +178,19 @@ def test_the_fittest_stays_unchanged_unless_configured_otherwise(tmp_path: Path,
     assert "none" not in {one["mutation"] for one in after["members"][1:]}
 
 
+def test_another_strategy_chooses_who_gives_way(tmp_path: Path):
+    words = ["agent.population.strategy=truncation", "agent.mutations.no_mutation=0"]
+    assert train_in(tmp_path, *DQN, *words, "--max_iterations=2") == 0
+    (record,) = json.loads((only_run(tmp_path) / "lineage.json").read_text())
+    scores = {member["index"]: member["fitness"] for member in record["members"]}
+    members = checkpoint_of(only_run(tmp_path), 2)["model"]["members"]
+    *stay, child = (member["index"] for member in members)
+    (gone,) = set(scores) - set(stay)
+    assert (child, members[-1]["parent"]) == (4, record["elite"])
+    assert scores[gone] == min(scores.values())
+    assert scores[record["elite"]] == max(scores.values())
+
+
 def test_the_fittest_plays_and_is_exported(whole: Path, capsys: pytest.CaptureFixture[str]):
     words = [DISCRETE, "--algorithm=dqn", "--device=cpu", "--num_envs=2"]
     path = f"--checkpoint={whole / 'checkpoints/latest.pt'}"

@@ -43,7 +43,7 @@ def test_a_clone_is_its_parent_and_grows_into_one_that_computes_the_same(algorit
     assert digests_of(member) == of_parent
     before = outputs(member)
     steps = min(float(value) for value in moments(member) if value.dim() == 0)
-    member.become(grown(member), "grown", seed=1)
+    member.become(grown(member), seed=1)
     after = outputs(member)
     assert before.keys() == after.keys()
     assert max(float((after[role] - before[role]).abs().max()) for role in before) < TOLERANCE
@@ -58,7 +58,7 @@ def test_images_are_seen_by_convolutions_that_grow():
     before = outputs(member)
     assert member.genes.architecture.channels == (32, 64)
     larger = {"channels": (40, 64, 64), "kernels": (5, 3, 3), "strides": (3, 2, 1)}
-    member.become(grown(member, **larger), "grown", seed=1)
+    member.become(grown(member, **larger), seed=1)
     after = outputs(member)
     assert max(float((after[role] - before[role]).abs().max()) for role in before) < TOLERANCE
     train(member, 8, first=16)
@@ -68,7 +68,7 @@ def test_a_childs_learning_rate_is_its_own_and_not_its_parents():
     """``Optimizer.load_state_dict`` would bring the parent's along, and its very tensors."""
     member = trained(nursery("sac"))
     rates = {"learning_rate": 5e-3, "batch_size": 64}
-    member.become(dataclasses.replace(member.genes, hyperparameters=rates), "lr", seed=1)
+    member.become(dataclasses.replace(member.genes, hyperparameters=rates), seed=1)
     for optimizer in member.optimizers().values():
         assert [group["lr"] for group in optimizer.param_groups] == [5e-3]
     assert member.agent.cfg.batch_size == 64
@@ -95,7 +95,7 @@ def test_members_that_are_gone_are_gone_from_memory():
     member = trained(made_with, steps=4)
     for index in range(1, 20):
         member = member.clone(index)
-        member.become(grown(member), "grown", seed=index)
+        member.become(grown(member), seed=index)
     gc.collect()
     agents = [one for one in gc.get_objects() if isinstance(one, type(member.agent))]
     assert len([one for one in agents if one.memory is made_with.memory]) == 1

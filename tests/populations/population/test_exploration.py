@@ -29,6 +29,10 @@ def copies_of(
     return list(kind(cfg).pairs(ranking(fitness), rng()))
 
 
+def test_the_first_of_equal_members_is_the_fitter():
+    assert ranking([1.0, 2.0, 2.0, None, math.nan]) == [4, 0, 2, 1]
+
+
 def test_the_bottom_copies_the_top():
     assert copies_of([3.0, 1.0, 2.0, 4.0]) == [(1, 3)]
     pairs = copies_of([3.0, 1.0, 2.0, 4.0], exploit=0.5)

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+import envlab
 from envlab.cli import main, play
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rsl_rl.play import RslRlPlayer
+from envlab.run.packing import pack
 from envlab.training.launch import train
 from envlab_populations.descent import read as read_lineage
 from envlab_populations.population.environments import MemberEnvs
@@ -152,6 +154,18 @@ def test_the_leader_plays(whole: Path, monkeypatch: pytest.MonkeyPatch):
     last = checkpoint_of(whole, 5)
     leader = members_of(last)[last["model"]["population"]["leader"]]
     assert digests(played[0]) == digests(leader["model"])
+
+
+def test_a_population_is_published_as_its_leader(whole: Path, tmp_path: Path):
+    pack(whole, "latest", tmp_path, "checkpoints/model_5.pt")
+    last = checkpoint_of(whole, 5)
+    leader = digests(members_of(last)[last["model"]["population"]["leader"]]["model"])
+    found = digests(checkpoint_of(tmp_path, 5)["model"])
+    networks = {name: one for name, one in leader.items() if "optimizer" not in name}
+    assert networks
+    assert {name: found[name] for name in networks} == networks
+    policy = envlab.load_policy(tmp_path, num_envs=2, device="cpu")
+    assert policy(policy.env.reset(seed=3)[0]).shape == (2, 1)
 
 
 def test_the_best_checkpoint_is_that_of_the_best_leader(whole: Path):
