@@ -159,7 +159,7 @@ def get_task(task_id: str) -> Task:
         )
     raise UnknownTaskError(
         f"There is no task {task_id!r}.{did_you_mean(name, specs)} 'envlab list' shows all. A task "
-        "of a project for Isaac Lab runs by its own script: docs/from_isaac_lab.md."
+        "of a project for Isaac Lab needs its folder: docs/from_isaac_lab.md."
     )
 
 

@@ -65,7 +65,7 @@ def compose(
     scene = mujoco.MjSpec() if base is None else specs[base]
     scene.compiler.conflict = mujoco.mjtConflict.mjCONFLICT_MERGE
     scene.modelname = "scene"
-    with _quiet_conflicts():
+    with quiet_conflicts():
         for part in parts:
             if part.name != base:
                 _attach(scene, specs[part.name], part)
@@ -216,7 +216,7 @@ def _place_free_root(model: mujoco.MjModel, qpos: np.ndarray, part: Part) -> Non
 
 
 @contextmanager
-def _quiet_conflicts() -> Iterator[None]:
+def quiet_conflicts() -> Iterator[None]:
     """Log conflicts between files' options in one line each, and not the adopted ones."""
     kept: list[str] = []
     mujoco.set_mju_user_warning(kept.append)

@@ -37,7 +37,7 @@ PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|s
 # Patterns of commands that are not run, and the reasons; the first match counts.
 SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs|--agilerl|_populations.agilerl": "needs a checkout",
-    r"-m envlab_isaaclab scripts|isaaclab check PROJECT": "needs a project",
+    r"-m envlab_isaaclab scripts|isaaclab check (PROJECT|FOLDER)|--isaaclab": "needs a project",
     r"/allenact/|minigrid_tutorial|slm_lab/spec|compare_programs": "needs a checkout",
     r"\.\.\.|LIBRARY|SPEC|\bRUN\b|\bFILE$|<run>": "not complete",
     r"Rough-Blind-Unitree-Go2-v0 --resume": "needs a run of two hours",

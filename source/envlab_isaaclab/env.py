@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -13,12 +14,13 @@ from gymnasium import spaces
 
 from envlab.envs.batched_env import BatchedEnv
 from envlab.envs.latest_log import Log
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, EnvlabError
 from envlab.registry import load_entry_point
 from envlab.state import State
-from envlab_bridge.errors import not_installed
+from envlab_bridge.errors import own_line
 from envlab_isaaclab.context import SimulationContext
 from envlab_isaaclab.memory import Memory
+from envlab_isaaclab.refusals import forget, sentence_of
 from envlab_isaaclab.settings import apply
 
 logger = logging.getLogger(f"envlab.{__name__}")
@@ -87,14 +89,6 @@ class IsaacLabEnv(BatchedEnv):
         super().on_restore()
         self._episode_length.copy_(self._env.episode_length_buf)
 
-    def render(self) -> None:  # type: ignore[override]
-        """Refuse: pictures are not made.
-
-        Raises:
-            ConfigurationError: Always.
-        """
-        raise ConfigurationError("pictures of Isaac Lab's tasks are not made; leave --video out")
-
     def close(self, **kwargs: Any) -> None:
         """Close Isaac Lab's environment, and end its simulation."""
         self._env.close()
@@ -114,8 +108,7 @@ class IsaacLabEnv(BatchedEnv):
         """Return Isaac Lab's environment.
 
         Raises:
-            ConfigurationError: If the task is of several agents, needs a package that is not
-                installed, or lacks settings.
+            ConfigurationError: If the task is of several agents, or cannot be made.
         """
         cfg = self._settings.made()
         apply(cfg, self.cfg)
@@ -126,13 +119,23 @@ class IsaacLabEnv(BatchedEnv):
             kind = load_entry_point(self._kind)
             if not issubclass(kind, tuple(map(load_entry_point, _KINDS))):
                 raise ConfigurationError(
-                    f"The task's environment is {kind.__name__}, but must be a ManagerBasedRLEnv or "
-                    "DirectRLEnv of Isaac Lab's; several agents train by the project's own script."
+                    f"The task's environment is {kind.__name__}, but must be Isaac Lab's "
+                    "ManagerBasedRLEnv or DirectRLEnv, or derive from one; several agents train by "
+                    "the project's own script."
                 )
-            cfg.validate()
             return kind(cfg=cfg)
-        except ImportError as error:
-            raise ConfigurationError(not_installed(error)) from error
+        except EnvlabError:
+            sys.unraisablehook = forget
+            raise
+        except Exception as error:  # of the project's code, in any form
+            sys.unraisablehook = forget
+            logger.debug("Making the task failed.", exc_info=True)
+            why = f"{type(error).__name__}: {' '.join(str(error).split()).rstrip('.')}"
+            raise ConfigurationError(
+                sentence_of(error)
+                or f"Isaac Lab cannot make the task: {own_line(error)}: {why}. Correct the "
+                "project, or the overrides of env."
+            ) from error
 
     def _step_once(self) -> None:
         """Make a step without an action, so that everything exists that steps create."""
@@ -164,9 +167,17 @@ class IsaacLabEnv(BatchedEnv):
         return _numbers(self._last[4].get("log", {}))
 
     def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
-        self._last = self._env.reset(options=None)
+        if not bool(mask.all()):
+            raise ConfigurationError(
+                "Isaac Lab's environments are reset all at once, or by themselves."
+            )
+        self._last = self._env.reset()
         self._clear_lengths(mask)
         return {}
+
+    def _restart(self, seed: int) -> None:
+        super()._restart(seed)
+        self._env.seed((seed + self.context.rank) % 2**31)
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
         return {name: _copied(values) for name, values in self._last[0].items()}

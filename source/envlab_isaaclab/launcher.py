@@ -12,10 +12,10 @@ from pathlib import Path
 
 from envlab.distributed.ranks import tell
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab_bridge.errors import not_installed
 from envlab_isaaclab import absent, hook, upstream
-from envlab_isaaclab.kit import NUCLEUS, SETTINGS
+from envlab_isaaclab.kit import SETTINGS
 from envlab_isaaclab.project import add_packages
+from envlab_isaaclab.refusals import forget, sentence_of
 
 # Set before torch loads OpenMP, whose waiting threads would spin; see distributed.program.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -40,25 +40,13 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return run(arguments)
     except EnvlabError as error:
-        sys.unraisablehook = _forget
+        sys.unraisablehook = forget
         return tell(error)
-    except ImportError as error:
-        if error.name is None or error.name.startswith("envlab"):
+    except (ImportError, FileNotFoundError) as error:
+        sentence = sentence_of(error)
+        if sentence is None:
             raise
-        return tell(ConfigurationError(not_installed(error)))
-    except FileNotFoundError as error:
-        if NUCLEUS not in str(error):
-            raise
-        return tell(
-            ConfigurationError(
-                f"{' '.join(str(error).split())} It lies on Nvidia's server; name a folder with "
-                "copies of its files by --nucleus FOLDER."
-            )
-        )
-
-
-def _forget(_: object) -> None:
-    """Print no error of an object that was half made when a sentence ended the run."""
+        return tell(ConfigurationError(sentence))
 
 
 def run(arguments: Sequence[str]) -> int:

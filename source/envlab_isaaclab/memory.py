@@ -37,6 +37,8 @@ _ALIKE = (
     *("envlab_isaaclab.kit", "envlab_isaaclab.things"),
 )
 """Modules of objects that are the same in an environment that was made alike."""
+_SHARED = (torch.Tensor, np.ndarray, World, *_GENERATORS)
+"""Values that are written in place, by whoever holds them."""
 _SAME = "same as"
 
 Place = tuple[str | int, ...]
@@ -59,10 +61,10 @@ class Memory:
     def state(self) -> dict[str, Any]:
         """Return copies on the CPU of all that was found, by place."""
         found: dict[str, Any] = {}
-        names: dict[int, str] = {}  # of tensors
+        names: dict[int, str] = {}  # of what several places lead to
         for place, value in _walk(self._env):
             name = json.dumps(place)
-            if isinstance(value, torch.Tensor) and names.setdefault(id(value), name) != name:
+            if isinstance(value, _SHARED) and names.setdefault(id(value), name) != name:
                 found[name] = {_SAME: names[id(value)]}
             else:
                 found[name] = _saved(value)
@@ -109,18 +111,32 @@ class Memory:
             old.bit_generator.state = value
         elif isinstance(old, torch.Generator):
             old.set_state(value)
-        elif isinstance(old, torch.Tensor) and _fits(old, value) and id(old) not in written:
-            written.add(id(old))
-            if not torch.equal(old.cpu(), value):
-                old.copy_(value)
-        elif isinstance(old, np.ndarray) and isinstance(value, torch.Tensor):
-            _put(holder, place[-1], value.numpy().copy())
         elif isinstance(value, torch.Tensor):
-            _put(holder, place[-1], value.to(self._env.device, copy=True))
-        elif isinstance(old, np.generic | list | tuple | collections.deque) and value is not None:
+            self._write_tensor(holder, place[-1], value, written)
+        elif isinstance(old, _LISTS) and value is not None:
+            if not _is_equal(list(old), value):
+                _put(holder, place[-1], type(old)(value))
+        elif isinstance(old, np.generic) and value is not None:
             _put(holder, place[-1], type(old)(value))
         elif type(old) is not type(value) or old != value:
             _put(holder, place[-1], value)
+
+    def _write_tensor(self, holder: Any, name: Any, value: torch.Tensor, written: set[int]) -> None:
+        """Restore a tensor or an array; ``written``: those in which another's values are."""
+        old = _child(holder, name)
+        if isinstance(old, np.ndarray) and old.shape == value.shape:
+            np.copyto(old, value.numpy(), casting="unsafe")
+            return
+        is_array = isinstance(old, np.ndarray)
+        if not isinstance(old, torch.Tensor) or not _fits(old, value) or id(old) in written:
+            new = value.to(self._env.device, copy=True)
+            _put(holder, name, new.cpu().numpy() if is_array else new)
+        elif not torch.equal(old.cpu(), value):
+            if 0 in old.stride():  # one number stands for many
+                _put(holder, name, value.to(old.device, copy=True))
+            else:
+                old.copy_(value)
+        written.add(id(old))
 
     def _at(self, place: Sequence[str | int]) -> Any:
         value = self._env
@@ -183,9 +199,15 @@ def _put(holder: Any, name: Any, value: Any) -> None:
     target[name] = value
 
 
-def _fits(old: torch.Tensor, value: Any) -> bool:
-    is_alike = isinstance(value, torch.Tensor) and old.dtype == value.dtype
-    return is_alike and old.shape == value.shape
+def _fits(old: torch.Tensor, value: torch.Tensor) -> bool:
+    return old.dtype == value.dtype and old.shape == value.shape
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    """Return whether lists have the same numbers, in lists or tuples."""
+    if isinstance(one, _LISTS) and isinstance(other, _LISTS):
+        return len(one) == len(other) and all(map(_is_equal, one, other))
+    return bool(one == other)
 
 
 def _is_alias(value: Any) -> bool:

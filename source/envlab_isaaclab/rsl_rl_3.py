@@ -1,7 +1,7 @@
 """rsl_rl 2's and 3's runners over the installed rsl_rl 5, for scripts of Isaac Lab's projects.
 
-Both are imported as ``rsl_rl``, and take the configurations of :mod:`envlab_isaaclab.old_agents`. New
-checkpoints are rsl_rl 5's; those of rsl_rl 2 and 3 can be loaded.
+Both are imported as ``rsl_rl``, and take the configurations of :mod:`envlab_isaaclab.old_agents`.
+New checkpoints are rsl_rl 5's; those of rsl_rl 2 and 3 can be loaded.
 """
 
 from __future__ import annotations

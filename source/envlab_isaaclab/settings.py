@@ -12,7 +12,6 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Mapping
-from types import NoneType
 from typing import Any
 
 from envlab.config.encoding import encode, same
@@ -20,8 +19,10 @@ from envlab.config.references import reference_of
 from envlab.config.tree import children
 from envlab.errors import ConfigurationError
 
-_NUMBERS = {bool: bool, int: int | float, float: float, str: str}
-_MISSING = dataclasses.MISSING
+_SCALARS = (bool, int, float, str)
+_KEPT = (*_SCALARS, enum.Enum)
+_MISSING = type(dataclasses.MISSING)
+"""Marks a field without a value; it is null here. Copies of it are other objects."""
 
 
 class Group:
@@ -45,8 +46,10 @@ def settings_of(cfg: Any, **more: Any) -> Any:
     values = {
         name: _plain(value) for name, value in vars(cfg).items() if not name.startswith("__")
     } | more
-    hints = tuple((name, _hint(value)) for name, value in values.items())
-    return _group(type(cfg).__name__, hints, values)
+    cls: Any = type(cfg)
+    said = _annotations(cls)
+    hints = tuple((name, _hint(value, said.get(name))) for name, value in values.items())
+    return _group(cls.__name__, hints, values)
 
 
 def apply(cfg: Any, settings: Any, path: str = "env") -> None:
@@ -60,15 +63,17 @@ def apply(cfg: Any, settings: Any, path: str = "env") -> None:
     Raises:
         ConfigurationError: If one of them is a text that stands for an object.
     """
-    own = vars(cfg) if dataclasses.is_dataclass(cfg) else cfg
+    is_free = isinstance(cfg, dict)
+    own = cfg if is_free else vars(cfg)
+    value: Any
     for name, value in children(settings).items():
         if name not in own:
-            if isinstance(own, dict):
+            if is_free:
                 own[name] = value
             continue
         below = f"{path}.{name}"
         plain = _plain(own[name])
-        if plain is _MISSING and value is _MISSING or _same(plain, value, below):
+        if _same(plain, value, below):
             continue
         if _is_holder(own[name]) and isinstance(value, Group | Mapping):
             apply(own[name], value, below)
@@ -80,9 +85,10 @@ def apply(cfg: Any, settings: Any, path: str = "env") -> None:
                 "configuration cannot hold. Change it there."
             )
         else:
-            own[name] = tuple(value) if isinstance(own[name], tuple) else copy.deepcopy(value)
-    if isinstance(own, dict) and isinstance(settings, Mapping):
-        for name in own.keys() - settings.keys():
+            is_tuple = isinstance(own[name], tuple) and value is not None
+            own[name] = tuple(value) if is_tuple else copy.deepcopy(value)
+    if is_free:
+        for name in own.keys() - children(settings).keys():
             del own[name]
 
 
@@ -100,8 +106,6 @@ def _apply_to_list(own: Any, name: str, values: Any, path: str) -> None:
 
 
 def _same(plain: Any, value: Any, path: str) -> bool:
-    if _MISSING in (plain, value):
-        return False
     return same(encode(plain, path), encode(value, path))
 
 
@@ -117,7 +121,11 @@ def _has_names(values: Mapping[Any, Any]) -> bool:
 
 def _plain(value: Any) -> Any:
     """Return a value as a configuration of envlab's holds it."""
-    if value is None or value is _MISSING or isinstance(value, bool | int | float | str | enum.Enum):
+    if (
+        value is None
+        or value is _MISSING
+        or isinstance(value, bool | int | float | str | enum.Enum)
+    ):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return settings_of(value)
@@ -136,16 +144,26 @@ def _plain(value: Any) -> Any:
     return f"{type(value).__module__}:{type(value).__qualname__}"
 
 
-def _hint(value: Any) -> Any:
-    """Return the annotation of a setting: its value's type, or null."""
-    for kind, hint in _NUMBERS.items():
-        if type(value) is kind:
-            return hint | None
+def _hint(value: Any, said: Any) -> Any:
+    """Return the annotation of a setting: its value's type, or null; ``said``: the class's own."""
+    if type(value) is int and said in (float, "float"):
+        return float | None
+    if type(value) in _SCALARS or isinstance(value, enum.Enum):
+        return type(value) | None
     if isinstance(value, list | tuple):
         return type(value) | None
-    if callable(value) and value is not _MISSING:
+    if callable(value):
         return Callable[..., Any] | None  # type: ignore[operator]
-    return type(value) | NoneType if isinstance(value, enum.Enum) else Any
+    return Any
+
+
+@functools.cache
+def _annotations(cls: type) -> dict[str, Any]:
+    return {
+        name: hint
+        for base in reversed(cls.__mro__)
+        for name, hint in vars(base).get("__annotations__", {}).items()
+    }
 
 
 def _group(name: str, hints: tuple[tuple[str, Any], ...], values: Mapping[str, Any]) -> Any:

@@ -128,6 +128,12 @@ def renamed(overrides: list[Override], networks: tuple[str, str]) -> list[Overri
 
 def _renamed(override: Override, networks: tuple[str, str]) -> list[str | Override]:
     key = override.key_or_group
+    if key == f"{_AGENT}policy.class_name":
+        now = " and ".join(f"agent.{network}.class_name=RNNModel" for network in networks)
+        raise ConfigurationError(
+            f"Override '{override.input_line}' cannot be applied: each network of rsl_rl 5 has a "
+            f"class, such as {now}. Write those."
+        )
     paths = new_paths(key.removeprefix(_AGENT), networks) if key.startswith(_AGENT) else [key]
     if paths == [key.removeprefix(_AGENT)] or override.input_line is None:
         return [override]
@@ -141,11 +147,6 @@ def registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
     Raises:
         ConfigurationError: If there are none.
     """
-    if not Path(folder).is_dir():
-        raise ConfigurationError(
-            f"--isaaclab is {folder!r}, which is no folder. Give the checkout of a project for "
-            "Isaac Lab, or Isaac Lab's own."
-        )
     discover()  # first, as ids of Isaac Lab's are also ours
     before, failures = dict(gymnasium.registry), {}
     add_packages(Path(folder))

@@ -18,6 +18,7 @@ import torch
 
 from envlab.distributed.limits import usable_threads
 from envlab.distributed.ranks import launched_local_world_size
+from envlab.envs.composition import quiet_compiling, quiet_conflicts
 from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
@@ -47,9 +48,10 @@ class World:
         self.num_envs = stage.num_envs
         material = Material.of(cfg.physics_material) or Material()
         composer = Composer(material, cfg.gravity, self.dt)
-        for path, spawned in stage.spawned.items():
-            composer.add(path, spawned)
-        self.spec = composer.finish()
+        with quiet_conflicts():
+            for path, spawned in stage.spawned.items():
+                composer.add(path, spawned)
+            self.spec = composer.finish()
         self.materials, self.ground = composer.materials, composer.ground or material
         self._add_motors()
         self.model = self._compile()
@@ -89,7 +91,8 @@ class World:
 
     def _compile(self) -> mujoco.MjModel:
         try:
-            return self.spec.compile()
+            with quiet_compiling():
+                return self.spec.compile()
         except ValueError as error:
             names = ", ".join(self.stage.spawned)
             raise SimulationError(

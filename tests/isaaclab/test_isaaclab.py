@@ -16,7 +16,7 @@ import torch
 import envlab.registry
 from envlab.envs.model_files import read_spec
 from envlab.errors import ConfigurationError
-from envlab_isaaclab import check, rsl_rl_3, upstream
+from envlab_isaaclab import check, old_agents, rsl_rl_3, upstream
 from envlab_isaaclab.fixed_joints import merge_fixed_joints
 from tests.isaaclab.scripts import run, seen
 
@@ -141,7 +141,7 @@ def test_configurations_of_rsl_rl_3_become_those_of_5() -> None:
         },
         "algorithm": {"class_name": "PPO", "learning_rate": 1e-3},
     }
-    new = rsl_rl_3.new_configuration(old)
+    new = old_agents.new_configuration(old)
     assert new["actor"] == {
         "class_name": "RNNModel",
         "hidden_dims": [8],
@@ -155,7 +155,7 @@ def test_configurations_of_rsl_rl_3_become_those_of_5() -> None:
     assert new["obs_groups"] == {"actor": ["policy"], "critic": ["policy", "privileged"]}
     old["algorithm"]["gradient_penalty_coef"] = 0.1
     with pytest.raises(ConfigurationError, match=r"agent\.algorithm has gradient_penalty_coef"):
-        rsl_rl_3.new_configuration(old)
+        old_agents.new_configuration(old)
 
 
 def test_weights_of_rsl_rl_3_get_the_names_of_5() -> None:

@@ -1,0 +1,147 @@
+"""A project's task by envlab's own runner: ``--isaaclab FOLDER``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from envlab.config import load_yaml
+from envlab.errors import ConfigurationError
+from envlab_isaaclab import old_agents, upstream
+from tests.small_runs import check_same_end
+from tests.trained import checkpoint_of, only_run
+
+PROJECT = Path(__file__).parent / "project"
+TASK = [f"--isaaclab={PROJECT}", "--task=Small-Walker-v0", "--device=cpu", "--headless"]
+SMALL = [*TASK, "--num_envs=16", "agent.save_interval=2"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def isaaclab() -> Path:
+    try:
+        return upstream.find()
+    except ConfigurationError as error:
+        pytest.skip(f"needs Isaac Lab's files: {error}")
+
+
+def envlab(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    folder.mkdir(exist_ok=True)
+    return subprocess.run(
+        [sys.executable, "-m", "envlab", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def train(folder: Path, *words: str) -> Path:
+    """Train in a folder; return the run."""
+    done = envlab(folder, "train", "rsl_rl", *words)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return only_run(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_projects_task_trains_and_resumes_exactly(tmp_path: Path, ranks: int) -> None:
+    words = [*SMALL, f"--nproc={ranks}", "--max_iterations=4"]
+    whole = train(tmp_path / "whole", *words)
+    again = ["--resume", f"--checkpoint={whole}/checkpoints/model_2.pt"]
+    resumed = train(tmp_path / "resumed", *words, *again)
+    check_same_end(resumed, whole, resumed_at=2, iteration=4)
+    saved = checkpoint_of(whole, 4)
+    assert saved["frames"] == 4 * 8 * 16 * ranks
+    assert saved["model"]["actor_state_dict"]["obs_normalizer.count"] == saved["frames"]
+    if ranks == 2:  # which have their own episodes
+        mine, other = (part["env"]["obs_buf"]["policy"] for part in saved["ranks"])
+        assert not torch.equal(mine, other)
+
+
+@pytest.mark.slow
+def test_overrides_of_the_tasks_own_configurations_apply_and_are_played(tmp_path: Path) -> None:
+    run = train(
+        tmp_path,
+        *SMALL,
+        "--max_iterations=1",
+        "env.rewards.alive.weight=3",
+        "env.rewards.upright=null",
+        "env.scene.robot.actuators.legs.stiffness=30.0",
+        "agent.policy.actor_hidden_dims=[8,4]",
+        "agent.policy.activation=tanh",
+        "agent.empirical_normalization=true",
+    )
+    env, agent = (load_yaml(run / f"params/{name}.yaml") for name in ("env", "agent"))
+    assert env["rewards"]["alive"]["weight"] == 3.0
+    assert env["rewards"]["upright"] is None
+    assert env["decimation"] == 2
+    assert env["scene"]["robot"]["actuators"]["legs"]["stiffness"] == 30.0
+    assert agent["actor"]["hidden_dims"] == [8, 4]
+    assert agent["actor"]["activation"] == agent["critic"]["activation"] == "tanh"
+    assert agent["critic"]["obs_normalization"]
+    played = envlab(tmp_path, "play", "rsl_rl", *TASK, "--num_envs=4", "--json=played.json")
+    assert played.returncode == 0, played.stderr[-3000:]
+    values = json.loads((tmp_path / "played.json").read_text())
+    # 50 steps of 0.01 s at a reward of 3 a second for being alive: without the term that was
+    # taken out, only contacts of the base could lower it.
+    assert values["return"] == pytest.approx(3.0 * 50 * 0.01, abs=1e-4)
+    policy = torch.jit.load(str(run / "exported/policy.pt"))
+    assert policy(torch.zeros(1, 8)).shape == (1, 2)
+
+
+@pytest.mark.slow
+def test_on_another_number_of_processes_environments_begin_anew_and_the_log_says_so(
+    tmp_path: Path,
+) -> None:
+    whole = train(tmp_path / "whole", *SMALL, "--max_iterations=2")
+    again = ["--resume", f"--checkpoint={whole}/checkpoints/model_2.pt", "--max_iterations=3"]
+    words = [word for word in SMALL if word != "--num_envs=16"]
+    done = envlab(tmp_path / "resumed", "train", "rsl_rl", *words, "--nproc=2", *again)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "cannot be dealt to another number of processes: they begin new episodes" in done.stderr
+
+
+MISTAKES = {
+    "--isaaclab={empty} --task=X": "in which no package registers a task",
+    "--isaaclab={project} --task=Small-Walkr-v0": "Did you mean Small-Walker-v0?",
+    "{task} env.rewards.aliv.weight=1": "Did you mean env.rewards.alive.weight?",
+    "{task} env.rewards.alive.weight=abc": "env.rewards.alive.weight must be a number",
+    "{task} env.decimation=1.5": "env.decimation must be a whole number",
+    "{task} agent.policy.class_name=ActorCriticRecurrent": "agent.actor.class_name=RNNModel",
+    "{task} env.actions.legs.joint_names=[foo]": "Isaac Lab cannot make the task: ",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", MISTAKES)
+def test_a_mistake_is_one_sentence(tmp_path: Path, words: str) -> None:
+    task = f"--isaaclab={PROJECT} --task=Small-Walker-v0 --num_envs=4 --device=cpu"
+    given = words.format(empty=tmp_path, project=PROJECT, task=task).split()
+    done = envlab(tmp_path, "train", "rsl_rl", *given)
+    assert done.returncode == 2, done.stderr[-3000:]
+    assert MISTAKES[words] in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "logs").exists()
+
+
+def test_paths_of_older_agents_are_those_of_todays() -> None:
+    networks = ("student", "teacher")
+    found = {
+        path: old_agents.new_paths(path, networks)
+        for path in ("policy.init_noise_std", "policy.teacher_hidden_dims", "policy.activation")
+    }
+    assert found == {
+        "policy.init_noise_std": ["student.distribution_cfg.init_std"],
+        "policy.teacher_hidden_dims": ["teacher.hidden_dims"],
+        "policy.activation": ["student.activation", "teacher.activation"],
+    }
+    assert old_agents.new_paths("obs_groups.policy", networks) == ["obs_groups.student"]
+    assert old_agents.new_paths("algorithm.gamma", networks) == ["algorithm.gamma"]
