@@ -149,6 +149,12 @@ def actions(env: Any) -> object:
     return draw(env.single_action_space)
 
 
+def spec_of(env: gymnasium.Env) -> gymnasium.envs.registration.EnvSpec:
+    """Return an environment's registration."""
+    assert env.spec is not None
+    return env.spec
+
+
 def rsl_rl(env: gymnasium.Env) -> None:
     """Train by rsl_rl."""
     from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
@@ -156,7 +162,7 @@ def rsl_rl(env: gymnasium.Env) -> None:
 
     if isinstance(env.unwrapped, DirectMARLEnv):
         env = multi_agent_to_single_agent(env)
-    cfg = load_cfg_from_registry(env.spec.id, "rsl_rl_cfg_entry_point")
+    cfg = load_cfg_from_registry(spec_of(env).id, "rsl_rl_cfg_entry_point")
     kind = DistillationRunner if cfg.class_name == "DistillationRunner" else OnPolicyRunner
     wrapped = RslRlVecEnvWrapper(env, clip_actions=cfg.clip_actions)
     kind(wrapped, cfg.to_dict(), log_dir="run", device="cpu").learn(2)
@@ -167,8 +173,8 @@ def skrl(env: gymnasium.Env) -> None:
     from isaaclab_rl.skrl import SkrlVecEnvWrapper
     from skrl.utils.runner.torch import Runner
 
-    kind = next(name for name in agents(env.spec) if name.startswith("skrl"))
-    cfg = load_cfg_from_registry(env.spec.id, f"{kind}_cfg_entry_point")
+    kind = next(name for name in agents(spec_of(env)) if name.startswith("skrl"))
+    cfg = load_cfg_from_registry(spec_of(env).id, f"{kind}_cfg_entry_point")
     if isinstance(env.unwrapped, DirectMARLEnv):
         env = multi_agent_to_single_agent(env)
     cfg["trainer"] |= {
@@ -188,7 +194,7 @@ def rl_games(env: gymnasium.Env) -> None:
 
     if isinstance(env.unwrapped, DirectMARLEnv):
         env = multi_agent_to_single_agent(env)
-    cfg = load_cfg_from_registry(env.spec.id, "rl_games_cfg_entry_point")
+    cfg = load_cfg_from_registry(spec_of(env).id, "rl_games_cfg_entry_point")
     clip = cfg["params"]["env"]
     wrapped = RlGamesVecEnvWrapper(
         env,

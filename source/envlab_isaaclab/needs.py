@@ -5,6 +5,7 @@ No simulation is made. What a task spawns by its own code, and what MuJoCo makes
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,6 +29,8 @@ REFUSED = {
 }
 """Names of Isaac Lab's that end a run, and why."""
 _FILES = ("usd_path", "policy_path", "network_file")
+_NETWORKS = {"resnet": "torchvision", "theia": "transformers"}
+"""Packages of networks that see pictures, by how ``model_name`` begins."""
 _DRAWN = "VisualizationMarkersCfg"  # what it has is not spawned
 
 
@@ -75,6 +78,10 @@ def _missing(value: Any, seen: set[int]) -> Iterator[str]:
     for name, part in parts.items():
         if name in _FILES and isinstance(part, str) and not _is_there(str(name), part):
             yield part.removeprefix(f"{NUCLEUS}/")
+        if name == "model_name" and isinstance(part, str):
+            package = next((one for word, one in _NETWORKS.items() if part.startswith(word)), None)
+            if package is not None and importlib.util.find_spec(package) is None:
+                yield f"the package {package}"
         yield from _missing(part, seen)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,15 @@ def listed(folder: str, *keywords: str | None) -> list[list[str]]:
 
 @pytest.mark.slow
 def test_isaac_labs_tasks_are_listed_with_what_they_need(isaaclab: Path) -> None:
-    words = ("Isaac-Ant-v0", "flat-anymal-c-v0", "AMP-Walk", "Flat-Digit-v0", "Teddy", "UR10-Long")
+    words = (
+        "Isaac-Ant-v0",
+        "flat-anymal-c-v0",
+        "AMP-Walk",
+        "Flat-Digit-v0",
+        "Teddy",
+        "UR10-Long",
+        "Theia",
+    )
     rows = listed("", *words)
     needs = {row[0]: row[1:] for row in rows if row and row[0].startswith("Isaac-")}
     assert needs["Isaac-Ant-v0"] == ["rsl_rl", "rl_games", "skrl", "sb3"]
@@ -45,6 +54,8 @@ def test_isaac_labs_tasks_are_listed_with_what_they_need(isaaclab: Path) -> None
     assert soft == "DeformableObjectCfg: deformable bodies are not simulated"
     gripper = " ".join(needs["Isaac-Stack-Cube-UR10-Long-Suction-IK-Rel-v0"])
     assert gripper.endswith("SurfaceGripperCfg: surface grippers are not simulated")
+    if importlib.util.find_spec("transformers") is None:
+        assert needs["Isaac-Cartpole-RGB-TheiaTiny-v0"][-3:] == ["the", "package", "transformers"]
     anymals = [name for name in needs if "Anymal" in name]
     assert anymals[0].startswith("Isaac-Velocity")  # those that need nothing come first
     counts = [" ".join(row[:6]) for row in rows if row[1:2] == ["of"]]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -92,7 +93,8 @@ class NetworkCfg:
                 f"{self.kernel_sizes} and {self.strides}, but {problem}. Give one number of each "
                 "for every convolution, and odd sizes of kernels."
             )
-        return Architecture(**shape, **{name: tuple(sizes) for name, sizes in parts.items()})
+        convolutions: dict[str, Any] = {name: tuple(sizes) for name, sizes in parts.items()}
+        return Architecture(**shape, **convolutions)
 
 
 def _check(what: str, value: int, cfg: NetworkCfg, bound: str, only_above: bool = False) -> None:
