@@ -63,7 +63,7 @@ HEAD = """# Tasks
 
 <!-- Written by scripts/documentation/tasks.py from the registry and tasks.yaml: edit those. -->
 
-{number} tasks: {families}.
+{number} tasks: {families}. `envlab list --keyword Go2` prints the ids with that word.
 
 `envlab train LIBRARY --task=ID` trains any of these with its own settings. A card shows what a task
 observes (numbers by group) and how many numbers it acts with, the physics steps in a step and
