@@ -51,7 +51,7 @@ def train(folder: Path, *words: str) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_a_projects_task_trains_and_resumes_exactly(tmp_path: Path, ranks: int) -> None:
     words = [*SMALL, f"--nproc={ranks}", "--max_iterations=4"]
     whole = train(tmp_path / "whole", *words)
@@ -97,7 +97,7 @@ def test_overrides_of_the_tasks_own_configurations_apply_and_are_played(tmp_path
     assert policy(torch.zeros(1, 8)).shape == (1, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_on_another_number_of_processes_environments_begin_anew_and_the_log_says_so(
     tmp_path: Path,
 ) -> None:
@@ -120,8 +120,15 @@ MISTAKES = {
 }
 
 
+SHORT = ("{task} env.rewards.aliv.weight=1", "{task} env.actions.legs.joint_names=[foo]")
+"""Before and after the task is made; each takes a process that imports Isaac Lab."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("words", MISTAKES)
+@pytest.mark.parametrize(
+    "words",
+    [pytest.param(row, marks=[] if row in SHORT else [pytest.mark.long]) for row in MISTAKES],
+)
 def test_a_mistake_is_one_sentence(tmp_path: Path, words: str) -> None:
     task = f"--isaaclab={PROJECT} --task=Small-Walker-v0 --num_envs=4 --device=cpu"
     given = words.format(empty=tmp_path, project=PROJECT, task=task).split()
