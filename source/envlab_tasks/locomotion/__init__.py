@@ -39,7 +39,6 @@ register(
     "flat_env_cfg:AnymalDFlatEnvCfg",
     "A quadruped, ANYmal D, follows velocity commands on flat ground.",
     agents="{}_flat_ppo_cfg",
-    fast_sac_holosoma="fast_sac_holosoma_cfg",
     rsl_rl_distillation="rsl_rl_flat_distillation_cfg",
 )
 register(
@@ -48,7 +47,6 @@ register(
     "flat_env_cfg:AnymalDFlatPlayEnvCfg",
     "ANYmal D on flat ground with few robots, no noise and no pushes, for playing.",
     agents="{}_flat_ppo_cfg",
-    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     ANYMAL_D,
@@ -56,7 +54,6 @@ register(
     "rough_env_cfg:AnymalDRoughEnvCfg",
     "A quadruped, ANYmal D, follows velocity commands on rough ground.",
     agents="{}_rough_ppo_cfg",
-    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     ANYMAL_D,
@@ -64,7 +61,6 @@ register(
     "rough_env_cfg:AnymalDRoughPlayEnvCfg",
     "ANYmal D on rough ground with few robots and tiles, no noise, no curriculum.",
     agents="{}_rough_ppo_cfg",
-    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     ANYMAL_D,
@@ -72,7 +68,6 @@ register(
     "actuator_net_env_cfg:AnymalDFlatActuatorNetEnvCfg",
     "ANYmal D follows commands on flat ground; an LSTM network is its actuators.",
     agents="{}_flat_ppo_cfg",
-    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 
 G1 = f"{__name__}.velocity.g1"
@@ -82,7 +77,6 @@ register(
     "flat_env_cfg:G1FlatEnvCfg",
     "A humanoid, Unitree G1 with hands, follows commands on flat ground.",
     agents="{}_flat_ppo_cfg",
-    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1,
@@ -90,7 +84,6 @@ register(
     "flat_env_cfg:G1FlatPlayEnvCfg",
     "G1 on flat ground with few robots, no noise and no pushes, for playing.",
     agents="{}_flat_ppo_cfg",
-    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1,
@@ -98,7 +91,6 @@ register(
     "rough_env_cfg:G1RoughEnvCfg",
     "A humanoid, Unitree G1 with hands, follows commands on rough ground.",
     agents="{}_rough_ppo_cfg",
-    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 register(
     G1,
@@ -106,7 +98,6 @@ register(
     "rough_env_cfg:G1RoughPlayEnvCfg",
     "G1 walks straight on over rough ground: few robots and tiles, no noise.",
     agents="{}_rough_ppo_cfg",
-    fast_sac_holosoma="fast_sac_holosoma_cfg",
 )
 
 G1_29 = f"{__name__}.velocity.g1_29"
