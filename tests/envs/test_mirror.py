@@ -41,6 +41,9 @@ DIFFERENCES = {
 """Largest difference of an observation, or of a reward, after 10 steps on a plane, about twice the
 measured one: in the files of real robots the two sides have slightly different masses."""
 
+UNEVEN = "Mjlab-Velocity-Flat-Unitree-G1"
+"""A robot whose left sole is a millimetre wider than its right one, in mjlab's file too."""
+
 
 def some(cases: Iterable[Any], *words: str) -> list[Any]:
     """Return cases, tasks or tuples with one; those that contain none of the words are long."""
@@ -114,7 +117,7 @@ def start_in_both_worlds(env: ManagerEnv, mirror: Mirror, height: float) -> None
     ("task_id", "height"),
     [
         *some([(task, 1.0) for task in DIFFERENCES], "Ant", "T1", "A1"),
-        *some([(task, 0.0) for task in list(DIFFERENCES)[:-1]], "Go2", "Mjlab"),
+        *some([(task, 0.0) for task in list(DIFFERENCES)[:-1] if task != UNEVEN], "Go2", "Mjlab"),
     ],
 )
 def test_the_mirrored_robot_moves_as_the_image_of_the_robot(task_id: str, height: float):

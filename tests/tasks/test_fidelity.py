@@ -32,6 +32,7 @@ OWNERS = ("Isaac-", *(f"Mjlab-{kind}-" for kind in ("Velocity", "Cartpole", "Lif
 OURS_ALONE = {"Isaac-Reach-Franka-IK-Abs-Play-v0", "Isaac-Reach-Franka-IK-Rel-Play-v0"}
 """Ids that Isaac Lab does not have."""
 AGENTS_ALONE = {
+    *((f"Mjlab-Velocity-{ground}-Unitree-G1", "fast_sac_holosoma") for ground in ("Flat", "Rough")),
     *(("Isaac-Ant-v0", "fast_sac"), ("Isaac-Cart-Double-Pendulum-Direct-v0", "rsl_rl")),
     ("Isaac-Cartpole-Depth-Camera-Direct-v0", "rsl_rl"),
     ("Isaac-Cartpole-RGB-v0", "rsl_rl"),
