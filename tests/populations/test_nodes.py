@@ -46,11 +46,12 @@ def test_after_a_node_is_lost_every_member_goes_on_from_its_last_checkpoint(
     tmp_path: Path, words: list[str | Path]
 ):
     endpoint = f"localhost:{free_port()}"
-    options = ["--max_restarts=3", "--rdzv_conf=last_call_timeout=1"]
-    commands = [
-        agent(number, endpoint, *words, nnodes="1:2", options=options) for number in range(2)
-    ]
-    launches = [Launch(command, tmp_path) for command in commands]
+    launches = []
+    for number in range(2):  # the second, which is killed, must not have the rendezvous
+        conf = f"--rdzv_conf=last_call_timeout=1,is_host={1 - number}"
+        options = ["--max_restarts=3", conf]
+        command = agent(number, endpoint, *words, nnodes="1:2", options=options)
+        launches.append(Launch(command, tmp_path))
     try:
         launches[0].wait_until(lambda: list(tmp_path.glob("logs/*/*/*/checkpoints/model_4.pt")))
         run = only_run(tmp_path)
@@ -73,7 +74,7 @@ def test_after_a_node_is_lost_every_member_goes_on_from_its_last_checkpoint(
     assert gained == ({64} if words is LEARNERS[0] else {8 * 2})
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_members_on_the_nodes_of_accelerate_go_on_when_what_is_left_is_launched(tmp_path: Path):
     """It has no elastic number of nodes: the job ends, and starts again under its ``--run_id``."""
     pytest.importorskip("accelerate", reason="needs accelerate: pip install -e '.[accelerate]'")
