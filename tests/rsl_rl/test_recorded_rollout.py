@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from envlab.rsl_rl.recorded_rollout import RecordedRollout
 from envlab.rsl_rl.recorded_update import RecordedUpdate
 from envlab.sim import host
 from envlab.sim.repeated import RepeatedOperations
+from envlab.state import restore, save
 from tests.graphs import capturable_on_a_cpu, record_steps
 from tests.iterations import Iterations
 from tests.operations import Reads
@@ -109,6 +111,27 @@ def test_iterations_by_graphs_have_the_bits_of_the_same_functions():
     assert plain == recorded
     for name, values in weights.items():
         assert torch.equal(values, others[name]), name
+
+
+def test_it_goes_on_exactly_after_a_resume():
+    whole = learner_of(CARTPOLE, "graphs")
+    torch.manual_seed(3)
+    for number in range(1, 8):
+        whole.iterate(number, ignore)
+    parts = copy.deepcopy(
+        (whole.model_state(), save(whole), save(whole.env.unwrapped), torch.get_rng_state())
+    )
+    losses = [whole.iterate(number, ignore).losses for number in range(8, 15)]
+    again = learner_of(CARTPOLE, "graphs")
+    model, own, env, generator = parts
+    again.load_models({"model": model})
+    restore(again, own, torch.device("cpu"))
+    restore(again.env.unwrapped, env, torch.device("cpu"))
+    torch.set_rng_state(generator)
+    assert [again.iterate(number, ignore).losses for number in range(8, 15)] == losses
+    for name, values in whole.alg.save()["actor_state_dict"].items():
+        assert torch.equal(values, again.alg.save()["actor_state_dict"][name]), name
+    assert all(one.is_made for one in again.recorded_rollout.recordings.values())
 
 
 def test_replaced_memory_is_recorded_anew():
