@@ -15,15 +15,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-ITERATIONS, FRAMES = 100, 62_500
-"""A full training, and the frames that the experiments give it."""
+ITERATIONS = 100
+"""Of a full training."""
+FRAMES = {"Isaac-Lift-Cube-Franka-IK-Abs-v0": 62_500, "Isaac-Reach-Franka-IK-Abs-v0": 90_000}
+"""By task, those of its five rollouts: an episode of each of 50 environments."""
 FILE = Path("demonstrations.hdf5")
 
 
 def main() -> None:
     """Record, clone and play."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--task", required=True)
+    parser.add_argument("--task", choices=FRAMES, required=True)
     parser.add_argument("--demonstrations", type=int, required=True, help="episodes that succeeded")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--max_frames", type=float, required=True)
@@ -38,7 +40,7 @@ def main() -> None:
     episodes = [f"--num_envs={num}", f"--num_episodes={num}", "--succeeded_only"]
     output = ["--format=hdf5", f"--output={FILE}"]
     _envlab("record", "scripted", *common, f"--seed={flags.seed}", *episodes, *output)
-    iterations = max(2, round(ITERATIONS * flags.max_frames / FRAMES))
+    iterations = max(2, round(ITERATIONS * flags.max_frames / FRAMES[flags.task]))
     learn = [f"--dataset={FILE}", "--num_envs=50", f"--max_iterations={iterations}"]
     learn.append(f"agent.num_demonstrations={num}")
     _envlab("train", "bc", *common, f"--seed={flags.seed}", "--headless", *learn)
