@@ -67,7 +67,8 @@ class SceneCfg(InteractiveSceneCfg):
     down = CameraCfg(
         prim_path="{ENV_REGEX_NS}/Drone/down",
         offset=CameraCfg.OffsetCfg(pos=(0.0, 0.0, -0.1), rot=(0.0, 1.0, 0.0, 0.0)),  # ROS
-        data_types=["distance_to_image_plane"],
+        data_types=["distance_to_image_plane", "semantic_segmentation"],
+        colorize_semantic_segmentation=False,
         spawn=PINHOLE,
         width=5,
         height=5,
@@ -96,6 +97,9 @@ found = {
     "focal_length": ahead.data.intrinsic_matrices[:, 0, 0].tolist(),
     "below": down.data.output["distance_to_image_plane"][:, 2, 2].flatten().tolist(),
 }
+numbers = down.data.output["semantic_segmentation"]
+labels = down.data.info[0]["semantic_segmentation"]["idToLabels"]
+found["labels_below"] = [labels[str(int(numbers[0, at, at, 0]))] for at in (2, 0)]
 pose = drone.data.root_pose_w.clone()
 pose[1, 2] += 2.0  # in environment 1 alone
 drone.write_root_pose_to_sim(pose)

@@ -23,6 +23,7 @@ def test_cameras_see_a_box_where_it_is(isaaclab: Path) -> None:
     assert found["sky"] == [[0, 0, 255]] * 2  # of the dome light
     assert found["colour"] != found["sky"]
     assert found["classes"] == [[[1, 2, 3, 255]] * 2, [[0, 0, 0, 0]] * 2]
+    assert found["labels_below"] == [{"class": "box"}, {"class": "BACKGROUND"}]
     assert found["normal"] == [pytest.approx([-1.0, 0.0, 0.0], abs=1e-4)] * 2
     # On a body 3 m above the box's middle, 0.1 m below the body; later 2 m higher, in one.
     assert found["below"] == pytest.approx([2.4, 2.4], abs=1e-4)
