@@ -35,8 +35,8 @@ def settle_precision(precision: Precision, context: DistributedContext) -> torch
         (lacking,) = context.max(int(not has_tf32(context.device)))
         if lacking:
             raise ConfigurationError(
-                "agent.precision is 'tf32', which needs a GPU of compute capability 8.0 or newer, but a "
-                f"process of this run learns on {context.device}. Set it to float32, or to auto."
+                "agent.precision is 'tf32', which needs a GPU of compute capability 8.0 or newer, "
+                f"but a process of this run learns on {context.device}. Set it to float32, or to auto."
             )
     if context.device.type == "cuda":  # of the process, so a run before may have set another one
         torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
