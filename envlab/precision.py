@@ -36,7 +36,7 @@ def settle_precision(precision: Precision, context: DistributedContext) -> torch
         if lacking:
             raise ConfigurationError(
                 "agent.precision is 'tf32', which needs a GPU of compute capability 8.0 or newer, "
-                f"but a process of this run learns on {context.device}. Set it to float32, or to auto."
+                f"but a process of this run learns on {context.device}. Set it to float32 or auto."
             )
     if context.device.type == "cuda":  # of the process, so a run before may have set another one
         torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
