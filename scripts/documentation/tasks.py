@@ -262,6 +262,7 @@ def draw_curve(task: Task, run: Path) -> Path:
 def _modules(task: Task) -> list[str]:
     """Return the modules of a task's configuration, and those of envlab_tasks that they use."""
     modules = dict.fromkeys(kind.__module__ for kind in type(load_env_cfg(task)).__mro__)
+    modules.setdefault(str(task.kwargs["env_cfg_entry_point"]).partition(":")[0])
     for module in list(modules):
         for value in vars(sys.modules[module]).values():
             used = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)

@@ -1,6 +1,37 @@
 """Robots that walk; the table of their tasks."""
 
+from typing import Any
+
 from envlab_tasks.registration import register
+
+ISAAC_LAB = {
+    "a1": ("Unitree-A1", "A quadruped, Unitree A1,", ["rsl_rl", "skrl"]),
+    "anymal_b": ("Anymal-B", "A quadruped, ANYmal B,", ["rsl_rl", "skrl"]),
+    "anymal_c": ("Anymal-C", "A quadruped, ANYmal C,", ["rsl_rl", "rl_games", "skrl"]),
+    "anymal_d": ("Anymal-D", "A quadruped, ANYmal D,", ["rsl_rl", "rl_games", "skrl"]),
+    "cassie": ("Cassie", "A biped, Agility's Cassie,", ["rsl_rl", "skrl"]),
+    "g1": ("G1", "A humanoid, Unitree G1 with hands,", ["rsl_rl", "rl_games", "skrl"]),
+    "go1": ("Unitree-Go1", "A quadruped, Unitree Go1,", ["rsl_rl", "rl_games", "skrl"]),
+    "go2": ("Unitree-Go2", "A quadruped, Unitree Go2,", ["rsl_rl", "rl_games", "skrl"]),
+    "h1": ("H1", "A humanoid, Unitree H1,", ["rsl_rl", "rl_games", "skrl"]),
+}
+"""Robots of Isaac Lab's velocity tasks by folder: the name in the ids, who it is, the libraries."""
+FURTHER_AGENTS: dict[str, dict[str, Any]] = {
+    "Isaac-Velocity-Flat-Anymal-D-v0": {"rsl_rl_distillation": "rsl_rl_flat_distillation_cfg"},
+}
+for folder, (name, robot, libraries) in ISAAC_LAB.items():
+    for ground in ("flat", "rough"):
+        for variant, play, end in (("", "", ""), ("_play", "-Play", " Few robots, no noise.")):
+            task_id = f"Isaac-Velocity-{ground.title()}-{name}{play}-v0"
+            register(
+                f"{__name__}.velocity.{folder}",
+                task_id,
+                f"env_cfg:{ground}{variant}",
+                f"{robot} follows commands on {ground} ground.{end}",
+                libraries=libraries,
+                agents=f"{{}}_{ground}_ppo_cfg",
+                **FURTHER_AGENTS.get(task_id, {}),
+            )
 
 GETUP_G1_29 = f"{__name__}.getup.g1_29"
 register(
@@ -26,7 +57,7 @@ A1 = f"{__name__}.velocity.a1"
 register(
     A1,
     "LeggedGym-Flat-A1-v0",
-    "env_cfg:A1FlatEnvCfg",
+    "legged_gym_env_cfg:A1FlatEnvCfg",
     "legged_gym's A1 follows velocity commands on flat ground.",
     env=".env:LeggedGymEnv",
     libraries=["rsl_rl"],
@@ -35,76 +66,17 @@ register(
 ANYMAL_D = f"{__name__}.velocity.anymal_d"
 register(
     ANYMAL_D,
-    "Isaac-Velocity-Flat-Anymal-D-v0",
-    "flat_env_cfg:AnymalDFlatEnvCfg",
-    "A quadruped, ANYmal D, follows velocity commands on flat ground.",
-    agents="{}_flat_ppo_cfg",
-    rsl_rl_distillation="rsl_rl_flat_distillation_cfg",
-)
-register(
-    ANYMAL_D,
-    "Isaac-Velocity-Flat-Anymal-D-Play-v0",
-    "flat_env_cfg:AnymalDFlatPlayEnvCfg",
-    "ANYmal D on flat ground with few robots, no noise and no pushes, for playing.",
-    agents="{}_flat_ppo_cfg",
-)
-register(
-    ANYMAL_D,
-    "Isaac-Velocity-Rough-Anymal-D-v0",
-    "rough_env_cfg:AnymalDRoughEnvCfg",
-    "A quadruped, ANYmal D, follows velocity commands on rough ground.",
-    agents="{}_rough_ppo_cfg",
-)
-register(
-    ANYMAL_D,
-    "Isaac-Velocity-Rough-Anymal-D-Play-v0",
-    "rough_env_cfg:AnymalDRoughPlayEnvCfg",
-    "ANYmal D on rough ground with few robots and tiles, no noise, no curriculum.",
-    agents="{}_rough_ppo_cfg",
-)
-register(
-    ANYMAL_D,
     "Envlab-Velocity-Flat-ActuatorNet-Anymal-D-v0",
-    "actuator_net_env_cfg:AnymalDFlatActuatorNetEnvCfg",
+    "env_cfg:flat_by_network",
     "ANYmal D follows commands on flat ground; an LSTM network is its actuators.",
     agents="{}_flat_ppo_cfg",
-)
-
-G1 = f"{__name__}.velocity.g1"
-register(
-    G1,
-    "Isaac-Velocity-Flat-G1-v0",
-    "flat_env_cfg:G1FlatEnvCfg",
-    "A humanoid, Unitree G1 with hands, follows commands on flat ground.",
-    agents="{}_flat_ppo_cfg",
-)
-register(
-    G1,
-    "Isaac-Velocity-Flat-G1-Play-v0",
-    "flat_env_cfg:G1FlatPlayEnvCfg",
-    "G1 on flat ground with few robots, no noise and no pushes, for playing.",
-    agents="{}_flat_ppo_cfg",
-)
-register(
-    G1,
-    "Isaac-Velocity-Rough-G1-v0",
-    "rough_env_cfg:G1RoughEnvCfg",
-    "A humanoid, Unitree G1 with hands, follows commands on rough ground.",
-    agents="{}_rough_ppo_cfg",
-)
-register(
-    G1,
-    "Isaac-Velocity-Rough-G1-Play-v0",
-    "rough_env_cfg:G1RoughPlayEnvCfg",
-    "G1 walks straight on over rough ground: few robots and tiles, no noise.",
-    agents="{}_rough_ppo_cfg",
 )
 
 G1_29 = f"{__name__}.velocity.g1_29"
 register(
     G1_29,
     "Mjlab-Velocity-Flat-Unitree-G1",
-    "flat_env_cfg:G1FlatEnvCfg",
+    "env_cfg:flat",
     "A humanoid, Unitree G1 with 29 joints, follows commands on flat ground.",
     libraries=["rsl_rl"],
     agents="{}_flat_ppo_cfg",
@@ -113,7 +85,7 @@ register(
 register(
     G1_29,
     "Mjlab-Velocity-Flat-Unitree-G1-Play",
-    "flat_env_cfg:G1FlatPlayEnvCfg",
+    "env_cfg:flat_play",
     "G1 with 29 joints on flat ground, faster, with no noise and no pushes.",
     libraries=["rsl_rl"],
     agents="{}_flat_ppo_cfg",
@@ -122,7 +94,7 @@ register(
 register(
     G1_29,
     "Mjlab-Velocity-Rough-Unitree-G1",
-    "rough_env_cfg:G1RoughEnvCfg",
+    "env_cfg:rough",
     "A humanoid, Unitree G1 with 29 joints, follows commands on rough ground.",
     libraries=["rsl_rl"],
     agents="{}_rough_ppo_cfg",
@@ -131,7 +103,7 @@ register(
 register(
     G1_29,
     "Mjlab-Velocity-Rough-Unitree-G1-Play",
-    "rough_env_cfg:G1RoughPlayEnvCfg",
+    "env_cfg:rough_play",
     "G1 with 29 joints on few tiles of rough ground, no noise, no pushes.",
     libraries=["rsl_rl"],
     agents="{}_rough_ppo_cfg",
@@ -141,60 +113,32 @@ register(
 GO1 = f"{__name__}.velocity.go1"
 register(
     GO1,
-    "Isaac-Velocity-Flat-Unitree-Go1-v0",
-    "flat_env_cfg:Go1FlatEnvCfg",
-    "A quadruped, Unitree Go1, follows velocity commands on flat ground.",
-    agents="{}_flat_ppo_cfg",
-)
-register(
-    GO1,
     "Mjlab-Velocity-Flat-Unitree-Go1",
-    "mjlab_flat_env_cfg:Go1FlatEnvCfg",
+    "mjlab_env_cfg:flat",
     "Unitree Go1 walks by mjlab's rewards on flat ground.",
     libraries=["rsl_rl"],
     agents="mjlab_{}_flat_ppo_cfg",
 )
 register(
     GO1,
-    "Isaac-Velocity-Flat-Unitree-Go1-Play-v0",
-    "flat_env_cfg:Go1FlatPlayEnvCfg",
-    "Go1 on flat ground with few robots, no noise and no pushes, for playing.",
-    agents="{}_flat_ppo_cfg",
-)
-register(
-    GO1,
     "Mjlab-Velocity-Flat-Unitree-Go1-Play",
-    "mjlab_flat_env_cfg:Go1FlatPlayEnvCfg",
+    "mjlab_env_cfg:flat_play",
     "Unitree Go1 walks by mjlab's rewards on flat ground: few robots, no noise.",
     libraries=["rsl_rl"],
     agents="mjlab_{}_flat_ppo_cfg",
 )
 register(
     GO1,
-    "Isaac-Velocity-Rough-Unitree-Go1-v0",
-    "rough_env_cfg:Go1RoughEnvCfg",
-    "A quadruped, Unitree Go1, follows velocity commands on rough ground.",
-    agents="{}_rough_ppo_cfg",
-)
-register(
-    GO1,
     "Mjlab-Velocity-Rough-Unitree-Go1",
-    "mjlab_rough_env_cfg:Go1RoughEnvCfg",
+    "mjlab_env_cfg:rough",
     "Unitree Go1 walks by mjlab's rewards on rough ground.",
     libraries=["rsl_rl"],
     agents="mjlab_{}_rough_ppo_cfg",
 )
 register(
     GO1,
-    "Isaac-Velocity-Rough-Unitree-Go1-Play-v0",
-    "rough_env_cfg:Go1RoughPlayEnvCfg",
-    "Go1 on rough ground with few robots, no noise and no pushes, for playing.",
-    agents="{}_rough_ppo_cfg",
-)
-register(
-    GO1,
     "Mjlab-Velocity-Rough-Unitree-Go1-Play",
-    "mjlab_rough_env_cfg:Go1RoughPlayEnvCfg",
+    "mjlab_env_cfg:rough_play",
     "Unitree Go1 walks by mjlab's rewards on rough ground: few robots, no noise.",
     libraries=["rsl_rl"],
     agents="mjlab_{}_rough_ppo_cfg",
@@ -203,43 +147,15 @@ register(
 GO2 = f"{__name__}.velocity.go2"
 register(
     GO2,
-    "Isaac-Velocity-Flat-Unitree-Go2-v0",
-    "flat_env_cfg:Go2FlatEnvCfg",
-    "A quadruped, Unitree Go2, follows velocity commands on flat ground.",
-    agents="{}_flat_ppo_cfg",
-)
-register(
-    GO2,
-    "Isaac-Velocity-Flat-Unitree-Go2-Play-v0",
-    "flat_env_cfg:Go2FlatPlayEnvCfg",
-    "Go2 on flat ground with few robots, no noise and no pushes, for playing.",
-    agents="{}_flat_ppo_cfg",
-)
-register(
-    GO2,
-    "Isaac-Velocity-Rough-Unitree-Go2-v0",
-    "rough_env_cfg:Go2RoughEnvCfg",
-    "A quadruped, Unitree Go2, follows velocity commands on rough ground.",
-    agents="{}_rough_ppo_cfg",
-)
-register(
-    GO2,
-    "Isaac-Velocity-Rough-Unitree-Go2-Play-v0",
-    "rough_env_cfg:Go2RoughPlayEnvCfg",
-    "Go2 on rough ground with few robots and tiles, no noise, no curriculum.",
-    agents="{}_rough_ppo_cfg",
-)
-register(
-    GO2,
     "Envlab-Velocity-Flat-ActuatorNet-Unitree-Go2-v0",
-    "actuator_net_env_cfg:Go2FlatActuatorNetEnvCfg",
+    "env_cfg:flat_by_network",
     "Go2 follows commands on flat ground; a network is its actuators.",
     agents="{}_flat_ppo_cfg",
 )
 register(
     GO2,
     "Envlab-Velocity-Flat-Blind-Unitree-Go2-v0",
-    "blind_env_cfg:Go2FlatBlindEnvCfg",
+    "blind_env_cfg:flat",
     "Go2 follows commands on flat ground without its velocity; for students.",
     libraries=["rsl_rl"],
     agents="{}_flat_blind_ppo_cfg",
@@ -248,7 +164,7 @@ register(
 register(
     GO2,
     "Envlab-Velocity-Rough-Blind-Unitree-Go2-v0",
-    "blind_env_cfg:Go2RoughBlindEnvCfg",
+    "blind_env_cfg:rough",
     "Go2 follows commands on rough ground that it does not see; for students.",
     libraries=["rsl_rl"],
     agents="{}_rough_blind_ppo_cfg",
@@ -257,7 +173,7 @@ register(
 register(
     GO2,
     "Envlab-Velocity-Rough-Depth-Unitree-Go2-v0",
-    "depth_env_cfg:Go2RoughDepthEnvCfg",
+    "depth_env_cfg:rough",
     "Go2 follows commands on rough ground by a depth camera; for students.",
     libraries=["rsl_rl"],
     agents="{}_rough_depth_ppo_cfg",
@@ -266,7 +182,7 @@ register(
 register(
     GO2,
     "Envlab-Velocity-Rough-Depth-Unitree-Go2-Play-v0",
-    "depth_env_cfg:Go2RoughDepthPlayEnvCfg",
+    "depth_env_cfg:rough_play",
     "Go2 with a depth camera, few robots and tiles, no noise, no curriculum.",
     libraries=["rsl_rl"],
     agents="{}_rough_depth_ppo_cfg",
@@ -275,7 +191,7 @@ register(
 register(
     GO2,
     "Envlab-Velocity-Parkour-Unitree-Go2-v0",
-    "parkour_env_cfg:Go2ParkourEnvCfg",
+    "parkour_env_cfg:parkour",
     "Go2 goes over gaps, hurdles and steps, with a scan of the ground.",
     libraries=["rsl_rl"],
     agents="{}_parkour_ppo_cfg",
@@ -283,7 +199,7 @@ register(
 register(
     GO2,
     "Envlab-Velocity-Parkour-Blind-Unitree-Go2-v0",
-    "parkour_env_cfg:Go2ParkourBlindEnvCfg",
+    "parkour_env_cfg:blind",
     "Go2 goes over gaps, hurdles and steps that it does not see; for students.",
     libraries=["rsl_rl"],
     agents="{}_parkour_blind_ppo_cfg",
@@ -292,41 +208,11 @@ register(
 register(
     GO2,
     "Envlab-Velocity-Parkour-Depth-Unitree-Go2-v0",
-    "parkour_env_cfg:Go2ParkourDepthEnvCfg",
+    "parkour_env_cfg:depth",
     "Go2 goes over gaps, hurdles and steps by a depth camera; for students.",
     libraries=["rsl_rl"],
     agents="{}_parkour_depth_ppo_cfg",
     rsl_rl_distillation="rsl_rl_parkour_depth_distillation_cfg",
-)
-
-H1 = f"{__name__}.velocity.h1"
-register(
-    H1,
-    "Isaac-Velocity-Flat-H1-v0",
-    "flat_env_cfg:H1FlatEnvCfg",
-    "A humanoid, Unitree H1, follows velocity commands on flat ground.",
-    agents="{}_flat_ppo_cfg",
-)
-register(
-    H1,
-    "Isaac-Velocity-Flat-H1-Play-v0",
-    "flat_env_cfg:H1FlatPlayEnvCfg",
-    "H1 on flat ground with few robots, no noise and no pushes, for playing.",
-    agents="{}_flat_ppo_cfg",
-)
-register(
-    H1,
-    "Isaac-Velocity-Rough-H1-v0",
-    "rough_env_cfg:H1RoughEnvCfg",
-    "A humanoid, Unitree H1, follows velocity commands on rough ground.",
-    agents="{}_rough_ppo_cfg",
-)
-register(
-    H1,
-    "Isaac-Velocity-Rough-H1-Play-v0",
-    "rough_env_cfg:H1RoughPlayEnvCfg",
-    "H1 walks straight on over rough ground: few robots and tiles, no noise.",
-    agents="{}_rough_ppo_cfg",
 )
 
 SPOT = f"{__name__}.velocity.spot"

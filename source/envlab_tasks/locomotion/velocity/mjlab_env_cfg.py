@@ -1,8 +1,9 @@
-"""The common part of mjlab 1.6.0's velocity tasks on flat ground, with its numbers.
+"""The common part of mjlab 1.6.0's velocity tasks, with its numbers.
 
-A robot's task derives from :class:`MjlabVelocityEnvCfg` and names its own bodies. Terms to which
-mjlab gives a weight of 0 for a robot are omitted, except ``air_time``: small batches learn to step
-with it (``env.rewards.air_time.weight=0.5``).
+A robot's task is a function that returns :class:`MjlabVelocityEnvCfg` with its own bodies, and its
+variants are functions of it (:mod:`~envlab_tasks.locomotion.velocity.mjlab_variants`). Terms to
+which mjlab gives a weight of 0 for a robot are omitted, except ``air_time``: small batches learn to
+step with it (``env.rewards.air_time.weight=0.5``).
 
 Differs from mjlab 1.6.0:
 
@@ -103,10 +104,6 @@ class CommandsCfg:
     twist: mdp.UniformVelocityCommandCfg = default(twist())
 
 
-SECOND_STAGE = CommandsCfg(twist=twist((-1.5, 2.0), (-0.7, 0.7)))
-"""The speeds of training's second stage."""
-
-
 @dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
     """The robot's measurements, with noise; its last action; its command."""
@@ -123,6 +120,7 @@ class PolicyCfg(ObservationGroupCfg):
     joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5))
     actions: ObservationTermCfg = default(observation(mdp.last_action))
     command: ObservationTermCfg = default(observation(mdp.generated_commands, command_name="twist"))
+    height_scan: ObservationTermCfg | None = None
 
 
 @dataclass(kw_only=True)
@@ -143,9 +141,6 @@ class ObservationsCfg:
 
     policy: PolicyCfg = field(default_factory=PolicyCfg)
     critic: CriticCfg = field(default_factory=CriticCfg)
-
-
-NO_NOISE = ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
 
 
 @dataclass(kw_only=True)
@@ -186,6 +181,10 @@ class EventsCfg:
         at_startup(mdp.randomize_encoder_bias, bias_range=(-0.015, 0.015))
     )
     base_com: EventTermCfg | None = None
+    foot_friction_slide: EventTermCfg | None = None
+    foot_friction_spin: EventTermCfg | None = None
+    foot_friction_roll: EventTermCfg | None = None
+    start_in_motion: EventTermCfg | None = None
 
 
 @dataclass(kw_only=True)
@@ -237,6 +236,9 @@ class RewardsCfg:
     soft_landing: RewardTermCfg | None = default(
         reward(mdp.soft_landing, -1e-5, sensor_cfg=TOUCHES, **STEPPING)
     )
+    self_collisions: RewardTermCfg | None = None
+    shank_collision: RewardTermCfg | None = None
+    trunk_head_collision: RewardTermCfg | None = None
 
 
 @dataclass(kw_only=True)
@@ -256,6 +258,7 @@ class CurriculumCfg:
             },
         )
     )
+    terrain_levels: CurriculumTermCfg | None = None
 
 
 @dataclass(kw_only=True)
@@ -266,6 +269,8 @@ class TerminationsCfg:
     fell_over: TerminationTermCfg | None = default(
         termination(mdp.bad_orientation, limit_angle=math.radians(70.0))
     )
+    out_of_terrain_bounds: TerminationTermCfg | None = None
+    illegal_contact: TerminationTermCfg | None = None
 
 
 @dataclass(kw_only=True)
@@ -275,6 +280,7 @@ class SensorsCfg:
     contact_forces: ContactSensorCfg = default(ContactSensorCfg(history_length=1))
     feet: mdp.FootSensorCfg = default(mdp.FootSensorCfg(site_names=[]))
     terrain_scan: mdp.RayCasterCfg | None = None
+    slope: mdp.RayCasterCfg | None = None
 
 
 def simulation(num_contacts_max: int, num_constraints_max: int) -> SimulationCfg:

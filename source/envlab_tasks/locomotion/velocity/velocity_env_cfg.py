@@ -1,6 +1,7 @@
 """The common part of velocity tasks: Isaac Lab 2.3's ``LocomotionVelocityRoughEnvCfg`` on a plane.
 
-A robot's task derives from :class:`VelocityEnvCfg`, names its own bodies, and changes numbers.
+A robot's task is a function that returns :class:`VelocityEnvCfg` with its bodies and numbers; its
+variants are functions of that configuration (:mod:`~envlab_tasks.locomotion.velocity.variants`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from envlab.envs import (
 )
 from envlab.envs.contact_sensor import ContactSensorCfg
 from envlab.envs.managers import (
+    CurriculumTermCfg,
     EventTermCfg,
     ObservationGroupCfg,
     ObservationTermCfg,
@@ -137,7 +139,7 @@ class PolicyCfg(ObservationGroupCfg):
     """The robot's measurements, with noise; its command; its last action."""
 
     enable_corruption: bool = True
-    base_lin_vel: ObservationTermCfg = default(observation(mdp.base_lin_vel, 0.1))
+    base_lin_vel: ObservationTermCfg | None = default(observation(mdp.base_lin_vel, 0.1))
     base_ang_vel: ObservationTermCfg = default(observation(mdp.base_ang_vel, 0.2))
     projected_gravity: ObservationTermCfg = default(observation(mdp.projected_gravity, 0.05))
     velocity_commands: ObservationTermCfg = default(
@@ -146,6 +148,7 @@ class PolicyCfg(ObservationGroupCfg):
     joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.01))
     joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5))
     actions: ObservationTermCfg = default(observation(mdp.last_action))
+    height_scan: ObservationTermCfg | None = None
 
 
 @dataclass(kw_only=True)
@@ -153,9 +156,6 @@ class ObservationsCfg:
     """One group."""
 
     policy: PolicyCfg = field(default_factory=PolicyCfg)
-
-
-NO_NOISE = ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
 
 
 @dataclass(kw_only=True)
@@ -224,6 +224,15 @@ class SensorsCfg:
 
 
 @dataclass(kw_only=True)
+class CurriculumCfg:
+    """Robots that walk far get harder ground."""
+
+    terrain_levels: CurriculumTermCfg | None = default(
+        CurriculumTermCfg(func=mdp.terrain_levels_vel)
+    )
+
+
+@dataclass(kw_only=True)
 class VelocityEnvCfg(ManagerEnvCfg):
     """Follow velocity commands for 20 s at 50 Hz."""
 
@@ -249,3 +258,4 @@ class VelocityEnvCfg(ManagerEnvCfg):
     rewards: RewardsCfg = field(default_factory=RewardsCfg)
     terminations: TerminationsCfg = field(default_factory=TerminationsCfg)
     sensors: SensorsCfg = field(default_factory=SensorsCfg)
+    curriculum: CurriculumCfg | None = None

@@ -1,1 +1,1 @@
-"""legged_gym's A1 on a plane, as a task of envlab: the example of docs/from_legged_gym.md."""
+"""A quadruped that follows velocity commands: Unitree A1, by Isaac Lab and by legged_gym."""

@@ -7,51 +7,43 @@ and Isaac-Velocity-Rough-Unitree-Go2-v0, without noise, so that their policies c
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 
-from envlab.envs import default
-from envlab.envs.managers import ObservationTermCfg
-from envlab_tasks.locomotion.velocity.go2.flat_env_cfg import Go2FlatEnvCfg
-from envlab_tasks.locomotion.velocity.go2.rough_env_cfg import Go2RoughEnvCfg
-from envlab_tasks.locomotion.velocity.rough_ground import RoughPolicyCfg
+from envlab_tasks.locomotion.velocity.go2 import env_cfg
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     ObservationsCfg,
     PolicyCfg,
+    VelocityEnvCfg,
 )
 
 
 @dataclass(kw_only=True)
-class BlindPolicyCfg(PolicyCfg):
-    """Gyroscope, gravity, command, joints and the last action."""
+class TeacherObservationsCfg(ObservationsCfg):
+    """The student's group, and the teacher's."""
 
-    base_lin_vel: ObservationTermCfg | None = None  # type: ignore[assignment]
-
-
-@dataclass(kw_only=True)
-class FlatTeacherCfg(ObservationsCfg):
-    """The student's group, and the teacher's on a plane."""
-
-    policy: PolicyCfg = field(default_factory=BlindPolicyCfg)
-    critic: PolicyCfg = default(PolicyCfg(enable_corruption=False))
+    critic: PolicyCfg = field(default_factory=PolicyCfg)
 
 
-@dataclass(kw_only=True)
-class RoughTeacherCfg(ObservationsCfg):
-    """The student's group, and the teacher's, who sees the ground."""
-
-    policy: PolicyCfg = field(default_factory=BlindPolicyCfg)
-    critic: PolicyCfg = default(RoughPolicyCfg(enable_corruption=False))
-
-
-@dataclass(kw_only=True)
-class Go2FlatBlindEnvCfg(Go2FlatEnvCfg):
-    """Go2 on a plane."""
-
-    observations: ObservationsCfg = field(default_factory=FlatTeacherCfg)
+def teacher_groups(cfg: VelocityEnvCfg) -> TeacherObservationsCfg:
+    """Return groups in which a task's observations, without noise, are those of its teacher."""
+    policy, critic = cfg.observations.policy, copy.deepcopy(cfg.observations.policy)
+    policy.base_lin_vel = policy.height_scan = None
+    critic.enable_corruption = False
+    return TeacherObservationsCfg(policy=policy, critic=critic)
 
 
-@dataclass(kw_only=True)
-class Go2RoughBlindEnvCfg(Go2RoughEnvCfg):
-    """Go2 on stairs, blocks, noise and slopes."""
+def blind(cfg: VelocityEnvCfg) -> VelocityEnvCfg:
+    """Leave a task's policy gyroscope, gravity, command, joints and the last action."""
+    cfg.observations = teacher_groups(cfg)
+    return cfg
 
-    observations: ObservationsCfg = field(default_factory=RoughTeacherCfg)
+
+def flat() -> VelocityEnvCfg:
+    """Return the task on a plane."""
+    return blind(env_cfg.flat())
+
+
+def rough() -> VelocityEnvCfg:
+    """Return the task on stairs, blocks, noise and slopes."""
+    return blind(env_cfg.rough())

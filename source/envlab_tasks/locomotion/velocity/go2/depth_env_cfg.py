@@ -15,18 +15,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
+from envlab.envs import SceneEntityCfg, default, mdp
 from envlab.envs.camera import CameraCfg, CameraOffsetCfg
 from envlab.envs.managers import ObservationGroupCfg, ObservationTermCfg
 from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.terms import observation
-from envlab.envs.terrain import TerrainCfg
-from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL, NO_PUSHES
-from envlab_tasks.locomotion.velocity.go2.blind_env_cfg import BlindPolicyCfg, RoughTeacherCfg
-from envlab_tasks.locomotion.velocity.go2.rough_env_cfg import Go2RoughEnvCfg
-from envlab_tasks.locomotion.velocity.rough_ground import CurriculumCfg, few_tiles
-from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import small_terrains
-from envlab_tasks.locomotion.velocity.velocity_env_cfg import EventsCfg, SensorsCfg
+from envlab_tasks.locomotion.velocity.go2 import env_cfg
+from envlab_tasks.locomotion.velocity.go2.blind_env_cfg import (
+    TeacherObservationsCfg,
+    teacher_groups,
+)
+from envlab_tasks.locomotion.velocity.variants import to_play
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import SensorsCfg, VelocityEnvCfg
 
 PITCH = 0.35
 """Pitch of the camera, downwards, in rad."""
@@ -75,35 +75,28 @@ class DepthGroupCfg(ObservationGroupCfg):
 
 
 @dataclass(kw_only=True)
-class DepthObservationsCfg(RoughTeacherCfg):
+class DepthObservationsCfg(TeacherObservationsCfg):
     """The student's two groups, and the teacher's."""
 
     depth: DepthGroupCfg = field(default_factory=DepthGroupCfg)
 
 
-NO_NOISE = DepthObservationsCfg(
-    policy=BlindPolicyCfg(enable_corruption=False), depth=DepthGroupCfg(enable_corruption=False)
-)
-
-
-@dataclass(kw_only=True)
-class Go2RoughDepthEnvCfg(Go2RoughEnvCfg):
-    """Go2 on stairs, blocks, noise and slopes, which it sees."""
-
-    scene: SceneCfg = default(
-        SceneCfg(num_envs=192, model=MODEL, terrain=TerrainCfg(terrain_generator=small_terrains()))
+def with_camera(cfg: VelocityEnvCfg, *, noise: bool = True) -> VelocityEnvCfg:
+    """Give 192 blind robots the camera, and their teacher what they saw."""
+    groups = teacher_groups(cfg)
+    cfg.scene.num_envs = 192
+    cfg.observations = DepthObservationsCfg(
+        policy=groups.policy, critic=groups.critic, depth=DepthGroupCfg(enable_corruption=noise)
     )
-    observations: DepthObservationsCfg = field(default_factory=DepthObservationsCfg)
-    sensors: DepthSensorsCfg = field(default_factory=DepthSensorsCfg)
+    cfg.sensors = DepthSensorsCfg()
+    return cfg
 
 
-@dataclass(kw_only=True)
-class Go2RoughDepthPlayEnvCfg(Go2RoughDepthEnvCfg):
-    """Few robots on few tiles of any difficulty, no noise, no pushes, no curriculum."""
+def rough() -> VelocityEnvCfg:
+    """Return the task on stairs, blocks, noise and slopes, which the robot sees."""
+    return with_camera(env_cfg.rough())
 
-    scene: SceneCfg = default(
-        SceneCfg(num_envs=50, model=MODEL, terrain=few_tiles(small_terrains()))
-    )
-    observations: DepthObservationsCfg = default(NO_NOISE)
-    events: EventsCfg = default(NO_PUSHES)
-    curriculum: CurriculumCfg | None = None
+
+def rough_play() -> VelocityEnvCfg:
+    """Return the same with few robots on few tiles, no noise, no pushes, no curriculum."""
+    return to_play(with_camera(env_cfg.rough(), noise=False))

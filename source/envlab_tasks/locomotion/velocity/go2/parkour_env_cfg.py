@@ -8,10 +8,8 @@ Isaac-Velocity-Rough-Unitree-Go2-v0, so that students of both have the same netw
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from envlab.envs import SceneCfg, default, mdp
-from envlab.envs.managers import EventTermCfg, SuccessTermCfg
+from envlab.envs import mdp
+from envlab.envs.managers import SuccessTermCfg
 from envlab.envs.terms import at_reset
 from envlab.envs.terrain import (
     ParkourGapsTerrainCfg,
@@ -20,19 +18,9 @@ from envlab.envs.terrain import (
     TerrainCfg,
     TerrainGeneratorCfg,
 )
-from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL
-from envlab_tasks.locomotion.velocity.go2.blind_env_cfg import RoughTeacherCfg
-from envlab_tasks.locomotion.velocity.go2.depth_env_cfg import (
-    DepthObservationsCfg,
-    DepthSensorsCfg,
-)
-from envlab_tasks.locomotion.velocity.go2.rough_env_cfg import Go2RoughEnvCfg
-from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import SmallEventsCfg
-from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
-    CommandsCfg,
-    EventsCfg,
-    ObservationsCfg,
-)
+from envlab_tasks.locomotion.velocity.go2 import blind_env_cfg, env_cfg
+from envlab_tasks.locomotion.velocity.go2.depth_env_cfg import with_camera
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import CommandsCfg, VelocityEnvCfg
 
 
 def courses() -> TerrainCfg:
@@ -61,40 +49,28 @@ def along_the_course() -> CommandsCfg:
     )
 
 
-@dataclass(kw_only=True)
-class ParkourEventsCfg(SmallEventsCfg):
-    """Episodes start in the middle of the platform, nearly facing along the course."""
+def parkour() -> VelocityEnvCfg:
+    """Return Go2 on the courses, with a scan of the ground.
 
-    reset_base: EventTermCfg | None = default(
-        at_reset(
-            mdp.reset_root_state_uniform,
-            pose_range={"x": (-0.3, 0.3), "y": (-1.0, 1.0), "yaw": (-0.3, 0.3)},
-            velocity_range={},
-        )
+    Episodes start in the middle of the platform, nearly facing along the course.
+    """
+    cfg = env_cfg.rough()
+    cfg.scene.terrain = courses()
+    cfg.commands = along_the_course()
+    cfg.events.reset_base = at_reset(
+        mdp.reset_root_state_uniform,
+        pose_range={"x": (-0.3, 0.3), "y": (-1.0, 1.0), "yaw": (-0.3, 0.3)},
+        velocity_range={},
     )
+    cfg.success = SuccessTermCfg(func=mdp.crossed_tile)
+    return cfg
 
 
-@dataclass(kw_only=True)
-class Go2ParkourEnvCfg(Go2RoughEnvCfg):
-    """Go2 on courses of parkour, with a scan of the ground."""
-
-    scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL, terrain=courses()))
-    commands: CommandsCfg = default(along_the_course())
-    events: EventsCfg = field(default_factory=ParkourEventsCfg)
-    success: SuccessTermCfg | None = default(SuccessTermCfg(func=mdp.crossed_tile))
+def blind() -> VelocityEnvCfg:
+    """Return the same task with its own sensors alone."""
+    return blind_env_cfg.blind(parkour())
 
 
-@dataclass(kw_only=True)
-class Go2ParkourBlindEnvCfg(Go2ParkourEnvCfg):
-    """The same task with its own sensors alone."""
-
-    observations: ObservationsCfg = field(default_factory=RoughTeacherCfg)
-
-
-@dataclass(kw_only=True)
-class Go2ParkourDepthEnvCfg(Go2ParkourEnvCfg):
-    """The same task with a depth camera."""
-
-    scene: SceneCfg = default(SceneCfg(num_envs=192, model=MODEL, terrain=courses()))
-    observations: DepthObservationsCfg = field(default_factory=DepthObservationsCfg)
-    sensors: DepthSensorsCfg = field(default_factory=DepthSensorsCfg)
+def depth() -> VelocityEnvCfg:
+    """Return the same task with a depth camera."""
+    return with_camera(parkour())

@@ -27,11 +27,11 @@ from envlab.envs.terrain import (
     TerrainCfg,
     TerrainGeneratorCfg,
 )
-from envlab_tasks.locomotion.velocity.rough_ground import CurriculumCfg
 from envlab_tasks.locomotion.velocity.spot import rewards
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     ActionsCfg,
     CommandsCfg,
+    CurriculumCfg,
     EventsCfg,
     ObservationsCfg,
     PolicyCfg,

@@ -1,0 +1,1 @@
+"""A quadruped that follows velocity commands: ANYbotics ANYmal B."""

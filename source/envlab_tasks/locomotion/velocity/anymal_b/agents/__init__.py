@@ -1,0 +1,1 @@
+"""Agent configurations, one file per library."""

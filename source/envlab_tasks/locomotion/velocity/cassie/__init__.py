@@ -1,0 +1,1 @@
+"""A biped that follows velocity commands: Agility Robotics Cassie."""
