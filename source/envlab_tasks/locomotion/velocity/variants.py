@@ -60,10 +60,15 @@ def on_rough_ground(
 
 
 def to_play(cfg: VelocityEnvCfg) -> VelocityEnvCfg:
-    """Give a task 50 robots, without noise and pushes; on rough ground, on 5 x 5 mixed tiles."""
+    """Give a task few robots, without noise and pushes."""
+    cfg.events.base_external_force_torque = cfg.events.push_robot = None
+    return few_robots(cfg)
+
+
+def few_robots(cfg: VelocityEnvCfg) -> VelocityEnvCfg:
+    """Give a task 50 robots, without noise; on rough ground, on 5 x 5 mixed tiles."""
     cfg.scene.num_envs = 50
     cfg.observations.policy.enable_corruption = False
-    cfg.events.base_external_force_torque = cfg.events.push_robot = None
     if cfg.scene.terrain is not None:
         generator = cfg.scene.terrain.terrain_generator
         generator.num_rows = generator.num_cols = 5

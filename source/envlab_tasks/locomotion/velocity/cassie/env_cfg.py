@@ -19,7 +19,7 @@ from envlab_tasks.locomotion.velocity.bipeds import (
     joints,
     velocity_commands,
 )
-from envlab_tasks.locomotion.velocity.variants import full_terrains, on_rough_ground, to_play
+from envlab_tasks.locomotion.velocity.variants import few_robots, full_terrains, on_rough_ground
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import VelocityEnvCfg, tracking
 
 TOES = "toe_joint_.*"
@@ -56,7 +56,7 @@ def flat() -> VelocityEnvCfg:
 
 def flat_play() -> VelocityEnvCfg:
     """Return Isaac-Velocity-Flat-Cassie-Play-v0."""
-    return to_play(flat())
+    return few_robots(flat())
 
 
 def rough() -> VelocityEnvCfg:
@@ -68,4 +68,4 @@ def rough_play() -> VelocityEnvCfg:
     """Return Isaac-Velocity-Rough-Cassie-Play-v0, with commands to walk straight on."""
     cfg = rough()
     cfg.commands = velocity_commands(lin_vel_x=(0.7, 1.0), lin_vel_y=(0.0, 0.0), heading=(0.0, 0.0))
-    return to_play(cfg)
+    return few_robots(cfg)
