@@ -46,8 +46,8 @@ AGENT_SUFFIX = "_cfg_entry_point"
 _ISAAC_LAB_3 = {
     "IsaacContrib-": "Isaac-",
     "-Reorient-": "-Repose-",
-    "-UnitreeGo": "-Unitree-Go",
-    "-AnymalD": "-Anymal-D",
+    "-Unitree": "-Unitree-",
+    "-Anymal": "-Anymal-",
     "-Open-Drawer-Franka-Direct": "-Franka-Cabinet-Direct",
     "-Pendulum-MARL-": "-Cart-Double-Pendulum-",
     "-Shadow-Handover-": "-Shadow-Hand-Over-",

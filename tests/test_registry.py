@@ -139,6 +139,8 @@ def test_isaac_lab_3s_names_lead_to_the_same_tasks():
         ("Isaac-Velocity-Flat-UnitreeGo2", "Isaac-Velocity-Flat-Unitree-Go2-v0"),
         ("IsaacContrib-Velocity-Rough-UnitreeGo1", "Isaac-Velocity-Rough-Unitree-Go1-v0"),
         ("Isaac-Velocity-Flat-AnymalD", "Isaac-Velocity-Flat-Anymal-D-v0"),
+        ("IsaacContrib-Velocity-Rough-UnitreeA1", "Isaac-Velocity-Rough-Unitree-A1-v0"),
+        ("Isaac-Reach-Franka-OSC", "Isaac-Reach-Franka-OSC-v0"),
         ("Isaac-Open-Drawer-Franka-Direct", "Isaac-Franka-Cabinet-Direct-v0"),
         ("Isaac-Open-Drawer-Franka", "Isaac-Open-Drawer-Franka-v0"),
         ("Isaac-Pendulum-MARL-Direct", "Isaac-Cart-Double-Pendulum-Direct-v0"),

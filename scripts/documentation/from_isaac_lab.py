@@ -32,9 +32,7 @@ KINDS = {
     r"Soft|Cloth|Cable|Particle|Teddy": "soft bodies",
     r"Showcase": "Cartpole with other spaces",
     r"RGB|Camera|Vision|Render|-Cartpole-Depth": "pictures in colour, or by a manager",
-    r"A1|Anymal-?[BC]|Cassie|Digit|OpenArm|UR10e|Rizon|Kuka|ARL|DrLegs|Multi|Steer|Fourbar": (
-        "robots that are not here"
-    ),
+    r"Digit|OpenArm|UR10e|Rizon|Kuka|ARL|DrLegs|Multi|Steer|Fourbar": ("robots that are not here"),
 }
 """Names of missing features, by words of ids. The first match counts."""
 

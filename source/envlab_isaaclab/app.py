@@ -40,10 +40,8 @@ class AppLauncher:
     """Takes the flags; there is nothing to launch."""
 
     def __init__(self, launcher_args: Any = None, **keywords: Any) -> None:
-        given = (
-            launcher_args if isinstance(launcher_args, dict) else vars(launcher_args or object())
-        )
-        given = {**given, **keywords}
+        flags = launcher_args or {}
+        given = {**(flags if isinstance(flags, dict) else vars(flags)), **keywords}
         self.local_rank = launched_local_rank()
         self.global_rank = int(os.environ.get("RANK", "0"))
         device = resolve_device(str(given.get("device") or "cuda:0"))

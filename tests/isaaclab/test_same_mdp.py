@@ -31,7 +31,11 @@ TASKS = [
     "Isaac-Cartpole-v0",
     "Isaac-Ant-v0",
     "Isaac-Humanoid-v0",
+    "Isaac-Velocity-Flat-Anymal-B-v0",
+    "Isaac-Velocity-Flat-Anymal-C-v0",
     "Isaac-Velocity-Flat-Anymal-D-v0",
+    "Isaac-Velocity-Flat-Cassie-v0",
+    "Isaac-Velocity-Flat-Unitree-A1-v0",
     "Isaac-Velocity-Flat-Unitree-Go1-v0",
     "Isaac-Velocity-Flat-Unitree-Go2-v0",
     "Isaac-Velocity-Rough-Unitree-Go2-v0",
@@ -60,8 +64,12 @@ OF_EPISODES = {"time_out", "base_contact", "max_consecutive_success"}
 DIFFERS = {
     "Isaac-Ant-v0 joint_pos_limits": "ours is at most 1 for each joint (docs/tasks.md)",
     "Isaac-Humanoid-v0 joint_pos_limits": "as Ant's",
-    "Isaac-Velocity-Flat-Anymal-D-v0 dof_torques_l2": "its motors' network is on Nvidia's server",
-    "Isaac-Velocity-Flat-Anymal-D-v0 dof_acc_l2": "as its torques",
+    **{
+        f"Isaac-Velocity-Flat-Anymal-{kind}-v0 dof_{what}_l2": "its motors' network is on Nvidia's server"
+        for kind in "BCD"
+        for what in ("torques", "acc")
+    },
+    "Isaac-Velocity-Flat-Unitree-A1-v0 dof_acc_l2": "its motors damp within a step (its docstring)",
     "Isaac-Repose-Cube-Allegro-v0 robot root_pose": "a palm's frame is its file's",
     "Isaac-Open-Drawer-Franka-v0 align_ee_handle": "as the frame of the handle",
 }

@@ -12,8 +12,22 @@ register(
 register(
     REPOSE_CUBE,
     "Isaac-Repose-Cube-Allegro-Play-v0",
-    "repose_cube_env_cfg:AllegroCubePlayEnvCfg",
+    "repose_cube_env_cfg:play",
     "Isaac-Repose-Cube-Allegro-v0 with few environments, for playing.",
+)
+register(
+    REPOSE_CUBE,
+    "Isaac-Repose-Cube-Allegro-NoVelObs-v0",
+    "repose_cube_env_cfg:without_velocities",
+    "Turn a cube in an Allegro hand without seeing velocities.",
+    rsl_rl="no_vel_obs_rsl_rl_ppo_cfg",
+)
+register(
+    REPOSE_CUBE,
+    "Isaac-Repose-Cube-Allegro-NoVelObs-Play-v0",
+    "repose_cube_env_cfg:without_velocities_play",
+    "Isaac-Repose-Cube-Allegro-NoVelObs-v0 with few environments, for playing.",
+    rsl_rl="no_vel_obs_rsl_rl_ppo_cfg",
 )
 
 REPOSE_CUBE_DIRECT = f"{__name__}.repose_cube_direct"

@@ -127,36 +127,50 @@ register(
 register(
     REACH,
     "Isaac-Reach-Franka-Play-v0",
-    "reach_env_cfg:FrankaReachPlayEnvCfg",
+    "reach_env_cfg:play",
     "Isaac-Reach-Franka-v0 without noise, for playing.",
 )
 register(
     REACH,
     "Isaac-Reach-Franka-IK-Abs-v0",
-    "reach_env_cfg:FrankaReachIkAbsEnvCfg",
+    "reach_env_cfg:ik_abs",
     "Move a Panda's hand to a pose, controlled by poses of the hand.",
     scripted="scripted:ReachingHand",
 )
 register(
     REACH,
     "Isaac-Reach-Franka-IK-Abs-Play-v0",
-    "reach_env_cfg:FrankaReachIkAbsPlayEnvCfg",
+    "reach_env_cfg:ik_abs_play",
     "Isaac-Reach-Franka-IK-Abs-v0 without noise, for playing.",
     scripted="scripted:ReachingHand",
 )
 register(
     REACH,
     "Isaac-Reach-Franka-IK-Rel-v0",
-    "reach_env_cfg:FrankaReachIkRelEnvCfg",
+    "reach_env_cfg:ik_rel",
     "Move a Panda's hand to a pose, controlled by displacements of the hand.",
     scripted="scripted:ReachingHand",
 )
 register(
     REACH,
     "Isaac-Reach-Franka-IK-Rel-Play-v0",
-    "reach_env_cfg:FrankaReachIkRelPlayEnvCfg",
+    "reach_env_cfg:ik_rel_play",
     "Isaac-Reach-Franka-IK-Rel-v0 without noise, for playing.",
     scripted="scripted:ReachingHand",
+)
+register(
+    REACH,
+    "Isaac-Reach-Franka-OSC-v0",
+    "reach_env_cfg:osc",
+    "Move a Panda's hand to a pose by operational-space control of its motors.",
+    libraries=["rsl_rl"],
+)
+register(
+    REACH,
+    "Isaac-Reach-Franka-OSC-Play-v0",
+    "reach_env_cfg:osc_play",
+    "Isaac-Reach-Franka-OSC-v0 without noise, for playing.",
+    libraries=["rsl_rl"],
 )
 register(
     REACH,
@@ -168,7 +182,7 @@ register(
 register(
     REACH,
     "Isaac-Reach-UR10-Play-v0",
-    "ur10_env_cfg:UR10ReachPlayEnvCfg",
+    "ur10_env_cfg:play",
     "Isaac-Reach-UR10-v0 without noise, for playing.",
     agents="ur10_{}_ppo_cfg",
 )

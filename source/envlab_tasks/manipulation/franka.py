@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 import torch
 
 from envlab.envs import EntityCfg, InitialStateCfg, ManagerEnv, SceneCfg, mdp
-from envlab.envs.actuators import AnyActuatorCfg, ImplicitActuatorCfg
+from envlab.envs.actuators import AnyActuatorCfg, IdealPDActuatorCfg, ImplicitActuatorCfg
 from envlab.envs.controlled_frame import Pose
 from envlab.envs.differential_ik import DifferentialIKControllerCfg
 from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsAction
@@ -101,6 +101,39 @@ def hand_pose(kind: Literal["absolute", "relative"]) -> mdp.DifferentialInverseK
         controller=DifferentialIKControllerCfg(
             command_type="pose", use_relative_mode=is_relative, ik_method="dls"
         ),
+    )
+
+
+def torque_scene(name: str, num_envs: int = 4096) -> SceneCfg:
+    """Return a scene whose arm has motors within Isaac Lab's limits, and no gravity."""
+
+    def motor(joints: str, effort_limit: float) -> AnyActuatorCfg:
+        return IdealPDActuatorCfg(joint_names_expr=[joints], effort_limit=effort_limit)
+
+    actuators = {
+        "panda_shoulder": motor("panda_joint[1-4]", 87.0),
+        "panda_forearm": motor("panda_joint[5-7]", 12.0),
+    }
+    return replace(scene(name, num_envs), actuators=actuators, disable_gravity=["panda_.*"])
+
+
+def operational_space() -> mdp.OperationalSpaceControllerActionCfg:
+    """Return the action of a pose of the hand, and of six stiffnesses, Isaac Lab's Reach's."""
+    return mdp.OperationalSpaceControllerActionCfg(
+        joint_names=ARM,
+        body_name="panda_hand",
+        controller_cfg=mdp.OperationalSpaceControllerCfg(
+            target_types=["pose_abs"],
+            impedance_mode="variable_kp",
+            inertial_dynamics_decoupling=True,
+            gravity_compensation=False,
+            motion_stiffness_task=100.0,
+            motion_damping_ratio_task=1.0,
+            motion_stiffness_limits_task=(50.0, 200.0),
+            nullspace_control="position",
+        ),
+        nullspace_joint_pos_target="center",
+        stiffness_scale=100.0,
     )
 
 

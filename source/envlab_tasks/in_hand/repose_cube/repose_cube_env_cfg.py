@@ -87,19 +87,19 @@ class PolicyCfg(ObservationGroupCfg):
     joint_pos: ObservationTermCfg = default(
         ObservationTermCfg(func=mdp.joint_pos_limit_normalized, noise=noise(0.005))
     )
-    joint_vel: ObservationTermCfg = default(
+    joint_vel: ObservationTermCfg | None = default(
         ObservationTermCfg(func=mdp.joint_vel_rel, scale=0.2, noise=noise(0.01))
     )
     object_pos: ObservationTermCfg = default(
         ObservationTermCfg(func=mdp.root_pos_w, noise=noise(0.002), params={"asset_cfg": cube()})
     )
     object_quat: ObservationTermCfg = default(observation(mdp.root_quat_w, asset_cfg=cube()))
-    object_lin_vel: ObservationTermCfg = default(
+    object_lin_vel: ObservationTermCfg | None = default(
         ObservationTermCfg(
             func=mdp.root_lin_vel_w, noise=noise(0.002), params={"asset_cfg": cube()}
         )
     )
-    object_ang_vel: ObservationTermCfg = default(
+    object_ang_vel: ObservationTermCfg | None = default(
         ObservationTermCfg(
             func=mdp.root_ang_vel_w, scale=0.2, noise=noise(0.002), params={"asset_cfg": cube()}
         )
@@ -223,14 +223,29 @@ class AllegroCubeEnvCfg(ManagerEnvCfg):
     reached."""
 
 
-@dataclass(kw_only=True)
-class AllegroCubePlayEnvCfg(AllegroCubeEnvCfg):
-    """Few environments, without noise.
+def without_velocities() -> AllegroCubeEnvCfg:
+    """Return Isaac-Repose-Cube-Allegro-NoVelObs-v0, which observes no velocities."""
+    cfg = AllegroCubeEnvCfg()
+    policy = cfg.observations.policy
+    policy.joint_vel = policy.object_lin_vel = policy.object_ang_vel = None
+    return cfg
+
+
+def to_play(cfg: AllegroCubeEnvCfg) -> AllegroCubeEnvCfg:
+    """Give a task few environments, without noise.
 
     Isaac Lab also removes the time limit; it is kept here, so that play reports a mean return.
     """
+    cfg.scene.num_envs = 50
+    cfg.observations.policy.enable_corruption = False
+    return cfg
 
-    scene: SceneCfg = default(allegro_scene(50))
-    observations: ObservationsCfg = default(
-        ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
-    )
+
+def play() -> AllegroCubeEnvCfg:
+    """Return Isaac-Repose-Cube-Allegro-Play-v0."""
+    return to_play(AllegroCubeEnvCfg())
+
+
+def without_velocities_play() -> AllegroCubeEnvCfg:
+    """Return Isaac-Repose-Cube-Allegro-NoVelObs-Play-v0."""
+    return to_play(without_velocities())

@@ -63,8 +63,8 @@ class PolicyCfg(ObservationGroupCfg):
     """Joint positions and velocities (9 each), the goal (position, w, x, y, z), last action."""
 
     enable_corruption: bool = True
-    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.01))
-    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 0.01))
+    joint_pos: ObservationTermCfg | None = default(observation(mdp.joint_pos_rel, 0.01))
+    joint_vel: ObservationTermCfg | None = default(observation(mdp.joint_vel_rel, 0.01))
     pose_command: ObservationTermCfg = default(
         observation(mdp.generated_commands, command_name="ee_pose")
     )
@@ -154,46 +154,56 @@ class FrankaReachEnvCfg(ManagerEnvCfg):
     )
 
 
-@dataclass(kw_only=True)
-class FrankaReachIkAbsEnvCfg(FrankaReachEnvCfg):
-    """The same with a stiffer arm, by poses of the grasp point."""
-
-    sim: SimulationCfg = default(SimulationCfg(dt=1.0 / 60.0, data_fields=franka.IK_FIELDS))
-    scene: SceneCfg = default(franka.stiff_scene("franka_reach"))
-    actions: ActionsCfg = default(ActionsCfg(arm_action=franka.hand_pose("absolute")))
-
-
-@dataclass(kw_only=True)
-class FrankaReachIkRelEnvCfg(FrankaReachIkAbsEnvCfg):
-    """The same by displacements of the grasp point."""
-
-    actions: ActionsCfg = default(ActionsCfg(arm_action=franka.hand_pose("relative")))
+def ik_abs() -> FrankaReachEnvCfg:
+    """Return Isaac-Reach-Franka-IK-Abs-v0: a stiffer arm, by poses of the grasp point."""
+    cfg = FrankaReachEnvCfg(scene=franka.stiff_scene("franka_reach"))
+    cfg.sim.data_fields = franka.IK_FIELDS
+    cfg.actions.arm_action = franka.hand_pose("absolute")
+    return cfg
 
 
-def calm_observations() -> ObservationsCfg:
-    """Return the observations without noise."""
-    return ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
+def ik_rel() -> FrankaReachEnvCfg:
+    """Return Isaac-Reach-Franka-IK-Rel-v0: the same by displacements of the grasp point."""
+    cfg = ik_abs()
+    cfg.actions.arm_action = franka.hand_pose("relative")
+    return cfg
 
 
-@dataclass(kw_only=True)
-class FrankaReachPlayEnvCfg(FrankaReachEnvCfg):
-    """Joint positions, for 50 environments, without noise."""
+def osc() -> FrankaReachEnvCfg:
+    """Return Isaac-Reach-Franka-OSC-v0: motors by operational-space control, without gravity.
 
-    scene: SceneCfg = default(franka.scene("franka_reach", 50))
-    observations: ObservationsCfg = field(default_factory=calm_observations)
-
-
-@dataclass(kw_only=True)
-class FrankaReachIkAbsPlayEnvCfg(FrankaReachIkAbsEnvCfg):
-    """Poses, for 50 environments, without noise."""
-
-    scene: SceneCfg = default(franka.stiff_scene("franka_reach", 50))
-    observations: ObservationsCfg = field(default_factory=calm_observations)
+    Actions are a pose of the hand and six stiffnesses; joints are not observed.
+    """
+    action = franka.operational_space()
+    cfg = FrankaReachEnvCfg(scene=franka.torque_scene("franka_reach"))
+    cfg.sim.data_fields = tuple(dict.fromkeys((*cfg.sim.data_fields, *action.data_fields)))
+    cfg.actions.arm_action = action
+    cfg.observations.policy.joint_pos = cfg.observations.policy.joint_vel = None
+    return cfg
 
 
-@dataclass(kw_only=True)
-class FrankaReachIkRelPlayEnvCfg(FrankaReachIkRelEnvCfg):
-    """Displacements, for 50 environments, without noise."""
+def to_play(cfg: FrankaReachEnvCfg, num_envs: int = 50) -> FrankaReachEnvCfg:
+    """Give a task few environments, without noise."""
+    cfg.scene.num_envs = num_envs
+    cfg.observations.policy.enable_corruption = False
+    return cfg
 
-    scene: SceneCfg = default(franka.stiff_scene("franka_reach", 50))
-    observations: ObservationsCfg = field(default_factory=calm_observations)
+
+def play() -> FrankaReachEnvCfg:
+    """Return Isaac-Reach-Franka-Play-v0."""
+    return to_play(FrankaReachEnvCfg())
+
+
+def ik_abs_play() -> FrankaReachEnvCfg:
+    """Return Isaac-Reach-Franka-IK-Abs-Play-v0."""
+    return to_play(ik_abs())
+
+
+def ik_rel_play() -> FrankaReachEnvCfg:
+    """Return Isaac-Reach-Franka-IK-Rel-Play-v0."""
+    return to_play(ik_rel())
+
+
+def osc_play() -> FrankaReachEnvCfg:
+    """Return Isaac-Reach-Franka-OSC-Play-v0."""
+    return to_play(osc(), num_envs=16)

@@ -19,9 +19,8 @@ from envlab_tasks.manipulation.reach.reach_env_cfg import (
     CommandsCfg,
     EventsCfg,
     FrankaReachEnvCfg,
-    ObservationsCfg,
     RewardsCfg,
-    calm_observations,
+    to_play,
 )
 
 EE = "ee_link"
@@ -105,9 +104,6 @@ class UR10ReachEnvCfg(FrankaReachEnvCfg):
     )
 
 
-@dataclass(kw_only=True)
-class UR10ReachPlayEnvCfg(UR10ReachEnvCfg):
-    """For 50 environments, without noise."""
-
-    scene: SceneCfg = default(scene(50))
-    observations: ObservationsCfg = field(default_factory=calm_observations)
+def play() -> FrankaReachEnvCfg:
+    """Return Isaac-Reach-UR10-Play-v0."""
+    return to_play(UR10ReachEnvCfg())

@@ -4,6 +4,8 @@ Differs from Isaac Lab 2.3.2:
 
 - A1's base is called ``base``, as in legged_gym, and its masses are those of legged_gym's file,
   12.5 kg in all.
+- A1's motors are MuJoCo's, whose damping acts within a physics step; Isaac Lab's are computed
+  before it, as here with ``env.scene.actuators.base_legs.in_torch=true``.
 """
 
 from __future__ import annotations
