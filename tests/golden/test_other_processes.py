@@ -115,6 +115,7 @@ def test_each_launch_says_what_goes_on(folder: Path):
     assert "[rank 1]" not in output
 
 
+@pytest.mark.long
 def test_two_processes_go_on_as_one_and_as_four(folder: Path, tmp_path: Path, capfd):
     """On one the total need not be given; on four, it is repeated as it was first typed."""
     run = only_run(folder / "rsl_rl_lstm_two")
