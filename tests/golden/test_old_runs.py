@@ -86,13 +86,17 @@ def check(found: dict[str, Any], what: str, old: Path) -> None:
     assert difference(expected, found) <= TOLERANCE
 
 
-@pytest.mark.slow
-def test_an_old_trial_of_hogwild_plays_and_resumes(tmp_path: Path):
+def test_an_old_trial_of_hogwild_plays():
+    (trial,) = (DATA / "hogwild/small").iterdir()
+    policy = envlab.load_policy(trial, num_envs=2, device="cpu", seed=3)
+    assert policy(policy.env.reset(seed=3)[0]).shape[0] == 2
+
+
+@pytest.mark.long  # each of its sessions imports all it needs
+def test_an_old_trial_of_hogwild_resumes(tmp_path: Path):
     """Its sessions take turns by chance, so that their numbers are not compared."""
     shutil.copytree(DATA / "hogwild", tmp_path / "logs/hogwild", symlinks=True)
     (trial,) = (tmp_path / "logs/hogwild/small").iterdir()
-    policy = envlab.load_policy(trial, num_envs=2, device="cpu", seed=3)
-    assert policy(policy.env.reset(seed=3)[0]).shape[0] == 2
     lab = [sys.executable, "-m", "envlab", "lab", "run", str(DATA / "hogwild/small.json"), "small"]
     code, output = run([*lab, "train@latest", "-s", "env.max_frame=512"], tmp_path)
     assert code == 0, output

@@ -43,9 +43,7 @@ def test_cameras_see_a_box_where_it_is(isaaclab: Path, tmp_path: Path) -> None:
         ("--lens=fisheyePolynomial", "has the lens 'fisheyePolynomial', but pictures are drawn"),
     ],
 )
-def test_what_is_not_drawn_is_refused(
-    isaaclab: Path, tmp_path: Path, word: str, told: str
-) -> None:
+def test_what_is_not_drawn_is_refused(isaaclab: Path, tmp_path: Path, word: str, told: str) -> None:
     code, output = run(tmp_path, str(HERE / "seeing.py"), word, "--headless")
     assert code == 2, output[-2000:]
     assert told in output

@@ -12,7 +12,7 @@ import torch
 from envlab.config import load_yaml
 from envlab.errors import ConfigurationError
 from envlab_isaaclab import old_agents, upstream
-from tests.launcher import TRAIN, torchrun
+from tests.golden.libraries import launch as train_several
 from tests.launcher import run as launch
 from tests.small_runs import check_same_end
 from tests.trained import checkpoint_of, only_run
@@ -36,13 +36,9 @@ def envlab(folder: Path, *words: str) -> tuple[int, str]:
     return launch([sys.executable, "-m", "envlab", *words], folder)
 
 
-def train(folder: Path, *words: str, ranks: int = 1) -> Path:
+def train(folder: Path, *words: str) -> Path:
     """Train in a folder; return the run."""
-    if ranks == 1:
-        code, output = envlab(folder, "train", "rsl_rl", *words)
-    else:
-        folder.mkdir()
-        code, output = launch(torchrun(ranks, TRAIN, *words, "--distributed"), folder)
+    code, output = envlab(folder, "train", "rsl_rl", *words)
     assert code == 0, output[-3000:]
     return only_run(folder)
 
@@ -50,10 +46,11 @@ def train(folder: Path, *words: str, ranks: int = 1) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_a_projects_task_trains_and_resumes_exactly(tmp_path: Path, ranks: int) -> None:
-    words = [*SMALL, "--max_iterations=4"]
-    whole = train(tmp_path / "whole", *words, ranks=ranks)
-    again = ["--resume", f"--checkpoint={whole}/checkpoints/model_2.pt"]
-    resumed = train(tmp_path / "resumed", *words, *again, ranks=ranks)
+    words = [*SMALL, "--max_iterations=4", *(["--distributed"] if ranks == 2 else [])]
+    path = tmp_path / "whole/logs/*/*/*/checkpoints/model_2.pt"
+    jobs = [("whole", words), ("resumed", [*words, "--resume", f"--checkpoint={path}"])]
+    train_several(tmp_path, ((name, "rsl_rl", words) for name, words in jobs), num_ranks=ranks)
+    whole, resumed = (only_run(tmp_path / name) for name, _ in jobs)
     check_same_end(resumed, whole, resumed_at=2, iteration=4)
     saved = checkpoint_of(whole, 4)
     assert saved["frames"] == 4 * 8 * 16 * ranks

@@ -107,7 +107,13 @@ def test_commands_are_found_with_the_scripts_they_name():
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", load("documentation/commands").TUTORIALS)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[] if page == "first_run.md" else [pytest.mark.long])
+        for page in load("documentation/commands").TUTORIALS
+    ],
+)
 def test_a_tutorial_leads_where_it_says(page: str, tmp_path: Path):
     script = load("documentation/commands")
     script.prepare(tmp_path)

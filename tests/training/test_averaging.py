@@ -31,9 +31,7 @@ BY_NIGHT = ("rl_games", "skrl", "sac")
 
 
 def each_job() -> list[Any]:
-    return [
-        pytest.param(job, marks=[pytest.mark.long] if job in BY_NIGHT else []) for job in JOBS
-    ]
+    return [pytest.param(job, marks=[pytest.mark.long] if job in BY_NIGHT else []) for job in JOBS]
 
 
 @pytest.fixture(scope="module")

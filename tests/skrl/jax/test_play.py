@@ -1,10 +1,14 @@
-"""play.py on what skrl trained on JAX, with a normaliser, and images through its networks."""
+"""A launch of skrl on JAX that loses a rank, and play.py on what it had trained.
+
+It never ends with 0, nor leaves workers behind.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,29 +20,43 @@ import torch
 pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
 pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
-import pytest
-
 from envlab.cli import play
-from envlab.skrl.jax.play import torch_parameters
-from tests.launcher import ROOT
-from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK
-from tests.small_runs import train_in
-from tests.trained import check_exported, checkpoint_of, only_run
-
-pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
-pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
-
 from envlab.skrl.jax.models import channels_last
+from envlab.skrl.jax.play import torch_parameters
+from tests.launcher import ROOT, Launch
+from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK, TRAIN, skrl_launch, youngest
+from tests.trained import EndedLaunch, check_exported, checkpoint_of, manifest_of, only_run
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def played(quick: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two iterations that was played, and the output."""
-    folder = tmp_path_factory.mktemp("played")
-    assert train_in("skrl", folder, *PPO, "--max_iterations=2") == 0
-    arguments = [TASK, *FRAMEWORK, "--num_envs=4"]
+def killed(quick: None, tmp_path_factory: pytest.TempPathFactory) -> EndedLaunch:
+    """A launch of two ranks, one of which was killed after the first checkpoint."""
+    folder = tmp_path_factory.mktemp("killed")
+    flags = [*PPO, "--distributed", "--max_iterations=100000"]
+    launch = Launch(skrl_launch(2, TRAIN, *flags), folder)
+    try:
+        launch.wait_until(lambda: list(folder.glob("logs/*/*/*/checkpoints/model_2.pt")), 180.0)
+        os.kill(youngest(launch, rank=1), signal.SIGKILL)
+        return EndedLaunch(folder, launch.wait(), launch.output, launch.left(10.0))
+    finally:
+        launch.close()
+
+
+def test_a_killed_rank_fails_the_launch_and_the_run(killed: EndedLaunch):
+    assert (killed.code, killed.left) == (-signal.SIGTERM, {})
+    manifest = manifest_of(only_run(killed.folder))
+    assert manifest["status"] == "failed", (manifest, killed.output)
+    assert re.match(r"Rank 1 \(.+\) died .+ last seen", manifest["error"]), manifest
+
+
+@pytest.fixture(scope="module")
+def played(killed: EndedLaunch) -> Path:
+    """The folder of its run, whose second iteration was played, and the output."""
+    folder = killed.folder
+    checkpoint = only_run(folder) / "checkpoints/model_2.pt"
+    arguments = [TASK, *FRAMEWORK, "--num_envs=4", f"--checkpoint={checkpoint}"]
     with (
         contextlib.chdir(folder),
         (folder / "out.txt").open("w") as file,
