@@ -40,7 +40,11 @@ def test_cameras_see_a_box_where_it_is(isaaclab: Path, tmp_path: Path) -> None:
             "--data_type=motion_vectors",
             "is a camera with 'motion_vectors' in its data_types, but pictures have rgb",
         ),
-        ("--lens=fisheyePolynomial", "has the lens 'fisheyePolynomial', but pictures are drawn"),
+        pytest.param(
+            "--lens=fisheyePolynomial",
+            "has the lens 'fisheyePolynomial', but pictures are drawn",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_what_is_not_drawn_is_refused(isaaclab: Path, tmp_path: Path, word: str, told: str) -> None:

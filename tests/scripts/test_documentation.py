@@ -110,7 +110,7 @@ def test_commands_are_found_with_the_scripts_they_name():
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[] if page == "first_run.md" else [pytest.mark.long])
+        pytest.param(page, marks=[] if page == "own_robot.md" else [pytest.mark.long])
         for page in load("documentation/commands").TUTORIALS
     ],
 )
@@ -132,6 +132,7 @@ def test_every_command_works(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     )
 
 
+@pytest.mark.long
 def test_agilerls_files_are_counted_by_outcome(tmp_path: Path):
     config = "algorithm: {name: IPPO}\nenvironment: {name: simple_v3}\n"
     for name, text in {

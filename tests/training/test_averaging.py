@@ -26,8 +26,8 @@ MEETINGS = [2, 4, 5]
 """Iterations after which ranks of the worker meet, of five in intervals of two."""
 
 
-BY_NIGHT = ("rl_games", "skrl", "sac")
-"""Their learners are averaged by the same lines as those of rsl_rl, of MAPPO and of fast_sac."""
+BY_NIGHT = ("rl_games", "skrl", "sac", "mappo")
+"""Their learners are averaged by the same lines as those of rsl_rl and of fast_sac."""
 
 
 def each_job() -> list[Any]:

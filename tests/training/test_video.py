@@ -200,7 +200,7 @@ def test_pictures_show_the_robot_and_change_nothing(opengl_environ: dict[str, st
     assert done.returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_train_and_play_write_videos(av, opengl_environ: dict[str, str], tmp_path: Path) -> None:
     code = """
 import sys
