@@ -20,6 +20,7 @@ if "--all" not in sys.argv and "PYTEST_XDIST_WORKER" not in os.environ:
 import envlab.cli  # noqa: F401
 from tests.fork_server import REAL_LAUNCHES
 from tests.hung_workers import watch_workers
+from tests.launcher import start_fork_server
 from tests.left_behind import mark, none_left_behind
 
 pytest_plugins = [
@@ -101,6 +102,8 @@ def pytest_configure(config: pytest.Config) -> None:
     watch_workers(config)
     if config.getoption("--all"):
         os.environ[REAL_LAUNCHES] = "1"
+    elif getattr(config.option, "numprocesses", None):
+        start_fork_server()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -75,7 +75,7 @@ def test_environments_go_on_bit_for_bit_in_two_processes_and_in_one_again(
     name, backend, monkeypatch
 ):
     whole = make(name, backend, num_envs=WHOLE, seed=1)
-    actions = draw_actions(whole, 30, WHOLE)
+    actions = draw_actions(whole, 20, WHOLE)
     record(whole, actions[:5])
     saved = whole.state()
     middle, end = record(whole, actions[5:10]), record(whole, actions[10:])

@@ -177,6 +177,7 @@ def test_the_scripted_hand_lifts_every_cube(tmp_path: Path, capsys: pytest.Captu
         assert [bool(one.attrs["success"]) for one in file["data"].values()] == [True] * 6
 
 
+@pytest.mark.long
 def test_a_policy_sees_where_something_is_in_an_image_beside_a_vector():
     seed_everything(0)
     places = torch.randint(6, 26, (256, 2))

@@ -39,7 +39,7 @@ def test_cartpole_is_that_of_our_registry(isaaclab: Path, tmp_path: Path) -> Non
     env.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ant_has_the_order_of_physx(isaaclab: Path, tmp_path: Path) -> None:
     theirs = seen(tmp_path, "stepping.py", "--task=Isaac-Ant-v0")
     assert theirs["joints"][:4] == [

@@ -1,7 +1,4 @@
-"""A launch of skrl on JAX that loses a rank, and play.py on what it had trained.
-
-It never ends with 0, nor leaves workers behind.
-"""
+"""play.py on what skrl trained on JAX, and the end of a launch that loses a rank."""
 
 from __future__ import annotations
 
@@ -25,38 +22,34 @@ from envlab.skrl.jax.models import channels_last
 from envlab.skrl.jax.play import torch_parameters
 from tests.launcher import ROOT, Launch
 from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK, TRAIN, skrl_launch, youngest
-from tests.trained import EndedLaunch, check_exported, checkpoint_of, manifest_of, only_run
+from tests.small_runs import train_in
+from tests.trained import check_exported, checkpoint_of, manifest_of, only_run
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def killed(quick: None, tmp_path_factory: pytest.TempPathFactory) -> EndedLaunch:
-    """A launch of two ranks, one of which was killed after the first checkpoint."""
-    folder = tmp_path_factory.mktemp("killed")
+@pytest.mark.long  # five processes import JAX
+def test_a_killed_rank_fails_the_launch_and_the_run_and_leaves_no_worker(tmp_path: Path):
     flags = [*PPO, "--distributed", "--max_iterations=100000"]
-    launch = Launch(skrl_launch(2, TRAIN, *flags), folder)
+    launch = Launch(skrl_launch(2, TRAIN, *flags), tmp_path)
     try:
-        launch.wait_until(lambda: list(folder.glob("logs/*/*/*/checkpoints/model_2.pt")), 180.0)
+        launch.wait_until(lambda: list(tmp_path.glob("logs/*/*/*/checkpoints/model_2.pt")), 180.0)
         os.kill(youngest(launch, rank=1), signal.SIGKILL)
-        return EndedLaunch(folder, launch.wait(), launch.output, launch.left(10.0))
+        assert launch.wait() == -signal.SIGTERM
+        assert launch.left(10.0) == {}
     finally:
         launch.close()
-
-
-def test_a_killed_rank_fails_the_launch_and_the_run(killed: EndedLaunch):
-    assert (killed.code, killed.left) == (-signal.SIGTERM, {})
-    manifest = manifest_of(only_run(killed.folder))
-    assert manifest["status"] == "failed", (manifest, killed.output)
+    manifest = manifest_of(only_run(tmp_path))
+    assert manifest["status"] == "failed", (manifest, launch.output)
     assert re.match(r"Rank 1 \(.+\) died .+ last seen", manifest["error"]), manifest
 
 
 @pytest.fixture(scope="module")
-def played(killed: EndedLaunch) -> Path:
-    """The folder of its run, whose second iteration was played, and the output."""
-    folder = killed.folder
-    checkpoint = only_run(folder) / "checkpoints/model_2.pt"
-    arguments = [TASK, *FRAMEWORK, "--num_envs=4", f"--checkpoint={checkpoint}"]
+def played(quick: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of two iterations that was played, and the output."""
+    folder = tmp_path_factory.mktemp("played")
+    assert train_in("skrl", folder, *PPO, "--max_iterations=2") == 0
+    arguments = [TASK, *FRAMEWORK, "--num_envs=4"]
     with (
         contextlib.chdir(folder),
         (folder / "out.txt").open("w") as file,

@@ -18,7 +18,7 @@ from tests.trained import Pair, checkpoint_of, launch_pair, metrics_of, on_one_t
 pytestmark = pytest.mark.slow
 
 
-BY_DAY = ("ddp", "library", "sac", "mappo", "amp", "amp_resumed", "kl_threshold", "trpo", "cem")
+BY_DAY = ("ddp", "library", "sac", "mappo", "kl_threshold", "trpo", "cem")
 """The other jobs are trained by ``--all``: their algorithms share the code of these."""
 
 
@@ -60,6 +60,7 @@ def test_several_agents_learning_rates_adapt(pair: Pair):
     assert pair.ends["mappo"][0]["learning_rate"] != 3e-4
 
 
+@pytest.mark.long
 def test_amp_resumes_exactly_on_two_ranks_with_the_motions_of_each(pair: Pair):
     whole, resumed = (checkpoint_of(pair.run(job), 4) for job in ("amp", "amp_resumed"))
     assert timeless_digests(resumed) == timeless_digests(whole)
