@@ -16,6 +16,9 @@ import pytest
 if "--all" not in sys.argv and "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"
 
+# Until all files are imported: what they make stays, and is looked at again and again.
+gc.disable()
+
 # First, before torch: it sets OMP_WAIT_POLICY, which OpenMP reads when torch loads it.
 import envlab.cli  # noqa: F401
 from tests.fork_server import REAL_LAUNCHES
@@ -128,6 +131,7 @@ def pytest_collection_finish() -> None:
     """Leave what has been imported out of garbage collections, which look at it for a second."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

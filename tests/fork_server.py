@@ -411,9 +411,11 @@ def run_to_the_end(words: Sequence[str], prepare: Callable[[], None]) -> NoRetur
 
 
 if __name__ == "__main__":
+    gc.disable()  # else it looks at the growing heap again and again
     preload()
     gc.collect()
     gc.freeze()
+    gc.enable()
     asked = serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
     try:
         os.chdir(asked["cwd"])

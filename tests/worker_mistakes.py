@@ -67,6 +67,7 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    gc.disable()
     if sys.argv[1:] == ["late"]:
         from tests.fork_server import preload
 
@@ -82,6 +83,7 @@ if __name__ == "__main__":
             for words in (["train", "skrl", "--task=Nope"], ["play", "rsl_rl", "--task=Nope"]):
                 envlab.cli.main(words)
     gc.collect()
+    gc.enable()
     gc.freeze()  # else each fork looks at all objects of the libraries, and copies their pages
     for line in sys.stdin:
         print(json.dumps(run(**json.loads(line))), flush=True)

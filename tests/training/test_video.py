@@ -192,6 +192,7 @@ seen.close(), unseen.close()
 """
 
 
+@pytest.mark.long
 def test_pictures_show_the_robot_and_change_nothing(opengl_environ: dict[str, str]) -> None:
     """Also without a display and without a setting."""
     unset = {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"}
