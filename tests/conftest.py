@@ -16,9 +16,6 @@ import pytest
 if "--all" not in sys.argv and "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"
 
-# Until all files are imported: what they make stays, and is looked at again and again.
-gc.disable()
-
 # First, before torch: it sets OMP_WAIT_POLICY, which OpenMP reads when torch loads it.
 import envlab.cli  # noqa: F401
 from tests.fork_server import REAL_LAUNCHES
@@ -34,6 +31,7 @@ pytest_plugins = [
     "tests.trained",
 ]
 
+gc.disable()  # until all files are imported: what they make stays, and grows
 mark()
 # In the background or under nohup these signals are ignored, also in processes that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
