@@ -19,11 +19,10 @@ from envlab.errors import ConfigurationError
 from envlab_imitation.cfg import PolicyCfg
 from envlab_imitation.demonstrations import Demonstrations
 from envlab_imitation.policy import Policy
-from tests.golden.libraries import launch
 from tests.imitation.files import LENGTHS, NUM_STEPS, TASK, learner_of, write_file
 from tests.launcher import ROOT, torchrun
 from tests.learner_contract import LearnerContract
-from tests.small_runs import check_resumes_exactly, check_same_end, train_in
+from tests.small_runs import check_resumes_exactly, train_in
 from tests.trained import Pair, checkpoint_of, launch_pair, metrics_of, only_run
 
 pytest.importorskip("h5py", reason="needs h5py: pip install -e '.[demos]'")
@@ -107,22 +106,6 @@ def test_a_run_resumes_exactly_in_the_middle_of_an_epoch(file: Path, tmp_path: P
     assert [record["frames"] for record in records] == [0, 30, 30, 60]
     assert records[1]["details"]["success"] in (0.0, 0.5, 1.0)
     assert records[3]["learning_rate"] < 0.2 * records[0]["learning_rate"]
-
-
-@pytest.mark.long
-def test_a_run_resumes_exactly_on_two_ranks(file: Path, tmp_path: Path):
-    words = [
-        *(f"--task={TASK}", f"--dataset={file}", "--device=cpu", "--num_envs=2", "--distributed"),
-        *("agent.gradient_steps=3", "agent.batch_size=10", "agent.rollout_interval=2"),
-        *("agent.save_interval=2", "agent.keep_checkpoints=0", "env.episode_length_s=0.5"),
-        "--max_iterations=4",
-    ]
-    path = tmp_path / "whole/logs/*/*/*/checkpoints/model_2.pt"
-    jobs = [("whole", words), ("resumed", [*words, "--resume", f"--checkpoint={path}"])]
-    launch(tmp_path, ((name, "bc", words) for name, words in jobs))
-    whole, resumed = (only_run(tmp_path / name) for name, _ in jobs)
-    check_same_end(resumed, whole, resumed_at=2, iteration=4)
-    assert checkpoint_of(whole, 4)["model"]["num_updates"] == 12
 
 
 @pytest.mark.long
