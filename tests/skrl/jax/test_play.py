@@ -59,6 +59,7 @@ def played(quick: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_returns_are_printed_and_exported_policies_act_as_the_checkpoint_says(played: Path):
     """By hand: the normaliser, a dense layer with elu, and another without."""
     text = (played / "out.txt").read_text()
