@@ -36,13 +36,12 @@ def agent(
     script: Path,
     *arguments: str | Path,
     nnodes: str = "2",
-    num_processes: int = 1,
     options: Sequence[str] = (),
 ) -> list[str | Path]:
-    """Return the command that starts a node's processes by torchrun."""
+    """Return the command that starts a node's only process by torchrun."""
     return [
         *(sys.executable, "-m", "torch.distributed.run", f"--nnodes={nnodes}"),
-        *(f"--nproc_per_node={num_processes}", f"--node_rank={node_rank}", "--rdzv_id=123"),
+        *("--nproc_per_node=1", f"--node_rank={node_rank}", "--rdzv_id=123"),
         *("--rdzv_backend=c10d", f"--rdzv_endpoint={endpoint}", *options),
         *(script, *arguments),
     ]

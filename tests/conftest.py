@@ -20,6 +20,7 @@ if "--all" not in sys.argv and "PYTEST_XDIST_WORKER" not in os.environ:
 import envlab.cli  # noqa: F401
 from tests.fork_server import REAL_LAUNCHES
 from tests.hung_workers import watch_workers
+from tests.launcher import start_fork_server
 from tests.left_behind import mark, none_left_behind
 
 pytest_plugins = [
@@ -30,6 +31,7 @@ pytest_plugins = [
     "tests.trained",
 ]
 
+gc.disable()  # until all files are imported: what they make stays, and grows
 mark()
 # In the background or under nohup these signals are ignored, also in processes that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -101,6 +103,8 @@ def pytest_configure(config: pytest.Config) -> None:
     watch_workers(config)
     if config.getoption("--all"):
         os.environ[REAL_LAUNCHES] = "1"
+    elif getattr(config.option, "numprocesses", None):
+        start_fork_server()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -125,6 +129,7 @@ def pytest_collection_finish() -> None:
     """Leave what has been imported out of garbage collections, which look at it for a second."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

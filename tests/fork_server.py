@@ -1,11 +1,12 @@
 """A process that has imported the modules of every launch, and forks others that run commands.
 
 Importing torch, MuJoCo and the libraries takes two to four seconds of CPU a process; a fork takes
-ten milliseconds. :class:`ForkServer` is the client, one for each pytest process. A forked
-command is as if executed: own session, environment, arguments, working folder, output, default
-signals and no inherited files. Its ``/proc/<pid>/environ`` and ``cmdline`` are also the command's,
-because envlab reads its launcher's, and the tests find their processes by a mark in them. Workers
-of torchrun are forked as well, by torchrun itself: only process creation is replaced.
+ten milliseconds. :class:`ForkServer` is the client, one for each pytest process; all of xdist's
+workers use the server of the process that starts them. A forked command is as if executed: own
+session, environment, arguments, working folder, output, default signals and no inherited files. Its
+``/proc/<pid>/environ`` and ``cmdline`` are also the command's, because envlab reads its launcher's,
+and the tests find their processes by a mark in them. Workers of torchrun are forked as well, by
+torchrun itself: only process creation is replaced.
 
 A fork hides differences between processes that import by themselves, such as the order of sets
 of strings. So ``./envlab.sh test --all`` executes every command.
@@ -33,6 +34,7 @@ import sys
 import threading
 import time
 import traceback
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -40,6 +42,8 @@ from typing import Any, NoReturn
 _ROOM = 60_000
 """Bytes for a fork's arguments, and as many for its environment (see proc(5))."""
 _ROOM_NAME = "ENVLAB_TEST_ROOM"
+FORK_SERVER = "ENVLAB_TEST_FORK_SERVER"
+"""Where the server of all workers listens."""
 REAL_LAUNCHES = "ENVLAB_TEST_REAL_LAUNCHES"
 _READ_AT_IMPORT = ("OMP_", "MKL_", "KMP_", "MUJOCO_", "PYTHON", "TORCH_DISTRIBUTED", "TORCH_CPP")
 """Prefixes of variables that count when a process begins or imports: a fork has the server's."""
@@ -63,12 +67,13 @@ STACKS = signal.SIGRTMIN + 2
 
 
 class ForkServer:
-    """The server's client; it starts the server with the first command."""
+    """The server's client; it starts the server with the first command, if there is none yet."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._environment: dict[str, str] = {}
-        self._control: socket.socket
+        self._control: socket.socket | None = None
+        self._settings: dict[str, str] = {}
+        self._life = -1
 
     def can_run(self, words: Sequence[str], environment: Mapping[str, str]) -> bool:
         """Return whether a fork runs this command as an execution would."""
@@ -76,28 +81,37 @@ class ForkServer:
             return False
         if "-c" in words or "--video" in words:  # code that looks at imports; OpenGL's, for MuJoCo
             return False
-        self._start(environment)
-        return _settings(environment) == _settings(self._environment)
+        if self._control is None:
+            if FORK_SERVER not in os.environ:
+                self.start(environment)
+            self._control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._control.connect("\0" + os.environ[FORK_SERVER])
+            self._settings = json.loads(self._control.recv(2**20))
+        return _settings(environment) == self._settings
 
-    def _start(self, environment: Mapping[str, str]) -> None:
+    def start(self, environment: Mapping[str, str]) -> None:
         """Start the server, without the marks of :mod:`tests.left_behind` and of a launch."""
-        if self._process is not None and self._process.poll() is None:
-            return
-        self._environment = {
+        clean = {
             name: value
             for name, value in environment.items()
             if not name.startswith(("ENVLAB_TEST_", "PYTEST_"))
         }
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        words = [sys.executable, __file__, str(theirs.fileno()), "-" * _ROOM]
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        name = f"envlab-test-{uuid.uuid4().hex}"
+        listener.bind("\0" + name)  # which is no file
+        listener.listen()
+        life, self._life = os.pipe()  # the server ends with its starter, who alone can write to it
+        files = [str(listener.fileno()), str(life)]
         self._process = subprocess.Popen(
-            words,
-            env=self._environment | {_ROOM_NAME: "-" * _ROOM},
-            pass_fds=[theirs.fileno()],
+            [sys.executable, __file__, *files, "-" * _ROOM],
+            env=clean | {_ROOM_NAME: "-" * _ROOM},
+            pass_fds=[listener.fileno(), life],
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for pytest
         )
-        theirs.close()
+        os.environ[FORK_SERVER] = name
+        os.close(life)
+        listener.close()
         atexit.register(self.close)
 
     def run(
@@ -106,6 +120,7 @@ class ForkServer:
         """Start a command whose output goes to a file descriptor."""
         ours, theirs = socket.socketpair()
         request = {"words": list(words), "cwd": str(cwd), "environment": dict(environment)}
+        assert self._control is not None
         socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), output])
         theirs.close()
         return ForkedProcess(ours, words)
@@ -113,7 +128,7 @@ class ForkServer:
     def close(self) -> None:
         """End the server; its forks keep running."""
         if self._process is not None:
-            self._control.close()
+            os.close(self._life)
             self._process.wait(10)
             self._process = None
 
@@ -171,16 +186,27 @@ def preload() -> None:
         importlib.import_module(name)
 
 
-def serve(control: socket.socket) -> dict[str, Any]:
-    """Fork a process for each request, and report its end; return the request in the fork."""
+def serve(listener: socket.socket, life: int) -> dict[str, Any]:
+    """Fork a process for each request, and report its end; return the request in the fork.
+
+    Args:
+        listener: Where clients come.
+        life: A pipe's end, which can be read once who started the server has ended.
+    """
     running: dict[int, socket.socket] = {}
+    clients: dict[int, socket.socket] = {}
     ended, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    waits: list[int] = [control.fileno(), ended]
     while True:
-        readable, *_ = select.select(waits, [], [])
+        readable, *_ = select.select([listener.fileno(), life, ended, *clients], [], [])
+        if life in readable:
+            os._exit(0)
+        if listener.fileno() in readable:
+            client, _ = listener.accept()
+            clients[client.fileno()] = client
+            client.send(json.dumps(_settings(os.environ)).encode())
         if ended in readable:
             os.read(ended, 4096)
             for pid in list(running):
@@ -189,9 +215,12 @@ def serve(control: socket.socket) -> dict[str, Any]:
                     code = os.waitstatus_to_exitcode(status)
                     with running.pop(pid) as teller, contextlib.suppress(OSError):
                         teller.sendall(f"{code}\n".encode())
-        if control.fileno() in readable:
-            message, (report, output), *_ = (*socket.recv_fds(control, 2**20, 2)[:2],)
-            request = json.loads(message)
+        for number in clients.keys() & readable:
+            message, files, *_ = socket.recv_fds(clients[number], 2**20, 2)
+            if not message:  # a worker has ended
+                clients.pop(number).close()
+                continue
+            request, (report, output) = json.loads(message), files
             pid = os.fork()
             if pid == 0:
                 signal.set_wakeup_fd(-1)
@@ -382,13 +411,12 @@ def run_to_the_end(words: Sequence[str], prepare: Callable[[], None]) -> NoRetur
 
 
 if __name__ == "__main__":
+    gc.disable()  # else it looks at the growing heap again and again
     preload()
     gc.collect()
     gc.freeze()
-    try:
-        asked = serve(socket.socket(fileno=int(sys.argv[1])))
-    except (OSError, ValueError):  # pytest has exited
-        os._exit(0)
+    gc.enable()
+    asked = serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
     try:
         os.chdir(asked["cwd"])
         become(asked["words"], asked["environment"], asked["output"], asked["report"])

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.fork_server import STACKS, ForkedProcess, ForkServer
+from tests.fork_server import FORK_SERVER, STACKS, ForkedProcess, ForkServer
 from tests.marked import marked, still_marked
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +27,18 @@ DEADLINE_S = 240.0
 
 _TOKEN = "ENVLAB_TEST_LAUNCH"
 _FORK_SERVER = ForkServer()
+
+
+def variables() -> dict[str, str]:
+    """Return the variables of launches, but for their tokens."""
+    others = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", FORK_SERVER)
+    ours = {name: value for name, value in os.environ.items() if name not in others}
+    return {**ours, "PYTHONPATH": f"{ROOT}:{ROOT / 'source'}", "OMP_NUM_THREADS": "1"}
+
+
+def start_fork_server() -> None:
+    """Start the server that forks the launches of all of xdist's workers."""
+    _FORK_SERVER.start(variables())
 
 
 class Launch:
@@ -45,16 +57,7 @@ class Launch:
         self._token = uuid.uuid4().hex
         self.folder = cwd
         self._output = cwd / f"output_{self._token[:8]}.txt"
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-        }
-        environment |= {
-            _TOKEN: self._token,
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'source'}",
-            "OMP_NUM_THREADS": "1",
-        }
+        environment = {**variables(), _TOKEN: self._token}
         words = [str(word) for word in command]
         with self._output.open("wb") as output:
             if not execute and _FORK_SERVER.can_run(words, environment):

@@ -92,6 +92,7 @@ def test_it_fails_where_either_call_does_and_makes_both(ci, checkout: Path):
     assert len((checkout / "calls").read_text().splitlines()) == 2 * 2
 
 
+@pytest.mark.long
 def test_long_tests_run_in_both_calls(ci, checkout: Path):
     for words, variable in ((["--all"], "0"), ([], "1")):
         (checkout / "calls").unlink(missing_ok=True)
@@ -100,6 +101,7 @@ def test_long_tests_run_in_both_calls(ci, checkout: Path):
         assert [call.words for call in calls] == ["test --all", f"test --all {FAST}"]
 
 
+@pytest.mark.long
 def test_tools_are_not_required_of_who_cannot_install_them(ci, checkout: Path):
     write_program(checkout / "programs/id", "#!/bin/sh\necho 1000\n")
     code, calls = ci()

@@ -94,6 +94,7 @@ def test_the_task_passes_its_own_test(site, tmp_path):
     run(site, tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(site / "its_tests"))
 
 
+@pytest.mark.long
 def test_the_task_is_trained_with_an_agent_that_suits_its_two_joints(site, tmp_path):
     flags = "--task=Pet-Arm-v0 --headless --device=cpu --max_iterations=2 --num_envs=64".split()
     run(site, tmp_path, str(TRAIN), *flags)

@@ -142,6 +142,7 @@ def test_the_command_takes_the_place_of_the_script_and_gets_its_signals(checkout
     assert run(checkout, "python", "-c", program).returncode == -signal.SIGTERM
 
 
+@pytest.mark.long
 def test_changed_constraints_install_again_into_the_same_environment(checkout: Path) -> None:
     kept = checkout / ".venv" / "kept"
     kept.touch()
@@ -153,6 +154,7 @@ def test_changed_constraints_install_again_into_the_same_environment(checkout: P
     assert run(checkout, "true").stderr == ""
 
 
+@pytest.mark.long
 def test_an_extra_is_installed_before_the_first_command_that_needs_it(unstamped: Path) -> None:
     assert "installing envlab and" in run(unstamped, "true").stderr
     first = run(unstamped, "echo", "--viz", "web", "ran")
@@ -164,6 +166,7 @@ def test_an_extra_is_installed_before_the_first_command_that_needs_it(unstamped:
         assert run(unstamped, "true", *words).stderr == ""
 
 
+@pytest.mark.long
 def test_setup_installs_all_that_commands_may_need_where_it_is_asked_to(unstamped: Path) -> None:
     everything = run(unstamped, "setup", "--all")
     assert "installing envlab[dev] and" in everything.stderr
@@ -188,6 +191,7 @@ def installed_by(root: Path, backend: str) -> Iterator[None]:
     (root / "backend.py").write_text(BACKEND)
 
 
+@pytest.mark.long
 def test_commands_without_a_new_extra_run_without_a_network(unstamped: Path) -> None:
     assert run(unstamped, "true").returncode == 0
     with installed_by(unstamped, "raise RuntimeError('no network')\n"):
@@ -207,6 +211,7 @@ def test_an_extra_is_installed_without_a_stamp_until_it_is_complete(unstamped: P
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.long
 def test_a_failed_installation_shows_the_end_of_the_log_and_is_tried_again(checkout: Path) -> None:
     (checkout / "constraints.txt").write_text("# changed once more\n")
     with installed_by(checkout, "raise RuntimeError('the disk is full')\n"):

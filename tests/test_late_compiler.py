@@ -30,7 +30,7 @@ def run(code: str, cwd: Path | None = None) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_training_does_not_import_it(tmp_path: Path):
     flags = "--task=Isaac-Cartpole-v0 --device=cpu --num_envs=8 --max_iterations=1".split()
     code = f"""

@@ -100,6 +100,7 @@ def first_losses(library: str, precision: str) -> dict[str, float]:
     return {name: float(value) for name, value in losses.items()}
 
 
+@pytest.mark.long
 def test_a_library_learns_nearly_the_same_in_bfloat16(monkeypatch: pytest.MonkeyPatch):
     for library in ["rsl_rl", "rl_games", "skrl"]:
         monkeypatch.setattr("envlab.precision.has_bfloat16", lambda device: True)

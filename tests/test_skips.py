@@ -29,6 +29,7 @@ pytest.importorskip("no_such_package", reason="needs no_such_package: pip instal
 """
 
 
+@pytest.mark.long
 def test_each_reason_is_one_line_with_a_count(pytester: pytest.Pytester, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     pytester.makepyfile(test_a=SKIPPING, test_b=SKIPPING, test_c=WHOLE_FILE)

@@ -67,12 +67,13 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    gc.disable()
     if sys.argv[1:] == ["late"]:
         from tests.fork_server import preload
 
         preload()
         with contextlib.redirect_stdout(io.StringIO()):
-            for library in ("rsl_rl", "rl_games", "skrl"):
+            for library in ("rsl_rl", "rl_games", "skrl", "ddppo", "evolution"):
                 envlab.cli.main(["config", library, "--task=Isaac-Cartpole-v0"])
         # A camera's kernels are compiled once on a machine, which takes some ten seconds.
         task = "--task=Isaac-Cartpole-Depth-Camera-Direct-v0"
@@ -82,6 +83,7 @@ if __name__ == "__main__":
             for words in (["train", "skrl", "--task=Nope"], ["play", "rsl_rl", "--task=Nope"]):
                 envlab.cli.main(words)
     gc.collect()
+    gc.enable()
     gc.freeze()  # else each fork looks at all objects of the libraries, and copies their pages
     for line in sys.stdin:
         print(json.dumps(run(**json.loads(line))), flush=True)

@@ -85,7 +85,7 @@ def test_a_part_of_a_config_is_taken_over_the_target(path):
 
 
 BAD = {
-    "is not valid YAML: line 2, column 2: expected ',' or ']'": "a: [1, 2\nb: 3\n",
+    "is not valid YAML: line 2, column 2: did not find expected ',' or ']'": "a: [1, 2\nb: 3\n",
     "line 3, column 3: the key 'dt' is there twice": "sim:\n  dt: 1\n  dt: 2\n",
     "holds list, not keys and values": "- 1\n",
     "could not determine a constructor for the tag": "a: !!python/object:os.system {}\n",

@@ -37,6 +37,7 @@ except DeviceError as error:
 """
 
 
+@pytest.mark.long
 def test_jax_gets_the_contexts_threads_on_the_cpu_whatever_the_user_set_and_no_gpu_is_a_sentence():
     environment = {**os.environ, "JAX_PLATFORMS": "cuda"}
     command = [sys.executable, "-c", PROGRAM]

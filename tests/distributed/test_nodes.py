@@ -28,17 +28,14 @@ def nodes() -> Iterator[Nodes]:
 @pytest.mark.tools("ip")
 def test_nodes_that_only_resolve_their_own_names_meet(nodes: Nodes, tmp_path: Path):
     first, second = nodes.nodes
-    options = {"num_processes": 2}
     endpoints = ["localhost:5555", f"{first.address}:5555"]
     launches = [
-        node.launch(
-            agent(number, endpoints[number], WORKER, tmp_path, **options), tmp_path / node.host
-        )
+        node.launch(agent(number, endpoints[number], WORKER, tmp_path), tmp_path / node.host)
         for number, node in enumerate(nodes.nodes)
     ]
     assert end(launches) == [0, 0], [launch.output for launch in launches]
-    ranks = [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(4)]
-    assert [rank["sum"] for rank in ranks] == [10.0] * 4
+    ranks = [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(2)]
+    assert [rank["sum"] for rank in ranks] == [3.0] * 2
     places = {(rank["host"], rank["interface"]) for rank in ranks}
     assert places == {(node.host, node.interface) for node in (first, second)}
     expected = "node0 by port0 (10.213.7.1), node1 by port1 (10.213.7.2)"
@@ -46,4 +43,4 @@ def test_nodes_that_only_resolve_their_own_names_meet(nodes: Nodes, tmp_path: Pa
     # Both traps exist: gloo's own choice, and a rendezvous that the other node cannot resolve.
     assert {rank["own address"] for rank in ranks} == {"127.0.1.1"}
     others = [rank for rank in ranks if rank["host"] != rank["master"]]
-    assert [rank["master's address"] for rank in others] == [None, None]
+    assert [rank["master's address"] for rank in others] == [None]

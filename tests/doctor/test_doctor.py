@@ -78,7 +78,7 @@ def skewed(tmp_path_factory) -> EndedDoctor:
     return run_pair(tmp_path_factory.mktemp("skewed"), HERE / "worker_doctor.py", "--json")
 
 
-@pytest.mark.slow
+@pytest.mark.long  # its probes import all libraries, each in a process
 def test_two_equal_ranks_are_found_well_and_reductions_between_them_measured(healthy):
     problems = [each for each in healthy.report["findings"] if each["state"] == "problem"]
     assert (healthy.code, healthy.report["problems"], problems) == (0, 0, []), healthy.output
@@ -95,6 +95,7 @@ def test_two_equal_ranks_are_found_well_and_reductions_between_them_measured(hea
     assert abs(measured["clock_offsets_s"][1]) < 1.0 + measured["clock_error_s"]
 
 
+@pytest.mark.long
 def test_each_library_is_loaded_and_named_with_its_version(healthy):
     libraries = healthy.report["facts"]["libraries"]
     for name in ("rsl-rl-lib", "rl-games", "skrl", "torch", "mujoco"):
@@ -105,6 +106,7 @@ def test_each_library_is_loaded_and_named_with_its_version(healthy):
     assert libraries["loads"]["rl_games.torch_runner"] is None
 
 
+@pytest.mark.long
 def test_each_process_gets_a_device_and_threads_and_the_disk_is_left_clean(healthy):
     facts = healthy.report["facts"]
     assert facts["devices"]["devices"]["2"] == ["cpu", "cpu"]

@@ -301,12 +301,9 @@ def hopper_cfg(scene: SceneCfg) -> ManagerEnvCfg:
     )
 
 
-@pytest.mark.parametrize(
-    "augmentation", [AugmentationCfg(), AugmentationCfg(hue=0.3, noise=0.1, blur=1.0)]
-)
-def test_a_task_in_colours_keeps_all_promises(augmentation: AugmentationCfg):
+def test_a_task_in_colours_keeps_all_promises():
     cfg = hopper_cfg(SceneCfg(num_envs=4, model=hopper.MODEL))
-    cfg.sensors.eye.augmentation = augmentation
+    cfg.sensors.eye.augmentation = AugmentationCfg(hue=0.3, noise=0.1, blur=1.0)
     assert_keeps_promises(cfg)
 
 

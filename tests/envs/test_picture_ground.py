@@ -22,17 +22,14 @@ def env():
 
 def test_a_part_looks_as_the_whole_near_the_robot(env, monkeypatch):
     field = env.sim.model.hfield_data.copy()
-    for index in range(3):  # each elsewhere on the ground
-        monkeypatch.setattr(picture_ground, "RADIUS_M", 1000.0)
-        env.picture(0, height=8, width=8)
-        whole = env.picture(index, height=96, width=160)
-        monkeypatch.setattr(picture_ground, "RADIUS_M", 12.0)
-        env.picture(0, height=8, width=8)
-        env.picture(0, height=96, width=160)  # of another part
-        part = env.picture(index, height=96, width=160)
-        near = np.abs(part[40:].astype(int) - whole[40:]).max(axis=2)
-        assert (near > 40).mean() < 0.01
-        assert len(np.unique(part[40:].reshape(-1, 3), axis=0)) > 50
+    monkeypatch.setattr(picture_ground, "RADIUS_M", 1000.0)
+    whole = env.picture(1, height=96, width=160)
+    monkeypatch.setattr(picture_ground, "RADIUS_M", 12.0)
+    env.picture(0, height=8, width=8)  # of another part
+    part = env.picture(1, height=96, width=160)
+    near = np.abs(part[40:].astype(int) - whole[40:]).max(axis=2)
+    assert (near > 40).mean() < 0.01
+    assert len(np.unique(part[40:].reshape(-1, 3), axis=0)) > 50
     places = env.sim.data_of(0).geom_xpos.copy()
     data = env.sim.data_of(0)
     with picture_ground.PictureGround(copy.copy(env.sim.model), data, places[1, :2]).placed(data):

@@ -110,7 +110,7 @@ def test_halves_of_the_environments_have_the_objects_of_the_whole():
     assert torch.equal(heights(again, 10), heights(whole, 10))
 
 
-@pytest.mark.parametrize("backend", ["mujoco", "mujoco_warp"])
+@pytest.mark.parametrize("backend", ["mujoco", pytest.param("mujoco_warp", marks=pytest.mark.long)])
 def test_boxes_and_meshes_differ_on_both_backends(tmp_path, backend):
     boxes = made({"tall": TALL, "flat": FLAT}, 2, backend=backend)
     assert heights(boxes).tolist() == pytest.approx([0.2, 0.03], abs=3e-3)

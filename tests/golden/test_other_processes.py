@@ -52,6 +52,8 @@ WAYS: dict[str, tuple[str, ...]] = {
     ),
 }
 """By name, a library and the words of a run that resets environments and has memories."""
+BY_NIGHT = ("rl_games", "skrl", "ddppo")
+"""They have the same kinds of states as the others: environments, memories and counters."""
 SAID = (
     r"Resuming from \S+ \(iteration 2\) on 2 processes of 4 environments instead of 1 of 8: "
     "environments, memories and counters continue; draws of actions and the order of minibatches "
@@ -60,11 +62,18 @@ SAID = (
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def names(pytestconfig: pytest.Config) -> list[str]:
+    is_all = pytestconfig.getoption("--all")
+    return [name for name in WAYS if is_all or name not in BY_NIGHT]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> Path:
     """Where each way trained two iterations on one process, in ``one``, and two more on two."""
     folder = tmp_path_factory.mktemp("other")
     jobs = []
-    for name, (library, *words) in WAYS.items():
+    for name in names:
+        library, *words = WAYS[name]
         assert train_in(library, folder / f"{name}_one", *words, "--max_iterations=2") == 0
         (folder / f"{name}_two").mkdir()
         path = only_run(folder / f"{name}_one") / "checkpoints/model_2.pt"
@@ -75,7 +84,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] if name in BY_NIGHT else []) for name in WAYS],
+)
 def test_a_run_goes_on_with_its_environments_on_other_processes(name: str, folder: Path):
     (saved,) = checkpoint_of(only_run(folder / f"{name}_one"), 2)["ranks"]
     del saved["generators"]
@@ -107,14 +119,15 @@ def check_dealt(saved: Any, ranks: list[Any]) -> None:
         assert torch.equal(torch.cat(found, *dims) if dims else found[0], value), path
 
 
-def test_each_launch_says_what_goes_on(folder: Path):
+def test_each_launch_says_what_goes_on(folder: Path, names: list[str]):
     output = (folder / "output.txt").read_text()
-    assert len(re.findall(SAID, output)) == len(WAYS)
-    sizes = "minibatch_size, 64 samples of all processes, is 32 on each of 2"
+    assert len(re.findall(SAID, output)) == len(names)
+    sizes = "batch_size, 16 samples of all processes, is 8 on each of 2"
     assert sizes in output
     assert "[rank 1]" not in output
 
 
+@pytest.mark.long
 def test_two_processes_go_on_as_one_and_as_four(folder: Path, tmp_path: Path, capfd):
     """On one the total need not be given; on four, it is repeated as it was first typed."""
     run = only_run(folder / "rsl_rl_lstm_two")

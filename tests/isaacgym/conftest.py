@@ -10,7 +10,6 @@ ON_BOTH = (
     "test_limits_of_joints_hold_and_differ_between_environments",
     "test_masses_differ_between_environments_in_one_model",
     "test_actors_of_one_build_may_have_a_size_and_weight_of_their_own_in_each_environment",
-    "test_force_sensors_measure_the_net_force_on_a_body",
 )
 """Of each kind of call one: Isaac Gym's names are the same code on both."""
 

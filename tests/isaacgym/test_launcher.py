@@ -178,6 +178,7 @@ except AttributeError:
 """
 
 
+@pytest.mark.long
 def test_scripts_of_other_years_find_what_they_expect(tmp_path, monkeypatch):
     """Executed, because its packages replace those that forks have imported."""
     (tmp_path / "isaacgym").mkdir()  # without code, as beside CleanRL's script

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import gymnasium
@@ -18,14 +16,16 @@ from envlab.envs.model_files import read_spec
 from envlab.errors import ConfigurationError
 from envlab_isaaclab import check, old_agents, rsl_rl_3, upstream
 from envlab_isaaclab.fixed_joints import merge_fixed_joints
-from tests.isaaclab.scripts import run, seen
+from tests import launcher
+from tests.isaaclab.scripts import MODULE, run, seen
+from tests.launcher import torchrun
 
 HERE = Path(__file__).parent
 
 
 @pytest.mark.slow
-def test_cartpole_is_that_of_our_registry(isaaclab: Path) -> None:
-    theirs = seen("stepping.py", "--task=Isaac-Cartpole-v0")
+def test_cartpole_is_that_of_our_registry(isaaclab: Path, tmp_path: Path) -> None:
+    theirs = seen(tmp_path, "stepping.py", "--task=Isaac-Cartpole-v0")
     assert theirs["joints"] == ["slider_to_cart", "cart_to_pole"]
     envlab.registry.discover()
     env = gymnasium.make_vec("Isaac-Cartpole-v0", num_envs=3)
@@ -39,9 +39,9 @@ def test_cartpole_is_that_of_our_registry(isaaclab: Path) -> None:
     env.close()
 
 
-@pytest.mark.slow
-def test_ant_has_the_order_of_physx(isaaclab: Path) -> None:
-    theirs = seen("stepping.py", "--task=Isaac-Ant-v0")
+@pytest.mark.long
+def test_ant_has_the_order_of_physx(isaaclab: Path, tmp_path: Path) -> None:
+    theirs = seen(tmp_path, "stepping.py", "--task=Isaac-Ant-v0")
     assert theirs["joints"][:4] == [
         "front_left_leg",
         "front_right_leg",
@@ -73,7 +73,7 @@ def test_arm_from_a_file_rests_where_its_drive_holds_its_weight(
     isaaclab: Path, tmp_path: Path, name: str, text: str
 ) -> None:
     (tmp_path / name).write_text(text)
-    found = seen("spawning.py", f"--file={tmp_path / name}")
+    found = seen(tmp_path, "spawning.py", f"--file={tmp_path / name}")
     for angle in found["angles"]:
         assert 20.0 * (angle - 0.5) == pytest.approx(9.81 * 0.2 * math.sin(angle), abs=1e-3)
     assert found["heights"] == pytest.approx([0.1, 0.1], abs=1e-3)
@@ -87,25 +87,14 @@ PROJECT = HERE / "project"
 
 def train(tmp_path: Path, *words: str, ranks: int = 1) -> str:
     """Run the project's own script; return what it printed."""
-    launcher = ["-m", "torch.distributed.run", "--nproc_per_node=2"] if ranks == 2 else []
-    command = [
-        sys.executable,
-        *launcher,
-        "-m",
-        "envlab_isaaclab",
-        str(PROJECT / "scripts/train.py"),
-    ]
-    command += [
-        "--task=Small-Walker-v0",
-        "--num_envs=16",
-        "--headless",
-        f"--log_dir={tmp_path}/run",
-    ]
-    done = subprocess.run(
-        [*command, *words], cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    script = [str(PROJECT / "scripts/train.py"), "--task=Small-Walker-v0", "--num_envs=16"]
+    script += ["--headless", f"--log_dir={tmp_path}/run", *words]
+    if ranks == 1:
+        code, output = run(tmp_path, *script)
+    else:
+        code, output = launcher.run(torchrun(ranks, *MODULE, *script), tmp_path)
+    assert code == 0, output[-3000:]
+    return output
 
 
 @pytest.mark.slow
@@ -191,24 +180,24 @@ def test_script_that_imports_what_is_not_there_is_one_sentence(
     isaaclab: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text("import a_package_that_nobody_has\n")
-    done = run(str(tmp_path / "train.py"))
-    assert done.returncode == 2
-    assert "train.py:1 imports a_package_that_nobody_has" in done.stderr
-    assert "Traceback" not in done.stderr
+    code, output = run(tmp_path, "train.py")
+    assert code == 2
+    assert "train.py:1 imports a_package_that_nobody_has" in output
+    assert "Traceback" not in output
 
 
 def test_script_for_isaac_lab_1_is_refused(isaaclab: Path, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("from omni.isaac.lab.envs import ManagerBasedRLEnv\n")
-    done = run(str(tmp_path / "train.py"))
-    assert done.returncode == 2
-    assert "imports omni.isaac.lab, of Isaac Lab 1" in done.stderr
+    code, output = run(tmp_path, "train.py")
+    assert code == 2
+    assert "imports omni.isaac.lab, of Isaac Lab 1" in output
 
 
-def test_script_that_is_not_there_is_one_sentence() -> None:
-    done = run("no_such_script.py")
-    assert done.returncode == 2
-    assert "There is no script 'no_such_script.py'" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_script_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    code, output = run(tmp_path, "no_such_script.py")
+    assert code == 2
+    assert "There is no script 'no_such_script.py'" in output
+    assert "Traceback" not in output
 
 
 def test_other_release_is_refused_with_its_version(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,29 +10,19 @@ import pytest
 
 from envlab_isaaclab.skrl_1 import new_agent
 from envlab_isaaclab.spawn_files import has_model
-
-LIST = """
-from envlab_isaaclab.listing import table
-for keyword in {keywords!r}:
-    print(table({folder!r}, keyword))
-"""
+from tests.launcher import run
 
 
-def listed(folder: str, *keywords: str | None) -> list[list[str]]:
+def listed(place: Path, folder: str, *keywords: str) -> list[list[str]]:
     """Return the words of each line of lists of a folder's tasks, one for each keyword."""
-    done = subprocess.run(
-        [sys.executable, "-c", LIST.format(folder=folder, keywords=keywords)],
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [line.split() for line in done.stdout.splitlines()]
+    script = Path(__file__).with_name("worker_listing.py")
+    code, output = run([sys.executable, script, folder, *keywords], place)
+    assert code == 0, output[-3000:]
+    return [line.split() for line in output.splitlines()]
 
 
 @pytest.mark.slow
-def test_isaac_labs_tasks_are_listed_with_what_they_need(isaaclab: Path) -> None:
+def test_isaac_labs_tasks_are_listed_with_what_they_need(isaaclab: Path, tmp_path: Path) -> None:
     words = (
         "Isaac-Ant-v0",
         "flat-anymal-c-v0",
@@ -43,7 +32,7 @@ def test_isaac_labs_tasks_are_listed_with_what_they_need(isaaclab: Path) -> None
         "UR10-Long",
         "Theia",
     )
-    rows = listed("", *words)
+    rows = listed(tmp_path, "", *words)
     needs = {row[0]: row[1:] for row in rows if row and row[0].startswith("Isaac-")}
     assert needs["Isaac-Ant-v0"] == ["rsl_rl", "rl_games", "skrl", "sb3"]
     assert needs["Isaac-Velocity-Flat-Anymal-C-v0"][-1] == "skrl"
@@ -62,9 +51,9 @@ def test_isaac_labs_tasks_are_listed_with_what_they_need(isaaclab: Path) -> None
     assert counts[:2] == ["1 of 1 tasks need nothing", "1 of 2 tasks need nothing"]
 
 
-def test_a_project_is_listed_by_its_folder(isaaclab: Path) -> None:
+def test_a_project_is_listed_by_its_folder(isaaclab: Path, tmp_path: Path) -> None:
     folder = str(Path(__file__).parent / "project")
-    rows = listed(folder, None, "nothing")
+    rows = listed(tmp_path, folder, "small", "nothing")
     assert ["Small-Walker-v0", "rsl_rl"] in rows
     assert rows[-1] == ["No", "task", "of", folder, "matches", "'nothing'."]
 

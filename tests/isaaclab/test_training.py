@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +12,8 @@ import torch
 from envlab.config import load_yaml
 from envlab.errors import ConfigurationError
 from envlab_isaaclab import old_agents, upstream
+from tests.golden.libraries import launch as train_several
+from tests.launcher import run as launch
 from tests.small_runs import check_same_end
 from tests.trained import checkpoint_of, only_run
 
@@ -30,33 +30,27 @@ def isaaclab() -> Path:
         pytest.skip(f"needs Isaac Lab's files: {error}")
 
 
-def envlab(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def envlab(folder: Path, *words: str) -> tuple[int, str]:
+    """Run a command in a folder; return its exit code and what it printed."""
     folder.mkdir(exist_ok=True)
-    return subprocess.run(
-        [sys.executable, "-m", "envlab", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    return launch([sys.executable, "-m", "envlab", *words], folder)
 
 
 def train(folder: Path, *words: str) -> Path:
     """Train in a folder; return the run."""
-    done = envlab(folder, "train", "rsl_rl", *words)
-    assert done.returncode == 0, done.stderr[-3000:]
+    code, output = envlab(folder, "train", "rsl_rl", *words)
+    assert code == 0, output[-3000:]
     return only_run(folder)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_a_projects_task_trains_and_resumes_exactly(tmp_path: Path, ranks: int) -> None:
-    words = [*SMALL, f"--nproc={ranks}", "--max_iterations=4"]
-    whole = train(tmp_path / "whole", *words)
-    again = ["--resume", f"--checkpoint={whole}/checkpoints/model_2.pt"]
-    resumed = train(tmp_path / "resumed", *words, *again)
+    words = [*SMALL, "--max_iterations=4", *(["--distributed"] if ranks == 2 else [])]
+    path = tmp_path / "whole/logs/*/*/*/checkpoints/model_2.pt"
+    jobs = [("whole", words), ("resumed", [*words, "--resume", f"--checkpoint={path}"])]
+    train_several(tmp_path, ((name, "rsl_rl", words) for name, words in jobs), num_ranks=ranks)
+    whole, resumed = (only_run(tmp_path / name) for name, _ in jobs)
     check_same_end(resumed, whole, resumed_at=2, iteration=4)
     saved = checkpoint_of(whole, 4)
     assert saved["frames"] == 4 * 8 * 16 * ranks
@@ -88,8 +82,8 @@ def test_overrides_of_the_tasks_own_configurations_apply_and_are_played(tmp_path
     assert agent["actor"]["hidden_dims"] == [8, 4]
     assert agent["actor"]["activation"] == agent["critic"]["activation"] == "tanh"
     assert agent["critic"]["obs_normalization"]
-    played = envlab(tmp_path, "play", "rsl_rl", *TASK, "--num_envs=4", "--json=played.json")
-    assert played.returncode == 0, played.stderr[-3000:]
+    code, output = envlab(tmp_path, "play", "rsl_rl", *TASK, "--num_envs=4", "--json=played.json")
+    assert code == 0, output[-3000:]
     values = json.loads((tmp_path / "played.json").read_text())
     # 50 steps of 0.01 s, at the only reward that is left: 3 a second for being alive.
     assert values["return"] == pytest.approx(3.0 * 50 * 0.01, abs=1e-4)
@@ -104,9 +98,9 @@ def test_on_another_number_of_processes_environments_begin_anew_and_the_log_says
     whole = train(tmp_path / "whole", *SMALL, "--max_iterations=2")
     again = ["--resume", f"--checkpoint={whole}/checkpoints/model_2.pt", "--max_iterations=3"]
     words = [word for word in SMALL if word != "--num_envs=16"]
-    done = envlab(tmp_path / "resumed", "train", "rsl_rl", *words, "--nproc=2", *again)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "cannot be dealt to another number of processes: they begin new episodes" in done.stderr
+    code, output = envlab(tmp_path / "resumed", "train", "rsl_rl", *words, "--nproc=2", *again)
+    assert code == 0, output[-3000:]
+    assert "cannot be dealt to another number of processes: they begin new episodes" in output
 
 
 MISTAKES = {
@@ -132,10 +126,10 @@ SHORT = ("{task} env.rewards.aliv.weight=1", "{task} env.actions.legs.joint_name
 def test_a_mistake_is_one_sentence(tmp_path: Path, words: str) -> None:
     task = f"--isaaclab={PROJECT} --task=Small-Walker-v0 --num_envs=4 --device=cpu"
     given = words.format(empty=tmp_path, project=PROJECT, task=task).split()
-    done = envlab(tmp_path, "train", "rsl_rl", *given)
-    assert done.returncode == 2, done.stderr[-3000:]
-    assert MISTAKES[words] in done.stderr
-    assert "Traceback" not in done.stderr
+    code, output = envlab(tmp_path, "train", "rsl_rl", *given)
+    assert code == 2, output[-3000:]
+    assert MISTAKES[words] in output
+    assert "Traceback" not in output
     assert not (tmp_path / "logs").exists()
 
 

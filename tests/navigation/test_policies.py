@@ -16,9 +16,8 @@ def test_a_task_with_policies_of_two_libraries_names_both():
         find_policy("rsl_rl", {}, {"Nav-PointNav-Depth-v0", "Nav-PointNav-Depth-Play-v0"})
 
 
-@pytest.mark.parametrize(
-    "task", [pytest.param("Nav-PointNav-Depth", marks=pytest.mark.long), "Nav-ObjectNav-Depth"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("task", ["Nav-PointNav-Depth", "Nav-ObjectNav-Depth"])
 def test_a_shipped_policy_is_exported_as_it_acts(task: str, tmp_path: Path, monkeypatch):
     """Exporting compares the files with the policy, by observations as they are."""
     monkeypatch.chdir(tmp_path)

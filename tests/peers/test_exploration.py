@@ -178,7 +178,6 @@ BY_LIBRARY: list[Any] = [
     (library, [name for owner, name in TRAINED if owner == library])
     for library in dict.fromkeys(library for library, _ in TRAINED if library != "skrl_jax")
 ]
-BY_LIBRARY.append(("skrl_jax", ["ppo", "td3"]))
 BY_LIBRARY.append(pytest.param("skrl_jax", ON_JAX, marks=pytest.mark.long))
 
 

@@ -41,7 +41,13 @@ def frames_of(checkpoint: dict[str, Any]) -> list[dict[int, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", LEARNERS, ids=["of any library", "that evolve"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(LEARNERS[0], id="of any library"),
+        pytest.param(LEARNERS[1], id="that evolve", marks=pytest.mark.long),
+    ],
+)
 def test_after_a_node_is_lost_every_member_goes_on_from_its_last_checkpoint(
     tmp_path: Path, words: list[str | Path]
 ):

@@ -51,7 +51,6 @@ class TestRlGames(OnPolicyContract):
     FIRST_RATE = 3e-4
     REDUCTIONS = [("ddp", "library", "Network"), ("discrete", "discrete_library", "Network")]
     UNPOOLED = ["local_advantages", "local_normalisers"]
-    NUM_TRAININGS = len(STATE)
     CHATTER = ["RunningMeanStd", "build mlp", "seq_length", "fps step"]
 
 

@@ -74,7 +74,10 @@ def test_exported_choices_are_the_most_likely_ones(tmp_path: Path):
             *("agent.params.network.mlp.d2rl=true", "agent.params.model.name=continuous_a2c_tanh"),
             *("agent.params.config.clip_actions=false", "agent.params.env.clip_observations=inf"),
         ],
-        ["--task=Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0", *SMALL],
+        pytest.param(
+            ["--task=Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0", *SMALL],
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["networks", "choices"],
 )

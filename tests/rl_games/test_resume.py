@@ -40,7 +40,9 @@ KINDS = {
 """Those of one process; an adaptive rate on two ranks is in ``tests/golden/test_old_runs.py``."""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", ["linear", "recurrent", pytest.param("sac", marks=pytest.mark.long)]
+)
 def test_a_resumed_run_ends_bit_identical(kind: str, tmp_path: Path):
     assert train_in("rl_games", tmp_path / "whole", *KINDS[kind], "--max_iterations=4") == 0
     whole = only_run(tmp_path / "whole")

@@ -204,6 +204,7 @@ def test_a_student_forgets_the_episode_before(recurrent: Path, tmp_path: Path):
     assert not torch.allclose(actions[1], expected[1])
 
 
+@pytest.mark.long
 def test_a_policy_with_a_memory_is_exported_as_a_step(recurrent: Path, capsys):
     player, env = player_of(recurrent)
     words = rf"of {env.num_envs} environments, but is given observations of 3\. Load it with num_e"

@@ -51,7 +51,6 @@ class TestRslRl(OnPolicyContract):
     WRAPPER = "JointModule"
     UNPOOLED = ["local"]
     AVERAGED = ("pooled", "library", "recorded")
-    NUM_TRAININGS = 2
 
 
 def test_normalisers_are_those_of_all_ranks_data(pair: Pair):

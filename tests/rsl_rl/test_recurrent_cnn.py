@@ -104,6 +104,7 @@ def exported(words: list[str]) -> tuple[Path, str]:
     return Path(words[-1].partition("=")[2]).parents[1] / "exported", output.getvalue()
 
 
+@pytest.mark.long
 def test_files_act_as_the_student_does_over_several_steps(
     words: list[str], exported: tuple[Path, str]
 ):

@@ -72,6 +72,7 @@ def printed(folder: Path, output: str) -> int:
     return int(found[-1]) if found else 0
 
 
+@pytest.mark.long
 def test_cpu_time_of_children_counts_once_all_programs_train(programs, tmp_path: Path):
     (tmp_path / "busy.py").write_text(BUSY)
     running = []

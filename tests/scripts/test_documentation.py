@@ -107,7 +107,13 @@ def test_commands_are_found_with_the_scripts_they_name():
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", load("documentation/commands").TUTORIALS)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[] if page == "own_robot.md" else [pytest.mark.long])
+        for page in load("documentation/commands").TUTORIALS
+    ],
+)
 def test_a_tutorial_leads_where_it_says(page: str, tmp_path: Path):
     script = load("documentation/commands")
     script.prepare(tmp_path)
@@ -126,6 +132,7 @@ def test_every_command_works(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     )
 
 
+@pytest.mark.long
 def test_agilerls_files_are_counted_by_outcome(tmp_path: Path):
     config = "algorithm: {name: IPPO}\nenvironment: {name: simple_v3}\n"
     for name, text in {

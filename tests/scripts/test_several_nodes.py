@@ -23,7 +23,7 @@ def world_sizes(run: Path) -> list[int]:
     return [1, *(restart["world_size"] for restart in manifest.get("restarts", []))]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_node_that_joins_later_trains_on_in_the_same_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -13,8 +13,8 @@ from tests.tasks.rollouts import draw_actions, make
 pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
 
 BOUNDS = {
-    "Isaac-Velocity-Flat-Unitree-Go2-v0": (5e-5, 2e-3),
     "Isaac-Ant-v0": (2e-4, 3e-3),
+    "Isaac-Velocity-Flat-Unitree-Go2-v0": (5e-5, 2e-3),
     "Isaac-Humanoid-Direct-v0": (3e-3, 3e-3),
     "Isaac-Lift-Cube-Franka-v0": (1e-5, 2e-4),
     "Isaac-Repose-Cube-Allegro-v0": (1e-4, 1e-3),

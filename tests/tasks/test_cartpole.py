@@ -24,15 +24,6 @@ def task_id(request) -> str:
     return request.param
 
 
-@pytest.mark.parametrize(
-    ("task_id", "order"), [(MANAGER, [0.5, 0.2, -1.0, 3.0]), (DIRECT, [0.2, 3.0, 0.5, -1.0])]
-)
-def test_order_of_the_observation(task_id, order):
-    env = make(task_id)
-    place(env, cart=0.5, pole=0.2, cart_vel=-1.0, pole_vel=3.0)
-    assert env._get_observations()["policy"][0].tolist() == pytest.approx(order)
-
-
 def test_one_unit_of_action_is_100_newton(task_id):
     env = make(task_id)
     env.step(torch.tensor([[1.0], [-0.5], [9.0]]))

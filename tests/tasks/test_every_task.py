@@ -310,6 +310,7 @@ def test_a_restored_state_has_the_same_future(task, played):
     restore(task, *played[:2])
 
 
+@pytest.mark.long
 def test_tasks_with_code_of_their_own_restore_their_states():
     for task in map(registry.get_task, OWN_CODE):
         env = make_brief(task, seed=5)

@@ -74,12 +74,3 @@ def test_a_drawer_that_is_out_by_39_centimetres_is_success():
         place(env, opening)
         assert env._get_dones()[0].tolist() == [done] * 3
         assert env.success.tolist() == [float(done)] * 3
-
-
-def test_targets_move_by_the_actions():
-    env = make()
-    start = env.targets.clone()
-    env.step(torch.full((3, 9), 0.5))
-    speeds = torch.tensor([1.0] * 7 + [0.1] * 2)
-    expected = (start + 7.5 * 0.5 * STEP_S * speeds).clamp(*env.limits)
-    assert torch.allclose(env.sim.ctrl, expected, atol=1e-6)

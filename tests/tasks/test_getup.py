@@ -65,21 +65,3 @@ def test_penalties_are_of_speed_torques_and_the_last_three_actions(env):
         values.zero_()[:, 0] = number
     env.older_action.zero_()[:, 0] = 0.25
     assert terms.action_rate(env).tolist() == pytest.approx([0.5**2 + 0.25**2] * 3)
-
-
-def test_the_third_action_is_the_one_before_the_last_two():
-    env = make()
-    for number in (1.0, 2.0, 3.0):
-        env.step(torch.full((3, 12), number))
-    assert (env.older_action == 1.0).all()
-    assert (env.action_manager.prev_action == 2.0).all()
-
-
-def test_a_reward_is_never_negative():
-    env = make()
-    least = torch.inf
-    for _ in range(5):
-        reward = env.step(torch.randn(3, 12) * 3.0)[1]
-        assert (reward >= 0.0).all()
-        least = min(least, float(env.reward_manager.step_values.sum(dim=0).min()))
-    assert least < 0.0  # the sum of the terms

@@ -131,46 +131,6 @@ def test_the_observation_of_the_policy(task_id):
         assert torch.allclose(row, expected, atol=1e-4)
 
 
-def test_where_episodes_start():
-    env = make(SHADOW, num_envs=300)
-    offset = env.sim.data.qpos[:, -7:-4] - env.default_qpos[:, -7:-4]
-    assert 0.0098 < offset.abs().max() <= 0.01 + 1e-6
-    angle = 2.0 * env.sim.data.qpos[:, -4].abs().clamp(max=1.0).acos()
-    assert angle.min() < 0.5
-    assert angle.max() > 2.9
-    low, high = (torch.tensor(env.sim.model.jnt_range[:24, i], dtype=torch.float32) for i in (0, 1))
-    start, default = env.sim.data.qpos[:, :24], env.default_qpos[0, :24]
-    # A fifth of: from the lower limit, half of the range to either side.
-    first = (default + 0.2 * ((low - default) - 0.5 * (high - low))).clamp(low, high)
-    last = (default + 0.2 * ((low - default) + 0.5 * (high - low))).clamp(low, high)
-    assert (start >= first - 1e-5).all()
-    assert (start <= last + 1e-5).all()
-    assert torch.allclose(start.min(dim=0).values, first, atol=0.01)
-    assert torch.allclose(start.max(dim=0).values, last, atol=0.01)
-
-
-def test_targets_are_a_moving_average_within_the_limits():
-    env = make(ALLEGRO, "env.act_moving_average=0.3")
-    low, high = (torch.tensor(env.sim.model.jnt_range[:16, i], dtype=torch.float32) for i in (0, 1))
-    start = env.sim.data.qpos[:, :16].clone()
-    env.step(torch.full((3, 16), 7.0))  # beyond the limits, to which targets are cut
-    first = (0.3 * (low + 4.0 * (high - low)) + 0.7 * start).clamp(low, high)
-    assert torch.allclose(env.sim.ctrl, first, atol=1e-6)
-    env.step(torch.full((3, 16), -0.5))  # a quarter of the way
-    assert torch.allclose(env.sim.ctrl, 0.3 * (low + 0.25 * (high - low)) + 0.7 * first, atol=1e-6)
-
-
-def test_the_critic_feels_the_load_on_a_fingertip():
-    env = make(OPENAI, "env.events=null", *(f"env.{name}=null" for name in NOISES))
-    place(env, offset=(0.033, -0.065, -0.076))  # pressed onto the first finger
-    model, data = env.sim.model, env.sim.data_of(0)
-    wrench = env._get_observations()["critic"][0, 137:143] / 10.0  # of the first finger
-    force, torque = (data.sensor(f"robot0_ffdistal_{kind}").data for kind in ("force", "torque"))
-    assert wrench.tolist() == pytest.approx([*force, *torque], rel=1e-3, abs=1e-4)
-    assert force[1] < -0.05  # held from below, against the pad
-    assert model.sensor("robot0_ffdistal_force").type[0] == mujoco.mjtSensor.mjSENS_FORCE
-
-
 def test_environments_differ_and_stay_as_they_are_for_720_steps():
     env = make(OPENAI, num_envs=64)
     model, params = env.sim.model, env.sim.params

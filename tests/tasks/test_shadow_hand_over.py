@@ -71,19 +71,6 @@ def test_the_observations_of_the_hands_and_of_a_central_critic():
         assert row.tolist() == pytest.approx(place_of.tolist(), abs=1e-6)
 
 
-def test_each_agent_moves_its_own_hand():
-    env = make()
-    before = env.sim.ctrl.clone()
-    env._pre_physics_step(act(env, 1.0, -1.0))
-    env._apply_action()
-    model = env.sim.model
-    low, high = torch.tensor(model.jnt_range, dtype=torch.float32).T
-    driven = [int(joint) for joint in model.actuator_trnid[:, 0]]
-    assert (env.sim.ctrl != before).any()
-    assert torch.equal(env.sim.ctrl[0, :20], high[driven[:20]])
-    assert torch.equal(env.sim.ctrl[0, 20:], low[driven[20:]])
-
-
 def test_ended_episodes_report_the_balls_distance_from_its_goal():
     env = make()
     place(env, GOAL + torch.tensor([0.0, 0.0, 0.1]))

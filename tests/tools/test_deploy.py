@@ -74,25 +74,27 @@ def environment(task: str) -> Any:
 
 
 @pytest.mark.slow
-def test_the_player_acts_as_play_does(folder):
-    for task in STEPS:
-        env, player = environment(task), Player(folder(task))
-        policy = torch.jit.load(str(folder(task) / "policy.pt"))
-        obs, data = env.obs_buf, env.sim.data
-        player.reset(data.qpos[0].numpy(), data.qvel[0].numpy())
-        for _ in range(STEPS[task]):
-            for name in player.commands:
-                player.commands[name] = env.command_manager.get_command(name)[0].numpy()
-            with torch.inference_mode():
-                action = policy(obs["policy"])
-            np.testing.assert_allclose(player.act(), action[0], atol=1e-4)
-            player.step(player.act())
-            obs = env.step(action)[0]
-            if task in CHAOTIC:
-                player.data.qpos[:], player.data.qvel[:] = (
-                    data.qpos[0].numpy(),
-                    data.qvel[0].numpy(),
-                )
+@pytest.mark.parametrize(
+    "task", [CARTPOLE, GO2, *(pytest.param(name, marks=pytest.mark.long) for name in (ANT, GETUP))]
+)
+def test_the_player_acts_as_play_does(folder, task: str):
+    env, player = environment(task), Player(folder(task))
+    policy = torch.jit.load(str(folder(task) / "policy.pt"))
+    obs, data = env.obs_buf, env.sim.data
+    player.reset(data.qpos[0].numpy(), data.qvel[0].numpy())
+    for _ in range(STEPS[task]):
+        for name in player.commands:
+            player.commands[name] = env.command_manager.get_command(name)[0].numpy()
+        with torch.inference_mode():
+            action = policy(obs["policy"])
+        np.testing.assert_allclose(player.act(), action[0], atol=1e-4)
+        player.step(player.act())
+        obs = env.step(action)[0]
+        if task in CHAOTIC:
+            player.data.qpos[:], player.data.qvel[:] = (
+                data.qpos[0].numpy(),
+                data.qvel[0].numpy(),
+            )
 
 
 def test_a_policy_in_isaac_labs_order_moves_the_robot_alike(folder):

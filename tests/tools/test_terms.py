@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 
 from envlab import cli
 from envlab.envs import mdp
 from envlab.envs.managers import ActionTermCfg, CommandTermCfg
-from envlab.tools.terms import KINDS, find_terms
+from envlab.tools.terms import KINDS, Term, find_terms
 
-LISTED = {term.name: term for term in find_terms()}
+
+@functools.cache
+def listed() -> dict[str, Term]:
+    return {term.name: term for term in find_terms()}
 
 
 CALLED_BY_TERMS = (
@@ -24,7 +28,7 @@ def test_shared_functions_are_listed_with_their_parameters():
         value = getattr(mdp, name)
         if not inspect.isfunction(value) or name in CALLED_BY_TERMS:
             continue
-        term = LISTED[f"mdp.{name}"]
+        term = listed()[f"mdp.{name}"]
         parameters = inspect.signature(value).parameters.values()
         wanted = {
             each.name: "..." if each.default is each.empty else "given"
@@ -43,9 +47,9 @@ def test_actions_and_commands_are_listed_with_inherited_fields():
             for name in mdp.__all__
             if inspect.isclass(getattr(mdp, name)) and issubclass(getattr(mdp, name), base)
         }
-        listed = {name for name, term in LISTED.items() if term.kinds == [kind]}
-        assert wanted == {name for name in listed if name.startswith("mdp.")}
-    assert LISTED["mdp.UniformCommandCfg"].params == {
+        named = {name for name, term in listed().items() if term.kinds == [kind]}
+        assert wanted == {name for name in named if name.startswith("mdp.")}
+    assert listed()["mdp.UniformCommandCfg"].params == {
         "resampling_time_range": "...",
         "ranges": "...",
         "marker_height_m": "None",
@@ -64,7 +68,7 @@ def test_a_term_is_of_the_kind_it_is_used_as():
         ("mdp.modify_reward_weight", ["curriculum"]),
         ("envlab_tasks.classic.locomotion.terms:progress_reward", ["reward"]),
     ]:
-        assert LISTED[name].kinds == kinds
+        assert listed()[name].kinds == kinds
 
 
 def test_terms_are_chosen_by_kind_and_word(capsys):
@@ -82,7 +86,7 @@ def test_terms_are_chosen_by_kind_and_word(capsys):
         "      Return whether the force on any of the bodies is above ``threshold``, in N."
         "  [envlab.envs.mdp.contacts]",
     ]
-    assert {kind for term in LISTED.values() for kind in term.kinds} == set(KINDS)
+    assert {kind for term in listed().values() for kind in term.kinds} == set(KINDS)
 
 
 def test_all_of_mjlabs_randomisations_are_listed():
@@ -91,11 +95,11 @@ def test_all_of_mjlabs_randomisations_are_listed():
         for name, value in vars(mdp.dr).items()
         if hasattr(value, "model_fields") and not name.startswith("randomize")
     } - {"pseudo_inertia"}
-    assert {f"mdp.dr.{name}" for name in names} <= set(LISTED)
+    assert {f"mdp.dr.{name}" for name in names} <= set(listed())
     assert len(names) >= 51
-    assert LISTED["mdp.dr.joint_damping"].summary == mdp.dr.joint_damping.__doc__
+    assert listed()["mdp.dr.joint_damping"].summary == mdp.dr.joint_damping.__doc__
     operations = {
-        name: LISTED[f"mdp.dr.{name}"].params["operation"]
+        name: listed()[f"mdp.dr.{name}"].params["operation"]
         for name in ("body_mass", "body_pos", "cam_fovy")
     }
     assert operations == {"body_mass": "'scale'", "body_pos": "'add'", "cam_fovy": "'abs'"}

@@ -26,10 +26,19 @@ MEETINGS = [2, 4, 5]
 """Iterations after which ranks of the worker meet, of five in intervals of two."""
 
 
+BY_NIGHT = ("rl_games", "skrl", "sac", "mappo")
+"""Their learners are averaged by the same lines as those of rsl_rl and of fast_sac."""
+
+
+def each_job() -> list[Any]:
+    return [pytest.param(job, marks=[pytest.mark.long] if job in BY_NIGHT else []) for job in JOBS]
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
     folder = tmp_path_factory.mktemp("averaging")
-    code, output = run(torchrun(2, WORKER, folder), folder)
+    jobs = [job for job in JOBS if job not in BY_NIGHT or pytestconfig.getoption("--all")]
+    code, output = run(torchrun(2, WORKER, folder, *jobs), folder)
     assert code == 0, output
     return folder
 
@@ -44,7 +53,7 @@ def partner_of(path: str, names: dict[str, str]) -> str | None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", each_job())
 def test_after_an_average_both_ranks_have_the_mean_of_what_they_learned(folder: Path, job: str):
     first, second = ranks_of(folder, job)
     assert [each["iteration"] for each in first] == MEETINGS
@@ -67,7 +76,7 @@ def test_after_an_average_both_ranks_have_the_mean_of_what_they_learned(folder: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", each_job())
 def test_between_averages_ranks_learn_from_their_own_samples(folder: Path, job: str):
     first, second = ranks_of(folder, job)
     for one, other in zip(first, second, strict=True):

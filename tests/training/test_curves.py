@@ -157,6 +157,7 @@ def test_a_service_that_cannot_be_opened_is_one_sentence_and_the_run_continues(
         assert sentence in message
 
 
+@pytest.mark.long
 def test_a_run_of_mlflow_is_continued_with_its_own_steps(folder: Path, tmp_path: Path, monkeypatch):
     mlflow = pytest.importorskip("mlflow", reason="needs mlflow: pip install -e '.[trackers]'")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")

@@ -137,6 +137,7 @@ def full_disk(tmp_path_factory: pytest.TempPathFactory) -> FullDisk:
     return FullDisk(left, code, output, runs["recovered"], runs["lost"])
 
 
+@pytest.mark.long  # what it holds of a disk that is full holds of one that refuses, above
 def test_a_run_has_no_gap_where_room_came_back(full_disk: FullDisk):
     for iteration in range(FULL_FROM, FULL_TO):
         name = f"{full_disk.recovered.name}/checkpoints/model_{iteration}.pt"
@@ -150,6 +151,7 @@ def test_a_run_has_no_gap_where_room_came_back(full_disk: FullDisk):
     assert "The disk accepts writes again" in full_disk.output
 
 
+@pytest.mark.long
 def test_written_files_are_whole_where_room_never_came_back(full_disk: FullDisk):
     assert full_disk.code != 0
     assert "exitcode  : 1 " in full_disk.output
@@ -165,6 +167,7 @@ def test_written_files_are_whole_where_room_never_came_back(full_disk: FullDisk)
     assert not list(full_disk.lost.rglob("*.tmp"))
 
 
+@pytest.mark.long
 def test_two_ranks_have_one_run_of_wandb(full_disk: FullDisk):
     """Checked here because it saves a separate launch."""
     calls = [json.loads(line) for line in (full_disk.left / "wandb.jsonl").open()]

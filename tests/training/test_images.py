@@ -55,7 +55,10 @@ def train_and_play(library: str, folder: Path, words: Sequence[str]) -> tuple[st
     return library, only_run(folder)
 
 
-@pytest.fixture(scope="module", params=LIBRARIES)
+@pytest.fixture(
+    scope="module",
+    params=["rsl_rl", *(pytest.param(name, marks=pytest.mark.long) for name in SEERS)],
+)
 def trained(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp(request.param)
     return train_and_play(request.param, folder, [*SMALL, *LIBRARIES[request.param]])

@@ -62,6 +62,7 @@ def test_nproc_starts_processes_of_jax_too(monkeypatch: pytest.MonkeyPatch):
     assert started == [(2, ["-m", "envlab", "train", "skrl", *words, "--distributed"])]
 
 
+@pytest.mark.long
 def test_a_killed_rank_0_is_reported_by_a_survivor(tmp_path: Path):
     error = error_of(end_launch(tmp_path, 0, signal.SIGKILL))
     assert re.match(r"Rank 0 \(.+\) died .+ last seen", error), error

@@ -148,6 +148,7 @@ def test_the_progress_line_counts_frames_where_they_are_the_budget(metrics: RunM
     assert capsys.readouterr().err.splitlines()[-1].startswith("32.8k/32.8k frames")
 
 
+@pytest.mark.long
 def test_the_progress_line_makes_no_semaphore_that_a_kill_would_leave():
     program = (
         "import multiprocessing.synchronize as made; made.SemLock.__init__ = None\n"

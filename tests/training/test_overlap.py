@@ -272,7 +272,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_ranks_resume_bit_identically(pair: Path):
     """The ranks are audited after their first update, and at each checkpoint."""
     for name in ["sac", "ppo"]:

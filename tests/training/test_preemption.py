@@ -51,8 +51,8 @@ def test_a_signal_to_one_rank_saves_and_ends_all(tmp_path: Path):
     assert "Preempted: received SIGUSR1, and saved; exit code 75." in preempted.output
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param("SIGTERM", marks=pytest.mark.long), "SIGUSR1"])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1"])
 def test_the_launcher_passes_the_signal_on_and_waits(tmp_path: Path, name: str):
     """With the documented flag, without which SIGUSR1 would kill the launcher alone."""
     launcher = [f"--signals_to_handle={HANDLED}", "--shutdown_timeout=60"]

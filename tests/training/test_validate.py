@@ -80,6 +80,7 @@ def test_checkpoints_nearer_than_the_interval_are_left_out(run: Path) -> None:
     assert not records(run)
 
 
+@pytest.mark.long
 def test_during_a_training_the_last_checkpoint_is_judged_and_nothing_is_left(run: Path) -> None:
     validator = ValidatorProcess(run, FEW)
     validator.finish()

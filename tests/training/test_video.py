@@ -192,6 +192,7 @@ seen.close(), unseen.close()
 """
 
 
+@pytest.mark.long
 def test_pictures_show_the_robot_and_change_nothing(opengl_environ: dict[str, str]) -> None:
     """Also without a display and without a setting."""
     unset = {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"}
@@ -200,7 +201,7 @@ def test_pictures_show_the_robot_and_change_nothing(opengl_environ: dict[str, st
     assert done.returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_train_and_play_write_videos(av, opengl_environ: dict[str, str], tmp_path: Path) -> None:
     code = """
 import sys

@@ -1,6 +1,6 @@
-"""Each of two ranks trains every library with ``--grad_sync local``, in one launch.
+"""Each of two ranks trains libraries with ``--grad_sync local``, in one launch.
 
-Usage: worker_averaging.py FOLDER; it trains once per entry of ``JOBS``, in a folder of that name,
+Usage: worker_averaging.py FOLDER JOB...; it trains each of these ``JOBS``, in a folder of its name,
 and writes ``<job>_rank<i>.pt``: for each average its iteration, the learner before and after it.
 """
 
@@ -51,10 +51,11 @@ JOBS = {
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, *jobs = Path(sys.argv[1]), *sys.argv[2:]
     context = DistributedContext.create(distributed=True, device="cpu")
     configure_logging(context.rank, context.world_size)
-    for job, (library, words) in JOBS.items():
+    for job in jobs:
+        library, words = JOBS[job]
         (folder / job).mkdir(exist_ok=True)
         context.gather(None)  # the folder exists
         os.chdir(folder / job)

@@ -255,6 +255,7 @@ def test_an_episode_ends_in_its_last_state_and_a_reset_returns_the_next_ones_fir
     assert env.step(np.zeros(1))[4] == {}
 
 
+@pytest.mark.long
 def test_gymnasiums_own_batches_of_single_environments_step():
     assert clients.gym_vectors() == "step"
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from envlab.training.launch import train
-from tests.learner_contract import digests
 from tests.navigation.houses import FOLDER
-from tests.trained import checkpoint_of, manifest_of, metrics_of, only_run
+from tests.trained import manifest_of, metrics_of, only_run
 
 EXPERIMENT = f"""
 import os
@@ -113,17 +112,6 @@ def test_each_stage_learns_by_its_own_losses(whole: Path) -> None:
     agreement = [record["losses"]["imitation/expert_agreement"] for record in metrics_of(whole)[:2]]
     assert agreement[0] == 1.0
     assert 0.7 < agreement[1] < 1.0
-
-
-def test_resume_in_mid_stage_is_exact(whole: Path, experiment: Path, tmp_path: Path) -> None:
-    iteration = 4
-    checkpoint = whole / "checkpoints" / f"model_{iteration}.pt"
-    assert train_in(tmp_path, experiment, "--resume", f"--checkpoint={checkpoint}") == 0
-    resumed = only_run(tmp_path)
-    ends = [digests(checkpoint_of(run, 6)["model"]) for run in (resumed, whole)]
-    assert ends[0] == ends[1]
-    losses = [[record["losses"] for record in metrics_of(run)] for run in (resumed, whole)]
-    assert losses[0] == losses[1][iteration:]
 
 
 def test_checkpoints_are_written_by_steps_and_at_the_end_of_each_stage(

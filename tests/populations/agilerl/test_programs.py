@@ -80,6 +80,7 @@ def check_in_step(output: str) -> None:
         assert first[2] != second[2]
 
 
+@pytest.mark.long
 def test_a_program_runs_on_two_processes_and_in_step(tmp_path: Path):
     code, output = run(torchrun(2, *PROGRAM, tmp_path), tmp_path)
     assert code == 0, output

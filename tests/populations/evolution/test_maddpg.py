@@ -160,6 +160,7 @@ def test_a_population_of_crews_learns(run: Path):
     assert max(one["fitness"] for one in members) > -1.0
 
 
+@pytest.mark.long
 def test_a_population_of_crews_resumes_where_it_was(run: Path, tmp_path: Path):
     """Networks, moments, memory and lineage, before the sixth iteration as after the fourth."""
     again = ["--resume", f"--checkpoint={run}/checkpoints/model_4.pt", "--max_iterations=6"]

@@ -163,11 +163,10 @@ def members(context: DistributedContext, folder: Path) -> None:
     """Train members apart, through two tournaments, at once and with a resume in between."""
     words = [
         *(CONTINUOUS, "--algorithm=sac", "--parallel=members"),
-        "agent.population.generation_iterations=2",
+        *("agent.population.generation_iterations=2", "agent.keep_checkpoints=0"),
     ]
     train(context, folder / "whole", *words, "--max_iterations=5")
-    train(context, folder / "begun", *words, "--max_iterations=3")
-    begun = only_run(folder / "begun") / "checkpoints/model_3.pt"
+    begun = only_run(folder / "whole") / "checkpoints/model_3.pt"
     resume = ["--max_iterations=5", "--resume", f"--checkpoint={begun}"]
     train(context, folder / "resumed", *words, *resume)
 

@@ -114,6 +114,7 @@ def test_memories_of_games_clip_rewards_and_have_the_four_frames_that_wrappers_j
         game("Replay", frame_op="concat", frame_op_len=2)
 
 
+@pytest.mark.long
 def test_each_value_of_spec_params_is_trained_and_what_cannot_be_is_named_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -52,7 +52,6 @@ class TestSkrlOnJax(OnPolicyContract):
     }
     FIRST_RATE = 3e-4
     UNPOOLED = ["local_scalers"]
-    NUM_TRAININGS = 2
     CHATTER = ["Broadcasting"]
 
 

@@ -16,6 +16,7 @@ from gymnasium import spaces
 
 from envlab.skrl.jax.noise import ActionNoise, drawing_anew, initialise
 
+pytestmark = pytest.mark.long  # on PyTorch, draws are tested in the same ways
 OBSERVATIONS = jnp.zeros((8, 3))
 SPACES: dict[str, Any] = {
     "observation_space": spaces.Box(-1.0, 1.0, (3,), np.float32),

@@ -1,10 +1,11 @@
-"""play.py on what skrl trained on JAX, with a normaliser, and images through its networks."""
+"""play.py on what skrl trained on JAX, and the end of a launch that loses a rank."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,26 +17,36 @@ import torch
 pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
 pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
 
-import pytest
-
 from envlab.cli import play
-from envlab.skrl.jax.play import torch_parameters
-from tests.launcher import ROOT
-from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK
-from tests.small_runs import train_in
-from tests.trained import check_exported, checkpoint_of, only_run
-
-pytest.importorskip("jax", reason="needs jax: pip install -e '.[jax]'")
-pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
-
 from envlab.skrl.jax.models import channels_last
+from envlab.skrl.jax.play import torch_parameters
+from tests.launcher import ROOT, Launch
+from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK, TRAIN, skrl_launch, youngest
+from tests.small_runs import train_in
+from tests.trained import check_exported, checkpoint_of, manifest_of, only_run
 
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long  # five processes import JAX
+def test_a_killed_rank_fails_the_launch_and_the_run_and_leaves_no_worker(tmp_path: Path):
+    flags = [*PPO, "--distributed", "--max_iterations=100000"]
+    launch = Launch(skrl_launch(2, TRAIN, *flags), tmp_path)
+    try:
+        launch.wait_until(lambda: list(tmp_path.glob("logs/*/*/*/checkpoints/model_2.pt")), 180.0)
+        os.kill(youngest(launch, rank=1), signal.SIGKILL)
+        assert launch.wait() == -signal.SIGTERM
+        assert launch.left(10.0) == {}
+    finally:
+        launch.close()
+    manifest = manifest_of(only_run(tmp_path))
+    assert manifest["status"] == "failed", (manifest, launch.output)
+    assert re.match(r"Rank 1 \(.+\) died .+ last seen", manifest["error"]), manifest
+
+
 @pytest.fixture(scope="module")
 def played(quick: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two iterations that was played, and the output."""
+    """The folder of a run of two iterations that was played, and the output."""
     folder = tmp_path_factory.mktemp("played")
     assert train_in("skrl", folder, *PPO, "--max_iterations=2") == 0
     arguments = [TASK, *FRAMEWORK, "--num_envs=4"]
@@ -48,6 +59,7 @@ def played(quick: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_returns_are_printed_and_exported_policies_act_as_the_checkpoint_says(played: Path):
     """By hand: the normaliser, a dense layer with elu, and another without."""
     text = (played / "out.txt").read_text()

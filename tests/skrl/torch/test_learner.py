@@ -18,11 +18,16 @@ from tests.trained import Pair, checkpoint_of, launch_pair, metrics_of, on_one_t
 pytestmark = pytest.mark.slow
 
 
+BY_DAY = ("ddp", "library", "sac", "mappo", "kl_threshold", "trpo", "cem")
+"""The other jobs are trained by ``--all``: their algorithms share the code of these."""
+
+
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+def pair(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Pair:
     folder = tmp_path_factory.mktemp("skrl_pair")
-    command = torchrun(2, Path(__file__).with_name("worker.py"), folder)
-    return launch_pair(folder, command, JOBS)
+    jobs = JOBS if pytestconfig.getoption("--all") else BY_DAY
+    command = torchrun(2, Path(__file__).with_name("worker.py"), folder, *jobs)
+    return launch_pair(folder, command, jobs)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +53,6 @@ class TestSkrl(OnPolicyContract):
     ]
     WRAPPER = "SkrlDDP"
     UNPOOLED = ["local_advantages", "local_scalers"]
-    NUM_TRAININGS = len(STATE)
     CHATTER = ["\x1b["]  # its coloured handler
 
 
@@ -56,6 +60,7 @@ def test_several_agents_learning_rates_adapt(pair: Pair):
     assert pair.ends["mappo"][0]["learning_rate"] != 3e-4
 
 
+@pytest.mark.long
 def test_amp_resumes_exactly_on_two_ranks_with_the_motions_of_each(pair: Pair):
     whole, resumed = (checkpoint_of(pair.run(job), 4) for job in ("amp", "amp_resumed"))
     assert timeless_digests(resumed) == timeless_digests(whole)

@@ -33,7 +33,10 @@ def play_after(folder: Path, flags: list[str], capsys: Any) -> Path:
     return run
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.long] if "multi" in kind else []) for kind in KINDS],
+)
 def test_a_policy_is_played_and_exported(kind: str, tmp_path: Path, capsys: Any):
     run = play_after(tmp_path, KINDS[kind], capsys)
     files = {str(path.relative_to(run / "exported")) for path in run.glob("exported/**/policy.*")}

@@ -1,6 +1,6 @@
 """The work of each of two ranks for the tests of skrl, in one launch.
 
-Usage: worker.py FOLDER; it trains once per entry of ``JOBS``, in a folder of that name, and
+Usage: worker.py FOLDER JOB...; it trains each of these ``JOBS``, in a folder of its name, and
 writes ``first_update_rank<i>.pt`` and ``<job>_rank<i>.pt``.
 """
 
@@ -91,11 +91,12 @@ def first_updates(context: DistributedContext) -> dict[str, Any]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, *names = Path(sys.argv[1]), *sys.argv[2:]
     context = DistributedContext.create(distributed=True, device="cpu")
     configure_logging(context.rank, context.world_size)
     torch.save(first_updates(context), folder / f"first_update_rank{context.rank}.pt")
-    for name, arguments in JOBS.items():
+    for name in names:
+        arguments = JOBS[name]
         if name == "amp_resumed":
             (checkpoint,) = (folder / "amp").rglob("model_2.pt")
             arguments = [*arguments, f"--checkpoint={checkpoint}"]
