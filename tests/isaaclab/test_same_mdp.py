@@ -64,7 +64,7 @@ DIFFERS = {
     "Isaac-Ant-v0 joint_pos_limits": "ours is at most 1 for each joint (docs/tasks.md)",
     "Isaac-Humanoid-v0 joint_pos_limits": "as Ant's",
     **{
-        f"Isaac-Velocity-Flat-Anymal-{kind}-v0 dof_{what}_l2": "its motors' network is on Nvidia's server"
+        f"Isaac-Velocity-Flat-Anymal-{kind}-v0 dof_{what}_l2": "its motors' network is Nvidia's"
         for kind in "BCD"
         for what in ("torques", "acc")
     },
