@@ -1,4 +1,4 @@
-"""What ranks remembered in checkpoints of format 1; see :mod:`envlab.run.old_states`."""
+"""Checkpoints of earlier versions: formats 1 and 2; see :mod:`envlab.run.old_states`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def hogwild_state(old: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def evolution_state(old: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an evolution's state: members, their noise, and the replay memory."""
+    """Return what ranks of an evolution remembered as 0.2.0 named it: members, and their noise."""
     noise = {
         position: {"agent.exploration_noise.state": one} for position, one in old["noise"].items()
     }
@@ -30,3 +30,110 @@ def evolution_state(old: Mapping[str, Any]) -> dict[str, Any]:
         "own_members": {"members": old["members"], "noise": noise},
         "nursery.memory": old["replay"],
     }
+
+
+def whole_member(old: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an agent of an AgileRL program saved, or today's layout unchanged."""
+    return dict(old) if "model" in old else {**_evolved_record(old), "model": _model(old)}
+
+
+# ---- Populations until 0.2.0 ---------------------------------------------------------------------
+
+
+def population(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint with the layout of today's populations; others unchanged.
+
+    Until 0.2.0, members of any library and members that evolve had a layout each.
+    """
+    model = values["model"]
+    if isinstance(model.get("members"), list):
+        return _evolved(values)
+    if "values" in model.get("population", ()):
+        return _of_any_library(values)
+    return dict(values)
+
+
+def _of_any_library(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint of population-based training."""
+    state, ranks = values["model"]["population"], []
+    for part in values["ranks"]:
+        members = {
+            index: {name: one for name, one in member.items() if name != "hyperparameters"}
+            | {"frames": member["metrics"]["frames"]}
+            for index, member in part["learner"]["members"].items()
+        }
+        ranks.append({**part, "learner": {**part["learner"], "members": members}})
+    frames = {i: one["frames"] for part in ranks for i, one in part["learner"]["members"].items()}
+    records = [
+        _record(index, parent, numbers, frames=frames[index])
+        for index, (parent, numbers) in enumerate(
+            zip(state["parents"], state["values"], strict=True)
+        )
+    ]
+    kept = {name: state[name] for name in ("size", "leader", "frames", "generations")}
+    model = {
+        "population": {**kept, "kept": None, "members": records},
+        "networks": {},
+        "best": state["best"],
+    }
+    return {**values, "model": model, "ranks": ranks}
+
+
+def _evolved(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint of evolution.
+
+    With ``--parallel=members``, process ``r`` of ``n`` had places r, r + n, ...; now it has
+    successive ones.
+    """
+    model, world_size = values["model"], len(values["ranks"])
+    parts = [part["learner"] if part else {} for part in values["ranks"]]
+    is_apart = any(part["own_members"]["members"] for part in parts if part)
+    size = len(model["members"])
+    order = [p for r in range(world_size) for p in range(r, size, world_size)]
+    order = order if is_apart else [*range(size)]
+    place_of = {old: new for new, old in enumerate(order)}
+    members = [model["members"][place] for place in order]
+    found = {new: _model(one) for new, one in enumerate(members)}
+    if (apart := model["apart"]) is not None:
+        found[-1] = _model(apart)
+    leaders = [new for new, one in enumerate(members) if one["index"] == model["elite"]]
+    state = {
+        "size": size,
+        "leader": leaders[0] if apart is None else -1,
+        "kept": None if apart is None else _evolved_record(apart),
+        "frames": model["frames"],
+        "members": [_evolved_record(one) for one in members],
+        "generations": model["generations"],
+    }
+    ranks = []
+    for part, learner in zip(values["ranks"], parts, strict=True):
+        if learner:
+            own, noise = learner["own_members"]["members"], learner["own_members"]["noise"]
+            live = {
+                place_of[place]: {"frames": now["frames"], "noise": noise[place]}
+                | ({"model": _model(now)} if is_apart else {})
+                for place in noise
+                for now in (own.get(place, model["members"][place]),)
+            }
+            memory = learner["nursery.memory"]
+            learner = {"members": live, "since": [0.0, 0.0], "nursery.memory": memory}
+            part = {**part, "learner": learner}
+        ranks.append(part)
+    return {**values, "model": {"population": state, "networks": found}, "ranks": ranks}
+
+
+def _record(
+    index: int, parent: int | None, numbers: Mapping[str, float], **others: Any
+) -> dict[str, Any]:
+    default = {"mutation": "none", "copied": False, "architecture": None, "fitness": []}
+    own = {"index": index, "parent": parent, "hyperparameters": dict(numbers)}
+    return {**default, **own, **others}
+
+
+def _evolved_record(old: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("index", "parent", "mutation", "architecture", "hyperparameters", "fitness", "frames")
+    return {**{name: old[name] for name in names}, "copied": False}
+
+
+def _model(old: Mapping[str, Any]) -> dict[str, Any]:
+    return {"agent": old["agent"], "optimized": old["optimized"]}

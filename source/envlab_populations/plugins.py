@@ -28,7 +28,7 @@ EVOLUTION = Library(
     description="populations of skrl's agents that evolve while they learn",
     packages={"skrl": "skrl.agents.torch.ppo"},
     deals_environments=False,
-    deal="envlab_populations.evolution.learner:dealt",
+    deal="envlab_populations.population.generations:dealt",
     old_state="envlab_populations.old_states:evolution_state",
 )
 POPULATION = GuestFlags(

@@ -21,7 +21,7 @@ from envlab.skrl.cfg import SkrlCfg, known_algorithm
 from envlab.skrl.flags import algorithm_flag
 from envlab.skrl.library import ON_POLICY
 from envlab.training.flags import Flags, flag
-from envlab_populations.evolution.architecture import NetworkCfg
+from envlab_populations.population.architecture import NetworkCfg
 from envlab_populations.population.cfg import StrategyCfg
 from envlab_populations.population.strategy import make_strategy
 

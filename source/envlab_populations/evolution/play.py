@@ -1,4 +1,4 @@
-"""Playing and exporting the fittest member of a checkpoint."""
+"""Playing and exporting the leader of a checkpoint, which is all that is left of it here."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from envlab.skrl.play import SkrlPlayer
 from envlab.skrl.torch.ranks import join_ranks
 from envlab.training.plan import RunPlan
 from envlab_populations.evolution.cfg import EvolutionCfg
-from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.models import seen_by
+from envlab_populations.evolution.nursery import SkrlNursery
 from envlab_populations.evolution.replay import ReplayMemory
+from envlab_populations.population.member import Genes
 
 
 class EvolutionPlayer(SkrlPlayer):
@@ -24,12 +25,6 @@ class EvolutionPlayer(SkrlPlayer):
         cfg: EvolutionCfg = plan.agent_cfg.resolved()
         join_ranks(context)
         wrapper = seen_by(cfg.algorithm, env)
-        memory = None
-        if cfg.algorithm not in ON_POLICY:
-            memory = ReplayMemory(1, 1, env.device, None)
-        nursery = Nursery(cfg=cfg, env=wrapper, num_envs=1, memory=memory, context=context)
-        state = values["model"]
-        elite = state["apart"] or next(
-            member for member in state["members"] if member["index"] == state["elite"]
-        )
-        super().__init__(Member.of(nursery, elite).learner)
+        memory = None if cfg.algorithm in ON_POLICY else ReplayMemory(1, 1, env.device, None)
+        nursery = SkrlNursery(cfg=cfg, env=wrapper, num_envs=1, memory=memory, context=context)
+        super().__init__(nursery.restored(Genes.of(values["member"]), values))

@@ -12,22 +12,9 @@ import torch
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.readings import Readings
 from envlab.distributed.statistics import WeightedMeans
-from envlab.errors import ConfigurationError
 from envlab.state import State
 from envlab.training.metrics import EpisodeTracker
-
-
-def check_share(size: int, num_ranks: int) -> None:
-    """Refuse a number of members that ranks cannot share.
-
-    Raises:
-        ConfigurationError: With a number that they can.
-    """
-    if size % num_ranks:
-        raise ConfigurationError(
-            f"--population_size is {size}, which {num_ranks} processes cannot share equally. Use "
-            f"a multiple, such as {-(-size // num_ranks) * num_ranks}."
-        )
+from envlab_populations.population.generations import share_of
 
 
 class MemberEnvs:
@@ -53,10 +40,10 @@ class MemberEnvs:
         Raises:
             ConfigurationError: If ranks cannot share the members equally.
         """
-        check_share(size, context.world_size)
-        share = size // context.world_size
-        own = range(context.rank * share, (context.rank + 1) * share)
-        self.by_index = {index: make(replace(context, rank=index, world_size=1)) for index in own}
+        self.by_index = {
+            index: make(replace(context, rank=index, world_size=1))
+            for index in share_of(size, context)
+        }
         self.num_envs = sum(env.num_envs for env in self.by_index.values())
 
     def __getattr__(self, name: str) -> Any:

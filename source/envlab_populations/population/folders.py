@@ -19,7 +19,7 @@ from envlab.run.manifest import now, write_json
 from envlab.run.records import METRICS, cut_metrics, line_of
 from envlab.training.curves import Curves
 from envlab.training.loop import OWN_SCALARS
-from envlab_populations.population.member import Report
+from envlab_populations.population.seat import Report
 
 
 class MemberFolders:

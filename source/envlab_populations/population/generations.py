@@ -1,42 +1,99 @@
-"""The loop of generations: members train, are compared, and give way to copies of the fitter."""
+"""The loop of generations: members train, are compared, and give way to copies of the fitter.
+
+A checkpoint's ``model`` has ``population``, which all processes know alike: its ``size``, who its
+``members`` were at the last meeting (:meth:`.member.Member.record`), the ``leader`` that is to be
+played, by place, and ``generations``; and ``networks`` by place, if all processes train them. Those
+of members that only one process trains are in this process's part, ``members`` by place.
+"""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
-from envlab.errors import CheckpointError
+from envlab.distributed.digest import combined, digests
+from envlab.errors import CheckpointError, ConfigurationError, RankDivergenceError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.state import State
 from envlab_populations.population import lineage
 from envlab_populations.population.cfg import StrategyCfg
+from envlab_populations.population.member import Change, Member
 from envlab_populations.population.strategy import make_strategy, ranking
 
 logger = logging.getLogger(f"envlab.{__name__}")
 
+KEPT = -1
+"""The place of the fittest where it was measured, but has since changed or given way."""
 
-class Generations(Learner):
-    """A population in the training loop, whatever its members are.
+T = TypeVar("T")
 
-    A subclass trains them (:meth:`train`), measures them (:meth:`measure`), decides how copies
-    differ from their parents (:meth:`decide`), and makes the copies (:meth:`succeed`).
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """A member gives way to a copy of another; or of itself, if it only changes."""
+
+    target: int
+    """Its place."""
+    source: int
+    """The other's place."""
+    change: Change
+    """How the copy differs."""
+
+
+def share_of(size: int, context: DistributedContext) -> range:
+    """Return the places of the members that this process trains, if processes share them.
+
+    Raises:
+        ConfigurationError: If they cannot share them equally.
+    """
+    if size % context.world_size:
+        raise ConfigurationError(
+            f"--population_size is {size}, which {context.world_size} processes cannot share "
+            f"equally. Use a multiple, such as {-(-size // context.world_size) * context.world_size}."
+        )
+    share = size // context.world_size
+    return range(context.rank * share, (context.rank + 1) * share)
+
+
+class Population(Learner):
+    """Members in the training loop, whatever they are.
+
+    A subclass makes them (:meth:`begin`), trains them (:meth:`train`), measures them
+    (:meth:`measure`) and decides how copies differ from their parents (:meth:`change`).
 
     Attributes:
         strategy: Chooses who copies whom.
+        members: All members by place. Those that other processes train have no learner here.
+        own: Places of those that this process trains.
+        is_apart: Whether other processes train the others.
         generations: What :mod:`.lineage` tells of each meeting.
     """
 
+    STATE = State(of_rank=("_since",), parts=("_members",))
+    has_members = True
+    renumbers = True
+    """Whether copies get new indices, instead of those of the members that give way."""
     stream = 0
     """Distinguishes its draws from those of others with the same seed."""
 
     def __init__(
-        self, cfg: StrategyCfg, interval: int, seed: int, env: Any, context: DistributedContext
+        self,
+        cfg: StrategyCfg,
+        interval: int,
+        seed: int,
+        env: Any,
+        context: DistributedContext,
+        *,
+        is_apart: bool,
     ) -> None:
         """Count from the first generation.
 
@@ -46,42 +103,43 @@ class Generations(Learner):
             seed: Seed of all decisions.
             env: All environments of this process.
             context: The process's context.
+            is_apart: Whether each process trains its share of the members.
 
         Raises:
-            ConfigurationError: If the strategy's rules make no sense.
+            ConfigurationError: If the strategy's rules make no sense, or processes cannot share the
+                members equally.
         """
         self._size, self._interval, self._seed = cfg.size, interval, seed
         self._env, self._context = env, context
+        self.is_apart = is_apart
+        self.own: Sequence[int] = share_of(cfg.size, context) if is_apart else range(cfg.size)
         self.strategy = make_strategy(cfg)
+        self.members: list[Member] = []
         self.generations: list[dict[str, Any]] = []
         self._frames, self._since = 0, [0.0, 0.0]  # frames and seconds since the last meeting
+        self._leader = 0
+        self._kept: Member | None = None
+        self._known: list[dict[str, Any]] = []  # who members were at the last meeting
+
+    def begin(self, members: Sequence[Member]) -> None:
+        """Take the first generation, by place; those that others train need no learner."""
+        self.members = list(members)
+        self._known = [member.record() for member in members]
 
     @abc.abstractmethod
     def train(self, number: int, on_step: OnStep) -> Iteration:
         """Have this process's members collect and learn; see :meth:`Learner.iterate`."""
 
     @abc.abstractmethod
-    def measure(self, generation: int) -> tuple[list[float | None], list[dict[str, Any]]]:
-        """Return all members' fitness, None if it is unknown, and what :mod:`.lineage` tells."""
+    def measure(self, generation: int) -> dict[int, float | None]:
+        """Note the fitness of this process's members, and return it by place; None: unknown."""
 
     @abc.abstractmethod
-    def decide(
-        self, pairs: Iterator[tuple[int, int]], fittest: int, rng: np.random.Generator
-    ) -> Any:
-        """Return plain data on the next generation. Called on rank 0.
-
-        Args:
-            pairs: The places of members that give way, and of those that are copied there.
-            fittest: The place of the fittest.
-            rng: The generator to draw from.
-        """
-
-    @abc.abstractmethod
-    def succeed(self, decided: Any, fittest: int) -> None:
-        """Make the next generation, as :meth:`decide` has decided on rank 0."""
+    def change(self, parent: Member, rng: np.random.Generator) -> Change:
+        """Return how a copy of a member differs from it. Called on rank 0."""
 
     def leading(self) -> dict[str, Any]:
-        """Return the fields of an iteration's report that follow from the fittest member."""
+        """Return the fields of an iteration's report that follow from the leader."""
         return {}
 
     def is_complete(self, number: int, record: Mapping[str, Any]) -> bool:
@@ -91,6 +149,11 @@ class Generations(Learner):
     def is_meeting(self, number: int) -> bool:
         """Return whether members meet after an iteration."""
         return number % self._interval == 0
+
+    @property
+    def leader(self) -> Member:
+        """The member that is to be played."""
+        return self.members[self._leader] if self._kept is None else self._kept
 
     def iterate(self, number: int, on_step: OnStep) -> Iteration:
         iteration = self.train(number, on_step)
@@ -105,23 +168,87 @@ class Generations(Learner):
     def meet(self, number: int) -> None:
         """Compare the members, and have copies of the fitter take the places of others."""
         generation = -(-number // self._interval)
-        fitness, rows = self.measure(generation)
-        ranked = ranking(fitness)
-        fittest = ranked[-1] if ranked else 0
-        record = {
-            "generation": generation,
-            "frames": self._frames,
-            "elite": rows[fittest]["index"],
-            "members": rows,
+        mine = {
+            place: (score, self.members[place].record())
+            for place, score in self.measure(generation).items()
         }
-        self.generations.append(record)
-        logger.info("%s", lineage.table(record, self._since[0] / max(self._since[1], 1e-9)))
+        measured = self._of_all(mine)
+        for place, (_, record) in measured.items():
+            if place not in self.own:
+                self.members[place] = Member.of(self.members[place].nursery, record)
+        ranked = ranking([score for score, _ in measured.values()])
+        fittest = ranked[-1] if ranked else 0
+        told = lineage.record_of(self.members, fittest, generation, self._frames)
+        self.generations.append(told)
+        logger.info("%s", lineage.table(told, self._since[0] / max(self._since[1], 1e-9)))
         self._since = [0.0, 0.0]
-        if self.is_complete(number, record):
+        if self.is_complete(number, told):
             rng = np.random.default_rng((self._seed, generation, self.stream))
             pairs, is_main = self.strategy.pairs(ranked, rng), self._context.is_main
-            drawn = self.decide(pairs, fittest, rng) if is_main else None
-            self.succeed(self._context.broadcast(drawn), fittest)
+            copies = self.decide(pairs, fittest, rng) if is_main else []
+            self.succeed(self._context.broadcast(copies), fittest)
+        self._known = [member.record() for member in self.members]
+
+    def decide(
+        self, pairs: Iterator[tuple[int, int]], fittest: int, rng: np.random.Generator
+    ) -> list[Copy]:
+        """Return the copies of the next generation. Called on rank 0.
+
+        Args:
+            pairs: The places of members that give way, and of those that are copied there.
+            fittest: The place of the fittest.
+            rng: The generator to draw from.
+        """
+        return [
+            Copy(target=target, source=source, change=self.change(self.members[source], rng))
+            for target, source in pairs
+        ]
+
+    def succeed(self, copies: Sequence[Copy], fittest: int) -> None:
+        """Make the next generation, in which copies inherit what members were before it."""
+        before, following = list(self.members), 1 + max(one.index for one in self.members)
+        sources = {copy.source for copy in copies}
+        models = {i: before[i].model() for i in sources if before[i].learner is not None}
+        for member in before:
+            member.copied = False
+        for copy in copies:
+            parent, place = before[copy.source], before[copy.target]
+            model = self._sent(copy, models.get(copy.source))
+            index = place.index
+            if self.renumbers and parent is not place:
+                index, following = following, following + 1
+            self.members[copy.target] = parent.child(copy.change, index, place, model)
+
+    def _sent(self, copy: Copy, model: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return what a copy inherits, on the process that has its place.
+
+        Args:
+            copy: Who copies whom.
+            model: The source's :meth:`Member.model`, on the process that has it.
+
+        Raises:
+            RankDivergenceError: If the received values are not the sent ones.
+        """
+        if not self.is_apart:
+            return model
+        share = len(self.own)
+        source, target = copy.source // share, copy.target // share
+        if source != target:
+            model = self._context.transfer(model, source=source, target=target)
+            mine = None if model is None else combined(digests(flatten(model)))
+            if len({one for one in self._context.gather(mine) if one is not None}) > 1:
+                raise RankDivergenceError(
+                    f"The networks of member {copy.source} arrived at member {copy.target}, on "
+                    f"rank {target}, with other values than they left rank {source}. The run stops "
+                    "here because its results would be wrong."
+                )
+        return model if self._context.rank == target else None
+
+    def _of_all(self, mine: Mapping[int, T]) -> dict[int, T]:
+        """Return what all processes say of their members, by place."""
+        everyone = self._context.gather(mine) if self.is_apart else [mine]
+        found = {place: value for part in everyone for place, value in part.items()}
+        return {place: found[place] for place in sorted(found)}
 
     def curves(self, record: IterationRecord) -> list[Curve]:
         """Write all generations after a meeting, and return the last one's curves."""
@@ -130,14 +257,83 @@ class Generations(Learner):
         lineage.write(self.generations, Path(self._env.log_dir or "."))
         return [Curve(record.frames, lineage.scalars(self.generations[-1]))]
 
-    def check_size(self, size: int) -> None:
-        """Refuse a checkpoint of a population of another size.
+    @property
+    def _members(self) -> dict[int, Member]:
+        """This process's members by their place, as its part of a checkpoint names them."""
+        own = {place: self.members[place] for place in self.own}
+        is_mine = self.is_apart and self._kept is not None and self._kept.learner is not None
+        return {**own, KEPT: self._kept} if is_mine else own  # type: ignore[dict-item]
+
+    def model_state(self) -> dict[str, Any]:
+        networks = {} if self.is_apart else {i: one.model() for i, one in enumerate(self.members)}
+        if self._kept is not None and not self.is_apart:
+            networks[KEPT] = self._kept.model()
+        return {
+            "population": {
+                "size": self._size,
+                "leader": self._leader if self._kept is None else KEPT,
+                "kept": None if self._kept is None else self._kept.record(),
+                "frames": self._frames,
+                "members": self._known,
+                "generations": self.generations,
+            },
+            "networks": networks,
+        }
+
+    def load_models(self, values: Mapping[str, Any]) -> None:
+        state, part = values["model"].get("population"), values["ranks"][self._context.rank] or {}
+        if state is None:
+            raise CheckpointError(
+                "The checkpoint is of a single learner, but --population_size is "
+                f"{self._size}. Leave it out, or choose a checkpoint of a population."
+            )
+        self._check(state["members"])
+        networks = {i: {"model": one} for i, one in values["model"]["networks"].items()}
+        mine = part["learner"]["members"] if part else {}
+        saved = {i: networks.get(i, {}) | mine.get(i, {}) for i in {*networks, *mine}}
+        records, apart = list(state["members"]), state["kept"]
+        nurseries = [member.nursery for member in self.members]
+        for place in self.own:
+            if "model" not in saved.get(place, {}):
+                raise CheckpointError(
+                    f"The checkpoint has no networks of the member in place {place} for this "
+                    "process. It was saved with --parallel=members: resume it so."
+                )
+        self.begin(
+            Member.of(nursery, record, saved[place] if place in self.own else None)
+            for place, (nursery, record) in enumerate(zip(nurseries, records, strict=True))
+        )
+        self._known = records
+        self._kept = None if apart is None else Member.of(nurseries[0], apart, saved.get(KEPT))
+        self._leader = 0 if apart is not None else state["leader"]
+        self._frames, self.generations = state["frames"], list(state["generations"])
+
+    def _check(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse the members of a population of another size, or that differ in other numbers.
 
         Raises:
-            CheckpointError: With both sizes.
+            CheckpointError: With both.
         """
-        if size != self._size:
+        if len(records) != self._size:
             raise CheckpointError(
-                f"The checkpoint is of a population of {size}, but --population_size is "
+                f"The checkpoint is of a population of {len(records)}, but --population_size is "
                 f"{self._size}. Resume with the former."
             )
+        then, now = set(records[0]["hyperparameters"]), set(self.members[0].genes.hyperparameters)
+        if then != now:
+            raise CheckpointError(
+                f"The checkpoint's members differ in {', '.join(sorted(then)) or 'no number'}, but "
+                f"the configuration's in {', '.join(sorted(now)) or 'none'}. Resume with the "
+                "former: leave out overrides of population.ranges and "
+                "agent.mutations.rl_hp_selection."
+            )
+
+
+def dealt(saved: Mapping[str, Any], num_ranks: int) -> list[Any]:
+    """Return the members that processes train apart, of which each of other processes takes its own.
+
+    Everything else that a checkpoint has per process starts afresh.
+    """
+    parts = [part["learner"]["members"] for part in saved["ranks"] if part]
+    members = {place: one for part in parts for place, one in part.items()}
+    return [{"learner": {"members": members}}] * num_ranks

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from envlab_populations.evolution.architecture import Architecture, NetworkCfg
+from envlab_populations.population.architecture import Architecture, NetworkCfg
 from envlab_populations.evolution.cfg import BoundsCfg, MutationsCfg
 from envlab_populations.evolution.member import Member
 from envlab_populations.evolution.mutations import Mutations

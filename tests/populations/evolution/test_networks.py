@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from envlab_populations.evolution.architecture import Architecture
+from envlab_populations.population.architecture import Architecture
 from envlab_populations.evolution.networks import (
     SHIFTS,
     EvolvableNetwork,
