@@ -11,9 +11,9 @@ from envlab.errors import ConfigurationError
 from envlab_populations.agilerl.agent import Agent, ProgramNursery
 from envlab_populations.agilerl.crew import crew_spaces
 from envlab_populations.agilerl.settings import tell
-from envlab_populations.population.architecture import NetworkCfg
 from envlab_populations.evolution.cfg import ALIASES, SEVERAL, MutationsCfg
 from envlab_populations.evolution.mutations import Mutations as MemberMutations
+from envlab_populations.population.architecture import NetworkCfg
 from envlab_populations.population.cfg import StrategyCfg
 from envlab_populations.population.member import Change, Member
 from envlab_populations.population.strategy import ranking

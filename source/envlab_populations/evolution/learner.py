@@ -177,7 +177,7 @@ class EvolutionLearner(Population):
         return found
 
     def _played(self, learner: EvolvingLearner, seed: int) -> float:
-        """Return the mean return of an episode in each environment of all processes that have it."""
+        """Return the mean of an episode in each environment of all processes that have it."""
         policy = learner.best_actions()
         with torch.inference_mode():
             found = evaluate(self._eval_env, lambda obs: policy(obs["policy"]), seed=seed)

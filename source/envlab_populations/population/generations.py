@@ -55,12 +55,12 @@ def share_of(size: int, context: DistributedContext) -> range:
     Raises:
         ConfigurationError: If they cannot share them equally.
     """
+    share = -(-size // context.world_size)
     if size % context.world_size:
         raise ConfigurationError(
             f"--population_size is {size}, which {context.world_size} processes cannot share "
-            f"equally. Use a multiple, such as {-(-size // context.world_size) * context.world_size}."
+            f"equally. Use a multiple, such as {share * context.world_size}."
         )
-    share = size // context.world_size
     return range(context.rank * share, (context.rank + 1) * share)
 
 
@@ -330,7 +330,7 @@ class Population(Learner):
 
 
 def dealt(saved: Mapping[str, Any], num_ranks: int) -> list[Any]:
-    """Return the members that processes train apart, of which each of other processes takes its own.
+    """Return the members that processes train apart, of which each other process takes its own.
 
     Everything else that a checkpoint has per process starts afresh.
     """

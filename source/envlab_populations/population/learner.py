@@ -1,4 +1,4 @@
-"""Population-based training: members of any library, each in environments of its own, take turns."""
+"""Population-based training: members of any library take turns, each in its own environments."""
 
 from __future__ import annotations
 

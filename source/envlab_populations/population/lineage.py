@@ -3,8 +3,8 @@
 A generation is a dictionary: ``generation`` (counted from 1), ``frames`` (environment steps of all
 processes and members so far), ``elite`` (index of the fittest) and ``members``, each with
 ``index``, ``parent`` (null: none), ``mutation``, ``hyperparameters`` by name, ``fitness`` (NaN:
-unknown) and ``frames``. ``copied`` marks one that took its place at the last meeting, which may have
-kept its index; if networks change, ``architecture`` describes them.
+unknown) and ``frames``. ``copied`` marks one that took its place at the last meeting, where it may
+have kept the index; if networks change, ``architecture`` describes them.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from envlab.errors import ConfigurationError
 from envlab.training.launch import train
 from envlab_populations.evolution.agilerl_words import prepare
 from envlab_populations.evolution.cfg import EvolutionCfg
-from envlab_populations.evolution.member import Member
+from envlab_populations.population.member import Member
 from tests.bait import BAIT, bait
 from tests.populations.evolution.populations import nursery
 from tests.refusals import check_refusals
@@ -185,7 +185,7 @@ def test_critics_learn_at_a_rate_of_their_own(composed):
         member = Member.first(nursery(algorithm, values={"agent": rates}), 0)
         optimizers = {
             name.removesuffix("_optimizer"): module.param_groups[0]["lr"]
-            for name, module in member.agent.checkpoint_modules.items()
+            for name, module in member.learner.agent.checkpoint_modules.items()
             if name.endswith("_optimizer")
         }
         expected = {"policy": 0.001, "critic": 0.004, "entropy": 0.001}

@@ -16,7 +16,7 @@ import torch
 import envlab_populations.crew  # noqa: F401, it registers PettingZoo-v0
 from envlab.cli import play
 from envlab.training.launch import train
-from envlab_populations.evolution.member import Member
+from envlab_populations.population.member import Member
 from tests.bait import BAIT, bait
 from tests.learner_contract import digests
 from tests.populations.evolution.populations import nursery
