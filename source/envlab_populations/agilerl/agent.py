@@ -32,7 +32,7 @@ from envlab_populations.agilerl.settings import (
     numbers_of,
     tell,
 )
-from envlab_populations.evolution.accelerator import CONFIG, context_of
+from envlab_populations.agilerl.accelerator import CONFIG, context_of
 from envlab_populations.evolution.cfg import ALIASES, BoundsCfg
 from envlab_populations.evolution.models import check_actions
 from envlab_populations.evolution.nursery import SkrlNursery
@@ -71,7 +71,7 @@ class ProgramNursery(SkrlNursery):
     def _agent_class(self, algorithm: str) -> Any:
         if self.algorithm != "cqn":
             return super()._agent_class(algorithm)
-        from envlab_populations.evolution.dqn import CQN, DoubleCQN
+        from envlab_populations.agilerl.cqn import CQN, DoubleCQN
 
         return DoubleCQN if self.numbers["double"] else CQN
 

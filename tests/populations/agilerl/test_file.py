@@ -16,7 +16,7 @@ from envlab.cli import main
 from envlab.config import compose, load_yaml
 from envlab.errors import ConfigurationError
 from envlab.training.launch import train
-from envlab_populations.evolution.agilerl_words import prepare
+from envlab_populations.agilerl.words import prepare
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.population.member import Member
 from tests.bait import BAIT, bait
