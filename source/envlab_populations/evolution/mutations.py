@@ -11,8 +11,8 @@ from envlab.errors import ConfigurationError
 from envlab_populations.evolution.cfg import ALIASES, NOISY, BoundsCfg, MutationsCfg
 from envlab_populations.evolution.networks import preserves_function
 from envlab_populations.population.architecture import EVOLVING_ACTIVATIONS, NetworkCfg
-from envlab_populations.population.exploration import scaled
 from envlab_populations.population.member import Change, Genes, Member
+from envlab_populations.population.ranges import scaled
 
 KINDS = ("architecture", "parameters", "activation", "rl_hp")
 """Kinds of mutations, besides none."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from envlab.config import Range, merge
 from envlab.training.flags import flag
-from envlab_populations.population.cfg import ROOT, spans_of
+from envlab_populations.population.cfg import ROOT
+from envlab_populations.population.ranges import spans_of
 from envlab_populations.population.strategy import make_strategy
 
 if TYPE_CHECKING:

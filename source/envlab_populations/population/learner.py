@@ -21,12 +21,11 @@ from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.libraries import get_library
 from envlab.training.plan import RunPlan
 from envlab.training.preparation import make_env
-from envlab_populations.population.cfg import ROOT, PopulationCfg, spans_of
-from envlab_populations.population.environments import MemberEnvs, MembersTracker
-from envlab_populations.population.exploration import explored
-from envlab_populations.population.folders import MemberFolders
+from envlab_populations.population.cfg import ROOT, PopulationCfg
+from envlab_populations.population.seats import MemberEnvs, MemberFolders, MembersTracker
 from envlab_populations.population.generations import Copy, Population
 from envlab_populations.population.member import Change, Genes, Member
+from envlab_populations.population.ranges import spans_of
 from envlab_populations.population.seat import BuildLearner, Report, Seat
 
 
@@ -124,7 +123,7 @@ class PopulationLearner(Population):
 
     def change(self, parent: Member, rng: np.random.Generator) -> Change:
         values = {
-            span.path: explored(span, parent.genes.hyperparameters[span.path], self._cfg, rng)
+            span.path: span.explored(parent.genes.hyperparameters[span.path], self._cfg, rng)
             for span in self._spans
         }
         return Change(text=self._cfg.explore, genes=Genes(hyperparameters=values))

@@ -19,8 +19,8 @@ from tabulate import tabulate
 
 from envlab.distributed.disk import surviving_disk_errors, whole_file
 from envlab.run.manifest import finite
-from envlab_populations.population.cfg import label
 from envlab_populations.population.member import Member
+from envlab_populations.population.ranges import label
 
 FILE = "lineage.json"
 """File in a run's directory with a list of generations."""

@@ -17,9 +17,8 @@ from envlab.envs import BatchedEnv
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.state import restore, save
 from envlab.training.metrics import EpisodeTracker, RunMetrics
-from envlab_populations.population.cfg import Span, with_values
-from envlab_populations.population.exploration import first_values
 from envlab_populations.population.member import Change, Genes, Nursery, adopted
+from envlab_populations.population.ranges import Span, first_values, with_values
 
 BuildLearner = Callable[[Any, BatchedEnv], Learner]
 """Builds a library's learner from an agent's configuration, as on one process."""
