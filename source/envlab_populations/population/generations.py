@@ -18,10 +18,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import combined, digests
-from envlab.errors import CheckpointError, ConfigurationError, RankDivergenceError
+from envlab.errors import CheckpointError, ConfigurationError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.state import State
 from envlab_populations.population import lineage
@@ -213,35 +211,19 @@ class Population(Learner):
             member.copied = False
         for copy in copies:
             parent, place = before[copy.source], before[copy.target]
-            model = self._sent(copy, models.get(copy.source))
+            model = models.get(copy.source)
+            if self.is_apart:
+                model = self._sent(model, copy)
             index = place.index
             if self.renumbers and parent is not place:
                 index, following = following, following + 1
             self.members[copy.target] = parent.child(copy.change, index, place, model)
 
-    def _sent(self, copy: Copy, model: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return what a copy inherits, on the process that has its place.
-
-        Args:
-            copy: Who copies whom.
-            model: The source's :meth:`Member.model`, on the process that has it.
-
-        Raises:
-            RankDivergenceError: If the received values are not the sent ones.
-        """
-        if not self.is_apart:
-            return model
-        share = len(self.own)
-        source, target = copy.source // share, copy.target // share
+    def _sent(self, model: Any, copy: Copy) -> Any:
+        """Return what a copy inherits, on the process that has its place, and None on others."""
+        source, target = (place // len(self.own) for place in (copy.source, copy.target))
         if source != target:
             model = self._context.transfer(model, source=source, target=target)
-            mine = None if model is None else combined(digests(flatten(model)))
-            if len({one for one in self._context.gather(mine) if one is not None}) > 1:
-                raise RankDivergenceError(
-                    f"The networks of member {copy.source} arrived at member {copy.target}, on "
-                    f"rank {target}, with other values than they left rank {source}. The run stops "
-                    "here because its results would be wrong."
-                )
         return model if self._context.rank == target else None
 
     def _of_all(self, mine: Mapping[int, T]) -> dict[int, T]:
@@ -281,39 +263,13 @@ class Population(Learner):
         }
 
     def load_models(self, values: Mapping[str, Any]) -> None:
-        state, part = values["model"].get("population"), values["ranks"][self._context.rank] or {}
+        state, part = values["model"].get("population"), values["ranks"][self._context.rank]
         if state is None:
             raise CheckpointError(
                 "The checkpoint is of a single learner, but --population_size is "
                 f"{self._size}. Leave it out, or choose a checkpoint of a population."
             )
-        self._check(state["members"])
-        networks = {i: {"model": one} for i, one in values["model"]["networks"].items()}
-        mine = part["learner"]["members"] if part else {}
-        saved = {i: networks.get(i, {}) | mine.get(i, {}) for i in {*networks, *mine}}
-        records, apart = list(state["members"]), state["kept"]
-        nurseries = [member.nursery for member in self.members]
-        for place in self.own:
-            if "model" not in saved.get(place, {}):
-                raise CheckpointError(
-                    f"The checkpoint has no networks of the member in place {place} for this "
-                    "process. It was saved with --parallel=members: resume it so."
-                )
-        self.begin(
-            Member.of(nursery, record, saved[place] if place in self.own else None)
-            for place, (nursery, record) in enumerate(zip(nurseries, records, strict=True))
-        )
-        self._known = records
-        self._kept = None if apart is None else Member.of(nurseries[0], apart, saved.get(KEPT))
-        self._leader = 0 if apart is not None else state["leader"]
-        self._frames, self.generations = state["frames"], list(state["generations"])
-
-    def _check(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Refuse the members of a population of another size, or that differ in other numbers.
-
-        Raises:
-            CheckpointError: With both.
-        """
+        records, kept = state["members"], state["kept"]
         if len(records) != self._size:
             raise CheckpointError(
                 f"The checkpoint is of a population of {len(records)}, but --population_size is "
@@ -327,6 +283,22 @@ class Population(Learner):
                 "former: leave out overrides of population.ranges and "
                 "agent.mutations.rl_hp_selection."
             )
+        saved = {place: {"model": one} for place, one in values["model"]["networks"].items()}
+        for place, own in (part["learner"]["members"] if part else {}).items():
+            saved[place] = saved.get(place, {}) | own
+        if any("model" not in saved.get(place, ()) for place in self.own):
+            raise CheckpointError(
+                "The checkpoint's members were trained by a process each, but here all processes "
+                "train them together. Resume with --parallel=members."
+            )
+        for place, record in enumerate(records):
+            mine = saved[place] if place in self.own else None
+            self.members[place] = Member.of(self.members[place].nursery, record, mine)
+        nursery = self.members[0].nursery
+        self._kept = None if kept is None else Member.of(nursery, kept, saved.get(KEPT))
+        self._leader = max(state["leader"], 0)
+        self._known, self._frames = records, state["frames"]
+        self.generations = list(state["generations"])
 
 
 def dealt(saved: Mapping[str, Any], num_ranks: int) -> list[Any]:
