@@ -20,6 +20,7 @@ from envlab.errors import CheckpointError, ConfigurationError, LaunchError
 from envlab.skrl.env import Spaces
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.ranks import join_ranks
+from envlab_populations.agilerl.accelerator import CONFIG, context_of
 from envlab_populations.agilerl.counts import Steps
 from envlab_populations.agilerl.memory import Handed
 from envlab_populations.agilerl.rollouts import collect_rollouts
@@ -32,7 +33,6 @@ from envlab_populations.agilerl.settings import (
     numbers_of,
     tell,
 )
-from envlab_populations.agilerl.accelerator import CONFIG, context_of
 from envlab_populations.evolution.cfg import ALIASES, BoundsCfg
 from envlab_populations.evolution.models import check_actions
 from envlab_populations.evolution.nursery import SkrlNursery

@@ -60,7 +60,13 @@ class EvolutionLearner(Population):
         self._cfg, self._eval_env = cfg, eval_env
         together = context.alone() if is_apart else context
         join_ranks(together)
-        num_envs, memory = _envs_of_each(env.num_envs, len(self.own)), None
+        num_envs, memory = env.num_envs // len(self.own), None
+        if env.num_envs % len(self.own):
+            raise ConfigurationError(
+                f"There are {env.num_envs} environments per process, which {len(self.own)} members "
+                "cannot share equally. Use a multiple, such as "
+                f"--num_envs={(num_envs + 1) * len(self.own)}."
+            )
         if cfg.algorithm not in ON_POLICY:
             gathering = context if population.replay == "gathered" else None
             size = int(cfg.memory["memory_size"])
@@ -77,8 +83,7 @@ class EvolutionLearner(Population):
         for place in {*range(population.size)} - {*self.own}:  # all draw alike, whoever trains them
             members[place].learner = None
         self.begin(members)
-        selection = {name: cfg.bounds(name) for name in cfg.mutations.rl_hp_selection}
-        self.mutations = Mutations(cfg.mutations, selection, cfg.network)
+        self.mutations = Mutations(cfg.mutations, cfg.mutations.rl_hp_selection, cfg.network)
         self._steps, self._total = int(cfg.num_steps_per_env or 0), 0
         self._was_fit = False
 
@@ -103,10 +108,9 @@ class EvolutionLearner(Population):
 
     def leading(self) -> dict[str, Any]:
         """Return the fittest member's learning rate, the same on all processes."""
-        rate = self._cfg.agent["learning_rate"]
-        return {
-            "learning_rate": float(self.leader.genes.hyperparameters.get("learning_rate", rate))
-        }
+        numbers = (self._kept or self.members[self._leader]).genes.hyperparameters
+        rate = numbers.get("learning_rate", self._cfg.agent["learning_rate"])
+        return {"learning_rate": float(rate)}
 
     def _train(self, number: int, on_step: OnStep) -> float:
         """Have this process's members act and learn; return the seconds of learning."""
@@ -247,16 +251,6 @@ def build(plan: RunPlan, env: Any, context: DistributedContext) -> EvolutionLear
         merge(plan.env_cfg, changes, "env"), context=context.alone() if is_shared else context
     )
     return EvolutionLearner(env, eval_env, cfg, context)
-
-
-def _envs_of_each(num_envs: int, num_members: int) -> int:
-    if num_envs % num_members:
-        raise ConfigurationError(
-            f"There are {num_envs} environments per process, which {num_members} members cannot "
-            "share equally. Use a multiple, such as "
-            f"--num_envs={-(-num_envs // num_members) * num_members}."
-        )
-    return num_envs // num_members
 
 
 def _mean_losses(members: list[Member]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""skrl's agents as members: how they are made, and how children of other genes inherit."""
+"""skrl's agents as members: how they are made, how children of other genes inherit, and play."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from torch.optim import Optimizer
 from envlab.distributed.context import DistributedContext
 from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.env import SkrlEnv
-from envlab.skrl.library import library_errors, misfit
-from envlab.skrl.play import BestActions
+from envlab.skrl.library import ON_POLICY, library_errors, misfit
+from envlab.skrl.play import BestActions, SkrlPlayer
 from envlab.skrl.torch.heads import Head
 from envlab.skrl.torch.learner import TorchLearner, averaging
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
-from envlab.skrl.torch.ranks import PooledScaler, pooled_advantages
+from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages
 from envlab.state import State, restore, save
+from envlab.training.plan import RunPlan
 from envlab_populations.evolution.cfg import ALIASES, NOISY, SEVERAL, EvolutionCfg
-from envlab_populations.evolution.models import make_models
+from envlab_populations.evolution.models import make_models, seen_by
 from envlab_populations.evolution.networks import grafted, moved
 from envlab_populations.evolution.replay import ReplayMemory
 from envlab_populations.population.architecture import Architecture
@@ -196,6 +197,20 @@ class SkrlNursery(Nursery):
         if self.memory is not None:
             return self.memory
         return QuickMemory(**settings | {"num_envs": self.num_envs})
+
+
+class EvolutionPlayer(SkrlPlayer):
+    """The leader of a checkpoint, see :class:`envlab.learner.Player`."""
+
+    def __init__(
+        self, plan: RunPlan, env: Any, context: DistributedContext, values: dict[str, Any]
+    ) -> None:
+        cfg: EvolutionCfg = plan.agent_cfg.resolved()
+        join_ranks(context)
+        seen = seen_by(cfg.algorithm, env)
+        memory = None if cfg.algorithm in ON_POLICY else ReplayMemory(1, 1, env.device, None)
+        nursery = SkrlNursery(cfg=cfg, env=seen, num_envs=1, memory=memory, context=context)
+        super().__init__(nursery.restored(Genes.of(values["member"]), values))
 
 
 NOISY_SHARE = 0.1

@@ -1,4 +1,4 @@
-"""The configuration of a population (``population.*``), next to that of its members (``agent.*``)."""
+"""The configuration of a population, ``population.*``, next to that of its members."""
 
 from __future__ import annotations
 

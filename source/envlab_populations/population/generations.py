@@ -148,11 +148,6 @@ class Population(Learner):
         """Return whether members meet after an iteration."""
         return number % self._interval == 0
 
-    @property
-    def leader(self) -> Member:
-        """The member that is to be played."""
-        return self.members[self._leader] if self._kept is None else self._kept
-
     def iterate(self, number: int, on_step: OnStep) -> Iteration:
         iteration = self.train(number, on_step)
         frames = iteration.frames * self._context.world_size

@@ -22,11 +22,11 @@ from envlab.libraries import get_library
 from envlab.training.plan import RunPlan
 from envlab.training.preparation import make_env
 from envlab_populations.population.cfg import ROOT, PopulationCfg
-from envlab_populations.population.seats import MemberEnvs, MemberFolders, MembersTracker
 from envlab_populations.population.generations import Copy, Population
 from envlab_populations.population.member import Change, Genes, Member
 from envlab_populations.population.ranges import spans_of
 from envlab_populations.population.seat import BuildLearner, Report, Seat
+from envlab_populations.population.seats import MemberEnvs, MemberFolders, MembersTracker
 
 
 class PopulationLearner(Population):

@@ -20,9 +20,9 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.training.launch import train as command
 from envlab.training.preparation import prepare
+from envlab_populations.agilerl.accelerator import make_accelerator
 from envlab_populations.agilerl.memory import FIELDS, ReplayBuffer, ReplayDataset, Sampler
 from envlab_populations.evolution import learner as module
-from envlab_populations.agilerl.accelerator import make_accelerator
 from envlab_populations.evolution.replay import ReplayMemory
 from envlab_populations.population.member import Member
 from tests.learner_contract import digests
