@@ -206,10 +206,12 @@ class EvolutionLearner(Population):
         self, pairs: Iterator[tuple[int, int]], fittest: int, rng: np.random.Generator
     ) -> list[Copy]:
         """See :meth:`Population.decide`; a fittest member that stays may change, too."""
-        drawn = list(pairs)
+        drawn, changed = list(pairs), []
         if self._cfg.mutations.mutate_elite and fittest not in dict(drawn):
-            drawn.insert(0, (fittest, fittest))
-        return super().decide(iter(drawn), fittest, rng)
+            change = self.mutations.draw(self.members[fittest])
+            if change.text != "none":
+                changed = [Copy(target=fittest, source=fittest, change=change, stays=True)]
+        return [*changed, *super().decide(iter(drawn), fittest, rng)]
 
     def change(self, parent: Member, rng: np.random.Generator) -> Change:
         return self.mutations.draw(parent)

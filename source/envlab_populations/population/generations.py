@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """A member gives way to a copy of another; or of itself, if it only changes."""
+    """A member gives way to a copy of another, or changes."""
 
     target: int
     """Its place."""
@@ -45,6 +45,8 @@ class Copy:
     """The other's place."""
     change: Change
     """How the copy differs."""
+    stays: bool = False
+    """Whether the member itself changes."""
 
 
 def share_of(size: int, context: DistributedContext) -> range:
@@ -206,16 +208,19 @@ class Population(Learner):
             member.copied = False
         for copy in copies:
             parent, place = before[copy.source], before[copy.target]
-            model = models.get(copy.source)
-            if self.is_apart:
-                model = self._sent(model, copy)
-            index = place.index
-            if self.renumbers and parent is not place:
+            if copy.stays:
+                self.members[copy.target] = changed = dataclasses.replace(parent)
+                changed.become(copy.change)
+                continue
+            model, index = self._sent(models.get(copy.source), copy), place.index
+            if self.renumbers:
                 index, following = following, following + 1
             self.members[copy.target] = parent.child(copy.change, index, place, model)
 
     def _sent(self, model: Any, copy: Copy) -> Any:
         """Return what a copy inherits, on the process that has its place, and None on others."""
+        if not self.is_apart:
+            return model
         source, target = (place // len(self.own) for place in (copy.source, copy.target))
         if source != target:
             model = self._context.transfer(model, source=source, target=target)

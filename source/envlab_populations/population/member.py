@@ -192,31 +192,32 @@ class Member:
 
         Args:
             change: How it differs from this member.
-            index: Its index; this member's own, if it does not copy but change itself.
+            index: Its index.
             place: The member whose place it takes.
             model: This member's :meth:`model`; None where another process has the place.
         """
-        is_new = index != self.index
         return dataclasses.replace(
             self,
             nursery=place.nursery,
             index=index,
             genes=change.genes,
             learner=None if model is None else place.nursery.child(change, model, place.learner),
-            parent=self.index if is_new else self.parent,
+            parent=self.index,
             mutation=change.text,
-            copied=is_new,
+            copied=True,
             fitness=list(self.fitness),
         )
 
     def clone(self, index: int) -> Member:
         """Return an unchanged copy under another index."""
         same = Change(text=self.mutation, genes=self.genes)
-        return self.child(same, index, self, self.model())
+        copy = self.child(same, index, self, self.model())
+        copy.parent = self.parent if index == self.index else self.index
+        return copy
 
     def become(self, change: Change) -> None:
-        """Change, and remain the same member."""
-        if change.genes != self.genes or change.noise:
+        """Change, and remain the same member, with another learner if it is here."""
+        if self.learner is not None and (change.genes != self.genes or change.noise):
             self.learner = self.nursery.child(change, self.model(), self.learner)
         self.genes, self.mutation = change.genes, change.text
 
