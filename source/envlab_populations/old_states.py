@@ -109,12 +109,14 @@ def _evolved(values: Mapping[str, Any]) -> dict[str, Any]:
     for part, learner in zip(values["ranks"], parts, strict=True):
         if learner:
             own, noise = learner["own_members"]["members"], learner["own_members"]["noise"]
-            live = {
-                place_of[place]: {"frames": now["frames"], "noise": noise[place]}
-                | ({"model": _model(now)} if is_apart else {})
-                for place in noise
-                for now in (own.get(place, model["members"][place]),)
-            }
+            live = {}
+            for place, state_of_noise in noise.items():
+                now = own.get(place, model["members"][place])
+                live[place_of[place]] = {
+                    "frames": now["frames"],
+                    "learner": {**state_of_noise, "memories": {}},
+                    **({"model": _model(now)} if is_apart else {}),
+                }
             memory = learner["nursery.memory"]
             learner = {"members": live, "since": [0.0, 0.0], "nursery.memory": memory}
             part = {**part, "learner": learner}
@@ -131,8 +133,12 @@ def _record(
 
 
 def _evolved_record(old: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("index", "parent", "mutation", "architecture", "hyperparameters", "fitness", "frames")
-    return {**{name: old[name] for name in names}, "copied": False}
+    names = ("index", "parent", "mutation", "hyperparameters", "fitness", "frames")
+    shape = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in old["architecture"].items()
+    }
+    return {**{name: old[name] for name in names}, "architecture": shape, "copied": False}
 
 
 def _model(old: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.optim import Optimizer
@@ -20,18 +20,21 @@ from envlab.skrl.torch.learner import TorchLearner, averaging
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages
-from envlab.state import State, restore, save
 from envlab.training.plan import RunPlan
 from envlab_populations.evolution.cfg import ALIASES, NOISY, SEVERAL, EvolutionCfg
 from envlab_populations.evolution.models import make_models, seen_by
 from envlab_populations.evolution.networks import grafted, moved
 from envlab_populations.evolution.replay import ReplayMemory
 from envlab_populations.population.architecture import Architecture
-from envlab_populations.population.member import Change, Genes, Nursery, adopted
+from envlab_populations.population.member import Change, Genes, Member, Nursery, adopted
 
 
 class EvolvingLearner(TorchLearner):
     """An agent of skrl's that inherits from one whose networks have another shape."""
+
+    shape: Architecture
+    """The shape of its networks."""
+    memories: ClassVar[dict[str, Any]] = {}  # the population saves the one that all share
 
     @property
     def policy(self) -> Head:
@@ -65,38 +68,30 @@ class EvolvingLearner(TorchLearner):
             for key, optimizer in self.optimizers().items()
         }
 
-    def inherit(self, model: Mapping[str, Any], shape: Architecture) -> None:
+    def model_state(self) -> dict[str, Any]:
+        return {"agent": super().model_state(), "optimized": self.optimized()}
+
+    def load_models(self, values: Mapping[str, Any]) -> None:
         """Take over weights, moments and counters, as far as shapes allow; the rates stay its own.
 
-        Args:
-            model: The result of :meth:`SkrlNursery.model`.
-            shape: The shape of its own networks.
-
         Raises:
-            CheckpointError: If it belongs to another kind of agent.
+            CheckpointError: If they belong to another kind of agent.
         """
-        state, own = model["agent"], self.optimized()
-        old, fitted = state["modules"]["agent"], {}
+        model, own = values["model"], self.optimized()
+        state, old, fitted = model["agent"], model["agent"]["modules"]["agent"], {}
         for role, module in self._modules()["agent"].items():
             if role not in old:
                 raise misfit("agent", f"it has no {role}")
             fitted[role] = old[role]
             if isinstance(module, Head):
-                fitted[role] = grafted(old[role], module.state_dict(), shape, module.num_extra)
+                fresh = module.state_dict()
+                fitted[role] = grafted(old[role], fresh, self.shape, module.num_extra)
             elif isinstance(module, Optimizer):
                 names = model["optimized"][role]
                 moments = _moments(old[role]["state"], names, module, own[role])
                 fitted[role] = module.state_dict() | {"state": moments}
-        counters = adopted(state["counters"])
-        changed = {"modules": {"agent": fitted}, "counters": counters}
-        self.load_models({"model": {**state, **changed}})
-
-
-class _Noise:
-    STATE = State(per_env=("agent._exploration_noise.state",))
-
-    def __init__(self, agent: Any) -> None:
-        self.agent = agent
+        changed = {"modules": {"agent": fitted}, "counters": adopted(state["counters"])}
+        super().load_models({"model": {**state, **changed}})
 
 
 @dataclass(kw_only=True)
@@ -115,6 +110,12 @@ class SkrlNursery(Nursery):
     """Context of the processes that train a member together, or of this one alone."""
     is_apart: bool = False
 
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        """Where they compute."""
+        found: torch.device = self.env.env.device
+        return found
+
     def first_genes(self) -> Genes:
         agent, shape = self.cfg.agent, self.env.spaces["agent"].observation_space.shape
         names = [ALIASES.get(name, name) for name in self.cfg.mutations.rl_hp_selection]
@@ -131,10 +132,11 @@ class SkrlNursery(Nursery):
             rate = agent["learning_rate"]  # SAC's third is that of the entropy's coefficient
             agent["learning_rate"] = [rate, critic_rate, *([rate] * (self.cfg.algorithm == "sac"))]
         cfg = dataclasses.replace(self.cfg, agent=agent)
-        name, seen, device = cfg.algorithm, self.env.spaces["agent"], self.env.env.device
-        assert genes.architecture is not None
+        name, seen, device = cfg.algorithm, self.env.spaces["agent"], self.device
+        shape = genes.architecture
+        assert shape is not None
         with library_errors():
-            models = make_models(name, seen, genes.architecture, device, self.context)
+            models = make_models(name, seen, shape, device, self.context)
             skrls = make_agent(
                 self._agent_class(name),
                 {"agent": models},
@@ -145,6 +147,7 @@ class SkrlNursery(Nursery):
                 scaler_class=PooledScaler.of(self.context),
             )
             learner = EvolvingLearner(skrls, self.env, cfg)
+        learner.shape = shape
         learner.agent.enable_training_mode(True)
         if name in NOISY:
             scale_noise(learner.agent, models["policy"].half_width)
@@ -153,31 +156,16 @@ class SkrlNursery(Nursery):
             entropy.register_hook(averaging(self.context))
         return learner
 
-    def restored(self, genes: Genes, saved: Mapping[str, Any]) -> EvolvingLearner:
-        learner = self.make(genes)
-        assert genes.architecture is not None
-        learner.inherit(saved["model"], genes.architecture)
-        return learner
-
     def child(self, change: Change, model: Mapping[str, Any], before: Any) -> EvolvingLearner:
         """See :class:`Nursery`; draws come from the change's seed, and leave training's alone."""
         with torch.random.fork_rng():
             torch.manual_seed(change.seed)
-            learner = self.restored(change.genes, {"model": model})
+            learner = self.make(change.genes)
+            learner.load_models({"model": model})
         generator, matrices = torch.Generator().manual_seed(change.seed), learner.matrices()
         for position in change.noise:
             add_noise(matrices[position], change.deviation, generator)
         return learner
-
-    def model(self, learner: EvolvingLearner) -> dict[str, Any]:
-        return {"agent": learner.model_state(), "optimized": learner.optimized()}
-
-    def state(self, learner: EvolvingLearner) -> dict[str, Any]:
-        """See :class:`Nursery`: its noise; the population saves the memory that all share."""
-        return {"noise": save(_Noise(learner.agent))}
-
-    def set_state(self, learner: EvolvingLearner, state: Mapping[str, Any]) -> None:
-        restore(_Noise(learner.agent), state["noise"], self.env.env.device)
 
     def _agent_class(self, algorithm: str) -> Any:
         if algorithm in ("dqn", "ddqn"):
@@ -210,7 +198,7 @@ class EvolutionPlayer(SkrlPlayer):
         seen = seen_by(cfg.algorithm, env)
         memory = None if cfg.algorithm in ON_POLICY else ReplayMemory(1, 1, env.device, None)
         nursery = SkrlNursery(cfg=cfg, env=seen, num_envs=1, memory=memory, context=context)
-        super().__init__(nursery.restored(Genes.of(values["member"]), values))
+        super().__init__(Member.of(nursery, values["member"], values).learner)
 
 
 NOISY_SHARE = 0.1

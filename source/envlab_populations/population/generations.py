@@ -203,7 +203,8 @@ class Population(Learner):
         """Make the next generation, in which copies inherit what members were before it."""
         before, following = list(self.members), 1 + max(one.index for one in self.members)
         sources = {copy.source for copy in copies}
-        models = {i: before[i].model() for i in sources if before[i].learner is not None}
+        here = [place for place in sources if before[place].learner is not None]
+        models = {place: before[place].learner.model_state() for place in here}
         for member in before:
             member.copied = False
         for copy in copies:
@@ -247,9 +248,8 @@ class Population(Learner):
         return {**own, KEPT: self._kept} if is_mine else own  # type: ignore[dict-item]
 
     def model_state(self) -> dict[str, Any]:
-        networks = {} if self.is_apart else {i: one.model() for i, one in enumerate(self.members)}
-        if self._kept is not None and not self.is_apart:
-            networks[KEPT] = self._kept.model()
+        kept = {} if self._kept is None else {KEPT: self._kept}
+        known = {} if self.is_apart else {**dict(enumerate(self.members)), **kept}
         return {
             "population": {
                 "size": self._size,
@@ -259,7 +259,7 @@ class Population(Learner):
                 "members": self._known,
                 "generations": self.generations,
             },
-            "networks": networks,
+            "networks": {place: one.learner.model_state() for place, one in known.items()},
         }
 
     def load_models(self, values: Mapping[str, Any]) -> None:

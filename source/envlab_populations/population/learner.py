@@ -163,7 +163,7 @@ class PopulationLearner(Population):
 
 def _shapes(member: Member) -> str:
     """Return the shapes of all of a member's tensors."""
-    flat = flatten(member.model())
+    flat = flatten(member.learner.model_state())
     return str([(name, v.shape) for name, v in flat.items() if isinstance(v, torch.Tensor)])
 
 

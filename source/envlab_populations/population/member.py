@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from envlab.state import restore, save
 from envlab_populations.population.architecture import Architecture
 
 
@@ -55,9 +56,11 @@ class Nursery(abc.ABC):
     Attributes:
         is_apart: Whether other processes do not have these learners, so that their networks are in
             this process's part of a checkpoint.
+        device: Where they compute.
     """
 
     is_apart: bool
+    device: torch.device
 
     @abc.abstractmethod
     def first_genes(self) -> Genes:
@@ -68,35 +71,24 @@ class Nursery(abc.ABC):
         """Return a :class:`~envlab.learner.Learner` with fresh weights."""
 
     @abc.abstractmethod
-    def restored(self, genes: Genes, saved: Mapping[str, Any]) -> Any:
-        """Return the learner of a checkpoint, which :meth:`Member.state` described.
-
-        Raises:
-            CheckpointError: If it does not fit the configuration.
-        """
-
-    @abc.abstractmethod
     def child(self, change: Change, model: Mapping[str, Any], before: Any) -> Any:
         """Return a learner that inherits from another, and shares no tensor with it.
 
         Args:
             change: How it differs.
-            model: The other's :meth:`model`.
+            model: The other's ``model_state``.
             before: The learner whose place it takes.
         """
 
-    def model(self, learner: Any) -> dict[str, Any]:
-        """Return what copies inherit: networks, optimizers and counters, by reference."""
-        state: dict[str, Any] = learner.model_state()
-        return state
+    def state(self) -> dict[str, Any]:
+        """Return what else the place must remember."""
+        return {}
 
-    @abc.abstractmethod
-    def state(self, learner: Any) -> dict[str, Any]:
-        """Return what else a resumed learner needs, and copies do not inherit."""
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Restore the counters of :meth:`state`, which also go on in other environments."""
 
-    @abc.abstractmethod
-    def set_state(self, learner: Any, state: Mapping[str, Any]) -> None:
-        """Restore the result of :meth:`state`, so that training continues exactly."""
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore the rest, so that training continues exactly."""
 
 
 @dataclass(kw_only=True)
@@ -136,20 +128,25 @@ class Member:
         Args:
             nursery: The nursery of its place.
             record: Who it is.
-            saved: Its ``model``, and what else its process remembered; None if another has it.
+            saved: Its learner's ``model_state`` as ``model``, and the rest of :meth:`state`; None
+                if another process has it.
 
         Raises:
             CheckpointError: If it does not fit the configuration.
         """
-        genes = Genes.of(record)
-        return cls(
+        one = cls(
             nursery=nursery,
-            genes=genes,
-            learner=None if saved is None else nursery.restored(genes, saved),
+            genes=Genes.of(record),
+            learner=None,
             fitness=list(record["fitness"]),
             frames=(saved or record).get("frames", record["frames"]),
             **{name: record[name] for name in ("index", "parent", "mutation", "copied")},
         )
+        if saved is not None:
+            one.learner = nursery.make(one.genes)
+            one.learner.load_models(saved)
+            nursery.load(saved)
+        return one
 
     def record(self) -> dict[str, Any]:
         """Return who it is, as plain data."""
@@ -162,23 +159,20 @@ class Member:
             "fitness": list(self.fitness),
         }
 
-    def model(self) -> dict[str, Any]:
-        """Return what copies inherit, see :meth:`Nursery.model`."""
-        model: dict[str, Any] = self.nursery.model(self.learner)
-        return model
-
     def whole(self) -> dict[str, Any]:
         """Return all that :meth:`of` needs, as record and as what was saved."""
-        return {**self.record(), "model": self.model()}
+        return {**self.record(), "model": self.learner.model_state()}
 
     def state(self) -> dict[str, Any]:
         """Return what only this process has of it, by reference."""
-        own = {"model": self.model()} if self.nursery.is_apart else {}
-        return {"frames": self.frames, **own, **self.nursery.state(self.learner)}
+        own = {"model": self.learner.model_state()} if self.nursery.is_apart else {}
+        state = {"frames": self.frames, "learner": save(self.learner), **self.nursery.state()}
+        return state | own
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the rest of a member that :meth:`of` has made."""
-        self.nursery.set_state(self.learner, state)
+        """Restore the rest of a member that :meth:`of` has made, so that it continues exactly."""
+        restore(self.learner, state["learner"], self.nursery.device)
+        self.nursery.set_state(state)
 
     def score(self, num_evaluations: int = 1) -> float:
         """Return the mean of its last evaluations; minus infinity before one."""
@@ -194,7 +188,7 @@ class Member:
             change: How it differs from this member.
             index: Its index.
             place: The member whose place it takes.
-            model: This member's :meth:`model`; None where another process has the place.
+            model: Its learner's ``model_state``; None where another process has the place.
         """
         return dataclasses.replace(
             self,
@@ -211,14 +205,15 @@ class Member:
     def clone(self, index: int) -> Member:
         """Return an unchanged copy under another index."""
         same = Change(text=self.mutation, genes=self.genes)
-        copy = self.child(same, index, self, self.model())
+        copy = self.child(same, index, self, self.learner.model_state())
         copy.parent = self.parent if index == self.index else self.index
         return copy
 
     def become(self, change: Change) -> None:
         """Change, and remain the same member, with another learner if it is here."""
         if self.learner is not None and (change.genes != self.genes or change.noise):
-            self.learner = self.nursery.child(change, self.model(), self.learner)
+            model = self.learner.model_state()
+            self.learner = self.nursery.child(change, model, self.learner)
         self.genes, self.mutation = change.genes, change.text
 
 

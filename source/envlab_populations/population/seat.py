@@ -66,7 +66,7 @@ class Seat(Nursery):
             build: Builds a library's learner.
         """
         self.index, self._agent_cfg, self._spans = index, agent_cfg, spans
-        self.env, self._build = env, build
+        self.env, self.device, self._build = env, env.device, build
         self.tracker = EpisodeTracker(env.num_envs, env.device)
         self.metrics = RunMetrics(DistributedContext(), self.tracker)
         self._returns = [0.0, 0.0]  # of the episodes since the last meeting: sum and number
@@ -147,23 +147,15 @@ class Seat(Nursery):
         self.metrics.forget_returns()
         return learner
 
-    def restored(self, genes: Genes, saved: Mapping[str, Any]) -> Learner:
-        learner = self._made(genes)
-        learner.load_models({"model": saved["model"]})
-        self.metrics.set_state(saved["metrics"])
-        return learner
-
-    def state(self, learner: Learner) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """See :class:`Nursery`; the loop saves the environments and episodes."""
-        return {
-            "learner": save(learner),
-            "generators": self._generators,
-            "returns": list(self._returns),
-            "metrics": self.metrics.state(),
-        }
+        own = {"generators": self._generators, "returns": list(self._returns)}
+        return {**own, "metrics": self.metrics.state()}
 
-    def set_state(self, learner: Learner, state: Mapping[str, Any]) -> None:
-        restore(learner, state["learner"], self.env.device)
+    def load(self, state: Mapping[str, Any]) -> None:
+        self.metrics.set_state(state["metrics"])
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
         self._generators, self._returns = state["generators"], list(state["returns"])
 
     @contextmanager

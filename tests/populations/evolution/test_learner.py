@@ -192,7 +192,9 @@ def test_without_elitism_all_are_children_and_the_fittest_plays_as_it_was(tmp_pa
     words = [DISCRETE, "--algorithm=dqn", "--device=cpu", "--num_envs=2", "--no_export"]
     path = f"--checkpoint={only_run(tmp_path) / 'checkpoints/latest.pt'}"
     assert play("evolution", [*words, path, "env.episode_length_s=0.5"]) == 0
-    assert train_in(tmp_path / "more", *DQN, *resume(only_run(tmp_path), 2), "--max_iterations=3") == 0
+    assert (
+        train_in(tmp_path / "more", *DQN, *resume(only_run(tmp_path), 2), "--max_iterations=3") == 0
+    )
 
 
 def test_another_strategy_chooses_who_gives_way(tmp_path: Path):

@@ -87,7 +87,7 @@ def test_a_copy_has_its_parents_networks_and_settings_of_its_own():
         numbers = second.genes.hyperparameters
         rate = next(name for name in numbers if name.endswith("learning_rate"))
         explored = {**numbers, rate: 0.00123}
-        second = first.child(change(explored), 1, second, first.model())
+        second = first.child(change(explored), 1, second, first.learner.model_state())
         parent, state = first.learner.model_state(), second.learner.model_state()
         memory = [
             {v.untyped_storage().data_ptr() for v in flat.values() if isinstance(v, torch.Tensor)}
@@ -130,7 +130,7 @@ def test_a_copy_keeps_its_episodes_and_forgets_the_returns_of_its_past():
     first, second = learner.members
     assert second.nursery.metrics.state()["window"]
     before = copy.deepcopy((second.nursery.env.state(), save(second.nursery.tracker)))
-    first.child(change(second.genes.hyperparameters), 1, second, first.model())
+    first.child(change(second.genes.hyperparameters), 1, second, first.learner.model_state())
     after = second.nursery.env.state(), save(second.nursery.tracker)
     assert [digests(state) for state in before] == [digests(state) for state in after]
     assert not second.nursery.metrics.state()["window"]
