@@ -30,7 +30,7 @@ class Genes:
         shape = record["architecture"]
         return cls(
             hyperparameters=dict(record["hyperparameters"]),
-            architecture=None if shape is None else Architecture.of(shape),
+            architecture=None if shape is None else Architecture(**shape),
         )
 
 
@@ -151,11 +151,9 @@ class Member:
     def record(self) -> dict[str, Any]:
         """Return who it is, as plain data."""
         names = ("index", "parent", "mutation", "copied", "frames")
-        shape = self.genes.architecture
         return {
             **{name: getattr(self, name) for name in names},
-            "architecture": None if shape is None else shape.plain(),
-            "hyperparameters": dict(self.genes.hyperparameters),
+            **dataclasses.asdict(self.genes),
             "fitness": list(self.fitness),
         }
 
