@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import torch
 
+import envlab
 from envlab.cli import play
+from envlab.run.packing import pack
 from envlab.training.launch import train
 from tests.launcher import run, torchrun
 from tests.populations.evolution.worker_pair import DISCRETE, SMALL, first_gradient
@@ -218,6 +220,16 @@ def test_the_fittest_plays_and_is_exported(whole: Path, capsys: pytest.CaptureFi
     assert "Mean return" in capsys.readouterr().out
     policy = torch.jit.load(str(whole / "exported/policy.pt"))
     assert policy(torch.zeros(3, 4)).shape == (3, 1)
+
+
+def test_a_population_is_published_as_its_fittest(whole: Path, tmp_path: Path):
+    pack(whole, "latest", tmp_path, "checkpoints/model_5.pt")
+    last, found = checkpoint_of(whole, 5), checkpoint_of(tmp_path, 5)
+    assert "population" not in found["model"]
+    state = last["model"]["population"]
+    assert found["member"]["index"] == state["members"][state["leader"]]["index"]
+    policy = envlab.load_policy(tmp_path, num_envs=2, device="cpu")
+    assert policy(policy.env.reset(seed=3)[0]).shape == (2, 1)
 
 
 def test_training_ends_when_a_member_is_fit_enough(tmp_path: Path):
