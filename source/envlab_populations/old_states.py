@@ -63,9 +63,9 @@ def _of_any_library(values: Mapping[str, Any]) -> dict[str, Any]:
             for index, member in part["learner"]["members"].items()
         }
         ranks.append({**part, "learner": {**part["learner"], "members": members}})
-    frames = {i: one["frames"] for part in ranks for i, one in part["learner"]["members"].items()}
+    own = {"mutation": "none", "copied": False, "architecture": None, "fitness": []}
     records = [
-        _record(index, parent, numbers, frames=frames[index])
+        {**own, "index": index, "parent": parent, "hyperparameters": dict(numbers)}
         for index, (parent, numbers) in enumerate(
             zip(state["parents"], state["values"], strict=True)
         )
@@ -124,16 +124,8 @@ def _evolved(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, "model": {"population": state, "networks": found}, "ranks": ranks}
 
 
-def _record(
-    index: int, parent: int | None, numbers: Mapping[str, float], **others: Any
-) -> dict[str, Any]:
-    default = {"mutation": "none", "copied": False, "architecture": None, "fitness": []}
-    own = {"index": index, "parent": parent, "hyperparameters": dict(numbers)}
-    return {**default, **own, **others}
-
-
 def _evolved_record(old: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("index", "parent", "mutation", "hyperparameters", "fitness", "frames")
+    names = ("index", "parent", "mutation", "hyperparameters", "fitness")
     shape = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in old["architecture"].items()

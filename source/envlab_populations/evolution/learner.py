@@ -79,10 +79,9 @@ class EvolutionLearner(Population):
             context=together,
             is_apart=is_apart,
         )
-        members = [Member.first(self.nursery, index) for index in range(population.size)]
+        self.members = [Member.first(self.nursery, index) for index in range(population.size)]
         for place in {*range(population.size)} - {*self.own}:  # all draw alike, whoever trains them
-            members[place].learner = None
-        self.begin(members)
+            self.members[place].learner = None
         self.mutations = Mutations(cfg.mutations, cfg.mutations.rl_hp_selection, cfg.network)
         self._steps, self._total = int(cfg.num_steps_per_env or 0), 0
         self._was_fit = False

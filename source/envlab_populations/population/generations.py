@@ -1,7 +1,7 @@
 """The loop of generations: members train, are compared, and give way to copies of the fitter.
 
 A checkpoint's ``model`` has ``population``, which all processes know alike: its ``size``, who its
-``members`` were at the last meeting (:meth:`.member.Member.record`), the ``leader`` that is to be
+``members`` are (:meth:`.member.Member.record`), the ``leader`` that is to be
 played, by place, and ``generations``; and ``networks`` by place, if all processes train them. Those
 of members that only one process trains are in this process's part, ``members`` by place.
 """
@@ -67,8 +67,8 @@ def share_of(size: int, context: DistributedContext) -> range:
 class Population(Learner):
     """Members in the training loop, whatever they are.
 
-    A subclass makes them (:meth:`begin`), trains them (:meth:`train`), measures them
-    (:meth:`measure`) and decides how copies differ from their parents (:meth:`change`).
+    A subclass makes them, trains them (:meth:`train`), measures them (:meth:`measure`) and decides
+    how copies differ from their parents (:meth:`change`).
 
     Attributes:
         strategy: Chooses who copies whom.
@@ -119,12 +119,6 @@ class Population(Learner):
         self._frames, self._since = 0, [0.0, 0.0]  # frames and seconds since the last meeting
         self._leader = 0
         self._kept: Member | None = None
-        self._known: list[dict[str, Any]] = []  # who members were at the last meeting
-
-    def begin(self, members: Sequence[Member]) -> None:
-        """Take the first generation, by place; those that others train need no learner."""
-        self.members = list(members)
-        self._known = [member.record() for member in members]
 
     @abc.abstractmethod
     def train(self, number: int, on_step: OnStep) -> Iteration:
@@ -163,15 +157,12 @@ class Population(Learner):
     def meet(self, number: int) -> None:
         """Compare the members, and have copies of the fitter take the places of others."""
         generation = -(-number // self._interval)
-        mine = {
-            place: (score, self.members[place].record())
-            for place, score in self.measure(generation).items()
-        }
+        scores, own = self.measure(generation), {place: self.members[place] for place in self.own}
+        mine = {place: (scores[place], one.fitness, one.frames) for place, one in own.items()}
         measured = self._of_all(mine)
-        for place, (_, record) in measured.items():
-            if place not in self.own:
-                self.members[place] = Member.of(self.members[place].nursery, record)
-        ranked = ranking([score for score, _ in measured.values()])
+        for place, (_, fitness, frames) in measured.items():
+            self.members[place].fitness, self.members[place].frames = fitness, frames
+        ranked = ranking([score for score, *_ in measured.values()])
         fittest = ranked[-1] if ranked else 0
         told = lineage.record_of(self.members, fittest, generation, self._frames)
         self.generations.append(told)
@@ -182,7 +173,6 @@ class Population(Learner):
             pairs, is_main = self.strategy.pairs(ranked, rng), self._context.is_main
             copies = self.decide(pairs, fittest, rng) if is_main else []
             self.succeed(self._context.broadcast(copies), fittest)
-        self._known = [member.record() for member in self.members]
 
     def decide(
         self, pairs: Iterator[tuple[int, int]], fittest: int, rng: np.random.Generator
@@ -256,7 +246,7 @@ class Population(Learner):
                 "leader": self._leader if self._kept is None else KEPT,
                 "kept": None if self._kept is None else self._kept.record(),
                 "frames": self._frames,
-                "members": self._known,
+                "members": [member.record() for member in self.members],
                 "generations": self.generations,
             },
             "networks": {place: one.learner.model_state() for place, one in known.items()},
@@ -297,8 +287,7 @@ class Population(Learner):
         nursery = self.members[0].nursery
         self._kept = None if kept is None else Member.of(nursery, kept, saved.get(KEPT))
         self._leader = max(state["leader"], 0)
-        self._known, self._frames = records, state["frames"]
-        self.generations = list(state["generations"])
+        self._frames, self.generations = state["frames"], list(state["generations"])
 
 
 def dealt(saved: Mapping[str, Any], num_ranks: int) -> list[Any]:

@@ -70,7 +70,7 @@ class PopulationLearner(Population):
         }
         own = {index: Member.first(seat, index) for index, seat in self._seats.items()}
         shown = self._of_all({i: (one.record(), _shapes(one)) for i, one in own.items()})
-        self.begin([own.get(i) or Member.of(None, record) for i, (record, _) in shown.items()])
+        self.members = [own.get(i) or Member.of(None, record) for i, (record, _) in shown.items()]
         if len({shapes for _, shapes in shown.values()}) > 1:
             raise ConfigurationError(
                 "The members' networks would have different shapes, so that none could copy "

@@ -139,7 +139,7 @@ class Member:
             genes=Genes.of(record),
             learner=None,
             fitness=list(record["fitness"]),
-            frames=(saved or record).get("frames", record["frames"]),
+            frames=(saved or {}).get("frames", 0),
             **{name: record[name] for name in ("index", "parent", "mutation", "copied")},
         )
         if saved is not None:
@@ -149,8 +149,8 @@ class Member:
         return one
 
     def record(self) -> dict[str, Any]:
-        """Return who it is, as plain data."""
-        names = ("index", "parent", "mutation", "copied", "frames")
+        """Return who it is, as plain data, which changes at meetings alone."""
+        names = ("index", "parent", "mutation", "copied")
         return {
             **{name: getattr(self, name) for name in names},
             **dataclasses.asdict(self.genes),
