@@ -123,7 +123,8 @@ def test_a_manifest_means_the_same_as_in_agilerl(composed):
     assert set(odds.rl_hp_selection) == {"lr", "gradient_steps"}
     assert odds.rl_hp_selection["lr"] == BoundsCfg(min=1e-5, max=1e-2)
     steps = odds.rl_hp_selection["gradient_steps"]
-    assert steps == pytest.approx({"min": 1, "max": 8, "shrink": 1 / 1.5, "grow": 1 / 0.75})
+    wanted = {"min": 1, "max": 8, "shrink": 1 / 1.5, "grow": 1 / 0.75}
+    assert vars(steps) == pytest.approx(wanted)
     network = cfg.network
     assert network.hidden_dims == [40, 48, 56]  # encoder, latent space and head
     assert network.activation == "elu"

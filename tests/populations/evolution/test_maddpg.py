@@ -158,7 +158,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.long
 def test_a_population_of_crews_learns(run: Path):
     """An episode's best return is 0; two that stay at 0 get -3.3 on average, chance -16.7."""
-    members = checkpoint_of(run, 4)["model"]["generations"][-1]["members"]
+    members = checkpoint_of(run, 4)["model"]["population"]["generations"][-1]["members"]
     assert max(one["fitness"] for one in members) > -1.0
 
 
@@ -168,9 +168,7 @@ def test_a_population_of_crews_resumes_where_it_was(run: Path, tmp_path: Path):
     assert train_in(tmp_path, *WORDS, "agent.agent.learning_starts=9999", *again) == 0
     before, after = checkpoint_of(run, 4), checkpoint_of(only_run(tmp_path), 5)
     for one in (before, after):
-        for member in one["model"]["members"]:
-            del member["frames"]
-        del one["model"]["frames"]
+        del one["model"]["population"]["frames"]
     assert digests(before["model"]) == digests(after["model"])
     rows = [one["ranks"][0]["learner"]["nursery.memory"]["index"] for one in (before, after)]
     assert rows[1] == rows[0] + 64 * 2, "both members write the steps of another iteration"
