@@ -13,6 +13,7 @@ import torch
 
 import envlab
 from envlab.cli import play
+from envlab.run.members import of_leader
 from envlab.run.packing import pack
 from envlab.training.launch import train
 from tests.launcher import run, torchrun
@@ -186,11 +187,14 @@ def test_the_fittest_stays_unchanged_unless_configured_otherwise(tmp_path: Path,
 def test_without_elitism_all_are_children_and_the_fittest_plays_as_it_was(tmp_path: Path):
     words = ["agent.population.elitism=false", "agent.population.tournament_size=4"]
     assert train_in(tmp_path, *DQN, *words, "--max_iterations=2") == 0
-    after = checkpoint_of(only_run(tmp_path), 2)["model"]
+    checkpoint = checkpoint_of(only_run(tmp_path), 2)
+    after, played = checkpoint["model"], of_leader(checkpoint)
     state, elite = after["population"], after["population"]["generations"][-1]["elite"]
     assert sorted(one["index"] for one in state["members"] if one["copied"]) == [4, 5, 6, 7]
     assert (state["leader"], state["kept"]["index"]) == (-1, elite)
     assert set(after["networks"]) == {0, 1, 2, 3, -1}
+    assert digests(played["model"]) == digests(after["networks"][-1])
+    assert digests(played["model"]) != digests(after["networks"][0])
     words = [DISCRETE, "--algorithm=dqn", "--device=cpu", "--num_envs=2", "--no_export"]
     path = f"--checkpoint={only_run(tmp_path) / 'checkpoints/latest.pt'}"
     assert play("evolution", [*words, path, "env.episode_length_s=0.5"]) == 0
