@@ -17,8 +17,8 @@ from envlab.run.members import of_leader
 from envlab.run.packing import pack
 from envlab.training.launch import train
 from tests.launcher import run, torchrun
+from tests.learner_contract import digests, timeless_digests
 from tests.populations.evolution.worker_pair import DISCRETE, SMALL, first_gradient
-from tests.rsl_rl.test_resume import digests
 from tests.run.test_directory import timeless
 from tests.trained import checkpoint_of, gradient_error, on_one_thread, only_run
 
@@ -122,7 +122,7 @@ def test_two_ranks_take_the_gradient_of_one_with_the_same_batch(pair: Pair):
 def test_members_apart_resume_within_a_generation_bit_by_bit(pair: Pair):
     whole, resumed = (only_run(pair.folder / "apart" / name) for name in ("whole", "resumed"))
     first, second = checkpoint_of(whole, 5), checkpoint_of(resumed, 5)
-    assert digests(first) == digests(second)
+    assert timeless_digests(first) == timeless_digests(second)
     assert timeless(resumed) == timeless(whole)[3:]
     generations = first["model"]["population"]["generations"]
     assert [one["generation"] for one in generations] == [1, 2, 3]  # the third is a short one
@@ -135,7 +135,7 @@ def test_a_population_resumes_within_a_generation_bit_by_bit(whole: Path, tmp_pa
     assert replay["tensors"]["observations"].shape == (5 * 8 * 4, 2, 4)  # of all members
     assert train_in(tmp_path, *DQN, *resume(whole, 3), "--max_iterations=5") == 0
     again = only_run(tmp_path)
-    assert digests(checkpoint_of(again, 5)) == digests(checkpoint_of(whole, 5))
+    assert timeless_digests(checkpoint_of(again, 5)) == timeless_digests(checkpoint_of(whole, 5))
     assert (again / "lineage.json").read_text() == (whole / "lineage.json").read_text()
 
 
