@@ -20,7 +20,7 @@ from envlab.registry import load_entry_point
 Old = Mapping[str, Any]
 ENTRY_POINT_GROUP = "envlab.old_checkpoints"
 _Converter = Callable[[Any], dict[str, Any]]
-_NOISE = "agent.exploration_noise.state"
+NOISE = "agent.exploration_noise.state"
 _HAND_EVENTS = (
     "robot_physics_material",
     "robot_joint_stiffness_and_damping",
@@ -101,7 +101,7 @@ def _rl_games(old: Old) -> dict[str, Any]:
 def skrl_state(old: Old) -> dict[str, Any]:
     """Return a state of skrl's learner, on PyTorch or on JAX."""
     noise = old["noise"]
-    named = {"noises": noise} if isinstance(noise, Mapping) else {_NOISE: noise}
+    named = {"noises": noise} if isinstance(noise, Mapping) else {NOISE: noise}
     return {"memories": old["memories"], **named}
 
 

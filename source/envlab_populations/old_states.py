@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from envlab.run.old_states import skrl_state
+from envlab.run.old_states import NOISE, skrl_state
 
 
 def hogwild_state(old: Mapping[str, Any]) -> dict[str, Any]:
@@ -18,17 +18,6 @@ def hogwild_state(old: Mapping[str, Any]) -> dict[str, Any]:
         **skrl_state(old),
         "agent.reward_normaliser.returns": old.get("returns"),
         "under_way": under_way,
-    }
-
-
-def evolution_state(old: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what ranks of an evolution remembered as 0.2.0 named it: members, and their noise."""
-    noise = {
-        position: {"agent.exploration_noise.state": one} for position, one in old["noise"].items()
-    }
-    return {
-        "own_members": {"members": old["members"], "noise": noise},
-        "nursery.memory": old["replay"],
     }
 
 
@@ -86,41 +75,40 @@ def _evolved(values: Mapping[str, Any]) -> dict[str, Any]:
     successive ones.
     """
     model, world_size = values["model"], len(values["ranks"])
-    parts = [part["learner"] if part else {} for part in values["ranks"]]
-    is_apart = any(part["own_members"]["members"] for part in parts if part)
+    learners = [part["learner"] if part else {} for part in values["ranks"]]
+    own_parts = [one.get("own_members", one) for one in learners]  # format 1 had no name for it
+    is_apart = any(own["members"] for own in own_parts if own)
     size = len(model["members"])
     order = [p for r in range(world_size) for p in range(r, size, world_size)]
     order = order if is_apart else [*range(size)]
     place_of = {old: new for new, old in enumerate(order)}
-    members = [model["members"][place] for place in order]
-    found = {new: _model(one) for new, one in enumerate(members)}
+    everyone = [model["members"][place] for place in order]
+    found = {new: _model(one) for new, one in enumerate(everyone)}
     if (apart := model["apart"]) is not None:
         found[-1] = _model(apart)
-    leaders = [new for new, one in enumerate(members) if one["index"] == model["elite"]]
+    leaders = [new for new, one in enumerate(everyone) if one["index"] == model["elite"]]
     state = {
         "size": size,
         "leader": leaders[0] if apart is None else -1,
         "kept": None if apart is None else _evolved_record(apart),
         "frames": model["frames"],
-        "members": [_evolved_record(one) for one in members],
+        "members": [_evolved_record(one) for one in everyone],
         "generations": model["generations"],
     }
     ranks = []
-    for part, learner in zip(values["ranks"], parts, strict=True):
-        if learner:
-            own, noise = learner["own_members"]["members"], learner["own_members"]["noise"]
-            live = {}
-            for place, state_of_noise in noise.items():
-                now = own.get(place, model["members"][place])
-                live[place_of[place]] = {
-                    "frames": now["frames"],
-                    "learner": {**state_of_noise, "memories": {}},
-                    **({"model": _model(now)} if is_apart else {}),
-                }
-            memory = learner["nursery.memory"]
-            learner = {"members": live, "since": [0.0, 0.0], "nursery.memory": memory}
-            part = {**part, "learner": learner}
-        ranks.append(part)
+    for part, learner, own in zip(values["ranks"], learners, own_parts, strict=True):
+        members = {}
+        for place, noise in own.get("noise", {}).items():
+            now = own["members"].get(place, model["members"][place])
+            noises = noise if isinstance(noise, Mapping) else {NOISE: noise}
+            members[place_of[place]] = {
+                "frames": now["frames"],
+                "learner": {**noises, "memories": {}},
+                **({"model": _model(now)} if is_apart else {}),
+            }
+        memory = learner.get("nursery.memory", learner.get("replay"))
+        new = {"members": members, "since": [0.0, 0.0], "nursery.memory": memory}
+        ranks.append({**part, "learner": new} if part else part)
     return {**values, "model": {"population": state, "networks": found}, "ranks": ranks}
 
 

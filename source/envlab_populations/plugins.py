@@ -29,7 +29,6 @@ EVOLUTION = Library(
     packages={"skrl": "skrl.agents.torch.ppo"},
     deals_environments=False,
     deal="envlab_populations.population.generations:dealt",
-    old_state="envlab_populations.old_states:evolution_state",
 )
 POPULATION = GuestFlags(
     flags="envlab_populations.population.flags:PopulationFlags",
