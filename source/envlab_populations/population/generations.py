@@ -200,8 +200,9 @@ class Population(Learner):
         for copy in copies:
             parent, place = before[copy.source], before[copy.target]
             if copy.stays:
-                self.members[copy.target] = changed = dataclasses.replace(parent)
+                changed = dataclasses.replace(parent, fitness=list(parent.fitness))
                 changed.become(copy.change)
+                self.members[copy.target] = changed
                 continue
             model, index = self._sent(models.get(copy.source), copy), place.index
             if self.renumbers:
