@@ -130,6 +130,8 @@ class Learner(abc.ABC):
     steps_alike = True
     """Whether the environments of all ranks are one batch, which makes the same number of steps
     everywhere: the audit then compares what they declare as shared."""
+    has_members = False
+    """Whether its checkpoints are of several members, see :mod:`envlab.run.members`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

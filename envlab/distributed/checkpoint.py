@@ -13,7 +13,7 @@ import torch
 from envlab.distributed.disk import whole_file
 from envlab.errors import CheckpointError
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Written with each checkpoint. Version 1 named the ranks' state otherwise:
 :mod:`envlab.run.old_states`."""
 

@@ -1,7 +1,8 @@
 """Checkpoints of several members, which a guest trains together, for one learner.
 
-``model.population`` has their number (``size``) and the place of the fittest (``leader``); each
-rank's part has its own members by their places.
+``model.population`` has their number (``size``), who they are (``members``), and the place of the
+one to play (``leader``; a ``kept`` one is in none). Networks are in ``model.networks`` by place,
+or, if a process trains its own members, in its part.
 """
 
 from __future__ import annotations
@@ -13,13 +14,19 @@ from envlab.errors import CheckpointError
 
 
 def of_leader(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a checkpoint of members as its leader's, for a library to play; others unchanged."""
+    """Return a checkpoint of members as its leader's, for a library to play; others unchanged.
+
+    It also has the leader's entry of ``members``, as ``member``.
+    """
     population = values["model"].get("population")
     if population is None:
         return dict(values)
-    parts = [part["learner"]["members"] for part in values["ranks"]]
-    (leader,) = [part[population["leader"]] for part in parts if population["leader"] in part]
-    return {**values, "model": leader["model"]}
+    place, networks = population["leader"], dict(values["model"]["networks"])
+    for part in values["ranks"]:
+        member = part["learner"]["members"].get(place, {}) if part else {}
+        networks |= {place: member["model"]} if "model" in member else {}
+    member = population["kept"] or population["members"][place]
+    return {**values, "model": networks[place], "member": member}
 
 
 def check_single(values: Mapping[str, Any]) -> None:

@@ -1,7 +1,8 @@
-"""Checkpoints of format 1, in which what ranks remember had other names.
+"""Checkpoints of formats 1 and 2, which had other names or layouts.
 
-Format 2 has the names that classes declare (:mod:`envlab.state`). A guest's library names its own
-converter, :attr:`envlab.libraries.Library.old_state`.
+Format 2 has the names that classes declare (:mod:`envlab.state`); a guest's library names its own
+converter, :attr:`envlab.libraries.Library.old_state`. Format 3 has one layout for members; what
+guests had before they convert by functions of the group ``envlab.old_checkpoints``.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import torch
 
 from envlab.errors import CheckpointError
 from envlab.libraries import libraries
+from envlab.plugins import load_plugins
 from envlab.registry import load_entry_point
 
 Old = Mapping[str, Any]
+ENTRY_POINT_GROUP = "envlab.old_checkpoints"
 _Converter = Callable[[Any], dict[str, Any]]
-_NOISE = "agent.exploration_noise.state"
+NOISE = "agent.exploration_noise.state"
 _HAND_EVENTS = (
     "robot_physics_material",
     "robot_joint_stiffness_and_damping",
@@ -33,12 +36,16 @@ def converted(values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         CheckpointError: If a rank's part is damaged.
     """
-    ranks = values.get("ranks")
-    if values["format_version"] > 1 or not isinstance(ranks, list):
+    ranks, version = values.get("ranks"), values["format_version"]
+    if version > 2 or not isinstance(ranks, list):
         return dict(values)
     library = str(values.get("library"))
     try:
-        return {**values, "ranks": [_rank_part(part, library) for part in ranks]}
+        if version < 2:
+            values = {**values, "ranks": [_rank_part(part, library) for part in ranks]}
+        for convert in load_plugins(ENTRY_POINT_GROUP).found.values():
+            values = convert(values)
+        return dict(values)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"The checkpoint is damaged, or was not written by envlab: a rank's part of it cannot "
@@ -94,7 +101,7 @@ def _rl_games(old: Old) -> dict[str, Any]:
 def skrl_state(old: Old) -> dict[str, Any]:
     """Return a state of skrl's learner, on PyTorch or on JAX."""
     noise = old["noise"]
-    named = {"noises": noise} if isinstance(noise, Mapping) else {_NOISE: noise}
+    named = {"noises": noise} if isinstance(noise, Mapping) else {NOISE: noise}
     return {"memories": old["memories"], **named}
 
 

@@ -77,7 +77,7 @@ def prepare(
             learner.averaging = Averaging(learner, context, cfg)
         seed_everything(cfg.seed + context.rank)
         if saved is not None:
-            if not plan.num_members:
+            if not learner.has_members:
                 check_single(saved)
             assert plan.scaling is not None
             learner.load_models(plan.scaling.fit(saved, plan.start.changed))

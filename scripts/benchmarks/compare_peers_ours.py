@@ -37,9 +37,10 @@ from envlab.training.arguments import train_parser
 from envlab.training.launch import train as train_library
 from envlab.training.plan import plan_run
 from envlab_populations.evolution.cfg import EvolutionCfg
-from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.models import seen_by
+from envlab_populations.evolution.nursery import SkrlNursery
 from envlab_populations.evolution.replay import ReplayMemory
+from envlab_populations.population.member import Member
 from scripts.benchmarks.compare_peers_others import (
     DQN_BATCH,
     DQN_ENVS,
@@ -158,14 +159,14 @@ def dqn(units: str) -> NoReturn:
     memory = ReplayMemory(DQN_MEMORY, DQN_ENVS, env.device, None)
     values: dict[str, Any] = {"agent": {"gradient_steps": 1, "batch_size": DQN_BATCH}}
     values |= {"network": {"hidden_dims": [size] * 3}} if size else {}
-    nursery = Nursery(
+    nursery = SkrlNursery(
         cfg=merge(EvolutionCfg.of("dqn"), values, "agent").resolved(),
         env=seen_by("dqn", env),
         num_envs=DQN_ENVS,
         memory=memory,
         context=DistributedContext(device=env.device),
     )
-    agent, obs = Member.first(nursery, 0).agent, env.reset()[0]["policy"]
+    agent, obs = Member.first(nursery, 0).learner.agent, env.reset()[0]["policy"]
 
     def make_step() -> None:
         nonlocal obs

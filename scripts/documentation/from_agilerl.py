@@ -24,7 +24,7 @@ from pathlib import Path
 from envlab.arguments import ArgumentParser
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
-from envlab_populations.evolution.agilerl_file import read_agilerl
+from envlab_populations.agilerl.file import read_agilerl
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/from_agilerl.md"

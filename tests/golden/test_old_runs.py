@@ -1,6 +1,7 @@
-"""Runs that 50598b16 wrote play as they did then, and end as they would have ended then.
+"""Runs that earlier code wrote play as they did then, and end as they would have ended then.
 
-``tests/data/runs`` has a run of two iterations on two ranks for each way to train. Next to it,
+``tests/data/runs`` has a run of two iterations on two ranks for each way to train, by 50598b16, and
+of members that ranks train apart, by 0.2.0. Next to it,
 ``learned.json`` has the actions of that code's policy, and the result of that code's own resume to
 the fourth iteration. They are never recorded again: the reader under test is the only reader of old
 runs.

@@ -31,13 +31,8 @@ LEARNERS: list[list[str | Path]] = [
 
 def frames_of(checkpoint: dict[str, Any]) -> list[dict[int, int]]:
     """Return by rank the steps of the members that only it has, by their places."""
-    parts = [part["learner"] for part in checkpoint["ranks"]]
-    if "members" in parts[0]:
-        return [{i: one["metrics"]["frames"] for i, one in p["members"].items()} for p in parts]
-    if len(parts) == 1:
-        return [{i: one["frames"] for i, one in enumerate(checkpoint["model"]["members"])}]
-    own = [part["own_members"]["members"] for part in parts]
-    return [{i: one["frames"] for i, one in members.items()} for members in own]
+    parts = [part["learner"]["members"] for part in checkpoint["ranks"]]
+    return [{place: one["frames"] for place, one in members.items()} for members in parts]
 
 
 @pytest.mark.slow

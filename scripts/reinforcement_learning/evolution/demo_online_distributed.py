@@ -13,13 +13,13 @@ from torch.utils.data import DataLoader
 from tqdm import trange
 
 from envlab.distributed.program import guarded
+from envlab_populations.agilerl.accelerator import make_accelerator
 from envlab_populations.agilerl.agent import DQN
 from envlab_populations.agilerl.environments import make_vect_envs
 from envlab_populations.agilerl.memory import ReplayBuffer, ReplayDataset, Sampler, Transition
 from envlab_populations.agilerl.selection import Mutations, TournamentSelection
 from envlab_populations.agilerl.settings import HyperparameterConfig, RLParameter
 from envlab_populations.agilerl.training import evolved
-from envlab_populations.evolution.accelerator import make_accelerator
 
 POPULATION_SIZE, BATCH_SIZE, MEMORY_SIZE, NUM_ENVS = 4, 128, 10_000, 8
 INIT_HP = {"double": True, "batch_size": BATCH_SIZE, "lr": 1e-3, "gamma": 0.99, "tau": 1e-3}

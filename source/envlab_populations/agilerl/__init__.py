@@ -1,6 +1,6 @@
 """AgileRL's interface over envlab's populations, for its demos and tutorials.
 
-An agent is a :class:`envlab_populations.evolution.member.Member` that acts and learns when a
+An agent is a :class:`envlab_populations.population.member.Member` that acts and learns when a
 program asks (:mod:`.agent`), so that weights, moments and genes are inherited as everywhere in
 envlab. The program keeps its own loop, environments (:mod:`.environments`) and replay memory
 (:mod:`.memory`), or calls one of the loops of :mod:`.training`. :mod:`.names` lists the names of

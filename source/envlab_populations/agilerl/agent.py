@@ -20,6 +20,7 @@ from envlab.errors import CheckpointError, ConfigurationError, LaunchError
 from envlab.skrl.env import Spaces
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.ranks import join_ranks
+from envlab_populations.agilerl.accelerator import CONFIG, context_of
 from envlab_populations.agilerl.counts import Steps
 from envlab_populations.agilerl.memory import Handed
 from envlab_populations.agilerl.rollouts import collect_rollouts
@@ -32,16 +33,17 @@ from envlab_populations.agilerl.settings import (
     numbers_of,
     tell,
 )
-from envlab_populations.evolution.accelerator import CONFIG, context_of
 from envlab_populations.evolution.cfg import ALIASES, BoundsCfg
-from envlab_populations.evolution.member import Genes, Member, Nursery
 from envlab_populations.evolution.models import check_actions
+from envlab_populations.evolution.nursery import SkrlNursery
+from envlab_populations.old_states import whole_member
+from envlab_populations.population.member import Genes, Member
 
 When = {"timestep": 0, "timesteps": 1}
 
 
 @dataclass(kw_only=True)
-class ProgramNursery(Nursery):
+class ProgramNursery(SkrlNursery):
     """Makes members whose numbers have AgileRL's names and units."""
 
     algorithm: str
@@ -64,12 +66,12 @@ class ProgramNursery(Nursery):
         made_with = dataclasses.replace(
             self, cfg=dataclasses.replace(self.cfg, agent=self.cfg.agent | values)
         )
-        return Nursery.make(made_with, dataclasses.replace(genes, hyperparameters={}))
+        return SkrlNursery.make(made_with, dataclasses.replace(genes, hyperparameters={}))
 
     def _agent_class(self, algorithm: str) -> Any:
         if self.algorithm != "cqn":
             return super()._agent_class(algorithm)
-        from envlab_populations.evolution.dqn import CQN, DoubleCQN
+        from envlab_populations.agilerl.cqn import CQN, DoubleCQN
 
         return DoubleCQN if self.numbers["double"] else CQN
 
@@ -177,7 +179,7 @@ class Agent:
     @property
     def agent(self) -> Any:
         """Skrl's agent."""
-        return self.member.agent
+        return self.member.learner.agent
 
     @property
     def algo(self) -> str:
@@ -252,7 +254,7 @@ class Agent:
             max_steps: Steps after which an episode is given up.
             loop: Episodes in each environment.
         """
-        policy = self.member.best_actions()
+        policy = self.member.learner.best_actions()
         returns = [self._episode(env, policy, max_steps) for _ in range(loop)]
         found = torch.tensor([float(np.mean(returns)), 1.0], dtype=torch.float64)
         total = self.member.nursery.context.sum(found.to(self.device))
@@ -303,7 +305,7 @@ class Agent:
             "is_scaled": nursery.cfg.agent["observation_preprocessor"] is not None,
             "num_envs": self.num_envs,
             "steps": int(self.steps),
-            "member": self.member.state(),
+            "member": self.member.whole(),
         }
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         torch.save(values, path)
@@ -315,7 +317,7 @@ class Agent:
             CheckpointError: If the file holds none, or one of another algorithm.
         """
         values = _read(path, type(self).__name__)
-        self.member = Member.of(self.member.nursery, values["member"])
+        self.member = Member.of(self.member.nursery, values["member"], values["member"])
         self.steps = Steps(values["steps"])
 
     @classmethod
@@ -342,7 +344,8 @@ class Agent:
             numbers=values["numbers"],
             bounds={name: BoundsCfg(**bounds) for name, bounds in values["bounds"].items()},
         )
-        agent._settle(Member.of(nursery, values["member"]), action_space)
+        member = Member.of(nursery, values["member"], values["member"])
+        agent._settle(member, action_space)
         agent.steps = Steps(values["steps"])
         return agent
 
@@ -440,7 +443,7 @@ class DDPG(OffPolicyAgent):
         seen = self.seeing(obs, self.device)
         is_noisy = training if isinstance(training, bool) else self.training
         if not is_noisy:
-            return self._array(self.member.best_actions()(seen))
+            return self._array(self.member.learner.best_actions()(seen))
         state = getattr(self.agent._exploration_noise, "state", 0)
         if isinstance(state, torch.Tensor) and len(state) != len(seen):
             self.agent._exploration_noise.state = 0
@@ -621,7 +624,7 @@ def _read(path: Any, kind: str) -> dict[str, Any]:
         ) from error
     if found != kind:
         raise CheckpointError(f"{path} holds a {found}, not a {kind}. Load it by {found}.load.")
-    return values
+    return {**values, "member": whole_member(values["member"])}
 
 
 def _check_launch(context: DistributedContext) -> None:

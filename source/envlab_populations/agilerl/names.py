@@ -14,7 +14,7 @@ from typing import Any
 
 from envlab.errors import ConfigurationError
 from envlab_populations.agilerl.settings import tell
-from envlab_populations.evolution.agilerl_words import REFUSED
+from envlab_populations.agilerl.words import REFUSED
 
 HERE = "envlab_populations.agilerl"
 MOVED = "pettingzoo.mpe"

@@ -11,12 +11,11 @@ from envlab.errors import ConfigurationError
 from envlab_populations.agilerl.agent import Agent, ProgramNursery
 from envlab_populations.agilerl.crew import crew_spaces
 from envlab_populations.agilerl.settings import tell
-from envlab_populations.evolution.architecture import NetworkCfg
 from envlab_populations.evolution.cfg import ALIASES, SEVERAL, MutationsCfg
-from envlab_populations.evolution.member import Member
-from envlab_populations.evolution.mutations import Change
 from envlab_populations.evolution.mutations import Mutations as MemberMutations
+from envlab_populations.population.architecture import NetworkCfg
 from envlab_populations.population.cfg import StrategyCfg
+from envlab_populations.population.member import Change, Member
 from envlab_populations.population.strategy import ranking
 from envlab_populations.population.tournament import Tournament
 
@@ -51,8 +50,6 @@ class TournamentSelection:
         elite = population[ranked[-1]]
         best = elite.clone()
         children = [elite.clone()] if self._strategy.cfg.elitism else []
-        for copy in (best, *children):
-            copy.member.parent = elite.member.parent
         following = max(agent.index for agent in population) + 1
         children += [population[p].clone(following + i) for i, (_, p) in enumerate(pairs)]
         return (best, children, list(range(len(children))))[: selected_parts[0]]
@@ -122,7 +119,7 @@ class Mutations(MemberMutations):
         for place, agent in enumerate(population):
             is_spared = place == 0 and not self._mutate_elite and not pre_training_mut
             if not is_spared and (indices is None or place in indices):
-                self.apply(agent.member, self.draw(agent.member))
+                agent.member.become(self.draw(agent.member))
         self.odds = odds
         return list(population)
 

@@ -13,9 +13,9 @@ import numpy as np
 from envlab.config import merge
 from envlab.distributed.ranks import launched_rank
 from envlab.errors import ConfigurationError
-from envlab_populations.evolution.agilerl_file import NETWORK_NAMES, Settings
-from envlab_populations.evolution.agilerl_network import network_values
-from envlab_populations.evolution.agilerl_words import PATHS, exploration_noise
+from envlab_populations.agilerl.file import NETWORK_NAMES, Settings
+from envlab_populations.agilerl.file_network import network_values
+from envlab_populations.agilerl.words import PATHS, exploration_noise
 from envlab_populations.evolution.cfg import NOISY, SEVERAL, BoundsCfg, EvolutionCfg
 
 _OFF_POLICY = {"batch_size": 64, "learn_step": 5, "gamma": 0.99, "tau": 1e-3}

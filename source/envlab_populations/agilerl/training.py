@@ -16,7 +16,7 @@ from envlab_populations.agilerl.memory import ReplayBuffer, Transition
 from envlab_populations.agilerl.parallel import summed
 from envlab_populations.agilerl.rollouts import collect_rollouts, note_scores
 from envlab_populations.agilerl.settings import tell
-from envlab_populations.evolution.member import Member
+from envlab_populations.population.member import Member
 
 Trained = tuple[list[Agent], list[list[float]]]
 
@@ -288,9 +288,9 @@ def evolved(pop: list[Agent], selection: Any, mutation: Any) -> list[Agent]:
         pop = mutation.mutation(selection.select(pop)[1])
     if not context.is_distributed:
         return pop
-    states = context.broadcast([agent.member.state() for agent in pop])
+    states = context.broadcast([agent.member.whole() for agent in pop])
     for agent, state in zip(pop, states, strict=True):
-        agent.member = Member.of(agent.member.nursery, state)
+        agent.member = Member.of(agent.member.nursery, state, state)
     return pop
 
 

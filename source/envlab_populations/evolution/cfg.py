@@ -13,7 +13,6 @@ from envlab.config import (
     PositiveFloat,
     PositiveInt,
     Range,
-    check_ranges,
     merge,
 )
 from envlab.errors import ConfigurationError, did_you_mean
@@ -21,7 +20,7 @@ from envlab.skrl.cfg import SkrlCfg, known_algorithm
 from envlab.skrl.flags import algorithm_flag
 from envlab.skrl.library import ON_POLICY
 from envlab.training.flags import Flags, flag
-from envlab_populations.evolution.architecture import NetworkCfg
+from envlab_populations.population.architecture import NetworkCfg
 from envlab_populations.population.cfg import StrategyCfg
 from envlab_populations.population.strategy import make_strategy
 
@@ -111,19 +110,9 @@ class MutationsCfg:
     """Deviation of the noise on weights, relative to them."""
     mutate_elite: bool = False
     """Whether the fittest, which elitism keeps, is mutated too, as in AgileRL."""
-    rl_hp_selection: dict[str, dict[str, float]] = field(default_factory=dict)
+    rl_hp_selection: dict[str, BoundsCfg] = field(default_factory=dict)
     """Bounds by hyper-parameter: any number of ``agent.agent``, ``lr``, ``batch_size`` and
-    ``learn_step`` among them; see :class:`BoundsCfg` for ``shrink`` and ``grow``."""
-
-
-def _selection(algorithm: str) -> dict[str, dict[str, float]]:
-    """Return AgileRL's own bounds; PPO has neither a batch size nor an interval between updates."""
-    rates: dict[str, dict[str, float]] = {"lr": {"min": 1e-4, "max": 1e-2}}
-    if algorithm in ON_POLICY:
-        return rates
-    interval: dict[str, float] = {"min": 1, "max": 120, "shrink": 0.75, "grow": 1.5}
-    sizes: dict[str, dict[str, float]] = {"batch_size": {"min": 8, "max": 1024}}
-    return rates | sizes | ({"learn_step": interval} if "dqn" in algorithm else {})
+    ``learn_step`` among them."""
 
 
 @dataclass(kw_only=True)
@@ -166,10 +155,12 @@ class EvolutionCfg(SkrlCfg):
         cfg.agent = agent = _with_one_rate(
             {key: value for key, value in cfg.agent.items() if key not in _NO_EFFECT}
         )
-        cfg.mutations = MutationsCfg(rl_hp_selection=_selection(name))
+        evolving = cfg.mutations.rl_hp_selection  # between AgileRL's bounds
+        evolving["lr"] = BoundsCfg(min=1e-4, max=1e-2)
         if name in ON_POLICY:
             agent["time_limit_bootstrap"] = True
         else:
+            evolving["batch_size"] = BoundsCfg(min=8, max=1024)
             # A tournament costs whole episodes, so a generation should have some thousand steps.
             cfg.population.generation_iterations = 32
             cfg.trainer |= {"timesteps": 64_000}
@@ -184,6 +175,7 @@ class EvolutionCfg(SkrlCfg):
             agent |= {"loss": "huber", "grad_norm_clip": 10.0, "target_update_interval": 1}
             agent |= {"learning_rate": 5e-4, "polyak": 0.005}
             agent |= {"gradient_steps": 0}  # see resolved()
+            evolving["learn_step"] = BoundsCfg(min=1, max=120, shrink=0.75, grow=1.5)
             agent |= {"exploration_scheduler": "max(0.02, 1 - 10 * timestep / timesteps)"}
         return cfg
 
@@ -245,8 +237,8 @@ class EvolutionCfg(SkrlCfg):
                 "agent.mutations.rl_hp_selection names no hyper-parameter. Name one, or set the "
                 "former to 0."
             )
-        for name in mutations.rl_hp_selection:
-            self.bounds(name)
+        for name, bounds in mutations.rl_hp_selection.items():
+            self._check(name, bounds)
         if self.models:
             raise ConfigurationError(
                 "agent.models has no effect on members, whose networks evolve. Set their initial "
@@ -258,11 +250,11 @@ class EvolutionCfg(SkrlCfg):
             cfg.agent = cfg.agent | {"gradient_steps": self.population.size}
         return cfg
 
-    def bounds(self, name: str) -> BoundsCfg:
-        """Return the bounds of a hyper-parameter.
+    def _check(self, name: str, bounds: BoundsCfg) -> None:
+        """Refuse a hyper-parameter that cannot evolve, or bounds that make no sense.
 
         Raises:
-            ConfigurationError: If there is no such one, or its bounds make no sense.
+            ConfigurationError: Naming it.
         """
         path = f"agent.mutations.rl_hp_selection.{name}"
         numbers = [
@@ -277,8 +269,6 @@ class EvolutionCfg(SkrlCfg):
                 f"{path} names no hyper-parameter of {self.agent['class']}; it has "
                 f"{', '.join(known)}.{did_you_mean(name, known)}"
             )
-        bounds = merge(BoundsCfg(min=0.0, max=0.0), self.mutations.rl_hp_selection[name], path)
-        check_ranges(bounds, path)
         if bounds.min > bounds.max:
             raise ConfigurationError(
                 f"{path} goes from {bounds.min:g} to {bounds.max:g}: its ends are swapped. Write "
@@ -289,7 +279,6 @@ class EvolutionCfg(SkrlCfg):
                 f"{path} would change how many steps an iteration has, which is the same for all "
                 "members. Leave it out."
             )
-        return bounds
 
 
 def _with_one_rate(agent: dict[str, Any]) -> dict[str, Any]:

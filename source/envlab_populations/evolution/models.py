@@ -15,9 +15,9 @@ from envlab.skrl.checks import unit_bound
 from envlab.skrl.env import SkrlVectorEnv, Spaces
 from envlab.skrl.torch.heads import Head, make_heads
 from envlab_populations.crew import ENV_ID, MODULE, CrewSpace
-from envlab_populations.evolution.architecture import Architecture
 from envlab_populations.evolution.cfg import NOISY, SEVERAL, EvolutionCfg
 from envlab_populations.evolution.networks import EvolvableNetwork
+from envlab_populations.population.architecture import Architecture
 
 BOUNDED = ("sac", *NOISY)
 """Algorithms whose actions lie between -1 and 1 where the task sets no bounds."""

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import nn
 
-from envlab_populations.evolution.architecture import Architecture
+from envlab_populations.population.architecture import Architecture
 
 _ACTIVATIONS = {"relu": nn.ReLU, "elu": nn.ELU, "gelu": nn.GELU, "tanh": nn.Tanh}
 SHIFTS = {"relu": 0.0, "elu": 1.0, "gelu": 6.0}

@@ -1,4 +1,9 @@
-"""The settings of ``search``: ranges of values, number of trials, and rules to end them early."""
+"""The settings of ``search``: ranges of values, number of trials, and rules to end them early.
+
+It is no strategy of :mod:`envlab_populations.population`: trials begin one after another, with
+fresh weights and values that Optuna chooses by the results so far, end at different budgets, and
+never copy each other.
+"""
 
 from __future__ import annotations
 

@@ -1,16 +1,14 @@
-"""Populations: the loop of generations, and population-based training of any library's learner.
+"""Populations: learners of any library that are compared, and give way to copies of the fitter.
 
-Members train for some iterations, are compared, and give way to copies of the fitter
-(:mod:`.generations`); a strategy chooses who to whom (:mod:`.strategy`), and :mod:`.lineage` tells
-who came from whom. :mod:`envlab_populations.evolution` has another kind of members.
+To read in this order: a strategy chooses who gives way to whom (:mod:`.strategy`); a member is a
+learner with its descent, and a nursery makes its learners (:mod:`.member`); the loop of generations
+is the same for all (:mod:`.generations`), and :mod:`.lineage` tells who came from whom.
 
-Population-based training is that of Jaderberg et al. (2017, arXiv:1711.09846).
-``--population_size`` trains several members together. Each is like a run of the train script on one
-process, with its own environments, generators and hyper-parameters. Every few iterations they meet
-(:mod:`.learner`): the least fit copy the fittest (exploit) and change the copied numbers (explore,
-:mod:`.exploration`). A copy is loaded as in a resume (:mod:`.member`), into a learner that was
-rebuilt with the copy's own hyper-parameters, so that any number of ``agent.*`` has the same effect
-as on the command line. Pitfalls that this avoids, and that are tested:
+Two kinds of population fill the loop in. Population-based training (:mod:`.learner`; Jaderberg et
+al. 2017, arXiv:1711.09846), by ``--population_size``, trains learners of any library, each like a
+run of the train script on one process, in a seat of its own (:mod:`.seat`); copies explore numbers
+(:mod:`.ranges`). :mod:`envlab_populations.evolution` trains skrl's agents in shared environments,
+whose networks mutate (:mod:`.architecture`). Pitfalls that this avoids, and that are tested:
 
 - ``Optimizer.load_state_dict`` (torch 2.13) keeps the donor's tensors: two members of one process
   would step the same moments.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from envlab.config import Range, merge
 from envlab.training.flags import flag
-from envlab_populations.population.cfg import ROOT, spans_of
+from envlab_populations.population.cfg import ROOT
+from envlab_populations.population.ranges import spans_of
 from envlab_populations.population.strategy import make_strategy
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def with_members(plan: RunPlan) -> RunPlan:
     if not cfg.size:
         return replace(plan, guest_cfgs=others)
     learner = "envlab_populations.population.learner"
-    env, build, deal = (f"{learner}:{part}" for part in ("make_envs", "build", "dealt"))
+    env, build = f"{learner}:make_envs", f"{learner}:build"
+    deal = "envlab_populations.population.generations:dealt"
     library = replace(plan.library, env=env, build=build, deal=deal)
     guest_cfgs = {**others, ROOT: cfg}
     return replace(plan, guest_cfgs=guest_cfgs, num_members=cfg.size, library=library)

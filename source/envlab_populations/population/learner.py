@@ -1,12 +1,12 @@
-"""Members of any library: a rank's take turns, each in environments of its own."""
+"""Population-based training: members of any library take turns, each in its own environments."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,41 +16,28 @@ import torch
 from envlab.agent_cfg import AgentCfg
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import combined, digests
-from envlab.errors import CheckpointError, ConfigurationError, RankDivergenceError
+from envlab.errors import ConfigurationError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.libraries import get_library
-from envlab.state import State
 from envlab.training.plan import RunPlan
 from envlab.training.preparation import make_env
-from envlab_populations.population.cfg import ROOT, PopulationCfg, label, spans_of
-from envlab_populations.population.environments import MemberEnvs, MembersTracker
-from envlab_populations.population.exploration import explored, first_values
-from envlab_populations.population.folders import MemberFolders
-from envlab_populations.population.generations import Generations
-from envlab_populations.population.member import BuildLearner, Member, Report
+from envlab_populations.population.cfg import ROOT, PopulationCfg
+from envlab_populations.population.generations import Copy, Population
+from envlab_populations.population.member import Change, Genes, Member
+from envlab_populations.population.ranges import spans_of
+from envlab_populations.population.seat import BuildLearner, Report, Seat
+from envlab_populations.population.seats import MemberEnvs, MemberFolders, MembersTracker
 
 
-@dataclass(frozen=True, kw_only=True)
-class Copy:
-    """One member takes over another's networks, and continues with other hyper-parameters."""
-
-    target: int
-    source: int
-    hyperparameters: dict[str, float]
-    """The target's new hyper-parameters, by path."""
-
-
-class PopulationLearner(Generations):
-    """Members, each trained by one process; ranks share their identities, not their networks.
+class PopulationLearner(Population):
+    """Members that take turns; processes share their identities, not their networks.
 
     Attributes:
-        members: This rank's members.
         reports: All members' last iterations, by their places.
     """
 
-    STATE = State(of_rank=("_since",), parts=("_members",))
     steps_alike = False
+    renumbers = False
 
     def __init__(
         self,
@@ -74,55 +61,40 @@ class PopulationLearner(Generations):
         Raises:
             ConfigurationError: If the population is impossible.
         """
-        super().__init__(cfg, cfg.interval, agent_cfg.seed, envs, context)
+        super().__init__(cfg, cfg.interval, agent_cfg.seed, envs, context, is_apart=True)
         self.stream = cfg.size
         self._cfg, self._spans = cfg, spans_of(cfg, agent_cfg)
-        self._values = [
-            first_values(self._spans, np.random.default_rng((self._seed, 0, index)))
-            for index in range(cfg.size)
-        ]
-        self.members = [
-            Member(index, agent_cfg, self._values[index], env, build)
+        self._seats = {
+            index: Seat(index, agent_cfg, self._spans, env, build)
             for index, env in envs.by_index.items()
-        ]
-        self.tracker = MembersTracker([member.tracker for member in self.members])
-        self._check_alike()
-        self._facts = dict(facts)
-        self._folders: MemberFolders | None = None
-        self.reports: dict[int, Report] = {}
-        self._leader = 0
-        self._best: float | None = None
-        self._parents: list[int | None] = [None] * cfg.size
-        self._copies: list[dict[str, Any]] = []
-
-    def _check_alike(self) -> None:
-        """Refuse numbers that make networks of different shapes, which cannot be copied.
-
-        Raises:
-            ConfigurationError: On every rank, naming all numbers that members differ in.
-        """
-        shapes = {
-            str([(k, v.shape) for k, v in flat.items() if isinstance(v, torch.Tensor)])
-            for flat in (flatten(member.learner.model_state()) for member in self.members)
         }
-        if len(set().union(*self._context.gather(shapes))) > 1:
+        own = {index: Member.first(seat, index) for index, seat in self._seats.items()}
+        shown = self._of_all({i: (one.record(), _shapes(one)) for i, one in own.items()})
+        self.members = [own.get(i) or Member.of(None, record) for i, (record, _) in shown.items()]
+        if len({shapes for _, shapes in shown.values()}) > 1:
             raise ConfigurationError(
                 "The members' networks would have different shapes, so that none could copy "
                 f"another: {', '.join(span.path for span in self._spans)} change more than "
                 "numbers. Leave the settings of the networks' layers out of population.ranges."
             )
+        self.tracker = MembersTracker([seat.tracker for seat in self._seats.values()])
+        self._facts = dict(facts)
+        self._folders: MemberFolders | None = None
+        self.reports: dict[int, Report] = {}
+        self._best: float | None = None
 
     def start(self, total: int) -> None:
-        for member in self.members:
-            member.start(total)
+        for index, seat in self._seats.items():
+            seat.start(self.members[index].learner, total)
 
     def train(self, number: int, on_step: OnStep) -> Iteration:
         told = {}
-        for turn, member in enumerate(self.members):
+        for turn, (index, seat) in enumerate(self._seats.items()):
             self.tracker.turn = turn
-            told[member.index] = member.iterate(number, on_step, self.tracker.means)
-        everyone = self._context.gather(told)
-        self.reports = dict(sorted(pair for part in everyone for pair in part.items()))
+            member = self.members[index]
+            told[index] = seat.iterate(member.learner, number, on_step, self.tracker.means)
+            member.frames = told[index].record.frames
+        self.reports = self._of_all(told)
         return Iteration.joined([report.iteration for report in told.values()])
 
     def leading(self) -> dict[str, Any]:
@@ -140,83 +112,27 @@ class PopulationLearner(Generations):
             "details": {"leader": self._leader, "leader_return": self._best},
         }
 
-    def measure(self, generation: int) -> tuple[list[float | None], list[dict[str, Any]]]:
-        """Return mean returns since the last meeting."""
-        paths = [span.path for span in self._spans]
-        fitness = [report.fitness for report in self.reports.values()]
-        return fitness, [
-            {
-                "index": index,
-                "parent": self._parents[index],
-                "copied": self._parents[index] is not None,
-                "mutation": "none" if self._parents[index] is None else self._cfg.explore,
-                "hyperparameters": {
-                    label(path, paths): value for path, value in self._values[index].items()
-                },
-                "fitness": math.nan if fitness[index] is None else fitness[index],
-                "frames": report.record.frames,
-            }
-            for index, report in self.reports.items()
-        ]
+    def measure(self, generation: int) -> dict[int, float | None]:
+        """Note mean returns since the last meeting."""
+        found = {}
+        for index, seat in self._seats.items():
+            found[index] = fitness = self.reports[index].fitness
+            self.members[index].fitness.append(math.nan if fitness is None else fitness)
+            seat.meet()
+        return found
 
-    def decide(
-        self, pairs: Iterator[tuple[int, int]], fittest: int, rng: np.random.Generator
-    ) -> list[Copy]:
-        """Return who copies whom, with explored hyper-parameters."""
-        return [
-            Copy(
-                target=target,
-                source=source,
-                hyperparameters={
-                    span.path: explored(span, self._values[source][span.path], self._cfg, rng)
-                    for span in self._spans
-                },
-            )
-            for target, source in pairs
-        ]
-
-    def succeed(self, decided: list[Copy], fittest: int) -> None:
-        for member in self.members:
-            member.meet()
-        self._parents = [None] * self._size
-        self._copies = []
-        # Before any is overwritten, as a copy may be another's source.
-        sources = {copy.source for copy in decided}
-        states = {
-            one.index: one.learner.model_state() for one in self.members if one.index in sources
+    def change(self, parent: Member, rng: np.random.Generator) -> Change:
+        values = {
+            span.path: span.explored(parent.genes.hyperparameters[span.path], self._cfg, rng)
+            for span in self._spans
         }
-        for copy in decided:
-            self._exchange(copy, states.get(copy.source))
-            self._values[copy.target] = copy.hyperparameters
-            self._parents[copy.target] = copy.source
-            blank = dataclasses.replace(self.reports[copy.target].record, mean_return=None)
-            self.reports[copy.target].record = blank
+        return Change(text=self._cfg.explore, genes=Genes(hyperparameters=values))
 
-    def _exchange(self, copy: Copy, state: Mapping[str, Any] | None) -> None:
-        """Make one member take over another's networks, across ranks if necessary.
-
-        Args:
-            copy: Who copies whom.
-            state: The source's ``model_state``, on the rank that has it.
-
-        Raises:
-            RankDivergenceError: If the received values are not the sent ones.
-        """
-        share = len(self.members)
-        source, target = copy.source // share, copy.target // share
-        if source != target:
-            state = self._context.transfer(state, source=source, target=target)
-        mine = None if state is None else combined(digests(flatten(state)))
-        found = {one for one in self._context.gather(mine) if one is not None}
-        if len(found) > 1:
-            raise RankDivergenceError(
-                f"The networks of member {copy.source} arrived at member {copy.target}, on rank "
-                f"{target}, with other values than they left rank {source}. The run stops here "
-                "because its results would be wrong."
-            )
-        self._copies.append({**dataclasses.asdict(copy), "digest": found.pop()})
-        if copy.target in self._members and state is not None:
-            self._members[copy.target].become(state, copy.hyperparameters)
+    def succeed(self, copies: Sequence[Copy], fittest: int) -> None:
+        super().succeed(copies, fittest)
+        for copy in copies:
+            report = self.reports[copy.target]
+            report.record = dataclasses.replace(report.record, mean_return=None)
 
     def curves(self, record: IterationRecord) -> list[Curve]:
         """Write the members' own folders, and return the population's curves."""
@@ -238,45 +154,17 @@ class PopulationLearner(Generations):
         return self.reports[self._leader].is_finished
 
     def model_state(self) -> dict[str, Any]:
-        """Return the state known to all ranks; members' networks are in their own state."""
-        return {
-            "population": {
-                "size": self._size,
-                "leader": self._leader,
-                "best": self._best,
-                "frames": self._frames,
-                "values": self._values,
-                "parents": self._parents,
-                "copies": self._copies,
-                "generations": self.generations,
-            }
-        }
+        return {**super().model_state(), "best": self._best}
 
     def load_models(self, values: Mapping[str, Any]) -> None:
-        state = values["model"].get("population")
-        if state is None:
-            raise CheckpointError(
-                "The checkpoint is of a single learner, but --population_size is "
-                f"{self._size}. Leave it out, or choose a checkpoint of a population."
-            )
-        self.check_size(state["size"])
-        if [set(one) for one in state["values"]] != [set(value) for value in self._values]:
-            raise CheckpointError(
-                f"The checkpoint's members differ in {', '.join(state['values'][0])}, but "
-                f"population.ranges names {', '.join(self._values[0])}. Resume with the former."
-            )
-        self._leader, self._best, self._frames = state["leader"], state["best"], state["frames"]
-        self._values = [dict(one) for one in state["values"]]
-        self._parents, self._copies = list(state["parents"]), list(state["copies"])
-        self.generations = list(state["generations"])
-        saved = values["ranks"][self._context.rank]["learner"]["members"]
-        for member in self.members:
-            member.load(saved[member.index])
+        super().load_models(values)
+        self._best = values["model"]["best"]
 
-    @property
-    def _members(self) -> dict[int, Member]:
-        """This rank's members by their place in the population, as checkpoints name them."""
-        return {member.index: member for member in self.members}
+
+def _shapes(member: Member) -> str:
+    """Return the shapes of all of a member's tensors."""
+    flat = flatten(member.learner.model_state())
+    return str([(name, v.shape) for name, v in flat.items() if isinstance(v, torch.Tensor)])
 
 
 def make_envs(plan: RunPlan, context: DistributedContext) -> MemberEnvs:
@@ -305,20 +193,6 @@ def build(plan: RunPlan, envs: MemberEnvs, context: DistributedContext) -> Popul
     }
     cfg = plan.guest_cfgs[ROOT]
     return PopulationLearner(cfg, agent_cfg, envs, build_member, context, facts)
-
-
-def dealt(saved: Mapping[str, Any], num_ranks: int) -> list[Any]:
-    """Return the members of a checkpoint, divided among another number of ranks.
-
-    Everything else that a checkpoint has per rank starts afresh.
-    """
-    parts = [part["learner"]["members"] for part in saved["ranks"] if part]
-    members = {index: one for part in parts for index, one in part.items()}
-    share = -(-len(members) // num_ranks)
-    return [
-        {"learner": {"members": {i: one for i, one in members.items() if i // share == rank}}}
-        for rank in range(num_ranks)
-    ]
 
 
 def _of_member(plan: RunPlan) -> RunPlan:

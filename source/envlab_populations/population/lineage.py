@@ -3,8 +3,8 @@
 A generation is a dictionary: ``generation`` (counted from 1), ``frames`` (environment steps of all
 processes and members so far), ``elite`` (index of the fittest) and ``members``, each with
 ``index``, ``parent`` (null: none), ``mutation``, ``hyperparameters`` by name, ``fitness`` (NaN:
-unknown) and ``frames``. If members keep their index, ``copied`` marks one that its parent
-overwrote at the last meeting; if networks change, ``architecture`` describes them.
+unknown) and ``frames``. ``copied`` marks one that took its place at the last meeting, where it may
+have kept the index; if networks change, ``architecture`` describes them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,33 @@ from tabulate import tabulate
 
 from envlab.distributed.disk import surviving_disk_errors, whole_file
 from envlab.run.manifest import finite
+from envlab_populations.population.member import Member
+from envlab_populations.population.ranges import label
 
 FILE = "lineage.json"
 """File in a run's directory with a list of generations."""
+
+
+def record_of(
+    members: Sequence[Member], fittest: int, generation: int, frames: int
+) -> dict[str, Any]:
+    """Return a generation of members, the place of whose fittest is given."""
+    names = members[0].genes.hyperparameters
+    labels = {name: label(name, [*names]) for name in names}
+    rows = []
+    for one in members:
+        shape = one.genes.architecture
+        rows.append(
+            {
+                **{key: getattr(one, key) for key in ("index", "parent", "copied", "mutation")},
+                **({} if shape is None else {"architecture": str(shape)}),
+                "hyperparameters": {labels[k]: v for k, v in one.genes.hyperparameters.items()},
+                "fitness": one.fitness[-1],
+                "frames": one.frames,
+            }
+        )
+    elite = members[fittest].index
+    return {"generation": generation, "frames": frames, "elite": elite, "members": rows}
 
 
 def scalars(record: Mapping[str, Any]) -> dict[str, float | None]:

@@ -1,187 +1,221 @@
-"""A member of a population: a library's learner with its complete state."""
+"""Members: what copies inherit and what they change, of learners of any library."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+import abc
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
-from envlab.agent_cfg import SAVED_RATES, AgentCfg
-from envlab.distributed.context import DistributedContext
-from envlab.distributed.seeding import generator_state, seed_everything, set_generator_state
-from envlab.distributed.statistics import WeightedMeans
-from envlab.envs import BatchedEnv
-from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.state import restore, save
-from envlab.training.metrics import EpisodeTracker, RunMetrics
-from envlab_populations.population.cfg import with_values
+from envlab_populations.population.architecture import Architecture
 
-BuildLearner = Callable[[Any, BatchedEnv], Learner]
-"""Builds a library's learner from an agent's configuration, as on one process."""
+
+@dataclass(frozen=True, kw_only=True)
+class Genes:
+    """What a copy may change besides its weights: plain data that can be sent."""
+
+    hyperparameters: Mapping[str, float]
+    """Its numbers: by path of ``agent.*``, or by skrl's names of ``agent.agent``."""
+    architecture: Architecture | None = None
+    """Shape of its networks; None where shapes do not change."""
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Genes:
+        """Return the genes of a member's :meth:`Member.record`."""
+        shape = record["architecture"]
+        return cls(
+            hyperparameters=dict(record["hyperparameters"]),
+            architecture=None if shape is None else Architecture(**shape),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """How a copy differs from its parent, as plain data."""
+
+    text: str
+    """Its description, ``none`` if it does not."""
+    genes: Genes
+    """The copy's genes."""
+    noise: tuple[int, ...] = ()
+    """Positions of the weight matrices of its policy that get noise."""
+    deviation: float = 0.0
+    """Deviation of the noise, relative to the weights."""
+    seed: int = 0
+    """Seed of new weights and noise."""
+
+
+class Nursery(abc.ABC):
+    """Makes learners for a place of the population, or for all.
+
+    Attributes:
+        is_apart: Whether other processes do not have these learners, so that their networks are in
+            this process's part of a checkpoint.
+        device: Where they compute.
+    """
+
+    is_apart: bool
+    device: torch.device
+
+    @abc.abstractmethod
+    def first_genes(self) -> Genes:
+        """Return the genes of a member of the first generation."""
+
+    @abc.abstractmethod
+    def make(self, genes: Genes) -> Any:
+        """Return a :class:`~envlab.learner.Learner` with fresh weights."""
+
+    @abc.abstractmethod
+    def child(self, change: Change, model: Mapping[str, Any], before: Any) -> Any:
+        """Return a learner that inherits from another, and shares no tensor with it.
+
+        Args:
+            change: How it differs.
+            model: The other's ``model_state``.
+            before: The learner whose place it takes.
+        """
+
+    def state(self) -> dict[str, Any]:
+        """Return what else the place must remember."""
+        return {}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Restore the counters of :meth:`state`, which also go on in other environments."""
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore the rest, so that training continues exactly."""
 
 
 @dataclass(kw_only=True)
-class Report:
-    """A member's iteration, as reported to all ranks."""
-
-    iteration: Iteration
-    record: IterationRecord
-    curves: list[Curve]
-    fitness: float | None
-    """Mean return of the episodes that ended since the last meeting; None if none did."""
-    is_finished: bool
-
-
 class Member:
-    """A learner that trains independently of the others in this process.
+    """A learner and its descent. All processes know who it is; some may lack its learner."""
 
-    Attributes:
-        index: Its place in the population, which it keeps.
-        learner: The library's learner.
-        hyperparameters: Its own numbers, by path of ``agent.*``.
-        tracker: Its episodes.
-        metrics: Its counters and means.
-    """
+    nursery: Any = field(repr=False)
+    """The :class:`Nursery` of its place; None if another process has it."""
+    index: int
+    """Its number."""
+    genes: Genes
+    learner: Any = field(repr=False)
+    """The library's learner; None if another process trains it."""
+    parent: int | None = None
+    """Index of the member that it was copied from; None in the first generation."""
+    mutation: str = "none"
+    """How it differed from its parent."""
+    copied: bool = False
+    """Whether it took its place at the last meeting."""
+    fitness: list[float] = field(default_factory=list)
+    """Results of its evaluations, inherited ones included; NaN: unknown."""
+    frames: int = 0
+    """Environment steps of all processes that it learned from, including its ancestors'."""
 
-    def __init__(
-        self,
-        index: int,
-        agent_cfg: AgentCfg,
-        hyperparameters: Mapping[str, float],
-        env: BatchedEnv,
-        build: BuildLearner,
-    ) -> None:
-        """Build its learner, with weights and actions drawn from its own seed.
+    @classmethod
+    def first(cls, nursery: Nursery, index: int) -> Member:
+        """Return a member of the first generation."""
+        genes = nursery.first_genes()
+        return cls(nursery=nursery, index=index, genes=genes, learner=nursery.make(genes))
+
+    @classmethod
+    def of(
+        cls, nursery: Any, record: Mapping[str, Any], saved: Mapping[str, Any] | None = None
+    ) -> Member:
+        """Return the member that :meth:`record` and :meth:`state` described.
 
         Args:
-            index: Its place.
-            agent_cfg: The configuration that all members begin with.
-            hyperparameters: Its own values, which replace some of these.
-            env: Its environments.
-            build: Builds its learner.
+            nursery: The nursery of its place.
+            record: Who it is.
+            saved: Its learner's ``model_state`` as ``model``, and the rest of :meth:`state`; None
+                if another process has it.
 
         Raises:
-            ConfigurationError: If its configuration cannot be trained with.
+            CheckpointError: If it does not fit the configuration.
         """
-        self.index, self._agent_cfg, self._build, self.env = index, agent_cfg, build, env
-        self.hyperparameters = dict(hyperparameters)
-        self.tracker = EpisodeTracker(env.num_envs, env.device)
-        self.metrics = RunMetrics(DistributedContext(), self.tracker)
-        self._returns = [0.0, 0.0]  # of the episodes since the last meeting: sum and number
-        self._total = 0
-        seed = agent_cfg.seed + index
-        seed_everything(seed)
-        self.learner = self._make()
-        seed_everything(seed)
-        self._generators = generator_state()
-
-    def _make(self) -> Learner:
-        return self._build(with_values(self._agent_cfg, self.hyperparameters), self.env)
-
-    def start(self, total: int) -> None:
-        """See :meth:`Learner.start`."""
-        self._total = total
-        with self._turn():
-            self.learner.start(total)
-
-    def iterate(self, number: int, on_step: OnStep, together: WeightedMeans) -> Report:
-        """Train for an iteration; see :meth:`Learner.iterate`.
-
-        Args:
-            number: Number of the iteration.
-            on_step: Called after each step of the environments.
-            together: Means of all members, to which this one's episodes are added.
-        """
-        with self._turn():
-            iteration = self.learner.iterate(number, on_step)
-        together.add_all(self.tracker.means)
-        record = self.metrics.reduce(number, iteration)
-        if self.metrics.latest is not None:
-            value, weight = self.metrics.latest
-            self._returns = [self._returns[0] + value * weight, self._returns[1] + weight]
-        return Report(
-            iteration=iteration,
-            record=record,
-            curves=self.learner.curves(record),
-            fitness=self._returns[0] / self._returns[1] if self._returns[1] else None,
-            is_finished=self.learner.is_finished(record),
+        one = cls(
+            nursery=nursery,
+            genes=Genes.of(record),
+            learner=None,
+            fitness=list(record["fitness"]),
+            frames=(saved or {}).get("frames", 0),
+            **{name: record[name] for name in ("index", "parent", "mutation", "copied")},
         )
+        if saved is not None:
+            one.learner = nursery.make(one.genes)
+            one.learner.load_models(saved)
+            nursery.load(saved)
+        return one
 
-    def meet(self) -> None:
-        """Begin a new interval."""
-        self._returns = [0.0, 0.0]
-
-    def become(self, model: Mapping[str, Any], hyperparameters: Mapping[str, float]) -> None:
-        """Take over another member's networks, with this member's own hyper-parameters.
-
-        Environments, generators and replay memories stay; past returns were another policy's.
-
-        Args:
-            model: The ``model_state`` of the other's learner.
-            hyperparameters: The new hyper-parameters.
-        """
-        self.hyperparameters = dict(hyperparameters)
-        with self._turn():
-            own, lengths = save(self.learner), self.env.episode_length_buf.clone()
-            self.learner = self._make()
-            self.env.episode_length_buf = lengths  # which rsl_rl's learner randomises
-            fresh = self.learner.model_state()
-            self.learner.load_models(
-                {"model": adopted(model, fresh, configured_names(hyperparameters))}
-            )
-            restore(self.learner, own, self.env.device)
-            self.learner.start(self._total)
-        self.metrics.forget_returns()
-
-    def state(self) -> dict[str, Any]:
-        """Return all of its state, by reference; the loop saves its environments and episodes."""
+    def record(self) -> dict[str, Any]:
+        """Return who it is, as plain data, which changes at meetings alone."""
+        names = ("index", "parent", "mutation", "copied")
         return {
-            "model": self.learner.model_state(),
-            "learner": save(self.learner),
-            "generators": self._generators,
-            "hyperparameters": dict(self.hyperparameters),
-            "returns": list(self._returns),
-            "metrics": self.metrics.state(),
+            **{name: getattr(self, name) for name in names},
+            **dataclasses.asdict(self.genes),
+            "fitness": list(self.fitness),
         }
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Restore the networks, and the counters.
+    def whole(self) -> dict[str, Any]:
+        """Return all that :meth:`of` needs, as record and as what was saved."""
+        return {**self.record(), "model": self.learner.model_state()}
 
-        Raises:
-            CheckpointError: If the networks have other shapes than the configuration's.
-        """
-        self.hyperparameters = dict(state["hyperparameters"])
-        self.learner = self._make()
-        self.learner.load_models({"model": state["model"]})
-        self.metrics.set_state(state["metrics"])
+    def state(self) -> dict[str, Any]:
+        """Return what only this process has of it, by reference."""
+        own = {"model": self.learner.model_state()} if self.nursery.is_apart else {}
+        state = {"frames": self.frames, "learner": save(self.learner), **self.nursery.state()}
+        return state | own
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the rest, after :meth:`load`, so that training continues exactly."""
-        restore(self.learner, state["learner"], self.env.device)
-        self._generators, self._returns = state["generators"], list(state["returns"])
+        """Restore the rest of a member that :meth:`of` has made, so that it continues exactly."""
+        restore(self.learner, state["learner"], self.nursery.device)
+        self.nursery.set_state(state)
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Make the process's generators those of this member."""
-        set_generator_state(self._generators)
-        yield
-        self._generators = generator_state()
+    def score(self, num_evaluations: int = 1) -> float:
+        """Return the mean of its last evaluations; minus infinity before one."""
+        recent = self.fitness[-num_evaluations:]
+        return float(np.mean(recent)) if recent else -np.inf
+
+    def child(
+        self, change: Change, index: int, place: Member, model: Mapping[str, Any] | None
+    ) -> Member:
+        """Return a changed copy.
+
+        Args:
+            change: How it differs from this member.
+            index: Its index.
+            place: The member whose place it takes.
+            model: Its learner's ``model_state``; None where another process has the place.
+        """
+        return dataclasses.replace(
+            self,
+            nursery=place.nursery,
+            index=index,
+            genes=change.genes,
+            learner=None if model is None else place.nursery.child(change, model, place.learner),
+            parent=self.index,
+            mutation=change.text,
+            copied=True,
+            fitness=list(self.fitness),
+        )
+
+    def clone(self, index: int) -> Member:
+        """Return an unchanged copy under another index."""
+        same = Change(text=self.mutation, genes=self.genes)
+        copy = self.child(same, index, self, self.learner.model_state())
+        copy.parent = self.parent if index == self.index else self.index
+        return copy
+
+    def become(self, change: Change) -> None:
+        """Change, and remain the same member, with another learner if it is here."""
+        if self.learner is not None and (change.genes != self.genes or change.noise):
+            model = self.learner.model_state()
+            self.learner = self.nursery.child(change, model, self.learner)
+        self.genes, self.mutation = change.genes, change.text
 
 
-def configured_names(paths: Collection[str]) -> frozenset[str]:
-    """Return the names in a learner's state of settings that differ between members."""
-    names = {path.rpartition(".")[2] for path in paths}
-    if any(name == "learning_rate" or name.endswith("_lr") for name in names):
-        names |= set(SAVED_RATES)
-    if "initial_entropy_value" in names:  # skrl's SAC keeps it there if it is not learned
-        names.add("_entropy_coefficient")
-    return frozenset(names)
-
-
-def adopted(given: Any, own: Any = None, names: Collection[str] = ()) -> Any:
+def adopted(given: Any, own: Any = None, names: frozenset[str] = frozenset()) -> Any:
     """Return a copy of a learner's state with the values of ``names`` from one's own state.
 
     Tensors are copied, as ``Optimizer.load_state_dict`` (torch 2.13) keeps those that it is given.

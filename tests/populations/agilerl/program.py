@@ -21,7 +21,10 @@ NET = {"encoder_config": {"hidden_size": [16, 16]}}
 
 
 def weights_of(pop):
-    return [float(sum(p.double().sum() for p in agent.member.policy.parameters())) for agent in pop]
+    return [
+        float(sum(p.double().sum() for p in agent.member.learner.policy.parameters()))
+        for agent in pop
+    ]
 
 
 def train_dqn(accelerator, folder):

@@ -209,7 +209,7 @@ def test_the_loops_train_measure_and_evolve(tmp_path: Path, capsys: pytest.Captu
     pop = DQN.population(2, OBS, CHOICES, net_config=NET, batch_size=8, learn_step=2)
     memory = ReplayBuffer(max_size=50)
     pop, _ = train_off_policy(Bandit(), "", "", pop, memory, max_steps=32, evo_steps=32)
-    states = [agent.member.state()["agent"]["counters"] for agent in pop]
+    states = [agent.member.learner.model_state()["agent"]["counters"] for agent in pop]
     assert [state["_update_counter"] for state in states] == [14, 16]
     pop = PPO.population(2, OBS, CHOICES, net_config=NET, learn_step=16, num_envs=4)
     pop, fitness = train_on_policy(Bandit(), "Bandit", "PPO", pop, **same)

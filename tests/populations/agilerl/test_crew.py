@@ -119,7 +119,7 @@ def test_a_loop_trains_crews_and_evolves_them():
     )
     assert len(fitness) == 2
     assert all(agent.steps == 120 for agent in pop)
-    states = [agent.member.state()["agent"]["counters"] for agent in pop]
+    states = [agent.member.learner.model_state()["agent"]["counters"] for agent in pop]
     assert all(state["_update_counter"] > 0 for state in states)
     assert len({str(agent.member.genes.architecture) for agent in pop}) == 2
 

@@ -16,8 +16,9 @@ from envlab.skrl.library import ON_POLICY
 from envlab.skrl.torch.ranks import join_ranks
 from envlab_populations.crew import CrewSpace
 from envlab_populations.evolution.cfg import SEVERAL, EvolutionCfg
-from envlab_populations.evolution.member import Member, Nursery
+from envlab_populations.evolution.nursery import SkrlNursery
 from envlab_populations.evolution.replay import ReplayMemory
+from envlab_populations.population.member import Member
 
 NUM_ENVS, NUM_OBS = 8, 5
 OBS = spaces.Box(-np.inf, np.inf, (NUM_OBS,), np.float32)
@@ -33,7 +34,7 @@ def nursery(
     seen: spaces.Space[Any] = OBS,
     context: DistributedContext | None = None,
     values: dict[str, Any] | None = None,
-) -> Nursery:
+) -> SkrlNursery:
     """Return the nursery of an algorithm's members."""
     context = context or DistributedContext()
     join_ranks(context)
@@ -48,10 +49,10 @@ def nursery(
     memory = None
     if algorithm not in ON_POLICY:
         memory = ReplayMemory(1024, NUM_ENVS, torch.device("cpu"), None)
-    return Nursery(cfg=cfg, env=env, num_envs=NUM_ENVS, memory=memory, context=context)
+    return SkrlNursery(cfg=cfg, env=env, num_envs=NUM_ENVS, memory=memory, context=context)
 
 
-def trained(made_with: Nursery, index: int = 0, steps: int = 48) -> Member:
+def trained(made_with: SkrlNursery, index: int = 0, steps: int = 48) -> Member:
     """Return a member that has learned from random transitions."""
     member = Member.first(made_with, index)
     train(member, steps)
@@ -61,7 +62,7 @@ def trained(made_with: Nursery, index: int = 0, steps: int = 48) -> Member:
 def train(member: Member, steps: int, first: int = 0) -> None:
     """Have a member act and learn on random transitions."""
     size = int(np.prod(member.nursery.env.spaces["agent"].observation_space.shape))
-    agent = member.agent
+    agent = member.learner.agent
     obs = torch.rand(NUM_ENVS, size)
     for timestep in range(first, first + steps):
         when = {"timestep": timestep, "timesteps": 1000}
@@ -85,7 +86,7 @@ def outputs(member: Member) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(3)
     obs = torch.rand(64, size, generator=generator)
     actions = torch.rand(64, 2, generator=generator)
-    models, found = member.agent.models, {}
+    models, found = member.learner.agent.models, {}
     with torch.no_grad():
         for role, model in models.items():
             if member.nursery.cfg.algorithm in SEVERAL:

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 import torch
 
+import envlab
 from envlab.cli import play
+from envlab.run.members import of_leader
+from envlab.run.packing import pack
 from envlab.training.launch import train
 from tests.launcher import run, torchrun
+from tests.learner_contract import digests, timeless_digests
 from tests.populations.evolution.worker_pair import DISCRETE, SMALL, first_gradient
-from tests.rsl_rl.test_resume import digests
 from tests.run.test_directory import timeless
 from tests.trained import checkpoint_of, gradient_error, on_one_thread, only_run
 
@@ -119,12 +122,12 @@ def test_two_ranks_take_the_gradient_of_one_with_the_same_batch(pair: Pair):
 def test_members_apart_resume_within_a_generation_bit_by_bit(pair: Pair):
     whole, resumed = (only_run(pair.folder / "apart" / name) for name in ("whole", "resumed"))
     first, second = checkpoint_of(whole, 5), checkpoint_of(resumed, 5)
-    assert digests(first) == digests(second)
+    assert timeless_digests(first) == timeless_digests(second)
     assert timeless(resumed) == timeless(whole)[3:]
-    generations = first["model"]["generations"]
+    generations = first["model"]["population"]["generations"]
     assert [one["generation"] for one in generations] == [1, 2, 3]  # the third is a short one
-    trained = [sorted(rank["learner"]["own_members"]["members"]) for rank in first["ranks"]]
-    assert trained == [[0, 2], [1, 3]]
+    trained = [sorted(rank["learner"]["members"]) for rank in first["ranks"]]
+    assert trained == [[0, 1], [2, 3]]
 
 
 def test_a_population_resumes_within_a_generation_bit_by_bit(whole: Path, tmp_path: Path):
@@ -132,7 +135,7 @@ def test_a_population_resumes_within_a_generation_bit_by_bit(whole: Path, tmp_pa
     assert replay["tensors"]["observations"].shape == (5 * 8 * 4, 2, 4)  # of all members
     assert train_in(tmp_path, *DQN, *resume(whole, 3), "--max_iterations=5") == 0
     again = only_run(tmp_path)
-    assert digests(checkpoint_of(again, 5)) == digests(checkpoint_of(whole, 5))
+    assert timeless_digests(checkpoint_of(again, 5)) == timeless_digests(checkpoint_of(whole, 5))
     assert (again / "lineage.json").read_text() == (whole / "lineage.json").read_text()
 
 
@@ -140,16 +143,18 @@ def test_lineage_records_the_parents_of_members(whole: Path):
     first, second, last = json.loads((whole / "lineage.json").read_text())
     assert [member["index"] for member in first["members"]] == [0, 1, 2, 3]
     assert {member["parent"] for member in first["members"]} == {None}
-    assert [member["index"] for member in second["members"]] == [first["elite"], 4, 5, 6]
-    assert {member["parent"] for member in second["members"][1:]} <= {0, 1, 2, 3}
+    assert {member["index"] for member in second["members"]} == {first["elite"], 4, 5, 6}
+    children = [member for member in second["members"] if member["copied"]]
+    assert len(children) == 3
+    assert {member["parent"] for member in children} <= {0, 1, 2, 3}
     assert (first["frames"], second["frames"]) == (2 * 8 * 8, 4 * 8 * 8)
     for record in (first, last):
         scores = {member["index"]: member["fitness"] for member in record["members"]}
         assert scores[record["elite"]] == max(scores.values())
     # The last generation is short: it is measured, so that its fittest plays, and has no children.
     assert (last["generation"], last["frames"]) == (3, 5 * 8 * 8)
-    ended = checkpoint_of(whole, 5)["model"]
-    assert ended["elite"] == last["elite"]
+    ended = checkpoint_of(whole, 5)["model"]["population"]
+    assert ended["members"][ended["leader"]]["index"] == last["elite"]
     assert [one["index"] for one in ended["members"]] == [one["index"] for one in last["members"]]
 
 
@@ -168,14 +173,34 @@ def test_the_fittest_stays_unchanged_unless_configured_otherwise(tmp_path: Path,
     """AgileRL also mutates the elite."""
     words = ["agent.mutations.no_mutation=0", f"agent.mutations.mutate_elite={mutates}"]
     assert train_in(tmp_path, *DQN, *words, "--max_iterations=2") == 0
-    before, after = (checkpoint_of(only_run(tmp_path), n)["model"] for n in (1, 2))
-    assert after["members"][0]["index"] == after["elite"]
-    assert (after["members"][0]["mutation"] == "none") != mutates
-    played = after["apart"] or after["members"][0]
-    assert (played["index"], played["mutation"]) == (after["elite"], "none")
-    assert (after["apart"] is not None) == mutates
+    before, after = (checkpoint_of(only_run(tmp_path), n)["model"]["population"] for n in (1, 2))
+    elite = after["generations"][-1]["elite"]
+    (stayed,) = [one for one in after["members"] if one["index"] == elite]
+    assert (stayed["mutation"] == "none") != mutates
+    played = after["kept"] or after["members"][after["leader"]]
+    assert (played["index"], played["mutation"]) == (elite, "none")
+    assert (after["kept"] is not None) == mutates
     assert {one["mutation"] for one in before["members"]} == {"none"}
-    assert "none" not in {one["mutation"] for one in after["members"][1:]}
+    assert "none" not in {one["mutation"] for one in after["members"] if one["copied"]}
+
+
+def test_without_elitism_all_are_children_and_the_fittest_plays_as_it_was(tmp_path: Path):
+    words = ["agent.population.elitism=false", "agent.population.tournament_size=4"]
+    assert train_in(tmp_path, *DQN, *words, "--max_iterations=2") == 0
+    checkpoint = checkpoint_of(only_run(tmp_path), 2)
+    after, played = checkpoint["model"], of_leader(checkpoint)
+    state, elite = after["population"], after["population"]["generations"][-1]["elite"]
+    assert sorted(one["index"] for one in state["members"] if one["copied"]) == [4, 5, 6, 7]
+    assert (state["leader"], state["kept"]["index"]) == (-1, elite)
+    assert set(after["networks"]) == {0, 1, 2, 3, -1}
+    assert digests(played["model"]) == digests(after["networks"][-1])
+    assert digests(played["model"]) != digests(after["networks"][0])
+    words = [DISCRETE, "--algorithm=dqn", "--device=cpu", "--num_envs=2", "--no_export"]
+    path = f"--checkpoint={only_run(tmp_path) / 'checkpoints/latest.pt'}"
+    assert play("evolution", [*words, path, "env.episode_length_s=0.5"]) == 0
+    assert (
+        train_in(tmp_path / "more", *DQN, *resume(only_run(tmp_path), 2), "--max_iterations=3") == 0
+    )
 
 
 def test_another_strategy_chooses_who_gives_way(tmp_path: Path):
@@ -183,10 +208,11 @@ def test_another_strategy_chooses_who_gives_way(tmp_path: Path):
     assert train_in(tmp_path, *DQN, *words, "--max_iterations=2") == 0
     (record,) = json.loads((only_run(tmp_path) / "lineage.json").read_text())
     scores = {member["index"]: member["fitness"] for member in record["members"]}
-    members = checkpoint_of(only_run(tmp_path), 2)["model"]["members"]
-    *stay, child = (member["index"] for member in members)
-    (gone,) = set(scores) - set(stay)
-    assert (child, members[-1]["parent"]) == (4, record["elite"])
+    members = checkpoint_of(only_run(tmp_path), 2)["model"]["population"]["members"]
+    (gone,) = set(scores) - {member["index"] for member in members}
+    (child,) = [member for member in members if member["copied"]]
+    assert (members.index(child), child["index"]) == (gone, 4)
+    assert child["parent"] == record["elite"]
     assert scores[gone] == min(scores.values())
     assert scores[record["elite"]] == max(scores.values())
 
@@ -198,6 +224,16 @@ def test_the_fittest_plays_and_is_exported(whole: Path, capsys: pytest.CaptureFi
     assert "Mean return" in capsys.readouterr().out
     policy = torch.jit.load(str(whole / "exported/policy.pt"))
     assert policy(torch.zeros(3, 4)).shape == (3, 1)
+
+
+def test_a_population_is_published_as_its_fittest(whole: Path, tmp_path: Path):
+    pack(whole, "latest", tmp_path, "checkpoints/model_5.pt")
+    last, found = checkpoint_of(whole, 5), checkpoint_of(tmp_path, 5)
+    assert "population" not in found["model"]
+    state = last["model"]["population"]
+    assert found["member"]["index"] == state["members"][state["leader"]]["index"]
+    policy = envlab.load_policy(tmp_path, num_envs=2, device="cpu")
+    assert policy(policy.env.reset(seed=3)[0]).shape == (2, 1)
 
 
 def test_training_ends_when_a_member_is_fit_enough(tmp_path: Path):
@@ -215,6 +251,6 @@ def test_each_member_makes_as_many_updates_as_one_agent_with_its_environments(tm
     for words, count, steps in (([], 2, [(2 * 8 - 2) * 4] * 4), (lone, 8, [8 * 8 - 2])):
         folder = tmp_path / str(count)
         assert train_in(folder, *steady, *words, f"--max_iterations={count}") == 0
-        members = checkpoint_of(only_run(folder), count)["model"]["members"]
+        members = checkpoint_of(only_run(folder), count)["model"]["networks"].values()
         optimizers = [member["agent"]["modules"]["agent"]["optimizer"] for member in members]
         assert [int(one["state"][0]["step"]) for one in optimizers] == steps

@@ -16,7 +16,7 @@ import torch
 import envlab_populations.crew  # noqa: F401, it registers PettingZoo-v0
 from envlab.cli import play
 from envlab.training.launch import train
-from envlab_populations.evolution.member import Member
+from envlab_populations.population.member import Member
 from tests.bait import BAIT, bait
 from tests.learner_contract import digests
 from tests.populations.evolution.populations import nursery
@@ -59,7 +59,7 @@ def batch(rows: int = 6) -> list[Any]:
 def test_each_critic_learns_from_its_own_agents_reward():
     """Critics say 1 and 2: targets are 3 + 0.5 * 1 and -1 + 0.5 * 2, or 3 and -1 at an end."""
     for is_end, expected in ((False, 6.25 + 4.0), (True, 4.0 + 9.0)):
-        agent = member_of("maddpg").agent
+        agent = member_of("maddpg").learner.agent
         for critic in (agent.critic, agent.target_critic):
             constant(critic, [1.0, 2.0])
         experiences = batch()
@@ -70,7 +70,7 @@ def test_each_critic_learns_from_its_own_agents_reward():
 
 def test_the_smaller_of_two_critics_counts():
     """Targets are 3 + 0.5 * 1 and -1 + 0.5 * -4; critics say (1, 2) and (5, -4)."""
-    agent = member_of("matd3").agent
+    agent = member_of("matd3").learner.agent
     for name, values in (("critic_1", [1.0, 2.0]), ("critic_2", [5.0, -4.0])):
         constant(getattr(agent, name), values)
         constant(getattr(agent, f"target_{name}"), values)
@@ -81,7 +81,9 @@ def test_the_smaller_of_two_critics_counts():
 
 def test_an_actor_follows_its_critic_given_the_others_actual_actions():
     """Algorithm 1 of Lowe et al., agent by agent, against the gradient that is taken here."""
-    agent = member_of("maddpg", critic_learning_rate=1e-30).agent  # the critic stays as it is
+    agent = member_of(
+        "maddpg", critic_learning_rate=1e-30
+    ).learner.agent  # the critic stays as it is
     experiences = batch()
     obs, _, actions, *_ = experiences
     seen, unit, total = {0: obs[:, 2:3], 1: obs[:, 3:5]}, actions / 2.0, 0.0
@@ -96,7 +98,7 @@ def test_an_actor_follows_its_critic_given_the_others_actual_actions():
 
 
 def test_matd3s_policy_learns_in_every_second_step_and_targets_with_it():
-    agent = member_of("matd3").agent
+    agent = member_of("matd3").learner.agent
     watched = [*agent.policy.parameters(), *agent.target_critic_2.parameters()]
     first = [p.detach().clone() for p in watched]
     agent.learn(batch())
@@ -106,7 +108,7 @@ def test_matd3s_policy_learns_in_every_second_step_and_targets_with_it():
 
 
 def test_an_actor_sees_only_its_agents_observation():
-    policy = member_of("maddpg").agent.policy
+    policy = member_of("maddpg").learner.agent.policy
     rows = (torch.zeros(5, 5), torch.eye(5))  # in each, another number is changed
     before, after = (policy.compute({"observations": obs})[0] for obs in rows)
     neither, speaker, listener = [False, False], [True, False], [False, True]
@@ -156,7 +158,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.long
 def test_a_population_of_crews_learns(run: Path):
     """An episode's best return is 0; two that stay at 0 get -3.3 on average, chance -16.7."""
-    members = checkpoint_of(run, 4)["model"]["generations"][-1]["members"]
+    members = checkpoint_of(run, 4)["model"]["population"]["generations"][-1]["members"]
     assert max(one["fitness"] for one in members) > -1.0
 
 
@@ -167,9 +169,7 @@ def test_a_population_of_crews_resumes_where_it_was(run: Path, tmp_path: Path):
     assert train_in(tmp_path, *WORDS, "agent.agent.learning_starts=9999", *again) == 0
     before, after = checkpoint_of(run, 4), checkpoint_of(only_run(tmp_path), 5)
     for one in (before, after):
-        for member in one["model"]["members"]:
-            del member["frames"]
-        del one["model"]["frames"]
+        del one["model"]["population"]["frames"]
     assert digests(before["model"]) == digests(after["model"])
     rows = [one["ranks"][0]["learner"]["nursery.memory"]["index"] for one in (before, after)]
     assert rows[1] == rows[0] + 64 * 2, "both members write the steps of another iteration"

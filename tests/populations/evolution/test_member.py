@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from envlab_populations.evolution.cfg import ALGORITHMS
-from envlab_populations.evolution.member import Genes, Member
+from envlab_populations.population.member import Change, Genes, Member
 from tests.learner_contract import digests
 from tests.populations.evolution.populations import IMAGE, nursery, outputs, train, trained
 
@@ -19,8 +19,8 @@ TOLERANCE = 2e-6
 
 
 def digests_of(member: Member) -> dict[str, str]:
-    names = ("index", "parent")
-    return digests({key: value for key, value in member.state().items() if key not in names})
+    names = ("index", "parent", "copied")
+    return digests({key: value for key, value in member.whole().items() if key not in names})
 
 
 def grown(member: Member, **changes: Any) -> Genes:
@@ -29,8 +29,12 @@ def grown(member: Member, **changes: Any) -> Genes:
     return dataclasses.replace(member.genes, architecture=shape)
 
 
+def change(genes: Genes, seed: int = 1) -> Change:
+    return Change(text="changed", genes=genes, seed=seed)
+
+
 def moments(member: Member) -> list[torch.Tensor]:
-    states = [state for one in member.optimizers().values() for state in one.state.values()]
+    states = [state for one in member.learner.optimizers().values() for state in one.state.values()]
     return [value for state in states for value in state.values()]
 
 
@@ -43,7 +47,7 @@ def test_a_clone_is_its_parent_and_grows_into_one_that_computes_the_same(algorit
     assert digests_of(member) == of_parent
     before = outputs(member)
     steps = min(float(value) for value in moments(member) if value.dim() == 0)
-    member.become(grown(member), seed=1)
+    member.become(change(grown(member)))
     after = outputs(member)
     assert before.keys() == after.keys()
     assert max(float((after[role] - before[role]).abs().max()) for role in before) < TOLERANCE
@@ -58,7 +62,7 @@ def test_images_are_seen_by_convolutions_that_grow():
     before = outputs(member)
     assert member.genes.architecture.channels == (32, 64)
     larger = {"channels": (40, 64, 64), "kernels": (5, 3, 3), "strides": (3, 2, 1)}
-    member.become(grown(member, **larger), seed=1)
+    member.become(change(grown(member, **larger)))
     after = outputs(member)
     assert max(float((after[role] - before[role]).abs().max()) for role in before) < TOLERANCE
     train(member, 8, first=16)
@@ -68,18 +72,18 @@ def test_a_childs_learning_rate_is_its_own_and_not_its_parents():
     """``Optimizer.load_state_dict`` would bring the parent's along, and its very tensors."""
     member = trained(nursery("sac"))
     rates = {"learning_rate": 5e-3, "batch_size": 64}
-    member.become(dataclasses.replace(member.genes, hyperparameters=rates), seed=1)
-    for optimizer in member.optimizers().values():
+    member.become(change(dataclasses.replace(member.genes, hyperparameters=rates)))
+    for optimizer in member.learner.optimizers().values():
         assert [group["lr"] for group in optimizer.param_groups] == [5e-3]
-    assert member.agent.cfg.batch_size == 64
+    assert member.learner.agent.cfg.batch_size == 64
 
 
 def test_a_restored_member_continues_as_the_saved_one_would_have():
     made_with = nursery("sac")
     member = trained(made_with)
-    saved, replay = copy.deepcopy(member.state()), copy.deepcopy(made_with.memory.state())
+    saved, replay = copy.deepcopy(member.whole()), copy.deepcopy(made_with.memory.state())
     other = nursery("sac")
-    restored = Member.of(other, saved)
+    restored = Member.of(other, saved, saved)
     other.memory.set_state(replay)
     ends: list[Any] = []
     for one in (member, restored):
@@ -95,7 +99,7 @@ def test_members_that_are_gone_are_gone_from_memory():
     member = trained(made_with, steps=4)
     for index in range(1, 20):
         member = member.clone(index)
-        member.become(grown(member), seed=index)
+        member.become(change(grown(member), seed=index))
     gc.collect()
-    agents = [one for one in gc.get_objects() if isinstance(one, type(member.agent))]
+    agents = [one for one in gc.get_objects() if isinstance(one, type(member.learner.agent))]
     assert len([one for one in agents if one.memory is made_with.memory]) == 1

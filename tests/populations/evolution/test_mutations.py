@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 import torch
 
-from envlab_populations.evolution.architecture import Architecture, NetworkCfg
 from envlab_populations.evolution.cfg import BoundsCfg, MutationsCfg
-from envlab_populations.evolution.member import Member
 from envlab_populations.evolution.mutations import Mutations
+from envlab_populations.evolution.nursery import add_noise
+from envlab_populations.population.architecture import Architecture, NetworkCfg
 from envlab_populations.population.cfg import StrategyCfg
+from envlab_populations.population.member import Member
 from envlab_populations.population.strategy import ranking
 from envlab_populations.population.tournament import Tournament
 from tests.populations.evolution.populations import nursery, outputs
@@ -88,11 +89,11 @@ def test_a_hyperparameter_grows_or_shrinks_within_its_bounds():
 
 def test_noise_changes_a_tenth_of_some_matrices_of_the_policy_alone():
     member = Member.first(nursery("sac"), 0)
-    before = copy.deepcopy({role: model.net for role, model in member.agent.models.items()})
+    before = copy.deepcopy({role: model.net for role, model in member.learner.agent.models.items()})
     mutations = mutations_of(ONLY | {"parameters": 1.0, "mutation_sd": 0.1}, seed=4)
     change = mutations.draw(member)
-    mutations.apply(member, change)
-    for role, model in member.agent.models.items():
+    member.become(change)
+    for role, model in member.learner.agent.models.items():
         pairs = zip(before[role].parameters(), model.net.parameters(), strict=True)
         shares = [float((old != new).float().mean()) for old, new in pairs if old.dim() == 2]
         noisy = change.noise if role == "policy" else ()
@@ -102,8 +103,7 @@ def test_noise_changes_a_tenth_of_some_matrices_of_the_policy_alone():
 
 def test_noise_has_three_bands():
     weight = torch.full((400, 400), 2.0)
-    mutations = mutations_of({"mutation_sd": 0.1})
-    mutations.add_noise(weight, torch.Generator().manual_seed(0))
+    add_noise(weight, 0.1, torch.Generator().manual_seed(0))
     changed = weight[weight != 2.0]
     moved = (changed - 2.0).abs()
     assert changed.numel() / weight.numel() == pytest.approx(0.1, abs=0.005)
@@ -137,7 +137,7 @@ def test_activations_change_where_agilerl_changes_them():
         member = Member.first(nursery(algorithm), 0)
         before = outputs(member)
         mutations = mutations_of(ONLY | {"activation": 1.0})
-        mutations.apply(member, mutations.draw(member))
+        member.become(mutations.draw(member))
         assert (member.genes.architecture.activation != "relu") == changes
         assert (member.mutation != "none") == changes
         for role, values in outputs(member).items():
@@ -150,7 +150,7 @@ def test_seeds_of_evolution_leave_the_generators_of_training_alone():
     before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
     mutations = mutations_of(ONLY | {"architecture": 0.5, "parameters": 0.5}, seed=1)
     for _ in range(4):
-        mutations.apply(member, mutations.draw(member))
+        member.become(mutations.draw(member))
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (np.random.get_state()[1] == before[1]).all()
     assert random.getstate() == before[2]

@@ -8,7 +8,6 @@ import math
 
 import torch
 
-from envlab_populations.evolution.architecture import Architecture
 from envlab_populations.evolution.networks import (
     SHIFTS,
     EvolvableNetwork,
@@ -16,6 +15,7 @@ from envlab_populations.evolution.networks import (
     moved,
     preserves_function,
 )
+from envlab_populations.population.architecture import Architecture
 
 TOLERANCE = 2e-6
 MLP = Architecture(hidden=(48, 32), activation="relu")

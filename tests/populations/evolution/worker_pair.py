@@ -20,11 +20,11 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.training.launch import train as command
 from envlab.training.preparation import prepare
+from envlab_populations.agilerl.accelerator import make_accelerator
 from envlab_populations.agilerl.memory import FIELDS, ReplayBuffer, ReplayDataset, Sampler
-from envlab_populations.evolution import member as module
-from envlab_populations.evolution.accelerator import make_accelerator
-from envlab_populations.evolution.member import Member
+from envlab_populations.evolution import learner as module
 from envlab_populations.evolution.replay import ReplayMemory
+from envlab_populations.population.member import Member
 from tests.learner_contract import digests
 from tests.populations.evolution.populations import nursery
 from tests.trained import only_run, session_of
@@ -94,7 +94,9 @@ def crews(context: DistributedContext) -> dict[str, Any]:
     state = learner.model_state()
     return {
         "digests": digests(state),
-        "updates": [one["agent"]["counters"]["_update_counter"] for one in state["members"]],
+        "updates": [
+            one["agent"]["counters"]["_update_counter"] for one in state["networks"].values()
+        ],
         "saw": float(learner.nursery.memory.tensors["observations"].double().sum()),
     }
 
@@ -118,8 +120,8 @@ def first_gradient(context: DistributedContext) -> dict[str, torch.Tensor]:
     size = BATCH // context.world_size
     own = slice(context.rank * size, (context.rank + 1) * size)
     with mock.patch.object(ReplayMemory, "sample", return_value=[batch(own)]):
-        member.agent.update(timestep=0, timesteps=1)
-    return {name: p.grad.clone() for name, p in member.policy.named_parameters()}
+        member.learner.agent.update(timestep=0, timesteps=1)
+    return {name: p.grad.clone() for name, p in member.learner.policy.named_parameters()}
 
 
 def sampled(context: DistributedContext) -> dict[str, torch.Tensor]:

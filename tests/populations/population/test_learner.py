@@ -19,7 +19,7 @@ from envlab.rsl_rl.play import RslRlPlayer
 from envlab.run.packing import pack
 from envlab.training.launch import train
 from envlab_populations.descent import read as read_lineage
-from envlab_populations.population.environments import MemberEnvs
+from envlab_populations.population.seats import MemberEnvs
 from tests.launcher import TRAIN, run, torchrun
 from tests.learner_contract import digests
 from tests.run.test_directory import timeless

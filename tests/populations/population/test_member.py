@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from envlab.errors import ConfigurationError
 from envlab.state import save
 from envlab.training.preparation import prepare
 from envlab_populations.population.learner import PopulationLearner
-from envlab_populations.population.member import Member
+from envlab_populations.population.member import Change, Genes, Member
 from envlab_populations.population.tournament import Tournament
 from tests.learner_contract import digests
 from tests.trained import TASK, session_of
@@ -70,6 +70,10 @@ def learned(member: Member) -> dict[str, str]:
     return digests(member.learner.model_state())
 
 
+def change(values: Mapping[str, float]) -> Change:
+    return Change(text="perturb", genes=Genes(hyperparameters=values))
+
+
 def named(values: Any, *names: str) -> set[float]:
     return {v for k, v in flatten(values).items() if k.rpartition(".")[2] in names}
 
@@ -80,9 +84,10 @@ def test_a_copy_has_its_parents_networks_and_settings_of_its_own():
         learner = population(library)
         train(learner, 1)
         first, second = learner.members
-        rate = next(name for name in second.hyperparameters if name.endswith("learning_rate"))
-        explored = second.hyperparameters | {rate: 0.00123}
-        second.become(first.learner.model_state(), explored)
+        numbers = second.genes.hyperparameters
+        rate = next(name for name in numbers if name.endswith("learning_rate"))
+        explored = {**numbers, rate: 0.00123}
+        second = first.child(change(explored), 1, second, first.learner.model_state())
         parent, state = first.learner.model_state(), second.learner.model_state()
         memory = [
             {v.untyped_storage().data_ptr() for v in flat.values() if isinstance(v, torch.Tensor)}
@@ -95,7 +100,8 @@ def test_a_copy_has_its_parents_networks_and_settings_of_its_own():
         assert differing <= {"lr", "initial_lr", "learning_rate", "entropy_coef"}
 
         before, learner.tracker.turn = learned(first), 1
-        report = second.iterate(2, learner.tracker.add_step, learner.tracker.means)
+        told = learner.tracker.add_step, learner.tracker.means
+        report = second.nursery.iterate(second.learner, 2, *told)
         assert learned(first) == before
         assert report.iteration.learning_rate == 0.00123
         state = second.learner.model_state()
@@ -107,15 +113,14 @@ def test_a_members_results_do_not_depend_on_who_else_trains_here():
     """Its generators, environments and episodes are its own; the other one's differ."""
     both = population("rsl_rl")
     train(both, 1, 2)
-    alone = population("rsl_rl")
-    alone.members = [alone.members[1]]
-    alone.tracker.turn = 0
-    alone.tracker.parts = [alone.members[0].tracker]
+    others = population("rsl_rl")
+    alone, others.tracker.turn = others.members[1], 1
     for number in (1, 2):
-        alone.members[0].iterate(number, alone.tracker.add_step, alone.tracker.means)
-    assert learned(both.members[1]) == learned(alone.members[0])
-    assert both.members[1].metrics.counters() == alone.members[0].metrics.counters()
-    first, second = (member.env.state() for member in both.members)
+        told = others.tracker.add_step, others.tracker.means
+        alone.nursery.iterate(alone.learner, number, *told)
+    assert learned(both.members[1]) == learned(alone)
+    assert both.members[1].nursery.metrics.counters() == alone.nursery.metrics.counters()
+    first, second = (member.nursery.env.state() for member in both.members)
     assert digests(first) != digests(second)
 
 
@@ -123,12 +128,12 @@ def test_a_copy_keeps_its_episodes_and_forgets_the_returns_of_its_past():
     learner = population("rsl_rl")
     train(learner, 1, 2)
     first, second = learner.members
-    assert second.metrics.state()["window"]
-    before = copy.deepcopy((second.env.state(), save(second.tracker)))
-    second.become(first.learner.model_state(), second.hyperparameters)
-    after = second.env.state(), save(second.tracker)
+    assert second.nursery.metrics.state()["window"]
+    before = copy.deepcopy((second.nursery.env.state(), save(second.nursery.tracker)))
+    first.child(change(second.genes.hyperparameters), 1, second, first.learner.model_state())
+    after = second.nursery.env.state(), save(second.nursery.tracker)
     assert [digests(state) for state in before] == [digests(state) for state in after]
-    assert not second.metrics.state()["window"]
+    assert not second.nursery.metrics.state()["window"]
     assert learner.reports[1].record.mean_return is not None
 
 

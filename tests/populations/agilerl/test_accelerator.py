@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envlab.errors import LaunchError
-from envlab_populations.evolution.accelerator import make_accelerator
+from envlab_populations.agilerl.accelerator import make_accelerator
 from tests.launcher import ROOT, run
 
 SCRIPTS = ROOT / "scripts/reinforcement_learning/evolution"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envlab_populations.population.cfg import Span, spans_of
+from envlab_populations.population.ranges import Span, spans_of
 from tests.trained import TASK, session_of
 
 FIXED = "agent.algorithm.schedule=fixed"

@@ -8,9 +8,8 @@ The sizes and odds are AgileRL's (0.1.13, ``agilerl/networks/evolvable_mlp.py`` 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -84,9 +83,7 @@ class NetworkCfg:
         parts = {"channels": self.channels, "kernels": self.kernel_sizes, "strides": self.strides}
         even = [size for size in self.kernel_sizes if size % 2 == 0]
         if len(set(map(len, parts.values()))) > 1 or even:
-            problem = (
-                f"kernel_sizes has {even[0]}, an even one" if even else "they differ in length"
-            )
+            problem = f"kernel_sizes has {even[0]}" if even else "they differ in length"
             raise ConfigurationError(
                 f"agent.network.channels, kernel_sizes and strides are {self.channels}, "
                 f"{self.kernel_sizes} and {self.strides}, but {problem}. Give one number of each "
@@ -130,19 +127,6 @@ class Architecture:
     strides: tuple[int, ...] = ()
     """Their strides."""
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the shape that :meth:`plain` wrote."""
-        parts: dict[str, Any] = {
-            name: tuple(part) if isinstance(part, list) else part for name, part in values.items()
-        }
-        return cls(**parts)
-
-    def plain(self) -> dict[str, Any]:
-        """Return lists and strings, for checkpoints and messages to other ranks."""
-        values = dataclasses.asdict(self)
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
-
     def __str__(self) -> str:
         """Return a short text such as ``c32-64 64-64 norm relu``."""
         convolutions = f"c{'-'.join(map(str, self.channels))} " if self.channels else ""
@@ -174,8 +158,7 @@ class Architecture:
         count = len(sizes) + (1 if grows else -1)
         if not bounds.min_layers <= count <= bounds.max_layers:
             return None
-        what = "convolution" if convolution else "layer"
-        text = f"{'add' if grows else 'remove'} {what}"
+        text = f"{'add' if grows else 'remove'} {'convolution' if convolution else 'layer'}"
         sizes = (*sizes, sizes[-1]) if grows else sizes[:-1]
         if not convolution:
             return dataclasses.replace(self, hidden=sizes), text
@@ -185,23 +168,18 @@ class Architecture:
         return changed, text
 
     def _with_kernel(self, grows: bool, rng: np.random.Generator) -> tuple[Architecture, str]:
-        index = int(rng.integers(len(self.kernels)))
+        index, step = int(rng.integers(len(self.kernels))), 2 if grows else -2
         old = self.kernels[index]
-        new = old + (2 if grows else -2)
-        if not KERNELS[0] <= new <= KERNELS[-1]:
-            new = old - (2 if grows else -2)
+        new = old + step if KERNELS[0] <= old + step <= KERNELS[-1] else old - step
         kernels = (*self.kernels[:index], new, *self.kernels[index + 1 :])
         return dataclasses.replace(self, kernels=kernels), f"kernel {old} to {new}"
 
     def _with_width(
         self, convolution: bool, grows: bool, bounds: NetworkCfg, rng: np.random.Generator
     ) -> tuple[Architecture, str]:
-        sizes = self.channels if convolution else self.hidden
-        low, high = (
-            (bounds.min_channels, bounds.max_channels)
-            if convolution
-            else (bounds.min_units, bounds.max_units)
-        )
+        name, unit = ("channels", "channels") if convolution else ("hidden", "units")
+        sizes = getattr(self, name)
+        low, high = (getattr(bounds, f"{end}_{unit}") for end in ("min", "max"))
         index = int(rng.integers(len(sizes)))
         step = int(rng.choice(CHANNELS_STEPS if convolution else UNITS_STEPS))
         old = sizes[index]
@@ -209,7 +187,5 @@ class Architecture:
             new = max(min(old, low), min(old + sign * step, high))
             if new != old:
                 break
-        sizes = (*sizes[:index], new, *sizes[index + 1 :])
-        if convolution:
-            return dataclasses.replace(self, channels=sizes), f"channels {old} to {new}"
-        return dataclasses.replace(self, hidden=sizes), f"units {old} to {new}"
+        changed: dict[str, Any] = {name: (*sizes[:index], new, *sizes[index + 1 :])}
+        return dataclasses.replace(self, **changed), f"{unit} {old} to {new}"

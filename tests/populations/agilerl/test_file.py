@@ -16,9 +16,9 @@ from envlab.cli import main
 from envlab.config import compose, load_yaml
 from envlab.errors import ConfigurationError
 from envlab.training.launch import train
-from envlab_populations.evolution.agilerl_words import prepare
-from envlab_populations.evolution.cfg import EvolutionCfg
-from envlab_populations.evolution.member import Member
+from envlab_populations.agilerl.words import prepare
+from envlab_populations.evolution.cfg import BoundsCfg, EvolutionCfg
+from envlab_populations.population.member import Member
 from tests.bait import BAIT, bait
 from tests.populations.evolution.populations import nursery
 from tests.refusals import check_refusals
@@ -121,9 +121,10 @@ def test_a_manifest_means_the_same_as_in_agilerl(composed):
     assert (odds.parameters, odds.activation, odds.rl_hp, odds.mutation_sd) == (0.2, 0, 0.4, 0.3)
     assert odds.mutate_elite
     assert set(odds.rl_hp_selection) == {"lr", "gradient_steps"}
-    assert odds.rl_hp_selection["lr"] == {"min": 1e-5, "max": 1e-2, "shrink": 0.8, "grow": 1.2}
+    assert odds.rl_hp_selection["lr"] == BoundsCfg(min=1e-5, max=1e-2)
     steps = odds.rl_hp_selection["gradient_steps"]
-    assert steps == pytest.approx({"min": 1, "max": 8, "shrink": 1 / 1.5, "grow": 1 / 0.75})
+    wanted = {"min": 1, "max": 8, "shrink": 1 / 1.5, "grow": 1 / 0.75}
+    assert vars(steps) == pytest.approx(wanted)
     network = cfg.network
     assert network.hidden_dims == [40, 48, 56]  # encoder, latent space and head
     assert network.activation == "elu"
@@ -153,7 +154,7 @@ def test_ppos_batches_are_parts_of_its_rollout(composed, capsys):
     assert cfg.population.generation_iterations == 4
     assert set(cfg.mutations.rl_hp_selection) == {"mini_batches"}
     bounds = cfg.mutations.rl_hp_selection["mini_batches"]
-    assert (bounds["min"], bounds["max"]) == (2, 16)
+    assert (bounds.min, bounds.max) == (2, 16)
     output = capsys.readouterr().err
     assert "algorithm.target_kl has no effect: a member makes all of its epochs" in output
     assert "rl_hp_selection.learn_step does not evolve: rollouts are equally long" in output
@@ -185,7 +186,7 @@ def test_critics_learn_at_a_rate_of_their_own(composed):
         member = Member.first(nursery(algorithm, values={"agent": rates}), 0)
         optimizers = {
             name.removesuffix("_optimizer"): module.param_groups[0]["lr"]
-            for name, module in member.agent.checkpoint_modules.items()
+            for name, module in member.learner.agent.checkpoint_modules.items()
             if name.endswith("_optimizer")
         }
         expected = {"policy": 0.001, "critic": 0.004, "entropy": 0.001}
@@ -198,7 +199,7 @@ def test_a_dqn_that_learns_rarely_skips_steps(composed):
     cfg = composed(text, "ddqn")[2]
     assert (cfg.agent["update_interval"], cfg.agent["gradient_steps"]) == (4, 1)
     bounds = cfg.mutations.rl_hp_selection["learn_step"]
-    assert (bounds["min"], bounds["max"], bounds["grow"]) == (1, 8, 1.5)
+    assert (bounds.min, bounds.max, bounds.grow) == (1, 8, 1.5)
 
 
 def test_words_next_to_the_file_win(composed):

@@ -1,33 +1,29 @@
-"""The environments of a rank's members, as one batch for the training loop."""
+"""All seats of a process as the training loop sees them: environments, episodes and folders."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.disk import RecordFile, surviving_disk_errors
 from envlab.distributed.readings import Readings
 from envlab.distributed.statistics import WeightedMeans
-from envlab.errors import ConfigurationError
+from envlab.learner import Curve
+from envlab.run.directory import EVENTS_TAG
+from envlab.run.event_file import EventFile, cut_events
+from envlab.run.manifest import now, write_json
+from envlab.run.records import METRICS, cut_metrics, line_of
 from envlab.state import State
+from envlab.training.curves import Curves
+from envlab.training.loop import OWN_SCALARS
 from envlab.training.metrics import EpisodeTracker
-
-
-def check_share(size: int, num_ranks: int) -> None:
-    """Refuse a number of members that ranks cannot share.
-
-    Raises:
-        ConfigurationError: With a number that they can.
-    """
-    if size % num_ranks:
-        raise ConfigurationError(
-            f"--population_size is {size}, which {num_ranks} processes cannot share equally. Use "
-            f"a multiple, such as {-(-size // num_ranks) * num_ranks}."
-        )
+from envlab_populations.population.generations import share_of
+from envlab_populations.population.seat import Report
 
 
 class MemberEnvs:
@@ -53,10 +49,10 @@ class MemberEnvs:
         Raises:
             ConfigurationError: If ranks cannot share the members equally.
         """
-        check_share(size, context.world_size)
-        share = size // context.world_size
-        own = range(context.rank * share, (context.rank + 1) * share)
-        self.by_index = {index: make(replace(context, rank=index, world_size=1)) for index in own}
+        self.by_index = {
+            index: make(dataclasses.replace(context, rank=index, world_size=1))
+            for index in share_of(size, context)
+        }
         self.num_envs = sum(env.num_envs for env in self.by_index.values())
 
     def __getattr__(self, name: str) -> Any:
@@ -106,3 +102,42 @@ class MembersTracker(EpisodeTracker):
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
         """Add a step of the member's environments, see :class:`EpisodeTracker`."""
         self.parts[self.turn].add_step(rewards, ended, info)
+
+
+class MemberFolders:
+    """A folder for each member in the run directory, with the files of a complete run.
+
+    ``members/<index>/`` holds ``run.json``, ``metrics.jsonl`` and event files, so that ``envlab
+    compare`` and TensorBoard read members as they read runs. Rank 0 writes them all.
+    """
+
+    def __init__(self, run: Path, facts: Mapping[str, Any], reports: Mapping[int, Report]) -> None:
+        """Make them, or continue in them if the run continues.
+
+        Args:
+            run: The run directory.
+            facts: Facts in all members' manifests.
+            reports: Reports of the next iteration; records of it and later ones are removed.
+        """
+        self._files = {}
+        for index, report in reports.items():
+            folder = run / "members" / f"{index:02}"
+            with surviving_disk_errors(folder, f"{folder} could not be made", "The run continues."):
+                folder.mkdir(parents=True, exist_ok=True)
+                cut_metrics(folder, report.record.iteration - 1)
+                cut_events(folder, EVENTS_TAG, report.record.frames - report.iteration.frames)
+                if not (folder / "run.json").exists():
+                    told = {**facts, "member": index, "created_at": now()}
+                    write_json(folder / "run.json", told)
+                records = RecordFile(folder / METRICS, f"member {index}'s metrics")
+                self._files[index] = (records, Curves(EventFile(folder)))
+
+    def write(self, reports: Mapping[int, Report]) -> None:
+        """Append an iteration of each member."""
+        for index, (records, curves) in self._files.items():
+            record = reports[index].record
+            records.append(line_of(dataclasses.asdict(record)))
+            own = {f"envlab/{name}": getattr(record, name) for name in OWN_SCALARS}
+            for curve in (Curve(record.frames, own | record.episode), *reports[index].curves):
+                curves.add(curve.step, curve.scalars)
+            curves.close()  # writes the waiting values

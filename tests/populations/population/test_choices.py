@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from envlab_populations.population.cfg import PopulationCfg, Span
-from envlab_populations.population.exploration import explored, first_values
+from envlab_populations.population.cfg import PopulationCfg
+from envlab_populations.population.ranges import Span, first_values
 from envlab_populations.population.strategy import Strategy, ranking
 from envlab_populations.population.tournament import Tournament
 from envlab_populations.population.truncation import Truncation
@@ -79,12 +79,12 @@ def test_perturbed_numbers_move_by_a_factor_or_to_a_neighbour():
         (CHOICE, 8, {4, 8}),
     ):
         cfg = PopulationCfg(size=2)
-        found = {explored(span, value, cfg, np.random.default_rng(seed)) for seed in range(20)}
+        found = {span.explored(value, cfg, np.random.default_rng(seed)) for seed in range(20)}
         assert sorted(found) == pytest.approx(sorted(possible)), (span.path, value)
 
 
 def test_resampled_numbers_are_drawn_from_the_whole_range():
     cfg = PopulationCfg(size=2, explore="resample")
-    rates = [explored(RATE, 1e-3, cfg, np.random.default_rng(seed)) for seed in range(50)]
+    rates = [RATE.explored(1e-3, cfg, np.random.default_rng(seed)) for seed in range(50)]
     assert min(rates) < 3e-4
     assert max(rates) > 3e-3

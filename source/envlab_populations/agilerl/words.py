@@ -23,9 +23,9 @@ from envlab.config import Trust
 from envlab.distributed.ranks import launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.training.trust import check_task, trust_of
+from envlab_populations.agilerl.file import Settings, read_agilerl
+from envlab_populations.agilerl.file_network import network_values
 from envlab_populations.crew import ENV_ID, MODULE, PACKAGES
-from envlab_populations.evolution.agilerl_file import Settings, read_agilerl
-from envlab_populations.evolution.agilerl_network import network_values
 from envlab_populations.evolution.cfg import NOISY, SEVERAL, EvolutionCfg
 from envlab_populations.hogwild.environments import newer_version, read_heirs
 

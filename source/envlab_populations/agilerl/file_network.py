@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envlab.errors import ConfigurationError
-from envlab_populations.evolution.agilerl_file import Settings
-from envlab_populations.evolution.architecture import ACTIVATIONS
+from envlab_populations.agilerl.file import Settings
+from envlab_populations.population.architecture import ACTIVATIONS
 
 _COVERED = ("arch", "simba", "output_layernorm", "output_vanish")
 """Settings that the line about networks covers."""
