@@ -95,7 +95,7 @@ class VelocityCommand(CommandTerm):
         self._max_steps = cfg.resampling_time_range[1] / env.step_dt
         self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
-    def update(self) -> None:
+    def measure(self, ended: torch.Tensor) -> None:
         self._errors += self.tracking_errors(self.command) / self._max_steps
 
     def tracking_errors(self, reference: torch.Tensor) -> torch.Tensor:
