@@ -31,7 +31,7 @@ from envlab.envs.math import (
     quat_apply_inverse,
     quat_difference,
     quat_error_magnitude,
-    quat_from_euler_xyz,
+    quat_from_angles,
     quat_mul,
     yaw_quat,
 )
@@ -153,7 +153,14 @@ class MotionCommand(CommandTerm):
         self._columns: dict[tuple[str, ...], torch.Tensor] = {}
         self._over: torch.Tensor | None = None
         """Environments whose clip has ended in this step within an episode."""
-        self._covers_all = 7 + len(self._robot.joint_names) == model.nq
+        robot = self._robot
+        self._qpos_ids = _joined(
+            (robot.root_pos, robot.root_quat, robot.qpos_ids), model.nq, device
+        )
+        self._qvel_ids = _joined(
+            (robot.root_lin_vel, robot.root_ang_vel, robot.qvel_ids), model.nv, device
+        )
+        self._covers_all = len(self._qpos_ids) == model.nq
         self._moves = 0
         self.command = torch.zeros(env.num_envs, 2 * len(self._robot.joint_names), device=device)
         sums = self.make_metrics(*_ERRORS, *_SAMPLING)
@@ -275,18 +282,12 @@ class MotionCommand(CommandTerm):
     @property
     def anchor_angle(self) -> torch.Tensor:
         """Between the robot's anchor and the reference's, in rad, ``(num_envs,)``."""
-        return self.once(
-            "anchor_angle",
-            lambda: quat_error_magnitude(self.anchor_quat_w, self.robot_anchor_quat_w),
-        )
+        return self._angles()[:, -1]
 
     @property
     def body_angles(self) -> torch.Tensor:
         """Between bodies and those of the reference at the robot's anchor, in rad."""
-        return self.once(
-            "body_angles",
-            lambda: quat_error_magnitude(self.body_quat_relative_w, self.robot_body_quat_w),
-        )
+        return self._angles()[:, :-1]
 
     @property
     def body_vel_error(self) -> torch.Tensor:
@@ -462,6 +463,19 @@ class MotionCommand(CommandTerm):
         pos, vel = self.once("joints", lambda: self._reference.joints[self.frames]).chunk(2, dim=1)
         return pos, vel
 
+    def _angles(self) -> torch.Tensor:
+        """Return :attr:`body_angles`, and :attr:`anchor_angle` in a last column."""
+
+        def compute() -> torch.Tensor:
+            anchor, robot = self.anchor_quat_w, self.robot_anchor_quat_w
+            return quat_error_magnitude(
+                torch.cat((self.body_quat_relative_w, anchor.unsqueeze(1)), dim=1),
+                torch.cat((self.robot_body_quat_w, robot.unsqueeze(1)), dim=1),
+            )
+
+        angles: torch.Tensor = self.once("angles", compute)
+        return angles
+
     def _update_goal(self) -> None:
         torch.index_select(self._reference.joints, 0, self.frames, out=self.command)
 
@@ -527,27 +541,25 @@ class MotionCommand(CommandTerm):
         self, frames: torch.Tensor, draws: torch.Tensor, qpos: torch.Tensor, qvel: torch.Tensor
     ) -> None:
         """Write the robot's state in ``frames``, plus offsets, to all rows."""
-        robot, num = self._robot, draws.shape[1]
+        num = draws.shape[1]
         states = self._reference.states[frames]
-        states[:, :3] += self.env.env_origins
-        states[:, :num] += draws
+        states[:, :3].add_(self.env.env_origins)
+        states[:, :num].add_(draws)
         pos, angles, lin_vel, ang_vel, joint_pos, joint_vel, quat = states.split(
             self._reference.widths, dim=1
         )
-        quat = quat_mul(quat_from_euler_xyz(*angles.unbind(1)), quat)
-        qpos[:, robot.root_pos] = pos
-        qpos[:, robot.root_quat] = quat
-        qvel[:, robot.root_lin_vel] = lin_vel
-        qvel[:, robot.root_ang_vel] = quat_apply_inverse(quat, ang_vel)
-        qpos[:, robot.qpos_ids] = joint_pos.clamp(*self.limits)
-        qvel[:, robot.qvel_ids] = joint_vel
+        quat = quat_mul(quat_from_angles(angles), quat)
+        positions = torch.cat((pos, quat, joint_pos.clamp(*self.limits)), dim=1)
+        velocities = torch.cat((lin_vel, quat_apply_inverse(quat, ang_vel), joint_vel), dim=1)
+        qpos.index_copy_(1, self._qpos_ids, positions)
+        qvel.index_copy_(1, self._qvel_ids, velocities)
 
     def count_failures(self, mask: torch.Tensor) -> None:
         manager = getattr(self.env, "termination_manager", None)
         if self.cfg.sampling_mode != "adaptive" or manager is None:  # the first reset of all
             return
         failed = (mask & manager.terminated).float()
-        bins = self.bins.of_frame[self.frames.clamp(max=len(self.bins.of_frame) - 1)]
+        bins = self.bins.of_frame[self.frames]
         self._failed_now.index_add_(0, bins, failed)
 
     @between_graphs  # ranks wait for one another
@@ -625,6 +637,12 @@ class _Reference:
         self.states = torch.cat(parts, dim=1).to(device)
         self.widths = [part.shape[1] for part in parts]
         self.num_drawn = sum(self.widths[:5])
+
+
+def _joined(parts: Sequence[slice | torch.Tensor], size: int, device: torch.device) -> torch.Tensor:
+    """Return the columns of parts of a table with ``size`` of them, int64 ``(k,)``."""
+    places = torch.arange(size, device=device)
+    return torch.cat([places[part] for part in parts])
 
 
 def _sources(cfg: MotionCommandCfg) -> list[str]:
