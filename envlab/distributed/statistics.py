@@ -105,13 +105,42 @@ class WeightedMeans:
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, ...], tuple[torch.Tensor, torch.Tensor]] = {}
+        self._fixed: dict[tuple[str, ...], tuple[torch.Tensor, torch.Tensor]] = {}
+        """Those of :meth:`in_place`, whether or not there is anything in them."""
         self._read: dict[str, tuple[float, float]] = {}
         """Totals and weights that are on the host already."""
 
+    def in_place(
+        self, names: Sequence[str], device: torch.device
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return totals ``(k,)`` and their weight, int64 0-d, for graphs to add to.
+
+        They keep their addresses, and are cleared when they have been read; call it before each
+        addition.
+        """
+        key = tuple(names)
+        if key not in self._fixed:
+            with torch.inference_mode(False):
+                weight = torch.zeros((), dtype=torch.int64, device=device)
+                self._fixed[key] = torch.zeros(len(key), device=device), weight
+        self._sums[key] = self._fixed[key]
+        return self._fixed[key]
+
+    def _clear(self) -> dict[tuple[str, ...], tuple[torch.Tensor, torch.Tensor]]:
+        """Return what was added since the last time, and start afresh."""
+        sums = {
+            key: (one[0].clone(), one[1].clone()) if key in self._fixed else one
+            for key, one in self._sums.items()
+        }
+        for key in self._sums.keys() & self._fixed.keys():
+            for tensor in self._fixed[key]:
+                tensor.zero_()
+        self._sums = {}
+        return sums
+
     def ask(self, readings: Readings) -> None:
         """Have everything added so far read along with others, before :meth:`reduce`."""
-        sums, self._sums = self._sums, {}
-        for names, (totals, weight) in sums.items():
+        for names, (totals, weight) in self._clear().items():
             take = functools.partial(self._take_read, names)
             readings.ask(torch.cat((totals.reshape(-1), weight.reshape(1).to(totals.device))), take)
 
@@ -166,18 +195,18 @@ class WeightedMeans:
     def _take(self) -> dict[str, tuple[float, float]]:
         """Return and clear totals and weights by name, reading each device once."""
         numbers: dict[torch.device, Iterator[float]] = {}
-        for device in {totals.device for totals, _ in self._sums.values()}:
+        added = self._clear()
+        for device in {totals.device for totals, _ in added.values()}:
             parts = [
                 part.reshape(-1).double().to(device)
-                for sums in self._sums.values()
+                for sums in added.values()
                 if sums[0].device == device
                 for part in sums
             ]
             numbers[device] = iter(torch.cat(parts).tolist())
-        for names, (totals, _) in self._sums.items():
+        for names, (totals, _) in added.items():
             read = numbers[totals.device]
             self._take_read(names, [next(read) for _ in (*names, "weight")])
-        self._sums.clear()
         mine, self._read = self._read, {}
         return mine
 

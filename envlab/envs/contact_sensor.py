@@ -12,6 +12,8 @@ that touches within a control step count.
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 _NET_FORCE = (1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3)
 """The compiled form of ``data="force" reduce="netforce"``."""
+_MOST_STEPS = 8
+"""Physics steps whose effects on times are looked up together: two to this power are known."""
 
 
 @dataclass(kw_only=True)
@@ -277,14 +281,14 @@ class ContactSensor(SensorTerm):
                 ``(num_envs, num_steps, num_bodies)``.
             dt: In s.
         """
-        # A touch ends the time in the air, its absence the time on the ground. A time that ends in
-        # this step but not in the one before has lasted until now.
-        ends = torch.stack((touches, ~touches))
-        had_ended = torch.cat(((self._current == 0.0).unsqueeze(2), ends[:, :, :-1]), dim=2)
-        for ends_now, is_over in zip(ends.unbind(2), (ends > had_ended).unbind(2), strict=True):
-            self._current += dt
-            torch.where(is_over, self._current, self._last, out=self._last)
-            self._current.masked_fill_(ends_now, 0.0)
+        for part in touches.split(_MOST_STEPS, dim=1):
+            bits, effects = _effects_of_touches(part.shape[1], dt, self._device)
+            which = (part * bits).sum(dim=1)
+            found = effects.index_select(1, which.flatten()).view(5, *self._current.shape)
+            keep, add, kept, added, least = found
+            over = self._current > least
+            torch.where(over, torch.addcmul(added, self._current, kept), self._last, out=self._last)
+            torch.addcmul(add, self._current, keep, out=self._current)
 
     def reset(self, mask: torch.Tensor) -> None:
         clear(self.net_forces_w, mask)
@@ -395,6 +399,48 @@ class ContactBodies:
     def last_contact_time(self) -> torch.Tensor:
         """Time on the ground before it last left, in s, ``(num_envs, num_bodies)``."""
         return columns(self._sensor.last_contact_time, self._ids)
+
+
+@functools.cache
+def _effects_of_touches(
+    num_steps: int, dt: float, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what physics steps do to the times in the air and on the ground.
+
+    A touch ends the time in the air, its absence the time on the ground. So which of the steps
+    touch decides all: looked up here, it takes the same few operations for any number of steps.
+
+    Args:
+        num_steps: Number of physics steps.
+        dt: Their duration in s.
+        device: Device of the tensors.
+
+    Returns:
+        A factor for each step, ``(num_steps, 1)``, such that sums over those that touch number
+        their sets; and by these numbers, for the air and then for the ground, ``(10, num_sets)``:
+        with which factor and summand a time goes on (2 rows each), with which it ends (2 and 2),
+        and above which it does: -1 for any time, infinite if none ends.
+    """
+    columns_ = []
+    for touching in range(1 << num_steps):
+        rows = []
+        for is_air in (True, False):
+            keep, add = 1.0, np.float32(0.0)
+            kept, added, least = 0.0, np.float32(0.0), math.inf
+            had_ended = False
+            for step in range(num_steps):
+                ends = bool(touching >> step & 1) == is_air
+                add += np.float32(dt)
+                if ends and not had_ended:
+                    # Before the first step, a time that has ended is 0.
+                    kept, added, least = keep, add, -1.0 if step else 0.0
+                if ends:
+                    keep, add = 0.0, np.float32(0.0)
+                had_ended = ends
+            rows.append((keep, add, kept, added, least))
+        columns_.append(np.array(rows, dtype=np.float32).T.flatten())
+    bits = torch.tensor([[1 << step] for step in range(num_steps)], device=device)
+    return bits, torch.as_tensor(np.stack(columns_, axis=1), device=device)
 
 
 def _contact_sensors(model: mujoco.MjModel) -> tuple[list[str], list[int]]:

@@ -245,6 +245,7 @@ class ManagerEnv(VectorEnv):
         return dict(zip(values, means, strict=True))
 
     def _before_resets(self, mask: torch.Tensor) -> None:
+        self.command_manager.measure(mask)
         if self.curriculum_manager.active_terms:
             self.curriculum_manager.compute(mask)
         if self.recorder_manager is not None:

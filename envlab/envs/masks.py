@@ -122,7 +122,7 @@ def masked_means(
     if not on_host(mask.device):
         table = values if isinstance(values, torch.Tensor) else torch.stack(tuple(values))
         finite = torch.nan_to_num(table.float(), posinf=0.0, neginf=0.0)
-        means = (finite * mask).sum(dim=-1) / count
+        means = finite @ (mask / count)
         return (means if per is None else means / per).unbind()
     rows = rows_of(mask)
     if isinstance(values, torch.Tensor):

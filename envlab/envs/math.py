@@ -58,6 +58,7 @@ _MATRIX: tuple[_Form, ...] = (
     *((-0.0, 2.0, "xy", 1.0, "wz"), (1.0, -2.0, "xx", 1.0, "zz"), (-0.0, 2.0, "yz", -1.0, "wx")),
     *((-0.0, 2.0, "xz", -1.0, "wy"), (-0.0, 2.0, "yz", 1.0, "wx"), (1.0, -2.0, "xx", 1.0, "yy")),
 )
+_AXES = tuple(form for place, form in enumerate(_MATRIX) if place % 3 < 2)
 
 
 def _evaluate(forms: tuple[_Form, ...], q: torch.Tensor) -> torch.Tensor:
@@ -80,28 +81,28 @@ def _form_table(
     return [torch.tensor(columns, device=device), *tables]
 
 
-def _product(a: torch.Tensor, b: torch.Tensor, *, inverts_b: bool = False) -> torch.Tensor:
+def _product(a: torch.Tensor, b: torch.Tensor, inverts: Literal["a", "b", ""] = "") -> torch.Tensor:
     """Return the components of the product of quaternions ``(..., 4)`` as rows, ``(4, ...)``."""
     a, b = torch.broadcast_tensors(a, b)
-    columns, signs = _product_table(b.device, b.dim() - 1, inverts_b)
+    columns, signs = _product_table(b.device, b.dim() - 1, inverts)
     partners = b.movedim(-1, 0).index_select(0, columns).unflatten(0, (4, 4))
     return (partners * (signs * a.movedim(-1, 0))).sum(dim=1)
 
 
 @functools.cache
 def _product_table(
-    device: torch.device, dims: int, inverts_b: bool
+    device: torch.device, dims: int, inverts: Literal["a", "b", ""]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return which component of ``b`` goes with w, x, y, z of ``a``, and with which sign.
 
     Four for each component of the product: ``(16,)``, and ``(4, 4)`` over ``dims`` of a batch.
     """
     columns = [*(0, 1, 2, 3), *(1, 0, 3, 2), *(2, 3, 0, 1), *(3, 2, 1, 0)]
-    signs = [[1.0, -1, -1, -1], [1.0, 1, 1, -1], [1.0, -1, 1, 1], [1.0, 1, -1, 1]]
-    if inverts_b:
-        flat = [sign for row in signs for sign in row]
-        flat = [sign if not column else -sign for sign, column in zip(flat, columns, strict=True)]
-        signs = [flat[start : start + 4] for start in range(0, 16, 4)]
+    flat = [*(1.0, -1.0, -1.0, -1.0), *(1.0, 1.0, 1.0, -1.0)]
+    flat += [*(1.0, -1.0, 1.0, 1.0), *(1.0, 1.0, -1.0, 1.0)]
+    inverted = {"a": [0, 1, 2, 3] * 4, "b": columns, "": [0] * 16}[inverts]
+    flat = [-sign if one else sign for sign, one in zip(flat, inverted, strict=True)]
+    signs = [flat[start : start + 4] for start in range(0, 16, 4)]
     return torch.tensor(columns, device=device), _over_batch(signs, device, dims)
 
 
@@ -121,6 +122,11 @@ def _turn_table(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """Return which component goes with z of a turn about z, and with which sign, ``(4,)`` each."""
     signs = torch.tensor([-1.0, -1.0, 1.0, 1.0], device=device)
     return torch.tensor([3, 2, 1, 0], device=device), signs
+
+
+@functools.cache
+def _zero(device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    return torch.zeros((), device=device, dtype=dtype)
 
 
 @functools.cache
@@ -175,7 +181,7 @@ def quat_mul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def quat_difference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return the rotations from ``b`` to ``a``, in the world's frame, ``(..., 4)``."""
-    return _product(a, b, inverts_b=True).movedim(0, -1)
+    return _product(a, b, "b").movedim(0, -1)
 
 
 def quat_apply(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -199,6 +205,19 @@ def gravity_in_body(q: torch.Tensor) -> torch.Tensor:
     return _evaluate(_GRAVITY, q).movedim(0, -1)
 
 
+def frame_rows(q: torch.Tensor) -> torch.Tensor:
+    """Return what follows from the orientations of frames, ``(12, ...)``.
+
+    These are their rotation matrices, row by row, and then the direction of gravity in them.
+    """
+    return _evaluate(_MATRIX + _GRAVITY, q)
+
+
+def axes_from_quat(q: torch.Tensor) -> torch.Tensor:
+    """Return the first two columns of rotation matrices, row by row, ``(..., 6)``."""
+    return _evaluate(_AXES, q).movedim(0, -1)
+
+
 def matrix_from_quat(q: torch.Tensor) -> torch.Tensor:
     """Return rotation matrices, ``(..., 3, 3)``, of unit quaternions."""
     return _evaluate(_MATRIX, q).movedim(0, -1).unflatten(-1, (3, 3))
@@ -218,7 +237,7 @@ def yaw_from_quat(q: torch.Tensor) -> torch.Tensor:
 def yaw_quat(q: torch.Tensor) -> torch.Tensor:
     """Return only the rotations about the vertical, ``(..., 4)``."""
     half = 0.5 * yaw_from_quat(q)
-    zero = torch.zeros_like(half)
+    zero = _zero(half.device, half.dtype).expand_as(half)
     return torch.stack((half.cos(), zero, zero, half.sin()), dim=-1)
 
 
@@ -245,8 +264,13 @@ def turned_about_z(q: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
 
 def quat_from_euler_xyz(roll: torch.Tensor, pitch: torch.Tensor, yaw: torch.Tensor) -> torch.Tensor:
     """Return quaternions ``(..., 4)`` of rotations about x, then y, then z (fixed axes), in rad."""
-    chosen, signs = _euler_table(roll.device, roll.dim())
-    half = 0.5 * torch.stack((roll, pitch, yaw))
+    return quat_from_angles(torch.stack((roll, pitch, yaw), dim=-1))
+
+
+def quat_from_angles(angles: torch.Tensor) -> torch.Tensor:
+    """Return :func:`quat_from_euler_xyz` of roll, pitch and yaw as columns, ``(..., 3)``."""
+    chosen, signs = _euler_table(angles.device, angles.dim() - 1)
+    half = 0.5 * angles.movedim(-1, 0)
     x, y, z = torch.stack((half.cos(), half.sin()), dim=1)
     products = ((x[:, None] * y)[:, :, None] * z).flatten(0, 2)
     first, second = products.index_select(0, chosen).unflatten(0, (2, 4))
@@ -297,8 +321,8 @@ def subtract_frame_transforms(
     pos: torch.Tensor, quat: torch.Tensor, other_pos: torch.Tensor, other_quat: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the pose of another frame in the frame ``pos``, ``quat``; the inverse of combining."""
-    inverse = quat_conjugate(quat)
-    return quat_apply(inverse, other_pos - pos), quat_mul(inverse, other_quat)
+    turned = _product(quat, other_quat, "a").movedim(0, -1)
+    return quat_apply_inverse(quat, other_pos - pos), turned
 
 
 def random_orientation(unit: torch.Tensor) -> torch.Tensor:
@@ -313,6 +337,11 @@ def random_orientation(unit: torch.Tensor) -> torch.Tensor:
 
 
 # Numbers ------------------------------------------------------------------------------------------
+
+
+def squared_difference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return ``(a - b).square()`` by one operation, with the same rounding."""
+    return torch.nn.functional.mse_loss(a, b, reduction="none")
 
 
 def scale_transform(x: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:

@@ -88,6 +88,9 @@ class VectorEnv(BatchedEnv):
     _painter: Painter | None = None
     is_staging = False
     """Whether a reset's terms run, which edit :attr:`reset_qpos` and :attr:`reset_qvel`."""
+    also_placed: torch.Tensor | None = None
+    """Environments that a reset's terms put into another state though their episodes go on, bool
+    ``(num_envs,)``; None: none."""
     is_rehearsing = False
     """Whether steps are made only to be recorded, and will be undone."""
 
@@ -423,7 +426,9 @@ class VectorEnv(BatchedEnv):
             self._delays.draw(mask)
             for actuator in self.torch_actuators or ():
                 actuator.reset(mask)
-            self.sim.reset(mask, self.reset_qpos, self.reset_qvel)
+            also, self.also_placed = self.also_placed, None
+            placed = mask if also is None else mask | also
+            self.sim.reset(placed, self.reset_qpos, self.reset_qvel)
             self.staged_wrenches.apply()
             self._clear_lengths(mask)
         return log

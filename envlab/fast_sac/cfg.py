@@ -139,7 +139,7 @@ class FastSacCfg(BasicAgentCfg):
     """Number format of hidden layers; ``auto``: bfloat16 if every process supports it; ``tf32``:
     float32, of which a GPU multiplies 10 bits. FastSAC uses bfloat16, on GPUs."""
     graph: Literal["auto", "off", "on"] = "auto"
-    """Whether gradient steps are recorded as graphs, on a GPU
+    """Whether gradient steps and acting are recorded as graphs, on a GPU
     (:mod:`envlab.fast_sac.recorded_steps`). ``auto``: if they can be; ``on``: else it is an
     error."""
     actor: ActorCfg = field(default_factory=ActorCfg)

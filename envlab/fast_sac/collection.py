@@ -13,6 +13,7 @@ from envlab.fast_sac.networks import Actor
 from envlab.fast_sac.noise import ExplorationNoise
 from envlab.fast_sac.scaling import ObsScaler
 from envlab.learner import OnStep
+from envlab.sim.recording import NewGraphs, Recording, cuda_graphs, recording_of_updates
 from envlab.state import Share, rows_of_tree
 from envlab.training.overlap import StepLog, copied
 
@@ -68,7 +69,10 @@ class Collector:
 
     Attributes:
         noise: Exploration noise of a deterministic policy; None for one that draws its actions.
+        recording: Acts by a graph; None: not.
     """
+
+    recording: Recording | None = None
 
     def __init__(
         self,
@@ -94,6 +98,18 @@ class Collector:
         self.actor, self.scaler = policy
         self.noise = noise
 
+    def record(self, new_graphs: NewGraphs = cuda_graphs, *, is_required: bool = False) -> None:
+        """Act by a graph from now on, which reads observations where they are copied to.
+
+        Args:
+            new_graphs: See :data:`NewGraphs`.
+            is_required: Whether a policy that cannot be recorded is an error.
+        """
+        self._seen = self._named(self._env.obs_buf)["obs"]
+        self.recording = recording_of_updates(
+            lambda: self._act(self._seen), new_graphs, is_required=is_required
+        )
+
     def follow(self, actor: Actor, scaler: ObsScaler) -> None:
         """If the policy is a copy, update it to the learner's current one."""
         self.actor.load_state_dict(actor.state_dict())
@@ -104,11 +120,12 @@ class Collector:
         """Take a step of all environments."""
         env = self._env
         before = self._named(env.obs_buf)
-        drawn, _ = self.actor(self.scaler(before["obs"]), self._generator)
-        if self.noise is not None:
-            drawn = self.noise.added(drawn)
-        actions = (drawn * self._half_width + self._middle).to(env.device)
-        obs, rewards, terminated, truncated, info = env.step(actions)
+        if self.recording is None:
+            drawn, actions = self._act(before["obs"])
+        else:
+            self._seen.copy_(before["obs"])
+            drawn, actions = self.recording.run()
+        obs, rewards, terminated, truncated, info = env.step(actions.to(env.device))
         after = self._named(obs)
         if "final_obs" in info:  # the state after the step, where a new episode has begun
             final = self._named(info["final_obs"])
@@ -122,6 +139,13 @@ class Collector:
             self.noise.renew(ended)
         on_step(rewards, ended, info)
         return Transitions(before, drawn, rewards, terminated, truncated, after)
+
+    def _act(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the policy's actions, -1 to 1, and those of the environments."""
+        drawn, _ = self.actor(self.scaler(obs), self._generator)
+        if self.noise is not None:
+            drawn = self.noise.added(drawn)
+        return drawn, drawn * self._half_width + self._middle
 
     def _named(self, obs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return copies of actor's and critics' observations: environments reuse their tensors."""

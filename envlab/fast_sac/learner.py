@@ -35,7 +35,7 @@ from envlab.fast_sac.replay import Batch, Replay
 from envlab.fast_sac.scaling import ObsScaler, RewardScaler
 from envlab.learner import Iteration, Learner, OnStep
 from envlab.precision import compute_in, settle_precision
-from envlab.sim.recording import records_updates
+from envlab.sim.recording import NewGraphs, cuda_graphs, records_updates
 from envlab.state import State
 from envlab.training.overlap import Overlap, StepLog, check_overlap
 from envlab.training.plan import RunPlan
@@ -174,7 +174,7 @@ class FastSacLearner(Learner):
         self.recorded: RecordedSteps | None = None
         """Takes gradient steps instead, if they are recorded."""
         if records_updates(cfg.graph, device, self._obstacle(), is_main=context.is_main):
-            self._record()
+            self.record(is_required=cfg.graph == "on")
 
     def _obstacle(self) -> str | None:
         """Return why gradient steps cannot be recorded, as a part of a sentence."""
@@ -182,12 +182,13 @@ class FastSacLearner(Learner):
             return "DistributedDataParallel keeps to the stream on which it was made"
         return "agent.overlap uses the GPU at the same time" if self.cfg.overlap else None
 
-    def _record(self) -> None:
+    def record(self, new_graphs: NewGraphs = cuda_graphs, *, is_required: bool = False) -> None:
+        """Take gradient steps and act by graphs from now on."""
+        optimizers = tuple(self.optimizers.values())
         self.recorded = RecordedSteps(
-            self.gradient_step,
-            tuple(self.optimizers.values()),
-            is_required=self.cfg.graph == "on",
+            self.gradient_step, optimizers, new_graphs, is_required=is_required
         )
+        self.collector.record(new_graphs, is_required=is_required)
 
     def _optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
         rate, decay = self.cfg.algorithm.learning_rate, self.cfg.algorithm.weight_decay

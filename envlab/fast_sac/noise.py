@@ -36,7 +36,7 @@ class ExplorationNoise:
     def renew(self, ended: torch.Tensor) -> None:
         """Draw new deviations where an episode ended, bool ``(num_envs,)``."""
         drawn = self._drawn(torch.empty_like(self.deviations))
-        self.deviations = torch.where(ended.unsqueeze(1), drawn, self.deviations)
+        torch.where(ended.unsqueeze(1), drawn, self.deviations, out=self.deviations)
 
     def _drawn(self, deviations: torch.Tensor) -> torch.Tensor:
         return deviations.uniform_(self._least, self._largest, generator=self._generator)

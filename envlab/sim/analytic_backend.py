@@ -130,6 +130,7 @@ class AnalyticSimulation(Simulation):
 
     def set_velocity(self, mask: torch.Tensor, qvel: torch.Tensor) -> None:
         self.num_changes += 1
+        self.num_pushes += 1
         rows = np.flatnonzero(mask.numpy()) if on_host(self.device) else mask.unsqueeze(1)
         _set_rows(self._qvel, rows, qvel)
 

@@ -231,7 +231,9 @@ class MujocoSimulation(Simulation):
 
     @between_graphs
     def set_velocity(self, mask: torch.Tensor, qvel: torch.Tensor) -> None:
+        before = self.num_changes
         rows = self._rows_to_change(mask)
+        self.num_pushes += self.num_changes - before
         if not len(rows):
             return
         self._qvel_rows[rows] = qvel.numpy()[rows]

@@ -160,6 +160,8 @@ class Simulation(ABC):
     num_changes = 0
     """Number of writes to states or parameters; results derived from them are valid until it
     changes."""
+    num_pushes = 0
+    """Those among them that :meth:`set_velocity` made, which leave poses as they are."""
 
     @functools.cached_property  # reading it in the model takes 2 us
     def physics_dt(self) -> float:

@@ -155,6 +155,7 @@ class WarpSimulation(Simulation):
 
     def set_velocity(self, mask: torch.Tensor, qvel: torch.Tensor) -> None:
         self.num_changes += 1
+        self.num_pushes += 1
         self._mask.copy_(mask)
         self._qvel.copy_(qvel)
         self._launch(self._push)

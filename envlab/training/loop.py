@@ -88,6 +88,8 @@ class Training:
         self._steps_left = 0
         self._line: ProgressLine | None = None
         self.tracker = learner.tracker or EpisodeTracker(env.num_envs, env.device)
+        if env.recording is not None and env.device.type == "cuda" and not learner.tracker:
+            self.tracker.record()
         self.metrics = RunMetrics(context, self.tracker)
         self.saver = Saver(learner, env, context, run, self.tracker, self.metrics, cfg, origin)
 

@@ -18,6 +18,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.disk import surviving_disk_errors
 from envlab.distributed.statistics import Gather, Mean, WeightedMeans
 from envlab.learner import Iteration, IterationRecord
+from envlab.sim.recording import NewGraphs, Recording, cuda_graphs, recording_of_updates
 from envlab.state import State
 
 WINDOW_EPISODES = 100
@@ -27,14 +28,26 @@ _FRAMES, _NOTE = "frames", "note/"
 
 
 class EpisodeTracker:
-    """Returns and lengths of episodes, and the environments' own log, summed over steps."""
+    """Returns and lengths of episodes, and the environments' own log, summed over steps.
+
+    Attributes:
+        means: Of all that was added.
+        recording: Counts steps on a GPU by a graph; None: not.
+    """
 
     STATE = State(per_env=("_returns", "_lengths"))
+    recording: Recording | None = None
 
     def __init__(self, num_envs: int, device: torch.device) -> None:
         self._episodes = torch.zeros(2, num_envs, device=device)
         self._returns, self._lengths = self._episodes
         self.means = WeightedMeans()
+        self._step: dict[str, torch.Tensor] = {}
+        """A step on a device, where a graph reads it."""
+
+    def record(self, new_graphs: NewGraphs = cuda_graphs) -> None:
+        """Count by graphs from now on."""
+        self.recording = recording_of_updates(self._count, new_graphs)
 
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
         """Add a step of all environments.
@@ -44,25 +57,60 @@ class EpisodeTracker:
             ended: Whether an episode ended, bool ``(num_envs,)``.
             info: The ``info`` returned by the environment; ``log`` and ``num_ended`` are read.
         """
-        self._returns += rewards
-        self._lengths += 1
-        count = info["num_ended"]
-        if not isinstance(count, torch.Tensor) and not count:
-            return
-        sums = (self._episodes * ended).sum(dim=1)
-        self.means.add(("return", "length"), sums, count)
-        # Values on the device are added in one operation, and never read here.
+        count, device = info["num_ended"], self._episodes.device
         there = {
             name: value
             for name, value in info["log"].items()
-            if isinstance(value, torch.Tensor) and value.device == sums.device
+            if isinstance(value, torch.Tensor) and value.device == device
         }
-        if there:
-            self.means.add(tuple(there), torch.stack(tuple(there.values())) * count, count)
+        if isinstance(count, torch.Tensor):  # which is never read here
+            self._take(rewards, ended, count, there)
+            self._count() if self.recording is None else self.recording.run()
+        else:
+            self._returns += rewards
+            self._lengths += 1
+            if not count:
+                return
+            sums = (self._episodes * ended).sum(dim=1)
+            self.means.add(("return", "length"), sums, count)
+            if there:
+                self.means.add(tuple(there), torch.stack(tuple(there.values())) * count, count)
+            self._episodes.masked_fill_(ended, 0.0)
         for name, value in info["log"].items():
             if name not in there:
                 self.means.add(name, value * count, count)
-        self._episodes.masked_fill_(ended, 0.0)
+
+    def _take(
+        self,
+        rewards: torch.Tensor,
+        ended: torch.Tensor,
+        count: torch.Tensor,
+        log: Mapping[str, torch.Tensor],
+    ) -> None:
+        """Have a step where a graph reads it."""
+        totals, weight = self.means.in_place(("return", "length", *log), self._episodes.device)
+        step = {"rewards": rewards, "ended": ended, "count": count}
+        if self._step.get("totals") is not totals:  # the first step, or one with other names
+            with torch.inference_mode(False):
+                self._step = {name: torch.empty_like(value) for name, value in step.items()}
+                self._step["log"] = torch.zeros(len(log), device=totals.device)
+            self._step |= {"totals": totals, "weight": weight}
+            if self.recording is not None:
+                self.recording.forget()
+        for name, value in step.items():
+            self._step[name].copy_(value)
+        if log:
+            torch.stack(tuple(log.values()), out=self._step["log"])
+
+    def _count(self) -> None:
+        """Add the step that was taken, in place."""
+        step, episodes = self._step, self._episodes
+        self._returns += step["rewards"]
+        self._lengths += 1
+        sums = (episodes * step["ended"]).sum(dim=1)
+        step["totals"] += torch.cat((sums, step["log"] * step["count"]))
+        step["weight"] += step["count"]
+        episodes.masked_fill_(step["ended"], 0.0)
 
     def forget(self) -> None:
         """Forget the unfinished episodes, after all environments were reset."""

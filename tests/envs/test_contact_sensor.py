@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from envlab.envs import mdp
 from envlab.envs.contact_sensor import ContactSensor, ContactSensorCfg
@@ -43,6 +44,26 @@ def test_times_of_a_fall_and_a_lift():
     assert sensor.last_contact_time[0, 0].item() == pytest.approx(4 * DT)
     assert sensor.current_air_time[0].tolist() == pytest.approx([DT, 9 * DT])
     assert sensor.last_air_time[0, 0].item() == pytest.approx(6 * DT)
+
+
+def test_times_follow_each_physics_step_however_many_there_are():
+    generator = torch.Generator().manual_seed(0)
+    for decimation in (1, 4, 10):
+        env = make_env(64, decimation=decimation)
+        sensor, substeps = sensor_of(env), env.sim.substeps.sensordata
+        now, last = torch.zeros(2, 64, 2), torch.zeros(2, 64, 2)  # in the air, and on the ground
+        for _ in range(20):
+            touches = torch.rand(64, decimation, 1, generator=generator) < 0.4
+            substeps.copy_(2.0 * touches)
+            sensor.update(decimation * DT)
+            for touch in touches.unbind(1):
+                ends = torch.stack((touch, ~touch)).expand(2, 64, 2)
+                last = torch.where(ends & (now > 0.0), now + DT, last)
+                now = torch.where(ends, 0.0, now + DT)
+            mine = sensor.current_air_time, sensor.current_contact_time
+            assert torch.allclose(torch.stack(mine), now, atol=1e-5)
+            mine = sensor.last_air_time, sensor.last_contact_time
+            assert torch.allclose(torch.stack(mine), last, atol=1e-5)
 
 
 def test_a_touch_right_after_a_reset_ends_no_flight():

@@ -76,6 +76,21 @@ def test_frames_combine_and_subtract():
     assert_close(rotations.quat_unique(child[1]), rotations.quat_unique(QUATS.flip(0)))
 
 
+def test_what_follows_from_orientations_is_the_same_together_and_apart():
+    matrices = rotations.matrix_from_quat(QUATS)
+    rows = rotations.frame_rows(QUATS)
+    assert torch.equal(rows[:9].T, matrices.flatten(1))
+    assert torch.equal(rows[9:].T, rotations.gravity_in_body(QUATS))
+    assert torch.equal(rotations.axes_from_quat(QUATS), matrices[..., :2].flatten(1))
+    angles = VECTORS[:, :3]
+    assert torch.equal(
+        rotations.quat_from_angles(angles), rotations.quat_from_euler_xyz(*angles.unbind(1))
+    )
+    assert torch.equal(
+        rotations.squared_difference(VECTORS, angles.flip(0)), (VECTORS - angles.flip(0)).square()
+    )
+
+
 def test_angles_are_wrapped_and_lengths_become_one():
     angles = torch.tensor([math.pi + 0.1, -7.0, 1.0])
     wrapped = torch.tensor([-math.pi + 0.1, -7.0 + 2 * math.pi, 1.0])

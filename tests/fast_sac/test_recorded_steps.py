@@ -11,13 +11,12 @@ import torch
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.learner import FastSacLearner
-from envlab.fast_sac.recorded_steps import RecordedSteps
 from envlab.fast_sac.replay import Batch
 from envlab.sim import host
 from envlab.sim.recording import records_updates
 from envlab.sim.repeated import RepeatedOperations
 from tests.fast_sac.updates import BATCH, make_learner
-from tests.graphs import capturable_on_a_cpu
+from tests.graphs import capturable_on_a_cpu, record_steps
 from tests.iterations import Iterations
 from tests.operations import Operations, Reads
 
@@ -31,10 +30,8 @@ def on_a_cpu() -> Iterator[None]:
 
 
 def recorded(learner: FastSacLearner) -> FastSacLearner:
-    """Have a learner's gradient steps recorded, as on a GPU."""
-    optimizers = list(learner.optimizers.values())
-    graphs = lambda: RepeatedOperations  # noqa: E731
-    learner.recorded = RecordedSteps(learner.gradient_step, optimizers, graphs, is_required=True)
+    """Have a learner's gradient steps and acting recorded, as on a GPU."""
+    learner.record(lambda: RepeatedOperations, is_required=True)
     return learner
 
 
@@ -71,6 +68,21 @@ def test_graphs_repeat_the_bits_of_steps_and_nothing_waits(name: str):
     assert all(one.is_made for one in ours.recorded.recordings.values())
     assert_equal(plain, ours)
     assert ours.take_losses() == pytest.approx(plain.take_losses(), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sac", "td3"])
+def test_iterations_by_graphs_have_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(host, "HOST", set())
+    algorithm = {"name": name, "batch_size": BATCH}
+    plain, ours = (make_learner(ALONE, algorithm=algorithm) for _ in range(2))
+    record_steps(recorded(ours).env)
+    seen = []
+    for learner in (plain, ours):
+        torch.manual_seed(3)
+        seen.append([learner.iterate(number, lambda *_: None).losses for number in range(1, 12)])
+    assert ours.collector.recording.is_made
+    assert_equal(plain, ours)
+    assert seen[0] == seen[1]
 
 
 def test_a_checkpoint_of_graphs_goes_on_without_them_and_back():

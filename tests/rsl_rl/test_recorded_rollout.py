@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,24 +14,22 @@ from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.learner import RslRlLearner
-from envlab.rsl_rl.recorded_rollout import RecordedRollout
-from envlab.rsl_rl.recorded_update import RecordedUpdate
 from envlab.sim import host
-from envlab.sim.repeated import RepeatedOperations
-from envlab.state import restore, save
-from tests.graphs import capturable_on_a_cpu, record_steps
+from tests.graphs import capturable_on_a_cpu
 from tests.iterations import Iterations
+from tests.launcher import run, torchrun
 from tests.operations import Reads
-from tests.tasks.making import make
+from tests.rsl_rl.recorded import (
+    CARTPOLE,
+    GO2,
+    SMALL,
+    ignore,
+    learner_of,
+    losses_of,
+    resume,
+    saved_parts,
+)
 
-CARTPOLE, GO2 = "Isaac-Cartpole-v0", "Isaac-Velocity-Flat-Unitree-Go2-v0"
-SMALL: dict[str, Any] = {
-    "num_steps_per_env": 8,
-    "actor": {"hidden_dims": [16], "obs_normalization": True},
-    "critic": {"hidden_dims": [16], "obs_normalization": True},
-    "algorithm": {"num_learning_epochs": 2, "num_mini_batches": 2},
-}
-ALONE = DistributedContext(num_threads=1)
 STORED = ("actions", "rewards", "dones", "values", "actions_log_prob", "returns", "advantages")
 
 
@@ -40,31 +38,6 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(host, "HOST", set())
     with capturable_on_a_cpu():
         yield
-
-
-def learner_of(task: str = CARTPOLE, kind: str = "library", **fields: Any) -> RslRlLearner:
-    """Return a learner: the library's own, or with ours, ``unrecorded`` or by ``graphs``."""
-    env = make(task, num_envs=4, seed=1, **fields)
-    cfg = merge(RslRlCfg(), load_agent_values(get_task(task), "rsl_rl"), "agent")
-    cfg = merge(cfg, SMALL, "agent")
-    torch.manual_seed(0)
-    learner = RslRlLearner(env, cfg, ALONE)
-    if kind == "library":
-        return learner
-    alg, graphs = learner.alg, lambda: RepeatedOperations
-    alg.recorded = RecordedUpdate(alg, graphs, is_required=True)
-    alg.recorded.readings = learner.readings
-    learner.recorded_rollout = RecordedRollout(alg, graphs, is_required=True)
-    if kind == "graphs":
-        record_steps(env)
-        return learner
-    for recording in (alg.recorded.recording, *learner.recorded_rollout.recordings.values()):
-        recording.give_up()
-    return learner
-
-
-def ignore(*_: Any) -> None:
-    """Count no step."""
 
 
 def rollouts(learner: RslRlLearner, number: int) -> list[dict[str, torch.Tensor]]:
@@ -116,19 +89,12 @@ def test_iterations_by_graphs_have_the_bits_of_the_same_functions():
 def test_it_goes_on_exactly_after_a_resume():
     whole = learner_of(CARTPOLE, "graphs")
     torch.manual_seed(3)
-    for number in range(1, 8):
-        whole.iterate(number, ignore)
-    parts = copy.deepcopy(
-        (whole.model_state(), save(whole), save(whole.env.unwrapped), torch.get_rng_state())
-    )
-    losses = [whole.iterate(number, ignore).losses for number in range(8, 15)]
+    losses_of(whole, 1, 7)
+    parts = saved_parts(whole)
+    losses = losses_of(whole, 8, 14)
     again = learner_of(CARTPOLE, "graphs")
-    model, own, env, generator = parts
-    again.load_models({"model": model})
-    restore(again, own, torch.device("cpu"))
-    restore(again.env.unwrapped, env, torch.device("cpu"))
-    torch.set_rng_state(generator)
-    assert [again.iterate(number, ignore).losses for number in range(8, 15)] == losses
+    resume(again, parts)
+    assert losses_of(again, 8, 14) == losses
     for name, values in whole.alg.save()["actor_state_dict"].items():
         assert torch.equal(values, again.alg.save()["actor_state_dict"][name]), name
     assert all(one.is_made for one in again.recorded_rollout.recordings.values())
@@ -161,6 +127,33 @@ def test_an_iteration_reads_the_device_once(task: str, kind: str):
         if number > 1:  # one-off work is done
             assert len(reads.found) == 1, reads.found
             assert after.found == []
+
+
+@pytest.mark.slow
+def test_two_ranks_record_their_rollouts_with_the_same_bits_and_resume_exactly(tmp_path: Path):
+    code, output = run(
+        torchrun(2, Path(__file__).with_name("worker_recorded.py"), tmp_path), tmp_path
+    )
+    assert code == 0, output
+    ranks = [torch.load(tmp_path / f"rank{rank}.pt") for rank in range(2)]
+    for found in ranks:
+        for part in ("losses", "later", "model"):
+            assert_same(found["unrecorded"][part], found["graphs"][part])
+        assert_same(found["graphs"]["later"], found["resumed"]["later"])
+        assert_same(found["graphs"]["model"], found["resumed"]["model"])
+        assert found["made"] == {"act": True, "keep": True, "returns": False}
+    first, second = (found["graphs"] for found in ranks)
+    assert_same(first["model"], second["model"])
+    assert first["losses"] != second["losses"]  # they saw different environments
+
+
+def assert_same(one: Any, other: Any) -> None:
+    """Compare losses, or parameters by name."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        assert all(torch.equal(values, other[name]) for name, values in one.items())
+    else:
+        assert one == other
 
 
 @pytest.mark.gpu

@@ -18,6 +18,7 @@ def make(
     num_envs: int = 3,
     seed: int = 0,
     num_threads: int = 1,
+    context: DistributedContext | None = None,
     **fields: Any,
 ) -> Any:
     """Return an environment of a task; of any type, as tests ask their task's own methods."""
@@ -25,7 +26,7 @@ def make(
     cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
     for name, value in fields.items():
         setattr(cfg, name, value)
-    context = DistributedContext(num_threads=num_threads)
+    context = context or DistributedContext(num_threads=num_threads)
     return task.make(cfg, context=context, num_envs=num_envs, seed=seed)
 
 

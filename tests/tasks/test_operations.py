@@ -14,19 +14,19 @@ from tests.operations import Operations
 from tests.tasks.making import make
 
 MOST = {
-    "Isaac-Cartpole-v0": 73,
-    "Isaac-Ant-v0": 139,
-    "Isaac-Velocity-Flat-Unitree-Go2-v0": 190,
-    "Isaac-Velocity-Rough-Unitree-Go2-v0": 349,
-    "Mjlab-Velocity-Flat-Unitree-Go1": 274,
-    "Mjlab-Velocity-Flat-Unitree-G1": 283,
-    "Mjlab-Tracking-Flat-Unitree-G1": 430,
+    "Isaac-Cartpole-v0": 72,
+    "Isaac-Ant-v0": 128,
+    "Isaac-Velocity-Flat-Unitree-Go2-v0": 165,
+    "Isaac-Velocity-Rough-Unitree-Go2-v0": 323,
+    "Mjlab-Velocity-Flat-Unitree-Go1": 243,
+    "Mjlab-Velocity-Flat-Unitree-G1": 251,
+    "Mjlab-Tracking-Flat-Unitree-G1": 299,
     "Isaac-Repose-Cube-Allegro-v0": 265,
-    "Isaac-Repose-Cube-Allegro-Direct-v0": 214,
-    "Isaac-Repose-Cube-Shadow-Direct-v0": 215,
-    "Isaac-Shadow-Hand-Over-Direct-v0": 278,
-    "Isaac-Franka-Cabinet-Direct-v0": 178,
-    "Isaac-Reach-UR10-v0": 208,
+    "Isaac-Repose-Cube-Allegro-Direct-v0": 212,
+    "Isaac-Repose-Cube-Shadow-Direct-v0": 213,
+    "Isaac-Shadow-Hand-Over-Direct-v0": 277,
+    "Isaac-Franka-Cabinet-Direct-v0": 177,
+    "Isaac-Reach-UR10-v0": 202,
 }
 
 

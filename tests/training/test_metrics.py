@@ -17,6 +17,8 @@ import pytest
 import torch
 
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.readings import Readings
+from envlab.sim.repeated import RepeatedOperations
 from envlab.training.metrics import (
     WINDOW_EPISODES,
     EpisodeTracker,
@@ -51,6 +53,32 @@ def test_episodes_are_counted_where_they_end(tracker: EpisodeTracker):
     assert means["return"] == pytest.approx((77.0 / 3.0, 3.0))
     assert means["length"] == (2.0, 3.0)
     assert means["alive"] == pytest.approx(((0.5 + 2 * 0.8) / 3.0, 3.0))
+
+
+def test_graphs_count_what_the_host_counts():
+    on_host, on_device, by_graphs = (EpisodeTracker(4, torch.device("cpu")) for _ in range(3))
+    by_graphs.record(lambda: RepeatedOperations)
+    generator = torch.Generator().manual_seed(0)
+    for iteration in range(4):
+        # Other names in the log from the third iteration on, such as a curriculum's.
+        names = ["alive", "level"][: 1 + iteration // 2]
+        with torch.inference_mode():  # as rollouts of rsl_rl
+            for _ in range(8):
+                rewards = torch.rand(4, generator=generator)
+                ended = torch.rand(4, generator=generator) < 0.3
+                log = {name: torch.rand((), generator=generator) for name in names}
+                info = {"num_ended": int(ended.sum()), "log": log}
+                on_host.add_step(rewards, ended, info)
+                for tracker in (on_device, by_graphs):
+                    tracker.add_step(rewards, ended, info | {"num_ended": ended.sum()})
+        readings = Readings()
+        by_graphs.means.ask(readings)
+        readings.read()
+        expected = on_host.means.reduce(CONTEXT.gather)
+        assert on_device.means.reduce(CONTEXT.gather) == expected
+        assert by_graphs.means.reduce(CONTEXT.gather) == expected
+        assert by_graphs.recording.is_made
+        assert expected.keys() == {"return", "length", *names}
 
 
 ITERATION = Iteration(

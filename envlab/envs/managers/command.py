@@ -72,8 +72,15 @@ class CommandTerm:
         """Draw the goals of episodes that begin, whose ``env.reset_qpos`` is staged by now."""
         self.resample(mask, stream)
 
+    def measure(self, ended: torch.Tensor) -> None:
+        """Update :attr:`metrics` from the state in which a step ends, before its resets.
+
+        Args:
+            ended: Environments that will be reset, bool ``(num_envs,)``; some or none.
+        """
+
     def update(self) -> None:
-        """Update :attr:`command` and :attr:`metrics` from the current state, once per step."""
+        """Update :attr:`command` and :attr:`metrics` from the state after a step's resets."""
 
     def update_command(self) -> None:
         """Update :attr:`command` once per step, after new goals have been drawn."""
@@ -164,6 +171,11 @@ class CommandManager:
         for name, term in self._terms.items():
             term.clear_metrics(mask)
             self._draw(name, "reset", term, mask)
+
+    def measure(self, ended: torch.Tensor) -> None:
+        """Let the terms look at the state in which a step ends; see :meth:`CommandTerm.measure`."""
+        for term in self._terms.values():
+            term.measure(ended)
 
     def compute(self, dt: float) -> None:
         """Let ``dt`` seconds pass, update the terms, and draw the commands that are due."""

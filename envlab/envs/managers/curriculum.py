@@ -12,6 +12,7 @@ from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import name_term
+from envlab.sim.host import on_host
 from envlab.sim.recording import between_graphs
 
 
@@ -62,5 +63,7 @@ class CurriculumManager:
             self._values[name].fill_(value)
 
     def log(self) -> dict[str, torch.Tensor]:
-        """Return the terms' latest values, 0-d."""
+        """Return the terms' latest values, 0-d; on a GPU in memory that the next step changes."""
+        if not on_host(self._device):
+            return dict(self._values)
         return {name: value.clone() for name, value in self._values.items()}

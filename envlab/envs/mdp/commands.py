@@ -17,7 +17,7 @@ from envlab.envs.markers import add_frame, add_sphere
 from envlab.envs.math import (
     combine_frame_transforms,
     quat_error_magnitude,
-    quat_from_euler_xyz,
+    quat_from_angles,
     quat_unique,
 )
 from envlab.envs.mdp.root import base_pose, body_poses
@@ -177,7 +177,7 @@ class UniformPoseCommand(CommandTerm):
 
     def _pose(self, coordinates: torch.Tensor) -> torch.Tensor:
         """Return poses ``(n, 7)`` for positions and rotations about x, y and z, ``(n, 6)``."""
-        quat = quat_from_euler_xyz(*coordinates[:, 3:].unbind(1))
+        quat = quat_from_angles(coordinates[:, 3:])
         if self.cfg.make_quat_unique:
             quat = quat_unique(quat)
         return torch.cat((coordinates[:, :3], quat), dim=1)

@@ -40,7 +40,7 @@ def self_collision_cost(
             ``<contact subtree1="pelvis" subtree2="pelvis" num="1" data="force" reduce="none"/>``,
             or of parts of it on the world.
     """
-    return _collides(env, force_threshold, asset_cfg).sum(dim=1).float()
+    return _collides(env, force_threshold, asset_cfg).sum(dim=1, dtype=torch.float32)
 
 
 def illegal_collision(
@@ -57,7 +57,7 @@ def undesired_contacts(
     env: ManagerEnv, threshold: float, sensor_cfg: ContactBodies
 ) -> torch.Tensor:
     """Return the number of bodies on which the force is above ``threshold``, in N."""
-    return (sensor_cfg.force_norms > threshold).sum(dim=1).float()
+    return (sensor_cfg.force_norms > threshold).sum(dim=1, dtype=torch.float32)
 
 
 def feet_air_time(

@@ -12,7 +12,7 @@ from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 from envlab.envs.managers.event import requires_model_fields
 from envlab.envs.math import (
     quat_apply_inverse,
-    quat_from_euler_xyz,
+    quat_from_angles,
     quat_mul,
     turned_about_z,
 )
@@ -105,7 +105,7 @@ def reset_root_state_uniform(
 def _place_mocap(env: ManagerEnv, mask: torch.Tensor, drawn: torch.Tensor, row: int) -> None:
     """Move a mocap body from its default pose by drawn offsets, ``(num_envs, 12)``."""
     pos, quat = env.sim.mocap_pos[:, row], env.sim.mocap_quat[:, row]
-    turned = quat_mul(quat_from_euler_xyz(*drawn[:, 3:6].unbind(1)), quat)
+    turned = quat_mul(quat_from_angles(drawn[:, 3:6]), quat)
     pos.add_(drawn[:, :3] * mask.unsqueeze(1))
     quat.copy_(torch.where(mask.unsqueeze(1), turned, quat))
 
@@ -130,7 +130,7 @@ def place_root(
     quat = env.default_qpos[:, asset_cfg.root_quat]
     # What is not drawn has been staged already: the default orientation, at rest.
     if _any(ranges[3:5]):
-        turn = quat_from_euler_xyz(*drawn[:, 3:6].unbind(1))
+        turn = quat_from_angles(drawn[:, 3:6])
         quat = quat_mul(turn, quat.expand(len(drawn), 4))
     elif _any(ranges[5:6]):
         quat = turned_about_z(quat, drawn[:, 5])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns, joint_values
+from envlab.envs.math import squared_difference
 from envlab.envs.mdp.events import soft_joint_limits
 from envlab.envs.mdp.observations import joint_pos_rel
 from envlab.errors import ConfigurationError
@@ -42,8 +43,10 @@ def joint_acc_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tens
     # MuJoCo's qacc is another quantity: implicit integrators damp it before they integrate, and its
     # sum of squares was 1.35 times this one on Go2, and 2,000 times on G1's fingers.
     before, after = env.sim.substeps.qvel[:, -2:].unbind(1)
-    change = columns(after, asset_cfg.qvel_ids) - columns(before, asset_cfg.qvel_ids)
-    return (change / env.sim.physics_dt).square().sum(dim=1)
+    change = squared_difference(
+        columns(after, asset_cfg.qvel_ids), columns(before, asset_cfg.qvel_ids)
+    )
+    return change.sum(dim=1) / env.sim.physics_dt**2
 
 
 def joint_pos_limits(

@@ -12,8 +12,8 @@ import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
 from envlab.envs.math import (
+    axes_from_quat,
     gravity_in_body,
-    matrix_from_quat,
     quat_apply_inverse,
     subtract_frame_transforms,
 )
@@ -240,7 +240,7 @@ def _in_anchor(motion: MotionCommand) -> tuple[torch.Tensor, torch.Tensor]:
             pos,
             quat,
         )
-        return pos, matrix_from_quat(quat)[..., :2].contiguous().flatten(2)
+        return pos, axes_from_quat(quat).contiguous()
 
     found: tuple[torch.Tensor, torch.Tensor] = motion.once("in_anchor", compute)
     return found

@@ -31,7 +31,7 @@ from envlab.envs.math import (
     quat_apply_inverse,
     quat_difference,
     quat_error_magnitude,
-    quat_from_euler_xyz,
+    quat_from_angles,
     quat_mul,
     yaw_quat,
 )
@@ -148,8 +148,19 @@ class MotionCommand(CommandTerm):
         self._ends = torch.ones_like(self.frames)
         self.bin_failed_count = torch.zeros(self.bins.num, device=device)
         self._failed_now = torch.zeros_like(self.bin_failed_count)
+        self._stream_of_ends = env.random.stream("commands.motion.over")
         self.limits = soft_joint_limits(env, cfg.soft_limit_factor, self._robot)
         self._columns: dict[tuple[str, ...], torch.Tensor] = {}
+        self._over: torch.Tensor | None = None
+        """Environments whose clip has ended in this step within an episode."""
+        robot = self._robot
+        self._qpos_ids = _joined(
+            (robot.root_pos, robot.root_quat, robot.qpos_ids), model.nq, device
+        )
+        self._qvel_ids = _joined(
+            (robot.root_lin_vel, robot.root_ang_vel, robot.qvel_ids), model.nv, device
+        )
+        self._covers_all = len(self._qpos_ids) == model.nq
         self._moves = 0
         self.command = torch.zeros(env.num_envs, 2 * len(self._robot.joint_names), device=device)
         sums = self.make_metrics(*_ERRORS, *_SAMPLING)
@@ -271,18 +282,12 @@ class MotionCommand(CommandTerm):
     @property
     def anchor_angle(self) -> torch.Tensor:
         """Between the robot's anchor and the reference's, in rad, ``(num_envs,)``."""
-        return self.once(
-            "anchor_angle",
-            lambda: quat_error_magnitude(self.anchor_quat_w, self.robot_anchor_quat_w),
-        )
+        return self._angles()[:, -1]
 
     @property
     def body_angles(self) -> torch.Tensor:
         """Between bodies and those of the reference at the robot's anchor, in rad."""
-        return self.once(
-            "body_angles",
-            lambda: quat_error_magnitude(self.body_quat_relative_w, self.robot_body_quat_w),
-        )
+        return self._angles()[:, :-1]
 
     @property
     def body_vel_error(self) -> torch.Tensor:
@@ -296,27 +301,43 @@ class MotionCommand(CommandTerm):
 
     # A term's life ------------------------------------------------------------------------------
 
+    def measure(self, ended: torch.Tensor) -> None:
+        self._measure_errors()
+        self._over = (self.frames + 1 >= self._ends) > ended
+        if on_host(ended.device) and self._over.any():  # there may be no resets
+            env = self.env
+            qpos, qvel = env.sim.data.qpos.clone(), env.sim.data.qvel.clone()
+            drawn = self._draw(self._over, self._stream_of_ends)
+            self._start(self._over, torch.zeros_like(ended), drawn, qpos, qvel)
+            env.sim.reset(self._over, qpos, qvel)
+
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
+        env, over = self.env, self._over
         self.count_failures(mask)
-        frames, ends, draws = self._draw(mask, stream)
-        env = self.env
-        self._place(frames, draws, env.reset_qpos, env.reset_qvel)
-        self._go_to(mask, frames, ends)
+        placed, drawn = mask, self._draw(mask, stream)
+        if over is not None and not on_host(mask.device):  # in one reset with the others
+            env.also_placed = over
+            placed = mask | over
+            drawn = torch.where(over[:, None], self._draw(over, self._stream_of_ends), drawn)
+            if not self._covers_all:
+                assign(env.reset_qpos, over, env.sim.data.qpos)
+                assign(env.reset_qvel, over, env.sim.data.qvel)
+        self._over = None
+        self._start(placed, mask, drawn, env.reset_qpos, env.reset_qvel)
         self._update_goal()
 
-    def update(self) -> None:
+    def _measure_errors(self) -> None:
         norm = torch.linalg.vector_norm
         speeds = norm(self.body_vel_error, dim=3)
-        mean_speeds = speeds.mean(dim=1)
+        distances = norm(self.body_pos_error, dim=2)
+        by_body = torch.cat((distances[..., None], self.body_angles[..., None], speeds), dim=2)
+        joints = torch.cat((self.robot_joint_pos, self.robot_joint_vel), dim=1)
         rows = (
             norm(self.anchor_pos_error, dim=1),
             self.anchor_angle,
             *speeds[:, self._anchor].unbind(1),
-            norm(self.body_pos_error, dim=2).mean(dim=1),
-            self.body_angles.mean(dim=1),
-            *mean_speeds.unbind(1),
-            norm(self.joint_pos - self.robot_joint_pos, dim=1),
-            norm(self.joint_vel - self.robot_joint_vel, dim=1),
+            *by_body.mean(dim=1).unbind(1),
+            *norm((self.command - joints).unflatten(1, (2, -1)), dim=2).unbind(1),
         )
         torch.stack(rows, out=self._errors)
 
@@ -326,7 +347,6 @@ class MotionCommand(CommandTerm):
         self._moves += 1
         if self.cfg.sampling_mode == "adaptive":
             self.average_failures()
-        self._start_again(self.frames >= self._ends)
         self._update_goal()
 
     def restart(self) -> None:
@@ -443,6 +463,19 @@ class MotionCommand(CommandTerm):
         pos, vel = self.once("joints", lambda: self._reference.joints[self.frames]).chunk(2, dim=1)
         return pos, vel
 
+    def _angles(self) -> torch.Tensor:
+        """Return :attr:`body_angles`, and :attr:`anchor_angle` in a last column."""
+
+        def compute() -> torch.Tensor:
+            anchor, robot = self.anchor_quat_w, self.robot_anchor_quat_w
+            return quat_error_magnitude(
+                torch.cat((self.body_quat_relative_w, anchor.unsqueeze(1)), dim=1),
+                torch.cat((self.robot_body_quat_w, robot.unsqueeze(1)), dim=1),
+            )
+
+        angles: torch.Tensor = self.once("angles", compute)
+        return angles
+
     def _update_goal(self) -> None:
         torch.index_select(self._reference.joints, 0, self.frames, out=self.command)
 
@@ -470,63 +503,63 @@ class MotionCommand(CommandTerm):
         self.frames.copy_(frames)
         self._moves += 1
 
-    def _go_to(self, mask: torch.Tensor, frames: torch.Tensor, ends: torch.Tensor) -> None:
-        """Let the environments of ``mask`` follow the frames after ``frames``."""
-        assign(self._ends, mask, ends)
-        assign(self.frames, mask, frames + 1)
-        self._moves += 1
-
-    def _draw(
-        self, mask: torch.Tensor, stream: RandomStream
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return frames to start in, the ends of their clips, and offsets of the state."""
+    def _draw(self, mask: torch.Tensor, stream: RandomStream) -> torch.Tensor:
+        """Return draws of a frame, from [0, 1), and of offsets of the state."""
         cfg = self.cfg
         six = [*six_ranges(cfg.pose_range, "pose_range")]
         six += six_ranges(cfg.velocity_range, "velocity_range")
         joints = [cfg.joint_position_range] * len(self._robot.joint_names)
-        drawn = stream.ranges([(0.0, 1.0), (0.0, 1.0), *six, *joints], mask)
-        shares = self.bins.shares(self.bin_failed_count, cfg.sampling_mode)
+        return stream.ranges([(0.0, 1.0), (0.0, 1.0), *six, *joints], mask)
+
+    def _start(
+        self,
+        placed: torch.Tensor,
+        begins: torch.Tensor,
+        drawn: torch.Tensor,
+        qpos: torch.Tensor,
+        qvel: torch.Tensor,
+    ) -> None:
+        """Let environments follow a drawn frame, and write its state to all rows.
+
+        Args:
+            placed: Which, bool ``(num_envs,)``.
+            begins: Those among them whose episodes begin.
+            drawn: See :meth:`_draw`.
+            qpos: Where to write positions.
+            qvel: Where to write velocities.
+        """
+        mode = self.cfg.sampling_mode
+        shares = self.bins.shares(self.bin_failed_count, mode)
         self._sampling.copy_(self.bins.statistics(shares).unsqueeze(1))
-        frames, ends = self.bins.frames(shares, drawn[:, :2], cfg.sampling_mode)
-        return frames, ends, drawn[:, 2:]
+        frames, ends = self.bins.frames(shares, drawn[:, :2], mode)
+        self._place(frames, drawn[:, 2:], qpos, qvel)
+        assign(self._ends, placed, ends)
+        assign(self.frames, placed, frames + begins)  # others will move on with this step
+        self._moves += 1
 
     def _place(
         self, frames: torch.Tensor, draws: torch.Tensor, qpos: torch.Tensor, qvel: torch.Tensor
     ) -> None:
         """Write the robot's state in ``frames``, plus offsets, to all rows."""
-        robot, num = self._robot, draws.shape[1]
+        num = draws.shape[1]
         states = self._reference.states[frames]
-        states[:, :3] += self.env.env_origins
-        states[:, :num] += draws
+        states[:, :3].add_(self.env.env_origins)
+        states[:, :num].add_(draws)
         pos, angles, lin_vel, ang_vel, joint_pos, joint_vel, quat = states.split(
             self._reference.widths, dim=1
         )
-        quat = quat_mul(quat_from_euler_xyz(*angles.unbind(1)), quat)
-        qpos[:, robot.root_pos] = pos
-        qpos[:, robot.root_quat] = quat
-        qvel[:, robot.root_lin_vel] = lin_vel
-        qvel[:, robot.root_ang_vel] = quat_apply_inverse(quat, ang_vel)
-        qpos[:, robot.qpos_ids] = joint_pos.clamp(*self.limits)
-        qvel[:, robot.qvel_ids] = joint_vel
-
-    def _start_again(self, over: torch.Tensor) -> None:
-        """Draw a frame, and put the robot into it, where a clip has ended within an episode."""
-        env = self.env
-        if on_host(over.device) and not over.any():
-            return
-        stream = env.random.stream("commands.motion.over")
-        frames, ends, draws = self._draw(over, stream)
-        qpos, qvel = env.sim.data.qpos.clone(), env.sim.data.qvel.clone()
-        self._place(frames, draws, qpos, qvel)
-        env.sim.reset(over, qpos, qvel)
-        self._go_to(over, frames, ends)
+        quat = quat_mul(quat_from_angles(angles), quat)
+        positions = torch.cat((pos, quat, joint_pos.clamp(*self.limits)), dim=1)
+        velocities = torch.cat((lin_vel, quat_apply_inverse(quat, ang_vel), joint_vel), dim=1)
+        qpos.index_copy_(1, self._qpos_ids, positions)
+        qvel.index_copy_(1, self._qvel_ids, velocities)
 
     def count_failures(self, mask: torch.Tensor) -> None:
         manager = getattr(self.env, "termination_manager", None)
         if self.cfg.sampling_mode != "adaptive" or manager is None:  # the first reset of all
             return
         failed = (mask & manager.terminated).float()
-        bins = self.bins.of_frame[self.frames.clamp(max=len(self.bins.of_frame) - 1)]
+        bins = self.bins.of_frame[self.frames]
         self._failed_now.index_add_(0, bins, failed)
 
     @between_graphs  # ranks wait for one another
@@ -604,6 +637,12 @@ class _Reference:
         self.states = torch.cat(parts, dim=1).to(device)
         self.widths = [part.shape[1] for part in parts]
         self.num_drawn = sum(self.widths[:5])
+
+
+def _joined(parts: Sequence[slice | torch.Tensor], size: int, device: torch.device) -> torch.Tensor:
+    """Return the columns of parts of a table with ``size`` of them, int64 ``(k,)``."""
+    places = torch.arange(size, device=device)
+    return torch.cat([places[part] for part in parts])
 
 
 def _sources(cfg: MotionCommandCfg) -> list[str]:

@@ -9,9 +9,9 @@ import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
 from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
-from envlab.envs.math import quat_apply, quat_apply_inverse
+from envlab.envs.math import quat_apply
 from envlab.envs.mdp.events import six_ranges
-from envlab.envs.mdp.root import origin_velocity
+from envlab.envs.mdp.root import in_root_frame, origin_vel_w
 from envlab.envs.random import RandomStream
 from envlab.sim.host import on_host
 from envlab.state import State
@@ -44,14 +44,11 @@ def push_by_setting_velocity(
         ConfigurationError: For any other name.
     """
     drawn = stream.ranges(six_ranges(velocity_range, "velocity_range"), mask)
-    data = env.sim.data
-    qvel = data.qvel.clone()
-    quat = data.qpos[:, asset_cfg.root_quat]
-    turning = quat_apply_inverse(quat, drawn[:, 3:])
+    qvel = env.sim.data.qvel.clone()
+    moving, turning = drawn.split(3, dim=1)
     # The relation of the two velocities is linear, so it also holds for changes of them.
-    moving = origin_velocity(env, quat, drawn[:, :3], turning, asset_cfg)
-    qvel[:, asset_cfg.root_lin_vel].add_(moving)
-    qvel[:, asset_cfg.root_ang_vel].add_(turning)
+    qvel[:, asset_cfg.root_lin_vel].add_(origin_vel_w(env, moving, turning, asset_cfg))
+    qvel[:, asset_cfg.root_ang_vel].add_(in_root_frame(env, turning, asset_cfg))
     env.sim.set_velocity(mask, qvel)
 
 

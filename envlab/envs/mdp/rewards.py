@@ -12,6 +12,7 @@ import torch
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
 from envlab.envs.masks import clear
+from envlab.envs.math import squared_difference
 from envlab.envs.mdp.model_sensors import body_accelerations
 from envlab.envs.ray_caster import RayCaster
 from envlab.errors import ConfigurationError
@@ -67,7 +68,7 @@ def action_l2(env: ManagerEnv) -> torch.Tensor:
 def action_rate_l2(env: ManagerEnv) -> torch.Tensor:
     """Return the squared change of the action since the step before."""
     manager = env.action_manager
-    return (manager.action - manager.prev_action).square().sum(dim=1)
+    return squared_difference(manager.action, manager.prev_action).sum(dim=1)
 
 
 def is_terminated_term(env: ManagerEnv, term_keys: str | list[str] = ".*") -> torch.Tensor:

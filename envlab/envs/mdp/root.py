@@ -17,10 +17,9 @@ import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 from envlab.envs.math import (
+    frame_rows,
     gravity_in_body,
-    matrix_from_quat,
     quat_apply,
-    quat_apply_inverse,
     quat_mul,
 )
 
@@ -32,12 +31,16 @@ _ROBOT: Any = SceneEntityCfg("robot")
 _Quantity = Callable[["VectorEnv", SceneEntity], torch.Tensor]
 
 
-def _once(compute: _Quantity) -> Callable[..., torch.Tensor]:
-    """Compute a quantity of a root once for all terms that ask, as :meth:`VectorEnv.once`."""
+def _once(compute: _Quantity, *, of_pose: bool = False) -> Callable[..., torch.Tensor]:
+    """Compute a quantity of a root once for all terms that ask, as :meth:`VectorEnv.once`.
+
+    ``of_pose``: its velocity does not matter.
+    """
 
     @functools.wraps(compute)
     def kept(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-        key, now = (compute, asset_cfg.root_body), (env.sim.num_changes, 0)
+        pushes = env.sim.num_pushes if of_pose else 0
+        key, now = (compute, asset_cfg.root_body), (env.sim.num_changes - pushes, 0)
         found = env.derived.get(key)
         if found is None or found[0] != now:  # here, as these are the calls of most terms
             found = env.derived[key] = now, compute(env, asset_cfg)
@@ -62,10 +65,42 @@ def root_quat_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tenso
     return env.sim.data.qpos[:, asset_cfg.root_quat]
 
 
-@_once
+@functools.partial(_once, of_pose=True)
+def _frame(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return the root's rotation matrix and gravity in its frame; see :func:`frame_rows`."""
+    return frame_rows(env.sim.data.qpos[:, asset_cfg.root_quat])
+
+
+@functools.partial(_once, of_pose=True)
 def root_rotation_w(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the root's rotation matrix, whose columns are its axes, ``(num_envs, 3, 3)``."""
-    return matrix_from_quat(env.sim.data.qpos[:, asset_cfg.root_quat])
+    return _frame(env, asset_cfg)[:9].movedim(0, -1).unflatten(-1, (3, 3))
+
+
+def in_root_frame(
+    env: VectorEnv, vectors: torch.Tensor, asset_cfg: SceneEntity = _ROBOT
+) -> torch.Tensor:
+    """Return vectors of the world in the root's frame, ``(num_envs, 3)``."""
+    rotation = _frame(env, asset_cfg)[:9].unflatten(0, (3, 3))
+    return (rotation * vectors.T.unsqueeze(1)).sum(dim=0).T
+
+
+def from_root_frame(
+    env: VectorEnv, vectors: torch.Tensor, asset_cfg: SceneEntity = _ROBOT
+) -> torch.Tensor:
+    """Return vectors of the root's frame in the world, ``(num_envs, 3)``."""
+    rotation = _frame(env, asset_cfg)[:9].unflatten(0, (3, 3))
+    return (rotation * vectors.T).sum(dim=1).T
+
+
+def root_yaw(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return the root's rotation about the vertical, in rad, float64 ``(num_envs,)``.
+
+    In float64, so that the last bit of an arctangent, which depends on an environment's place in
+    the batch, is rounded away.
+    """
+    cosine, sine = _frame(env, asset_cfg)[:4:3].double()
+    return torch.atan2(sine, cosine)
 
 
 @_once
@@ -76,23 +111,19 @@ def root_lin_vel_w(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Ten
     if offset is None:
         return velocity
     turning = torch.linalg.cross(data.qvel[:, asset_cfg.root_ang_vel], offset)
-    return velocity + quat_apply(data.qpos[:, asset_cfg.root_quat], turning)
+    return velocity + from_root_frame(env, turning, asset_cfg)
 
 
 @_once
 def root_ang_vel_w(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the root's angular velocity in the world frame, in rad/s, ``(num_envs, 3)``."""
-    quat = env.sim.data.qpos[:, asset_cfg.root_quat]
-    return quat_apply(quat, env.sim.data.qvel[:, asset_cfg.root_ang_vel])
+    return from_root_frame(env, env.sim.data.qvel[:, asset_cfg.root_ang_vel], asset_cfg)
 
 
 @_once
 def base_origin_vel(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the velocity of the root's origin in the root's own frame, in m/s."""
-    data = env.sim.data
-    return quat_apply_inverse(
-        data.qpos[:, asset_cfg.root_quat], data.qvel[:, asset_cfg.root_lin_vel]
-    )
+    return in_root_frame(env, env.sim.data.qvel[:, asset_cfg.root_lin_vel], asset_cfg)
 
 
 @_once
@@ -109,10 +140,9 @@ def base_ang_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tens
     return env.sim.data.qvel[:, asset_cfg.root_ang_vel]
 
 
-@_once
 def projected_gravity(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the direction of gravity in the root's frame, ``(num_envs, 3)``."""
-    return gravity_in_body(env.sim.data.qpos[:, asset_cfg.root_quat])
+    return _frame(env, asset_cfg)[9:].T
 
 
 def origin_velocity(
@@ -135,6 +165,23 @@ def origin_velocity(
     if offset is None:
         return velocity
     return velocity - quat_apply(quat, torch.linalg.cross(ang_vel, offset))
+
+
+def origin_vel_w(
+    env: VectorEnv, velocity: torch.Tensor, ang_vel: torch.Tensor, asset_cfg: SceneEntity
+) -> torch.Tensor:
+    """Return :func:`origin_velocity` of a root as it is oriented now.
+
+    Args:
+        env: The environment.
+        velocity: Of its centre of mass, in m/s, world frame, ``(num_envs, 3)``.
+        ang_vel: Its angular velocity, in rad/s, world frame, ``(num_envs, 3)``.
+        asset_cfg: The entity.
+    """
+    offset = _centre_of_mass(env, asset_cfg)
+    if offset is None:
+        return velocity
+    return velocity - torch.linalg.cross(ang_vel, from_root_frame(env, offset, asset_cfg))
 
 
 def _centre_of_mass(env: VectorEnv, asset_cfg: SceneEntity) -> torch.Tensor | None:

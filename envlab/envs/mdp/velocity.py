@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
-from envlab.envs.math import quat_apply_inverse, yaw_quat
+from envlab.envs.math import quat_apply_inverse, squared_difference, yaw_quat
 from envlab.envs.mdp.root import (
     base_lin_vel,
     projected_gravity,
@@ -47,9 +47,8 @@ def track_ang_vel_z_exp(
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the turning velocity about the root's own axis."""
     turning = env.sim.data.qvel[:, asset_cfg.root_ang_vel][:, 2]
-    return torch.exp(
-        (env.command_manager.get_command(command_name)[:, 2] - turning).square() / -(std**2)
-    )
+    command = env.command_manager.get_command(command_name)
+    return torch.exp(squared_difference(command[:, 2], turning) / -(std**2))
 
 
 def track_ang_vel_z_world_exp(
@@ -57,9 +56,8 @@ def track_ang_vel_z_world_exp(
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the turning velocity about the vertical."""
     turning = root_ang_vel_w(env, asset_cfg)[:, 2]
-    return torch.exp(
-        (env.command_manager.get_command(command_name)[:, 2] - turning).square() / -(std**2)
-    )
+    command = env.command_manager.get_command(command_name)
+    return torch.exp(squared_difference(command[:, 2], turning) / -(std**2))
 
 
 def lin_vel_z_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
@@ -89,5 +87,5 @@ def _kernel_xy(
 ) -> torch.Tensor:
     """Return the kernel of the horizontal error of a velocity, ``(num_envs, 3)``."""
     command = env.command_manager.get_command(command_name)
-    error = command[:, :2] - velocity[:, :2]
-    return torch.exp(error.square().sum(dim=1) / -(std**2))
+    error = squared_difference(command[:, :2], velocity[:, :2])
+    return torch.exp(error.sum(dim=1) / -(std**2))

@@ -17,8 +17,8 @@ from envlab.envs.entities import SceneEntityCfg, resolve_entity
 from envlab.envs.managers.command import CommandTerm, CommandTermCfg
 from envlab.envs.markers import add_arrow
 from envlab.envs.masks import assign
-from envlab.envs.math import quat_apply, wrap_to_pi, yaw_from_quat, yaw_quat
-from envlab.envs.mdp.root import base_lin_vel
+from envlab.envs.math import quat_apply, wrap_to_pi, yaw_quat
+from envlab.envs.mdp.root import base_lin_vel, root_yaw
 from envlab.envs.random import RandomStream, check_bounds
 from envlab.errors import ConfigurationError
 from envlab.state import State
@@ -95,7 +95,7 @@ class VelocityCommand(CommandTerm):
         self._max_steps = cfg.resampling_time_range[1] / env.step_dt
         self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
-    def update(self) -> None:
+    def measure(self, ended: torch.Tensor) -> None:
         self._errors += self.tracking_errors(self.command) / self._max_steps
 
     def tracking_errors(self, reference: torch.Tensor) -> torch.Tensor:
@@ -191,10 +191,7 @@ class UniformVelocityCommand(VelocityCommand):
 
     def update_command(self) -> None:
         if self.cfg.heading_command:
-            # In float64, so that the last bit of an arctangent, which depends on an environment's
-            # place in the batch, is rounded away.
-            yaw = yaw_from_quat(self.env.sim.data.qpos[:, self._robot.root_quat].double())
-            left = wrap_to_pi(self.heading_target - yaw)
+            left = wrap_to_pi(self.heading_target - root_yaw(self.env, self._robot))
             bounds: Any = self.ranges.ang_vel_z
             if self._limits is not None:
                 bounds = self._limits[::2, 2]

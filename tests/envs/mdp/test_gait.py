@@ -42,7 +42,7 @@ def test_velocities_off_the_command_in_any_direction_cost():
     )
     places = {"root_quat": slice(3, 7), "root_lin_vel": slice(0, 3), "root_ang_vel": slice(3, 6)}
     robot = SimpleNamespace(root_body=1, **places)
-    env = commanded(MOVING, sim=SimpleNamespace(data=data, num_changes=0))
+    env = commanded(MOVING, sim=SimpleNamespace(data=data, num_changes=0, num_pushes=0))
     linear = mdp.track_linear_velocity(env, 0.5, "twist", robot)
     assert linear.item() == pytest.approx(math.exp(-(0.1**2 + 0.2**2) / 0.25))
     turning = mdp.track_angular_velocity(env, math.sqrt(0.5), "twist", robot)

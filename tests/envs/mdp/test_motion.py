@@ -14,9 +14,10 @@ import torch
 from envlab.envs import ManagerEnv, SceneCfg, mdp
 from envlab.envs.math import quat_mul
 from envlab.envs.scene import build_model
-from envlab.envs.terms import at_reset
+from envlab.envs.terms import at_reset, termination
 from envlab.errors import ConfigurationError
 from envlab.motion import MotionClip, clip_of_states, write_clip
+from envlab.sim import host
 from envlab.sim.simulation import SimulationCfg
 from tests.envs.refusals import assert_refused
 from tests.envs.sliders import make_cfg, rank, terms
@@ -183,6 +184,34 @@ def test_after_a_clip_the_robot_is_put_into_another_frame(file):
     assert (motion.frames == 1).all()
     assert env.sim.data.qpos[:, 0].abs().max() < 1e-6  # where the clip begins
     assert not obs[2].any()
+
+
+def test_ends_of_clips_and_of_episodes_in_one_step_on_a_gpus_branches(file, monkeypatch):
+    found = []
+    for kinds in ({"cpu"}, set()):
+        monkeypatch.setattr(host, "HOST", kinds)
+        motion = mdp.MotionCommandCfg(
+            motion_file=file,
+            anchor_body_name="base",
+            body_names=BODIES,
+            sampling_mode="uniform",
+            pose_range={"yaw": (-1.0, 1.0)},
+        )
+        limit = termination(mdp.time_out, time_out=True)
+        env = robots(
+            4, episode_s=60.0, commands=terms(motion=motion), terminations=terms(limit=limit)
+        )
+        motion = env.command_manager.get_term("motion")
+        motion.move(torch.tensor([100, 40, 100, 40]))
+        env.episode_length_buf.copy_(torch.tensor([9, 9, 2999, 2999]))
+        _, _, _, truncated, _ = env.step(torch.zeros(4, 12))
+        assert truncated.tolist() == [False, False, True, True]
+        assert env.episode_length_buf.tolist() == [10, 10, 0, 0]
+        states = (env.sim.data.qpos, env.sim.data.qvel, motion.frames, motion.command)
+        found.append([values.clone() for values in states])
+        assert motion.frames[1] == 41
+    for on_cpu, on_gpu in zip(*found, strict=True):
+        assert torch.equal(on_cpu, on_gpu)
 
 
 def test_offsets_are_drawn_and_limits_kept(file):

@@ -111,10 +111,10 @@ def test_errors_are_logged_over_the_time_between_two_draws():
     for _ in range(5):
         place(env, lin_vel=(0.5, 0.3, 0.0), ang_vel=(0.0, 0.0, 0.1))
         info = step(env)[4]
-    # 4 steps at an error of 0.3 m/s and 0.1 rad/s; in the last one the reset comes first.
+    # 5 steps at an error of 0.3 m/s and 0.1 rad/s, that in which the episode ends among them.
     log = info["log"]
-    assert log["Metrics/go/error_vel_xy"] == pytest.approx(4 * 0.3 / 100, rel=1e-2)
-    assert log["Metrics/go/error_vel_yaw"] == pytest.approx(4 * 0.1 / 100, rel=1e-2)
+    assert log["Metrics/go/error_vel_xy"] == pytest.approx(5 * 0.3 / 100, rel=1e-2)
+    assert log["Metrics/go/error_vel_yaw"] == pytest.approx(5 * 0.1 / 100, rel=1e-2)
 
 
 def test_a_picture_shows_the_commanded_and_the_real_velocity_above_the_robot():

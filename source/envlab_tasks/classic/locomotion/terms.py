@@ -29,8 +29,7 @@ Point = tuple[float, float, float]
 @mirrored(-1.0, -1.0)
 def base_yaw_roll(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the root's yaw and roll, in rad, in [-pi, pi], ``(num_envs, 2)``."""
-    up = mdp.root_rotation_w(env, asset_cfg)[:, 2]
-    return torch.stack((_yaw(env, asset_cfg), torch.atan2(up[:, 1], up[:, 2])), dim=1)
+    return _yaw_roll(env, asset_cfg).T
 
 
 @mirrored(-1.0)
@@ -39,7 +38,7 @@ def base_angle_to_target(
 ) -> torch.Tensor:
     """Return the turn that would face the target, in rad, in [-pi, pi), ``(num_envs, 1)``."""
     x, y = _way(env, target_pos, asset_cfg).unbind(1)
-    return wrap_to_pi(torch.atan2(y, x) - _yaw(env, asset_cfg)).unsqueeze(1)
+    return wrap_to_pi(torch.atan2(y, x) - _yaw_roll(env, asset_cfg)[0]).unsqueeze(1)
 
 
 @mirrored(1.0)
@@ -120,13 +119,16 @@ def joint_pos_limits_penalty_ratio(
     return violation @ _relative_gears(env, gear_ratio, asset_cfg)
 
 
-def _yaw(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
-    """Return the root's rotation about the vertical, in rad, in [-pi, pi], ``(num_envs,)``."""
-    forward = mdp.root_rotation_w(env, asset_cfg)[..., 0]
-    yaw: torch.Tensor = env.once(
-        ("yaw", asset_cfg.root_body), lambda: torch.atan2(forward[:, 1], forward[:, 0])
-    )
-    return yaw
+def _yaw_roll(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return the root's yaw and roll, in rad, in [-pi, pi], ``(2, num_envs)``."""
+
+    def compute() -> torch.Tensor:
+        # Of its x axis the second and the first component, of the vertical the second and third.
+        elements = mdp.root_rotation_w(env, asset_cfg).flatten(1).T
+        return torch.atan2(elements[3:8:4], elements[:9:8])
+
+    angles: torch.Tensor = env.once(("yaw_roll", asset_cfg.root_body), compute)
+    return angles
 
 
 def _way(env: ManagerEnv, target_pos: Point, asset_cfg: SceneEntity) -> torch.Tensor:

@@ -17,7 +17,7 @@ import torch
 
 from envlab.envs import SceneEntityCfg
 from envlab.envs.entities import SceneEntity, columns
-from envlab.envs.math import quat_from_euler_xyz
+from envlab.envs.math import quat_from_angles
 from envlab.envs.mdp.events import joint_limits, six_ranges
 from envlab.envs.mdp.root import site_orientations, site_positions
 from envlab.envs.random import RandomStream
@@ -214,7 +214,7 @@ def randomize_object_pose(
         placed.append(first_apart(drawn, placed, min_separation))
         env.reset_qpos[:, cube.root_pos] = placed[-1] + env.env_origins
         turn = stream.ranges(ranges[3:], mask)
-        env.reset_qpos[:, cube.root_quat] = quat_from_euler_xyz(*turn.unbind(1))
+        env.reset_qpos[:, cube.root_quat] = quat_from_angles(turn)
 
 
 def first_apart(
