@@ -10,6 +10,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv
+from envlab.registry import list_tasks, load_env_cfg
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/add_a_task.md"
 
@@ -37,3 +38,17 @@ def test_the_pages_robot_walks_on_both_grounds_and_to_play():
         assert env.cfg.observations.policy.enable_corruption == (not name.endswith("play"))
         env.close()
     assert sizes == {"flat": 4096, "flat_play": 50, "rough": 4096, "rough_play": 50}
+
+
+def test_no_configuration_of_a_task_inherits_more_than_three_deep():
+    deep = {
+        task.id: [kind.__name__ for kind in own]
+        for task in list_tasks()
+        if len(own := own_kinds(load_env_cfg(task))) > 3
+    }
+    assert deep == {}
+
+
+def own_kinds(cfg: object) -> list[type]:
+    """Return the classes of the registry's tasks that a configuration derives from."""
+    return [kind for kind in type(cfg).__mro__ if kind.__module__.startswith("envlab_tasks.")]
