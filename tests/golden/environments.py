@@ -55,7 +55,7 @@ def freeze(name: str) -> None:
 def roll_out(name: str) -> dict[str, torch.Tensor]:
     """Return states, observations and results of a task, ``(NUM_STEPS + 1, NUM_ENVS, ...)``."""
     task = registry.get_task(name)
-    cfg = read_yaml(FOLDER / f"{name}.yaml", type(registry.load_env_cfg(task)))
+    cfg = read_yaml(FOLDER / f"{name}.yaml", registry.load_env_cfg(task))
     if hasattr(cfg, "houses"):
         cfg.houses.cache_dir = rollouts.HOUSES.name
     context = DistributedContext(num_threads=1)
