@@ -117,6 +117,7 @@ class MujocoSimulation(Simulation):
         self._batch = batch.Batch(model, num_envs, threads)
         self._has_derived = not _ROW_FIELDS.issuperset(fields)
         self._stage = _STAGE_VEL if _lags_behind(model, fields) else _STAGE_NONE
+        self._deferred = _STAGE_NONE
 
         self._early_sensors = np.flatnonzero(
             np.repeat(model.sensor_needstage, model.sensor_dim) != _STAGE_ACC
@@ -195,6 +196,15 @@ class MujocoSimulation(Simulation):
         self._pull()
         for name, shown in self._shown_substeps.items():
             np.copyto(shown[:, number], self._mirrors[name])
+
+    def defer_refresh(self) -> None:
+        self._deferred, self._stage = self._stage, _STAGE_NONE
+
+    @between_graphs
+    def refresh(self) -> None:
+        if self._deferred != _STAGE_NONE:
+            self._call(self._batch.forward, stage=self._deferred)
+            self._pull()
 
     @between_graphs
     def reset(

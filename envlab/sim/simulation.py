@@ -193,6 +193,12 @@ class Simulation(ABC):
     def prepare_substeps(self) -> None:
         """Prepare for :meth:`substep` being called instead of :meth:`step`."""
 
+    def defer_refresh(self) -> None:
+        """Let fields that follow from the state wait for :meth:`refresh`, where that saves time."""
+
+    def refresh(self) -> None:
+        """Bring the fields that wait up to the state; those of forces are the last step's."""
+
     @abstractmethod
     def reset(
         self,

@@ -112,7 +112,13 @@ class _Bodies:
         position: torch.Tensor | None,
         is_global: bool,
     ) -> None:
-        """Apply wrenches ``(num_envs * k, 3)`` in the next step, at positions or the centres."""
+        """Apply wrenches ``(num_envs * k, 3)`` in the next step, at positions or the centres.
+
+        Isaac Lab's assets ask for it in each physics step once an event has drawn a wrench, also of
+        zeros, which need no poses of bodies.
+        """
+        if not any(given is not None and bool(given.any()) for given in (force, torque)):
+            return
         shape = (self._world.num_envs, len(self.names), 3)
         zero = torch.zeros(shape, device=self.device)
         force = zero if force is None else force.view(shape).to(self.device)
@@ -436,7 +442,7 @@ class ArticulationView(_View, FixedTendons):
     def get_dof_projected_joint_forces(self) -> torch.Tensor:
         """Return the forces of drives and motors in the last physics step."""
         self._world.want(("qfrc_actuator",))
-        return self._world.data.qfrc_actuator[:, self._vel]
+        return self._world.forces.qfrc_actuator[:, self._vel]
 
     def get_dof_stiffnesses(self) -> torch.Tensor:
         """Return the drives' springs, in N m/rad or N/m."""
@@ -535,7 +541,7 @@ class ArticulationView(_View, FixedTendons):
             )
             for kind in ("force", "torque")
         ]
-        readings = self._world.data.sensordata
+        readings = self._world.forces.sensordata
         return -torch.cat([readings[:, one] for one in columns], dim=-1)
 
     # Dynamics
@@ -735,14 +741,14 @@ class RigidContactView:
 
     def get_net_contact_forces(self, dt: float = 1.0) -> torch.Tensor:
         """Return forces in the last physics step, in N in the world frame, ``(count, 3)``."""
-        readings = self._world.data.sensordata[:, self._columns]
+        readings = self._world.forces.sensordata[:, self._columns]
         return readings.view(self.count, 3)
 
     def get_contact_force_matrix(self, dt: float = 1.0) -> torch.Tensor:
         """Return forces by partner, ``(count, filter_count, 3)``."""
         if self._by_partner is None:
             self._by_partner = self._sensors([one for ones in self._partners for one in ones])
-        readings = self._world.data.sensordata[:, self._by_partner]
+        readings = self._world.forces.sensordata[:, self._by_partner]
         shape = (self._world.num_envs, len(self._names), -1, 3)
         sizes = [len(ones) for ones in self._partners]
         parts = readings.view(*shape).split(sizes, dim=2)

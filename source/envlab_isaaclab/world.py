@@ -68,6 +68,7 @@ class World:
         self.frame = 0
         self._fields: dict[str, torch.Tensor] = {}
         self._wanted: set[str] = set()
+        self._is_behind = False
         self._changed_fields = torch.zeros(self.num_envs, dtype=torch.bool, device=device)
         self._moved = torch.zeros_like(self._changed_fields)
         self._sped = torch.zeros_like(self._changed_fields)
@@ -216,28 +217,32 @@ class World:
 
     @property
     def simulation(self) -> Simulation:
-        """The simulation, with all that was written."""
-        if self._simulation is None:
-            self._simulation = self._build()
-        elif self._is_changed:
-            self._write_fields()
-        if self._is_moved or self._is_sped:
-            self._write_states(self._simulation)
-        return self._simulation
+        """The simulation, with all that was written; poses and velocities of bodies are current."""
+        simulation = self._written()
+        if self._is_behind:
+            simulation.refresh()
+            self._is_behind = False
+        return simulation
 
     @property
     def data(self) -> Any:
         """The fields of MjData that are kept."""
         return self.simulation.data
 
+    @property
+    def forces(self) -> Any:
+        """The same where only forces, the last physics step's, are read: costs no refresh."""
+        return self._written().data
+
     def step(self) -> None:
-        """Run one physics step."""
-        simulation = self.simulation
+        """Run one physics step; poses and velocities of bodies wait until they are asked for."""
+        simulation = self._written()
         simulation.ctrl.copy_(self.ctrl)
         simulation.step()
         if self._is_pushed:
             simulation.xfrc_applied.zero_()
             self._is_pushed = False
+        self._is_behind = True
         self._take_states(simulation)
         self.frame += 1
 
@@ -274,6 +279,15 @@ class World:
 
     # ----------------------------------------------------------------------------------------------
 
+    def _written(self) -> Simulation:
+        if self._simulation is None:
+            self._simulation = self._build()
+        elif self._is_changed:
+            self._write_fields()
+        if self._is_moved or self._is_sped:
+            self._write_states(self._simulation)
+        return self._simulation
+
     def _rebuild(self) -> None:
         if self._simulation is not None:
             self._simulation.close()
@@ -304,6 +318,7 @@ class World:
             device=self.device,
             num_threads=usable_threads(launched_local_world_size()),
         )
+        made.defer_refresh()
         for name, values in rows.items():
             made.params[name].copy_(values)
         if rows:
@@ -341,6 +356,7 @@ class World:
         self._moved.fill_(False)
         self._sped.fill_(False)
         self._is_moved = self._is_sped = False
+        self._is_behind = True
 
     def _take_states(self, simulation: Simulation) -> None:
         bad = simulation.bad()
