@@ -16,6 +16,7 @@ import pytest
 from tests.launcher import ROOT
 
 
+@pytest.mark.long
 def test_a_shell_offers_the_words_that_may_follow(tmp_path: Path):
     for line, offered, not_offered in [
         ("envlab ", {"list", "train", "doctor"}, {"rsl_rl"}),

@@ -83,6 +83,7 @@ def test_the_task_is_listed_with_ours(site, tmp_path):
     assert "Isaac-Cartpole-v0" in listed
 
 
+@pytest.mark.long
 def test_the_task_is_found_from_the_folder_that_holds_its_package(editable):
     """There the package's outer folder, which Python may import as well, has the same name."""
     where, site = editable

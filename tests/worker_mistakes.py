@@ -73,7 +73,7 @@ if __name__ == "__main__":
 
         preload()
         with contextlib.redirect_stdout(io.StringIO()):
-            for library in ("rsl_rl", "rl_games", "skrl", "ddppo", "evolution"):
+            for library in ("rsl_rl", "rl_games", "skrl"):
                 envlab.cli.main(["config", library, "--task=Isaac-Cartpole-v0"])
         # A camera's kernels are compiled once on a machine, which takes some ten seconds.
         task = "--task=Isaac-Cartpole-Depth-Camera-Direct-v0"

@@ -116,6 +116,7 @@ def test_each_process_gets_a_device_and_threads_and_the_disk_is_left_clean(healt
     assert [path.name.split("_")[0] for path in Path(folder).iterdir()] == ["output"]
 
 
+@pytest.mark.long
 def test_skew_between_ranks_is_named_with_the_ranks_and_ends_all_with_code_1(skewed):
     version = skewed.line("torch")
     assert version["state"] == "problem"

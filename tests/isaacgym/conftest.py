@@ -6,8 +6,6 @@ import pytest
 
 ON_BOTH = (
     "test_root_states_are_xyzw_and_in_the_world_frame",
-    "test_friction_is_the_average_of_both_surfaces",
-    "test_limits_of_joints_hold_and_differ_between_environments",
     "test_masses_differ_between_environments_in_one_model",
     "test_actors_of_one_build_may_have_a_size_and_weight_of_their_own_in_each_environment",
 )

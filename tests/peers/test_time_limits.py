@@ -249,9 +249,8 @@ def test_skrls_amp_returns_100_where_a_state_of_value_100_ends_by_time():
     torch.testing.assert_close(returns[0], torch.tensor([100.0, 1.0, 100.0]))
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "bootstraps"), [("a2c", True), pytest.param("ppo", False, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("algorithm", "bootstraps"), [("a2c", True), ("ppo", False)])
 def test_skrl_on_jax_bootstraps_as_on_torch(algorithm: str, bootstraps: bool):
     pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
     import jax

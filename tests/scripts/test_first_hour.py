@@ -98,6 +98,7 @@ def test_it_resumes_with_more_iterations(shell: Shell, run_directory: Path):
     assert "model_5.pt" in resumed
 
 
+@pytest.mark.long
 def test_it_sweeps_lists_and_compares(shell: Shell, run_directory: Path):
     key = "agent.algorithm.learning_rate"
     flags = ["--task=Isaac-Cartpole-v0", *SMALL, "--max_iterations=2", "-m", f"{key}=0.001,0.0005"]

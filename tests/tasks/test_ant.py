@@ -119,3 +119,12 @@ def test_episodes_start_within_the_joints_limits(task_id):
     low, high = torch.as_tensor(env.sim.model.jnt_range[1:], dtype=torch.float32).T
     assert ((positions >= low) & (positions <= high)).all()
     assert (positions == high).any()
+
+
+def test_a_direct_episode_begins_with_the_last_action_of_the_one_before():
+    env = make(DIRECT, "env.episode_length_s=0.05")
+    env.step(torch.full((2, 8), 0.25))
+    obs, _, _, truncated, _ = env.step(torch.full((2, 8), 0.5))
+    assert truncated.all()
+    assert (obs["policy"][:, -8:] == 0.5).all()
+    assert (env.reset(seed=1)[0]["policy"][:, -8:] == 0.0).all()

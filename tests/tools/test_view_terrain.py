@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from matplotlib.image import imread
 
 from envlab.cli import main
@@ -13,6 +14,7 @@ ROUGH = ["--task=Isaac-Velocity-Rough-Unitree-Go2-v0"]
 GROUND = "env.scene.terrain.terrain_generator"
 
 
+@pytest.mark.long
 def test_the_ground_is_drawn_without_the_robot(tmp_path: Path, capsys):
     small = [f"{GROUND}.num_rows=2", f"{GROUND}.num_cols=10", f"{GROUND}.border_width=1"]
     shown = []

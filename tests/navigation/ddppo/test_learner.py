@@ -45,6 +45,7 @@ def test_metrics_hold_the_steps_of_each_rank(trained: Path):
     assert losses <= records[0]["losses"].keys()
 
 
+@pytest.mark.long
 def test_a_trained_policy_plays(trained: Path, capsys):
     checkpoint = trained / "checkpoints/model_4.pt"
     words = [SMALL[0], f"--checkpoint={checkpoint}", "--num_envs=4", "--headless", "--device=cpu"]

@@ -217,6 +217,7 @@ def test_another_strategy_chooses_who_gives_way(tmp_path: Path):
     assert scores[record["elite"]] == max(scores.values())
 
 
+@pytest.mark.long
 def test_the_fittest_plays_and_is_exported(whole: Path, capsys: pytest.CaptureFixture[str]):
     words = [DISCRETE, "--algorithm=dqn", "--device=cpu", "--num_envs=2"]
     path = f"--checkpoint={whole / 'checkpoints/latest.pt'}"

@@ -177,6 +177,7 @@ def test_a_trial_has_graphs_points_and_figures(trial: FinishedTrial):
     assert (int(frame), int(global_frame)) == (4000, 8000)
 
 
+@pytest.mark.long
 def test_other_commands_work_on_a_trial(trial: FinishedTrial, capsys, monkeypatch):
     monkeypatch.chdir(trial.folder)
     assert main(["compare", "logs/hogwild", "--no_plot"]) == 0
@@ -234,7 +235,9 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("own", OWN)
+@pytest.mark.parametrize(
+    "own", ["sac", pytest.param("ppo by whole episodes", marks=pytest.mark.long)]
+)
 def test_an_independent_session_resumes_bit_for_bit(tmp_path: Path, own: str):
     flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--max_iterations=4", *OWN[own]]
     flags += ["agent.save_interval=2", "agent.keep_checkpoints=0"]
