@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
+import mujoco
 import numpy as np
 import pytest
 import torch
@@ -69,6 +70,33 @@ def test_a_tendons_spring_pulls_in_the_environment_where_it_was_set(world):
     assert after[0, outer] == pytest.approx(0.1, abs=1e-3)
     assert after[1, outer] < 0.09
     assert after[1, inner] > 0.001  # the tendon draws the joint before it along
+
+
+def test_links_are_where_the_state_says_after_each_step_and_each_write(world):
+    view = views.simulation_view().create_articulation_view(HAND)
+    envs = torch.arange(2)
+    assert_links_follow(world, view)
+    view.set_dof_velocities(torch.rand(2, len(view.shared_metatype.dof_names)), envs)
+    for _ in range(3):
+        for _ in range(2):
+            world.step()
+        assert_links_follow(world, view)
+    view.set_dof_velocities(torch.rand(2, len(view.shared_metatype.dof_names)), envs)
+    assert_links_follow(world, view)
+
+
+def assert_links_follow(world, view):
+    """Compare poses and velocities of links with MuJoCo's of the same state."""
+    poses, speeds = view.get_link_transforms(), view.get_link_velocities()
+    for env in range(2):
+        data = mujoco.MjData(world.model)
+        data.qpos, data.qvel = world.qpos[env].numpy(), world.qvel[env].numpy()
+        mujoco.mj_forward(world.model, data)
+        for column, name in enumerate(view.shared_metatype.link_names):
+            place = data.body(f"{HAND}/{name}").xpos + world.origins[env].numpy()
+            assert poses[env, column, :3].tolist() == pytest.approx(place, abs=1e-5), name
+            turning = data.body(f"{HAND}/{name}").cvel[:3]
+            assert speeds[env, column, 3:].tolist() == pytest.approx(turning, abs=1e-4), name
 
 
 def test_a_links_place_on_the_stage_is_that_of_its_spawning(world):
