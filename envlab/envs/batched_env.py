@@ -333,7 +333,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             ended = ended.all(dim=0)
         self.reward_buf = reward
 
-        self._before_resets(ended)  # curricula
+        self._before_resets(ended)  # errors to commands, curricula
         num_ended = self._count(ended)
         info: dict[str, Any] = {"num_ended": num_ended}
         if self.success is not None:
