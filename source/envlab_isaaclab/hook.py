@@ -58,11 +58,13 @@ CHANGED = {
     "isaaclab.terrains.utils": "terrain_meshes",
     "isaaclab.utils.assets": "local_files",
     "isaaclab.utils.io": "old_names",
+    "isaaclab_rl.rl_games.rl_games": "own_device_of_wrapper",
     "isaaclab_rl.rsl_rl": "later_rsl_rl",
     "isaaclab_rl.rsl_rl.exporter": "exports",
+    "rl_games.torch_runner": "own_device_of_runner",
     "skrl.utils.runner.torch.runner": "later_skrl",
 }
-"""Files of Isaac Lab, and one of skrl; the function of :mod:`envlab_isaaclab.changes` for each."""
+"""Files of Isaac Lab, of rl_games and of skrl; the function of :mod:`envlab_isaaclab.changes` for each."""
 
 
 class _Loader(importlib.abc.Loader):
