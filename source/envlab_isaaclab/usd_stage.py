@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pxr import Usd, UsdPhysics, UsdUtils
+from pxr import Tf, Usd, UsdPhysics, UsdUtils
 
 
 def main(source: str, target: str) -> int:
@@ -17,12 +17,16 @@ def main(source: str, target: str) -> int:
     The reader fails on an articulation's mark on a prim that is no body, and would turn prims
     outside the default one into shapes of the world.
     """
+    try:
+        opened = Usd.Stage.Open(source)  # its prims are invalid when nothing holds the stage
+    except Tf.ErrorException as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        return 1
     _, _, absent = UsdUtils.ComputeAllDependencies(source)
     layers = [one for one in absent if Path(one).suffix.startswith(".usd")]
     if layers:
         print(f"its layer {layers[0]} is missing", file=sys.stderr)
         return 1
-    opened = Usd.Stage.Open(source)  # its prims are invalid when nothing holds the stage
     default = opened.GetDefaultPrim()
     if not default:
         print("it has no default prim, which would be the robot", file=sys.stderr)
