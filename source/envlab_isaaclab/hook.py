@@ -64,7 +64,7 @@ CHANGED = {
     "rl_games.torch_runner": "own_device_of_runner",
     "skrl.utils.runner.torch.runner": "later_skrl",
 }
-"""Files of Isaac Lab, of rl_games and of skrl; the function of :mod:`envlab_isaaclab.changes` for each."""
+"""Files of Isaac Lab, rl_games and skrl; for each a function of :mod:`envlab_isaaclab.changes`."""
 
 
 class _Loader(importlib.abc.Loader):
