@@ -32,6 +32,31 @@ PROJECTS = (
     ),
     ("unitreerobotics/unitree_rl_lab", RSL_RL, "Unitree-Go2-Velocity"),
     ("YumaMatsumura/template_isaac_lab", RSL_RL, "Template-Template-Isaac-Lab-v0"),
+    ("AguLeon/rob6323_go2_project", RSL_RL, "Template-Rob6323-Go2-Direct-v0"),
+    ("BDX-R/BDX-R-IsaacLab", RSL_RL, "Bdxr-Velocity-Flat-v0"),
+    ("DDTRobot/DDT_Lab", RSL_RL, "DDT-Velocity-Flat-D1-v0"),
+    ("ashutoshpanpalia/unitree_go2_stairs", RSL_RL, "Template-Go2-stairs-v0"),
+    (
+        "Creador270/IsaacLabExtensionSpotMicro",
+        RSL_RL,
+        "Template-Isaac-Velocity-Flat-Anymal-D-v0",
+    ),
+    (
+        "Field-Robotics-Lab/isaac_lab_walkthrough",
+        "scripts/skrl/train.py",
+        "Template-Isaac-Lab-Walkthrough-Direct-v0",
+    ),
+    (
+        "JustinCosta10/humanoid_target_move",
+        "scripts/rl_games/train.py",
+        "Template-Humanoid-Target-Move-Direct-v0 agent.params.config.minibatch_size=512",
+    ),
+    ("JonTofant/TwoWheeledRobot", RSL_RL, "Template-Twowheeledrobot-Standup-v0"),
+    (
+        "Gepetto/constraints-as-terminations",
+        "scripts/skrl/train.py",
+        "Isaac-Velocity-CaT-Flat-Solo12-v0",
+    ),
     ("ankitdipto/BALLU_IsaacLab_Extension", RSL_RL, "Template-Isaac-Velocity-Flat-Anymal-D-v0"),
     ("fkfk21/mevius_isaac_lab", RSL_RL, "Isaac-Velocity-Flat-Mevius-v0"),
     ("rt-net/mujina_isaac_lab", RSL_RL, "Isaac-Velocity-Rough-Mujina-v0"),
@@ -50,7 +75,7 @@ PROJECTS = (
     ),
     ("chubarevgeniy/cbr_isaac_lab", "scripts/skrl/train.py", "Template-Cbriisaaclab-Direct-v0"),
 )
-"""Repositories, their scripts, and a task of each."""
+"""Repositories, their scripts, and a task of each, with overrides for 16 environments."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -81,15 +106,17 @@ def commit(folder: Path) -> str:
 
 def outcome(folder: Path, script: str, task: str, limit_s: float) -> str:
     """Return what becomes of two iterations."""
-    command = [sys.executable, "-m", "envlab_isaaclab", script, f"--task={task}", "--headless"]
-    command += ["--num_envs=16", "--max_iterations=2"]
+    name, *overrides = task.split()
+    command = [sys.executable, "-m", "envlab_isaaclab", script, f"--task={name}", "--headless"]
+    command += ["--num_envs=16", "--max_iterations=2", *overrides]
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=limit_s, check=False
         )
     except subprocess.TimeoutExpired:
         return f"takes longer than {limit_s:g} s"
-    if done.returncode == 0 and ("Learning iteration 1/2" in done.stdout or "skrl" in script):
+    counts = "rsl_rl" in script or "legged_lab" in script
+    if done.returncode == 0 and (not counts or "Learning iteration 1/2" in done.stdout):
         return "trains"
     lines = (done.stderr + done.stdout).splitlines()
     told = [line for line in lines if re.match(r"error: |\w*Error: |This run failed", line)]

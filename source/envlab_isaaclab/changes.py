@@ -115,17 +115,51 @@ def later_rsl_rl(module: types.ModuleType) -> None:
 
 
 def later_skrl(module: types.ModuleType) -> None:
-    """Read configurations of AMP that were written for skrl 1."""
-    from envlab_isaaclab.skrl_1 import new_agent
+    """Read configurations that were written for skrl 1."""
+    from skrl.envs.wrappers.torch import MultiAgentEnvWrapper
+
+    from envlab_isaaclab.skrl_1 import is_old, new_agent, new_models
 
     kind = vars(module)["Runner"]
     make = kind.__init__
 
     @functools.wraps(make)
     def making(self: Any, env: Any, cfg: Any, **keywords: Any) -> None:
-        if str(cfg.get("agent", {}).get("class", "")).upper() == "AMP":
-            cfg["agent"] = new_agent(cfg["agent"])
+        agent = cfg.get("agent", {})
+        is_single = not isinstance(env, MultiAgentEnvWrapper)
+        if is_single and (env.state_space is None or is_old(agent)):
+            cfg["models"] = new_models(cfg["models"])
+        if str(agent.get("class", "")).upper() == "AMP":
+            cfg["agent"] = new_agent(agent)
         make(self, env, cfg, **keywords)
+
+    kind.__init__ = making
+
+
+def own_device_of_runner(module: types.ModuleType) -> None:
+    """Let rl_games learn on the CPU if a configuration names a GPU that this machine lacks."""
+    kind = vars(module)["Runner"]
+    load = kind.load
+
+    @functools.wraps(load)
+    def loading(self: Any, yaml_config: Any) -> None:
+        settings = yaml_config["params"]["config"]
+        for name in ("device", "device_name"):
+            if name in settings:
+                settings[name] = str(resolve_device(str(settings[name])))
+        load(self, yaml_config)
+
+    kind.load = loading
+
+
+def own_device_of_wrapper(module: types.ModuleType) -> None:
+    """Let observations for rl_games be where its networks are."""
+    kind = vars(module)["RlGamesVecEnvWrapper"]
+    make = kind.__init__
+
+    @functools.wraps(make)
+    def making(self: Any, env: Any, rl_device: str, *arguments: Any, **keywords: Any) -> None:
+        make(self, env, str(resolve_device(rl_device)), *arguments, **keywords)
 
     kind.__init__ = making
 

@@ -58,11 +58,13 @@ CHANGED = {
     "isaaclab.terrains.utils": "terrain_meshes",
     "isaaclab.utils.assets": "local_files",
     "isaaclab.utils.io": "old_names",
+    "isaaclab_rl.rl_games.rl_games": "own_device_of_wrapper",
     "isaaclab_rl.rsl_rl": "later_rsl_rl",
     "isaaclab_rl.rsl_rl.exporter": "exports",
+    "rl_games.torch_runner": "own_device_of_runner",
     "skrl.utils.runner.torch.runner": "later_skrl",
 }
-"""Files of Isaac Lab, and one of skrl; the function of :mod:`envlab_isaaclab.changes` for each."""
+"""Files of Isaac Lab, rl_games and skrl; for each a function of :mod:`envlab_isaaclab.changes`."""
 
 
 class _Loader(importlib.abc.Loader):
@@ -97,8 +99,7 @@ class _Changing(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         self._loader.exec_module(module)
-        changes = importlib.import_module("envlab_isaaclab.changes")
-        getattr(changes, self._change)(module)
+        _change(module, self._change)
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -128,6 +129,11 @@ class Finder(importlib.abc.MetaPathFinder):
         return None
 
 
+def _change(module: types.ModuleType, function: str) -> None:
+    changes = importlib.import_module("envlab_isaaclab.changes")
+    getattr(changes, function)(module)
+
+
 def _is_installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
@@ -136,5 +142,7 @@ def install() -> None:
     """Let imports of this process go through a :class:`Finder`, before all other finders."""
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder())
+        for name in CHANGED.keys() & sys.modules.keys():
+            _change(sys.modules[name], CHANGED[name])
         for name in kit.modules():
             importlib.import_module(name)  # a name of the package above, without an import of it

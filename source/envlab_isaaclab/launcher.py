@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     except EnvlabError as error:
         sys.unraisablehook = forget
         return tell(error)
-    except (ImportError, FileNotFoundError) as error:
+    except (ImportError, AttributeError, FileNotFoundError) as error:
         sentence = sentence_of(error)
         if sentence is None:
             raise

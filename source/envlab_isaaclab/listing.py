@@ -28,7 +28,7 @@ def table(folder: str, keyword: str | None) -> str:
     with contextlib.redirect_stdout(sys.stderr):  # what a project prints when it is imported
         prepare(folder if folder and is_isaac_lab(folder) else None)
         from envlab_isaaclab.needs import needs_of
-        from envlab_isaaclab.tasks import registered
+        from envlab_isaaclab.tasks import registered, told
 
         where = folder or str(find().parent)
         found, failures = registered(where)
@@ -45,7 +45,7 @@ def table(folder: str, keyword: str | None) -> str:
         tabulate(rows, headers=("Task", "Agents", "Needs")),
         f"\n{num_ready} of {len(rows)} tasks need nothing more. To train one: envlab train rsl_rl "
         f"--isaaclab {where} --task ID; copies of Nvidia's files: --nucleus FOLDER.",
-        *(f"{module} is not imported: {why}" for module, why in failures.items()),
+        *told(failures),
     ]
     return "\n".join(lines)
 

@@ -97,10 +97,21 @@ def register_task(folder: str, task_id: str) -> str:
         raise UnknownTaskError(
             f"{folder} registers no task {task_id!r}.{did_you_mean(task_id, found)} "
             + (f"Its tasks are {', '.join(found)}." if len(found) < _MOST_TOLD else "")
-            + "".join(f" {module} is not imported: {why}" for module, why in failures.items())
+            + "".join(f" {sentence}" for sentence in told(failures))
         )
     _register(spec)
     return spec.id
+
+
+def told(failures: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each reason why modules were not imported; they often have one."""
+    modules: dict[str, list[str]] = {}
+    for module, why in failures.items():
+        modules.setdefault(why, []).append(module)
+    return [
+        f"{names[0]}{f' (and {len(names) - 1} more)' * (len(names) > 1)} is not imported: {why}"
+        for why, names in modules.items()
+    ]
 
 
 def networks_of(task_id: str, key: str | None) -> tuple[str, str]:

@@ -14,6 +14,8 @@ OLD = ("omni.isaac.lab", "omni.isaac.orbit")
 """How the modules of Isaac Lab 1 begin."""
 PACKAGES = ("isaaclab", "isaaclab_assets", "isaaclab_tasks", "isaaclab_rl", "isaaclab_contrib")
 """Packages of Isaac Lab, each in the folder of the same name below ``source``."""
+LATER = ("isaaclab_newton", "isaaclab_ov", "isaaclab_physx", "isaaclab_visualizers")
+"""Packages that release 3 has and 2.3 lacks."""
 NEEDED = "2.3"
 """The release whose files run here."""
 _OLDEST, _NEWEST = (0, 46), (1, 0)

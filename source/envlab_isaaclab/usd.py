@@ -50,13 +50,15 @@ def read_usd(path: Path, **settings: Any) -> Robot:
         with tempfile.TemporaryDirectory() as folder:
             spec = mujoco.MjSpec.from_file(str(_cleaned(path, Path(folder))))
             spec.compile()
-    except ValueError as error:
+    except (ValueError, mujoco.FatalError) as error:
         raise ConfigurationError(
             f"{path} cannot be made a MuJoCo model: {' '.join(str(error).split())}"
         ) from error
     for kind in ("geoms", "bodies", "joints"):
         _shorten(list(getattr(spec, kind)))
     tops = list(spec.worldbody.bodies)
+    if not tops:
+        raise ConfigurationError(f"{path} cannot be a robot: nothing in it is a rigid body.")
     while len(tops) == 1 and not list(tops[0].joints) and not tops[0].mass and not tops[0].geoms:
         below = list(tops[0].bodies)
         if len(below) != 1:

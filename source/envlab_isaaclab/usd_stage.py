@@ -6,8 +6,9 @@ It is a separate process, because ``pxr`` is inert in a process that runs Isaac 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-from pxr import Usd, UsdPhysics
+from pxr import Tf, Usd, UsdPhysics, UsdUtils
 
 
 def main(source: str, target: str) -> int:
@@ -16,7 +17,17 @@ def main(source: str, target: str) -> int:
     The reader fails on an articulation's mark on a prim that is no body, and would turn prims
     outside the default one into shapes of the world.
     """
-    default = Usd.Stage.Open(source).GetDefaultPrim()
+    try:
+        opened = Usd.Stage.Open(source)  # its prims are invalid when nothing holds the stage
+    except Tf.ErrorException as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        return 1
+    _, _, absent = UsdUtils.ComputeAllDependencies(source)
+    layers = [one for one in absent if Path(one).suffix.startswith(".usd")]
+    if layers:
+        print(f"its layer {layers[0]} is missing", file=sys.stderr)
+        return 1
+    default = opened.GetDefaultPrim()
     if not default:
         print("it has no default prim, which would be the robot", file=sys.stderr)
         return 1

@@ -16,6 +16,8 @@ from envlab.envs.model_files import read_spec
 from envlab.errors import ConfigurationError
 from envlab_isaaclab import check, old_agents, rsl_rl_3, upstream
 from envlab_isaaclab.fixed_joints import merge_fixed_joints
+from envlab_isaaclab.things import Robot
+from envlab_isaaclab.usd import read_usd
 from tests import launcher
 from tests.isaaclab.scripts import MODULE, run, seen
 from tests.launcher import torchrun
@@ -184,6 +186,90 @@ def test_script_that_imports_what_is_not_there_is_one_sentence(
     assert code == 2
     assert "train.py:1 imports a_package_that_nobody_has" in output
     assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    "line", ["isaaclab.sim.PhysxRigidBodyMaterialCfg", "from isaaclab_physx.assets import Arm"]
+)
+def test_script_for_isaac_lab_3_is_refused(isaaclab: Path, tmp_path: Path, line: str) -> None:
+    (tmp_path / "train.py").write_text(
+        "from isaaclab.app import AppLauncher\nAppLauncher()\nimport isaaclab.sim\n" + line
+    )
+    code, output = run(tmp_path, "train.py")
+    assert code == 2, output[-3000:]
+    assert "train.py:4: " in output
+    assert "Isaac Lab 2.3, which runs here, lacks it." in output
+    assert "Traceback" not in output
+
+
+def test_rl_games_learns_where_this_machine_can(isaaclab: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from rl_games.torch_runner import Runner\n"
+        "config = {'device': 'cuda:0', 'device_name': 'cuda:0', 'reward_shaper': {}}\n"
+        "settings = {'params': {'config': config, 'algo': {'name': 'a2c_continuous'},\n"
+        "    'model': {'name': 'continuous_a2c_logstd'}, 'network': {'name': 'actor_critic'}}}\n"
+        "runner = Runner()\n"
+        "runner.load(settings)\n"
+        "import torch\n"
+        "torch.zeros(1, device=runner.params['config']['device'])\n"
+        "print('MADE')\n"
+    )
+    code, output = run(tmp_path, "train.py")
+    assert code == 0, output[-3000:]
+    assert "MADE" in output
+
+
+USD = """#usda 1.0
+(
+    defaultPrim = "arm"
+    upAxis = "Z"
+    metersPerUnit = 1
+)
+def Xform "arm" (prepend apiSchemas = ["PhysicsArticulationRootAPI"])
+{
+    def Xform "base" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])
+    {
+        float physics:mass = 1
+        float3 physics:diagonalInertia = (0.01, 0.01, 0.01)
+    }
+    def Xform "upper" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])
+    {
+        float physics:mass = 2
+        float3 physics:diagonalInertia = (0.01, 0.01, 0.01)
+    }
+    def PhysicsRevoluteJoint "shoulder"
+    {
+        rel physics:body0 = </arm/base>
+        rel physics:body1 = </arm/upper>
+        uniform token physics:axis = "Y"
+    }
+}
+"""
+
+
+def read(path: Path) -> Robot:
+    pytest.importorskip("mujoco.usd.MjcPhysics", reason="needs mujoco[usd]")
+    return read_usd(path)
+
+
+def test_robot_of_a_usd_file_has_its_links_and_joints(tmp_path: Path) -> None:
+    (tmp_path / "arm.usda").write_text(USD)
+    found = read(tmp_path / "arm.usda")
+    assert (found.links(), found.joints()) == (["base", "upper"], ["shoulder"])
+    assert found.spec.compile().body("upper").mass == 2.0
+
+
+def test_usd_file_that_is_no_robot_is_one_sentence(tmp_path: Path) -> None:
+    lost = USD.replace("upAxis", "subLayers = [@./lost.usda@]\n    upAxis")
+    empty = '#usda 1.0\n(\n defaultPrim = "arm"\n)\ndef Xform "arm"\n{\n}\n'
+    for text, told in (
+        (lost, r"its layer .*lost\.usda is missing"),
+        (empty, "nothing in it is a rigid body"),
+        ("#usda 1.0\n", "it has no default prim"),
+    ):
+        (tmp_path / "arm.usda").write_text(text)
+        with pytest.raises(ConfigurationError, match=told):
+            read(tmp_path / "arm.usda")
 
 
 def test_script_for_isaac_lab_1_is_refused(isaaclab: Path, tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from envlab_isaaclab.skrl_1 import new_agent
+from envlab_isaaclab.skrl_1 import new_agent, new_models
 from envlab_isaaclab.spawn_files import has_model
+from envlab_isaaclab.tasks import told
 from tests.launcher import run
 
 
@@ -84,3 +85,17 @@ def test_amp_for_skrl_1_has_the_names_of_skrl_2() -> None:
         "rollouts": 16,
     }
     assert new_agent({"style_reward_scale": 1.5}) == {"style_reward_scale": 1.5}
+
+
+def test_states_of_skrl_1_are_observations() -> None:
+    network = {"name": "net", "input": "concatenate([STATES, OTHER_STATES])", "layers": [8]}
+    models = {"separate": True, "policy": {"network": [network], "output": "ACTIONS"}}
+    new = new_models(models)["policy"]["network"][0]
+    assert new == network | {"input": "concatenate([OBSERVATIONS, OTHER_STATES])"}
+
+
+def test_a_reason_why_modules_are_not_imported_is_told_once() -> None:
+    assert told({"a.one": "no x.", "a.two": "no x.", "b": "no y."}) == [
+        "a.one (and 1 more) is not imported: no x.",
+        "b is not imported: no y.",
+    ]
