@@ -67,6 +67,14 @@ ALONE = {
     "envlab.envs.actuators:ActuatorNetLSTMCfg": "tests/envs/test_torch_actuators.py",
     "envlab.envs.actuators:ActuatorNetMLPCfg": "tests/envs/test_torch_actuators.py",
     "envlab.envs.contact_match:ContactMatch": "tests/envs/test_contact_match.py",
+    "envlab.envs.actuators:DCMotorCfg": "tests/envs/test_actuators.py",
+    "envlab.envs.actuators:IdealPDActuatorCfg": "tests/envs/test_actuators.py",
+    "envlab.envs.mdp.operational_space_action:OperationalSpaceControllerActionCfg": (
+        "tests/envs/mdp/test_operational_space_action.py"
+    ),
+    "envlab.envs.operational_space:OperationalSpaceControllerCfg": (
+        "tests/envs/mdp/test_operational_space_action.py"
+    ),
     "envlab.envs.mdp.contacts:illegal_collision": "tests/envs/mdp/test_contacts.py",
     "envlab.envs.mdp.contacts:undesired_contacts": "tests/envs/mdp/test_contacts.py",
     "envlab.envs.mdp.curriculums:reward_curriculum": "tests/envs/mdp/test_curriculums.py",

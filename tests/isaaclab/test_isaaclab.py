@@ -248,7 +248,9 @@ def Xform "arm" (prepend apiSchemas = ["PhysicsArticulationRootAPI"])
 
 
 def read(path: Path) -> Robot:
-    pytest.importorskip("mujoco.usd.MjcPhysics", reason="needs mujoco[usd]")
+    pytest.importorskip(
+        "mujoco.usd.MjcPhysics", reason="needs mujoco[usd]: pip install 'mujoco[usd]'"
+    )
     return read_usd(path)
 
 

@@ -19,6 +19,7 @@ from envlab.libraries import get_library, libraries
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.run.members import of_leader
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.library import ALGORITHMS
 from envlab.training.arguments import train_parser
@@ -142,7 +143,8 @@ def made(
         learning_context=lambda context: context,
     )
     learner = found.load("build")(plan, env, context)
-    player = found.load("player")(plan, env, context, {"model": learner.model_state()})
+    values = of_leader({"model": learner.model_state(), "ranks": []})
+    player = found.load("player")(plan, env, context, values)
     learner.start(10)
     acts = {
         "rsl_rl": lambda: learner.alg.act(learner.env.get_observations()),
@@ -154,7 +156,9 @@ def made(
         # private: in training it acts within a step that also learns
         "ddppo": lambda: learner._step(learner.model.prepare(env.obs_buf))[0].distribution.sample(),
         "fast_sac": lambda: learner.actor(learner.scalers["obs"](env.obs_buf["policy"]))[0],
-        "evolution": lambda: learner.members[0].agent.act(env.obs_buf["policy"], None, **WHEN)[0],
+        "evolution": lambda: learner.members[0].learner.agent.act(
+            env.obs_buf["policy"], None, **WHEN
+        )[0],
     }
     act = acts.get(library, lambda: learner.agent.act(*learner.env.observe(), **WHEN)[0])
     seen = env.obs_buf
@@ -197,7 +201,7 @@ def agent_of(library: str, algorithm: str) -> Any:
     if library == "skrl_jax":
         pytest.importorskip("flax", reason="needs flax: pip install -e '.[jax]'")
     learner, _, _ = made(library, algorithm)
-    return learner.members[0].agent if library == "evolution" else learner.agent
+    return learner.members[0].learner.agent if library == "evolution" else learner.agent
 
 
 def all_of(*algorithms: str) -> list[tuple[str, str]]:
