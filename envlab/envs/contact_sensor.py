@@ -418,7 +418,7 @@ def _effects_of_touches(
     Returns:
         A factor for each step, ``(num_steps, 1)``, such that sums over those that touch number
         their sets; and by these numbers, for the air and then for the ground, ``(10, num_sets)``:
-        with which factor and summand a time goes on (2 rows each), with which it ends (2 and 2),
+        with which factor and summand a time continues (2 rows each), with which it ends (2 and 2),
         and above which it does: -1 for any time, infinite if none ends.
     """
     columns_ = []

@@ -89,7 +89,7 @@ class VectorEnv(BatchedEnv):
     is_staging = False
     """Whether a reset's terms run, which edit :attr:`reset_qpos` and :attr:`reset_qvel`."""
     also_placed: torch.Tensor | None = None
-    """Environments that a reset's terms put into another state though their episodes go on, bool
+    """Environments that a reset's terms put into another state while their episodes continue, bool
     ``(num_envs,)``; None: none."""
     is_rehearsing = False
     """Whether steps are made only to be recorded, and will be undone."""

@@ -1,8 +1,8 @@
 """Checkpoints of several members, which a guest trains together, for one learner.
 
 ``model.population`` has their number (``size``), who they are (``members``), and the place of the
-one to play (``leader``; a ``kept`` one is in none). Networks are in ``model.networks`` by place,
-or, if a process trains its own members, in its part.
+member to play (``leader``; a ``kept`` member has no place). Networks are in ``model.networks`` by
+place, or, if a process trains its own members, in its part.
 """
 
 from __future__ import annotations

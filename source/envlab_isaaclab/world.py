@@ -235,7 +235,7 @@ class World:
         return self._written().data
 
     def step(self) -> None:
-        """Run one physics step; poses and velocities of bodies wait until they are asked for."""
+        """Run one physics step; bodies' poses and velocities are computed when they are read."""
         simulation = self._written()
         simulation.ctrl.copy_(self.ctrl)
         simulation.step()

@@ -31,11 +31,10 @@ def test_the_pages_robot_walks_on_both_grounds_and_to_play():
         obs, _ = env.reset()
         assert obs["policy"].shape == (2, 235 if "rough" in name else 48)
         assert env.step(torch.zeros(2, 12))[1].isfinite().all()
-        assert (env.cfg.events.push_robot is None, env.cfg.curriculum is None) == (
-            True,
-            name != "rough",
-        )
-        assert env.cfg.observations.policy.enable_corruption == (not name.endswith("play"))
+        is_play = name.endswith("play")
+        assert (env.cfg.events.base_external_force_torque is None) == is_play
+        assert (env.cfg.curriculum is None) == (name != "rough")
+        assert env.cfg.observations.policy.enable_corruption != is_play
         env.close()
     assert sizes == {"flat": 4096, "flat_play": 50, "rough": 4096, "rough_play": 50}
 

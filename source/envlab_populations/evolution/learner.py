@@ -204,7 +204,7 @@ class EvolutionLearner(Population):
     def decide(
         self, pairs: Iterator[tuple[int, int]], fittest: int, rng: np.random.Generator
     ) -> list[Copy]:
-        """See :meth:`Population.decide`; a fittest member that stays may change, too."""
+        """See :meth:`Population.decide`; a fittest member that stays may also change."""
         drawn, changed = list(pairs), []
         if self._cfg.mutations.mutate_elite and fittest not in dict(drawn):
             change = self.mutations.draw(self.members[fittest])

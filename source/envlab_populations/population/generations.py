@@ -180,7 +180,7 @@ class Population(Learner):
         """Return the copies of the next generation. Called on rank 0.
 
         Args:
-            pairs: The places of members that give way, and of those that are copied there.
+            pairs: The places of members that give way, and of those whose copies take them.
             fittest: The place of the fittest.
             rng: The generator to draw from.
         """

@@ -85,7 +85,7 @@ class Nursery(abc.ABC):
         return {}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Restore the counters of :meth:`state`, which also go on in other environments."""
+        """Restore the counters of :meth:`state`, which also continue in other environments."""
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore the rest, so that training continues exactly."""

@@ -2,9 +2,9 @@
 
 Differs from Isaac Lab 2.3.2:
 
-- Cassie's loops are open: its rods and springs are left out, and 12 joints are driven, as in
-  legged_gym's file, which is the model's source. Toes have an armature of 0.01 kg m^2 from that
-  file; that of the other joints is our choice.
+- Cassie's loops are open: the model has no rods and springs, and 12 joints are driven, as in its
+  source, legged_gym's file. Toes have an armature of 0.01 kg m^2 from that file; that of the other
+  joints is our choice.
 """
 
 from __future__ import annotations
