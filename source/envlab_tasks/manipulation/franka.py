@@ -104,7 +104,7 @@ def hand_pose(kind: Literal["absolute", "relative"]) -> mdp.DifferentialInverseK
     )
 
 
-def torque_scene(name: str, num_envs: int = 4096) -> SceneCfg:
+def torque_scene(name: str) -> SceneCfg:
     """Return a scene whose arm has motors within Isaac Lab's limits, and no gravity."""
 
     def motor(joints: str, effort_limit: float) -> AnyActuatorCfg:
@@ -114,7 +114,7 @@ def torque_scene(name: str, num_envs: int = 4096) -> SceneCfg:
         "panda_shoulder": motor("panda_joint[1-4]", 87.0),
         "panda_forearm": motor("panda_joint[5-7]", 12.0),
     }
-    return replace(scene(name, num_envs), actuators=actuators, disable_gravity=["panda_.*"])
+    return replace(scene(name), actuators=actuators, disable_gravity=["panda_.*"])
 
 
 def operational_space() -> mdp.OperationalSpaceControllerActionCfg:

@@ -41,10 +41,10 @@ def look(spec: mujoco.MjSpec) -> None:
     scene.add_camera(spec, (0.27, -0.52, 0.86), 40.0)
 
 
-def allegro_scene(num_envs: int = 8192) -> SceneCfg:
+def allegro_scene() -> SceneCfg:
     """Return the scene of an Allegro hand with Isaac Lab's DexCube of 6 cm."""
     hand = scene.hand("allegro", scene.ALLEGRO_HOME)
-    return scene.scene("allegro_cube", hand, scene.cube(0.03, (0.0, -0.19, 0.56)), look, num_envs)
+    return scene.scene("allegro_cube", hand, scene.cube(0.03, (0.0, -0.19, 0.56)), look, 8192)
 
 
 def cube() -> SceneEntityCfg:

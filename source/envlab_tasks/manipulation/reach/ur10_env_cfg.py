@@ -27,11 +27,6 @@ EE = "ee_link"
 """The body that must reach the goal; its x axis points away from the arm."""
 
 
-def scene(num_envs: int = 4096) -> SceneCfg:
-    """Return the scene."""
-    return SceneCfg(num_envs=num_envs, model="envlab_assets:robots/ur10_reach.xml")
-
-
 def near_goal(func: Any, weight: float, **params: float) -> RewardTermCfg:
     """Return a term that compares the end of the arm with the goal."""
     asset = SceneEntityCfg("robot", body_names=EE)
@@ -85,7 +80,7 @@ class UR10RewardsCfg(RewardsCfg):
 class UR10ReachEnvCfg(FrankaReachEnvCfg):
     """Bring the end of the arm to a pose, and to another every 4 seconds, at 30 Hz."""
 
-    scene: SceneCfg = field(default_factory=scene)
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model="envlab_assets:robots/ur10_reach.xml"))
     actions: ActionsCfg = default(
         ActionsCfg(arm_action=mdp.JointPositionActionCfg(joint_names=".*", scale=0.5))
     )
