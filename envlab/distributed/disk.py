@@ -145,7 +145,7 @@ class _WatchedFile:
     """
 
     def __init__(self, path: Path, moved: Callable[[], None]) -> None:
-        self._file, self._moved = path.open("wb"), moved
+        self._file, self._moved = path.open("w+b"), moved  # HDF5 reads what it wrote
         self._num_unsynced = 0
         self._error: OSError | None = None
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, mdp
-from envlab.envs.dataset_file import join, open_dataset, parts_of
+from envlab.envs.dataset_file import DatasetWriter, join, open_dataset, parts_of
 from envlab.envs.managers import SuccessTermCfg
 from envlab.envs.managers.recorder import RecorderManagerBaseCfg, RecorderTerm, RecorderTermCfg
 from envlab.envs.mdp.recorders import ActionStateRecorderManagerCfg
@@ -55,6 +55,19 @@ def assert_same_episodes(path: Path, other: Path) -> None:
             (arrays, _), (wanted, _) = found.episode(name), expected.episode(name)
             assert arrays.keys() == wanted.keys()
             assert all(np.array_equal(arrays[key], wanted[key]) for key in wanted)
+
+
+def test_a_file_has_any_number_of_episodes(tmp_path: Path):
+    """Beyond some size HDF5 reads again what it has written of its index."""
+    writer, num = DatasetWriter(tmp_path / "many.hdf5", "Hopper-v0"), 1000
+    rows = np.arange(num, dtype=np.float32).reshape(num, 1)
+    once = np.ones(num, dtype=np.int64)
+    steps = {"actions": rows, "states/rigid_object/cube/root_pose": rows}
+    writer.write(steps, {}, {"num_samples": once, "seed": once, "success": once})
+    writer.close()
+    with open_dataset(tmp_path / "many.hdf5") as dataset:
+        assert len(dataset.names) == num
+        assert dataset.episode("demo_999")[0]["actions"].tolist() == [[999.0]]
 
 
 def test_an_episode_has_a_row_for_each_step_until_before_the_reset(tmp_path: Path):
