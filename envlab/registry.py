@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.resources
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +38,16 @@ from envlab.task import (
 if TYPE_CHECKING:  # takes 0.1 s, which --help does not need
     from gymnasium.envs.registration import EnvSpec
 
+    from envlab.envs import BatchedEnv
+
 TERMS = "envlab.envs.mdp"
 """Package of envlab's objects that environment configurations name."""
 CONTENT = "envlab_tasks"
 """Package of envlab's tasks."""
 AGENT_SUFFIX = "_cfg_entry_point"
+SCRIPTED = "scripted"
+"""Word in place of a library or checkpoint for a task's policy by hand; ``scripted_entry_point`` of
+its registration names that, ``module:Class``."""
 _ISAAC_LAB_3 = {
     "IsaacContrib-": "Isaac-",
     "-Reorient-": "-Repose-",
@@ -92,6 +97,24 @@ def list_tasks(keyword: str | None = None) -> list[Task]:
         wanted = keyword.lower()
         tasks = [task for task in tasks if wanted in f"{task.id} {task.description}".lower()]
     return sorted(tasks, key=lambda task: task.id)
+
+
+def scripted_policy(task: Task) -> Callable[[BatchedEnv], Any]:
+    """Return the class of a task's policy by hand: ``Class(env).act()`` returns actions.
+
+    Raises:
+        ConfigurationError: If the task has none.
+    """
+    keyword = f"{SCRIPTED}_entry_point"
+    entry_point = task.kwargs.get(keyword)
+    if entry_point is None:
+        able = [one.id for one in list_tasks() if keyword in one.kwargs]
+        raise ConfigurationError(
+            f"{task.id} has no scripted policy; {', '.join(able)} have one. Name one of them, or "
+            f"register yours as {keyword}."
+        )
+    found: Callable[[BatchedEnv], Any] = load_entry_point(entry_point)
+    return found
 
 
 def trusted_modules() -> frozenset[str]:

@@ -16,11 +16,11 @@ from torch import nn
 from envlab.distributed.ddp import wrap_model
 from envlab.envs import BatchedEnv
 from envlab.rsl_rl.policies import load_policy
-from envlab.rsl_rl.teacher import PlayedTeacher
+from envlab.rsl_rl.teacher import GivenTeacher
 from envlab.rsl_rl.teachers import TeachersByGround
 
 TEACHER = "teacher"
-"""Key of a teacher of another library in a student's checkpoint."""
+"""Key of a teacher that is no network of rsl_rl in a student's checkpoint."""
 
 
 class DistributedDistillation(Distillation):
@@ -73,8 +73,8 @@ class DistributedDistillation(Distillation):
             load_policy(self._raw_teacher, values, path, "teacher")
         self.teacher_loaded = True
 
-    def imitate(self, teacher: PlayedTeacher) -> None:
-        """Use a policy of another library as the teacher, instead of ``agent.teacher``."""
+    def imitate(self, teacher: GivenTeacher) -> None:
+        """Use a teacher that is no network of rsl_rl, instead of ``agent.teacher``."""
         self.teacher = self._raw_teacher = teacher
         self.teacher_loaded = True
 
@@ -84,7 +84,7 @@ class DistributedDistillation(Distillation):
 
     def save(self) -> dict[str, Any]:
         values: dict[str, Any] = super().save()
-        if isinstance(self._raw_teacher, PlayedTeacher):
+        if isinstance(self._raw_teacher, GivenTeacher):
             values[TEACHER] = dict(self._raw_teacher.given)
         return values
 

@@ -14,6 +14,7 @@ from envlab.envs import BatchedEnv
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.registry import SCRIPTED, scripted_policy
 from envlab.rsl_rl.ahead import Ahead
 from envlab.rsl_rl.algorithms import make_algorithm
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg, RunnerCfg
@@ -22,7 +23,7 @@ from envlab.rsl_rl.collection import collect
 from envlab.rsl_rl.distillation import TEACHER, DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.rsl_rl.recorded_rollout import RecordedRollout
-from envlab.rsl_rl.teacher import open_teacher
+from envlab.rsl_rl.teacher import ScriptedTeacher, open_teacher
 from envlab.rsl_rl.teachers import check_teachers
 from envlab.state import State
 from envlab.training.plan import RunPlan
@@ -198,7 +199,10 @@ def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> RslRlL
     learner = RslRlLearner(env, cfg, learning, grad_sync=plan.flags.grad_sync)
     if plan.start.saved is not None:
         given = plan.start.saved["model"].get(TEACHER)
-    if given is not None and given["library"] != plan.library.name:
+    if given is not None and given["library"] == SCRIPTED:
+        assert isinstance(learner.alg, DistributedDistillation)
+        learner.alg.imitate(ScriptedTeacher(given, scripted_policy(plan.task)(env)))
+    elif given is not None and given["library"] != plan.library.name:
         assert isinstance(learner.alg, DistributedDistillation)  # PPO never gets one
         groups = cfg.obs_groups["teacher"]
         obs, num_actions = learner.env.get_observations(), learner.env.num_actions

@@ -1,7 +1,7 @@
-"""A teacher of another library: its player acts alongside the student that imitates it.
+"""Teachers that are no network of rsl_rl: another library's policy, and the task's own by hand.
 
-The student's checkpoints contain all of it (weights, configuration, manifest), so that a resume
-needs no other file.
+Another library's player acts alongside the student that imitates it. The student's checkpoints
+contain all of it (weights, configuration, manifest), so that a resume needs no other file.
 """
 
 from __future__ import annotations
@@ -31,27 +31,55 @@ NUM_ENVS = 2
 """Enough of the teacher's own task to make its networks; only their first observation is used."""
 
 
-class PlayedTeacher(nn.Module):
-    """The interface of a teacher for rsl_rl's ``Distillation``, over another library's player.
+class GivenTeacher(nn.Module):
+    """The interface of a teacher for rsl_rl's ``Distillation``, over what is no network of its.
 
-    It has no parameters that rsl_rl sees.
+    It has no parameters that rsl_rl sees, and no memory.
 
     Attributes:
-        given: The policy from which it is rebuilt after a resume.
+        given: From what it is rebuilt after a resume, see
+            :func:`envlab.training.opening.open_policy_of`.
     """
 
     is_recurrent = False
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.given = given
+
+    def reset(self, dones: Any = None, hidden_state: Any = None) -> None:
+        """Do nothing: it has no memory."""
+
+    def get_hidden_state(self) -> None:
+        """Return that it has no memory."""
+
+
+class ScriptedTeacher(GivenTeacher):
+    """The task's policy by hand, which reads the environments and not their observations."""
+
+    def __init__(self, given: Mapping[str, Any], policy: Any) -> None:
+        super().__init__(given)
+        self._policy = policy
+
+    def forward(self, obs: TensorDict) -> torch.Tensor:
+        """Return its actions, ``(num_envs, num_actions)``."""
+        actions: torch.Tensor = self._policy.act()
+        return actions
+
+
+class PlayedTeacher(GivenTeacher):
+    """A policy of another library."""
 
     def __init__(self, given: Mapping[str, Any], player: Player, groups: Sequence[str]) -> None:
         """Wrap a player.
 
         Args:
-            given: The policy, see :func:`envlab.training.opening.open_policy_of`.
+            given: The policy.
             player: Its player.
             groups: The observation groups of the student's task that it observes, in this order.
         """
-        super().__init__()
-        self.given, self._player, self._groups = given, player, tuple(groups)
+        super().__init__(given)
+        self._player, self._groups = player, tuple(groups)
 
     def forward(self, obs: TensorDict) -> torch.Tensor:
         """Return its best actions, ``(num_envs, num_actions)``."""
@@ -59,12 +87,6 @@ class PlayedTeacher(nn.Module):
         parts = [seen[group] for group in self._groups]
         seen["policy"] = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         return self._player.act(seen)
-
-    def reset(self, dones: Any = None, hidden_state: Any = None) -> None:
-        """Do nothing: it has no memory."""
-
-    def get_hidden_state(self) -> None:
-        """Return that it has no memory."""
 
 
 def open_teacher(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gymnasium import spaces
 
 from envlab.config import compose, merge
-from envlab.errors import ConfigurationError
-from envlab.registry import Task, get_task, list_tasks, load_entry_point, load_env_cfg
+from envlab.registry import Task, get_task, load_env_cfg, scripted_policy
 from envlab.training.arguments import agent_parser
 from envlab.training.viewing import NUM_WATCHED, check_viewing, start_viewing
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:  # torch is loaded after the arguments have been parsed
 
 NUM_ENVS = 64
 NUM_STEPS = 300
-SCRIPTED = "scripted_entry_point"
-"""Keyword of a task's registration for a policy by hand, ``module:Class``."""
 
 
 def random_main(arguments: Sequence[str]) -> int:
@@ -48,23 +45,6 @@ def scripted_main(arguments: Sequence[str]) -> int:
         ConfigurationError: If it has none.
     """
     return _run("scripted", arguments, lambda env, task: scripted_policy(task)(env).act)
-
-
-def scripted_policy(task: Task) -> Callable[[BatchedEnv], Any]:
-    """Return the class of a task's policy by hand: ``Class(env).act()`` returns actions.
-
-    Raises:
-        ConfigurationError: If the task has none.
-    """
-    entry_point = task.kwargs.get(SCRIPTED)
-    if entry_point is None:
-        able = [one.id for one in list_tasks() if SCRIPTED in one.kwargs]
-        raise ConfigurationError(
-            f"{task.id} has no scripted policy; {', '.join(able)} have one. Name one of them, or "
-            f"register yours as {SCRIPTED}."
-        )
-    found: Callable[[BatchedEnv], Any] = load_entry_point(entry_point)
-    return found
 
 
 def draw_actions(space: spaces.Space, stream: RandomStream) -> torch.Tensor:

@@ -23,10 +23,9 @@ from envlab.envs.mdp.recorders import ActionStateRecorderManagerCfg
 from envlab.envs.wrappers.lerobot import LeRobotVectorEnvWrapper
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library, get_library
-from envlab.registry import get_task, load_env_cfg
+from envlab.registry import SCRIPTED, get_task, load_env_cfg, scripted_policy
 from envlab.task import Task
 from envlab.tools import record_hand
-from envlab.tools.agents import scripted_policy
 from envlab.training.arguments import agent_parser, play_parser
 from envlab.training.flags import Flags
 from envlab.training.plan import without_recorders
@@ -34,9 +33,8 @@ from envlab.training.play import NUM_ENVS, OpenedPolicy, open_policy
 
 NUM_EPISODES = 10
 """Default of ``--num_episodes``."""
-SCRIPTED = "scripted"
 HAND = "hand"
-"""Words in place of a library for the task's scripted policy, and for a person."""
+"""Word in place of a library for a person."""
 NAMES = {"agent_pos": "observation.state", "pixels": "observation.image"}
 """LeRobot's names in datasets for observations of its environments."""
 

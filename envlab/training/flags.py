@@ -183,7 +183,8 @@ class Flags:
         "CKPT",
         of="play export",
         train="with --resume: latest (default), best, a file name, or the path of a file or a run; "
-        "without, by rsl_rl: the teacher, or the policy to fine-tune, also pretrained",
+        "without, by rsl_rl: the teacher, or the policy to fine-tune, also pretrained; "
+        "scripted: the task's policy by hand as the teacher",
         exclusive_group="checkpoint",
     )
     joint_order: Literal["envlab", "isaaclab"] = flag(

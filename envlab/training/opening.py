@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from envlab.errors import CheckpointError, ConfigurationError
+from envlab.registry import SCRIPTED, scripted_policy
 from envlab.run.checkpoints import Accept, Checkpoints, check_header, read_checkpoint
 from envlab.run.find import find_run, flags_of
 from envlab.run.pretrained import SELECTOR, find_policy
@@ -73,12 +74,29 @@ def open_policy_of(plan: RunPlan) -> dict[str, Any]:
             )
         check_header(values, path)
 
+    if plan.flags.checkpoint == SCRIPTED:
+        return _scripted(plan)
     tasks = {plan.task.id, plan.task.trained_id}
     path, values, folder = open_checkpoint(plan, accept, tasks=tasks)
     given = {name: values[name] for name in ("library", "task", "model")} | {"path": str(path)}
     if given["library"] != own:
         given["files"] = _files_of(folder, path)
     return given
+
+
+def _scripted(plan: RunPlan) -> dict[str, Any]:
+    """Return, in place of a checkpoint, that the task's policy by hand is the teacher.
+
+    Raises:
+        ConfigurationError: If the task has none, or the agent imitates nothing.
+    """
+    scripted_policy(plan.task)
+    if not plan.agent_cfg.IMITATES:
+        raise ConfigurationError(
+            f"--checkpoint={SCRIPTED} is the task's policy by hand, which is no network to begin "
+            "with. Only a student imitates it: add --agent=rsl_rl_distillation_cfg_entry_point."
+        )
+    return {"library": SCRIPTED, "task": plan.task.id, "path": SCRIPTED}
 
 
 def open_policies_of(plan: RunPlan) -> dict[str, Any]:

@@ -149,9 +149,12 @@ def test_a_scripted_hand_is_recorded_cloned_played_and_exported(
     assert (run / "exported/policy.pt").is_file()
 
 
-def test_the_scripted_hand_lifts_every_cube(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("task", [LIFT, "Isaac-Lift-Cube-Franka-v0"])
+def test_the_scripted_hand_lifts_every_cube(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     path = tmp_path / "lift.hdf5"
-    record = ["record", "scripted", f"--task={LIFT}", "--device=cpu", "--format=hdf5", "--seed=1"]
+    record = ["record", "scripted", f"--task={task}", "--device=cpu", "--format=hdf5", "--seed=1"]
     episodes = ["--num_envs=6", "--num_episodes=6"]
     assert cli.main([*record, f"--output={path}", *episodes]) == 0
     import h5py

@@ -159,7 +159,10 @@ REFUSED = {
         f"{PRETRAINED}teacher.hidden_dims=[32,16]"
     ),
     "gradient_length is 7, but the 30 steps of": f"{PRETRAINED}algorithm.gradient_length=7",
+    "Isaac-Cartpole-v0 has no scripted policy; Isaac-Lift-Cube": "--checkpoint=scripted",
 }
+LIFT = ["--task=Isaac-Lift-Cube-Franka-v0", "--device=cpu", "--num_envs=16", "--headless"]
+LIFT_STUDENT = ["--agent=rsl_rl_distillation_cfg_entry_point", "--checkpoint=scripted"]
 
 
 def configclass(values: dict[str, Any]) -> Any:
@@ -360,6 +363,26 @@ def test_a_distillation_resumes_with_a_teacher_whose_run_is_gone(foreign: Path, 
     for end in ends:
         end["model"]["teacher"].pop("path")
     assert timeless_digests(ends[0]) == timeless_digests(ends[1])
+
+
+def test_a_student_of_the_policy_by_hand_comes_nearer_to_it_and_resumes_exactly(tmp_path: Path):
+    begin = [*LIFT, *LIFT_STUDENT]
+    assert train_in(tmp_path, *begin, "--max_iterations=6", "--run_name=whole") == 0
+    assert train_in(tmp_path, *begin, "--max_iterations=2", "--run_name=begun") == 0
+    (whole,) = tmp_path.glob("logs/*/*/*_whole")
+    losses = [record["losses"]["behavior"] for record in metrics_of(whole)]
+    assert losses[-1] < 0.8 * losses[0]
+    (begun,) = tmp_path.glob("logs/*/*/*_begun/checkpoints/model_2.pt")
+    resume = ["--resume", f"--checkpoint={begun}", LIFT_STUDENT[0], "--max_iterations=6"]
+    assert train_in(tmp_path, *LIFT, *resume, "--run_name=again") == 0
+    (again,) = tmp_path.glob("logs/*/*/*_again")
+    ends = [timeless_digests(checkpoint_of(run, 6)) for run in (whole, again)]
+    assert ends[0] == ends[1]
+
+
+def test_only_a_student_imitates_the_policy_by_hand(tmp_path: Path, capsys):
+    assert train_in(tmp_path, *LIFT, "--checkpoint=scripted") == 2
+    assert "no network to begin with. Only a student imitates it" in capsys.readouterr().err
 
 
 def test_a_teacher_with_a_memory_of_another_library_is_refused(foreign: Path):

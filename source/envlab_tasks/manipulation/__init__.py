@@ -17,6 +17,8 @@ register(
     "Isaac-Lift-Cube-Franka-v0",
     "lift_env_cfg:FrankaCubeLiftEnvCfg",
     "Lift a cube with a Panda, controlled by joint positions.",
+    scripted="scripted:LiftingHand",
+    rsl_rl_distillation="rsl_rl_distillation_cfg",
 )
 register(
     LIFT,

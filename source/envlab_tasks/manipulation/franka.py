@@ -17,18 +17,36 @@ from typing import Literal, TypeVar
 
 import torch
 
-from envlab.envs import EntityCfg, InitialStateCfg, ManagerEnv, SceneCfg, mdp
+from envlab.envs import (
+    EntityCfg,
+    InitialStateCfg,
+    ManagerEnv,
+    SceneCfg,
+    SceneEntityCfg,
+    mdp,
+)
 from envlab.envs.actuators import AnyActuatorCfg, IdealPDActuatorCfg, ImplicitActuatorCfg
-from envlab.envs.controlled_frame import Pose
-from envlab.envs.differential_ik import DifferentialIKControllerCfg
+from envlab.envs.controlled_frame import ControlledFrame, Pose
+from envlab.envs.differential_ik import (
+    IK_PARAMS,
+    DifferentialIKControllerCfg,
+    joint_displacements,
+    pose_error,
+)
+from envlab.envs.entities import columns, resolve_entity
+from envlab.envs.math import combine_frame_transforms, subtract_frame_transforms
+from envlab.envs.mdp.actions import JointAction
 from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsAction
 
 ARM = "panda_joint.*"
 FINGERS = "panda_finger_joint.*"
 IK_FIELDS = ("xpos", "xquat", "xanchor", "xaxis")
 """Data fields that inverse kinematics reads."""
+HAND_FIELDS = (*IK_FIELDS, "qfrc_bias")
+"""Data fields that a policy by hand reads of an arm controlled by joint positions."""
 
-
+GRASP_POINT = mdp.OffsetCfg(pos=(0.0, 0.0, 0.107))
+"""Of Isaac Lab's tasks with inverse kinematics, on the hand; others of its have 103.4 mm."""
 HOME = (0.0, -0.569, 0.0, -2.81, 0.0, 3.037, 0.741)
 """Positions of the arm's joints in which episodes start, in rad; Isaac Lab's FRANKA_PANDA_CFG."""
 Stiffened = TypeVar("Stiffened", SceneCfg, EntityCfg)
@@ -88,15 +106,12 @@ def joint_positions(scale: float) -> mdp.JointPositionActionCfg:
 
 
 def hand_pose(kind: Literal["absolute", "relative"]) -> mdp.DifferentialInverseKinematicsActionCfg:
-    """Return the action of a pose of the hand's grasp point, or of half a displacement of it.
-
-    As in Isaac Lab, that point is 107 mm from the hand's frame, others use 103.4 mm.
-    """
+    """Return the action of a pose of the hand's grasp point, or of half a displacement of it."""
     is_relative = kind == "relative"
     return mdp.DifferentialInverseKinematicsActionCfg(
         joint_names=ARM,
         body_name="panda_hand",
-        body_offset=mdp.OffsetCfg(pos=(0.0, 0.0, 0.107)),
+        body_offset=GRASP_POINT,
         scale=0.5 if is_relative else 1.0,
         controller=DifferentialIKControllerCfg(
             command_type="pose", use_relative_mode=is_relative, ik_method="dls"
@@ -151,30 +166,75 @@ LEAD_M = 0.1
 
 
 class Hand:
-    """The grasp point of a task that is controlled by poses or displacements, for policies by hand.
-
-    Poses are in the frame of the robot's topmost body.
-    """
+    """The Panda's grasp point, for policies by hand. Poses are in the frame of its topmost body."""
 
     def __init__(self, env: ManagerEnv) -> None:
-        term = env.action_manager.get_term("arm_action")
-        assert isinstance(term, DifferentialInverseKinematicsAction), term
-        self._term = term
-        pos, quat = (env.actions.new_tensor([part]) for part in (term.offset.pos, term.offset.rot))
-        self.offset = pos.expand(env.num_envs, -1), quat.expand(env.num_envs, -1)
+        self.offset: Pose = (
+            env.actions.new_tensor([GRASP_POINT.pos]).expand(env.num_envs, -1),
+            env.actions.new_tensor([GRASP_POINT.rot]).expand(env.num_envs, -1),
+        )
         """Its pose on its body."""
+        term = env.action_manager.get_term("arm_action")
+        self._arm: DifferentialInverseKinematicsAction | SwungArm
+        if isinstance(term, DifferentialInverseKinematicsAction):
+            self._arm = term
+        else:
+            assert isinstance(term, JointAction), term
+            self._arm = SwungArm(env, term)
 
     def pose(self) -> Pose:
         """Return its pose."""
-        return self._term.pose()
+        return subtract_frame_transforms(*self.root_pose(), *self._arm.frame.pose())
 
     def root_pose(self) -> Pose:
         """Return the pose of the robot's topmost body in the world."""
-        return self._term.frame.root_pose()
+        return self._arm.frame.root_pose()
 
     def towards(self, pos: torch.Tensor, quat: torch.Tensor) -> torch.Tensor:
         """Return actions of the arm towards a pose, which go :data:`LEAD_M` ahead of the hand."""
         now, _ = self.pose()
         way = pos - now
         share = (LEAD_M / way.norm(dim=1, keepdim=True).clamp(min=1e-6)).clamp(max=1.0)
-        return self._term.actions_to(now + share * way, quat)
+        return self._arm.actions_to(now + share * way, quat)
+
+
+class SwungArm:
+    """An arm that is controlled by joint positions, moved by poses of the grasp point.
+
+    Its gains are low: with targets at the joints' goals it sags under its weight, and swings. These
+    lie beyond the goals by the weight over the stiffness, and brake.
+    """
+
+    REACH = 2.0
+    """Targets per displacement of the joints, and brakes per damping of the arm's own."""
+
+    def __init__(self, env: ManagerEnv, term: JointAction) -> None:
+        parts = SceneEntityCfg("robot", joint_names=ARM, body_names="panda_hand")
+        self.frame = ControlledFrame("a policy by hand", env, parts, GRASP_POINT)
+        model, self._data = env.sim.model, env.sim.data
+        actuators = self.frame.actuators.tolist()
+        self._stiffness = env.actions.new_tensor(model.actuator_gainprm[actuators, 0])
+        self._damping = -env.actions.new_tensor(model.actuator_biasprm[actuators, 2])
+        self._dofs = resolve_entity(parts, model, env.device).qvel_ids
+        affine = term.describe()
+        assert affine is not None, term
+        self._scale, self._offset = map(env.actions.new_tensor, (affine["scale"], affine["offset"]))
+
+    def actions_to(self, pos: torch.Tensor, quat: torch.Tensor) -> torch.Tensor:
+        """Return actions, ``(num_envs, 7)``.
+
+        Args:
+            pos: Position of the grasp point in the frame of the topmost body, in m,
+                ``(num_envs, 3)``.
+            quat: Orientation in that frame, (w, x, y, z), ``(num_envs, 4)``.
+        """
+        frame = self.frame
+        goal = combine_frame_transforms(*frame.root_pose(), pos, quat)
+        now = frame.pose()
+        moves = joint_displacements(
+            frame.jacobian(now[0]), pose_error(*now, *goal), "dls", IK_PARAMS["dls"]
+        )
+        weight = columns(self._data.qfrc_bias, self._dofs)
+        brake = self.REACH * self._damping * frame.joint_vel
+        targets = frame.joint_pos + self.REACH * moves + (weight - brake) / self._stiffness
+        return (targets - self._offset) / self._scale

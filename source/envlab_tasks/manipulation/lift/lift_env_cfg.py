@@ -157,7 +157,7 @@ class FrankaCubeLiftEnvCfg(ManagerEnvCfg):
 
     decimation: int = 2
     episode_length_s: float = 5.0
-    sim: SimulationCfg = default(_simulation(("xpos", "xquat", "site_xpos")))
+    sim: SimulationCfg = default(_simulation((*franka.HAND_FIELDS, "site_xpos")))
     scene: SceneCfg = default(franka.on_a_table("franka_lift", franka.panda(), object=CUBE))
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
