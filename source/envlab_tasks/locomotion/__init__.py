@@ -81,6 +81,7 @@ register(
     libraries=["rsl_rl"],
     agents="{}_flat_ppo_cfg",
     fast_sac_holosoma="fast_sac_holosoma_cfg",
+    rsl_rl_distillation="rsl_rl_flat_distillation_cfg",
 )
 register(
     G1_29,
