@@ -18,11 +18,10 @@ import numpy as np
 import torch
 
 from envlab.config import PositiveInt, Range
-from envlab.envs.frames import OffsetCfg
 from envlab.envs.managers.sensor import PeriodicSensor, PeriodicSensorCfg
 from envlab.envs.masks import clear
 from envlab.envs.ray_patterns import PinholeCameraPatternCfg
-from envlab.envs.spec_sensors import matches, names_of
+from envlab.envs.spec_sensors import OffsetCfg, matches, names_of
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.sim.picture_cfg import (

@@ -11,8 +11,8 @@ import torch
 from envlab.envs.differential_ik import GeometricJacobian
 from envlab.envs.entities import SceneEntityCfg, columns, joint_actuators, resolve_entity
 from envlab.envs.entity_parts import listed
-from envlab.envs.frames import OffsetCfg
 from envlab.envs.math import combine_frame_transforms
+from envlab.envs.spec_sensors import OffsetCfg
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import torch
 
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.entities import SceneEntityCfg
-from envlab.envs.latest_log import Log
+from envlab.envs.episodes import Log
 from envlab.envs.managers import (
     ActionManager,
     CommandManager,

@@ -14,7 +14,6 @@ import torch
 from envlab.config import PositiveFloat
 from envlab.envs import math
 from envlab.envs.entities import as_index, columns
-from envlab.envs.frames import OffsetCfg
 from envlab.envs.managers.sensor import InstantSensor, PeriodicSensorCfg
 from envlab.envs.ray_patterns import (
     GridPatternCfg,
@@ -22,7 +21,7 @@ from envlab.envs.ray_patterns import (
     PinholeCameraPatternCfg,
     RingPatternCfg,
 )
-from envlab.envs.spec_sensors import matches
+from envlab.envs.spec_sensors import OffsetCfg, matches
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from envlab.envs.actuator_delays import ActuatorDelays, simulation_with_delays
 from envlab.envs.batched_env import BatchedEnv, Observations, Step
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.checks import check_memory
-from envlab.envs.latest_log import Log
+from envlab.envs.episodes import Log
 from envlab.envs.masks import kept_rows
 from envlab.envs.nan_guard import NanGuard
 from envlab.envs.painter import Painter

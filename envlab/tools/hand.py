@@ -12,8 +12,8 @@ from envlab.envs.managers.action import ActionTerm, ActionTermCfg
 from envlab.envs.managers.term import terms_of
 from envlab.envs.math import quat_box_minus, quat_from_rotation_vector, quat_mul
 from envlab.envs.mdp.actions import JointAction, JointPositionActionCfg
-from envlab.envs.mdp.binary_actions import BinaryJointAction
-from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsAction
+from envlab.envs.mdp.ik_actions import DifferentialInverseKinematicsAction
+from envlab.envs.mdp.joint_actions import BinaryJointAction
 from envlab.errors import ConfigurationError
 from envlab.training.viewing import NUM_AXES, Handles
 

@@ -15,7 +15,7 @@ import torch
 
 from envlab.envs import BatchedEnv, SceneEntityCfg
 from envlab.envs.entities import resolve_entity
-from envlab.envs.measures import EpisodeMeasures
+from envlab.envs.episodes import EpisodeMeasures
 from envlab.errors import ConfigurationError, RunDirectoryError
 from envlab.run.evaluations import NAMES
 from envlab.training.intervals import Interval, mean_interval, rate_interval

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.envs.mdp.test_model_sensors import model_with_sensors
 
 from envlab import registry
 from envlab.envs import ManagerEnv, ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
@@ -25,7 +26,6 @@ from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab.tools.terms import find_terms
 from tests.envs import sliders
 from tests.envs.hopper import MODEL, bodies, make_env
-from tests.envs.mdp.test_model_sensors import model_with_sensors
 from tests.envs.promises import assert_keeps_promises
 from tests.envs.sliders import group, terms
 

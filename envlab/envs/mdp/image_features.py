@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
-from envlab.envs.torchscript import load_network
+from envlab.envs.model_files import load_network
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
 from envlab.envs.masks import clear
 from envlab.envs.math import squared_difference
-from envlab.envs.mdp.model_sensors import body_accelerations
+from envlab.envs.mdp.sensors import body_accelerations
 from envlab.envs.ray_caster import RayCaster
 from envlab.errors import ConfigurationError
 from envlab.state import State

@@ -21,7 +21,7 @@ from envlab.envs import EntityCfg, InitialStateCfg, ManagerEnv, SceneCfg, mdp
 from envlab.envs.actuators import AnyActuatorCfg, IdealPDActuatorCfg, ImplicitActuatorCfg
 from envlab.envs.controlled_frame import Pose
 from envlab.envs.differential_ik import DifferentialIKControllerCfg
-from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsAction
+from envlab.envs.mdp.ik_actions import DifferentialInverseKinematicsAction
 
 ARM = "panda_joint.*"
 FINGERS = "panda_finger_joint.*"

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from envlab.envs import picture_ground
+from envlab.envs import painter
 from envlab.envs.making import make
 
 TASK = "Envlab-Velocity-Parkour-Unitree-Go2-v0"
@@ -22,9 +22,9 @@ def env():
 
 def test_a_part_looks_as_the_whole_near_the_robot(env, monkeypatch):
     field = env.sim.model.hfield_data.copy()
-    monkeypatch.setattr(picture_ground, "RADIUS_M", 1000.0)
+    monkeypatch.setattr(painter, "RADIUS_M", 1000.0)
     whole = env.picture(1, height=96, width=160)
-    monkeypatch.setattr(picture_ground, "RADIUS_M", 12.0)
+    monkeypatch.setattr(painter, "RADIUS_M", 12.0)
     env.picture(0, height=8, width=8)  # of another part
     part = env.picture(1, height=96, width=160)
     near = np.abs(part[40:].astype(int) - whole[40:]).max(axis=2)
@@ -32,7 +32,7 @@ def test_a_part_looks_as_the_whole_near_the_robot(env, monkeypatch):
     assert len(np.unique(part[40:].reshape(-1, 3), axis=0)) > 50
     places = env.sim.data_of(0).geom_xpos.copy()
     data = env.sim.data_of(0)
-    with picture_ground.PictureGround(copy.copy(env.sim.model), data, places[1, :2]).placed(data):
+    with painter.PictureGround(copy.copy(env.sim.model), data, places[1, :2]).placed(data):
         moved = data.geom_xpos.copy()
     assert not np.array_equal(moved, places)
     np.testing.assert_array_equal(data.geom_xpos, places)  # the physics may go on from there

@@ -1,7 +1,11 @@
-"""The log of the episodes that ended last."""
+"""What is known of episodes that ended: their log, and measures in addition to their returns."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
 import torch
 
 Log = dict[str, torch.Tensor | float]
@@ -52,3 +56,20 @@ def _scalars(log: Log, device: torch.device) -> dict[str, torch.Tensor]:
         for name, value in log.items()
         if isinstance(value, torch.Tensor) and value.dim() == 0 and value.device == device
     }
+
+
+class EpisodeMeasures(Protocol):
+    """Sums up ``info["episodes"]`` of an environment, ``(num_episodes,)`` by name; a module may."""
+
+    @property
+    def MEASURES(self) -> Sequence[str]:
+        """Names of the measures."""
+
+    def summarise(self, episodes: Mapping[str, np.ndarray], /) -> dict[str, dict[str, Any]]:
+        """Return ``MEASURES`` by group of episodes, one of which is ``all``.
+
+        Each is a mean with the ends of its 95 % interval.
+        """
+
+    def table(self, summary: dict[str, dict[str, Any]], /) -> str:
+        """Return a summary as text for people."""
