@@ -12,7 +12,7 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Union
 
-from envlab.config.tree import is_group, settable_fields
+from envlab.config.encoding import is_group, settable_fields
 from envlab.errors import ConfigurationError, nearest
 
 _NAMES = {

@@ -13,8 +13,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interface import VARIABLE, interfaces
 from envlab.doctor.devices import driver_version
 from envlab.doctor.libraries import versions
+from envlab.doctor.local import source_digests
 from envlab.doctor.report import Finding, State
-from envlab.doctor.source import source_digests
 from envlab.libraries import packages_alike
 
 CLOCKS_S = 1.0

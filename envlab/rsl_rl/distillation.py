@@ -16,8 +16,7 @@ from torch import nn
 from envlab.distributed.ddp import wrap_model
 from envlab.envs import BatchedEnv
 from envlab.rsl_rl.policies import load_policy
-from envlab.rsl_rl.teacher import PlayedTeacher
-from envlab.rsl_rl.teachers import TeachersByGround
+from envlab.rsl_rl.teacher import PlayedTeacher, TeachersByGround
 
 TEACHER = "teacher"
 """Key of a teacher of another library in a student's checkpoint."""

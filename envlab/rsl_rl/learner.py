@@ -22,8 +22,7 @@ from envlab.rsl_rl.collection import collect
 from envlab.rsl_rl.distillation import TEACHER, DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.rsl_rl.recorded_rollout import RecordedRollout
-from envlab.rsl_rl.teacher import open_teacher
-from envlab.rsl_rl.teachers import check_teachers
+from envlab.rsl_rl.teacher import check_teachers, open_teacher
 from envlab.state import State
 from envlab.training.plan import RunPlan
 

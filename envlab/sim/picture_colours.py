@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warp as wp
 
-from envlab.sim.picture_scene import Eye, Ground, Poses, Shapes, View
 from envlab.sim.picture_shapes import (
     BOX,
     CAPSULE,
@@ -19,6 +18,11 @@ from envlab.sim.picture_shapes import (
     MESH,
     PLANE,
     SPHERE,
+    Eye,
+    Ground,
+    Poses,
+    Shapes,
+    View,
     shape_normal,
 )
 

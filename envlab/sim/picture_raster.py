@@ -11,8 +11,18 @@ from __future__ import annotations
 
 import warp as wp
 
-from envlab.sim.picture_scene import Eye, Ground, Poses, Shapes, View, seen_from
-from envlab.sim.picture_shapes import MESH, PLANE, half_sizes, meet_shape
+from envlab.sim.picture_shapes import (
+    MESH,
+    PLANE,
+    Eye,
+    Ground,
+    Poses,
+    Shapes,
+    View,
+    half_sizes,
+    meet_shape,
+    seen_from,
+)
 
 wp.set_module_options({"enable_backward": False})
 

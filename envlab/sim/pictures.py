@@ -22,7 +22,7 @@ from envlab.sim.height_field import HeightField
 from envlab.sim.picture_cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg, lens
 from envlab.sim.picture_colours import Lights, Looks, Textures, paint
 from envlab.sim.picture_raster import find_visible
-from envlab.sim.picture_scene import Ground, Poses, Shapes, View, eye_of
+from envlab.sim.picture_shapes import Ground, Poses, Shapes, View, eye_of
 from envlab.sim.simulation import Fields
 
 wp.set_module_options({"enable_backward": False})

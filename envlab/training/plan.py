@@ -43,8 +43,8 @@ from envlab.registry import Task, get_task, load_agent_values, load_entry_point,
 from envlab.run.manifest import read_manifest
 from envlab.run.pretrained import SELECTOR
 from envlab.training.continuation import begun_on, check_total, share_of_total, total_of
-from envlab.training.exclusions import check_exclusions
 from envlab.training.flags import Flags, guest_flags, guests_of, is_given
+from envlab.training.inputs import check_exclusions
 from envlab.training.scaling import Scaling, scale, settle_batches
 from envlab.training.sweep import folder_label
 from envlab.training.trust import trust_of

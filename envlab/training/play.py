@@ -23,9 +23,9 @@ from envlab.envs.joint_order import Convention
 from envlab.foreign import printable
 from envlab.learner import Player
 from envlab.libraries import Library
+from envlab.run.checkpoints import of_leader
 from envlab.run.directory import LOG_ROOT, refuse_links
 from envlab.run.evaluations import keep_evaluation
-from envlab.run.members import of_leader
 from envlab.run.packing import EXPORTED_FROM
 from envlab.run.pretrained import SELECTOR
 from envlab.training.deployment import NotDeployable, write_deployment

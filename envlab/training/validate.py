@@ -265,7 +265,7 @@ class Validator:
         """Run the episodes with a checkpoint, and record the results."""
         import torch
 
-        from envlab.run.members import of_leader
+        from envlab.run.checkpoints import of_leader
         from envlab.training.evaluation import evaluate
 
         self._env.reset(seed=self._seed)  # the same episodes for every checkpoint

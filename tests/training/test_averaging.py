@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from envlab.agent_cfg import BasicAgentCfg
+from envlab.distributed.audit import digest
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digest
 from envlab.learner import Iteration, Learner, OnStep
 from envlab.training.averaging import Averaging
 from envlab.training.waits import Waits

@@ -11,8 +11,7 @@ import numpy as np
 from envlab.run.compare.picture import draw, write
 from envlab.run.compare.statistics import bootstrap_interval, interquartile_mean
 from envlab.tools.evidence.experiment import FOLDER, RECORDS, Contender, Experiment
-from envlab.tools.evidence.sides import Side, physics_of, sides_of
-from envlab.tools.evidence.verdict import comparisons, without_a_chance
+from envlab.tools.evidence.verdict import Side, comparisons, physics_of, sides_of, without_a_chance
 
 PAGE = Path("docs/evidence.md")
 PICTURES = Path("docs/images/evidence")

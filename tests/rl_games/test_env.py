@@ -9,7 +9,7 @@ import torch
 from rl_games.algos_torch.running_mean_std import RunningMeanStd, RunningMeanStdObs
 
 from envlab.distributed.context import DistributedContext
-from envlab.rl_games.normalisers import PooledRunningMeanStd, PooledRunningMeanStdObs
+from envlab.rl_games.env import PooledRunningMeanStd, PooledRunningMeanStdObs
 
 
 def batches(*shape: int) -> list[torch.Tensor]:

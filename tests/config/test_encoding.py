@@ -6,7 +6,7 @@ import pytest
 from config_sample import AgentCfg, EveryTypeCfg
 
 from envlab.config import paths
-from envlab.config.tree import field_types
+from envlab.config.encoding import field_types
 from envlab.errors import ConfigurationError
 
 
