@@ -222,8 +222,8 @@ def load_policy(
         EnvlabError: If there is no such policy, or it cannot be read or played.
     """
     from envlab.training.arguments import read_words
+    from envlab.training.inputs import check_task, trust_of
     from envlab.training.play import open_policy
-    from envlab.training.trust import check_task, trust_of
 
     manifest, path = _find(source, checkpoint)
     check_task(str(manifest["task"]), trust_of(trust, typed=[str(source)]))

@@ -2,7 +2,7 @@
 
 Names follow Isaac Lab's ``TiledCameraCfg`` and mjlab's ``CameraSensorCfg``. A CPU draws with
 :mod:`envlab.sim.pictures`, a GPU with ``mujoco_warp``'s renderer; both need the package
-``warp-lang``. Cameras of rays, which need neither, are in :mod:`envlab.envs.ray_camera`.
+``warp-lang``. Cameras of rays, which need neither, are in :mod:`envlab.envs.ray_sensor`.
 """
 
 from __future__ import annotations

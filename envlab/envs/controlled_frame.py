@@ -10,7 +10,7 @@ import torch
 
 from envlab.envs.differential_ik import GeometricJacobian
 from envlab.envs.entities import SceneEntityCfg, columns, joint_actuators, resolve_entity
-from envlab.envs.entity_parts import listed
+from envlab.envs.entity_names import listed
 from envlab.envs.math import combine_frame_transforms
 from envlab.envs.spec_sensors import OffsetCfg
 from envlab.errors import ConfigurationError

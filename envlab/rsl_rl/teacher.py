@@ -28,9 +28,9 @@ from envlab.learner import Player
 from envlab.libraries import get_library
 from envlab.rsl_rl.policies import load_policy
 from envlab.training.arguments import play_parser
+from envlab.training.inputs import check_task, trust_of
 from envlab.training.plan import plan_run
 from envlab.training.preparation import make_env
-from envlab.training.trust import check_task, trust_of
 
 NUM_ENVS = 2
 """Enough of the teacher's own task to make its networks; only their first observation is used."""

@@ -20,7 +20,7 @@ from envlab.envs import BatchedEnv, SceneEntityCfg
 from envlab.envs.entities import resolve_entity
 from envlab.envs.episodes import EpisodeMeasures
 from envlab.errors import ConfigurationError, RunDirectoryError
-from envlab.run.evaluations import NAMES
+from envlab.run.records import NAMES
 from envlab.training.tracking import Tracking
 
 Interval = tuple[float, float]

@@ -1,23 +1,27 @@
-"""What flags name on disk, and settings that exclude each other; before torch is loaded.
+"""What flags name on disk, what its files may name, and settings that exclude each other. No torch.
 
-A configuration, a run or a checkpoint is found. Settings are flags, overrides, or of a file, whose
-line is named.
+A configuration, a run or a checkpoint is found. A stranger's file may name code of tasks and
+libraries here, and what the user admits. Settings are flags, overrides, or of a file, whose line is
+named.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from envlab import libraries, registry
 from envlab.agent_cfg import value_at
-from envlab.config import Override, sets_value
+from envlab.config import Override, Trust, sets_value
 from envlab.config.ranges import check_conditions
 from envlab.errors import CheckpointError, ConfigurationError, RunDirectoryError
 from envlab.foreign import read_text
+from envlab.libraries import Library
+from envlab.registry import packages_of
 from envlab.run.manifest import LOG_ROOT, read_manifest, read_manifests
 from envlab.run.pretrained import SELECTOR, TRAIN_FIRST, shipped
 from envlab.task import Task
@@ -203,3 +207,40 @@ def _place(base: Path, path: str) -> str:
             return ""
         line = key.start_mark.line + 1
     return f" ({file}, line {line})"
+
+
+def trust_of(modules: Iterable[str] | None, typed: Iterable[str] = ()) -> Trust:
+    """Return the code that files may name.
+
+    Args:
+        modules: Those of ``--trust``.
+        typed: Texts that the user has written, such as the values of overrides.
+    """
+    packages = registry.trusted_modules() | libraries.trusted_modules()
+    return Trust(modules=packages | frozenset(modules or ()), named=frozenset(typed))
+
+
+def module_of(task_id: str) -> str:
+    """Return the module of ``module:Id`` or ``gym:module:Id``; empty for an id alone."""
+    return task_id.removeprefix("gym:").rpartition(":")[0]
+
+
+def check_task(task_id: str, trust: Trust) -> None:
+    """Refuse a task that a file names by a module which is not trusted.
+
+    To look it up would import the module, and so run it. Packages of a way to train are fine:
+    envlab's own have environments that they register on import.
+
+    Raises:
+        ConfigurationError: Naming the module, and ``--trust``.
+    """
+    module = module_of(task_id)
+    own = module.partition(".")[0] in packages_of(_places())
+    if module and not (own and "._" not in module):
+        trust.admit(task_id, module)
+
+
+def _places() -> list[str]:
+    """Return where the parts of libraries are, as ``module:name``."""
+    known: Iterable[Library] = libraries.libraries().values()
+    return [place for one in known for place in (one.cfg, one.build, one.player)]

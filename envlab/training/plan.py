@@ -44,10 +44,9 @@ from envlab.run.manifest import read_manifest
 from envlab.run.pretrained import SELECTOR
 from envlab.training.continuation import begun_on, check_total, share_of_total, total_of
 from envlab.training.flags import Flags, guest_flags, guests_of, is_given
-from envlab.training.inputs import check_exclusions
+from envlab.training.inputs import check_exclusions, trust_of
 from envlab.training.scaling import Scaling, scale, settle_batches
 from envlab.training.sweep import folder_label
-from envlab.training.trust import trust_of
 
 if TYPE_CHECKING:  # which loads torch
     from envlab.distributed.context import DistributedContext

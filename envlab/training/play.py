@@ -25,9 +25,9 @@ from envlab.learner import Player
 from envlab.libraries import Library
 from envlab.run.checkpoints import of_leader
 from envlab.run.directory import LOG_ROOT, refuse_links
-from envlab.run.evaluations import keep_evaluation
 from envlab.run.packing import EXPORTED_FROM
 from envlab.run.pretrained import SELECTOR
+from envlab.run.records import keep_evaluation
 from envlab.training.deployment import NotDeployable, write_deployment
 from envlab.training.evaluation import Evaluation, evaluate, write_json
 from envlab.training.flags import Flags

@@ -228,8 +228,8 @@ class Validator:
         return printable(f"{lines}\nBest by {shown[0].replace('_', ' ')}: {os.path.relpath(file)}")
 
     def _compose(self, manifest: Mapping[str, Any], words: Sequence[str]) -> Any:
+        from envlab.training.inputs import check_task, trust_of
         from envlab.training.plan import plan_run
-        from envlab.training.trust import check_task, trust_of
 
         given = [*words, f"--num_envs={self._flags.num_envs}"]
         if self._flags.task is not None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from envlab.envs import painter
-from envlab.envs.making import make
+from envlab.registry import make
 
 TASK = "Envlab-Velocity-Parkour-Unitree-Go2-v0"
 

@@ -78,18 +78,11 @@ from envlab.envs.mdp.gait import (
     upright,
     variable_posture,
 )
-from envlab.envs.mdp.height_scan import (
-    ground_normal,
-    height_scan,
-    image,
-    segmentation_mask,
-)
 from envlab.envs.mdp.ik_actions import (
     DifferentialIKActionCfg,
     DifferentialInverseKinematicsActionCfg,
     OffsetCfg,
 )
-from envlab.envs.mdp.image_features import image_features
 from envlab.envs.mdp.joint_actions import (
     AbsBinaryJointPositionActionCfg,
     BinaryJointPositionActionCfg,
@@ -160,6 +153,13 @@ from envlab.envs.mdp.observations import (
     remaining_time_s,
     sensor,
 )
+from envlab.envs.mdp.perception import (
+    ground_normal,
+    height_scan,
+    image,
+    image_features,
+    segmentation_mask,
+)
 from envlab.envs.mdp.pose_2d_command import (
     Pose2dRangesCfg,
     TerrainBasedPose2dCommandCfg,
@@ -187,15 +187,23 @@ from envlab.envs.mdp.rewards import (
     action_acc_l2,
     action_l2,
     action_rate_l2,
+    ang_vel_xy_l2,
+    bad_orientation,
     base_height_l2,
     body_lin_acc_l2,
+    flat_orientation_l2,
     is_alive,
     is_terminated,
     is_terminated_term,
     joint_pos_target_l2,
     joint_vel_l1,
     joint_vel_l2,
+    lin_vel_z_l2,
     mean_action_acc,
+    track_ang_vel_z_exp,
+    track_ang_vel_z_world_exp,
+    track_lin_vel_xy_exp,
+    track_lin_vel_xy_yaw_frame_exp,
 )
 from envlab.envs.mdp.root import (
     base_ang_vel,
@@ -241,16 +249,6 @@ from envlab.envs.mdp.terrain import (
     reset_root_state_from_terrain,
     terrain_levels_vel,
     terrain_out_of_bounds,
-)
-from envlab.envs.mdp.velocity import (
-    ang_vel_xy_l2,
-    bad_orientation,
-    flat_orientation_l2,
-    lin_vel_z_l2,
-    track_ang_vel_z_exp,
-    track_ang_vel_z_world_exp,
-    track_lin_vel_xy_exp,
-    track_lin_vel_xy_yaw_frame_exp,
 )
 from envlab.envs.mdp.velocity_command import (
     NormalVelocityCommandCfg,

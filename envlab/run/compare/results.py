@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
-from envlab.run.evaluations import read_evaluations
 from envlab.run.event_file import read_events
 from envlab.run.manifest import is_copy, read_manifest
-from envlab.run.records import METRICS, Records, dotted_names, number_at
+from envlab.run.records import METRICS, Records, dotted_names, number_at, read_evaluations
 
 PATTERN = "events.out.tfevents.*"
 _RETURNS = {

@@ -20,7 +20,7 @@ from envlab.libraries import get_library
 from envlab.run.commands import typed
 from envlab.run.manifest import LOG_ROOT, read_manifest
 from envlab.training.arguments import play_parser
-from envlab.training.trust import check_task, trust_of
+from envlab.training.inputs import check_task, trust_of
 from envlab_populations.hogwild.environments import read_heirs, with_heir
 from envlab_populations.hogwild.spec import Spec, load_spec, load_specs, make_spec, read_specs
 

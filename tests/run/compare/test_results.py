@@ -19,8 +19,7 @@ from envlab.run.compare.results import (
     read_result,
     with_values,
 )
-from envlab.run.evaluations import keep_evaluation
-from envlab.run.records import line_of
+from envlab.run.records import keep_evaluation, line_of
 from tests.fake_run import write_run
 from tests.refusals import check_refusals
 
