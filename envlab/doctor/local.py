@@ -12,9 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from envlab.commit import code_digests, git_state
-from envlab.doctor.devices import examine_devices, renderer_probe, torch_probe
 from envlab.doctor.libraries import examine_libraries, library_probes
-from envlab.doctor.machine import disk_probe, examine_machine
+from envlab.doctor.machine import (
+    disk_probe,
+    examine_devices,
+    examine_machine,
+    renderer_probe,
+    torch_probe,
+)
 from envlab.doctor.network import examine_network, examine_variables, names_probe
 from envlab.doctor.probe import Answer, ask
 from envlab.doctor.report import Finding, under

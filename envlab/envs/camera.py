@@ -24,7 +24,7 @@ from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.spec_sensors import OffsetCfg, matches, names_of
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.sim.picture_cfg import (
+from envlab.sim.cfg import (
     LIGHT_FIELDS,
     POSE_FIELDS,
     AugmentationCfg,

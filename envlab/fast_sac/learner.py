@@ -31,12 +31,12 @@ from envlab.fast_sac.collection import (
 )
 from envlab.fast_sac.networks import Actor, Critics, GaussianActor
 from envlab.fast_sac.objective import (
+    RecordedSteps,
     critic_loss,
     policy_loss,
     target_values,
     temperature_loss,
 )
-from envlab.fast_sac.recorded_steps import RecordedSteps
 from envlab.fast_sac.replay import Batch, Replay, check_mirror, mirrored
 from envlab.learner import Iteration, Learner, OnStep
 from envlab.precision import compute_in, settle_precision

@@ -1,5 +1,7 @@
 """A :class:`BatchedEnv` with rl_games' interface, and the keys of Isaac Lab's wrapper for it.
 
+Curves have rl_games' own TensorBoard tags.
+
 rl_games 1.6.5 keeps separate running means and variances of observations and values on each rank,
 so that ranks with equal parameters see the same state differently (its master branch synchronises
 them, unreleased). Here each batch's moments are summed over ranks before they are merged. The
@@ -24,7 +26,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.statistics import PooledRunningMeanStd
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
-from envlab.learner import OnStep
+from envlab.learner import Curve, IterationRecord, OnStep
 from envlab.rl_games.cfg import EnvKeysCfg, RlGamesCfg
 
 
@@ -224,3 +226,42 @@ def _space_of(values: torch.Tensor | dict[str, torch.Tensor]) -> spaces.Space:
     if values.dtype == torch.uint8:
         return spaces.Box(0, 255, shape, np.uint8)
     return spaces.Box(-np.inf, np.inf, shape, np.float32)
+
+
+_TAGS = {"kl": "info/kl", "alpha": "info/alpha"}
+"""Tags of losses that rl_games does not put under ``losses/``."""
+
+
+def library_curves(
+    record: IterationRecord, step_s: float, others: Mapping[str, float]
+) -> list[Curve]:
+    """Return an iteration's curves, without ``shaped_rewards``: no rank knows them all.
+
+    Args:
+        record: The iteration, over all ranks.
+        step_s: Time of the environments' steps on this rank, in seconds.
+        others: Further values by tag.
+    """
+    losses = {
+        name if "/" in name else _TAGS.get(name, f"losses/{name}"): value
+        for name, value in record.losses.items()
+    }
+    frames = record.fps * (record.collect_s + record.learn_s)
+    performance = {
+        "performance/step_inference_rl_update_fps": record.fps,
+        "performance/step_inference_fps": frames / max(record.collect_s, 1e-9),
+        "performance/step_fps": frames / max(step_s, 1e-9),
+        "performance/step_inference_time": record.collect_s,
+        "performance/step_time": step_s,
+        "performance/rl_update_time": record.learn_s,
+    }
+    info = {"info/last_lr": record.learning_rate, "info/epochs": record.iteration}
+    curves = [Curve(record.frames, {**losses, **performance, **info, **others})]
+    axes = {"step": record.frames, "iter": record.iteration, "time": round(record.wall_s)}
+    for axis, position in axes.items():
+        means = {
+            f"rewards/{axis}": record.mean_return,
+            f"episode_lengths/{axis}": record.mean_episode_length,
+        }
+        curves.append(Curve(position, means))
+    return curves

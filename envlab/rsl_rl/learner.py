@@ -14,11 +14,10 @@ from envlab.envs import BatchedEnv
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
-from envlab.rsl_rl.ahead import Ahead
 from envlab.rsl_rl.algorithms import make_algorithm
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg, RunnerCfg
 from envlab.rsl_rl.checks import check_supported
-from envlab.rsl_rl.collection import collect
+from envlab.rsl_rl.collection import Ahead, collect
 from envlab.rsl_rl.distillation import TEACHER, DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.rsl_rl.recorded_rollout import RecordedRollout

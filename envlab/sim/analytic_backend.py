@@ -20,9 +20,16 @@ import torch
 
 from envlab.errors import ConfigurationError, SimulationError, did_you_mean
 from envlab.sim.analytic_free import FreeBody, motor_wrenches
-from envlab.sim.analytic_model import control_bounds, find_links, kinds_of
+from envlab.sim.analytic_model import (
+    BodyPoses,
+    Value,
+    control_bounds,
+    dot,
+    find_links,
+    kinds_of,
+    shared,
+)
 from envlab.sim.analytic_planar import PlanarChain
-from envlab.sim.analytic_terms import BodyPoses, Value, dot, shared
 from envlab.sim.host import SMALL_BATCH, OneThread, on_host
 from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_fields, copy_model
 

@@ -13,8 +13,7 @@ import mujoco
 import numpy as np
 import torch
 
-from envlab.sim.analytic_model import Link, reference
-from envlab.sim.analytic_terms import Value, Wrenches, cross, dot, shared
+from envlab.sim.analytic_model import Link, Value, Wrenches, cross, dot, reference, shared
 
 
 class FreeBody:

@@ -15,8 +15,7 @@ import mujoco
 import numpy as np
 import torch
 
-from envlab.sim.analytic_model import Link, reference
-from envlab.sim.analytic_terms import Value, Wrenches, dot, shared
+from envlab.sim.analytic_model import Link, Value, Wrenches, dot, reference, shared
 
 Vector = tuple[Value, Value]
 

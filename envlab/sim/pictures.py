@@ -18,8 +18,8 @@ import torch
 import warp as wp
 
 from envlab.errors import ConfigurationError
+from envlab.sim.cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg, lens
 from envlab.sim.height_field import HeightField
-from envlab.sim.picture_cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg, lens
 from envlab.sim.picture_colours import Lights, Looks, Textures, paint
 from envlab.sim.picture_raster import find_visible
 from envlab.sim.picture_shapes import Ground, Poses, Shapes, View, eye_of

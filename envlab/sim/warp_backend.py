@@ -31,7 +31,7 @@ import numpy as np
 import torch
 import warp as wp
 
-from envlab.sim.picture_cfg import Frames, PictureCfg
+from envlab.sim.cfg import Frames, PictureCfg
 from envlab.sim.recording import between_graphs, collection_suspended
 from envlab.sim.simulation import (
     Simulation,

@@ -15,7 +15,7 @@ import mujoco_warp as mjw
 import torch
 import warp as wp
 
-from envlab.sim.picture_cfg import Frames, PictureCfg
+from envlab.sim.cfg import Frames, PictureCfg
 from envlab.sim.recording import collection_suspended
 from envlab.sim.simulation import Fields, copy_model
 

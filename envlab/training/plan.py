@@ -36,7 +36,7 @@ from envlab.config import (
     texts_of,
 )
 from envlab.config.files import NO_TRUST
-from envlab.distributed.agreement import name_ranks
+from envlab.distributed.audit import name_ranks
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library
 from envlab.registry import Task, get_task, load_agent_values, load_entry_point, load_env_cfg

@@ -16,7 +16,7 @@ from envlab.agent_cfg import AgentCfg
 from envlab.commit import code_digests
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
-from envlab.distributed.log import on_each_node
+from envlab.distributed.program import on_each_node
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
 from envlab.envs.action_use import ActionUse

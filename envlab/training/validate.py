@@ -126,7 +126,7 @@ class Validator:
             EnvlabError: If there is no such run, or it cannot be composed.
         """
         from envlab.distributed.context import DistributedContext
-        from envlab.distributed.log import configure_logging
+        from envlab.distributed.program import configure_logging
         from envlab.distributed.seeding import evaluation_seed, seed_everything
         from envlab.envs import multi_agent_to_single_agent
         from envlab.run.checkpoints import Checkpoints
@@ -333,7 +333,7 @@ def judged_in(directory: Path, trained: str) -> str:
     Settings of the run alone, such as the actions' scale, are not in that variant.
     """
     from envlab.config import load_yaml
-    from envlab.training.task_changes import listing, task_changes
+    from envlab.training.continuation import listing, task_changes
 
     variants = [task.id for task in list_tasks() if task.trained_id == trained != task.id]
     if not variants:

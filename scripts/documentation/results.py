@@ -40,8 +40,8 @@ from envlab.run.manifest import read_manifest
 from envlab.run.packing import pack as pack_policy
 from envlab.run.pretrained import EVALUATION, FILE, SELECTOR, Policy, policies
 from envlab.training.arguments import play_parser
+from envlab.training.continuation import Changes
 from envlab.training.play import changes_in_training, open_policy
-from envlab.training.task_changes import Changes
 
 ROOT = Path(__file__).parents[2]
 PAGE, CARDS = ROOT / "docs/results.md", ROOT / "docs/results.yaml"

@@ -141,8 +141,17 @@ from envlab.envs.mdp.motion import (
 from envlab.envs.mdp.motion_command import MotionCommand, MotionCommandCfg
 from envlab.envs.mdp.observations import (
     actuator_force,
+    body_incoming_wrench,
+    builtin_sensor,
+    contact_data,
     current_time_s,
+    frame_orientations,
+    frame_positions,
     generated_commands,
+    imu_ang_vel,
+    imu_lin_acc,
+    imu_orientation,
+    imu_projected_gravity,
     joint_effort,
     joint_pos,
     joint_pos_limit_normalized,
@@ -150,6 +159,8 @@ from envlab.envs.mdp.observations import (
     joint_vel,
     joint_vel_rel,
     last_action,
+    projected_gravity_from_sensor,
+    ray_distances,
     remaining_time_s,
     sensor,
 )
@@ -221,19 +232,6 @@ from envlab.envs.mdp.root import (
     root_rotation_w,
     site_orientations,
     site_positions,
-)
-from envlab.envs.mdp.sensors import (
-    body_incoming_wrench,
-    builtin_sensor,
-    contact_data,
-    frame_orientations,
-    frame_positions,
-    imu_ang_vel,
-    imu_lin_acc,
-    imu_orientation,
-    imu_projected_gravity,
-    projected_gravity_from_sensor,
-    ray_distances,
 )
 from envlab.envs.mdp.terminations import (
     command_resample,

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from envlab.envs.controlled_frame import FRAME_FIELDS, ControlledFrame, Pose
-from envlab.envs.differential_ik import DifferentialIKControllerCfg, joint_displacements, pose_error
+from envlab.envs.controlled_frame import (
+    FRAME_FIELDS,
+    ControlledFrame,
+    DifferentialIKControllerCfg,
+    Pose,
+    joint_displacements,
+    pose_error,
+)
 from envlab.envs.entities import SceneEntityCfg, joint_values
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
 from envlab.envs.math import (

@@ -18,8 +18,8 @@ from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
 from envlab.envs.masks import clear
 from envlab.envs.math import quat_apply_inverse, squared_difference, yaw_quat
+from envlab.envs.mdp.observations import body_accelerations
 from envlab.envs.mdp.root import base_lin_vel, projected_gravity, root_ang_vel_w, root_lin_vel_w
-from envlab.envs.mdp.sensors import body_accelerations
 from envlab.envs.ray_caster import RayCaster
 from envlab.errors import ConfigurationError
 from envlab.state import State

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from envlab.skrl.env import SkrlEnv, Transition
+from envlab.skrl.learner import dealt_memory
 from envlab.skrl.library import load_skrl, misfit
-from envlab.skrl.memory import dealt_memory
 from envlab.state import Share
 
 load_skrl()

@@ -162,7 +162,7 @@ def _train_each(specs: Sequence[Spec], flags: argparse.Namespace, *, dev: bool) 
 
 def _train(spec: Spec, flags: argparse.Namespace, *, dev: bool, resumes: Path | None) -> int:
     from envlab.distributed.interrupt import Interrupted, interruptible
-    from envlab.distributed.log import configure_logging
+    from envlab.distributed.program import configure_logging
     from envlab_populations.hogwild.translation import make_plan
     from envlab_populations.hogwild.trial import run_trial
 
@@ -210,7 +210,7 @@ def _search(flags: argparse.Namespace, place: str) -> int:
             "'.[lab]'"
         )
     from envlab.distributed.interrupt import Interrupted, interruptible
-    from envlab.distributed.log import configure_logging
+    from envlab.distributed.program import configure_logging
     from envlab_populations.hogwild.experiment import Experiment, find_experiment
     from envlab_populations.hogwild.results import print_results, write_results
     from envlab_populations.hogwild.search import make_search

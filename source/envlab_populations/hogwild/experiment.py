@@ -25,7 +25,7 @@ from optuna.trial import TrialState
 from envlab.child import Child, end_all
 from envlab.distributed.interrupt import Interrupted, interruptible
 from envlab.distributed.limits import usable_cores
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab.run.directory import LOG_ROOT
 from envlab.run.lock import hold_lock

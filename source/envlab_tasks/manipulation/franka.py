@@ -19,8 +19,7 @@ import torch
 
 from envlab.envs import EntityCfg, InitialStateCfg, ManagerEnv, SceneCfg, mdp
 from envlab.envs.actuators import AnyActuatorCfg, IdealPDActuatorCfg, ImplicitActuatorCfg
-from envlab.envs.controlled_frame import Pose
-from envlab.envs.differential_ik import DifferentialIKControllerCfg
+from envlab.envs.controlled_frame import DifferentialIKControllerCfg, Pose
 from envlab.envs.mdp.ik_actions import DifferentialInverseKinematicsAction
 
 ARM = "panda_joint.*"

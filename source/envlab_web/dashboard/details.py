@@ -13,7 +13,7 @@ from envlab.foreign import printable
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.commands import play_words, resume_words, typed
 from envlab.run.records import NAMES, TRACKED, number_at, read_evaluations
-from envlab.training.task_changes import OF_ANY_RUN
+from envlab.training.continuation import OF_ANY_RUN
 from envlab_web.dashboard.catalogue import Listed, is_inside, stat_of
 
 TAIL_BYTES = 2**14

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, mdp
-from envlab.envs.differential_ik import DifferentialIKControllerCfg as Controller
+from envlab.envs.controlled_frame import DifferentialIKControllerCfg as Controller
 from envlab.envs.math import quat_error_magnitude
 from envlab.envs.mdp.ik_actions import DifferentialInverseKinematicsAction
 from envlab.errors import ConfigurationError

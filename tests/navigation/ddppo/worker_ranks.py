@@ -21,7 +21,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.libraries import get_library
 from envlab.training.arguments import train_parser
 from envlab.training.launch import train_plan

@@ -12,7 +12,7 @@ import torch
 
 import envlab
 from envlab.envs.scene import SceneCfg, build_model
-from envlab.sim.options import OptionsCfg, apply_options
+from envlab.sim.cfg import OptionsCfg, apply_options
 from envlab.sim.simulation import SimulationCfg, create_simulation
 
 BALL = """

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from envlab.envs.differential_ik import (
+from envlab.envs.controlled_frame import (
     DifferentialIKControllerCfg,
     GeometricJacobian,
     joint_displacements,
