@@ -1,8 +1,8 @@
 """The run directory: what a training writes, and all that reads it afterwards.
 
 Begin with :mod:`envlab.run.directory`: rank 0 chooses one, holds its ``lock``, and keeps the status
-in its ``manifest``, ``run.json``. ``records`` and ``event_file`` write curves, ``checkpoints`` the
-folder of that name, ``evaluations`` what play measured.
+in its ``manifest``, ``run.json``. ``event_file`` writes curves, ``checkpoints`` the folder of
+that name, ``records`` also what play measured.
 
 Readers: ``find`` resolves ``--checkpoint`` and ``--load_run``, ``pretrained`` and ``remote``
 policies that are not runs, ``old_states`` checkpoints of earlier versions, ``packing`` makes a
