@@ -26,8 +26,7 @@ from envlab.libraries import default_library, get_library
 from envlab.registry import get_task
 from envlab.run.commands import library_words
 from envlab.run.manifest import LOG_ROOT
-from envlab.run.pretrained import SELECTOR, policies
-from envlab.run.remote import fetch, is_remote
+from envlab.run.pretrained import SELECTOR, fetch, is_remote, policies
 from envlab.run.training_run import TrainingRun, runs
 from envlab.training.flags import PORT
 

@@ -17,11 +17,14 @@ from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.rsl_rl.algorithms import make_algorithm
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg, RunnerCfg
 from envlab.rsl_rl.checks import check_supported
-from envlab.rsl_rl.collection import Ahead, collect
-from envlab.rsl_rl.distillation import TEACHER, DistributedDistillation
+from envlab.rsl_rl.collection import Ahead, RecordedRollout, collect
+from envlab.rsl_rl.distillation import (
+    TEACHER,
+    DistributedDistillation,
+    check_teachers,
+    open_teacher,
+)
 from envlab.rsl_rl.ppo import DistributedPPO
-from envlab.rsl_rl.recorded_rollout import RecordedRollout
-from envlab.rsl_rl.teacher import check_teachers, open_teacher
 from envlab.state import State
 from envlab.training.plan import RunPlan
 

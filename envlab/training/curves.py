@@ -88,7 +88,7 @@ class WandbRun:
         self._wandb.log(dict(values), step=iteration)
 
     def close(self) -> None:
-        """End it, and upload the newest and best checkpoints; see :mod:`envlab.run.remote`."""
+        """End it, and upload the newest and best checkpoints; see :mod:`envlab.run.pretrained`."""
         checkpoints = Checkpoints(self._folder / "checkpoints")
         newest = [f"checkpoints/model_{number}.pt" for number in checkpoints.iterations()[-1:]]
         for path in (

@@ -14,7 +14,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.registry import get_task, load_env_cfg
-from envlab.rsl_rl.teacher import TeachersByGround
+from envlab.rsl_rl.distillation import TeachersByGround
 from tests.learner_contract import digests, timeless_digests
 from tests.rsl_rl.test_recurrent_cnn import POLICIES, WORDS
 from tests.trained import checkpoint_of, manifest_of, train_in

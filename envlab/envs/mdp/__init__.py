@@ -46,11 +46,6 @@ from envlab.envs.mdp.effort_actions import (
     JointImpedanceControllerCfg,
     OperationalSpaceControllerActionCfg,
 )
-from envlab.envs.mdp.efforts import (
-    applied_torque_limits,
-    electrical_power_cost,
-    joint_effort_out_of_limit,
-)
 from envlab.envs.mdp.events import (
     randomize_rigid_body_mass,
     reset_joints_by_offset,
@@ -92,8 +87,11 @@ from envlab.envs.mdp.joint_actions import (
     NonHolonomicActionCfg,
 )
 from envlab.envs.mdp.joints import (
+    applied_torque_limits,
+    electrical_power_cost,
     joint_acc_l2,
     joint_deviation_l1,
+    joint_effort_out_of_limit,
     joint_pos_limits,
     joint_pos_out_of_limit,
     joint_torques_l2,
