@@ -3,7 +3,7 @@
 Begin with the names below. ``decoding`` and ``encoding`` turn dataclasses into plain values and
 back, ``overrides`` applies ``env.a.b=1``, ``files`` reads and writes YAML, ``references`` writes
 functions as ``module:name``. What a value may be, excludes and requires is declared at its field:
-``ranges`` checks it, ``messages`` words the refusals.
+``ranges`` checks it, ``_messages`` words the refusals.
 """
 
 from __future__ import annotations

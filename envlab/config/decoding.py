@@ -18,6 +18,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar, Union
 
+from envlab.config._messages import expected, shown, unknown_key, wrong_type
 from envlab.config.encoding import (
     children,
     encode,
@@ -27,7 +28,6 @@ from envlab.config.encoding import (
     same,
     settable_fields,
 )
-from envlab.config.messages import expected, shown, unknown_key, wrong_type
 from envlab.config.references import Trust, resolve
 from envlab.errors import ConfigurationError, did_you_mean
 

@@ -19,9 +19,9 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interface import VARIABLE, interfaces
 from envlab.distributed.program import configure_logging
 from envlab.distributed.ranks import launched_rank
+from envlab.doctor._local import examine_machine_of, source_digests
 from envlab.doctor.collectives import Watch, findings_of_measures, measure
 from envlab.doctor.libraries import versions
-from envlab.doctor.local import examine_machine_of, source_digests
 from envlab.doctor.machine import driver_version
 from envlab.doctor.report import Finding, State, under
 from envlab.libraries import packages_alike

@@ -14,7 +14,7 @@ from typing import Any
 import mujoco
 import torch
 
-from envlab.envs.model_sources import Source, read_sources
+from envlab.envs._model_sources import Source, read_sources
 from envlab.errors import ConfigurationError, SimulationError
 
 SUFFIXES = (".xml", ".mjcf", ".urdf")

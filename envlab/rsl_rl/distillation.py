@@ -32,7 +32,7 @@ from envlab.envs.wrappers.rsl_rl import unpack
 from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
 from envlab.learner import Player
 from envlab.libraries import get_library
-from envlab.rsl_rl.policies import load_policy
+from envlab.rsl_rl._policies import load_policy
 from envlab.training.arguments import play_parser
 from envlab.training.inputs import check_task, trust_of
 from envlab.training.plan import plan_run

@@ -19,10 +19,10 @@ from envlab.distributed.program import configure_logging, run_script
 from envlab.distributed.ranks import NUM_PROCESSES, check_num_processes, launched_rank
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library, get_library
+from envlab.training._requeue import check_requeue
 from envlab.training.arguments import read_words
 from envlab.training.flags import Flags
 from envlab.training.inputs import given_config
-from envlab.training.requeue import check_requeue
 from envlab.training.sweep import sweep_table, swept_values
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from envlab.distributed.progress import LostPeerError, is_broken_collective
 from envlab.distributed.ranks import launched_rank, meeting_point
 from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
 from envlab.run.manifest import record_end
+from envlab.training._requeue import requeue
 from envlab.training.flags import Flags
-from envlab.training.requeue import requeue
 
 logger = logging.getLogger(__name__)
 

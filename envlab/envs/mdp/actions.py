@@ -22,7 +22,7 @@ from envlab.envs.entities import (
 )
 from envlab.envs.entity_names import matching, prefixes_of
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
-from envlab.envs.mdp.controls import Bounds, by_name
+from envlab.envs.mdp._controls import Bounds, by_name
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv

@@ -14,8 +14,8 @@ from envlab.envs.entities import SceneEntityCfg, columns, resolve_entity
 from envlab.envs.joint_space import JOINT_SPACE_FIELDS, JointSpace, refuse_compensated
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
 from envlab.envs.math import matrix_from_quat, subtract_frame_transforms
+from envlab.envs.mdp._controls import Bounds, Motors
 from envlab.envs.mdp.actions import DrivenJoints
-from envlab.envs.mdp.controls import Bounds, Motors
 from envlab.envs.mdp.events import position_limits
 from envlab.envs.operational_space import (
     Motion,

@@ -30,7 +30,7 @@ from envlab.envs.math import (
     quat_mul,
     subtract_frame_transforms,
 )
-from envlab.envs.mdp.controls import Bounds
+from envlab.envs.mdp._controls import Bounds
 from envlab.envs.mdp.events import position_limits
 from envlab.envs.spec_sensors import OffsetCfg
 

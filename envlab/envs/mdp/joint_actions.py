@@ -16,8 +16,8 @@ from envlab.envs.entities import SceneEntityCfg, actuators_of, columns, joint_va
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
 from envlab.envs.masks import assign
 from envlab.envs.math import yaw_from_quat
+from envlab.envs.mdp._controls import Bounds, by_name
 from envlab.envs.mdp.actions import DrivenJoints, described
-from envlab.envs.mdp.controls import Bounds, by_name
 from envlab.envs.mdp.events import position_limits
 from envlab.errors import ConfigurationError
 from envlab.state import State

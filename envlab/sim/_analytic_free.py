@@ -13,11 +13,11 @@ import mujoco
 import numpy as np
 import torch
 
-from envlab.sim.analytic_model import Link, Value, Wrenches, cross, dot, reference, shared
+from envlab.sim._analytic_model import Link, Value, Wrenches, cross, dot, reference, shared
 
 
 class FreeBody:
-    """The dynamics of a model whose one link :func:`envlab.sim.analytic_model.find_links` found."""
+    """The dynamics of a model whose one link :func:`._analytic_model.find_links` found."""
 
     def __init__(self, model: mujoco.MjModel, links: Sequence[Link], device: torch.device) -> None:
         data = reference(model)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from envlab.sim.picture_shapes import (
+from envlab.sim._picture_shapes import (
     MESH,
     PLANE,
     Eye,

@@ -15,13 +15,13 @@ import mujoco
 import numpy as np
 import torch
 
-from envlab.sim.analytic_model import Link, Value, Wrenches, dot, reference, shared
+from envlab.sim._analytic_model import Link, Value, Wrenches, dot, reference, shared
 
 Vector = tuple[Value, Value]
 
 
 class PlanarChain:
-    """The dynamics of a model whose links :func:`envlab.sim.analytic_model.find_links` found."""
+    """The dynamics of a model whose links :func:`envlab.sim._analytic_model.find_links` found."""
 
     def __init__(self, model: mujoco.MjModel, links: Sequence[Link], device: torch.device) -> None:
         data = reference(model)

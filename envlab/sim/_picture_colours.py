@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from envlab.sim.picture_shapes import (
+from envlab.sim._picture_shapes import (
     BOX,
     CAPSULE,
     CYLINDER,
