@@ -20,9 +20,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from envlab.envs.making import make
     from envlab.prompt import LoadedPolicy, load_policy, train
-    from envlab.registry import list_tasks
+    from envlab.registry import list_tasks, make
     from envlab.run.training_run import TrainingRun, runs
 
 __all__ = [
@@ -42,7 +41,7 @@ _MODULES = {
     "TrainingRun": "envlab.run.training_run",
     "list_tasks": "envlab.registry",
     "load_policy": "envlab.prompt",
-    "make": "envlab.envs.making",
+    "make": "envlab.registry",
     "runs": "envlab.run.training_run",
     "train": "envlab.prompt",
 }

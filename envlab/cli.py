@@ -15,8 +15,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.libraries import default_library, get_library, libraries
 from envlab.registry import get_task, load_entry_point
 from envlab.run.manifest import LOG_ROOT, read_manifest, read_manifests
-from envlab.run.pretrained import SELECTOR
-from envlab.run.remote import fetch, is_remote
+from envlab.run.pretrained import SELECTOR, fetch, is_remote
 from envlab.training.arguments import read_words
 
 OF_LIBRARIES = {

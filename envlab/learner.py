@@ -131,7 +131,7 @@ class Learner(abc.ABC):
     """Whether the environments of all ranks are one batch, which makes the same number of steps
     everywhere: the audit then compares what they declare as shared."""
     has_members = False
-    """Whether its checkpoints are of several members, see :mod:`envlab.run.members`."""
+    """Whether its checkpoints are of several members, see :mod:`envlab.run.packing`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -26,8 +26,7 @@ from envlab.libraries import default_library, get_library
 from envlab.registry import get_task
 from envlab.run.commands import library_words
 from envlab.run.manifest import LOG_ROOT
-from envlab.run.pretrained import SELECTOR, policies
-from envlab.run.remote import fetch, is_remote
+from envlab.run.pretrained import SELECTOR, fetch, is_remote, policies
 from envlab.run.training_run import TrainingRun, runs
 from envlab.training.flags import PORT
 
@@ -222,8 +221,8 @@ def load_policy(
         EnvlabError: If there is no such policy, or it cannot be read or played.
     """
     from envlab.training.arguments import read_words
+    from envlab.training.inputs import check_task, trust_of
     from envlab.training.play import open_policy
-    from envlab.training.trust import check_task, trust_of
 
     manifest, path = _find(source, checkpoint)
     check_task(str(manifest["task"]), trust_of(trust, typed=[str(source)]))

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.resources
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -241,3 +241,34 @@ def _task(spec: EnvSpec) -> Task:
         description=str(spec.kwargs.get("description", "")),
         kwargs=dict(spec.kwargs),
     )
+
+
+def make(
+    task_id: str,
+    *,
+    num_envs: int | None = None,
+    overrides: Sequence[str] = (),
+    device: str | None = None,
+    seed: int | None = None,
+    render_mode: str | None = "rgb_array",
+) -> Any:
+    """Return the environments of a task, such as ``envlab.make("Isaac-Ant-v0", num_envs=64)``.
+
+    Args:
+        task_id: As ``envlab list`` shows it, or ``gym:<id>``; ``-v0`` may be left out.
+        num_envs: Number of environments; None: the task's number, which is for a GPU.
+        overrides: Changes of the configuration, as on the command line: ``["env.decimation=2"]``.
+        device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: a GPU if there is one.
+        seed: Base seed; None: a random one.
+        render_mode: ``rgb_array``: ``render()`` makes pictures, without a window; None: none.
+
+    Raises:
+        EnvlabError: If there is no such task, or a value is not valid.
+    """
+    from envlab.config import compose, merge
+
+    task = get_task(task_id)
+    cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
+    if num_envs is not None:  # other sizes of a task may depend on it
+        cfg = merge(cfg, {"scene": {"num_envs": num_envs}}, "env")
+    return task.make(cfg, device=device, seed=seed, render_mode=render_mode)

@@ -69,7 +69,7 @@ ALONE = {
     "envlab.envs.contact_match:ContactMatch": "tests/envs/test_contact_match.py",
     "envlab.envs.actuators:DCMotorCfg": "tests/envs/test_actuators.py",
     "envlab.envs.actuators:IdealPDActuatorCfg": "tests/envs/test_actuators.py",
-    "envlab.envs.mdp.operational_space_action:OperationalSpaceControllerActionCfg": (
+    "envlab.envs.mdp.effort_actions:OperationalSpaceControllerActionCfg": (
         "tests/envs/mdp/test_operational_space_action.py"
     ),
     "envlab.envs.operational_space:OperationalSpaceControllerCfg": (

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from unittest import mock
 
 from envlab.envs import VectorEnv
+from envlab.sim.recordable import RepeatedOperations
 from envlab.sim.recording import Recording
-from envlab.sim.repeated import RepeatedOperations
 
 
 @contextlib.contextmanager

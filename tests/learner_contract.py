@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from envlab.distributed.audit import flatten
-from envlab.distributed.digest import digest
+from envlab.distributed.audit import digest, flatten
 from tests.trained import Pair, gradient_error, manifest_of, metrics_of
 
 FILES = [

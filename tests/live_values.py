@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from envlab.distributed.digest import digest
+from envlab.distributed.audit import digest
 
 NOT_THE_LEARNERS = {
     *("env", "vec_env", "context", "_context", "cfg", "_cfg"),

@@ -54,6 +54,37 @@ def test_tests_use_no_private_name_without_saying_why():
     assert not found, "\n".join([f"{len(found)} private names:", *found])
 
 
+def foreign_private_modules(text: str, module: str) -> Iterator[str]:
+    """Yield the modules ``_x`` that a file imports, but those of its own package."""
+    for node in ast.walk(ast.parse(text)):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [name.name for name in node.names] if isinstance(node, ast.Import) else []
+        for name in names:
+            room, _, last = name.rpartition(".")
+            if (
+                room.startswith("envlab")
+                and last.startswith("_")
+                and room != module.rpartition(".")[0]
+            ):
+                yield name
+
+
+def test_a_module_with_an_underscore_is_imported_by_its_room_alone():
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for folder in ("envlab", "source", "scripts", "tests")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for name in foreign_private_modules(
+            path.read_text(),
+            ".".join(path.relative_to(ROOT).with_suffix("").parts).removeprefix("source."),
+        )
+    ]
+    assert not found, "\n".join(found)
+    other = "import envlab.sim._analytic_free\nfrom envlab.sim._analytic_model import Link\n"
+    assert len(list(foreign_private_modules(other, "envlab.envs.scene"))) == 2
+    assert not list(foreign_private_modules(other, "envlab.sim.analytic_backend"))
+
+
 def test_each_kind_of_private_name_is_found():
     code = """
 from a import _one

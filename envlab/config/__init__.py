@@ -2,15 +2,14 @@
 
 Begin with the names below. ``decoding`` and ``encoding`` turn dataclasses into plain values and
 back, ``overrides`` applies ``env.a.b=1``, ``files`` reads and writes YAML, ``references`` writes
-functions as ``module:name``. What a value may be is declared at its field: ``ranges`` checks single
-settings, ``conditions`` what excludes or requires what, ``messages`` words the refusals.
+functions as ``module:name``. What a value may be, excludes and requires is declared at its field:
+``ranges`` checks it, ``_messages`` words the refusals.
 """
 
 from __future__ import annotations
 
-from envlab.config.conditions import Excludes, Requires
 from envlab.config.decoding import from_dict, merge
-from envlab.config.encoding import to_dict
+from envlab.config.encoding import leaves, paths, to_dict
 from envlab.config.files import load_yaml, read_yaml, write_yaml, yaml_text
 from envlab.config.overrides import (
     Override,
@@ -22,17 +21,18 @@ from envlab.config.overrides import (
     texts_of,
 )
 from envlab.config.ranges import (
+    Excludes,
     LayerSize,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     Range,
+    Requires,
     UnitInterval,
     check_ranges,
 )
 from envlab.config.references import Trust, reference_of, resolve
-from envlab.config.tree import leaves, paths
 
 __all__ = [
     "Excludes",

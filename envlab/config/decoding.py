@@ -18,10 +18,17 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar, Union
 
-from envlab.config.encoding import encode, same
-from envlab.config.messages import expected, shown, unknown_key, wrong_type
+from envlab.config._messages import expected, shown, unknown_key, wrong_type
+from envlab.config.encoding import (
+    children,
+    encode,
+    field_types,
+    is_group,
+    paths,
+    same,
+    settable_fields,
+)
 from envlab.config.references import Trust, resolve
-from envlab.config.tree import children, field_types, is_group, paths, settable_fields
 from envlab.errors import ConfigurationError, did_you_mean
 
 Config = TypeVar("Config")

@@ -17,9 +17,8 @@ import yaml
 from yaml.composer import Composer
 
 from envlab.config.decoding import from_dict, merge
-from envlab.config.encoding import to_dict
+from envlab.config.encoding import leaves, to_dict
 from envlab.config.references import Trust
-from envlab.config.tree import leaves
 from envlab.errors import ConfigurationError
 from envlab.foreign import bounded_int, read_text
 

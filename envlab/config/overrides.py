@@ -14,10 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from typing import TYPE_CHECKING, Any
 
+from envlab.config._messages import unknown_key
 from envlab.config.decoding import ABSENT, merge
-from envlab.config.encoding import encode, to_dict
-from envlab.config.messages import unknown_key
-from envlab.config.tree import children, is_group, leaves, paths
+from envlab.config.encoding import children, encode, is_group, leaves, paths, to_dict
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:

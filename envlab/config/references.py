@@ -54,14 +54,15 @@ class Trust:
         module_name, name = _split(reference)
         if not self.covers(module_name):
             raise _distrust(reference, module_name)
-        holder: object = _import(module_name, reference)
+        module = _module_of(module_name, name, reference)
+        holder: object = module
         for part in name.split("."):
             if part.startswith("_"):
                 raise ConfigurationError(
                     f"{reference!r} comes from a file and names something private, so it is not "
                     "run. Name a public function or class."
                 )
-            if isinstance(holder, ModuleType) and holder.__name__ != module_name:
+            if isinstance(holder, ModuleType) and holder is not module:
                 raise _distrust(reference, holder.__name__)
             holder = _attribute(holder, part, reference)
         defined_in = str(getattr(holder, "__module__", None))
@@ -113,7 +114,7 @@ def resolve(reference: str) -> object:
         ConfigurationError: The text is not a reference, or the module or the name does not exist.
     """
     module_name, name = _split(reference)
-    holder: object = _import(module_name, reference)
+    holder: object = _module_of(module_name, name, reference)
     for part in name.split("."):
         holder = _attribute(holder, part, reference)
     return holder
@@ -141,14 +142,21 @@ def _attribute(holder: object, name: str, reference: str) -> object:
         ) from None
 
 
-def _import(module_name: str, reference: str) -> ModuleType:
-    """Import a module; turn only its own absence into a :class:`ConfigurationError`."""
+def _module_of(module_name: str, name: str, reference: str) -> ModuleType:
+    """Import the module of a reference; its own absence is a :class:`ConfigurationError`.
+
+    Files of earlier versions may name modules that have become parts of others. Their packages hold
+    what is public of them (``envlab.envs.mdp``), so that a name is found there.
+    """
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if module_name != missing and not module_name.startswith(f"{missing}."):
             raise
+        package = sys.modules.get(module_name.rpartition(".")[0])
+        if package is not None and hasattr(package, name.partition(".")[0]):
+            return package
         raise ConfigurationError(
             f"{reference!r} cannot be imported: there is no module {missing!r}. "
             "Write module:name with a module that Python can import from here."

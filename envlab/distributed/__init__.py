@@ -6,9 +6,7 @@ the job, by which every other room sums, gathers and broadcasts.
 - The launch: ``ranks`` reads what a launcher set, ``torchrun`` starts local ranks, ``rendezvous``
   and ``network`` bring nodes together, ``limits`` counts cores and memory.
 - Learning as one: ``ddp`` wraps the policy, ``gathering`` moves large values, ``statistics`` pools
-  moments, ``preemption`` ends rollouts that others wait for, ``seeding`` has the rule of seeds.
-- Agreement: ``agreement``, ``digest`` and ``audit`` compare values over ranks, and name who
-  differs.
+  moments, ``seeding`` has the rule of seeds, ``audit`` compares values and names who differs.
 - Failure: ``progress`` notes what a process does, ``heartbeat`` and ``exchange`` tell the others,
   ``watchdog`` ends a stuck job, ``diagnosis`` finds whose fault it is, ``interrupt`` answers
   signals.

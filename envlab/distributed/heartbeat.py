@@ -16,9 +16,8 @@ import psutil
 import torch
 
 from envlab.distributed.interface import process_space
-from envlab.distributed.processes import state_of
+from envlab.distributed.processes import awaited, in_debugger, state_of
 from envlab.distributed.progress import REDUCE, Progress
-from envlab.distributed.stacks import awaited, in_debugger
 
 LOOK_AFTER_S = 1.0
 """Time without progress after which the main thread's stack is searched for a collective."""

@@ -1,14 +1,57 @@
-"""How envlab's programs end: bad input with one sentence and code 2, Ctrl-C with a word and 130."""
+"""How envlab's programs log, and how they end.
+
+The rank is in the log's prefix; ranks other than 0 log only warnings and above.
+:data:`on_each_node` is for messages of the first rank of each node in its node's own output. Bad
+input ends a program with one sentence and code 2, Ctrl-C with a word and 130.
+"""
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 
 from envlab.errors import EnvlabError, term_error
+from envlab.foreign import printable
 from envlab.interrupts import INTERRUPTED
+
+on_each_node = logging.getLogger("envlab.node")
+"""Logs from any rank, at every level; callers make sure that only one rank per node uses it."""
+on_each_node.setLevel(logging.INFO)
+
+
+class _RankFormatter(logging.Formatter):
+    """``[rank 1] WARNING message``; with a single process the rank is omitted."""
+
+    def __init__(self, rank: int, world_size: int) -> None:
+        super().__init__("%(message)s")
+        self._prefix = f"[rank {rank}] " if world_size > 1 else ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = f"{record.levelname} " if record.levelno >= logging.WARNING else ""
+        return printable(f"{self._prefix}{level}{super().format(record)}")
+
+
+def configure_logging(rank: int = 0, world_size: int = 1, *, verbose: bool = False) -> None:
+    """Send envlab's log to standard error: all of rank 0, warnings of the other ranks.
+
+    Args:
+        rank: Global rank of this process.
+        world_size: Number of processes.
+        verbose: Whether every rank logs everything, debug messages included.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_RankFormatter(rank, world_size))
+    root = logging.getLogger("envlab")
+    root.handlers[:] = [handler]
+    root.propagate = False
+    if verbose:
+        root.setLevel(logging.DEBUG)
+    else:
+        root.setLevel(logging.INFO if rank == 0 else logging.WARNING)
+
 
 # Set before torch loads OpenMP, whose threads spin while they wait for each other. On a machine
 # with other work this made updates of a small network 50 times slower (0.13 s to 7 s). Passive

@@ -15,7 +15,7 @@ import torch
 from envlab.distributed.diagnosis import Diagnosis
 from envlab.distributed.disk import describe, temporary_name
 from envlab.distributed.heartbeat import Sighting
-from envlab.distributed.stacks import main_stack
+from envlab.distributed.processes import main_stack
 
 logger = logging.getLogger(__name__)
 

@@ -27,10 +27,10 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.diagnosis import Diagnosis, diagnose
 from envlab.distributed.exchange import PAUSE_S, Exchange
 from envlab.distributed.heartbeat import Heartbeat, Sighting, process_state
+from envlab.distributed.processes import all_stacks
 from envlab.distributed.progress import is_broken_collective, one_line
 from envlab.distributed.ranks import MeetingPoint
 from envlab.distributed.report import HeartbeatFile, compose_report, write_nccl_trace
-from envlab.distributed.stacks import all_stacks
 from envlab.distributed.timeouts import (
     DEFAULT_TIMEOUT_S,
     HICCUP_S,

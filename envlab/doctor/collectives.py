@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from envlab.distributed.agreement import rank_list
+from envlab.distributed.audit import rank_list
 from envlab.distributed.context import DistributedContext
 from envlab.doctor.report import Finding, check
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from envlab.arguments import ArgumentParser
 from envlab.distributed.interrupt import Interrupted, interruptible
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.distributed.ranks import launched_rank, read_ranks
-from envlab.doctor.local import SECTIONS, examine_machine_of
+from envlab.doctor._local import SECTIONS, examine_machine_of
 from envlab.doctor.report import as_json, as_text
 from envlab.errors import ConfigurationError, did_you_mean
 

@@ -33,7 +33,7 @@ from envlab.envs.checks import (
     space_of,
     unbounded,
 )
-from envlab.envs.latest_log import LatestLog, Log
+from envlab.envs.episodes import LatestLog, Log
 from envlab.envs.masks import clear
 from envlab.envs.nan_guard import FailureCounter
 from envlab.envs.random import EnvRandom
@@ -53,7 +53,7 @@ except (
 if TYPE_CHECKING:
     from envlab.envs.action_use import ActionUse
     from envlab.envs.discrete import DiscreteCfg
-    from envlab.envs.measures import EpisodeMeasures
+    from envlab.envs.episodes import EpisodeMeasures
 
 Observations = dict[str, Any]
 """By group: vectors ``(num_envs, dim)``, images ``(num_envs, height, width, channels)``, or where

@@ -2,7 +2,7 @@
 
 Names follow Isaac Lab's ``TiledCameraCfg`` and mjlab's ``CameraSensorCfg``. A CPU draws with
 :mod:`envlab.sim.pictures`, a GPU with ``mujoco_warp``'s renderer; both need the package
-``warp-lang``. Cameras of rays, which need neither, are in :mod:`envlab.envs.ray_camera`.
+``warp-lang``. Cameras of rays, which need neither, are in :mod:`envlab.envs.ray_sensor`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ import numpy as np
 import torch
 
 from envlab.config import PositiveInt, Range
-from envlab.envs.frames import OffsetCfg
 from envlab.envs.managers.sensor import PeriodicSensor, PeriodicSensorCfg
 from envlab.envs.masks import clear
 from envlab.envs.ray_patterns import PinholeCameraPatternCfg
-from envlab.envs.spec_sensors import matches, names_of
+from envlab.envs.spec_sensors import OffsetCfg, matches, names_of
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.sim.picture_cfg import (
+from envlab.sim.cfg import (
     LIGHT_FIELDS,
     POSE_FIELDS,
     AugmentationCfg,

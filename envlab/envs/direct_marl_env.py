@@ -13,7 +13,7 @@ from gymnasium import spaces
 from envlab.envs.batched_env import Step
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.checks import check_result, unbounded
-from envlab.envs.direct_events import DirectEvents
+from envlab.envs.direct_env import DirectEvents
 from envlab.envs.noise import NoiseCfg, refuse_bias
 from envlab.errors import ConfigurationError
 

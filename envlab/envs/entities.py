@@ -11,8 +11,17 @@ import mujoco
 import numpy as np
 import torch
 
-from envlab.envs.entity_names import check_one_thing, matching, own_name, owner_of, prefixes_of
-from envlab.envs.entity_parts import EntityParts, Names, listed, match
+from envlab.envs.entity_names import (
+    EntityParts,
+    Names,
+    check_one_thing,
+    listed,
+    match,
+    matching,
+    own_name,
+    owner_of,
+    prefixes_of,
+)
 from envlab.errors import ConfigurationError, did_you_mean
 
 ALL = slice(None)

@@ -10,8 +10,8 @@ import torch
 
 from envlab.envs import math
 from envlab.envs.entities import as_index, columns
-from envlab.envs.frames import OffsetCfg
 from envlab.envs.managers.sensor import InstantSensor, PeriodicSensorCfg
+from envlab.envs.spec_sensors import OffsetCfg
 from envlab.errors import ConfigurationError, did_you_mean
 
 if TYPE_CHECKING:

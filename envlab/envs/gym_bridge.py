@@ -21,7 +21,7 @@ from envlab.envs.batched_env import BatchedEnv
 from envlab.envs.cfg import NanGuardCfg
 from envlab.envs.checks import unbounded
 from envlab.envs.discrete import DiscreteCfg
-from envlab.envs.latest_log import Log
+from envlab.envs.episodes import Log
 from envlab.host.batch import Ended, find_time_limit
 from envlab.host.maker import EnvMaker, known_kwargs
 from envlab.host.spaces import Actions, Observations

@@ -11,9 +11,16 @@ import torch
 
 from envlab.envs import math
 from envlab.envs.entities import SceneEntityCfg, as_index, columns
-from envlab.envs.frames import OffsetCfg, add_frame
 from envlab.envs.managers.sensor import InstantSensor, PeriodicSensorCfg
-from envlab.envs.spec_sensors import KINDS, add_sensor, columns_of, matches, names_of
+from envlab.envs.spec_sensors import (
+    KINDS,
+    OffsetCfg,
+    add_frame,
+    add_sensor,
+    columns_of,
+    matches,
+    names_of,
+)
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv

@@ -20,17 +20,15 @@ from envlab.envs.distributions import (  # noqa: F401 - Isaac Lab has them in on
     sample_triangle,
     sample_uniform,
 )
-from envlab.envs.pose_matrices import (  # noqa: F401
+from envlab.envs.projection import (  # noqa: F401  # noqa: F401
+    create_rotation_matrix_from_view,
     make_pose,
+    orthogonalize_perspective_depth,
     pose_in_A_to_pose_in_B,
     pose_inv,
+    project_points,
     transform_poses_from_frame_A_to_frame_B,
     unmake_pose,
-)
-from envlab.envs.projection import (  # noqa: F401
-    create_rotation_matrix_from_view,
-    orthogonalize_perspective_depth,
-    project_points,
     unproject_depth,
 )
 from envlab.errors import ConfigurationError

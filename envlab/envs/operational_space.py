@@ -21,8 +21,7 @@ from typing import Literal
 
 import torch
 
-from envlab.envs.controlled_frame import Pose
-from envlab.envs.differential_ik import pose_error
+from envlab.envs.controlled_frame import Pose, pose_error
 from envlab.envs.math import (
     apply_delta_pose,
     combine_frame_transforms,

@@ -30,10 +30,10 @@ from envlab.envs.surroundings import (
     set_floating_base,
 )
 from envlab.envs.terrain.cfg import TerrainCfg
-from envlab.envs.terrain.ground import add_terrain
+from envlab.envs.terrain.generator import add_terrain
 from envlab.envs.variants import EntityVariants, rows_in
 from envlab.errors import ConfigurationError
-from envlab.sim.options import apply_options
+from envlab.sim.cfg import apply_options
 from envlab.sim.simulation import SimulationCfg
 
 logger = logging.getLogger(__name__)

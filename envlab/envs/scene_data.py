@@ -22,8 +22,7 @@ from envlab.envs.entities import (
     columns,
     resolve_entity,
 )
-from envlab.envs.entity_names import own_name
-from envlab.envs.entity_parts import things_of
+from envlab.envs.entity_names import own_name, things_of
 from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse, yaw_from_quat
 
 Env = Any

@@ -1,14 +1,48 @@
-"""Sensors that a configuration adds to those of a model's file before it is compiled."""
+"""Frames and sensors that a configuration adds to a model before it is compiled."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import mujoco
 
-from envlab.envs.entity_names import matching, owner_of, prefixes_of
+from envlab.envs.entity_names import check_one_thing, matching, owner_of, prefixes_of
 from envlab.errors import ConfigurationError, did_you_mean
+
+
+@dataclass(kw_only=True)
+class OffsetCfg:
+    """A frame fixed to a body."""
+
+    pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Its origin in the body's frame, in m."""
+    rot: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    """Its orientation in the body's frame, (w, x, y, z)."""
+
+
+def add_frame(spec: mujoco.MjSpec, what: str, body_name: str, offset: OffsetCfg) -> str:
+    """Add a site to a body of the model, unless there is an equal one, and return its name.
+
+    Args:
+        spec: The model.
+        what: What asks for it, for the error: ``"An IMU is on the body"``.
+        body_name: The body, by a regular expression; the first match counts.
+        offset: The site's pose on it.
+
+    Raises:
+        ConfigurationError: If there is no such body, or several things have one.
+    """
+    found = matches(what, body_name, names_of(spec, "body"))
+    check_one_thing("body", [body_name], found, spec)
+    body = found[0]
+    pos, rot = tuple(map(float, offset.pos)), tuple(map(float, offset.rot))
+    name = f"{body} {pos} {rot}"
+    if spec.site(name) is None:
+        spec.body(body).add_site(name=name, pos=pos, quat=rot, group=5)
+    return name
+
 
 KINDS = {
     "body": mujoco.mjtObj.mjOBJ_BODY,

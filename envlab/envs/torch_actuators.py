@@ -26,8 +26,8 @@ from envlab.envs.actuators import (
     is_in_torch,
     joint_values,
 )
+from envlab.envs.model_files import load_network
 from envlab.envs.random import EnvRandom
-from envlab.envs.torchscript import load_network
 from envlab.errors import ConfigurationError
 from envlab.sim.simulation import Simulation
 from envlab.state import State

@@ -14,11 +14,12 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from envlab.distributed.readings import Readings
-from envlab.envs.actuator_delays import ActuatorDelays, simulation_with_delays
+from envlab.envs._actuator_delays import ActuatorDelays, simulation_with_delays
+from envlab.envs._wrenches import StagedWrenches
 from envlab.envs.batched_env import BatchedEnv, Observations, Step
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.checks import check_memory
-from envlab.envs.latest_log import Log
+from envlab.envs.episodes import Log
 from envlab.envs.masks import kept_rows
 from envlab.envs.nan_guard import NanGuard
 from envlab.envs.painter import Painter
@@ -28,7 +29,6 @@ from envlab.envs.skin import Look, wear
 from envlab.envs.terrain import Terrain
 from envlab.envs.torch_actuators import torch_actuators
 from envlab.envs.variants import fields_of, give_variants
-from envlab.envs.wrenches import StagedWrenches
 from envlab.errors import ConfigurationError
 from envlab.sim.compiled import CompiledGraph, check_compiler_cache
 from envlab.sim.host import SMALL_BATCH, OneThread, as_on_a_gpu

@@ -140,7 +140,7 @@ class FastSacCfg(BasicAgentCfg):
     float32, of which a GPU multiplies 10 bits. FastSAC uses bfloat16, on GPUs."""
     graph: Literal["auto", "off", "on"] = "auto"
     """Whether gradient steps and acting are recorded as graphs, on a GPU
-    (:mod:`envlab.fast_sac.recorded_steps`). ``auto``: if they can be; ``on``: else it is an
+    (:mod:`envlab.fast_sac.objective`). ``auto``: if they can be; ``on``: else it is an
     error."""
     actor: ActorCfg = field(default_factory=ActorCfg)
     """The policy's network."""

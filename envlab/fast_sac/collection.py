@@ -1,4 +1,9 @@
-"""Steps of all environments with an exploring policy, for the replay memory."""
+"""Steps of all environments with an exploring policy, for the replay memory.
+
+Noise is TD3's, on exploring actions and on those for target values. Observations and rewards are
+scaled for learning by statistics of all ranks, which change at the end of an iteration, equally on
+all ranks.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,132 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.statistics import RunningMoments
 from envlab.envs import BatchedEnv
+from envlab.fast_sac.cfg import AlgorithmCfg
 from envlab.fast_sac.networks import Actor
-from envlab.fast_sac.noise import ExplorationNoise
-from envlab.fast_sac.scaling import ObsScaler
 from envlab.learner import OnStep
 from envlab.sim.recording import NewGraphs, Recording, cuda_graphs, recording_of_updates
 from envlab.state import Share, rows_of_tree
 from envlab.training.overlap import StepLog, copied
+
+EPSILON = 1e-2
+"""Added to deviations, as in FastTD3, so that nearly constant values are not blown up."""
+
+
+class ObsScaler(RunningMoments):
+    """Scales observations to a mean of zero and a deviation of one."""
+
+    shift: torch.Tensor
+    factor: torch.Tensor
+
+    def __init__(self, size: int, context: DistributedContext) -> None:
+        super().__init__((size,), context)
+        self.shift = nn.Buffer(torch.zeros(size))
+        self.factor = nn.Buffer(torch.ones(size))
+
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        """Return scaled observations, ``(batch, size)``."""
+        return (obs - self.shift) * self.factor
+
+    def add(self, samples: torch.Tensor) -> None:
+        super().add(samples)
+        self.shift.copy_(self.running_mean)
+        self.factor.copy_(1.0 / (self.running_var.sqrt() + EPSILON))
+
+
+class RewardScaler(RunningMoments):
+    """Scales rewards so that running returns have the size that critics expect, in any task.
+
+    Lee et al., "Hyperspherical Normalization for Scalable Deep Reinforcement Learning" (SimbaV2,
+    2025): rewards are divided by the deviation of the running discounted returns, or by the
+    largest over ``v_max`` if that is more, so that a distribution within ``v_max`` covers them.
+
+    Attributes:
+        largest: Largest magnitude of the running returns of all ranks, 0-d.
+        factor: Factor of rewards, 0-d.
+    """
+
+    largest: torch.Tensor
+    factor: torch.Tensor
+
+    def __init__(self, gamma: float, v_max: float, context: DistributedContext) -> None:
+        super().__init__((1,), context)
+        self._gamma, self._v_max = gamma, v_max
+        self.largest = nn.Buffer(torch.zeros((), dtype=torch.float64))
+        self.factor = nn.Buffer(torch.ones(()))
+
+    def returns(
+        self, before: torch.Tensor, rewards: torch.Tensor, ended: torch.Tensor
+    ) -> torch.Tensor:
+        """Return running discounted returns, ``(num_envs,)``; they restart where an episode ended.
+
+        Args:
+            before: Returns before the step, which are updated in place.
+            rewards: Rewards of the step, ``(num_envs,)``.
+            ended: Whether the episode ended, bool ``(num_envs,)``.
+        """
+        before.mul_(self._gamma).add_(rewards)
+        returns = before.clone()
+        before.masked_fill_(ended, 0.0)
+        return returns
+
+    def add(self, samples: torch.Tensor) -> None:
+        super().add(samples)
+        torch.maximum(self.largest, samples.abs().max().double(), out=self.largest)
+        if self._context.is_distributed:
+            self.largest.fill_(max(self._context.gather(float(self.largest))))
+        spread = torch.maximum(self.running_var[0].sqrt(), self.largest / self._v_max)
+        self.factor.copy_(1.0 / spread.clamp(min=1e-6))
+
+
+class ExplorationNoise:
+    """Gaussian noise with a deviation for each environment and episode.
+
+    Seo et al., "FastTD3" (arXiv 2505.22642), whose code also draws it from torch's generator.
+
+    Attributes:
+        deviations: Deviation of each environment's noise, ``(num_envs, 1)``.
+    """
+
+    def __init__(
+        self,
+        cfg: AlgorithmCfg,
+        num_envs: int,
+        device: torch.device,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        """Draw the first deviations; all draws are from ``generator``, or the process's."""
+        self._least, self._largest = cfg.noise_std_min, cfg.noise_std_max
+        self._generator = generator
+        self.deviations = self._drawn(torch.empty(num_envs, 1, device=device))
+
+    def added(self, actions: torch.Tensor) -> torch.Tensor:
+        """Return actions with noise, within -1 to 1, ``(num_envs, num_actions)``."""
+        noise = torch.empty_like(actions).normal_(generator=self._generator)
+        return (actions + noise * self.deviations).clamp(-1.0, 1.0)
+
+    def renew(self, ended: torch.Tensor) -> None:
+        """Draw new deviations where an episode ended, bool ``(num_envs,)``."""
+        drawn = self._drawn(torch.empty_like(self.deviations))
+        torch.where(ended.unsqueeze(1), drawn, self.deviations, out=self.deviations)
+
+    def _drawn(self, deviations: torch.Tensor) -> torch.Tensor:
+        return deviations.uniform_(self._least, self._largest, generator=self._generator)
+
+
+def smoothed(actions: torch.Tensor, cfg: AlgorithmCfg) -> torch.Tensor:
+    """Return the target policy's actions with clipped noise, ``(batch, num_actions)``.
+
+    Fujimoto et al., "Addressing Function Approximation Error in Actor-Critic Methods" (2018),
+    section 5.3.
+    """
+    noise = torch.randn_like(actions) * cfg.target_noise_std
+    limit = cfg.target_noise_clip
+    return (actions + noise.clamp(-limit, limit)).clamp(-1.0, 1.0)
 
 
 class Transitions(NamedTuple):

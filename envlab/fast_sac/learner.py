@@ -20,19 +20,24 @@ from envlab.envs.mirror import Mirror
 from envlab.errors import CheckpointError
 from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.checks import action_range, check_supported
-from envlab.fast_sac.collection import Collector, Rollout, Transitions
-from envlab.fast_sac.mirroring import check_mirror, mirrored
+from envlab.fast_sac.collection import (
+    Collector,
+    ExplorationNoise,
+    ObsScaler,
+    RewardScaler,
+    Rollout,
+    Transitions,
+    smoothed,
+)
 from envlab.fast_sac.networks import Actor, Critics, GaussianActor
-from envlab.fast_sac.noise import ExplorationNoise, smoothed
 from envlab.fast_sac.objective import (
+    RecordedSteps,
     critic_loss,
     policy_loss,
     target_values,
     temperature_loss,
 )
-from envlab.fast_sac.recorded_steps import RecordedSteps
-from envlab.fast_sac.replay import Batch, Replay
-from envlab.fast_sac.scaling import ObsScaler, RewardScaler
+from envlab.fast_sac.replay import Batch, Replay, check_mirror, mirrored
 from envlab.learner import Iteration, Learner, OnStep
 from envlab.precision import compute_in, settle_precision
 from envlab.sim.recording import NewGraphs, cuda_graphs, records_updates

@@ -7,7 +7,7 @@ Gaps of rl_games 1.6.5 that this folder closes, and why:
 - It averages gradients by hand, after a backward pass: the networks are wrapped in
   ``DistributedDataParallel`` instead (``--grad_sync library`` keeps its way, with the same result).
 - Its normalisers see only one rank's data, so that ranks with equal parameters see the same state
-  differently (``normalisers.py``), and advantages are normalised by each rank's own moments
+  differently (``env.py``), and advantages are normalised by each rank's own moments
   (``ppo.py``): both are pooled.
 - Ranks other than 0 have no learning rate schedule and get rank 0's value in float32, and with
   ``schedule_type: standard`` they restore an old one after each minibatch, so that ranks diverge:

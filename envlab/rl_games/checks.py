@@ -20,8 +20,8 @@ from envlab.envs import BatchedEnv
 from envlab.envs.action_use import ActionBound, clip_bound
 from envlab.envs.checks import refuse_dictionaries
 from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
+from envlab.rl_games._networks import MULTI_INPUT
 from envlab.rl_games.cfg import SAC, ConfigCfg, RlGamesCfg
-from envlab.rl_games.networks import MULTI_INPUT
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,13 @@
-"""A :class:`BatchedEnv` with rl_games' interface, and the keys of Isaac Lab's wrapper for it."""
+"""A :class:`BatchedEnv` with rl_games' interface, and the keys of Isaac Lab's wrapper for it.
+
+Curves have rl_games' own TensorBoard tags.
+
+rl_games 1.6.5 keeps separate running means and variances of observations and values on each rank,
+so that ranks with equal parameters see the same state differently (its master branch synchronises
+them, unreleased). Here each batch's moments are summed over ranks before they are merged. The
+library's own classes are not the bases of these normalisers: they print, and are already scripted
+when available. The names in checkpoints and for its agents are the same.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +20,53 @@ import torch
 from gymnasium import spaces
 from rl_games.common.algo_observer import AlgoObserver
 from rl_games.common.ivecenv import IVecEnv
+from torch import nn
 
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.statistics import PooledRunningMeanStd
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
-from envlab.learner import OnStep
+from envlab.learner import Curve, IterationRecord, OnStep
 from envlab.rl_games.cfg import EnvKeysCfg, RlGamesCfg
-from envlab.rl_games.normalisers import normalise_groups
+
+
+class PooledRunningMeanStdObs(nn.Module):
+    """A normaliser for each part of observations in a dict."""
+
+    def __init__(self, shapes: dict[str, tuple[int, ...]], context: DistributedContext) -> None:
+        super().__init__()
+        self.running_mean_std = nn.ModuleDict(
+            {name: PooledRunningMeanStd(shape, context) for name, shape in shapes.items()}
+        )
+
+    def forward(self, input: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {name: self.running_mean_std[name](values) for name, values in input.items()}
+
+
+def normalise_groups(model: Any, context: DistributedContext) -> None:
+    """Add normalisation of a dict of observations to one of rl_games' models without it.
+
+    The library's own normaliser of a dict indexes modules by name, which TorchScript refuses.
+    """
+    pooled = PooledRunningMeanStdObs(model.obs_shape, context)
+    model.normalize_input = True
+    model.running_mean_std = pooled.to(next(model.parameters()).device)
+
+
+def pool_normalisers(model: Any, context: DistributedContext) -> None:
+    """Replace the normalisers of one of rl_games' models by pooled ones with the same values."""
+    if model.normalize_input and not isinstance(model.obs_shape, dict):
+        pooled = PooledRunningMeanStd(model.obs_shape, context)
+        model.running_mean_std = _like(model.running_mean_std, pooled)
+    if model.normalize_value:
+        pooled = PooledRunningMeanStd((model.value_size,), context)
+        model.value_mean_std = _like(model.value_mean_std, pooled)
+
+
+def _like(stock: nn.Module, pooled: nn.Module) -> nn.Module:
+    pooled.load_state_dict(stock.state_dict())
+    return pooled.to(next(stock.buffers()).device)
+
 
 Packed = dict[str, Any]
 """Observations by rl_games' names, ``obs`` and ``states``: each a tensor, or a dict of groups."""
@@ -177,3 +226,42 @@ def _space_of(values: torch.Tensor | dict[str, torch.Tensor]) -> spaces.Space:
     if values.dtype == torch.uint8:
         return spaces.Box(0, 255, shape, np.uint8)
     return spaces.Box(-np.inf, np.inf, shape, np.float32)
+
+
+_TAGS = {"kl": "info/kl", "alpha": "info/alpha"}
+"""Tags of losses that rl_games does not put under ``losses/``."""
+
+
+def library_curves(
+    record: IterationRecord, step_s: float, others: Mapping[str, float]
+) -> list[Curve]:
+    """Return an iteration's curves, without ``shaped_rewards``: no rank knows them all.
+
+    Args:
+        record: The iteration, over all ranks.
+        step_s: Time of the environments' steps on this rank, in seconds.
+        others: Further values by tag.
+    """
+    losses = {
+        name if "/" in name else _TAGS.get(name, f"losses/{name}"): value
+        for name, value in record.losses.items()
+    }
+    frames = record.fps * (record.collect_s + record.learn_s)
+    performance = {
+        "performance/step_inference_rl_update_fps": record.fps,
+        "performance/step_inference_fps": frames / max(record.collect_s, 1e-9),
+        "performance/step_fps": frames / max(step_s, 1e-9),
+        "performance/step_inference_time": record.collect_s,
+        "performance/step_time": step_s,
+        "performance/rl_update_time": record.learn_s,
+    }
+    info = {"info/last_lr": record.learning_rate, "info/epochs": record.iteration}
+    curves = [Curve(record.frames, {**losses, **performance, **info, **others})]
+    axes = {"step": record.frames, "iter": record.iteration, "time": round(record.wall_s)}
+    for axis, position in axes.items():
+        means = {
+            f"rewards/{axis}": record.mean_return,
+            f"episode_lengths/{axis}": record.mean_episode_length,
+        }
+        curves.append(Curve(position, means))
+    return curves

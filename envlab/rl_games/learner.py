@@ -21,9 +21,7 @@ from envlab.rl_games.checks import (
     fitting_checkpoint,
     supported_configuration,
 )
-from envlab.rl_games.curves import library_curves
-from envlab.rl_games.env import RlGamesVecEnv, make_agent
-from envlab.rl_games.normalisers import pool_normalisers
+from envlab.rl_games.env import RlGamesVecEnv, library_curves, make_agent, pool_normalisers
 from envlab.rl_games.ppo import ContinuousAgent, DiscreteAgent
 from envlab.rl_games.sac import SacLearner
 from envlab.state import State

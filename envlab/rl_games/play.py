@@ -14,8 +14,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rl_games.checks import check_model, fitting_checkpoint, supported_configuration
-from envlab.rl_games.env import RlGamesVecEnv
-from envlab.rl_games.normalisers import normalise_groups, pool_normalisers
+from envlab.rl_games.env import RlGamesVecEnv, normalise_groups, pool_normalisers
 from envlab.training.export import export_policy
 from envlab.training.plan import RunPlan
 

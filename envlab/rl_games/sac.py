@@ -17,8 +17,7 @@ from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.precision import compute_in, settle_precision
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rl_games.checks import check_vectors, fitting_checkpoint, supported_configuration
-from envlab.rl_games.curves import library_curves
-from envlab.rl_games.env import RlGamesVecEnv, make_agent
+from envlab.rl_games.env import RlGamesVecEnv, library_curves, make_agent
 from envlab.state import State
 
 OPTIMIZERS = ("actor_optimizer", "critic_optimizer", "log_alpha_optimizer")

@@ -10,8 +10,8 @@ from gymnasium import spaces
 from envlab.envs import BatchedEnv
 from envlab.envs.action_use import ActionBound, clip_bound
 from envlab.errors import ConfigurationError
-from envlab.rsl_rl.ahead import SAMPLERS
 from envlab.rsl_rl.cfg import DISTILLATION, DistillationCfg, RslRlCfg, RunnerCfg
+from envlab.rsl_rl.collection import SAMPLERS
 from envlab.training.overlap import check_overlap
 
 

@@ -2,22 +2,256 @@
 
 The student acts, and learns the actions that the teacher would have taken in the states it visits
 (DAgger: Ross et al. 2011).
+
+A teacher may be the task's own policy by hand, or another library's, whose player acts alongside
+the student; the student's checkpoints contain all of it (weights, configuration, manifest), so that
+a resume needs no other file. Several specialists teach a student together, one for each kind of ground, as in Zhuang et al. 2023, "Robot
+Parkour Learning" (arXiv 2309.05665), where the policy of the obstacle ahead teaches; here it is the
+policy of the tile on which the episode started.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import copy
+import dataclasses
+import json
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from rsl_rl.algorithms import Distillation
+from tensordict import TensorDict
 from torch import nn
 
+from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_model
 from envlab.envs import BatchedEnv
-from envlab.rsl_rl.policies import load_policy
-from envlab.rsl_rl.teacher import GivenTeacher
-from envlab.rsl_rl.teachers import TeachersByGround
+from envlab.envs.wrappers.rsl_rl import unpack
+from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
+from envlab.learner import Player
+from envlab.libraries import get_library
+from envlab.rsl_rl._policies import load_policy
+from envlab.training.arguments import play_parser
+from envlab.training.inputs import check_task, trust_of
+from envlab.training.plan import plan_run
+from envlab.training.preparation import make_env
+
+NUM_ENVS = 2
+"""Enough of the teacher's own task to make its networks; only their first observation is used."""
+
+
+class GivenTeacher(nn.Module):
+    """The interface of a teacher for rsl_rl's ``Distillation``, over what is no network of its.
+
+    It has no parameters that rsl_rl sees, and no memory.
+
+    Attributes:
+        given: From what it is rebuilt after a resume, see
+            :func:`envlab.training.opening.open_policy_of`.
+    """
+
+    is_recurrent = False
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.given = given
+
+    def reset(self, dones: Any = None, hidden_state: Any = None) -> None:
+        """Do nothing: it has no memory."""
+
+    def get_hidden_state(self) -> None:
+        """Return that it has no memory."""
+
+
+class ScriptedTeacher(GivenTeacher):
+    """The task's policy by hand, which reads the environments and not their observations."""
+
+    def __init__(self, given: Mapping[str, Any], policy: Any) -> None:
+        super().__init__(given)
+        self._policy = policy
+
+    def forward(self, obs: TensorDict) -> torch.Tensor:
+        """Return its actions, ``(num_envs, num_actions)``."""
+        actions: torch.Tensor = self._policy.act()
+        return actions
+
+
+class PlayedTeacher(GivenTeacher):
+    """A policy of another library."""
+
+    def __init__(self, given: Mapping[str, Any], player: Player, groups: Sequence[str]) -> None:
+        """Wrap a player.
+
+        Args:
+            given: The policy.
+            player: Its player.
+            groups: The observation groups of the student's task that it observes, in this order.
+        """
+        super().__init__(given)
+        self._player, self._groups = player, tuple(groups)
+
+    def forward(self, obs: TensorDict) -> torch.Tensor:
+        """Return its best actions, ``(num_envs, num_actions)``."""
+        seen = unpack(obs)
+        parts = [seen[group] for group in self._groups]
+        seen["policy"] = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        return self._player.act(seen)
+
+
+def open_teacher(
+    given: Mapping[str, Any],
+    obs: TensorDict,
+    num_actions: int,
+    groups: Sequence[str],
+    context: DistributedContext,
+    trust: Sequence[str] | None = None,
+) -> PlayedTeacher:
+    """Open a policy of another library as a teacher.
+
+    Args:
+        given: The policy, see :func:`envlab.training.opening.open_policy_of`.
+        obs: Observations of the student's task by group.
+        num_actions: Number of actions of the student's task.
+        groups: Groups that the teacher observes as its ``policy``.
+        context: The process's context.
+        trust: Modules that its files may name, as ``--trust`` does.
+
+    Raises:
+        CheckpointError: If it has different observations or actions, or a memory.
+    """
+    context = DistributedContext.single(str(context.device))
+    library, facts = get_library(given["library"]), json.loads(given["files"]["run.json"])
+    check_task(str(given["task"]), trust_of(trust))
+    words = [f"--task={given['task']}", f"--device={context.device}"]
+    flags, overrides = play_parser(library).parse_with_overrides(words)
+    kind = {name: facts[name] for name in ("algorithm", "ml_framework") if name in facts}
+    flags = dataclasses.replace(flags, **kind, trust=trust)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in given["files"].items():
+            (Path(folder) / name).parent.mkdir(exist_ok=True)
+            (Path(folder) / name).write_text(text)
+        plan = plan_run(flags, overrides, library, Path(folder))
+    plan = plan.in_env(NUM_ENVS, 0)
+    env = make_env(plan, context)
+    try:
+        path = given["path"]
+        seen = sum(obs[group][0].numel() for group in groups)
+        expected = env.obs_buf["policy"][0].numel()
+        if seen != expected:
+            raise CheckpointError(
+                f"The policy of {path} observes {expected} values, but agent.obs_groups.teacher "
+                f"({', '.join(groups)}) has {seen} in this task. Name the groups that it was "
+                "trained with, in a task that has them."
+            )
+        if env.actions.shape[1] != num_actions:
+            raise CheckpointError(
+                f"The policy of {path} has {env.actions.shape[1]} actions, but the task has "
+                f"{num_actions}. Choose one of a task with the same actions."
+            )
+        env.episode_length_buf = torch.ones_like(env.episode_length_buf)
+        player = library.load("player")(plan, env, context, dict(given))
+        with torch.inference_mode():
+            first, second = (player.act(env.obs_buf).clone() for _ in range(2))
+        if not torch.equal(first, second):
+            raise CheckpointError(
+                f"The policy of {path} acts differently when it observes the same again: it has a "
+                f"memory, or draws its actions. Of {library.name}, only teachers that do neither "
+                "can be imitated."
+            )
+    finally:
+        env.close()
+    return PlayedTeacher(given, player, groups)
+
+
+class TeachersByGround(nn.Module):
+    """The interface of a teacher for rsl_rl's ``Distillation``, over one for each environment.
+
+    All teachers observe all environments, and update their memories, if any, so that nothing waits
+    for a device and a robot's new tile only changes the selection.
+
+    Attributes:
+        models: Networks by the name of the sub-terrain.
+    """
+
+    def __init__(self, model: Any, names: Iterable[str], env: BatchedEnv) -> None:
+        """Copy a network for each kind.
+
+        Args:
+            model: rsl_rl's network of ``agent.teacher``.
+            names: Sub-terrains.
+            env: The environments, whose ground is read when the teachers act.
+        """
+        super().__init__()
+        self.models = nn.ModuleDict({name: copy.deepcopy(model) for name in names})
+        self.is_recurrent = bool(model.is_recurrent)
+        self._env = env
+
+    def forward(self, obs: TensorDict) -> torch.Tensor:
+        """Return the best actions of each environment's teacher, ``(num_envs, num_actions)``."""
+        terrain: Any = self._env.terrain  # type: ignore[attr-defined]
+        numbers = {name: number for number, name in enumerate(terrain.kind_names)}
+        kinds = terrain.terrain_kinds.unsqueeze(1)
+        chosen: torch.Tensor | None = None
+        for name, model in self.models.items():
+            actions = model(obs)
+            is_own = (kinds == numbers[name]).to(actions.device)
+            chosen = actions if chosen is None else torch.where(is_own, actions, chosen)
+        assert chosen is not None
+        return chosen
+
+    def reset(self, dones: torch.Tensor | None = None, hidden_state: Any = None) -> None:
+        """Reset the memories of done environments, or restore those of :meth:`get_hidden_state`."""
+        memories = [None] * len(self.models) if hidden_state is None else hidden_state
+        for model, memory in zip(self.models.values(), memories, strict=True):
+            model.reset(dones, memory)  # type: ignore[operator]
+
+    def get_hidden_state(self) -> tuple[Any, ...] | None:
+        """Return the memories in the order of the names, None if there are none."""
+        memories = tuple(model.get_hidden_state() for model in self.models.values())  # type: ignore[operator]
+        return None if any(memory is None for memory in memories) else memories
+
+    def load_policies(self, given: Mapping[str, Mapping[str, Any]]) -> None:
+        """Load policies of checkpoints, by the paths ``agent.teachers.<name>``.
+
+        Raises:
+            CheckpointError: If a policy is of another library, or does not fit.
+        """
+        for path, policy in given.items():
+            if policy["library"] != "rsl_rl":
+                raise CheckpointError(
+                    f"{path} is a policy of {policy['library']} ({policy['path']}), but several "
+                    "teachers must be rsl_rl's. Distil that one alone, by --checkpoint."
+                )
+            load_policy(self.models[path.rpartition(".")[2]], policy, policy["path"], "teacher")
+
+
+def check_teachers(teachers: Mapping[str, str], env: BatchedEnv) -> None:
+    """Refuse teachers that do not match the ground's kinds.
+
+    Raises:
+        ConfigurationError: If there is no ground, a kind has no teacher, or a teacher no kind.
+    """
+    terrain = getattr(env, "terrain", None)
+    if terrain is None:
+        raise ConfigurationError(
+            "agent.teachers names a teacher for each sub-terrain, but this task has none. Give "
+            "one teacher, by --checkpoint."
+        )
+    names = terrain.kind_names
+    for name in teachers:
+        if name not in names:
+            raise ConfigurationError(
+                f"agent.teachers names the sub-terrain {name!r}, but the task has "
+                f"{', '.join(names)}.{did_you_mean(name, names)}"
+            )
+    if missing := [name for name in names if name not in teachers]:
+        raise ConfigurationError(
+            f"agent.teachers has no teacher for {', '.join(missing)}. Give each sub-terrain one, "
+            f"such as +agent.teachers.{missing[0]}=PATH; it may be the same."
+        )
+
 
 TEACHER = "teacher"
 """Key of a teacher that is no network of rsl_rl in a student's checkpoint."""

@@ -15,16 +15,18 @@ from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.registry import SCRIPTED, scripted_policy
-from envlab.rsl_rl.ahead import Ahead
 from envlab.rsl_rl.algorithms import make_algorithm
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg, RunnerCfg
 from envlab.rsl_rl.checks import check_supported
-from envlab.rsl_rl.collection import collect
-from envlab.rsl_rl.distillation import TEACHER, DistributedDistillation
+from envlab.rsl_rl.collection import Ahead, RecordedRollout, collect
+from envlab.rsl_rl.distillation import (
+    TEACHER,
+    DistributedDistillation,
+    ScriptedTeacher,
+    check_teachers,
+    open_teacher,
+)
 from envlab.rsl_rl.ppo import DistributedPPO
-from envlab.rsl_rl.recorded_rollout import RecordedRollout
-from envlab.rsl_rl.teacher import ScriptedTeacher, open_teacher
-from envlab.rsl_rl.teachers import check_teachers
 from envlab.state import State
 from envlab.training.plan import RunPlan
 

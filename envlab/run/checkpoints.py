@@ -2,6 +2,11 @@
 
 The last two are second names of a file (hard links, or copies where the file system has none), so
 the best checkpoint outlives the newest ones that are kept.
+
+A guest may train several members together. ``model.population`` then has their number (``size``),
+who they are (``members``), and the place of the member to play (``leader``; a ``kept`` member has
+no place). Networks are in ``model.networks`` by place, or, if a process trains its own members, in
+its part.
 """
 
 from __future__ import annotations
@@ -256,3 +261,32 @@ class Checkpoints:
 def _copy(path: Path, to: Path, moved: Callable[[], None]) -> None:
     with path.open("rb") as source, whole_file(to, moved) as target:
         shutil.copyfileobj(source, target, 2**20)
+
+
+def of_leader(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint of members as its leader's, for a library to play; others unchanged.
+
+    It also has the leader's entry of ``members``, as ``member``.
+    """
+    population = values["model"].get("population")
+    if population is None:
+        return dict(values)
+    place, networks = population["leader"], dict(values["model"]["networks"])
+    for part in values["ranks"]:
+        member = part["learner"]["members"].get(place, {}) if part else {}
+        networks |= {place: member["model"]} if "model" in member else {}
+    member = population["kept"] or population["members"][place]
+    return {**values, "model": networks[place], "member": member}
+
+
+def check_single(values: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint of members for a single learner.
+
+    Raises:
+        CheckpointError: With the number of members.
+    """
+    if "population" in values["model"]:
+        raise CheckpointError(
+            f"The checkpoint is of a population of {values['model']['population']['size']}. "
+            "Resume it as it was begun, or choose a checkpoint of a single learner."
+        )

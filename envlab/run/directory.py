@@ -2,7 +2,9 @@
 
 ``logs/<library>/<experiment>/<timestamp>[_<run_name>]/`` holds ``run.json`` (the manifest),
 ``params/``, ``metrics.jsonl``, event files, ``checkpoints/``, ``exported/`` and ``videos/``. Rank 0
-writes all of it.
+writes all of it, under a lock that it holds for as long as its process lives: two launches with the
+same ``--run_id`` would write their records into one ``metrics.jsonl``, and remove each other's
+checkpoints.
 """
 
 from __future__ import annotations
@@ -10,29 +12,25 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
+import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from envlab.config import write_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.disk import RecordFile, surviving_disk_errors
+from envlab.distributed.interface import process_space
 from envlab.distributed.interrupt import Interrupted, Preempted
 from envlab.distributed.progress import LostPeerError, is_broken_collective
 from envlab.errors import RunDirectoryError
 from envlab.run.event_file import cut_events
-from envlab.run.lock import hold_lock
-from envlab.run.manifest import (
-    LOG_ROOT,
-    new_manifest,
-    now,
-    reopened_manifest,
-    write_json,
-)
+from envlab.run.manifest import LOG_ROOT, new_manifest, now, reopened_manifest, write_json
 from envlab.run.records import METRICS, cut_metrics, line_of
 
 logger = logging.getLogger(__name__)
@@ -266,3 +264,78 @@ def make_directory(parent: Path, run_name: str) -> Path:
             raise
         return directory
     raise FileExistsError(0, "1000 runs in one second", str(parent / name))
+
+
+LOCK = "lock"
+PATIENCE_S = 15.0
+"""How long a holder on another machine is watched; its ``heartbeats.json`` changes every 5 s."""
+POLL_S = 0.2
+
+
+def hold_lock(directory: Path) -> FileLock | None:
+    """Hold a run directory's lock until the returned lock is released or this process ends.
+
+    It is flock(2), which children do not keep (filelock 4 closes it in forked ones), and which
+    Linux passes on to an NFS server. A server may keep it for a machine that was lost, so a holder
+    on another machine must also give a sign of life.
+
+    Args:
+        directory: The run directory.
+
+    Returns:
+        The lock; None if there can be none, in which case the run continues without one.
+
+    Raises:
+        RunDirectoryError: If another process holds it, and lives.
+    """
+    path = directory / LOCK
+    lock = FileLock(path, blocking=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        _check_not_alive(directory, path.read_text(errors="replace").splitlines())
+        return None
+    except OSError:  # no locks here, or read-only, gone or full, as the next write will report
+        return None
+    with surviving_disk_errors(path):
+        path.write_text(f"{socket.gethostname()}\n{os.getpid()}\n{process_space()}\n")
+    return lock
+
+
+def _check_not_alive(directory: Path, holder: list[str]) -> None:
+    """Raise if the holder lives. One on this machine does, or the lock would be free.
+
+    Args:
+        directory: The run directory.
+        holder: Host, process id and process space of the holder, as far as it could write them.
+    """
+    known = len(holder) == 3
+    name = f"host {holder[0]}, pid {holder[1]}" if known else "its process is not known"
+    if (known and holder[2] == process_space()) or _is_beating(directory):
+        raise RunDirectoryError(
+            f"The run {directory} is being written by another launch ({name}). Wait for it or end "
+            "it first, or give this one another --run_id."
+        )
+    logger.warning(
+        "The lock %s is held (%s), but its holder gave no sign of life for %.0f s: continuing.",
+        directory / LOCK,
+        name,
+        PATIENCE_S,
+    )
+
+
+def _is_beating(directory: Path) -> bool:
+    before = _heartbeats(directory)
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if _heartbeats(directory) != before:
+            return True
+        time.sleep(POLL_S)
+    return False
+
+
+def _heartbeats(directory: Path) -> bytes | None:
+    try:
+        return (directory / "heartbeats.json").read_bytes()
+    except OSError:
+        return None

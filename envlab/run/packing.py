@@ -10,10 +10,9 @@ from typing import Any
 from envlab.distributed.checkpoint import save_checkpoint
 from envlab.errors import RunDirectoryError
 from envlab.foreign import read_text
-from envlab.run.checkpoints import Checkpoints, check_header
+from envlab.run.checkpoints import Checkpoints, check_header, of_leader
 from envlab.run.directory import refuse_links
 from envlab.run.manifest import read_manifest
-from envlab.run.members import of_leader
 
 PRIVATE = (
     "host",

@@ -1,7 +1,7 @@
 """The ``analytic`` backend: batched torch dynamics of contact-free systems, on CPU and GPU.
 
-It has no solver: the accelerations of a cart-pole or a drone are formulas (``analytic_planar.py``,
-``analytic_free.py``) with constants from the compiled model, and its step is MuJoCo's. In float32
+It has no solver: the accelerations of a cart-pole or a drone are formulas (``_analytic_planar.py``,
+``_analytic_free.py``) with constants from the compiled model, and its step is MuJoCo's. In float32
 it stays within 1e-4 of MuJoCo's trajectories (``tests/sim/test_analytic_backend.py``).
 
 The state is stored as rows, ``(nq + nv, num_envs)``, on which each operation runs without strides;
@@ -19,11 +19,17 @@ import numpy as np
 import torch
 
 from envlab.errors import ConfigurationError, SimulationError, did_you_mean
-from envlab.sim.analytic_free import FreeBody, motor_wrenches
-from envlab.sim.analytic_model import control_bounds, find_links, kinds_of
-from envlab.sim.analytic_planar import PlanarChain
-from envlab.sim.analytic_poses import BodyPoses
-from envlab.sim.analytic_terms import Value, dot, shared
+from envlab.sim._analytic_free import FreeBody, motor_wrenches
+from envlab.sim._analytic_model import (
+    BodyPoses,
+    Value,
+    control_bounds,
+    dot,
+    find_links,
+    kinds_of,
+    shared,
+)
+from envlab.sim._analytic_planar import PlanarChain
 from envlab.sim.host import SMALL_BATCH, OneThread, on_host
 from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_fields, copy_model
 

@@ -14,7 +14,7 @@ import dataclasses
 import torch
 import warp as wp
 
-from envlab.sim.picture_cfg import AugmentationCfg
+from envlab.sim.cfg import AugmentationCfg
 from envlab.state import State
 
 wp.config.log_level = wp.LOG_WARNING  # Else it prints a line per kernel module.
@@ -30,7 +30,7 @@ vec5 = wp.types.vector(length=5, dtype=float)
 
 @wp.struct
 class Changes:
-    """Limits of the changes: :class:`envlab.sim.picture_cfg.AugmentationCfg` in numbers."""
+    """Limits of the changes: :class:`envlab.sim.cfg.AugmentationCfg` in numbers."""
 
     brightness: float
     contrast: float

@@ -29,8 +29,8 @@ import torch
 from mujoco import batch
 
 from envlab.errors import ConfigurationError, SimulationError, did_you_mean
+from envlab.sim.cfg import Frames, PictureCfg, Pictures
 from envlab.sim.host import on_host
-from envlab.sim.picture_cfg import Frames, PictureCfg, Pictures
 from envlab.sim.recording import between_graphs
 from envlab.sim.simulation import (
     Fields,

@@ -1,8 +1,8 @@
 """Pictures of all environments by a camera of the model, on a CPU: depth, colours, segmentation.
 
 It needs the package ``warp-lang``, whose functions find what each pixel shows
-(:mod:`envlab.sim.picture_raster`) and colour it (:mod:`envlab.sim.picture_colours`). On a GPU
-``mujoco_warp`` draws: :mod:`envlab.sim.warp_pictures`.
+(:mod:`envlab.sim._picture_raster`) and colour it (:mod:`envlab.sim._picture_colours`). On a GPU
+``mujoco_warp`` draws: :mod:`envlab.sim._warp_pictures`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import torch
 import warp as wp
 
 from envlab.errors import ConfigurationError
+from envlab.sim._picture_colours import Lights, Looks, Textures, paint
+from envlab.sim._picture_raster import find_visible
+from envlab.sim._picture_shapes import Ground, Poses, Shapes, View, eye_of
+from envlab.sim.cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg, lens
 from envlab.sim.height_field import HeightField
-from envlab.sim.picture_cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg, lens
-from envlab.sim.picture_colours import Lights, Looks, Textures, paint
-from envlab.sim.picture_raster import find_visible
-from envlab.sim.picture_scene import Ground, Poses, Shapes, View, eye_of
 from envlab.sim.simulation import Fields
 
 wp.set_module_options({"enable_backward": False})

@@ -1,10 +1,10 @@
-"""Finds parts of a step that a recording would not repeat; see :mod:`envlab.sim.recording`."""
+"""What a recording of a step repeats: parts that it would not, and a GPU's graphs on a CPU."""
 
 from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -252,3 +252,41 @@ def _place() -> str:
         if not frame.filename.startswith(passed_through):
             return f"{frame.name}() in {frame.filename}, line {frame.lineno},"
     return "torch"
+
+
+class RepeatedOperations(TorchDispatchMode):
+    """Stands in for :class:`envlab.sim.recording.CudaGraph`; it also runs them while recording."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: list[Callable[[], None]] = []
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        results = func(*args, **kwargs)
+        firsts = _tensors(results)
+
+        def repeat() -> None:
+            for first, result in zip(firsts, _tensors(func(*args, **kwargs)), strict=True):
+                if not func._schema.is_mutable:
+                    first.copy_(result)
+
+        if not func.is_view and func.namespace != "profiler":
+            self._calls.append(repeat)
+        return results
+
+    def replay(self) -> None:
+        """Repeat the recorded operations."""
+        with torch.no_grad():  # gradients are among the operations
+            for call in self._calls:
+                call()
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    return [one for one in tree_leaves(values) if isinstance(one, torch.Tensor)]

@@ -23,8 +23,7 @@ import torch
 
 from envlab.config import NonNegativeInt, PositiveFloat, PositiveInt
 from envlab.errors import ConfigurationError, SimulationError, did_you_mean
-from envlab.sim.options import OptionsCfg
-from envlab.sim.picture_cfg import Frames, PictureCfg, Pictures
+from envlab.sim.cfg import Frames, OptionsCfg, PictureCfg, Pictures
 
 BACKENDS = {
     "mujoco": "envlab.sim.mujoco_backend:MujocoSimulation",
@@ -339,8 +338,8 @@ class Simulation(ABC):
     ) -> Pictures:
         """Return what draws a camera's pictures into frames, in the poses of the current state.
 
-        It needs the data fields of :data:`~envlab.sim.picture_cfg.POSE_FIELDS`, and for colours
-        :data:`~envlab.sim.picture_cfg.LIGHT_FIELDS`.
+        It needs the data fields of :data:`~envlab.sim.cfg.POSE_FIELDS`, and for colours
+        :data:`~envlab.sim.cfg.LIGHT_FIELDS`.
 
         Args:
             cfg: The camera.

@@ -31,7 +31,8 @@ import numpy as np
 import torch
 import warp as wp
 
-from envlab.sim.picture_cfg import Frames, PictureCfg
+from envlab.sim._warp_pictures import WarpPictures
+from envlab.sim.cfg import Frames, PictureCfg
 from envlab.sim.recording import between_graphs, collection_suspended
 from envlab.sim.simulation import (
     Simulation,
@@ -42,7 +43,6 @@ from envlab.sim.simulation import (
     mocap_poses,
 )
 from envlab.sim.warp_fields import DataTensors, Mirror, ParamTensors, has_ordered_rows, put
-from envlab.sim.warp_pictures import WarpPictures
 
 wp.config.log_level = wp.LOG_WARNING  # Else it prints a line per kernel module.
 

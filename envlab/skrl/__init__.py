@@ -18,7 +18,7 @@ The table of libraries names :mod:`main`. Code for both frameworks is here; :mod
 - Its checkpoints are pickles, and a resume would start at timestep 0 without counters, learning
   rates, replay memory, exploration noise and generators: checkpoints are ours.
 - Its runner evaluates strings of the configuration as Python and adds the rank to the seed. Here,
-  names are looked up and formulas calculated instead (:mod:`settings`).
+  names are looked up and formulas calculated instead (:mod:`agents`).
 - IPPO and MAPPO refuse the empty arguments of a scheduler, and lose those of preprocessors:
   :func:`agents.make_agent` passes them by agent.
 """

@@ -1,4 +1,4 @@
-"""skrl's iteration and its statistics, the same for PyTorch and JAX and on every rank."""
+"""skrl's iteration, statistics and memories, the same for PyTorch and JAX and on every rank."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import abc
 import statistics
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,7 +16,41 @@ from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.env import SkrlEnv, Spaces
 from envlab.skrl.library import OFF_POLICY
-from envlab.state import State
+from envlab.state import Ring, Share, State, dealt_steps
+
+
+def dealt_memory(
+    saved: Sequence[Mapping[str, Any]], share: Share, memory_size: int
+) -> dict[str, Any]:
+    """Return a share of the memories that several processes saved.
+
+    A memory whose rows are not those of environments, such as AMP's of observations to tell apart,
+    is that of the process that had the share's first environment.
+
+    Args:
+        saved: ``index``, ``filled``, and ``tensors`` by name, ``(num_steps, num_envs, dim)``; of a
+            memory that is not full, rows from ``index`` on do not count.
+        share: The process's environments.
+        memory_size: Most steps that its memory holds; the newest are kept.
+    """
+    if any(tensor.shape[1] != share.num_envs_before for tensor in saved[0]["tensors"].values()):
+        return dict(saved[0])
+    num_steps = [
+        next((len(tensor) for tensor in each["tensors"].values()), 0)
+        if each["filled"]
+        else each["index"]
+        for each in saved
+    ]
+    tensors, kept = {}, 0
+    for name in saved[0]["tensors"]:
+        rings = [
+            Ring(each["tensors"][name][:held], held + each["index"] if each["filled"] else held)
+            for each, held in zip(saved, num_steps, strict=True)
+        ]
+        tensors[name] = dealt_steps(rings, share, memory_size)
+        kept = len(tensors[name])
+    return {"index": kept % memory_size, "filled": kept == memory_size, "tensors": tensors}
+
 
 UNEQUAL = ("Stats / ", "Learning / ", "Reward / ", "Episode / ")
 """Tags that are not averaged over ranks: times, and envlab's own measurements."""

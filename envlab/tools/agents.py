@@ -72,7 +72,7 @@ def _run(
         scripted_policy(task)
     num_envs = flags.num_envs or (NUM_ENVS if flags.viz is None else NUM_WATCHED)
     from envlab.distributed.context import DistributedContext
-    from envlab.distributed.log import configure_logging
+    from envlab.distributed.program import configure_logging
     from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
 
     configure_logging(verbose=flags.verbose)

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("task", metavar="TASK", help="task id")
     flags, overrides = parser.parse_with_overrides(arguments)
     task = get_task(flags.task)
-    from envlab.distributed.log import configure_logging  # they load torch
+    from envlab.distributed.program import configure_logging  # they load torch
     from envlab.tools.probe import brief, check
 
     configure_logging()

@@ -32,8 +32,8 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigurationError(
             f"--output is {str(target)!r}, which exists. Name another folder, or remove it."
         )
+    from envlab.envs.entity_files import write_scene
     from envlab.envs.scene import build_spec  # they load torch
-    from envlab.envs.scene_files import write_scene
     from envlab.envs.vector_env import VectorEnv
 
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]

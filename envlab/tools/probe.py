@@ -23,7 +23,7 @@ from envlab.envs import BatchedEnv, VectorEnv
 from envlab.envs.random import EnvRandom
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim.host import as_on_a_gpu
-from envlab.sim.repeated import RepeatedOperations
+from envlab.sim.recordable import RepeatedOperations
 from envlab.state import Share, deal
 from envlab.task import Task
 from envlab.tools.agents import draw_actions

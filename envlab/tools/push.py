@@ -19,7 +19,7 @@ from envlab.foreign import check_file, parse_json, printable, read_text
 from envlab.registry import get_task, list_tasks
 from envlab.run.commands import library_words
 from envlab.run.packing import EXPORTED_FROM, pack
-from envlab.training.task_changes import listing, task_changes
+from envlab.training.continuation import listing, task_changes
 
 _MOST_ONNX_BYTES = 2**31  # the limit of the format
 _NAMED = {"task": True, "library": True, "algorithm": False, "ml_framework": False}

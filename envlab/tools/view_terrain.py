@@ -78,7 +78,7 @@ def draw(cfg: TerrainCfg) -> np.ndarray:
     """
     import mujoco
 
-    from envlab.envs.terrain.ground import add_terrain
+    from envlab.envs.terrain.generator import add_terrain
     from envlab.sim.opengl import provide_opengl
 
     spec, (height, width) = mujoco.MjSpec(), SIZE

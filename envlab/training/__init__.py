@@ -4,12 +4,12 @@ Begin with :mod:`envlab.training.launch`, which is a training from top to bottom
 :mod:`envlab.training.loop`; docs/plan.md and docs/loop.md walk through both.
 
 - Words: ``flags`` is the table of flags, ``arguments`` reads them before torch is loaded, ``plan``
-  composes the frozen :class:`~envlab.training.plan.RunPlan`, ``exclusions`` refuses what
-  contradicts itself, ``dry_run`` prints the plan.
+  composes the frozen :class:`~envlab.training.plan.RunPlan`, ``inputs`` finds files and refuses
+  what contradicts itself, ``dry_run`` prints the plan.
 - Beginning: ``rank`` joins the others, ``start`` decides between new, resumed and restarted,
   ``preparation`` makes environments and learner, ``continuation`` and ``opening`` restore them.
-- Iterations: ``loop``, ``metrics``, ``saver``, ``audit``; ``averaging`` and ``overlap`` are other
-  ways for ranks to learn; ``curves``, ``trackers``, ``video`` and ``viewing`` show what happens.
+- Iterations: ``loop``, ``metrics``, ``saver``, ``agreement``; ``averaging`` and ``overlap`` are
+  other ways for ranks to learn; ``curves``, ``video`` and ``viewing`` show what happens.
 - Afterwards: ``play`` with ``evaluation``, ``export`` with ``deployment``, ``validate``.
 
 A library implements :class:`envlab.learner.Learner` and imports nothing of this room.

@@ -13,8 +13,7 @@ from envlab.distributed.ranks import check_num_processes, launched_rank, read_ra
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.libraries import Library
 from envlab.registry import get_task, load_entry_point
-from envlab.run.pretrained import SELECTOR
-from envlab.run.remote import fetch, is_remote
+from envlab.run.pretrained import SELECTOR, fetch, is_remote
 from envlab.training import isaac_lab
 from envlab.training.flags import (
     Flags,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envlab.config import Override, merge, to_dict, yaml_text
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.libraries import Library
 from envlab.training.flags import Flags
 from envlab.training.inputs import given_config

@@ -22,6 +22,7 @@ from envlab.commit import git_state
 from envlab.config import reference_of, to_dict, yaml_text
 from envlab.envs import BatchedEnv, ManagerEnv, SceneEntityCfg
 from envlab.envs.entities import SceneEntity, resolve_entity
+from envlab.envs.entity_files import write_scene
 from envlab.envs.joint_order import Convention, joint_names
 from envlab.envs.managers import ObservationTermCfg
 from envlab.envs.managers.observation import factors
@@ -29,7 +30,6 @@ from envlab.envs.mdp.commands import NullCommand
 from envlab.envs.mdp.motion_command import MotionCommand
 from envlab.envs.mdp.velocity_command import NormalVelocityCommand
 from envlab.envs.scene import build_spec
-from envlab.envs.scene_files import write_scene
 from envlab.errors import EnvlabError
 from envlab.motion import MotionClip, write_clip
 from envlab.training.export import exporting

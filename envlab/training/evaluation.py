@@ -1,4 +1,7 @@
-"""Running a policy for whole episodes and summing up its performance."""
+"""Running a policy for whole episodes and summing up its performance.
+
+Intervals are of 95 %: of means, of shares, and of what happens now and then.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,101 @@ import torch
 
 from envlab.envs import BatchedEnv, SceneEntityCfg
 from envlab.envs.entities import resolve_entity
-from envlab.envs.measures import EpisodeMeasures
+from envlab.envs.episodes import EpisodeMeasures
+from envlab.envs.managers.command import CommandTerm
 from envlab.errors import ConfigurationError, RunDirectoryError
-from envlab.run.evaluations import NAMES
-from envlab.training.intervals import Interval, mean_interval, rate_interval
-from envlab.training.tracking import Tracking
+from envlab.run.records import NAMES
+
+
+class Tracking:
+    """Mean errors of an environment's commands over the episodes in progress.
+
+    A step's error is that from the command that the policy saw before the step. The last step of an
+    episode does not count, because after it the robot is in the next episode.
+
+    Attributes:
+        units: Units of the errors, by name; empty if the task has no such command.
+    """
+
+    def __init__(self, env: Any) -> None:
+        manager: Any = getattr(env, "command_manager", None)
+        names = [] if manager is None else manager.active_terms
+        terms = {name: manager.get_term(name) for name in names}
+        self._terms: list[CommandTerm] = [term for term in terms.values() if term.TRACKED]
+        self.units: dict[str, str] = {}
+        for name, term in terms.items():
+            for error, unit in term.TRACKED.items():
+                self.units[f"{name}.{error}" if error in self.units else error] = unit
+        self._references: list[Any] = []
+        self._sums = torch.zeros(len(self.units), env.num_envs, device=env.device)
+        self._steps = torch.zeros(env.num_envs, device=env.device)
+
+    def before_step(self) -> None:
+        """Keep what is commanded."""
+        self._references = [term.snapshot() for term in self._terms]
+
+    def after_step(self, ended: torch.Tensor) -> None:
+        """Add a step's errors, but those of environments that ended, bool ``(num_envs,)``."""
+        if not self._terms:
+            return
+        pairs = zip(self._terms, self._references, strict=True)
+        errors = [term.tracking_errors(reference) for term, reference in pairs]
+        self._sums += torch.where(ended, 0.0, torch.cat(errors))
+        self._steps += ~ended
+
+    def means(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return the mean errors of episodes, ``(k, num_rows)``; NaN for those of one step."""
+        return self._sums[:, rows] / self._steps[rows]
+
+    def forget(self, rows: torch.Tensor) -> None:
+        """Reset the sums of environments."""
+        self._sums.masked_fill_(rows, 0.0)
+        self._steps.masked_fill_(rows, 0.0)
+
+
+Interval = tuple[float, float]
+CONFIDENCE = 0.95
+NUM_RESAMPLES = 9999
+_BATCH = 500
+"""Resamples at a time: 4 MB for 1,024 episodes."""
+
+
+def mean_interval(values: np.ndarray) -> Interval:
+    """Return the BCa bootstrap's interval of a mean (Efron, 1987), ``(num_episodes,)``.
+
+    Shares of episodes, all 0 or 1, have Wilson's (1927), which is right also if all are alike.
+    """
+    from scipy import stats  # half a second
+
+    if np.isin(values, (0.0, 1.0)).all():
+        found = stats.binomtest(int(values.sum()), len(values)).proportion_ci(CONFIDENCE, "wilson")
+        return float(found.low), float(found.high)
+    if np.ptp(values) == 0.0:
+        return float(values[0]), float(values[0])
+    found = stats.bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=NUM_RESAMPLES,
+        batch=_BATCH,
+        confidence_level=CONFIDENCE,
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return float(found.low), float(found.high)
+
+
+def rate_interval(count: int, time: float) -> Interval:
+    """Return Garwood's exact interval (1936) of a Poisson process's rate.
+
+    Args:
+        count: Events.
+        time: How long they were counted.
+    """
+    from scipy import stats
+
+    tail = 0.5 * (1.0 - CONFIDENCE)
+    low = stats.chi2.ppf(tail, 2 * count) if count else 0.0
+    return 0.5 * float(low) / time, 0.5 * float(stats.chi2.ppf(1.0 - tail, 2 * count + 2)) / time
+
 
 NUM_JOINTS_MAX = 8
 """Models with more joints get no per-joint line."""

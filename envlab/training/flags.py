@@ -20,8 +20,14 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from envlab.config.conditions import Excludes, Requires, check_conditions
-from envlab.config.ranges import PositiveInt, Range, check_range
+from envlab.config.ranges import (
+    Excludes,
+    PositiveInt,
+    Range,
+    Requires,
+    check_conditions,
+    check_range,
+)
 from envlab.distributed.ranks import NUM_PROCESSES
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S, LEAST_TIMEOUT_S
 from envlab.errors import ConfigurationError

@@ -1,14 +1,31 @@
-"""What flags name on disk: a configuration, a run or a checkpoint; found before torch is loaded."""
+"""What flags name on disk, what its files may name, and settings that exclude each other. No torch.
+
+A configuration, a run or a checkpoint is found. A stranger's file may name code of tasks and
+libraries here, and what the user admits. Settings are flags, overrides, or of a file, whose line is
+named.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from envlab import libraries, registry
+from envlab.agent_cfg import value_at
+from envlab.config import Override, Trust, sets_value
+from envlab.config.ranges import check_conditions
 from envlab.errors import CheckpointError, ConfigurationError, RunDirectoryError
+from envlab.foreign import read_text
+from envlab.libraries import Library
+from envlab.registry import packages_of
 from envlab.run.manifest import LOG_ROOT, read_manifest, read_manifests
 from envlab.run.pretrained import SELECTOR, TRAIN_FIRST, shipped
 from envlab.task import Task
-from envlab.training.flags import Flags, guest_flags
+from envlab.training.flags import Flags, given_flag, guest_flags
 
 _BELOW = ("*", "*/*", "*/*/*")
 """Where a folder of runs may have them: of an experiment, a library, or all."""
@@ -116,3 +133,114 @@ def given_config(flags: Flags) -> Path | None:
             "'envlab config' prints them."
         )
     return path
+
+
+def check_exclusions(
+    flags: Flags, configs: Mapping[str, Any], overrides: Sequence[Override], base: Path | None
+) -> None:
+    """Refuse settings that exclude each other, as they declare at their fields.
+
+    Args:
+        flags: All flags.
+        configs: The configurations by their root.
+        overrides: The overrides that are in them.
+        base: The run or file that they were taken from, if any.
+
+    Raises:
+        ConfigurationError: Naming both, with the file's line if one comes from a file.
+    """
+    if configs["agent"].overlap and not configs["agent"].OVERLAPS:
+        raise ConfigurationError(
+            "agent.overlap=true has no effect here: only fast_sac and rsl_rl's PPO can collect "
+            "while they learn. Leave it out, or train with one of them."
+        )
+    paths = {f"agent.{path}": name for name, path in configs["agent"].FLAGS.items()}
+    for field in dataclasses.fields(flags):
+        paths.setdefault(field.metadata.get("path", ""), field.name)
+
+    def flag_of(path: str) -> str | None:
+        """Return the given flag that sets a value."""
+        name = paths.get(path)
+        return name if name and getattr(flags, name, None) is not None else None
+
+    def given(setting: str) -> str | None:
+        if setting.startswith("--"):
+            return given_flag(flags, setting)
+        path, _, wanted = setting.partition("=")
+        value = value_at(configs, path)
+        if value == _default(configs, path) or wanted not in ("", str(value)):
+            return None
+        if name := flag_of(path):
+            return f"--{name} {value}"
+        return f"{path}={str(value).lower() if isinstance(value, bool) else value}"
+
+    def place(setting: str) -> str:
+        path = setting.partition("=")[0]
+        is_words = path.startswith("--") or flag_of(path) or sets_value(overrides, path)
+        return "" if is_words or base is None else _place(base, path)
+
+    check_conditions(
+        {"--": flags} | {f"{root}.": cfg for root, cfg in configs.items()}, given, place
+    )
+
+
+def _default(configs: Mapping[str, Any], path: str) -> Any:
+    """Return the default of a value; None if there is no such field."""
+    above, _, name = path.rpartition(".")
+    fields = getattr(value_at(configs, above), "__dataclass_fields__", {})
+    if name not in fields:
+        return None
+    default, factory = fields[name].default, fields[name].default_factory
+    return default if factory is dataclasses.MISSING else factory()
+
+
+def _place(base: Path, path: str) -> str:
+    """Return the file and line in which a value stands, in brackets; empty if it is nowhere."""
+    root, *names = path.split(".")
+    file = base / "params" / f"{root}.yaml" if base.is_dir() else base
+    node: Any = yaml.compose(read_text(file), Loader=yaml.SafeLoader)
+    line = 0
+    for wanted in names if base.is_dir() else (root, *names):
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        key, node = next((pair for pair in pairs if pair[0].value == wanted), (None, None))
+        if key is None:  # such as below a merge key
+            return ""
+        line = key.start_mark.line + 1
+    return f" ({file}, line {line})"
+
+
+def trust_of(modules: Iterable[str] | None, typed: Iterable[str] = ()) -> Trust:
+    """Return the code that files may name.
+
+    Args:
+        modules: Those of ``--trust``.
+        typed: Texts that the user has written, such as the values of overrides.
+    """
+    packages = registry.trusted_modules() | libraries.trusted_modules()
+    return Trust(modules=packages | frozenset(modules or ()), named=frozenset(typed))
+
+
+def module_of(task_id: str) -> str:
+    """Return the module of ``module:Id`` or ``gym:module:Id``; empty for an id alone."""
+    return task_id.removeprefix("gym:").rpartition(":")[0]
+
+
+def check_task(task_id: str, trust: Trust) -> None:
+    """Refuse a task that a file names by a module which is not trusted.
+
+    To look it up would import the module, and so run it. Packages of a way to train are fine:
+    envlab's own have environments that they register on import.
+
+    Raises:
+        ConfigurationError: Naming the module, and ``--trust``.
+    """
+    module = module_of(task_id)
+    own = module.partition(".")[0] in packages_of(_places())
+    if module and not (own and "._" not in module):
+        trust.admit(task_id, module)
+
+
+def _places() -> list[str]:
+    """Return where the parts of libraries are, as ``module:name``."""
+    known: Iterable[Library] = libraries.libraries().values()
+    return [place for one in known for place in (one.cfg, one.build, one.player)]

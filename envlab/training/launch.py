@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING
 
 from envlab.arguments import ArgumentParser
 from envlab.distributed.interrupt import InterruptFlag, Preempted, interruptible
-from envlab.distributed.log import configure_logging
-from envlab.distributed.program import run_script
+from envlab.distributed.program import configure_logging, run_script
 from envlab.distributed.ranks import NUM_PROCESSES, check_num_processes, launched_rank
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library, get_library
+from envlab.training._requeue import check_requeue
 from envlab.training.arguments import read_words
 from envlab.training.flags import Flags
 from envlab.training.inputs import given_config
-from envlab.training.requeue import check_requeue
 from envlab.training.sweep import sweep_table, swept_values
 
 if TYPE_CHECKING:
@@ -159,8 +158,7 @@ def train_prepared(
     prepared: Prepared, context: DistributedContext, flag: InterruptFlag
 ) -> tuple[Run, Path | None]:
     """Train the result of :func:`prepare`; return the run, and its last checkpoint on rank 0."""
-    from envlab.envs.active_terms import active_terms
-    from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.manager_env import ManagerEnv, active_terms
     from envlab.training.loop import Training
     from envlab.training.preparation import open_curves_of, open_run
     from envlab.training.validator_process import start_validator

@@ -20,13 +20,13 @@ from envlab.errors import RankDivergenceError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner
 from envlab.run.directory import Run
 from envlab.sim.host import on_host
-from envlab.training.audit import audit_run
+from envlab.training.agreement import audit_run
+from envlab.training.averaging import Waits
 from envlab.training.curves import Curves
 from envlab.training.metrics import EpisodeTracker, ProgressLine, RunMetrics
 from envlab.training.saver import Saver
 from envlab.training.video import VideoRecorder
 from envlab.training.viewing import Viewer
-from envlab.training.waits import Waits
 
 OWN_SCALARS = ("mean_return", "mean_episode_length", "learning_rate", "fps", "wall_s")
 """Fields of a record that all libraries' event files hold, as ``envlab/<field>``."""

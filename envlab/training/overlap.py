@@ -20,9 +20,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 
-from envlab.distributed.audit import flatten
+from envlab.distributed.audit import digests, flatten
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digests
 from envlab.distributed.seeding import generator_state
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError

@@ -36,18 +36,17 @@ from envlab.config import (
     texts_of,
 )
 from envlab.config.files import NO_TRUST
-from envlab.distributed.agreement import name_ranks
+from envlab.distributed.audit import name_ranks
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library
 from envlab.registry import Task, get_task, load_agent_values, load_entry_point, load_env_cfg
 from envlab.run.manifest import read_manifest
 from envlab.run.pretrained import SELECTOR
 from envlab.training.continuation import begun_on, check_total, share_of_total, total_of
-from envlab.training.exclusions import check_exclusions
 from envlab.training.flags import Flags, guest_flags, guests_of, is_given
+from envlab.training.inputs import check_exclusions, trust_of
 from envlab.training.scaling import Scaling, scale, settle_batches
 from envlab.training.sweep import folder_label
-from envlab.training.trust import trust_of
 
 if TYPE_CHECKING:  # which loads torch
     from envlab.distributed.context import DistributedContext

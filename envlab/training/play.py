@@ -16,18 +16,19 @@ import torch
 
 from envlab.config import Override, to_dict
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.distributed.seeding import evaluation_seed, seed_everything
 from envlab.envs import multi_agent_to_single_agent
 from envlab.envs.joint_order import Convention
 from envlab.foreign import printable
 from envlab.learner import Player
 from envlab.libraries import Library
+from envlab.run.checkpoints import of_leader
 from envlab.run.directory import LOG_ROOT, refuse_links
-from envlab.run.evaluations import keep_evaluation
-from envlab.run.members import of_leader
 from envlab.run.packing import EXPORTED_FROM
 from envlab.run.pretrained import SELECTOR
+from envlab.run.records import keep_evaluation
+from envlab.training.continuation import Changes, listing, task_changes
 from envlab.training.deployment import NotDeployable, write_deployment
 from envlab.training.evaluation import Evaluation, evaluate, write_json
 from envlab.training.flags import Flags
@@ -36,7 +37,6 @@ from envlab.training.opening import check_origin, open_checkpoint
 from envlab.training.plan import RunPlan, agree_on_seed, plan_run
 from envlab.training.play_watched import NewerPolicies, label_of, play_watched
 from envlab.training.preparation import make_env
-from envlab.training.task_changes import Changes, listing, task_changes
 from envlab.training.video import start_recording
 from envlab.training.viewing import NUM_WATCHED, Pace, Viewer, start_viewing
 

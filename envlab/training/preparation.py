@@ -16,16 +16,16 @@ from envlab.agent_cfg import AgentCfg
 from envlab.commit import code_digests
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
-from envlab.distributed.log import on_each_node
+from envlab.distributed.program import on_each_node
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
 from envlab.envs.action_use import ActionUse
 from envlab.errors import ConfigurationError
 from envlab.learner import Learner
+from envlab.run.checkpoints import check_single
 from envlab.run.commands import resume_words, typed
 from envlab.run.directory import Run
 from envlab.run.manifest import read_manifest
-from envlab.run.members import check_single
 from envlab.training.agreement import digest_of, own_packages
 from envlab.training.averaging import Averaging
 from envlab.training.curves import Curves, check_logger, open_curves

@@ -9,13 +9,13 @@ import signal
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted, InterruptFlag, Preempted
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.distributed.progress import LostPeerError, is_broken_collective
 from envlab.distributed.ranks import launched_rank, meeting_point
 from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
 from envlab.run.manifest import record_end
+from envlab.training._requeue import requeue
 from envlab.training.flags import Flags
-from envlab.training.requeue import requeue
 
 logger = logging.getLogger(__name__)
 

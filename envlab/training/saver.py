@@ -23,9 +23,8 @@ from envlab.learner import IterationRecord, Learner
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.directory import Run
 from envlab.state import State, deal, restore, save
-from envlab.training.continuation import How, describe_resume, resume_mode, share_of
+from envlab.training.continuation import MOST_TOLD, How, describe_resume, resume_mode, share_of
 from envlab.training.metrics import EpisodeTracker, RunMetrics
-from envlab.training.task_changes import MOST_TOLD
 
 logger = logging.getLogger(__name__)
 

@@ -33,10 +33,9 @@ from envlab.errors import CheckpointError, RunDirectoryError
 from envlab.run.checkpoints import Accept, Checkpoints, read_checkpoint
 from envlab.run.manifest import LOG_ROOT, package_versions, read_manifest, read_manifests
 from envlab.training.agreement import own_packages
-from envlab.training.continuation import parts_of
+from envlab.training.continuation import Changes, differences, parts_of
 from envlab.training.opening import check_origin, open_checkpoint, open_policies_of, open_policy_of
 from envlab.training.plan import RunPlan, Start, plan_run
-from envlab.training.task_changes import Changes, differences
 
 logger = logging.getLogger(__name__)
 

@@ -126,7 +126,7 @@ class Validator:
             EnvlabError: If there is no such run, or it cannot be composed.
         """
         from envlab.distributed.context import DistributedContext
-        from envlab.distributed.log import configure_logging
+        from envlab.distributed.program import configure_logging
         from envlab.distributed.seeding import evaluation_seed, seed_everything
         from envlab.envs import multi_agent_to_single_agent
         from envlab.run.checkpoints import Checkpoints
@@ -228,8 +228,8 @@ class Validator:
         return printable(f"{lines}\nBest by {shown[0].replace('_', ' ')}: {os.path.relpath(file)}")
 
     def _compose(self, manifest: Mapping[str, Any], words: Sequence[str]) -> Any:
+        from envlab.training.inputs import check_task, trust_of
         from envlab.training.plan import plan_run
-        from envlab.training.trust import check_task, trust_of
 
         given = [*words, f"--num_envs={self._flags.num_envs}"]
         if self._flags.task is not None:
@@ -265,7 +265,7 @@ class Validator:
         """Run the episodes with a checkpoint, and record the results."""
         import torch
 
-        from envlab.run.members import of_leader
+        from envlab.run.checkpoints import of_leader
         from envlab.training.evaluation import evaluate
 
         self._env.reset(seed=self._seed)  # the same episodes for every checkpoint
@@ -333,7 +333,7 @@ def judged_in(directory: Path, trained: str) -> str:
     Settings of the run alone, such as the actions' scale, are not in that variant.
     """
     from envlab.config import load_yaml
-    from envlab.training.task_changes import listing, task_changes
+    from envlab.training.continuation import listing, task_changes
 
     variants = [task.id for task in list_tasks() if task.trained_id == trained != task.id]
     if not variants:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from envlab.child import Child
 from envlab.distributed.ranks import NO_RANK
 from envlab.errors import EnvlabError
-from envlab.training.trust import module_of
+from envlab.training.inputs import module_of
 
 if TYPE_CHECKING:  # which load torch
     from envlab.distributed.context import DistributedContext

@@ -14,7 +14,7 @@ import statistics
 import time
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.preemption import Preemption
+from envlab_navigation.ddppo.preemption import Preemption
 
 SCENARIOS = {"equal ranks": 1.0, "one rank 3 times slower": 3.0}
 """Length of a step of rank 0, relative to those of the others."""

@@ -15,12 +15,12 @@ import torch
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.preemption import Preemption
 from envlab.envs import BatchedEnv
 from envlab.registry import get_task, load_env_cfg
 from envlab_navigation.ddppo.build import model_of, pipeline_of
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.learner import DdppoLearner
+from envlab_navigation.ddppo.preemption import Preemption
 
 NUM_STEPS = 32
 NETWORKS = {

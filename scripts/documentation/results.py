@@ -40,8 +40,8 @@ from envlab.run.manifest import read_manifest
 from envlab.run.packing import pack as pack_policy
 from envlab.run.pretrained import EVALUATION, FILE, SELECTOR, Policy, policies
 from envlab.training.arguments import play_parser
+from envlab.training.continuation import Changes
 from envlab.training.play import changes_in_training, open_policy
-from envlab.training.task_changes import Changes
 
 ROOT = Path(__file__).parents[2]
 PAGE, CARDS = ROOT / "docs/results.md", ROOT / "docs/results.yaml"
@@ -79,7 +79,8 @@ TAIL = """
 ## What is missing
 
 Some tasks could not be learned in the CPU hours that we had: turning a cube in the hand takes Isaac
-Lab's 600 million frames or more, and so a GPU, and lifting one was learned only from a teacher. A policy that fails its task is not shipped: that of
+Lab's 600 million frames or more, and so a GPU, and lifting one was learned only from a teacher. A
+policy that fails its task is not shipped: that of
 `Isaac-Franka-Cabinet-Direct-v0` pulls the drawer out by 35 cm, and stops short of the 39 cm that
 end an episode ([tasks.md](tasks.md#isaac-franka-cabinet-direct-v0)).
 

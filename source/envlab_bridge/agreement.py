@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from envlab.commit import code_digests
-from envlab.distributed.agreement import require_agreement
+from envlab.distributed.audit import require_agreement
 from envlab.libraries import packages_alike
 from envlab.training.agreement import of_any_node
 from envlab_bridge.ranks import context

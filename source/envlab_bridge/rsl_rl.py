@@ -15,8 +15,7 @@ import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.runners.on_policy_runner import OnPolicyRunner  # not what a guest offers
 
-from envlab.distributed.agreement import rank_list
-from envlab.distributed.audit import audit
+from envlab.distributed.audit import audit, rank_list
 from envlab.errors import SimulationError
 from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO

@@ -17,7 +17,7 @@ from envlab.distributed.ranks import launched_local_world_size
 from envlab.envs.math import quat_apply, quat_from_matrix, subtract_frame_transforms
 from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.errors import ConfigurationError
-from envlab.sim.picture_cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg, lens, ray_lengths
+from envlab.sim.cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg, lens, ray_lengths
 from envlab_isaaclab import stage, views
 from envlab_isaaclab.labels import Labels
 from envlab_isaaclab.stage import FIRST, in_first

@@ -13,7 +13,7 @@ import torch
 from gymnasium import spaces
 
 from envlab.envs.batched_env import BatchedEnv
-from envlab.envs.latest_log import Log
+from envlab.envs.episodes import Log
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab.registry import load_entry_point
 from envlab.state import State

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from envlab.config.conditions import Excludes, Requires
+from envlab.config.ranges import Excludes, Requires
 from envlab.errors import ConfigurationError
 from envlab.training.flags import Flags, flag
 

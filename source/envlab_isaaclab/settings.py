@@ -14,9 +14,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from envlab.config.encoding import encode, same
+from envlab.config.encoding import children, encode, same
 from envlab.config.references import reference_of
-from envlab.config.tree import children
 from envlab.errors import ConfigurationError
 
 _SCALARS = (bool, int, float, str)

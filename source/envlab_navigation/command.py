@@ -137,7 +137,7 @@ def evaluate(arguments: Sequence[str]) -> int:
             f"{task.id} is not a navigation task. 'envlab list --keyword Nav-' shows these."
         )
     from envlab.distributed.context import DistributedContext
-    from envlab.distributed.log import configure_logging
+    from envlab.distributed.program import configure_logging
     from envlab.training.evaluation import evaluate as run_episodes
     from envlab.training.evaluation import write_json
     from envlab_navigation.metrics import summarise, table

@@ -16,7 +16,7 @@ from envlab.config import (
 from envlab.envs.cfg import NanGuardCfg
 from envlab.envs.discrete import DiscreteCfg
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.sim.picture_cfg import AugmentationCfg
+from envlab.sim.cfg import AugmentationCfg
 from envlab_navigation.furniture import TARGETS
 from envlab_navigation.house import CEILING_HEIGHT, HOUSES_PER_SPLIT, check_split
 

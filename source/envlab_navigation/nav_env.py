@@ -12,9 +12,8 @@ from gymnasium import spaces
 from envlab.envs.batched_env import BatchedEnv, Observations
 from envlab.envs.checks import unbounded
 from envlab.envs.discrete import DiscreteCfg
-from envlab.envs.latest_log import Log
+from envlab.envs.episodes import EpisodeMeasures, Log
 from envlab.envs.masks import assign, masked_means
-from envlab.envs.measures import EpisodeMeasures
 from envlab.sim.host import OneThread
 from envlab.state import State
 from envlab_navigation import metrics, missing_extra

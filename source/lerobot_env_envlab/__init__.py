@@ -14,9 +14,8 @@ from lerobot.configs.types import FeatureType, PolicyFeature
 from lerobot.envs.configs import EnvConfig
 from lerobot.utils.constants import ACTION, OBS_IMAGE, OBS_STATE
 
-from envlab.envs.making import make
 from envlab.envs.wrappers.lerobot import LeRobotVectorEnvWrapper
-from envlab.registry import get_task
+from envlab.registry import get_task, make
 
 __all__ = ["EnvlabEnv", "make_env"]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import pytest
 
 from envlab.config import Excludes, Requires
-from envlab.config.conditions import check_conditions
+from envlab.config.ranges import check_conditions
 from envlab.errors import ConfigurationError
 
 

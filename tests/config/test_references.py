@@ -81,6 +81,17 @@ def test_a_file_may_name_nothing_else(suites):
             suites.resolve(text)
 
 
+def test_a_name_of_a_module_that_is_part_of_another_now_is_found_in_its_package(suites):
+    from envlab.envs import mdp
+
+    assert resolve("envlab.envs.mdp.limits:joint_vel_limits") is mdp.joint_vel_limits
+    assert suites.resolve("my_suite.gone:term") is resolve("my_suite:term")
+    with pytest.raises(ConfigurationError, match=r"there is no module 'my_suite\.gone'"):
+        suites.resolve("my_suite.gone:term_of_another_suite")
+    with pytest.raises(ConfigurationError, match="names code of my_suite, "):
+        Trust(modules=frozenset({"my_suite.gone"})).resolve("my_suite.gone:term")
+
+
 def test_a_file_may_name_objects_that_the_user_named_too(suites):
     words = ["env.rewards.alive.func=my_suite:term", "env.b={c: [math:sqrt]}"]
     trust = Trust(named=texts_of(parse_overrides(words)))

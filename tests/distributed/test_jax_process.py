@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 import torch
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.jax_process import start_jax
+from envlab.skrl.jax.ranks import start_jax
 from envlab.errors import DeviceError
 before = dict(os.environ)
 context = DistributedContext(num_threads=3)

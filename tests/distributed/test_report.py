@@ -9,8 +9,8 @@ import threading
 from pathlib import Path
 
 from envlab.distributed.diagnosis import Diagnosis
+from envlab.distributed.processes import all_stacks, awaited, in_debugger, main_stack
 from envlab.distributed.report import HeartbeatFile, compose_report
-from envlab.distributed.stacks import all_stacks, awaited, in_debugger, main_stack
 from tests.disk import no_file_beyond
 from tests.distributed.test_diagnosis import seen, waiting
 

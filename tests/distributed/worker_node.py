@@ -11,8 +11,7 @@ from pathlib import Path
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
-from envlab.distributed.program import guarded
+from envlab.distributed.program import configure_logging, guarded
 from envlab.distributed.ranks import launched_rank
 
 

@@ -17,17 +17,16 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from envlab import cli
-from envlab.distributed.agreement import name_ranks
+from envlab.distributed.audit import name_ranks
 from envlab.doctor import libraries, machine
 from envlab.doctor.child import probe_torch
 from envlab.doctor.collectives import LARGE_BUDGET_S
-from envlab.doctor.devices import examine_devices
 from envlab.doctor.libraries import Package, finding_of_package
-from envlab.doctor.machine import examine_machine
+from envlab.doctor.machine import examine_devices, examine_machine
 from envlab.doctor.network import examine_variables, finding_of_host
 from envlab.doctor.probe import Answer, Probe, ask
+from envlab.doctor.ranks import compare_facts, finding_of_clocks
 from envlab.doctor.report import Finding, as_text
-from envlab.doctor.skew import compare_facts, finding_of_clocks
 from envlab.libraries import Library
 from tests.agents import free_port
 from tests.launcher import Launch, torchrun

@@ -6,10 +6,10 @@ import os
 import sys
 import time
 
-from envlab.doctor import ranks, skew
+from envlab.doctor import ranks
 
 if os.environ["RANK"] == "1":
-    own_facts, own_time = skew.rank_facts, time.time
+    own_facts, own_time = ranks.rank_facts, time.time
 
     def planted(context):
         facts = own_facts(context)

@@ -31,7 +31,7 @@ from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab.envs.vector_env import inset
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab.sim.picture_cfg import AugmentationCfg
+from envlab.sim.cfg import AugmentationCfg
 from tests.envs import hopper
 from tests.envs.promises import assert_keeps_promises
 from tests.envs.refusals import assert_refused

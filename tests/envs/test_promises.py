@@ -18,14 +18,13 @@ from envlab.envs.frame_transformer import FrameCfg, FrameTransformerCfg
 from envlab.envs.inertial_sensors import ImuCfg, JointWrenchCfg
 from envlab.envs.managers import CurriculumTermCfg
 from envlab.envs.mujoco_sensor import MujocoSensorCfg
-from envlab.envs.ray_camera import RayCasterCameraCfg
 from envlab.envs.ray_patterns import PinholeCameraPatternCfg
-from envlab.envs.ray_sensor import RayCastSensorCfg, TerrainHeightSensorCfg
+from envlab.envs.ray_sensor import RayCasterCameraCfg, RayCastSensorCfg, TerrainHeightSensorCfg
 from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab.tools.terms import find_terms
 from tests.envs import sliders
 from tests.envs.hopper import MODEL, bodies, make_env
-from tests.envs.mdp.test_model_sensors import model_with_sensors
+from tests.envs.mdp.test_sensors import model_with_sensors
 from tests.envs.promises import assert_keeps_promises
 from tests.envs.sliders import group, terms
 

@@ -13,9 +13,13 @@ import torch
 
 from envlab.envs import ManagerEnv, SceneCfg, SceneEntityCfg, mdp
 from envlab.envs.camera import CameraOffsetCfg
-from envlab.envs.ray_camera import RayCasterCameraCfg
 from envlab.envs.ray_patterns import PinholeCameraPatternCfg
-from envlab.envs.ray_sensor import RayCastSensor, RayCastSensorCfg, TerrainHeightSensorCfg
+from envlab.envs.ray_sensor import (
+    RayCasterCameraCfg,
+    RayCastSensor,
+    RayCastSensorCfg,
+    TerrainHeightSensorCfg,
+)
 from envlab.envs.terms import observation
 from tests.envs import hopper
 from tests.envs.refusals import assert_refused

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, ManagerEnvCfg, SceneEntityCfg, SimulationCfg, mdp
+from envlab.envs.entity_files import write_scene
 from envlab.envs.scene import build_spec
-from envlab.envs.scene_files import write_scene
 from envlab.envs.terms import at_reset, observation, termination
 from envlab.task import Task
 from envlab.tools.probe import brief, check

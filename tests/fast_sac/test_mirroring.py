@@ -13,8 +13,7 @@ from envlab.envs.mirror import Mirror
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.learner import FastSacLearner
-from envlab.fast_sac.mirroring import check_mirror
-from envlab.fast_sac.replay import Batch
+from envlab.fast_sac.replay import Batch, check_mirror
 from tests.fast_sac.updates import SMALL
 from tests.small_runs import env_of
 

@@ -9,8 +9,8 @@ import torch
 
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import ActorCfg, AlgorithmCfg, CriticCfg
+from envlab.fast_sac.collection import ExplorationNoise, smoothed
 from envlab.fast_sac.networks import Actor, Critics, GaussianActor
-from envlab.fast_sac.noise import ExplorationNoise, smoothed
 from envlab.fast_sac.objective import (
     critic_loss,
     policy_loss,

@@ -13,8 +13,8 @@ from envlab.errors import ConfigurationError
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.replay import Batch
 from envlab.sim import host
+from envlab.sim.recordable import RepeatedOperations
 from envlab.sim.recording import records_updates
-from envlab.sim.repeated import RepeatedOperations
 from tests.fast_sac.updates import BATCH, make_learner
 from tests.graphs import capturable_on_a_cpu, record_steps
 from tests.iterations import Iterations

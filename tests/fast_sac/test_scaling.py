@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.fast_sac.scaling import EPSILON, ObsScaler, RewardScaler
+from envlab.fast_sac.collection import EPSILON, ObsScaler, RewardScaler
 
 ALONE = DistributedContext.single("cpu")
 

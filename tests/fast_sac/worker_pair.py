@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.distributed.seeding import seed_everything
 from tests.fast_sac.updates import first_gradients, observed
 

@@ -22,8 +22,8 @@ import torch
 
 from envlab import registry
 from envlab.config import read_yaml, write_yaml
+from envlab.distributed.audit import digest
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digest
 from tests.archetypes import ARCHETYPES, OWN_CODE
 from tests.golden.kind import kind_of_processor
 from tests.golden.libraries import difference

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.distributed.seeding import seed_everything
 from envlab.errors import ConfigurationError
 from tests.imitation.files import LENGTHS, learner_of, write_file

@@ -14,7 +14,7 @@ from envlab.envs import ManagerEnv, mdp
 from envlab.envs.joint_space import JointSpace
 from envlab.envs.math import normalize
 from envlab.envs.mdp.events import position_limits
-from envlab.envs.mdp.weighted_ik_action import DifferentialIKAction
+from envlab.envs.mdp.ik_actions import DifferentialIKAction
 from envlab.envs.operational_space import Motion, OperationalSpaceController
 from envlab_tasks.manipulation.franka import ARM
 from tests.envs.mdp.test_weighted_ik_action import franka_cfg

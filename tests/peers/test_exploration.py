@@ -19,7 +19,7 @@ from envlab.libraries import get_library, libraries
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rsl_rl.cfg import RslRlCfg
-from envlab.run.members import of_leader
+from envlab.run.checkpoints import of_leader
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.library import ALGORITHMS
 from envlab.training.arguments import train_parser

@@ -19,7 +19,6 @@ from torch import nn
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.preemption import Preemption
 from envlab.envs.batched_env import Step
 from envlab.rl_games.cfg import MLP, RlGamesCfg
 from envlab.rl_games.learner import RlGamesLearner
@@ -34,6 +33,7 @@ from envlab.skrl.torch.ranks import pooled_advantages
 from envlab_navigation.ddppo.build import model_of, pipeline_of
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.learner import DdppoLearner
+from envlab_navigation.ddppo.preemption import Preemption
 from envlab_populations.hogwild.agents import _session_class  # private: a class by algorithm
 from envlab_populations.hogwild.cfg import HogwildCfg
 from tests.populations.evolution.populations import nursery

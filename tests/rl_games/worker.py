@@ -17,7 +17,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.rl_games import learner, ppo
 from envlab.rl_games.env import RlGamesVecEnv
 from envlab.rl_games.ppo import DistributedAgent

@@ -11,10 +11,10 @@ from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_agent_values
 from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.rsl_rl.collection import RecordedRollout
 from envlab.rsl_rl.learner import RslRlLearner
-from envlab.rsl_rl.recorded_rollout import RecordedRollout
 from envlab.rsl_rl.recorded_update import RecordedUpdate
-from envlab.sim.repeated import RepeatedOperations
+from envlab.sim.recordable import RepeatedOperations
 from envlab.state import restore, save
 from tests.graphs import record_steps
 from tests.tasks.making import make

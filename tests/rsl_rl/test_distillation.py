@@ -26,8 +26,8 @@ from envlab.errors import CheckpointError, ConfigurationError
 from envlab.libraries import get_library
 from envlab.registry import get_task, load_agent_values
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg
+from envlab.rsl_rl.distillation import open_teacher
 from envlab.rsl_rl.play import RslRlPlayer
-from envlab.rsl_rl.teacher import open_teacher
 from envlab.training.arguments import play_parser, train_parser
 from envlab.training.opening import open_policy_of
 from envlab.training.plan import plan_run

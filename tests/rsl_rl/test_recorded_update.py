@@ -16,7 +16,7 @@ from tensordict import TensorDict
 from envlab.distributed.context import DistributedContext
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.rsl_rl.recorded_update import RecordedUpdate, obstacle
-from envlab.sim.repeated import RepeatedOperations
+from envlab.sim.recordable import RepeatedOperations
 from tests.graphs import capturable_on_a_cpu
 from tests.operations import Operations
 

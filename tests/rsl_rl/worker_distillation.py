@@ -17,7 +17,7 @@ import torch
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.distributed.seeding import seed_everything
 from envlab.registry import get_task, load_env_cfg
 from envlab.rsl_rl.cfg import DistillationCfg

@@ -16,7 +16,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.rsl_rl import ppo
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.training.launch import train_plan

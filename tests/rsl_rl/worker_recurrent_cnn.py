@@ -15,7 +15,7 @@ from unittest import mock
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.rsl_rl.distillation import DistributedDistillation
 from tests.rsl_rl.worker_distillation import Lesson, first_update
 from tests.rsl_rl.worker_pair import train

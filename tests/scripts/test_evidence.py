@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envlab.tools.evidence.command import main
+from envlab.tools.evidence.command import PAGE, main, page
 from envlab.tools.evidence.experiment import names, read
-from envlab.tools.evidence.page import PAGE, page
 from envlab.tools.evidence.runner import check_seeds
 from tests.launcher import ROOT
 

@@ -10,7 +10,7 @@ pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
 from scipy.ndimage import gaussian_filter
 
 from envlab.sim.augmentation import Augmentation
-from envlab.sim.picture_cfg import AugmentationCfg
+from envlab.sim.cfg import AugmentationCfg
 
 GREY = torch.tensor([0.299, 0.587, 0.114])
 

@@ -14,8 +14,8 @@ from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.envs.scene import SceneCfg, build_spec
 from envlab.envs.terrain import TerrainCfg, TerrainGeneratorCfg, rough_terrains
 from envlab.errors import ConfigurationError
+from envlab.sim.cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg
 from envlab.sim.opengl import provide_opengl
-from envlab.sim.picture_cfg import LIGHT_FIELDS, POSE_FIELDS, Frames, PictureCfg
 from envlab.sim.simulation import Fields, SimulationCfg, create_simulation
 
 pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")

@@ -11,8 +11,8 @@ import torch
 from envlab import registry
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim import host
+from envlab.sim.recordable import RepeatedOperations
 from envlab.sim.recording import Recording, between_graphs
-from envlab.sim.repeated import RepeatedOperations
 from tests.graphs import record_steps
 from tests.tasks.making import make
 

@@ -9,9 +9,9 @@ import pytest
 from envlab.config import compose, from_dict, merge, to_dict
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_agent_values
+from envlab.skrl.agents import library_settings, schedule
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.library import ALGORITHMS, COMPONENTS, component, component_arguments
-from envlab.skrl.settings import library_settings, schedule
 
 
 def overridden(cfg: SkrlCfg, *overrides: str) -> SkrlCfg:

@@ -23,12 +23,10 @@ from envlab.run.compare.results import find_results
 from envlab.run.compare.statistics import difference_interval, holm, improvement_interval
 from envlab.run.manifest import write_json
 from envlab.run.records import METRICS, line_of
-from envlab.tools.evidence.command import main
+from envlab.tools.evidence.command import main, page
 from envlab.tools.evidence.experiment import PLAYED, Experiment, names, read
-from envlab.tools.evidence.page import page
 from envlab.tools.evidence.runner import check_seeds, own_cores, remaining, write_record
-from envlab.tools.evidence.sides import Side, sides_of
-from envlab.tools.evidence.verdict import comparisons
+from envlab.tools.evidence.verdict import Side, comparisons, sides_of
 
 FILE = """
 claim: PPO learns alike with more environments.

@@ -22,7 +22,7 @@ import envlab
 from envlab import cli
 from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
 from envlab.errors import CheckpointError
-from envlab.run import remote
+from envlab.run import pretrained
 from envlab.run.packing import EXPORTED_FROM
 from tests.trained import SMALL, train_in
 
@@ -352,7 +352,7 @@ def test_wandb_gives_the_newest_checkpoint_or_the_one_that_is_named(
 
     fake = SimpleNamespace(Api=lambda: SimpleNamespace(run=of_run), __spec__=object())
     monkeypatch.setitem(__import__("sys").modules, "wandb", fake)
-    path = remote.fetch(f"wandb:me/robots/1a2b{file and f':{file}'}", root=str(tmp_path))
+    path = pretrained.fetch(f"wandb:me/robots/1a2b{file and f':{file}'}", root=str(tmp_path))
     folder = tmp_path / "wandb/me--robots--1a2b"
     assert path == folder / chosen
     written = {path for path in tmp_path.rglob("*") if path.is_file()}
@@ -379,12 +379,12 @@ def test_a_repository_without_a_run_is_refused_before_anything_is_fetched(
         hub.files.clear()
         hub.files |= dict.fromkeys(names, b"x")
         with pytest.raises(CheckpointError, match="holds no run of envlab"):
-            remote.fetch("hf:me/walker", root=str(tmp_path))
+            pretrained.fetch("hf:me/walker", root=str(tmp_path))
         assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_a_name_of_another_form_is_refused(tmp_path: Path) -> None:
     for selector in ("hf:walker", "hf:a/../b", "wandb:me/robots"):
         with pytest.raises(CheckpointError, match="its form is"):
-            remote.fetch(selector, root=str(tmp_path))
-    assert not remote.is_remote("latest")
+            pretrained.fetch(selector, root=str(tmp_path))
+    assert not pretrained.is_remote("latest")

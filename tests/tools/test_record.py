@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from envlab import cli
-from envlab.envs.making import make
 from envlab.envs.wrappers.lerobot import LeRobotVectorEnvWrapper
 from envlab.errors import ConfigurationError
+from envlab.registry import make
 from envlab.tools import record
 
 PLAYED = ["record", "rsl_rl", "--task=Isaac-Cartpole-v0", "--checkpoint=pretrained"]

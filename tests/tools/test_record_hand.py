@@ -16,7 +16,7 @@ from envlab.envs.mdp.recorders import ActionStateRecorderManagerCfg
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task
 from envlab.tools import record_hand
-from envlab.tools.hand import JOINT_SPEED, LEAD, SPEED, TURN, Hand
+from envlab.tools.record_hand import JOINT_SPEED, LEAD, SPEED, TURN, Hand
 from envlab.training import viewing
 from envlab.training.flags import Flags
 

@@ -11,8 +11,7 @@ from unittest import mock
 
 import pytest
 
-from envlab.distributed.audit import flatten
-from envlab.distributed.digest import digests
+from envlab.distributed.audit import digests, flatten
 from envlab.state import save
 from envlab.training.launch import train
 from envlab.training.loop import Training

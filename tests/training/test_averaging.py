@@ -11,11 +11,10 @@ import torch
 from torch import nn
 
 from envlab.agent_cfg import BasicAgentCfg
+from envlab.distributed.audit import digest
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digest
 from envlab.learner import Iteration, Learner, OnStep
-from envlab.training.averaging import Averaging
-from envlab.training.waits import Waits
+from envlab.training.averaging import Averaging, Waits
 from tests.launcher import run, torchrun
 from tests.trained import metrics_of, only_run
 from tests.training.worker_averaging import JOBS

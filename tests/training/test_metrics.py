@@ -18,7 +18,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.readings import Readings
-from envlab.sim.repeated import RepeatedOperations
+from envlab.sim.recordable import RepeatedOperations
 from envlab.training.metrics import (
     WINDOW_EPISODES,
     EpisodeTracker,

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from envlab.config import merge
+from envlab.distributed.audit import digests
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digests
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.registry import get_task, load_env_cfg

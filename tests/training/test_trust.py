@@ -26,7 +26,7 @@ from envlab.cli import main
 from envlab.config import Trust, load_yaml, resolve
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError, EnvlabError, RunDirectoryError
-from envlab.rsl_rl.teacher import open_teacher
+from envlab.rsl_rl.distillation import open_teacher
 from envlab.run.directory import Run
 from tests.launcher import ROOT
 

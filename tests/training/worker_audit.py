@@ -20,7 +20,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.errors import RankDivergenceError
 from envlab.training.launch import train_plan
 from envlab.training.loop import Training

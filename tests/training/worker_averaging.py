@@ -18,7 +18,7 @@ import torch
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.learner import Learner
 from envlab.training import averaging
 from envlab.training.averaging import Averaging

@@ -2,7 +2,7 @@
 
 A manager has terms, which are functions or classes with parameters (``term``, ``function_term``),
 and calls them in the order of docs/step.md. Each module has the configuration of its terms and the
-manager; ``observation_memory`` adds delays, histories and biases. The terms that tasks share are
+manager; ``_observation_memory`` adds delays, histories and biases. The terms that tasks share are
 :mod:`envlab.envs.mdp`.
 """
 

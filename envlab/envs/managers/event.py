@@ -11,12 +11,7 @@ import mujoco
 import torch
 
 from envlab.config import NonNegativeInt
-from envlab.envs.managers.function_term import (
-    FunctionTermCfg,
-    bind,
-    record_anew,
-    with_params,
-)
+from envlab.envs.managers.function_term import FunctionTermCfg, bind, record_anew, with_params
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import assign, clear

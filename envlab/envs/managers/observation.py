@@ -12,13 +12,13 @@ import torch
 
 from envlab.config import NonNegativeInt, UnitInterval
 from envlab.envs.batched_env import Observations
-from envlab.envs.managers.function_term import FunctionTermCfg, bind
-from envlab.envs.managers.observation_memory import (
+from envlab.envs.managers._observation_memory import (
     Delay,
     DelayCfg,
     EpisodeBias,
     History,
 )
+from envlab.envs.managers.function_term import FunctionTermCfg, bind
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import TermCfg, terms_of
 from envlab.envs.modifiers import Mode, ModifierCfg, Stage

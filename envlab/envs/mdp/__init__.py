@@ -6,11 +6,10 @@ from envlab.envs.mdp.actions import (
     JointPositionActionCfg,
     JointVelocityActionCfg,
     RelativeJointPositionActionCfg,
-)
-from envlab.envs.mdp.binary_actions import (
-    AbsBinaryJointPositionActionCfg,
-    BinaryJointPositionActionCfg,
-    BinaryJointVelocityActionCfg,
+    SiteEffortActionCfg,
+    TendonEffortActionCfg,
+    TendonLengthActionCfg,
+    TendonVelocityActionCfg,
 )
 from envlab.envs.mdp.commands import (
     NullCommandCfg,
@@ -35,23 +34,25 @@ from envlab.envs.mdp.contacts import (
     undesired_contacts,
 )
 from envlab.envs.mdp.curriculums import (
+    DifficultyScheduler,
     commands_vel,
+    initial_final_interpolate_fn,
     modify_reward_weight,
     reward_curriculum,
     termination_curriculum,
 )
-from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsActionCfg, OffsetCfg
-from envlab.envs.mdp.difficulty import DifficultyScheduler, initial_final_interpolate_fn
-from envlab.envs.mdp.efforts import (
-    applied_torque_limits,
-    electrical_power_cost,
-    joint_effort_out_of_limit,
+from envlab.envs.mdp.effort_actions import (
+    JointImpedanceActionCfg,
+    JointImpedanceControllerCfg,
+    OperationalSpaceControllerActionCfg,
 )
 from envlab.envs.mdp.events import (
     randomize_rigid_body_mass,
     reset_joints_by_offset,
     reset_joints_by_scale,
     reset_root_state_uniform,
+    reset_root_state_with_random_orientation,
+    reset_scene_to_default,
 )
 from envlab.envs.mdp.falls import reset_to_fallen_state
 from envlab.envs.mdp.gait import (
@@ -72,57 +73,50 @@ from envlab.envs.mdp.gait import (
     upright,
     variable_posture,
 )
-from envlab.envs.mdp.height_scan import (
-    ground_normal,
-    height_scan,
-    image,
-    segmentation_mask,
+from envlab.envs.mdp.ik_actions import (
+    DifferentialIKActionCfg,
+    DifferentialInverseKinematicsActionCfg,
+    OffsetCfg,
 )
-from envlab.envs.mdp.image_features import image_features
-from envlab.envs.mdp.in_hand import (
+from envlab.envs.mdp.joint_actions import (
+    AbsBinaryJointPositionActionCfg,
+    BinaryJointPositionActionCfg,
+    BinaryJointVelocityActionCfg,
+    EMAJointPositionToLimitsActionCfg,
+    JointPositionToLimitsActionCfg,
+    NonHolonomicActionCfg,
+)
+from envlab.envs.mdp.joints import (
+    applied_torque_limits,
+    electrical_power_cost,
+    joint_acc_l2,
+    joint_deviation_l1,
+    joint_effort_out_of_limit,
+    joint_pos_limits,
+    joint_pos_out_of_limit,
+    joint_torques_l2,
+    joint_vel_limits,
+    joint_vel_out_of_limit,
+    joint_vel_out_of_manual_limit,
+    posture,
+    stand_still_joint_deviation_l1,
+)
+from envlab.envs.mdp.manipulation import (
     InHandReOrientationCommandCfg,
     goal_quat_diff,
     max_consecutive_success,
     object_away_from_robot,
-    reset_joints_within_limits_range,
-    share_of_goals_reached,
-    success_bonus,
-    track_orientation_inv_l2,
-)
-from envlab.envs.mdp.joint_impedance_action import (
-    JointImpedanceActionCfg,
-    JointImpedanceControllerCfg,
-)
-from envlab.envs.mdp.joints import (
-    joint_acc_l2,
-    joint_deviation_l1,
-    joint_pos_limits,
-    joint_torques_l2,
-    posture,
-    stand_still_joint_deviation_l1,
-)
-from envlab.envs.mdp.limit_actions import (
-    EMAJointPositionToLimitsActionCfg,
-    JointPositionToLimitsActionCfg,
-)
-from envlab.envs.mdp.limits import (
-    joint_pos_out_of_limit,
-    joint_vel_limits,
-    joint_vel_out_of_limit,
-    joint_vel_out_of_manual_limit,
-)
-from envlab.envs.mdp.manipulation import (
     object_ee_distance,
     object_goal_distance,
     object_is_at_goal,
     object_is_lifted,
     object_position_in_robot_root_frame,
+    reset_joints_within_limits_range,
+    share_of_goals_reached,
+    success_bonus,
+    track_orientation_inv_l2,
 )
 from envlab.envs.mdp.model_field import randomize_model_field, randomize_orientation
-from envlab.envs.mdp.model_sensors import (
-    builtin_sensor,
-    projected_gravity_from_sensor,
-)
 from envlab.envs.mdp.modifications import modify_env_param, modify_term_cfg
 from envlab.envs.mdp.motion import (
     bad_anchor_ori,
@@ -143,11 +137,19 @@ from envlab.envs.mdp.motion import (
     robot_body_pos_b,
 )
 from envlab.envs.mdp.motion_command import MotionCommand, MotionCommandCfg
-from envlab.envs.mdp.non_holonomic_action import NonHolonomicActionCfg
 from envlab.envs.mdp.observations import (
     actuator_force,
+    body_incoming_wrench,
+    builtin_sensor,
+    contact_data,
     current_time_s,
+    frame_orientations,
+    frame_positions,
     generated_commands,
+    imu_ang_vel,
+    imu_lin_acc,
+    imu_orientation,
+    imu_projected_gravity,
     joint_effort,
     joint_pos,
     joint_pos_limit_normalized,
@@ -155,10 +157,18 @@ from envlab.envs.mdp.observations import (
     joint_vel,
     joint_vel_rel,
     last_action,
+    projected_gravity_from_sensor,
+    ray_distances,
     remaining_time_s,
     sensor,
 )
-from envlab.envs.mdp.operational_space_action import OperationalSpaceControllerActionCfg
+from envlab.envs.mdp.perception import (
+    ground_normal,
+    height_scan,
+    image,
+    image_features,
+    segmentation_mask,
+)
 from envlab.envs.mdp.pose_2d_command import (
     Pose2dRangesCfg,
     TerrainBasedPose2dCommandCfg,
@@ -182,23 +192,27 @@ from envlab.envs.mdp.randomization import (
     randomize_rigid_body_scale,
     randomize_visual_color,
 )
-from envlab.envs.mdp.resets import (
-    reset_root_state_with_random_orientation,
-    reset_scene_to_default,
-)
 from envlab.envs.mdp.rewards import (
     action_acc_l2,
     action_l2,
     action_rate_l2,
+    ang_vel_xy_l2,
+    bad_orientation,
     base_height_l2,
     body_lin_acc_l2,
+    flat_orientation_l2,
     is_alive,
     is_terminated,
     is_terminated_term,
     joint_pos_target_l2,
     joint_vel_l1,
     joint_vel_l2,
+    lin_vel_z_l2,
     mean_action_acc,
+    track_ang_vel_z_exp,
+    track_ang_vel_z_world_exp,
+    track_lin_vel_xy_exp,
+    track_lin_vel_xy_yaw_frame_exp,
 )
 from envlab.envs.mdp.root import (
     base_ang_vel,
@@ -217,23 +231,6 @@ from envlab.envs.mdp.root import (
     site_orientations,
     site_positions,
 )
-from envlab.envs.mdp.sensors import (
-    body_incoming_wrench,
-    contact_data,
-    frame_orientations,
-    frame_positions,
-    imu_ang_vel,
-    imu_lin_acc,
-    imu_orientation,
-    imu_projected_gravity,
-    ray_distances,
-)
-from envlab.envs.mdp.tendon_actions import (
-    SiteEffortActionCfg,
-    TendonEffortActionCfg,
-    TendonLengthActionCfg,
-    TendonVelocityActionCfg,
-)
 from envlab.envs.mdp.terminations import (
     command_resample,
     joint_pos_out_of_manual_limit,
@@ -249,23 +246,12 @@ from envlab.envs.mdp.terrain import (
     terrain_levels_vel,
     terrain_out_of_bounds,
 )
-from envlab.envs.mdp.velocity import (
-    ang_vel_xy_l2,
-    bad_orientation,
-    flat_orientation_l2,
-    lin_vel_z_l2,
-    track_ang_vel_z_exp,
-    track_ang_vel_z_world_exp,
-    track_lin_vel_xy_exp,
-    track_lin_vel_xy_yaw_frame_exp,
-)
 from envlab.envs.mdp.velocity_command import (
     NormalVelocityCommandCfg,
     NormalVelocityRangesCfg,
     UniformVelocityCommandCfg,
     VelocityRangesCfg,
 )
-from envlab.envs.mdp.weighted_ik_action import DifferentialIKActionCfg
 from envlab.envs.operational_space import OperationalSpaceControllerCfg
 from envlab.envs.ray_caster import RayCasterCfg
 from envlab.envs.ray_patterns import GridPatternCfg, LidarPatternCfg, RingCfg, RingPatternCfg

@@ -19,8 +19,8 @@ from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns, joint_val
 from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
 from envlab.envs.math import gravity_in_body, quat_apply_inverse
-from envlab.envs.mdp.height_scan import ground_normal
 from envlab.envs.mdp.observations import joint_pos_rel
+from envlab.envs.mdp.perception import ground_normal
 from envlab.envs.mdp.root import base_ang_vel, base_origin_vel
 from envlab.envs.ray_caster import RayCaster
 from envlab.errors import ConfigurationError

@@ -35,8 +35,8 @@ from envlab.envs.math import (
     quat_mul,
     yaw_quat,
 )
+from envlab.envs.mdp._motion_bins import MotionBins, clip_weights
 from envlab.envs.mdp.events import six_ranges, soft_joint_limits
-from envlab.envs.mdp.motion_bins import MotionBins, clip_weights
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.motion import MotionClip, fit_clip, read_clip, resample_clip

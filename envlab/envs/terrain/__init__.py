@@ -1,26 +1,21 @@
 """Generated ground: kinds of terrain, the generator, and positions of environments on it.
 
 Begin with :class:`TerrainGeneratorCfg` in ``cfg``, and the kinds of tiles in ``sub_terrains`` (with
-``rings``, ``scattered``, ``parkour``, ``repeated_objects``), which fill a ``tile``. ``generator``
-lays tiles out by level, ``ground`` puts them into a model, ``patches`` finds flat places to start
-from, and ``terrain`` has each environment's place and level.
+``rings``, ``scattered``, ``obstacles``), which fill a ``tile``, where flat places to start from are
+found. ``generator`` lays tiles out by level and puts them into a model, and ``terrain`` has each
+environment's place and level.
 """
 
 from envlab.envs.terrain.cfg import TerrainCfg, TerrainGeneratorCfg, rough_terrains
-from envlab.envs.terrain.parkour import (
-    ParkourGapsTerrainCfg,
-    ParkourHurdlesTerrainCfg,
-    ParkourStepsTerrainCfg,
-    ParkourTerrainCfg,
-)
-from envlab.envs.terrain.patches import (
-    FlatPatchSamplingCfg,
-)
-from envlab.envs.terrain.repeated_objects import (
+from envlab.envs.terrain.obstacles import (
     BoxObjectCfg,
     MeshRepeatedBoxesTerrainCfg,
     MeshRepeatedCylindersTerrainCfg,
     MeshRepeatedPyramidsTerrainCfg,
+    ParkourGapsTerrainCfg,
+    ParkourHurdlesTerrainCfg,
+    ParkourStepsTerrainCfg,
+    ParkourTerrainCfg,
     RepeatedObjectCfg,
     RoundObjectCfg,
 )
@@ -62,6 +57,9 @@ from envlab.envs.terrain.sub_terrains import (
     SubTerrainCfg,
 )
 from envlab.envs.terrain.terrain import Terrain
+from envlab.envs.terrain.tile import (
+    FlatPatchSamplingCfg,
+)
 
 __all__ = [
     "BoxFlatTerrainCfg",

@@ -12,8 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from envlab.config import PositiveFloat
-from envlab.envs.terrain.patches import FlatPatchSamplingCfg
-from envlab.envs.terrain.tile import Box, Tile, between, whole
+from envlab.envs.terrain.tile import Box, FlatPatchSamplingCfg, Tile, between, whole
 from envlab.errors import ConfigurationError
 
 Range = tuple[float, float]

@@ -7,8 +7,7 @@ import torch
 
 from envlab.envs.random import EnvRandom
 from envlab.envs.terrain.cfg import TerrainCfg
-from envlab.envs.terrain.generator import generate
-from envlab.envs.terrain.ground import GROUP, surface
+from envlab.envs.terrain.generator import GROUP, generate, surface
 from envlab.errors import ConfigurationError
 from envlab.sim.height_field import HeightField
 from envlab.state import State

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError
 from envlab.foreign import printable
-from envlab.run.compare.groups import group_runs
+from envlab.run.compare.groups import FORMATS, group_runs, note_lines, summarise
 from envlab.run.compare.picture import choose_path, draw, write
 from envlab.run.compare.results import (
     RunResult,
@@ -18,7 +18,6 @@ from envlab.run.compare.results import (
     join_resumed,
     with_values,
 )
-from envlab.run.compare.table import FORMATS, note_lines, summarise
 
 
 def main(arguments: Sequence[str]) -> int:

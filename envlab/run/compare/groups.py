@@ -1,16 +1,25 @@
-"""Groups of runs that differ only in their seed, by keys of their manifests and configurations."""
+"""Groups of runs that differ only in their seed, and the table of ``envlab compare``.
+
+Groups are made by keys of manifests and configurations. The table has a line for each, and notes
+for the reader.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from tabulate import tabulate
 
 from envlab.config import load_yaml, paths
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.run.compare.results import RunResult
+from envlab.run.compare.statistics import bootstrap_interval, interquartile_mean, shared_range
 from envlab.run.records import dotted_names, value_at
 
 GROUP_KEYS = ("library", "algorithm", "ml_framework", "world.size", "global_num_envs")
@@ -112,3 +121,155 @@ def _counted(count: int, unit: str) -> str:
 
 def _order(value: Any) -> tuple[float, str]:
     return (value if isinstance(value, (int, float)) else 0.0, json.dumps(value))
+
+
+FEW_RUNS = 5
+"""With fewer, a percentile bootstrap promises too much: for normal values it covers the mean in
+50 % of cases with 2 runs, 74 % with 3, 90 % with 5, 93 % with 10 (simulated, 4000 times each)."""
+
+
+@dataclass(kw_only=True)
+class Row:
+    """A line of the table: a group in numbers."""
+
+    label: str
+    """The group."""
+    num_runs: int
+    """Number of runs, which differ in their seed."""
+    task: str
+    """Task id."""
+    final: float
+    """The metric at the end: interquartile mean over runs."""
+    interval: tuple[float, float] | None
+    """Its 95 % bootstrap interval; None for a single run."""
+    highest: float
+    """Each run's highest value of the metric: interquartile mean over runs."""
+    frames: float
+    """Global environment frames at the end, median over runs."""
+    wall_s: float
+    """Wall time in seconds, median over runs."""
+    fps: float
+    """Frames per second of wall time, median over runs."""
+    status: dict[str, int]
+    """Number of runs by status."""
+    directories: list[str]
+    """The run directories."""
+
+
+def summarise(group: Group) -> Row:
+    """Return a group's line of the table; every run must have a value of the metric."""
+    final = np.array([run.values[run.has_value][-1] for run in group.runs])
+    highest = np.array([np.nanmax(run.values) for run in group.runs])
+    frames = np.array([run.frames[-1] for run in group.runs])
+    wall_s = np.array([run.wall_s[-1] for run in group.runs])
+    low, high = bootstrap_interval(final) if len(final) > 1 else (np.nan, np.nan)
+    return Row(
+        label=group.label,
+        num_runs=len(final),
+        task=group.runs[0].manifest["task"],
+        final=float(interquartile_mean(final)),
+        interval=(float(low), float(high)) if len(final) > 1 else None,
+        highest=float(interquartile_mean(highest)),
+        frames=float(np.median(frames)),
+        wall_s=float(np.median(wall_s)),
+        fps=float(np.median(frames / np.maximum(wall_s, 1e-9))),
+        status=dict(Counter(run.manifest.get("status") or "unknown" for run in group.runs)),
+        directories=[str(run.directory) for run in group.runs],
+    )
+
+
+def note_lines(groups: Sequence[Group]) -> list[str]:
+    """Return the notes that a reader needs alongside the numbers."""
+    notes = [note for group in groups for run in group.runs for note in _run_notes(run)]
+    for group in groups:
+        for name, words in (("frames", "frames"), ("wall_s", "wall time")):
+            if shared_range([getattr(run, name)[run.has_value] for run in group.runs]) is None:
+                notes.append(
+                    f"{group.label}: the runs share no range of {words}; there is no curve."
+                )
+        seeds = Counter(run.manifest.get("seed") for run in group.runs)
+        for seed in [seed for seed, count in seeds.items() if count > 1 and seed is not None]:
+            notes.append(
+                f"{group.label}: {seeds[seed]} runs have the seed {seed}; they count as if "
+                "independent. Separate them with --by, or leave some out."
+            )
+    sizes = [len(group.runs) for group in groups]
+    if 1 in sizes:
+        notes.append("One run is a value without an interval.")
+    if any(1 < size < FEW_RUNS for size in sizes):
+        notes.append(f"Intervals of fewer than {FEW_RUNS} runs are too narrow for 95 %.")
+    return notes
+
+
+def _run_notes(run: RunResult) -> list[str]:
+    notes = []
+    if run.cut_file is not None:
+        notes.append(f"The last line of {run.cut_file} is cut off; not counted.")
+    if run.continues is not None:
+        notes.append(f"{run.directory} continues {run.continues}; they count as one run.")
+    elif run.manifest.get("resumed_from"):
+        notes.append(
+            f"{run.directory} continues a run that was not given; its curve starts at "
+            f"{run.frames[0]:,.0f} frames."
+        )
+    return notes
+
+
+def text_table(rows: Sequence[Row], notes: Sequence[str], metric: str) -> str:
+    """Return aligned columns, numbers to the right, and the notes."""
+    lines = [line.rstrip() for line in _table(rows, metric, "simple").splitlines()]
+    return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def markdown_table(rows: Sequence[Row], notes: Sequence[str], metric: str) -> str:
+    """Return a table for a page, and the notes as a list below it."""
+    lines = [_table(rows, metric, "pipe"), *([""] if notes else [])]
+    return "\n".join([*lines, *(f"- {note}" for note in notes)])
+
+
+def json_table(rows: Sequence[Row], notes: Sequence[str], metric: str) -> str:
+    """Return everything at full precision, for scripts."""
+    values = {"metric": metric, "groups": [asdict(row) for row in rows], "notes": list(notes)}
+    return json.dumps(values, indent=2)
+
+
+FORMATS: dict[str, Callable[[Sequence[Row], Sequence[str], str], str]] = {
+    "text": text_table,
+    "markdown": markdown_table,
+    "json": json_table,
+}
+
+
+def _table(rows: Sequence[Row], metric: str, style: str) -> str:
+    """Return the table in a style of tabulate, with statuses if some run has not finished."""
+    columns: dict[str, list[str]] = {
+        "group": [row.label for row in rows],
+        "runs": [str(row.num_runs) for row in rows],
+        "task": [row.task for row in rows],
+        metric: [_number(row.final) + _bounds(row.interval) for row in rows],
+        "highest": [_number(row.highest) for row in rows],
+        "frames": [f"{row.frames:,.0f}" for row in rows],
+        "wall time": [_duration(row.wall_s) for row in rows],
+        "frames/s": [f"{row.fps:,.0f}" for row in rows],
+    }
+    if any(set(row.status) != {"finished"} for row in rows):
+        columns["status"] = [
+            ", ".join(f"{count} {status}" for status, count in row.status.items()) for row in rows
+        ]
+    aligns = ["left" if name in ("group", "task", "status") else "right" for name in columns]
+    return tabulate(columns, "keys", style, disable_numparse=True, colalign=aligns)
+
+
+def _bounds(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else " [{}, {}]".format(*map(_number, interval))
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.4g}"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size, limit in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 48 * 3600)):
+        if seconds < limit:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 86400:.3g} d"

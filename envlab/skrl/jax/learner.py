@@ -12,15 +12,13 @@ import numpy as np
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.jax_process import start_jax
 from envlab.errors import ConfigurationError
 from envlab.learner import OnStep
 from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.checks import check_supported, needs_bounds
 from envlab.skrl.env import SkrlMarlEnv, SkrlVectorEnv
-from envlab.skrl.jax.arrays import CompiledMemory, load_tree, tree_state
-from envlab.skrl.jax.env import JaxEnv
+from envlab.skrl.jax.arrays import CompiledMemory, JaxEnv, load_tree, tree_state
 from envlab.skrl.jax.models import make_models
 from envlab.skrl.jax.noise import ActionNoise, drawing_anew, initialise
 from envlab.skrl.jax.ranks import (
@@ -29,6 +27,7 @@ from envlab.skrl.jax.ranks import (
     compute_advantages,
     gradient_average,
     pooled_schedule,
+    start_jax,
 )
 from envlab.skrl.learner import SkrlLearner
 from envlab.skrl.library import library_errors, load_skrl, misfit

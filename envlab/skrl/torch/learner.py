@@ -16,10 +16,15 @@ from envlab.skrl.checks import check_supported, needs_bounds
 from envlab.skrl.env import SkrlMarlEnv, SkrlVectorEnv
 from envlab.skrl.learner import SkrlLearner
 from envlab.skrl.library import library_errors, misfit
-from envlab.skrl.torch.amp import FinalValues
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.models import make_models
-from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages, wrap_models
+from envlab.skrl.torch.ranks import (
+    FinalValues,
+    PooledScaler,
+    join_ranks,
+    pooled_advantages,
+    wrap_models,
+)
 from envlab.state import State
 
 _COUNTERS = ("_rollout", "_update_counter", "_entropy_coefficient")

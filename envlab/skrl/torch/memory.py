@@ -11,8 +11,8 @@ import torch
 
 from envlab.distributed.limits import free_memory
 from envlab.errors import ConfigurationError
+from envlab.skrl.learner import dealt_memory
 from envlab.skrl.library import load_skrl
-from envlab.skrl.memory import dealt_memory
 from envlab.state import Share
 
 load_skrl()

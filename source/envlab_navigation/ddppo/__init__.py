@@ -10,5 +10,5 @@ the order of an iteration:
 - ``losses``: the terms to minimise; ``objective`` adds them up.
 - ``learner``: collects, shares counts and moments with the other ranks, and updates.
 
-When a rank stops collecting early is decided in :mod:`envlab.distributed.preemption`.
+When a rank stops collecting early is decided in :mod:`envlab_navigation.ddppo.preemption`.
 """

@@ -10,7 +10,6 @@ from torch import optim
 
 from envlab.agent_cfg import set_value
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.preemption import Preemption
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.precision import settle_precision
@@ -25,6 +24,7 @@ from envlab_navigation.ddppo.learner import DdppoLearner
 from envlab_navigation.ddppo.losses import PPO
 from envlab_navigation.ddppo.model import RecurrentActorCritic
 from envlab_navigation.ddppo.pipeline import PipelineStage, TrainingPipeline
+from envlab_navigation.ddppo.preemption import Preemption
 from envlab_navigation.ddppo.replay import read_rank_steps
 from envlab_navigation.ddppo.schedules import Builder
 from envlab_navigation.ddppo.teacher import make_teacher

@@ -11,7 +11,6 @@ import torch
 from torch import nn, optim
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.preemption import Preemption
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError
@@ -21,6 +20,7 @@ from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.model import RecurrentActorCritic
 from envlab_navigation.ddppo.objective import Gradients, Objective
 from envlab_navigation.ddppo.pipeline import PipelineStage, TrainingPipeline
+from envlab_navigation.ddppo.preemption import Preemption
 from envlab_navigation.ddppo.storage import Observations, Rollouts
 from envlab_navigation.ddppo.teacher import Teacher
 

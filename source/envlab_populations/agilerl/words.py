@@ -22,7 +22,7 @@ from envlab.arguments import ArgumentParser
 from envlab.config import Trust
 from envlab.distributed.ranks import launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.training.trust import check_task, trust_of
+from envlab.training.inputs import check_task, trust_of
 from envlab_populations.agilerl.file import Settings, read_agilerl
 from envlab_populations.agilerl.file_network import network_values
 from envlab_populations.crew import ENV_ID, MODULE, PACKAGES

@@ -146,7 +146,7 @@ class Crew:
         actions = self.target_policy.act(after, role="target_policy")[0]
         noise = getattr(self, "_smooth_regularization_noise", None)
         if noise is not None:
-            smoothing = noise.sample(actions.shape)  # clipped: see envlab.skrl.torch.noise
+            smoothing = noise.sample(actions.shape)  # clipped: see envlab_populations.noise
             actions = (actions + smoothing).clamp(self._min_actions, self._max_actions)
         judged = after | {"taken_actions": actions}
         values = [

@@ -18,13 +18,13 @@ from envlab.skrl.play import BestActions, SkrlPlayer
 from envlab.skrl.torch.heads import Head
 from envlab.skrl.torch.learner import TorchLearner, averaging
 from envlab.skrl.torch.memory import QuickMemory
-from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages
 from envlab.training.plan import RunPlan
 from envlab_populations.evolution.cfg import ALIASES, NOISY, SEVERAL, EvolutionCfg
 from envlab_populations.evolution.models import make_models, seen_by
 from envlab_populations.evolution.networks import grafted, moved
 from envlab_populations.evolution.replay import ReplayMemory
+from envlab_populations.noise import scale_noise
 from envlab_populations.population.architecture import Architecture
 from envlab_populations.population.member import Change, Genes, Member, Nursery, adopted
 

@@ -22,7 +22,6 @@ from envlab.skrl.checks import check_supported, unit_bound
 from envlab.skrl.env import SkrlVectorEnv
 from envlab.skrl.library import library_errors
 from envlab.skrl.torch.memory import QuickMemory
-from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages
 from envlab_populations.hogwild.baseline import uniform_actions
 from envlab_populations.hogwild.cfg import (
@@ -52,6 +51,7 @@ from envlab_populations.hogwild.sharing import (
     replace_optimizer,
 )
 from envlab_populations.hogwild.value_clip import clipped_losses, with_old_values
+from envlab_populations.noise import scale_noise
 
 CONTINUOUS = ("sac", "td3", "ddpg", CROSSQ)
 NORMALISER = "reward_normaliser"

@@ -20,7 +20,7 @@ from envlab.libraries import get_library
 from envlab.run.commands import typed
 from envlab.run.manifest import LOG_ROOT, read_manifest
 from envlab.training.arguments import play_parser
-from envlab.training.trust import check_task, trust_of
+from envlab.training.inputs import check_task, trust_of
 from envlab_populations.hogwild.environments import read_heirs, with_heir
 from envlab_populations.hogwild.spec import Spec, load_spec, load_specs, make_spec, read_specs
 
@@ -162,7 +162,7 @@ def _train_each(specs: Sequence[Spec], flags: argparse.Namespace, *, dev: bool) 
 
 def _train(spec: Spec, flags: argparse.Namespace, *, dev: bool, resumes: Path | None) -> int:
     from envlab.distributed.interrupt import Interrupted, interruptible
-    from envlab.distributed.log import configure_logging
+    from envlab.distributed.program import configure_logging
     from envlab_populations.hogwild.translation import make_plan
     from envlab_populations.hogwild.trial import run_trial
 
@@ -210,7 +210,7 @@ def _search(flags: argparse.Namespace, place: str) -> int:
             "'.[lab]'"
         )
     from envlab.distributed.interrupt import Interrupted, interruptible
-    from envlab.distributed.log import configure_logging
+    from envlab.distributed.program import configure_logging
     from envlab_populations.hogwild.experiment import Experiment, find_experiment
     from envlab_populations.hogwild.results import print_results, write_results
     from envlab_populations.hogwild.search import make_search

@@ -25,10 +25,9 @@ from optuna.trial import TrialState
 from envlab.child import Child, end_all
 from envlab.distributed.interrupt import Interrupted, interruptible
 from envlab.distributed.limits import usable_cores
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab.run.directory import LOG_ROOT
-from envlab.run.lock import hold_lock
+from envlab.run.directory import LOG_ROOT, hold_lock
 from envlab.run.manifest import read_manifest
 from envlab.run.records import cut_metrics
 from envlab_populations.hogwild.figures import curve_of, moving_average

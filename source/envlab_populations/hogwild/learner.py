@@ -13,8 +13,8 @@ from torch.utils._pytree import tree_map_only
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.learner import Iteration, OnStep
+from envlab.skrl.agents import schedule
 from envlab.skrl.play import SkrlPlayer
-from envlab.skrl.settings import schedule
 from envlab.skrl.torch.learner import TorchLearner
 from envlab.state import State
 from envlab_populations.hogwild.agents import NORMALISER, make_session_agent

@@ -14,7 +14,7 @@ import torch
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted, InterruptFlag, interruptible
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.distributed.watchdog import Watchdog
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab.libraries import get_library

@@ -26,17 +26,18 @@ from envlab.envs import (
     mdp,
 )
 from envlab.envs.actuators import AnyActuatorCfg, IdealPDActuatorCfg, ImplicitActuatorCfg
-from envlab.envs.controlled_frame import ControlledFrame, Pose
-from envlab.envs.differential_ik import (
+from envlab.envs.controlled_frame import (
     IK_PARAMS,
+    ControlledFrame,
     DifferentialIKControllerCfg,
+    Pose,
     joint_displacements,
     pose_error,
 )
 from envlab.envs.entities import columns, resolve_entity
 from envlab.envs.math import combine_frame_transforms, subtract_frame_transforms
 from envlab.envs.mdp.actions import JointAction
-from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsAction
+from envlab.envs.mdp.ik_actions import DifferentialInverseKinematicsAction
 
 ARM = "panda_joint.*"
 FINGERS = "panda_finger_joint.*"

@@ -21,7 +21,7 @@ import psutil
 from envlab.errors import RunDirectoryError
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.commands import resume_words
-from envlab.run.lock import LOCK
+from envlab.run.directory import LOCK
 from envlab.run.manifest import LOG_ROOT
 from envlab_web.dashboard.catalogue import Listed
 

@@ -12,10 +12,9 @@ import numpy as np
 
 from envlab.config import leaves
 from envlab.errors import ConfigurationError
-from envlab.run.compare.groups import Group, group_runs, params_of
+from envlab.run.compare.groups import Group, group_runs, note_lines, params_of
 from envlab.run.compare.results import RunResult, check_one_task, join_resumed, read_result
 from envlab.run.compare.statistics import over_seeds
-from envlab.run.compare.table import note_lines
 from envlab_web.dashboard.catalogue import Listed, stat_of
 
 MOST_POINTS = 800

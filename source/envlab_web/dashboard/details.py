@@ -12,9 +12,8 @@ from envlab.errors import RunDirectoryError
 from envlab.foreign import printable
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.commands import play_words, resume_words, typed
-from envlab.run.evaluations import NAMES, TRACKED, read_evaluations
-from envlab.run.records import number_at
-from envlab.training.task_changes import OF_ANY_RUN
+from envlab.run.records import NAMES, TRACKED, number_at, read_evaluations
+from envlab.training.continuation import OF_ANY_RUN
 from envlab_web.dashboard.catalogue import Listed, is_inside, stat_of
 
 TAIL_BYTES = 2**14

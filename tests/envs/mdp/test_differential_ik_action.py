@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from envlab.envs import ManagerEnv, mdp
-from envlab.envs.differential_ik import DifferentialIKControllerCfg as Controller
+from envlab.envs.controlled_frame import DifferentialIKControllerCfg as Controller
 from envlab.envs.math import quat_error_magnitude
-from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsAction
+from envlab.envs.mdp.ik_actions import DifferentialInverseKinematicsAction
 from envlab.errors import ConfigurationError
 from envlab_tasks.manipulation.franka import stiff_scene
 from tests.envs.arms import FIELDS, make_arm, pose

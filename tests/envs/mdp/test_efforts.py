@@ -7,7 +7,7 @@ import torch
 
 from envlab.envs import SceneCfg, mdp
 from envlab.envs.actuators import AnyActuatorCfg, DCMotorCfg, IdealPDActuatorCfg
-from envlab.envs.mdp.efforts import joint_efforts
+from envlab.envs.mdp.joints import joint_efforts
 from envlab.errors import ConfigurationError
 from tests.envs import hopper
 from tests.envs.sliders import CTRL_DRIVE, CTRL_PUSH, CTRL_SERVO, make_env, place, select

@@ -11,7 +11,7 @@ from envlab.envs import ManagerEnv, SceneCfg, mdp
 from envlab.envs.actuators import IdealPDActuatorCfg
 from envlab.envs.controlled_frame import ControlledFrame
 from envlab.envs.math import quat_error_magnitude
-from envlab.envs.mdp.operational_space_action import OperationalSpaceControllerAction
+from envlab.envs.mdp.effort_actions import OperationalSpaceControllerAction
 from envlab_tasks.manipulation.franka import ARM
 from tests.envs.arms import MODEL
 from tests.envs.promises import assert_keeps_promises

@@ -9,7 +9,7 @@ import torch
 
 from envlab.envs import ManagerEnv, ManagerEnvCfg, mdp
 from envlab.envs.math import matrix_from_quat, quat_error_magnitude
-from envlab.envs.mdp.weighted_ik_action import DifferentialIKAction
+from envlab.envs.mdp.ik_actions import DifferentialIKAction
 from envlab_tasks.manipulation.franka import ARM, stiff_scene
 from tests.envs.promises import assert_keeps_promises
 from tests.envs.refusals import assert_refused

@@ -15,8 +15,7 @@ from envlab.envs.terrain import (
     TerrainCfg,
     TerrainGeneratorCfg,
 )
-from envlab.envs.terrain.generator import generate
-from envlab.envs.terrain.ground import GROUP, add_terrain, surface
+from envlab.envs.terrain.generator import GROUP, add_terrain, generate, surface
 from envlab.sim.height_field import HeightField
 from tests.envs.hopper import MODEL
 from tests.envs.terrain.hills import terrain

@@ -20,7 +20,7 @@ from envlab.envs.terrain import (
     TerrainCfg,
     TerrainGeneratorCfg,
 )
-from envlab.envs.terrain.ground import GROUP, add_terrain
+from envlab.envs.terrain.generator import GROUP, add_terrain
 from envlab.envs.terrain.tile import Tile
 from tests.envs.refusals import assert_refused
 from tests.envs.terrain.hills import make_env

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from envlab.cli import play
-from envlab.distributed.preemption import needed
 from envlab.training.launch import train
+from envlab_navigation.ddppo.preemption import needed
 from tests.rsl_rl.test_resume import resumed_exactly
 from tests.trained import bound_of, metrics_of, only_run
 

@@ -21,8 +21,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
-from envlab.distributed.log import configure_logging
-from envlab.distributed.preemption import Preemption
+from envlab.distributed.program import configure_logging
 from envlab.libraries import get_library
 from envlab.training.arguments import train_parser
 from envlab.training.launch import train_plan
@@ -31,6 +30,7 @@ from envlab.training.plan import plan_run
 from envlab.training.start import decide_start
 from envlab_navigation.ddppo.experiment_words import prepare
 from envlab_navigation.ddppo.objective import Gradients
+from envlab_navigation.ddppo.preemption import Preemption
 from tests.navigation.ddppo.unequal import batch_of, make_objective, share_of, terms
 
 NUM_STEPS, WAITS_AT = 16, 4

@@ -13,7 +13,7 @@ import torch
 
 import envlab
 from envlab.cli import play
-from envlab.run.members import of_leader
+from envlab.run.checkpoints import of_leader
 from envlab.run.packing import pack
 from envlab.training.launch import train
 from tests.launcher import run, torchrun

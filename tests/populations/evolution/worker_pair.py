@@ -17,7 +17,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.training.launch import train as command
 from envlab.training.preparation import prepare
 from envlab_populations.agilerl.accelerator import make_accelerator

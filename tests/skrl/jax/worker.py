@@ -14,8 +14,7 @@ from unittest import mock
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
-from envlab.distributed.program import guarded
+from envlab.distributed.program import configure_logging, guarded
 from envlab.distributed.skrl_launcher import run_supervised
 from envlab.skrl.jax import ranks
 from envlab.skrl.jax.arrays import tree_state, view_in_torch

@@ -15,7 +15,7 @@ from unittest import mock
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
+from envlab.distributed.program import configure_logging
 from envlab.errors import EnvlabError
 from envlab.skrl.learner import SkrlLearner
 from envlab.skrl.torch import ranks

@@ -2,7 +2,7 @@
 
 Robots start in the middle of a tile, with the command to walk along x, over two obstacles, to its
 end. Robots that arrive have succeeded, and start on a harder tile next. Obstacles are those of two
-papers on parkour, see :mod:`envlab.envs.terrain.parkour`; rewards and all else are those of
+papers on parkour, see :mod:`envlab.envs.terrain.obstacles`; rewards and all else are those of
 Isaac-Velocity-Rough-Unitree-Go2-v0, so that students of both have the same network.
 """
 
