@@ -5,9 +5,9 @@ The student acts, and learns the actions that the teacher would have taken in th
 
 A teacher may be the task's own policy by hand, or another library's, whose player acts alongside
 the student; the student's checkpoints contain all of it (weights, configuration, manifest), so that
-a resume needs no other file. Several specialists teach a student together, one for each kind of ground, as in Zhuang et al. 2023, "Robot
-Parkour Learning" (arXiv 2309.05665), where the policy of the obstacle ahead teaches; here it is the
-policy of the tile on which the episode started.
+a resume needs no other file. Several specialists teach a student together, one for each kind of
+ground, as in Zhuang et al. 2023, "Robot Parkour Learning" (arXiv 2309.05665), where the policy of
+the obstacle ahead teaches; here it is the policy of the tile on which the episode started.
 """
 
 from __future__ import annotations
