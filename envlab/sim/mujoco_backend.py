@@ -50,6 +50,7 @@ _MESH = int(mujoco.mjtGeom.mjGEOM_MESH)
 _STAGE_NONE = int(mujoco.mjtStage.mjSTAGE_NONE)
 _STAGE_VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
 _STAGE_ACC = int(mujoco.mjtStage.mjSTAGE_ACC)
+_NO_CONTACTS = int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
 _BAD_WARNINGS = np.array(
     [
         int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{name}"))
@@ -66,7 +67,7 @@ _LATE_FIELDS = frozenset(("actuator_force", "qacc", "qfrc_actuator", "qfrc_const
 
 _VIEWS = (
     *("_batch", "_sources", "_params", "_qpos_rows", "_qvel_rows", "_ctrl_rows", "_wrench_rows"),
-    *("_warning_counts", "_warning_pairs", "_mocap"),
+    *("_warning_counts", "_warning_pairs", "_mocap", "_disable_rows"),
 )
 """The attributes that hold the batch or its memory."""
 
@@ -199,12 +200,25 @@ class MujocoSimulation(Simulation):
 
     def defer_refresh(self) -> None:
         self._deferred, self._stage = self._stage, _STAGE_NONE
+        if self._deferred != _STAGE_NONE:
+            self._disable_rows = self._batch.expand("opt.disableflags")
 
     @between_graphs
     def refresh(self) -> None:
         if self._deferred != _STAGE_NONE:
-            self._call(self._batch.forward, stage=self._deferred)
+            self._refresh_rows(None)
             self._pull()
+
+    def _refresh_rows(self, rows: np.ndarray | None) -> None:
+        """Compute the fields that wait, without contacts, on which none of them depends.
+
+        Finding contacts is most of these stages: 5 us for Go2 without it, and 13 us with it on a
+        height field.
+        """
+        before = self._disable_rows.copy()
+        self._disable_rows |= _NO_CONTACTS
+        self._call(self._batch.forward, rows, stage=self._deferred)
+        self._disable_rows[:] = before
 
     @between_graphs
     def reset(
@@ -250,6 +264,8 @@ class MujocoSimulation(Simulation):
         self._raised[rows] |= ~np.isfinite(self._qvel_rows[rows]).all(axis=1)
         if self._stage != _STAGE_NONE:
             self._call(self._batch.forward, rows, stage=_STAGE_VEL)
+        elif self._deferred != _STAGE_NONE:
+            self._refresh_rows(rows)
         for name, source in self._sources.items():
             if name == "sensordata":
                 columns = np.ix_(rows, self._early_sensors)

@@ -138,6 +138,11 @@ def _is_installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
+def known_modules() -> set[str]:
+    """Return the modules of Kit's that do something here."""
+    return {*kit.modules(), *REPLACED}
+
+
 def install() -> None:
     """Let imports of this process go through a :class:`Finder`, before all other finders."""
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):

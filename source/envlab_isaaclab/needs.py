@@ -31,7 +31,8 @@ REFUSED = {
 _FILES = ("usd_path", "policy_path", "network_file")
 _NETWORKS = {"resnet": "torchvision", "theia": "transformers"}
 """Packages of networks that see pictures, by how ``model_name`` begins."""
-_DRAWN = "VisualizationMarkersCfg"  # what it has is not spawned
+DRAWN = "VisualizationMarkersCfg"
+"""Name of a configuration of which nothing is spawned, as markers are not drawn."""
 
 
 def needs_of(spec: EnvSpec) -> list[str]:
@@ -63,7 +64,7 @@ def _reason(error: Exception) -> str:
 def _missing(value: Any, seen: set[int]) -> Iterator[str]:
     """Yield what a part of a configuration needs."""
     kind = type(value).__name__
-    if id(value) in seen or isinstance(value, str | type) or kind == _DRAWN:
+    if id(value) in seen or isinstance(value, str | type) or kind == DRAWN:
         return
     seen.add(id(value))
     if kind in REFUSED:

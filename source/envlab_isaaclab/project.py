@@ -8,6 +8,8 @@ from pathlib import Path
 
 _MOST_PARENTS = 6
 _SETUPS = ("setup.py", "pyproject.toml")
+REGISTERS = "env_cfg_entry_point"
+"""What a file that registers a task contains."""
 
 
 def add_packages(start: Path) -> list[Path]:
@@ -38,3 +40,23 @@ def folders(folder: Path) -> Iterator[Path]:
                 yield one
             if any(one.glob("src/*/__init__.py")):
                 yield one / "src"
+
+
+def modules(folder: Path) -> dict[str, Path]:
+    """Return the modules of the packages below a folder, with their files."""
+    found = {}
+    for place in folders(folder):
+        for file in sorted(place.glob("*/**/*.py")):
+            inside = file.relative_to(place)
+            if (place / inside.parts[0] / "__init__.py").is_file():
+                parts = inside.with_suffix("").parts
+                found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def registering(files: dict[str, Path]) -> list[str]:
+    """Return the modules that register tasks, of those that :func:`modules` returned."""
+    texts = {
+        name: file.read_text(encoding="utf-8", errors="replace") for name, file in files.items()
+    }
+    return sorted(name for name, text in texts.items() if REGISTERS in text and "register(" in text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,10 @@ from envlab.registry import AGENT_SUFFIX, discover, load_entry_point, register
 from envlab.task import NUMPY
 from envlab_bridge.errors import not_installed
 from envlab_isaaclab.old_agents import NETWORKS, new_configuration, new_paths
-from envlab_isaaclab.project import add_packages, folders
+from envlab_isaaclab.project import REGISTERS, add_packages, modules, registering
 from envlab_isaaclab.settings import settings_of
 
 ENV = "envlab_isaaclab.env:IsaacLabEnv"
-_REGISTERS = f"env{AGENT_SUFFIX}"
-"""What a file that registers a task contains."""
 _SECOND = ("critic", "teacher")
 """Networks that observe the group of the same name, if the task has it, as in rsl_rl 3."""
 _AGENT = "agent."
@@ -163,7 +161,7 @@ def registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
     add_packages(Path(folder))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Gymnasium, on these ids
-        for module in sorted(_registering(Path(folder).resolve())):
+        for module in registering(modules(Path(folder).resolve())):
             try:
                 importlib.import_module(module)
             except ImportError as error:
@@ -171,7 +169,7 @@ def registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
     found = {
         name: spec
         for name, spec in gymnasium.registry.items()
-        if spec is not before.get(name) and _REGISTERS in spec.kwargs
+        if spec is not before.get(name) and REGISTERS in spec.kwargs
     }
     if not found and not failures:
         raise ConfigurationError(
@@ -182,22 +180,9 @@ def registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
     return found, failures
 
 
-def _registering(folder: Path) -> Iterator[str]:
-    """Yield the modules of packages below a folder that register tasks."""
-    for place in folders(folder):
-        for file in place.glob("*/**/*.py"):
-            inside = file.relative_to(place)
-            if not (place / inside.parts[0] / "__init__.py").is_file():
-                continue
-            text = file.read_text(encoding="utf-8", errors="replace")
-            if _REGISTERS in text and "register(" in text:
-                parts = inside.with_suffix("").parts
-                yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
 def _register(spec: EnvSpec) -> None:
     """Register a task of Isaac Lab's for envlab, under its id."""
-    task = TaskSettings(spec.kwargs[_REGISTERS])
+    task = TaskSettings(spec.kwargs[REGISTERS])
     name = spec.id.lower().removesuffix("-v0").replace("-", "_")
     kwargs: dict[str, Any] = {
         key: AgentSettings(value, task, name) if key.startswith("rsl_rl") else value
@@ -205,7 +190,7 @@ def _register(spec: EnvSpec) -> None:
         if key.endswith(AGENT_SUFFIX)
     }
     kwargs |= {
-        _REGISTERS: task,
+        REGISTERS: task,
         "isaaclab_entry_point": spec.entry_point,
         "kind": "isaaclab",
         "description": "of a project for Isaac Lab",

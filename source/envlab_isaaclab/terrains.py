@@ -98,16 +98,20 @@ def _ground_height(
     fields: dict[int, HeightField | None], device: torch.device
 ) -> Callable[[torch.Tensor], torch.Tensor] | None:
     """Return a function from points to the ground's height, None if there is more than one."""
-    grounds = [
-        path
+    grounds = {
+        path: spawned.thing
         for path, spawned in stage.current().spawned.items()
         if isinstance(spawned.thing, Terrain)
-    ]
+    }
     if len(grounds) != 1:
         return None
+    ((path, terrain),) = grounds.items()
+    if terrain.is_flat:
+        height = float(terrain.heights.min())
+        return lambda points: torch.full_like(points[..., 2], height)
     world = views.simulation_view().world
     field = fields.get(id(world))
     if field is None:
         fields.clear()
-        field = fields[id(world)] = HeightField(world.model, grounds[0], device)
+        field = fields[id(world)] = HeightField(world.model, path, device)
     return lambda points: field.heights(points[..., 0], points[..., 1])

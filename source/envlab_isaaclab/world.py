@@ -23,7 +23,7 @@ from envlab.envs.ray_patterns import PinholeCameraPatternCfg
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab_isaaclab.stage import ENVS, Spawned, Stage
-from envlab_isaaclab.things import Composer, Material, Robot, Terrain
+from envlab_isaaclab.things import Body, Composer, Material, Robot, Terrain
 
 logger = logging.getLogger(f"envlab.{__name__}")
 
@@ -107,8 +107,11 @@ class World:
             ConfigurationError: With the first of them.
         """
         for path, spawned in self.stage.spawned.items():
-            is_fixed = not isinstance(spawned.thing, Robot) or spawned.thing.is_fixed
-            if on_terrain and path.startswith(f"{ENVS}/") and is_fixed:
+            thing = spawned.thing
+            is_free = (isinstance(thing, Robot) and not thing.is_fixed) or (
+                isinstance(thing, Body) and not thing.is_placed
+            )
+            if on_terrain and path.startswith(f"{ENVS}/") and not is_free:
                 raise ConfigurationError(
                     f"{path} is fixed in its environment, which stands on a generated terrain, "
                     "but all environments share one model, in which it has one place. Put such "
@@ -356,7 +359,6 @@ class World:
         self._moved.fill_(False)
         self._sped.fill_(False)
         self._is_moved = self._is_sped = False
-        self._is_behind = True
 
     def _take_states(self, simulation: Simulation) -> None:
         bad = simulation.bad()

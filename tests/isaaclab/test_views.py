@@ -15,7 +15,8 @@ from envlab_isaaclab import stage, views
 from envlab_isaaclab.cameras import CameraView
 from envlab_isaaclab.robots import find_robot
 from envlab_isaaclab.spawn_shapes import put
-from envlab_isaaclab.things import Terrain
+from envlab_isaaclab.terrains import height_rays
+from envlab_isaaclab.things import Body, Terrain
 from envlab_isaaclab.usd_geometry import Joint, Xformable
 from envlab_isaaclab.world import World
 
@@ -97,6 +98,72 @@ def assert_links_follow(world, view):
             assert poses[env, column, :3].tolist() == pytest.approx(place, abs=1e-5), name
             turning = data.body(f"{HAND}/{name}").cvel[:3]
             assert speeds[env, column, 3:].tolist() == pytest.approx(turning, abs=1e-4), name
+
+
+def test_a_write_in_one_environment_computes_nothing_for_the_others(world, monkeypatch):
+    view = views.simulation_view().create_articulation_view(HAND)
+    world.step()
+    assert_links_follow(world, view)  # which makes the simulation with these fields
+    refreshed: list[None] = []
+    refresh = world.simulation.refresh
+
+    def counted() -> None:
+        refreshed.append(None)
+        refresh()
+
+    monkeypatch.setattr(world.simulation, "refresh", counted)
+    rows = torch.rand(2, len(view.shared_metatype.dof_names))
+    for write in (view.set_dof_positions, view.set_dof_velocities):
+        write(0.2 * rows, torch.tensor([1]))
+        assert_links_follow(world, view)
+    assert not refreshed
+    world.step()
+    assert_links_follow(world, view)
+    assert len(refreshed) == 1
+
+
+def ball_on(heights: np.ndarray, x: float) -> tuple[int, np.ndarray]:
+    """Drop a ball on a terrain of 4 m; return the kind of its shape, and where the ball is then."""
+    shown = stage.renew()
+    put("/World/ground", None, Terrain(heights, (-2.0, -2.0), 0.1))
+    path = f"{stage.FIRST}/Ball"
+    shown.define(path)
+    ball = Body(lambda body: body.add_geom(size=[0.1, 0.0, 0.0], mass=1.0))
+    put(path, None, ball, (x, 0.0, 0.65))
+    shown.repeat(1, np.zeros((1, 3)))
+    falling = SimpleNamespace(**{**vars(CFG), "gravity": (0.0, 0.0, -9.81)})
+    world = World(shown, falling, torch.device("cpu"))
+    for _ in range(200):
+        world.step()
+    found = int(world.model.geom("/World/ground").type[0]), world.qpos[0].numpy().copy()
+    world.close()
+    stage.renew()
+    return found
+
+
+@pytest.mark.parametrize(("x", "rests"), [(0.03, True), (1.95, True), (2.05, False)])
+def test_a_flat_terrain_is_a_box_that_ends_where_its_height_field_would(x, rests):
+    flat = np.full((41, 41), 0.5)
+    dented = flat.copy()
+    dented[0, 0] -= 1e-4  # far from the ball
+    kind, place = ball_on(flat, x)
+    assert kind == mujoco.mjtGeom.mjGEOM_BOX
+    other, expected = ball_on(dented, x)
+    assert other == mujoco.mjtGeom.mjGEOM_HFIELD
+    assert (place[2] > 0.59) == (expected[2] > 0.59) == rests
+    if rests:
+        np.testing.assert_allclose(place, expected, atol=1e-4)
+
+
+def test_vertical_rays_hit_a_flat_terrain_at_its_height():
+    shown = stage.renew()
+    put("/World/ground", None, Terrain(np.full((3, 3), 0.5), (-1.0, -1.0), 1.0))
+    shown.repeat(1, np.zeros((1, 3)))
+    starts = torch.tensor([[[0.3, 0.2, 2.0], [0.3, 0.2, 0.4], [0.3, 0.2, 9.0]]])
+    down = torch.tensor([0.0, 0.0, -1.0]).expand_as(starts)
+    hits = height_rays(pytest.fail)(starts, down, mesh=None, max_dist=5.0)[0]
+    assert hits[0, :, 2].tolist() == [0.5, math.inf, math.inf]
+    stage.renew()
 
 
 def test_a_links_place_on_the_stage_is_that_of_its_spawning(world):
