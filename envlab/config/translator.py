@@ -21,7 +21,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -62,7 +62,7 @@ class Take:
     """How its meaning differs, for the report."""
 
 
-Rows = Mapping[str, Take | Refuse | NoEffect]
+Rows = dict[str, Take | Refuse | NoEffect]
 """What becomes of keys, by their paths, in which ``*`` stands for one part."""
 
 
@@ -150,14 +150,16 @@ class Translator:
             raise self.refusal(key, value, "must be a list of whole numbers such as [64, 64]")
         return [int(size) for size in sizes]
 
-    def choice(self, key: str, known: Mapping[Any, T], default: str | None = None) -> T:
-        """Return our counterpart of one of the known names."""
+    def choice(
+        self, key: str, default: str | None = None, *, known: Mapping[Any, Any] | Sequence[str]
+    ) -> Any:
+        """Return one of the known names, or our counterpart of it."""
         value = self.take(key, default)
-        if not isinstance(value, str | None) or value not in known:
-            names = [name for name in known if name is not None]
+        if not isinstance(value, Hashable) or value not in known:
+            names = [name for name in known if isinstance(name, str)]
             why = f"must be one of {', '.join(map(repr, names))}.{did_you_mean(str(value), names)}"
             raise self.refusal(key, value, why)
-        return known[value]
+        return known[value] if isinstance(known, Mapping) else value
 
     def refuse(self, key: str, why: str, *unless: Any) -> None:
         """Refuse a value that is neither null, false nor one of those that change nothing."""

@@ -44,7 +44,6 @@ KINDS = {
     r"'ALE/.*ale-py": "Atari, which needs ale-py",
     r"is 'HydraDQN'": "HydraDQN, which SLM-Lab itself no longer has",
     r"is 'OnPolicyCrossEntropy'": "the best of episodes (`OnPolicyCrossEntropy`)",
-    r"but sac learns from 'Replay'": "SAC with priorities (`PrioritizedReplay`)",
     r"needs actions of a Box": "SAC of discrete actions",
 }
 """Names of refusals in the table, by words in their sentences. The first match counts."""

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from envlab.config import load_yaml
+from envlab.config.translator import paths
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.foreign import bounded_int, read_text
 
@@ -198,7 +199,7 @@ def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
     Raises:
         ConfigurationError: If there is no such path, with the nearest one.
     """
-    same = [path for path in _paths(values) if path.split(".")[1:][-1:] == [key]]
+    same = [path for path in paths(values) if path.split(".")[1:][-1:] == [key]]
     if len(same) == 1:  # as on SLM-Lab's command line: max_frame=1e6
         key = same[0]
     *folders, last = key.split(".")
@@ -208,13 +209,13 @@ def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
             before = ".".join(folders[: number + 1])
             raise ConfigurationError(
                 f"{where} has no {before!r}, which {key!r} should lie in."
-                f"{did_you_mean(key, _paths(values))}"
+                f"{did_you_mean(key, paths(values))}"
             )
         inner = inner[folder]
     if not folders:
         raise ConfigurationError(
             f"{key!r} is neither a placeholder of the spec nor a path in it, such as "
-            f"meta.max_session.{did_you_mean(key, _paths(values))}"
+            f"meta.max_session.{did_you_mean(key, paths(values))}"
         )
     inner[last] = value
 
@@ -318,13 +319,6 @@ def _texts(values: Any) -> Iterator[str]:
     elif isinstance(values, dict | list):
         for value in values.values() if isinstance(values, dict) else values:
             yield from _texts(value)
-
-
-def _paths(values: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    for key, value in values.items():
-        yield f"{before}{key}"
-        if isinstance(value, Mapping):
-            yield from _paths(value, f"{before}{key}.")
 
 
 def _ranges(search: Any, where: str) -> dict[str, Sequence[Any]]:

@@ -110,7 +110,9 @@ def test_memories_of_games_clip_rewards_and_have_the_four_frames_that_wrappers_j
         assert bool(plan.agent.replay.alpha) == ("Prioritized" in memory)
         assert atari.__name__ in plan.task
         assert "num_frames" not in plan.env
-    with pytest.raises(ConfigurationError, match="frame_op_len is 2, but games have 4 frames here"):
+    with pytest.raises(
+        ConfigurationError, match=r"frame_op_len in .* is 2, but games have 4 frames here"
+    ):
         game("Replay", frame_op="concat", frame_op_len=2)
 
 
