@@ -281,15 +281,22 @@ class Translator:
 
 
 def override(path: str, value: Any) -> str:
-    """Return a setting as a word in Hydra's grammar; a dictionary may bring keys of its own."""
-    return f"{'++' if isinstance(value, dict) else ''}{path}={_text(value)}"
+    """Return a setting as a word in Hydra's grammar; a dictionary may bring keys of its own.
+
+    Raises:
+        ConfigurationError: If a key of a dictionary in it is no name.
+    """
+    return f"{'++' if value and isinstance(value, dict) else ''}{path}={_text(path, value)}"
 
 
-def _text(value: Any) -> str:
+def _text(path: str, value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ",".join(f"{key}:{_text(one)}" for key, one in value.items()) + "}"
+        for key in value:
+            if not re.fullmatch(r"[A-Za-z_][\w-]*", key):
+                raise ConfigurationError(f"{path} has the key {key!r}, but keys are names.")
+        return "{" + ",".join(f"{key}:{_text(path, one)}" for key, one in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(_text, value)) + "]"
+        return "[" + ",".join(_text(path, one) for one in value) + "]"
     if isinstance(value, str):
         # Backslashes escape only before a quote, or at the end, where a quote follows.
         escaped = re.sub(r"(\\*)'", r"\1\1\\'", value)

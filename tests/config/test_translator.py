@@ -61,7 +61,8 @@ def test_other_keys_of_a_file_can_stay_as_they_are():
 
 def test_what_cannot_be_taken_is_one_sentence_with_file_key_and_value():
     def read(method: str, value: Any, *arguments: Any) -> None:
-        getattr(file_of({"a": {"b": value}}).part("a"), method)("b", *arguments)
+        known = {"known": ("tanh",)} if method == "choice" else {}
+        getattr(file_of({"a": {"b": value}}).part("a"), method)("b", *arguments, **known)
 
     check_refusals(
         read,
@@ -75,11 +76,11 @@ def test_what_cannot_be_taken_is_one_sentence_with_file_key_and_value():
             ("text", 1, "must be a text"),
             ("mapping", 1, "must be a dictionary"),
             ("sizes", [4, 0], "must be a list of whole numbers"),
-            ("choice", "tahn", {"tanh": 1}, r"must be one of 'tanh'\. Did you mean tanh\? Set a"),
+            ("choice", "tahn", r"must be one of 'tanh'\. Did you mean tanh\? Set a"),
             ("refuse", 2, "none is wanted", 1, r"is 2, but none is wanted\. Set a\.b\.$"),
         ],
     )
-    with pytest.raises(ConfigurationError, match="nets.sizes in a.yaml is 8, but networks are fix"):
+    with pytest.raises(ConfigurationError, match=r"nets\.sizes in a\.yaml is 8, but netw"):
         file_of({"nets": {"sizes": 8}}).translated(ROWS)
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from envlab.config.config_kwargs import read_config_kwargs
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
+from envlab_bridge.config_kwargs import read_config_kwargs
 from envlab_navigation.ddppo.experiment import ExperimentConfig
 
 T = TypeVar("T")
