@@ -199,7 +199,8 @@ class Translator:
         Raises:
             ConfigurationError: See :meth:`translated`.
         """
-        present = {k: row for k, row in self._expanded(rows) if self.given(k) is not None}
+        keys = set(paths(self._values))
+        present = {key: row for key, row in self._expanded(rows) if key in keys}
         tree = copy.deepcopy(dict(self._values))
         for key, row in present.items():
             *holders, name = key.split(".")

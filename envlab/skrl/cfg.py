@@ -41,14 +41,6 @@ OFF_POLICY_STEPS = 64
 OBS_GROUPS: Mapping[str, list[str]] = {"observations": ["policy"], "states": ["critic"]}
 """Groups of a task's observations by the names of skrl's arguments, by default."""
 
-_NO_EFFECT = {
-    "headless",
-    "render_interval",
-    "disable_progressbar",
-    "close_environment_at_exit",
-}
-"""Settings of skrl's trainer that only its own loop and window read."""
-
 _POSITIVE = (
     *("rollouts", "learning_epochs", "mini_batches", "learning_rate", "ratio_clip"),
     *("batch_size", "amp_batch_size", "gradient_steps", "policy_delay", "initial_entropy_value"),
@@ -243,8 +235,6 @@ class SkrlCfg(AgentCfg):
         if "models" in given:
             base.models = _filled_models(given.pop("models"))
         base.agent = _laid_over(base.agent, given.pop("agent", {}))
-        trainer = given.get("trainer", {})
-        given["trainer"] = {name: trainer[name] for name in trainer if name not in _NO_EFFECT}
         for name in ("motion_dataset", "reply_buffer"):
             given[name] = given.get(name) or getattr(base, name)
         return merge(base, given, "agent")
