@@ -17,9 +17,11 @@ silently: :meth:`Translator.report` has each key that nothing has read, and why.
 from __future__ import annotations
 
 import copy
-import dataclasses
+import fnmatch
+import functools
 import json
 import math
+import operator
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +54,7 @@ class Take:
     """A key that is a setting here."""
 
     to: str
-    """Path of the setting; what a ``*`` of the key stands for replaces that of the path."""
+    """Path of the setting."""
     read: Callable[[Translator, str, Any], Any] | None = None
     """Returns the value for a file, a key and the default: a method such as
     :meth:`Translator.number`, or a function; None: the file's value."""
@@ -63,7 +65,7 @@ class Take:
 
 
 Rows = dict[str, Take | Refuse | NoEffect]
-"""What becomes of keys, by their paths, in which ``*`` stands for one part."""
+"""What becomes of keys, by their paths, in which ``*`` stands for any text."""
 
 
 class Translator:
@@ -117,7 +119,11 @@ class Translator:
     def number(self, key: str, default: float | None = None, *, least: float = 0.0) -> Any:
         """Return a float of at least ``least``, or the default."""
         value = self.take(key, default)
-        return None if value is None else self._number(key, value, least)
+        number = _float(value)
+        if value is not None and not number >= least:
+            at_least = "" if least == -math.inf else f" of at least {least:g}"
+            raise self.refusal(key, value, f"must be a number{at_least}")
+        return None if value is None else number
 
     def whole(self, key: str, default: int | None = None, *, least: int = 0) -> Any:
         """Return a whole number of at least ``least``, or the default; 1e6 is one."""
@@ -204,11 +210,8 @@ class Translator:
         tree = copy.deepcopy(dict(self._values))
         for key, row in present.items():
             *holders, name = key.split(".")
-            holder = tree
-            for one in holders:
-                holder = holder[one]
             if not isinstance(row, Refuse):
-                del holder[name]
+                del functools.reduce(operator.getitem, holders, tree)[name]
             if isinstance(row, Take):
                 self.notes.append(f"{key} is {row.to}")
         self._read |= {path for path in paths(tree) if not isinstance(self._at(path), Mapping)}
@@ -262,23 +265,11 @@ class Translator:
             raise self.refusal(key, value, f"must be {expected}")
         return value
 
-    def _number(self, key: str, value: Any, least: float) -> float:
-        number = _float(value)
-        if not number >= least:
-            at_least = "" if least == -math.inf else f" of at least {least:g}"
-            raise self.refusal(key, value, f"must be a number{at_least}")
-        return number
-
     def _expanded(self, rows: Rows) -> Iterator[tuple[str, Take | Refuse | NoEffect]]:
-        """Yield rows by key, each row with ``*`` for all of the file's keys that it stands for."""
+        """Yield rows by key, one with ``*`` for each of the file's keys that it stands for."""
         for key, row in rows.items():
-            if "*" not in key:
-                yield key, row
-                continue
-            pattern = re.compile(re.escape(key).replace(r"\*", "([^.]+)"))
-            for path in paths(self._at(self.path)):
-                if found := pattern.fullmatch(path):
-                    yield path, _filled(row, found.groups())
+            given = fnmatch.filter(paths(self._at(self.path)), key) if "*" in key else [key]
+            yield from ((one, row) for one in given)
 
 
 def override(path: str, value: Any) -> str:
@@ -321,16 +312,6 @@ def paths(values: Any, above: str = "") -> Iterator[str]:
     for name, value in values.items() if isinstance(values, Mapping) else ():
         yield f"{above}{name}"
         yield from paths(value, f"{above}{name}.")
-
-
-def _filled(row: T, words: Sequence[str]) -> T:
-    """Return a row whose path has the words in place of each ``*``."""
-    if not isinstance(row, Take):
-        return row
-    to = row.to
-    for word in words:
-        to = to.replace("*", word, 1)
-    return dataclasses.replace(row, to=to)
 
 
 def _float(value: Any) -> float:

@@ -21,7 +21,7 @@ ROWS = {
     "algorithm.beta": Take("agent.beta", Translator.number, 0.5),
     "algorithm.epochs": Take("agent.epochs", Translator.count),
     "algorithm.wandb": NoEffect("add --logger=wandb"),
-    "nets.*.std": Take("agent.*.init_std"),
+    "nets.*.std": NoEffect("networks have no noise"),
     "nets.sizes": Refuse("networks are fixed here: leave it out", unless=([8, 4],)),
 }
 
@@ -33,13 +33,16 @@ def file_of(values: dict[str, Any] = VALUES) -> Translator:
 def test_a_row_takes_a_key_as_a_setting_or_says_why_it_has_no_effect():
     file = file_of()
     assert file.translated(ROWS) == {
-        **{"agent.discount": 0.9, "agent.batch_size": 100, "agent.beta": 0.5},
-        **{"agent.actor.init_std": 0.5, "agent.critic.init_std": 0.7},
+        "agent.discount": 0.9,
+        "agent.batch_size": 100,
+        "agent.beta": 0.5,
     }
     assert file.lines() == [
         "[peer] a.yaml: algorithm.gamma: counts steps",
         "[peer] a.yaml: algorithm.gama has no effect: nothing here is like it",
         "[peer] a.yaml: algorithm.wandb has no effect: add --logger=wandb",
+        "[peer] a.yaml: nets.actor.std has no effect: networks have no noise",
+        "[peer] a.yaml: nets.critic.std has no effect: networks have no noise",
         "[peer] a.yaml: rest has no effect: nothing here is like it",
     ]
     assert file.part("rest").count("a.b") == 1
