@@ -97,6 +97,8 @@ class Translator:
 
     def part(self, key: str) -> Translator:
         """Return the part of the file at a key, whose keys are relative to it."""
+        if not isinstance(value := self.given(key), Mapping | None):
+            raise self.refusal(key, value, "must be a dictionary")
         part = copy.copy(self)  # what was read is shared
         part.path = self._full(key)
         return part
@@ -199,6 +201,12 @@ class Translator:
                     found[row.to] = value
         return found
 
+    def lay(self, tree: dict[str, Any], *tables: Rows) -> None:
+        """Put what tables take into a configuration; see :meth:`translated`."""
+        for rows in tables:
+            for path, value in self.translated(rows).items():
+                put(tree, path, value)
+
     def rewritten(self, rows: Rows) -> dict[str, Any]:
         """Return all of the file's values, with those keys changed that a table has.
 
@@ -215,8 +223,7 @@ class Translator:
             if isinstance(row, Take):
                 self.notes.append(f"{key} is {row.to}")
         self._read |= {path for path in paths(tree) if not isinstance(self._at(path), Mapping)}
-        for path, value in self.translated(present).items():
-            put(tree, path, value)
+        self.lay(tree, present)
         return tree
 
     def report(self) -> dict[str, str]:

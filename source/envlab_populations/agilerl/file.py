@@ -79,14 +79,10 @@ def read_agilerl(file: Path) -> Translator:
             f"{file} is not a configuration file of AgileRL: it has neither INIT_HP nor a section "
             f"algorithm, but {', '.join(map(str, values)) or 'nothing'}."
         )
-    wrong = [
-        name
-        for name in known
-        if values.get(name) is not None and not isinstance(values[name], Mapping)
-    ]
-    if wrong:
-        raise ConfigurationError(f"{wrong[0]} in {file} must hold keys and values. Correct it.")
-    return Translator(_modern(values) if is_old else values, peer="agilerl", file=str(file))
+    settings = Translator(values, peer="agilerl", file=str(file))
+    for name in known:
+        settings.part(name)
+    return Translator(_modern(values), peer="agilerl", file=str(file)) if is_old else settings
 
 
 def _modern(values: Mapping[str, Any]) -> dict[str, Any]:

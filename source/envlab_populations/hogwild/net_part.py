@@ -7,7 +7,7 @@ import math
 from functools import partial
 from typing import Any
 
-from envlab.config.translator import Refuse, Rows, Take, Translator, put
+from envlab.config.translator import Refuse, Rows, Take, Translator
 from envlab.skrl.library import OFF_POLICY
 from envlab_populations.hogwild.arc import read_arc
 from envlab_populations.hogwild.cfg import (
@@ -89,7 +89,7 @@ OPTIMIZER: Rows = {
 """Settings of optimizers, of which each has those of :data:`OPTIMIZERS`."""
 
 
-def read_net(agent: dict[str, Any], net: Translator, distributed: str, num_envs: int) -> None:
+def read_net(agent: dict[str, Any], net: Translator, num_envs: int) -> None:
     """Read networks, optimizer and target networks."""
     settings, kind = agent["settings"], agent["algorithm"]
     name = net.choice("type", "MLPNet", known=KINDS)
@@ -103,9 +103,7 @@ def read_net(agent: dict[str, Any], net: Translator, distributed: str, num_envs:
     }
     rows = NET if kind == CROSSQ else NET | {"batch_norm": _PLAIN}
     clip = "clip_grad_norm" if kind in VALUES else "settings.grad_norm_clip"
-    rows = rows | {"clip_grad_val": Take(clip, Translator.number, 0.0)}
-    for path, value in net.translated(rows).items():
-        put(agent, path, value)
+    net.lay(agent, rows, {"clip_grad_val": Take(clip, Translator.number, 0.0)})
     if kind == REINFORCE:
         net.take("loss_spec")  # of values, which it lacks
     else:

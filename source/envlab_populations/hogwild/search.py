@@ -97,10 +97,10 @@ def make_search(spec: Spec) -> Search:
     for path, one in search.ranges.items():
         for value in _ends(one):
             plan = search.plan({path: value})
-            if why := plan.without_effect.get(path):
+            unread = [line for line in plan.report if f": {path} has no effect" in line]
+            if unread:
                 raise ConfigurationError(
-                    f"The spec {spec.name!r} searches {path!r}, which has no effect here: "
-                    f"{why}{'' if why.endswith('?') else '.'} Correct the path, or leave it out."
+                    f"The spec searches {path!r}: correct the path, or leave it out. {unread[0]}"
                 )
     return search
 

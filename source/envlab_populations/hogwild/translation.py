@@ -1,6 +1,6 @@
 """A spec in envlab's terms: the task, the number of environments, and the learning settings.
 
-Nothing of a spec is ignored silently: a key without effect here is in :attr:`Plan.without_effect`,
+Nothing of a spec is ignored silently: a key without effect here is in :attr:`Plan.report`,
 and one that a user would miss is refused. A key that means the same here is a row of a table.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envlab.config import from_dict
-from envlab.config.translator import NoEffect, Refuse, Rows, Take, Translator, put
+from envlab.config.translator import NoEffect, Refuse, Rows, Take, Translator
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import get_task, list_tasks
 from envlab.skrl.library import OFF_POLICY
@@ -178,10 +178,8 @@ class Plan:
     wants_gpu: bool
     is_dev: bool = False
     """Whether this is a session that tries a spec, with a check that it learns."""
-    without_effect: Mapping[str, str]
-    """Keys of the spec without effect here, and why."""
     report: tuple[str, ...]
-    """The same, a line each."""
+    """A line for each key of the spec without effect here."""
 
 
 def file_of(spec: Spec) -> Translator:
@@ -189,13 +187,6 @@ def file_of(spec: Spec) -> Translator:
     values = {"agent": spec.agent, "env": spec.env, "meta": spec.meta}
     cure = "Change it in the spec, or by -s {key}=VALUE."
     return Translator(values, peer="slm_lab", file=f"the spec {spec.name!r}", cure=cure)
-
-
-def _lay(agent: dict[str, Any], file: Translator, *tables: Rows) -> None:
-    """Put what tables take from a spec into a configuration."""
-    for rows in tables:
-        for path, value in file.translated(rows).items():
-            put(agent, path, value)
 
 
 def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
@@ -221,7 +212,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         meta.take(key)  # for the mode search
     kinds = {None: "false", False: "false", "false": "false", "shared": "shared"}
     distributed = meta.choice("distributed", known=kinds | {"synced": "synced"})
-    agent = _agent(file, num_envs, distributed)
+    agent = _agent(file, num_envs)
     steps = agent.pop("rollouts", None) or max(1, log_frequency // num_envs)
     frames = max_frame // sessions
     if dev:
@@ -245,7 +236,6 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         log_frequency=log_frequency,
         wants_gpu=file.take("agent.net.gpu") is True,
         is_dev=dev,
-        without_effect=file.report(),
         report=tuple(file.lines()),
     )
 
@@ -257,11 +247,8 @@ def _environment(file: Translator) -> tuple[str, dict[str, Any], int]:
     if not isinstance(name, str):
         raise env.refusal("name", name, "must be the id of a task, as 'Humanoid-v5'")
     if name.startswith("playground/"):
-        raise env.refusal(
-            "name",
-            name,
-            "MuJoCo Playground's environments run on JAX, and not here: name one of envlab list",
-        )
+        why = "MuJoCo Playground's environments run on JAX, and not here: name one of envlab list"
+        raise env.refusal("name", name, why)
     own = {task.id for task in list_tasks()}
     is_own = name in own or f"{name}-v0" in own or name.startswith("Isaac")
     is_atari = name.startswith(atari.GAMES)
@@ -269,7 +256,7 @@ def _environment(file: Translator) -> tuple[str, dict[str, Any], int]:
     task = get_task(given).id
     values: dict[str, Any] = {"scene": {"num_envs": num_envs}}
     if is_atari:
-        _lay(values, file, GAMES)
+        file.lay(values, GAMES)
     limit = env.count("max_t")
     if limit is not None:
         if not task.startswith("gym:"):
@@ -301,11 +288,8 @@ def _sequences(agent: dict[str, Any], env: Translator, num_frames: int) -> None:
     if num_frames == 1 or not net.get("recurrent"):
         return
     if net["sequence_length"] != num_frames:
-        raise env.refusal(
-            "frame_op_len",
-            num_frames,
-            f"agent.net.seq_len is {net['sequence_length']}: a recurrent network sees each frame",
-        )
+        why = f"agent.net.seq_len is {net['sequence_length']}: a recurrent network sees each frame"
+        raise env.refusal("frame_op_len", num_frames, why)
     net["sees_steps"] = True
 
 
@@ -342,21 +326,20 @@ def _rewards_and_observations(agent: dict[str, Any], env: Translator, *, is_atar
         raise env.refusal("clip_obs", clip, "observations are clipped with normalize_obs only")
 
 
-def _agent(file: Translator, num_envs: int, distributed: str) -> dict[str, Any]:
+def _agent(file: Translator, num_envs: int) -> dict[str, Any]:
     """Return an agent's configuration."""
-    algorithm, net = file.part(_AGENT), file.part("agent.net")
+    algorithm = file.part(_AGENT)
     file.take("agent.name")  # a label
     name = algorithm.take("name")
     kind = NAMES.get(str(name)) or str(name).lower()
     if name == "HydraDQN":
-        raise algorithm.refusal(
-            "name", name, "SLM-Lab has had none since version 4.3 at the latest: use DoubleDQN"
-        )
+        why = "SLM-Lab has had none since version 4.3 at the latest: use DoubleDQN"
+        raise algorithm.refusal("name", name, why)
     if kind not in NAMES.values():
         known = f"skrl has no counterpart; use one of {', '.join(NAMES)}."
         raise algorithm.refusal("name", name, f"{known}{did_you_mean(str(name), NAMES)}")
     agent: dict[str, Any] = {"algorithm": kind, "settings": {}, "schedules": {}}
-    _lay(agent, file, GENERAL)
+    file.lay(agent, GENERAL)
     if kind in (*OFF_POLICY, CROSSQ):
         _off_policy(agent, file, num_envs)
     elif kind == SARSA:
@@ -368,14 +351,14 @@ def _agent(file: Translator, num_envs: int, distributed: str) -> dict[str, Any]:
         _exploration(agent, file)
     if name in ("SIL", "PPOSIL"):
         file.take(f"{_MEMORY}.sil_replay_name")  # all are drawn uniformly
-        _lay(agent, file, IMITATION)
+        file.lay(agent, IMITATION)
     if name == "VanillaDQN":
-        _lay(agent, file, VANILLA)
+        file.lay(agent, VANILLA)
     if kind != RANDOM:
-        read_net(agent, net, distributed, num_envs)
+        read_net(agent, file.part("agent.net"), num_envs)
     critic_net = file.take("agent.critic_net")
     if kind == CROSSQ:
-        _lay(agent, file, CROSSQS)
+        file.lay(agent, CROSSQS)
         agent["settings"].setdefault("initial_entropy_value", 1.0)
         rate = algorithm.number("alpha_lr")
         if rate is not None:
@@ -427,7 +410,7 @@ def _off_policy(agent: dict[str, Any], file: Translator, num_envs: int) -> None:
     algorithm, settings, kind = file.part(_AGENT), agent["settings"], agent["algorithm"]
     has_priorities = kind in ("dqn", "ddqn", "sac")
     name = _memory(file, "Replay", *(("PrioritizedReplay",) if has_priorities else ()))
-    _lay(agent, file, REPLAY, *((PRIORITIES,) if name == "PrioritizedReplay" else ()))
+    file.lay(agent, REPLAY, *((PRIORITIES,) if name == "PrioritizedReplay" else ()))
     agent["replay"]["size"] = file.whole(f"{_MEMORY}.max_size", 200_000, least=num_envs)
     is_soft = kind in ("sac", CROSSQ)
     batch = settings["batch_size"]
@@ -441,7 +424,7 @@ def _off_policy(agent: dict[str, Any], file: Translator, num_envs: int) -> None:
         settings |= {"learn_entropy": False, "initial_entropy_value": alpha}
     if kind == "sac":
         settings.setdefault("initial_entropy_value", 1.0)
-        _lay(agent, file, SAC)
+        file.lay(agent, SAC)
 
 
 def _on_policy(agent: dict[str, Any], file: Translator, num_envs: int) -> None:
@@ -464,13 +447,13 @@ def _on_policy(agent: dict[str, Any], file: Translator, num_envs: int) -> None:
             frequency = num_steps  # as in SLM-Lab: n steps of returns are those of a rollout
         agent["rollouts"] = horizon or frequency
     settings["time_limit_bootstrap"] = kind != REINFORCE  # which has no values
-    _lay(agent, file, ON_POLICY)
+    file.lay(agent, ON_POLICY)
     if kind == REINFORCE:
         algorithm.take("center_return")  # no difference: returns are standardised
     elif kind == "ppo":
         batch = 1 if in_episodes else agent["rollouts"] * num_envs
         size = algorithm.count("minibatch_size", batch)
         settings |= {"mini_batches": max(1, batch // size), "value_clip": 0.0}
-        _lay(agent, file, PPO)
+        file.lay(agent, PPO)
     else:
-        _lay(agent, file, A2C)
+        file.lay(agent, A2C)

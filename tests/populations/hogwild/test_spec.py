@@ -74,7 +74,7 @@ def test_a_spec_in_envlabs_terms():
     assert (settings["learning_rate"], agent.optimizer) == (1e-4, "adam")
     assert (agent.replay.size, agent.replay.use_cer) == (50_000, True)
     assert (agent.net.hidden_layers, agent.net.init) == ([64, 32], "orthogonal")
-    assert (agent.precision, plan.without_effect) == ("float32", {})
+    assert (agent.precision, plan.report) == ("float32", ())
     assert plan_of(SAC, "agent.net.bfloat16=true").agent.precision == "auto"
 
 
@@ -213,7 +213,7 @@ def test_all_shipped_specs_can_be_planned():
     for path in paths:
         for name in read_specs(path):
             plan = make_plan(load_spec(path, name))
-            assert plan.without_effect == {}
+            assert plan.report == ()
 
 
 @pytest.mark.parametrize("place", ["env", "search", "whole", "heir", "saved", "enjoyed"])
