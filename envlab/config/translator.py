@@ -20,11 +20,11 @@ import copy
 import fnmatch
 import functools
 import json
-import math
 import operator
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, nan
 from typing import Any, TypeVar
 
 from envlab.errors import ConfigurationError, did_you_mean
@@ -82,13 +82,9 @@ class Translator:
     def __init__(
         self, values: Mapping[str, Any], *, peer: str, file: str, cure: str = "Correct it there."
     ) -> None:
-        """Take a file's values.
+        """Take a file's values, nested as they are there, and the peer's name for the report.
 
-        Args:
-            values: Nested, as in the file.
-            peer: Name of the project, which begins the lines of the report.
-            file: Name of the file.
-            cure: What to do about a refusal, with ``{key}`` for its path.
+        ``cure`` says what to do about a refusal, with ``{key}`` for the key's path.
         """
         self.file, self.path, self.notes = file, "", list[str]()
         self._peer, self._cure, self._values = peer, cure, values
@@ -118,13 +114,16 @@ class Translator:
         value = self.given(key)
         return default if value is None else value
 
-    def number(self, key: str, default: float | None = None, *, least: float = 0.0) -> Any:
-        """Return a float of at least ``least``, or the default."""
+    def number(
+        self, key: str, default: Any = None, *, least: float = 0.0, below: float = inf
+    ) -> Any:
+        """Return a float of at least ``least`` and below another, or the default."""
         value = self.take(key, default)
         number = _float(value)
-        if value is not None and not number >= least:
-            at_least = "" if least == -math.inf else f" of at least {least:g}"
-            raise self.refusal(key, value, f"must be a number{at_least}")
+        if value is not None and not least <= number < below:
+            bounds = [f"of at least {least:g}"] * (least > -inf)
+            bounds += [f"below {below:g}"] * (below < inf)
+            raise self.refusal(key, value, f"must be a number {' and '.join(bounds)}".rstrip())
         return None if value is None else number
 
     def whole(self, key: str, default: int | None = None, *, least: int = 0) -> Any:
@@ -158,9 +157,7 @@ class Translator:
             raise self.refusal(key, value, "must be a list of whole numbers such as [64, 64]")
         return [int(size) for size in sizes]
 
-    def choice(
-        self, key: str, default: str | None = None, *, known: Mapping[Any, Any] | Sequence[str]
-    ) -> Any:
+    def choice(self, key: str, default: Any = None, *, known: Collection[Any]) -> Any:
         """Return one of the known names, or our counterpart of it."""
         value = self.take(key, default)
         if not isinstance(value, Hashable) or value not in known:
@@ -324,6 +321,6 @@ def paths(values: Any, above: str = "") -> Iterator[str]:
 def _float(value: Any) -> float:
     """Return a number, NaN for what is none; 100_000 is a text in YAML 1.2."""
     try:
-        return math.nan if isinstance(value, bool) else float(value)
+        return nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
-        return math.nan
+        return nan

@@ -43,6 +43,6 @@ def alike(head: str, outcomes: Iterable[tuple[str, ...]]) -> str:
 def write(page: Path, script: str, text: str) -> None:
     """Put a text between the two lines of a script on a page."""
     begin, end = f"<!-- {script} -->\n", "<!-- until here -->\n"
-    before, _, rest = page.read_text().partition(begin)
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
     _, _, after = rest.partition(end)
-    page.write_text(f"{before}{begin}{text}\n{end}{after}")
+    page.write_text(f"{before}{begin}{text}\n{end}{after}", encoding="utf-8")

@@ -12,7 +12,7 @@ from tests.refusals import check_refusals
 
 VALUES: dict[str, Any] = {
     "algorithm": {"gamma": "0.9", "batch": 1e2, "gama": 1, "wandb": True, "off": False},
-    "nets": {"actor": {"std": 0.5}, "critic": {"std": 0.7}, "sizes": [8, 4]},
+    "nets": {"actor": {"std": 0.5}, "sizes": [8, 4]},
     "rest": {"a": {"b": 1}},
 }
 ROWS = {
@@ -32,17 +32,13 @@ def file_of(values: dict[str, Any] = VALUES) -> Translator:
 
 def test_a_row_takes_a_key_as_a_setting_or_says_why_it_has_no_effect():
     file = file_of()
-    assert file.translated(ROWS) == {
-        "agent.discount": 0.9,
-        "agent.batch_size": 100,
-        "agent.beta": 0.5,
-    }
+    expected = {"agent.discount": 0.9, "agent.batch_size": 100, "agent.beta": 0.5}
+    assert file.translated(ROWS) == expected
     assert file.lines() == [
         "[peer] a.yaml: algorithm.gamma: counts steps",
         "[peer] a.yaml: algorithm.gama has no effect: nothing here is like it",
         "[peer] a.yaml: algorithm.wandb has no effect: add --logger=wandb",
         "[peer] a.yaml: nets.actor.std has no effect: networks have no noise",
-        "[peer] a.yaml: nets.critic.std has no effect: networks have no noise",
         "[peer] a.yaml: rest has no effect: nothing here is like it",
     ]
     assert file.part("rest").count("a.b") == 1
@@ -72,7 +68,7 @@ def test_what_cannot_be_taken_is_one_sentence_with_file_key_and_value():
         [
             ("number", "x", r"^a\.b in a\.yaml is 'x', but must be a number of at least 0\. Set a"),
             ("number", float("nan"), "must be a number of at least 0"),
-            ("number", True, "must be a number"),
+            ("number", 1e400, "must be a number"),
             ("whole", 1.5, "must be a whole number"),
             ("count", 0, "at least 1"),
             ("flag", 1, "must be true or false"),

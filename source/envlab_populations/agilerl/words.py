@@ -288,15 +288,12 @@ class Translation:
             settings.take("selection_strategy")
             self._note("selection_strategy: members meet in one population, in tournaments")
         loops = settings.whole("training.eval_loop") or 1
-        self._put(
-            "agent.population",
-            {
-                "size": self.size,
-                "tournament_size": min(size, self.size),
-                "eval_episodes": loops * self.num_envs,
-            },
-        )
-        self.values["agent.mutations.mutate_elite"] = True
+        self.values |= {
+            "agent.population.size": self.size,
+            "agent.population.tournament_size": min(size, self.size),
+            "agent.population.eval_episodes": loops * self.num_envs,
+            "agent.mutations.mutate_elite": True,
+        }
         episodes, epochs = (settings.whole(f"training.{n}") for n in ("episodes", "evo_epochs"))
         steps = settings.whole("training.max_steps") or 1_000_000
         evo_steps = settings.whole("training.evo_steps") or 10_000

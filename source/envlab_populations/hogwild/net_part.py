@@ -61,11 +61,7 @@ RECURRENT: Rows = {
 }
 
 
-def _share(part: Translator, key: str, default: Any) -> float | None:
-    share: float | None = part.number(key)
-    if share is not None and share >= 1:
-        raise part.refusal(key, share, "must be from 0 to less than 1")
-    return share
+_share = partial(Translator.number, below=1.0)
 
 
 def _shares(part: Translator, key: str, default: Any) -> list[float] | None:
@@ -75,7 +71,7 @@ def _shares(part: Translator, key: str, default: Any) -> list[float] | None:
     if not isinstance(shares, list) or len(shares) != 2:
         raise part.refusal(key, shares, "must be a list of two numbers")
     if not all(_is_number(share) and 0 <= share < 1 for share in shares):
-        raise part.refusal(key, shares, "must be from 0 to less than 1")
+        raise part.refusal(key, shares, "must be numbers of at least 0 and below 1")
     return shares
 
 
@@ -287,7 +283,7 @@ def _scheduler(net: Translator, num_envs: int) -> str:
     if name == "LinearToZero":
         return f"max(0, 1 - {frames} / {float(ends[0])})"
     if name == "LinearToMin":
-        least = _share(part, "min_factor", None) or 0.0
+        least = _share(part, "min_factor", 0.0)
         return f"max({least}, 1 - {frames} / {float(ends[0])})"
     gamma = part.number("gamma", 0.1)
     if not 0 < gamma <= 1:

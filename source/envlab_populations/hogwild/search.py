@@ -17,7 +17,7 @@ from optuna import distributions
 
 from envlab.errors import ConfigurationError
 from envlab_populations.hogwild.spec import Spec, make_spec, set_value
-from envlab_populations.hogwild.translation import Plan, file_of, make_plan
+from envlab_populations.hogwild.translation import Plan, make_plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +72,7 @@ def make_search(spec: Spec) -> Search:
     """
     if spec.search_error:
         raise ConfigurationError(spec.search_error)
-    file = file_of(spec)
-    meta, plan = file.part("meta"), make_plan(spec)
+    meta, plan = spec.file().part("meta"), make_plan(spec)
     num_trials = meta.count("max_trial")
     if num_trials is None:
         raise ConfigurationError(

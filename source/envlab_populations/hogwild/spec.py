@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from envlab.config import load_yaml
-from envlab.config.translator import paths
+from envlab.config.translator import Translator, paths, put
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.foreign import bounded_int, read_text
 
@@ -51,6 +51,12 @@ class Spec:
     """Why it cannot be searched, if its ranges are wrong; it can be trained all the same."""
     replaced_env: str | None = None
     """The file's environment, if another one replaces it."""
+
+    def file(self) -> Translator:
+        """Return the spec as what its keys are read from."""
+        values = {"agent": self.agent, "env": self.env, "meta": self.meta}
+        cure = "Change it in the spec, or by -s {key}=VALUE."
+        return Translator(values, peer="slm_lab", file=f"the spec {self.name!r}", cure=cure)
 
     def values(self) -> dict[str, Any]:
         """Return the contents of a file with this spec alone."""
@@ -265,17 +271,9 @@ def _without_lists(values: dict[str, Any], where: str) -> dict[str, Any]:
             f"{where} has body.num = {body['num']}, but one body is trained. Set it to 1; "
             "meta.max_session repeats a run."
         )
-    for part in PARTS:
-        if not isinstance(values[part], dict):
-            raise ConfigurationError(
-                f"{where} has {part} = {values[part]!r:.60}, but it must be a dictionary."
-            )
-    for part in ("algorithm", "memory", "net"):
-        inner = values["agent"].setdefault(part, {})
-        if not isinstance(inner, dict):
-            raise ConfigurationError(
-                f"{where} has agent.{part} = {inner!r:.60}, but it must be a dictionary."
-            )
+    file = Translator(values, peer="slm_lab", file=where.replace("The", "the", 1))
+    for key in (*PARTS, "agent.algorithm", "agent.memory", "agent.net"):
+        put(values, key, file.mapping(key))
     return values
 
 

@@ -182,13 +182,6 @@ class Plan:
     """A line for each key of the spec without effect here."""
 
 
-def file_of(spec: Spec) -> Translator:
-    """Return a spec as what its keys are read from."""
-    values = {"agent": spec.agent, "env": spec.env, "meta": spec.meta}
-    cure = "Change it in the spec, or by -s {key}=VALUE."
-    return Translator(values, peer="slm_lab", file=f"the spec {spec.name!r}", cure=cure)
-
-
 def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
     """Return a spec in envlab's terms.
 
@@ -200,7 +193,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         EnvlabError: Naming the key that cannot be honoured and what to do.
     """
     spec = in_version_4(spec)
-    file = file_of(spec)
+    file = spec.file()
     env, meta = file.part("env"), file.part("meta")
     task, env_values, num_envs = _environment(file)
     max_frame = env.count("max_frame")

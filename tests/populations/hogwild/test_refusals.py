@@ -39,7 +39,7 @@ VALUES = (
     ("agent.net.optim_spec", {"name": "SGD"}, "must be one of 'Adam', "),
     ("agent.net.optim_spec", {"lr": 0}, "must be a number above 0"),
     ("agent.net.optim_spec", {"name": "RMSprop", "betas": [0, 0]}, "only lr, alpha, eps"),
-    ("agent.net.optim_spec", {"betas": [0.5, 1]}, "must be from 0 to less than 1"),
+    ("agent.net.optim_spec", {"betas": [0.5, 1]}, "of at least 0 and below 1"),
     ("agent.net.optim_spec", {"betas": [0.5]}, "must be a list of two numbers"),
     ("agent.net.critic_optim_spec", {"name": "AdamW"}, "differs in lr alone"),
     ("agent.net.lr_scheduler_spec", {"name": "CosineLR"}, "must be one of 'LinearToZero'"),
