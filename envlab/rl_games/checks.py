@@ -9,12 +9,13 @@ import contextlib
 import io
 import logging
 import math
-import operator
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from gymnasium import spaces
 
+from envlab.config.translator import Refuse, Rows, Translator
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.envs.action_use import ActionBound, clip_bound
@@ -34,26 +35,21 @@ MODELS = {
 
 _CONFIG = "agent.params.config"
 _CENTRAL = f"{_CONFIG}.central_value_config"
-_NO_SELF_PLAY = "rl_games' self-play needs an environment made for it"
-
-REFUSED: dict[str, tuple[Any, str]] = {
-    "params.load_checkpoint": (False, "use --resume and --checkpoint"),
-    "params.config.max_frames": (-1, "use --max_frames"),
-    "params.config.population_based_training": (
-        False,
-        "a flag of train makes populations (--help)",
+_NO_SELF_PLAY = Refuse("rl_games' self-play needs an environment made for it")
+REFUSED: Rows = {
+    "load_checkpoint": Refuse("--resume and --checkpoint say what is loaded"),
+    "config.max_frames": Refuse("--max_frames ends a run", unless=(-1,)),
+    "config.population_based_training": Refuse("a flag of train makes populations (--help)"),
+    "config.self_play": _NO_SELF_PLAY,
+    "config.self_play_config": _NO_SELF_PLAY,
+    "config.use_action_masks": Refuse("envlab's environments have no action masks"),
+    "config.epochs_between_resets": Refuse("env.episode_length_s ends episodes"),
+    "config.normalize_rms_advantage": Refuse(
+        "rl_games 1.6.5 fails with it; normalize_advantage is over the samples of all processes"
     ),
-    "params.config.self_play": (False, _NO_SELF_PLAY),
-    "params.config.self_play_config": (None, _NO_SELF_PLAY),
-    "params.config.use_action_masks": (False, "envlab's environments have no action masks"),
-    "params.config.epochs_between_resets": (0, "set env.episode_length_s, which ends episodes"),
-    "params.config.normalize_rms_advantage": (
-        False,
-        "rl_games 1.6.5 fails with it; normalize_advantage is over the samples of all processes",
-    ),
-    "params.config.seq_len": (None, "rl_games ignores this old name of seq_length"),
+    "config.seq_len": Refuse("rl_games ignores this old name of seq_length"),
 }
-"""Keys that would change the training but have no effect here: allowed values, and advice."""
+"""Keys of ``agent.params`` that would change the training but have no effect here."""
 
 
 def check_supported(cfg: RlGamesCfg, env: BatchedEnv, context: DistributedContext) -> None:
@@ -62,12 +58,9 @@ def check_supported(cfg: RlGamesCfg, env: BatchedEnv, context: DistributedContex
     Raises:
         ConfigurationError: Naming the key, its value, what is expected and what to do.
     """
-    for path, (allowed, advice) in REFUSED.items():
-        value = operator.attrgetter(path)(cfg)
-        if value != allowed:
-            raise ConfigurationError(
-                f"agent.{path} is {value!r}, but only {allowed!r} is supported: {advice}."
-            )
+    values = {"agent": {"params": asdict(cfg.params)}}
+    file = Translator(values, peer="rl_games", file="the configuration", cure="Leave it out.")
+    file.part("agent.params").translated(REFUSED)
     check_model(cfg, env)
     _check_images(cfg, env)
     _check_processes(cfg, context)

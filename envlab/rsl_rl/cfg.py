@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -20,24 +21,26 @@ from envlab.config import (
     leaves,
     merge,
 )
+from envlab.config.translator import NoEffect, Rows, Translator
 from envlab.training.flags import Flags
+
+logger = logging.getLogger(__name__)
 
 LayerSize = Annotated[int, Range(above=0, at_most=2**15, also=-1)]
 
 DISTILLATION = "Distillation"
 """``agent.algorithm.class_name`` of a student that imitates a teacher."""
 
-_OF_THE_SCRIPT = (
-    *("class_name", "device", "resume", "load_run", "load_checkpoint", "policy"),
-    *("empirical_normalization", "neptune_project", "wandb_project"),
-)
-_OF_OLDER_NETWORKS = ("stochastic", "init_noise_std", "noise_std_type", "state_dependent_std")
+_OF_THE_SCRIPT = NoEffect("a flag of train or play says it")
+_OLDER = NoEffect("rsl_rl 5 has actor, critic and their distribution_cfg in its place")
+OF_ISAAC_LAB: Rows = {
+    **dict.fromkeys(("class_name", "device", "resume", "load_run"), _OF_THE_SCRIPT),
+    **dict.fromkeys(("load_checkpoint", "neptune_project", "wandb_project"), _OF_THE_SCRIPT),
+    **dict.fromkeys(("policy", "empirical_normalization", "*.stochastic"), _OLDER),
+    **dict.fromkeys(("*.init_noise_std", "*.noise_std_type", "*.state_dependent_std"), _OLDER),
+}
 """Fields of Isaac Lab 3's configuration classes that rsl_rl 5 does not read: settings of its
-script, which are flags here, and older names, which are missing or have their defaults."""
-
-
-def _without(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in names}
+script, and older names, which are missing or have their defaults."""
 
 
 def _gaussian(init_std: float) -> dict[str, Any]:
@@ -149,14 +152,15 @@ class RunnerCfg(BasicAgentCfg):
     """``torch.compile`` mode of the networks; null: not compiled."""
 
     def with_task_values(self, values: Mapping[str, Any]) -> Self:
-        kept, bare = _without(values, _OF_THE_SCRIPT), self
+        file = Translator(values, peer="rsl_rl", file="the agent's file")
+        kept, bare = file.rewritten(OF_ISAAC_LAB), self
+        for line in file.lines():
+            logger.debug("%s.", line)
         for name in self.NETWORKS:
-            if isinstance(kept.get(name), Mapping):
-                kept[name] = _without(kept[name], _OF_OLDER_NETWORKS)
-                if "class_name" in (kept[name].get("distribution_cfg") or {}):
-                    # A complete distribution, whose keys may differ from the default kind's.
-                    model = replace(getattr(bare, name), distribution_cfg=None)
-                    bare = replace(bare, **{name: model})
+            if file.given(f"{name}.distribution_cfg.class_name") is not None:
+                # A complete distribution, whose keys may differ from the default kind's.
+                model = replace(getattr(bare, name), distribution_cfg=None)
+                bare = replace(bare, **{name: model})
         return merge(bare, kept, "agent")
 
     def references(self) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from envlab.agent_cfg import AgentCfg, Precision, refuse_schedule
 from envlab.config import NonNegativeInt, PositiveInt, Range, merge
+from envlab.config.translator import Refuse, Rows, Translator
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.skrl.defaults import (
     default_memories,
@@ -41,14 +42,6 @@ OFF_POLICY_STEPS = 64
 OBS_GROUPS: Mapping[str, list[str]] = {"observations": ["policy"], "states": ["critic"]}
 """Groups of a task's observations by the names of skrl's arguments, by default."""
 
-_NO_EFFECT = {
-    "headless",
-    "render_interval",
-    "disable_progressbar",
-    "close_environment_at_exit",
-}
-"""Settings of skrl's trainer that only its own loop and window read."""
-
 _POSITIVE = (
     *("rollouts", "learning_epochs", "mini_batches", "learning_rate", "ratio_clip"),
     *("batch_size", "amp_batch_size", "gradient_steps", "policy_delay", "initial_entropy_value"),
@@ -64,6 +57,18 @@ _NOT_NEGATIVE = (
 )
 _SHARES = ("discount_factor", "gae_lambda", "polyak", "percentile")
 """Settings of skrl's agents by the numbers that they allow."""
+
+
+_WANDB = Refuse("skrl would write on every process: add --logger wandb", unless=({},))
+REFUSED: Rows = {
+    "agent.agent.experiment.wandb": _WANDB,
+    "agent.agent.experiment.wandb_kwargs": _WANDB,
+    "agent.agent.experiment.store_separately": Refuse("a checkpoint is one file"),
+    "agent.trainer.class": Refuse(
+        "only 'SequentialTrainer' is supported", unless=("SequentialTrainer", "sequentialtrainer")
+    ),
+}
+"""Settings of skrl's that would change a run but have no effect here."""
 
 
 @dataclass(kw_only=True)
@@ -243,8 +248,6 @@ class SkrlCfg(AgentCfg):
         if "models" in given:
             base.models = _filled_models(given.pop("models"))
         base.agent = _laid_over(base.agent, given.pop("agent", {}))
-        trainer = given.get("trainer", {})
-        given["trainer"] = {name: trainer[name] for name in trainer if name not in _NO_EFFECT}
         for name in ("motion_dataset", "reply_buffer"):
             given[name] = given.get(name) or getattr(base, name)
         return merge(base, given, "agent")
@@ -319,21 +322,9 @@ class SkrlCfg(AgentCfg):
                 f"agent.precision is {self.precision!r}, which envlab has on PyTorch only. Set it "
                 "to float32 or auto, or leave --ml_framework jax out."
             )
-        if experiment.wandb or experiment.wandb_kwargs:
-            raise ConfigurationError(
-                "agent.agent.experiment.wandb has no effect, because skrl would write on every "
-                "process. Leave it out, and add --logger wandb."
-            )
-        if experiment.store_separately:
-            raise ConfigurationError(
-                "agent.agent.experiment.store_separately has no effect: a checkpoint is one file. "
-                "Leave it out."
-            )
-        if str(self.trainer["class"]).lower() != "sequentialtrainer":
-            raise ConfigurationError(
-                f"agent.trainer.class is {self.trainer['class']!r}, but only 'SequentialTrainer' "
-                "is supported."
-            )
+        values = {"agent": {"agent": {"experiment": vars(experiment)}, "trainer": self.trainer}}
+        file = Translator(values, peer="skrl", file="the configuration", cure="Leave it out.")
+        file.translated(REFUSED)
 
 
 def known_algorithm(name: str, known: Collection[str]) -> str:

@@ -2,72 +2,67 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from envlab.config.translator import NoEffect, Rows, Take, Translator
 from envlab.skrl.library import ON_POLICY
 
 logger = logging.getLogger(__name__)
 
-_RENAMED = {
-    "lambda": "gae_lambda",
-    "state_preprocessor": "observation_preprocessor",
-    "state_preprocessor_kwargs": "observation_preprocessor_kwargs",
-    "shared_state_preprocessor": "state_preprocessor",
-    "shared_state_preprocessor_kwargs": "state_preprocessor_kwargs",
-    "amp_state_preprocessor": "amp_observation_preprocessor",
-    "amp_state_preprocessor_kwargs": "amp_observation_preprocessor_kwargs",
-}
 VALUE_CLIP = 0.2
 """Default of 1.x for clipping predicted values."""
 
 
+def _value_clip(file: Translator, key: str, default: Any) -> float:
+    clip: float = file.number("agent.value_clip", VALUE_CLIP)
+    return clip if file.flag(key) else 0.0
+
+
+def _renamed(old: str, new: str) -> Rows:
+    return {f"agent.{old}{end}": Take(f"agent.{new}{end}") for end in ("", "_kwargs")}
+
+
+OBSERVING: Rows = _renamed("state_preprocessor", "observation_preprocessor")
+"""For files in which these do not mean, as in skrl 2, the preprocessor of a critic's states."""
+ROWS: Rows = {
+    "agent.lambda": Take("agent.gae_lambda"),
+    **_renamed("shared_state_preprocessor", "state_preprocessor"),
+    **_renamed("amp_state_preprocessor", "amp_observation_preprocessor"),
+    "agent.clip_predicted_values": Take("agent.value_clip", _value_clip),
+}
+_BEGINS_AT_ONCE = NoEffect("an algorithm with rollouts learns from the first")
+ROLLOUTS: Rows = dict.fromkeys(("agent.random_timesteps", "agent.learning_starts"), _BEGINS_AT_ONCE)
+TRAINER: Rows = {
+    f"trainer.{name}": NoEffect("only skrl's own loop and window read it")
+    for name in (
+        *("headless", "render_interval", "disable_progressbar"),
+        "close_environment_at_exit",
+    )
+}
+
+
 def modernised(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return an agent file's values under the names of skrl 2; changes are logged."""
-    modern = copy.deepcopy(dict(values))
-    if not isinstance(modern.get("agent"), Mapping):
-        return modern
-    agent, changes = _modern_agent(modern["agent"])
-    if not changes:
-        return modern
-    logger.info("The agent's configuration is for skrl 1.x; in skrl 2: %s.", ", ".join(changes))
-    modern["agent"] = agent
-    if isinstance(modern.get("models"), Mapping):
+    file = Translator(values, peer="skrl", file="the agent's file")
+    algorithm = str(file.given("agent.class") or "ppo").lower()
+    rows = ROWS if "observation_preprocessor" in file.names("agent") else ROWS | OBSERVING
+    if algorithm in ON_POLICY and algorithm != "cem":
+        rows = rows | ROLLOUTS
+    modern = file.rewritten(rows | TRAINER)
+    for line in file.lines():
+        logger.info("%s.", line)
+    is_old = any(f"agent.{name}" in rows for name in file.names("agent"))
+    if is_old and isinstance(modern.get("models"), Mapping):
         # States of 1.x are observations of an agent, except for MAPPO's central critic.
-        central = "value" if _algorithm(agent) == "mappo" else None
+        central = "value" if algorithm == "mappo" else None
         modern["models"] = {
             role: model if role == central else _observing(model)
             for role, model in modern["models"].items()
         }
     return modern
-
-
-def _modern_agent(agent: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return an agent's settings under the names of skrl 2, and the changes in words."""
-    names = dict(_RENAMED)
-    if (
-        "observation_preprocessor" in agent
-    ):  # skrl 2's own meaning: the preprocessor of a critic's states
-        del names["state_preprocessor"], names["state_preprocessor_kwargs"]
-    changes = [f"{name} is {names[name]}" for name in agent if name in names]
-    modern = {names.get(name, name): value for name, value in agent.items()}
-    if "clip_predicted_values" in modern:
-        clips = modern.pop("clip_predicted_values")
-        modern["value_clip"] = modern.get("value_clip", VALUE_CLIP) if clips else 0.0
-        changes.append(f"clip_predicted_values is value_clip = {modern['value_clip']}")
-    if _algorithm(agent) in ON_POLICY and _algorithm(agent) != "cem":
-        for name in ("random_timesteps", "learning_starts"):
-            if name in modern:
-                del modern[name]
-                changes.append(f"{name} has no meaning here")
-    return modern, changes
-
-
-def _algorithm(agent: Mapping[str, Any]) -> str:
-    return str(agent.get("class", "ppo")).lower()
 
 
 def _observing(model: Any) -> Any:

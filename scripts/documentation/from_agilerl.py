@@ -24,11 +24,11 @@ from pathlib import Path
 from envlab.arguments import ArgumentParser
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
+from envlab_bridge import outcomes
 from envlab_populations.agilerl.file import read_agilerl
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/from_agilerl.md"
-BEGIN, END = "<!-- from_agilerl.py -->\n", "<!-- until here -->\n"
 SHORT = ("--headless", "--device=cpu", "--max_frames=200", "--num_envs=16")
 """Flags that shorten training; 16 environments are a multiple of every file's population."""
 TIMEOUT_S = 300
@@ -154,34 +154,18 @@ def rows(checkout: Path) -> Iterator[Row]:
 def table(found: Sequence[Row]) -> str:
     """Return counts and rows of configurations; files that end alike share a row."""
     runs = sum(row.runs for row in found)
-    lines = [
-        f"Of {len(found)} configurations {runs} train, and "
-        f"{len(found) - runs} end in one sentence.\n",
-        "| files | algorithm | what becomes of them |",
-        "|---|---|---|",
-    ]
-    alike: dict[tuple[str, str], list[str]] = {}
-    for row in found:
-        alike.setdefault((row.algorithm, plain(row.outcome)), []).append(f"`{row.file}`")
-    for (algorithm, outcome), files in alike.items():
-        lines.append(f"| {', '.join(files)} | {algorithm} | {outcome} |")
-    return "\n".join(lines) + "\n"
+    head = "| files | algorithm | what becomes of them |"
+    rows = outcomes.alike(head, ((row.file, row.algorithm, plain(row.outcome)) for row in found))
+    counts = f"Of {len(found)} configurations {runs} train, and {len(found) - runs} end in one"
+    return f"{counts} sentence.\n\n{rows}\n"
 
 
 def table_of_programs(name: str, found: Sequence[tuple[str, str]]) -> str:
     """Return counts and rows of a checkout's programs; those that end alike share a row."""
-    alike: dict[str, list[str]] = {}
-    for program, outcome in found:
-        alike.setdefault(plain(outcome), []).append(f"`{program}`")
-    runs = len(alike.get(RUNS, []))
-    lines = [
-        f"\nOf {len(found)} programs of {name} {runs} run.\n",
-        "| programs | what becomes of them |",
-        "|---|---|",
-    ]
-    ordered = sorted(alike.items(), key=lambda pair: pair[0] != RUNS)
-    lines += [f"| {', '.join(files)} | {outcome} |" for outcome, files in ordered]
-    return "\n".join(lines) + "\n"
+    rows = sorted(((file, plain(said)) for file, said in found), key=lambda row: row[1] != RUNS)
+    runs = sum(said == RUNS for _, said in rows)
+    table = outcomes.alike("| programs | what becomes of them |", rows)
+    return f"\nOf {len(found)} programs of {name} {runs} run.\n\n{table}\n"
 
 
 def plain(text: str) -> str:
@@ -200,9 +184,7 @@ def main(arguments: Sequence[str]) -> int:
     written = table(list(rows(checkouts[0])))
     for checkout in checkouts:
         written += table_of_programs(checkout.name, list(programs(checkout)))
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}{written}{END}{after}")
+    outcomes.write(PAGE, Path(__file__).name, written.rstrip())
     return 0
 
 

@@ -19,10 +19,10 @@ from envlab import registry
 from envlab.arguments import ArgumentParser
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError, UnknownTaskError
+from envlab_bridge import outcomes
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/from_isaac_lab.md"
-BEGIN, END = "<!-- from_isaac_lab.py -->\n", "<!-- until here -->\n"
 HERE, HERE_OLDER = "here, by the same id", "here, by the id of 2.3.2"
 KINDS = {
     r"Mimic|Skillgen|Blueprint|Cosmos|Teleop|Stack-Cube|PickPlace|Place-|Keyboard": (
@@ -43,20 +43,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("checkouts", type=Path, nargs="+", help="folders of Isaac Lab's versions")
     parser.add_argument("--verbose", action="store_true", help="print what becomes of each id")
     flags = parser.parse_args(arguments)
-    counts: list[collections.Counter[str]] = []
+    counts: dict[str, collections.Counter[str]] = {}
     for checkout in flags.checkouts:
         found = {task_id: outcome(task_id) for task_id in ids(checkout)}
-        counts.append(collections.Counter(found.values()))
+        counts[checkout.name] = collections.Counter(found.values())
         if flags.verbose:
             print("".join(f"{task_id}: {row}\n" for task_id, row in sorted(found.items())), end="")
     rows = dict.fromkeys([HERE, HERE_OLDER, *KINDS.values(), "others"])
-    lines = [f"| | {' | '.join(checkout.name for checkout in flags.checkouts)} |"]
-    lines.append("|---|" + "---|" * len(counts))
-    lines += [f"| {row} | {' | '.join(str(found[row]) for found in counts)} |" for row in rows]
-    lines.append(f"| all | {' | '.join(str(found.total()) for found in counts)} |")
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}" + "\n".join(lines) + f"\n{END}{after}")
+    outcomes.write(PAGE, Path(__file__).name, outcomes.columns(counts, rows))
     return 0
 
 

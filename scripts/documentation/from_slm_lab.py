@@ -18,6 +18,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from envlab.arguments import ArgumentParser
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError, EnvlabError
+from envlab_bridge import outcomes
 from envlab_populations.hogwild.environments import read_heirs, with_heir
 from envlab_populations.hogwild.learner import make_learner
 from envlab_populations.hogwild.session import check_learned, trained_values
@@ -34,7 +36,6 @@ from envlab_populations.hogwild.translation import make_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/from_slm_lab.md"
-BEGIN, END = "<!-- from_slm_lab.py -->\n", "<!-- until here -->\n"
 READ = ("is read", "is read, with `-s`")
 IN_PART = "is read for some of its `spec_params`"
 ITERATIONS = 8
@@ -44,7 +45,6 @@ KINDS = {
     r"'ALE/.*ale-py": "Atari, which needs ale-py",
     r"is 'HydraDQN'": "HydraDQN, which SLM-Lab itself no longer has",
     r"is 'OnPolicyCrossEntropy'": "the best of episodes (`OnPolicyCrossEntropy`)",
-    r"but sac learns from 'Replay'": "SAC with priorities (`PrioritizedReplay`)",
     r"needs actions of a Box": "SAC of discrete actions",
 }
 """Names of refusals in the table, by words in their sentences. The first match counts."""
@@ -92,10 +92,10 @@ def outcome(path: Path, name: str, given: object, *, trains: bool = False) -> st
         specs = make_specs(name, given, [*settings, *few], origin=str(path))
     except EnvlabError as error:
         return str(error)
-    refusals = [refusal(spec) for spec in specs]
+    refusals = [outcomes.refusal(partial(read, spec)) for spec in specs]
     if "" in refusals:  # of several environments, the agent is made for the first
         first = specs[refusals.index("")]
-        refusals.append(refusal(first, makes=True, trains=trains))
+        refusals.append(outcomes.refusal(partial(read, first, makes=True, trains=trains)))
     if all(refusals) or refusals[-1]:
         return refusals[-1]
     return IN_PART if any(refusals) else READ[bool(settings)]
@@ -107,33 +107,31 @@ def _num_envs(given: Any) -> int:
     return int(env.get("num_envs") or 1)
 
 
-def refusal(spec: Spec, *, makes: bool = False, trains: bool = False) -> str:
-    """Return an empty text if a spec can be read, and its agent be made, else why it cannot."""
-    try:
-        plan = make_plan(with_heir(spec, read_heirs()))
-        if not makes:
-            return ""
-        env = made(plan.task, plan.env.get("num_frames", 1), plan.env["scene"]["num_envs"] * trains)
-        cfg = replace(plan.agent, replay=replace(plan.agent.replay, size=10_000 * trains or 1))
-        if cfg.is_off_policy and trains:
-            starts = {"learning_starts": 16, "random_timesteps": 8}
-            known = {key: value for key, value in starts.items() if key in cfg.settings}
-            cfg = replace(cfg, num_steps_per_env=32, settings={**cfg.settings, **known})
-        learner = make_learner(env, cfg, DistributedContext(device=env.device))
-        if trains:
-            before = trained_values(learner)
-            learner.start(ITERATIONS)
-            for number in range(1, ITERATIONS + 1):  # until it has learned
-                learner.iterate(number, lambda *_: None)
-                try:
-                    check_learned(before, trained_values(learner))
-                    break
-                except EnvlabError:
-                    if number == ITERATIONS:
-                        raise
-    except EnvlabError as error:
-        return str(error)
-    return ""
+def read(spec: Spec, *, makes: bool = False, trains: bool = False) -> None:
+    """Read a spec, and make its agent, and train it.
+
+    Raises:
+        EnvlabError: If it cannot be read, or the agent be made, or does not learn.
+    """
+    plan = make_plan(with_heir(spec, read_heirs()))
+    if not makes:
+        return
+    env = made(plan.task, plan.env.get("num_frames", 1), plan.env["scene"]["num_envs"] * trains)
+    cfg = replace(plan.agent, replay=replace(plan.agent.replay, size=10_000 * trains or 1))
+    if cfg.is_off_policy and trains:
+        starts = {"learning_starts": 16, "random_timesteps": 8}
+        known = {key: value for key, value in starts.items() if key in cfg.settings}
+        cfg = replace(cfg, num_steps_per_env=32, settings={**cfg.settings, **known})
+    learner = make_learner(env, cfg, DistributedContext(device=env.device))
+    if not trains:
+        return
+    before = trained_values(learner)
+    learner.start(ITERATIONS)
+    for number in range(1, ITERATIONS + 1):  # until it has learned
+        learner.iterate(number, lambda *_: None)
+        if not outcomes.refusal(lambda: check_learned(before, trained_values(learner))):
+            return
+    check_learned(before, trained_values(learner))
 
 
 def fillings(name: str, given: Any) -> list[str]:
@@ -169,22 +167,16 @@ def main(arguments: Sequence[str]) -> int:
     flags = parser.parse_args(arguments)
     logging.getLogger("envlab").setLevel(logging.ERROR)
     taken = (*READ, IN_PART)
-    counts: list[collections.Counter[str]] = []
+    counts: dict[str, collections.Counter[str]] = {}
     for checkout in flags.checkouts:
-        counts.append(collections.Counter())
+        found = counts[checkout.name] = collections.Counter()
         for path, name, given in specs(checkout):
             sentence = outcome(path, name, given, trains=flags.train)
-            counts[-1][sentence if sentence in taken else kind(sentence)] += 1
+            found[sentence if sentence in taken else kind(sentence)] += 1
             if flags.verbose and sentence not in READ:
                 print(f"{path.name} {name}: {sentence}", flush=True)
-    rows = [*taken, *sorted({row for found in counts for row in found} - {*taken})]
-    lines = [f"| | {' | '.join(checkout.name for checkout in flags.checkouts)} |"]
-    lines.append("|---|" + "---|" * len(counts))
-    lines += [f"| {row} | {' | '.join(str(found[row]) for found in counts)} |" for row in rows]
-    lines.append(f"| all | {' | '.join(str(found.total()) for found in counts)} |")
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}" + "\n".join(lines) + f"\n{END}{after}")
+    rows = [*taken, *sorted({row for found in counts.values() for row in found} - {*taken})]
+    outcomes.write(PAGE, Path(__file__).name, outcomes.columns(counts, rows))
     return 0
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from envlab.arguments import ArgumentParser
 from envlab.distributed.program import guarded
+from envlab_bridge.outcomes import write
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/from_isaac_lab.md"
-BEGIN, END = "<!-- isaac_lab_projects.py -->\n", "<!-- end of isaac_lab_projects.py -->\n"
 RSL_RL = "scripts/rsl_rl/train.py"
 LONG = "scripts/reinforcement_learning/rsl_rl/train.py"
 PROJECTS = (
@@ -92,9 +92,7 @@ def main(arguments: Sequence[str]) -> int:
         words = [name, commit(folder), f"`{task}`", outcome(folder, script, task, flags.limit_s)]
         lines.append(f"| {' | '.join(words)} |")
         print(lines[-1], flush=True)
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(before + BEGIN + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
+    write(PAGE, Path(__file__).name, "\n".join(lines))
     return 0
 
 

@@ -23,11 +23,11 @@ from pathlib import Path
 
 from envlab.arguments import ArgumentParser
 from envlab.distributed.program import guarded
+from envlab_bridge.outcomes import write
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/from_isaac_lab.md"
 ONE = ROOT / "scripts/documentation/isaac_lab_task.py"
-BEGIN, END = "<!-- isaac_lab_tasks.py -->\n", "<!-- end of isaac_lab_tasks.py -->\n"
 NUM_STAGES = 3  # it is made, it steps, it trains
 
 
@@ -52,7 +52,8 @@ def main(arguments: Sequence[str]) -> int:
     ids = [task_id for task_id in sorted(agents) if re.search(flags.only, task_id)]
     outcomes = known | run([one for one in ids if one not in known], flags.limit_s)
     if not flags.only:
-        write(table({task_id: outcomes[task_id] for task_id in ids}, agents))
+        lines = table({task_id: outcomes[task_id] for task_id in ids}, agents)
+        write(PAGE, Path(__file__).name, lines.rstrip("\n"))
     return 0
 
 
@@ -121,13 +122,6 @@ def general(sentence: str) -> str:
         .replace(sys.prefix, "")
         .replace(os.environ.get("ISAACLAB_PATH", "\0"), "")
     )
-
-
-def write(lines: str) -> None:
-    """Put lines in their place on the page."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}{lines}{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

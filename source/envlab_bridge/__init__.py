@@ -1,4 +1,4 @@
-"""Shared by the guests that run other projects' scripts: ranks, agreement, runners, errors.
+"""What two guests share: others' scripts, and ``--config_kwargs`` of AllenAct's experiments.
 
-:mod:`envlab_isaacgym` and :mod:`envlab_isaaclab` are above it, the core below.
+The guests are above it, the core below.
 """

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from envlab.config.config_kwargs import kwargs_of_experiment, overrides_of, read_config_kwargs
 from envlab.errors import ConfigurationError
 from envlab.libraries import libraries
+from envlab_bridge.config_kwargs import kwargs_of_experiment, overrides_of, read_config_kwargs
 from envlab_cluster import command, kill, launch, setup
 from envlab_cluster.arguments import VerbParser
 from envlab_cluster.hosts import choose_hosts

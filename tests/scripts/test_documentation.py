@@ -168,7 +168,7 @@ def test_ids_of_isaac_lab_are_counted_without_running_its_files(tmp_path, monkey
     (tasks / "test/test_tasks.py").write_text("gym.register(id='Isaac-Test-v0')\n")
     module = load("documentation/from_isaac_lab")
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{module.BEGIN}old\n{module.END}after\n")
+    page.write_text("before\n<!-- from_isaac_lab.py -->\nold\n<!-- until here -->\nafter\n")
     monkeypatch.setattr(module, "PAGE", page)
     assert module.main([str(tmp_path / "2.3.2"), "--verbose"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "Isaac-Ant-v0: here, by the same id"

@@ -70,8 +70,8 @@ def test_names_of_skrl_1_are_understood(caplog: pytest.LogCaptureFixture):
     assert (agent["gae_lambda"], agent["value_clip"]) == (0.9, 0.3)
     assert agent["observation_preprocessor"] == "RunningStandardScaler"
     assert agent["state_preprocessor"] is None
-    assert "lambda is gae_lambda" in caplog.text
-    assert "random_timesteps has no meaning here" in caplog.text
+    assert "agent.lambda is agent.gae_lambda" in caplog.text
+    assert "agent.random_timesteps has no effect: an algorithm with rollouts" in caplog.text
     # Names for other meanings.
     agent = {"clip_predicted_values": False, "shared_state_preprocessor": "RunningStandardScaler"}
     cfg = SkrlCfg().with_task_values({"agent": agent})

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from envlab.config.config_kwargs import read_config_kwargs
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
+from envlab_bridge.config_kwargs import read_config_kwargs
 from envlab_navigation.ddppo.experiment import ExperimentConfig
 
 T = TypeVar("T")
@@ -183,23 +183,16 @@ def _choose(
 
 def _check_kwargs(chosen: type, kwargs: Mapping[str, Any], path: Path) -> None:
     """Refuse unknown arguments of ``__init__``, and missing ones."""
-    parameters = dict(list(inspect.signature(chosen.__init__).parameters.items())[1:])  # type: ignore[misc]
-    kinds = {parameter.kind for parameter in parameters.values()}
-    known = [
-        name
-        for name, one in parameters.items()
-        if one.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    ]
-    takes = f"{chosen.__name__} in {path} takes {', '.join(known) or 'none'}"
-    for name in kwargs:
-        if name not in known and (
-            inspect.Parameter.VAR_KEYWORD not in kinds or chosen.__init__ is object.__init__  # type: ignore[misc]
-        ):
-            raise ConfigurationError(
-                f"--config_kwargs has {name!r}, but {takes}.{did_you_mean(name, known)}"
-            )
-    for name in known:
-        if parameters[name].default is inspect.Parameter.empty and name not in kwargs:
-            raise ConfigurationError(
-                f"--config_kwargs lacks {name!r}: {takes}, and this one has no default."
-            )
+    has_own = chosen.__init__ is not object.__init__  # type: ignore[misc]
+    signature = inspect.signature(chosen.__init__ if has_own else lambda self: None)  # type: ignore[misc]
+    try:
+        signature.bind(None, **kwargs)
+    except TypeError as error:
+        known = [one.name for one in signature.parameters.values() if one.kind.name[:3] != "VAR"][
+            1:
+        ]
+        wrong = next((name for name in kwargs if name not in known), "")
+        raise ConfigurationError(
+            f"--config_kwargs: {chosen.__name__} in {path} {error}; it takes "
+            f"{', '.join(known) or 'none'}.{did_you_mean(wrong, known)}"
+        ) from None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from envlab.errors import ConfigurationError
-from envlab_populations.agilerl.file import Settings
+from envlab.config.translator import Translator
 from envlab_populations.population.architecture import ACTIVATIONS
 
 _COVERED = ("arch", "simba", "output_layernorm", "output_vanish")
 """Settings that the line about networks covers."""
+_RECURRENT = "members have no recurrent networks: give layers by hidden_size instead"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,17 +24,17 @@ class Part:
     max_layers: int
     min_units: int
     max_units: int
-    channels: list[int] = field(default_factory=list)
-    kernels: list[int] = field(default_factory=list)
-    strides: list[int] = field(default_factory=list)
-    min_channels: int = 16
-    max_channels: int = 256
-    is_simba: bool = False
-    layer_norm: bool = False
-    is_orthogonal: bool = False
+    channels: list[int]
+    kernels: list[int]
+    strides: list[int]
+    min_channels: int
+    max_channels: int
+    is_simba: bool
+    layer_norm: bool
+    is_orthogonal: bool
 
     @classmethod
-    def of(cls, settings: Settings, path: str, is_current: bool) -> Part:
+    def of(cls, settings: Translator, path: str, is_current: bool) -> Part:
         """Return the part that a file describes; missing bounds are AgileRL's (``net_configs.py``).
 
         Args:
@@ -46,60 +46,53 @@ class Part:
         Raises:
             ConfigurationError: For networks that members do not have.
         """
-        is_recurrent = "hidden_state_size" in settings.names_below(path)
-        if is_recurrent or settings.text(f"{path}.arch") == "lstm":
-            raise ConfigurationError(
-                f"{path} in {settings.file} is recurrent, but members have no recurrent networks. "
-                "Give layers by hidden_size instead."
-            )
-        blocks = settings.count(f"{path}.num_blocks")
+        part = settings.part(path)
+        part.refuse("hidden_state_size", _RECURRENT)
+        if part.text("arch") == "lstm":
+            raise part.refusal("arch", "lstm", _RECURRENT)
+        blocks = part.whole("num_blocks")
         if blocks:
-            hidden = [settings.count(f"{path}.hidden_size") or 128] * blocks
+            hidden = [part.whole("hidden_size") or 128] * blocks
         else:
-            hidden = settings.sizes(f"{path}.hidden_size")
-        counts = {
-            name: default if (value := settings.count(f"{path}.{theirs}")) is None else value
-            for name, theirs, default in (
-                *(("min_layers", "min_hidden_layers", 1), ("max_layers", "max_hidden_layers", 3)),
-                *(("min_units", "min_mlp_nodes", 16), ("max_units", "max_mlp_nodes", 500)),
-                ("min_channels", "min_channel_size", 16),
-                ("max_channels", "max_channel_size", 256),
-            )
-        }
+            hidden = part.sizes("hidden_size")
         return cls(
             hidden=hidden,
-            activation=settings.text(f"{path}.activation"),
-            channels=settings.sizes(f"{path}.channel_size"),
-            kernels=settings.sizes(f"{path}.kernel_size"),
-            strides=settings.sizes(f"{path}.stride_size"),
+            activation=part.text("activation"),
+            channels=part.sizes("channel_size"),
+            kernels=part.sizes("kernel_size"),
+            strides=part.sizes("stride_size"),
             is_simba=bool(blocks),
-            layer_norm=settings.flag(f"{path}.layer_norm", is_current),
-            is_orthogonal=settings.flag(f"{path}.init_layers", is_current),
-            **counts,
+            layer_norm=part.flag("layer_norm", is_current),
+            is_orthogonal=part.flag("init_layers", is_current),
+            min_layers=part.whole("min_hidden_layers", 1),
+            max_layers=part.whole("max_hidden_layers", 3),
+            min_units=part.whole("min_mlp_nodes", 16),
+            max_units=part.whole("max_mlp_nodes", 500),
+            min_channels=part.whole("min_channel_size", 16),
+            max_channels=part.whole("max_channel_size", 256),
         )
 
 
-def parts_of(settings: Settings) -> tuple[list[Part], int | None]:
+def parts_of(settings: Translator) -> tuple[list[Part], int | None]:
     """Return the networks' parts, and the encoder's output size.
 
     Raises:
         ConfigurationError: For networks that members do not have.
     """
-    if any(name.startswith("network.encoder_config.mlp_config") for name in settings.unused()):
-        raise ConfigurationError(
-            f"network.encoder_config in {settings.file} is for observations of several parts "
-            "(mlp_config), which members' networks do not take. Give hidden_size."
-        )
-    if not any("_config." in name for name in settings.unused()):  # before 2.0
-        return [Part.of(settings, "network", False)], settings.count("network.latent_dim")
+    encoder = settings.part("network.encoder_config")
+    encoder.refuse(
+        "mlp_config", "members' networks take no observations of several parts: give hidden_size"
+    )
+    if not any(name.endswith("_config") for name in settings.names("network")):  # before 2.0
+        return [Part.of(settings, "network", False)], settings.whole("network.latent_dim")
     parts = [Part.of(settings, f"network.{name}_config", True) for name in ("encoder", "head")]
     for bound in ("min_latent_dim", "max_latent_dim"):
-        settings.drop(f"network.{bound}")
-    return parts, settings.count("network.latent_dim") or 64
+        settings.take(f"network.{bound}")
+    return parts, settings.whole("network.latent_dim") or 64
 
 
-def network_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
-    """Return ``agent.network`` for a file's networks, and a line on each difference.
+def network_values(settings: Translator) -> dict[str, Any]:
+    """Return ``agent.network`` for a file's networks, and note each difference.
 
     Encoder, latent space and head become one row of layers.
 
@@ -109,7 +102,7 @@ def network_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     parts, latent = parts_of(settings)
     encoder, *heads = parts
     values: dict[str, Any] = {}
-    notes: list[str] = []
+    notes = settings.notes
     sizes = [] if encoder.channels else list(encoder.hidden)
     bounds = [part for part in parts if part.hidden]
     sizes += [latent] if latent else []
@@ -135,11 +128,10 @@ def network_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
             + ("with layer norm" if values["layer_norm"] else "without layer norm")
             + (", without SimBa's residual blocks" if encoder.is_simba else "")
         )
-    values |= _activation([part.activation for part in parts if part.activation], notes)
-    for path in [name for name in settings.unused() if name.startswith("network.")]:
+    for path in settings.part("network").report():
         if path.rpartition(".")[2] in _COVERED:
-            settings.drop(path)
-    return values, notes
+            settings.take(path)
+    return values | _activation([part.activation for part in parts if part.activation], notes)
 
 
 def _convolutions(encoder: Part, notes: list[str]) -> dict[str, Any]:

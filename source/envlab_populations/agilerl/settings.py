@@ -5,17 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from envlab.config import merge
+from envlab.config.translator import NoEffect, Translator
 from envlab.distributed.ranks import launched_rank
-from envlab.errors import ConfigurationError
-from envlab_populations.agilerl.file import NETWORK_NAMES, Settings
+from envlab_populations.agilerl.file import NETWORK_NAMES
 from envlab_populations.agilerl.file_network import network_values
-from envlab_populations.agilerl.words import PATHS, exploration_noise
+from envlab_populations.agilerl.words import PATHS, RECURRENT, ROWS, exploration_noise
 from envlab_populations.evolution.cfg import NOISY, SEVERAL, BoundsCfg, EvolutionCfg
 
 _OFF_POLICY = {"batch_size": 64, "learn_step": 5, "gamma": 0.99, "tau": 1e-3}
@@ -39,18 +38,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     },
 }
 """Defaults of AgileRL's constructors (2.9.1)."""
-_SILENT = (
-    *("pop_size", "population_size", "memory_size", "use_rollout_buffer", "normalize_images"),
-    *("channels_last", "discrete_actions", "torch_compiler", "wrap", "mut", "vect_noise_dim"),
-    *("max_action", "min_action", "cudagraphs", "rollout_buffer_config"),
-)
-"""Arguments that have no influence on learning here."""
-_WITHOUT_EFFECT = {
-    "action_std_init": "the standard deviation of a policy begins at 1",
-    "target_kl": "an agent makes all of its epochs",
-    "share_encoders": "policy and critic have separate networks",
-    "policy_freq": "the policy learns in every gradient step",
-}
 _printed: set[str] = set()
 
 
@@ -111,20 +98,17 @@ def numbers_of(algorithm: str, given: Mapping[str, Any]) -> dict[str, Any]:
     values = {str(name).lower(): value for name, value in given.items()}
     if "o_u_noise" in values:
         values["O_U_noise"] = values.pop("o_u_noise")
-    if values.get("recurrent"):
-        raise ConfigurationError(
-            "recurrent is true, but members have no recurrent networks. Set it to false, or train "
-            "a recurrent PPO by envlab train ddppo."
-        )
+    Translator(values, peer="agilerl", file="the program").refuse("recurrent", RECURRENT)
     numbers = dict(DEFAULTS[algorithm])
     if "lr" in values and "lr_actor" in numbers:  # 0.1 and 1.0 had one rate
         numbers |= {"lr_actor": values["lr"], "lr_critic": values["lr"]}
     for name, value in values.items():
         is_idle = name == "policy_freq" and algorithm not in ("td3", "matd3")
+        row = ROWS.get(f"algorithm.{name}")
         if name in numbers and not is_idle:
             numbers[name] = value
-        elif name in _WITHOUT_EFFECT and value not in (None, False):
-            tell(f"{name} has no effect: {_WITHOUT_EFFECT[name]}")
+        elif isinstance(row, NoEffect) and value not in (None, False):
+            tell(f"{name} has no effect: {row.why}")
     return numbers
 
 
@@ -135,8 +119,9 @@ def network_of(config: Mapping[str, Any] | None) -> dict[str, Any]:
         ConfigurationError: For networks that members do not have.
     """
     renamed = {NETWORK_NAMES.get(name, name): value for name, value in (config or {}).items()}
-    values, notes = network_values(Settings(Path("net_config"), {"network": renamed}, True))
-    for note in notes:
+    file = Translator({"network": renamed}, peer="agilerl", file="net_config")
+    values = network_values(file)
+    for note in file.notes:
         tell(note)
     return values
 

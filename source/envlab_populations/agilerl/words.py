@@ -13,17 +13,20 @@ import math
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 from envlab.arguments import ArgumentParser
 from envlab.config import Trust
+from envlab.config.translator import NoEffect, Rows, Take, Translator, override
 from envlab.distributed.ranks import launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.training.inputs import check_task, trust_of
-from envlab_populations.agilerl.file import Settings, read_agilerl
+from envlab_populations.agilerl.file import read_agilerl
 from envlab_populations.agilerl.file_network import network_values
 from envlab_populations.crew import ENV_ID, MODULE, PACKAGES
 from envlab_populations.evolution.cfg import NOISY, SEVERAL, EvolutionCfg
@@ -61,25 +64,10 @@ REFUSED = {
     **dict.fromkeys(_LANGUAGE, "which tunes language models, which envlab does not. Use AgileRL"),
 }
 """Algorithms of AgileRL's that populations do not train, in lower case, and why."""
-_NO_EFFECT = {
-    "algorithm.action_std_init": "the standard deviation of a policy begins at 1",
-    "algorithm.cudagraphs": "members are not recorded as CUDA graphs",
-    "algorithm.max_action": "the task has its bounds",
-    "algorithm.min_action": "the task has its bounds",
-    "algorithm.policy_freq": "the policy learns in every gradient step",
-    "algorithm.share_encoders": "policy and critic have separate networks",
-    "algorithm.target_kl": "a member makes all of its epochs",
-    "network.head_config.output_activation": "the task's bounds decide it",
-    "network.mlp_output_activation": "the task's bounds decide it",
-    "training.eval_steps": "an evaluation plays whole episodes",
-    "training.learning_delay": "the algorithm has no replay memory",
-    "run.WANDB": "add --logger=wandb",
-    "run.CHANNELS_LAST": "images are turned as networks want them",
-    "run.DISCRETE_ACTIONS": "the environment says that",
-    "run.DISTRIBUTED_TRAINING": "add --nproc=N for N processes",
-}
-_NOISE = {"expl_noise": 0.1, "mean_noise": 0.0, "theta": 0.15, "dt": 0.01}
-"""AgileRL's own noise of actions."""
+RECURRENT = (
+    "members have no recurrent networks: set it to false, or train a recurrent PPO by envlab train "
+    "ddppo"
+)
 PATHS = {
     **{"gamma": "discount_factor", "tau": "polyak", "lr": "learning_rate"},
     **{"clip_coef": "ratio_clip", "ent_coef": "entropy_loss_scale", "vf_coef": "value_loss_scale"},
@@ -87,6 +75,42 @@ PATHS = {
     **{"gae_lambda": "gae_lambda", "policy_freq": "policy_delay", "batch_size": "batch_size"},
 }
 """AgileRL's names of numbers, and skrl's, where they mean the same."""
+_BOUNDED = NoEffect("the task has its bounds")
+_SHAPED = NoEffect("the task's bounds decide it")
+ROWS: Rows = {
+    "algorithm.action_std_init": NoEffect("the standard deviation of a policy begins at 1"),
+    "algorithm.cudagraphs": NoEffect("members are not recorded as CUDA graphs"),
+    "algorithm.max_action": _BOUNDED,
+    "algorithm.min_action": _BOUNDED,
+    "algorithm.policy_freq": NoEffect("the policy learns in every gradient step"),
+    "algorithm.share_encoders": NoEffect("policy and critic have separate networks"),
+    "algorithm.target_kl": NoEffect("a member makes all of its epochs"),
+    "mutation.mutation_sd": Take("agent.mutations.mutation_sd", Translator.number),
+    "mutation.probabilities.no_mut": Take("agent.mutations.no_mutation", Translator.number),
+    "mutation.probabilities.arch_mut": Take("agent.mutations.architecture", Translator.number),
+    "mutation.probabilities.params_mut": Take("agent.mutations.parameters", Translator.number),
+    "mutation.probabilities.act_mut": Take("agent.mutations.activation", Translator.number),
+    "mutation.probabilities.rl_hp_mut": Take("agent.mutations.rl_hp", Translator.number),
+    "mutation.probabilities.new_layer": Take("agent.mutations.new_layer_prob", Translator.number),
+    "mutation.rand_seed": Take("agent.seed", Translator.whole),
+    "network.head_config.output_activation": _SHAPED,
+    "network.mlp_output_activation": _SHAPED,
+    "run.WANDB": NoEffect("add --logger=wandb"),
+    "run.CHANNELS_LAST": NoEffect("images are turned as networks want them"),
+    "run.DISCRETE_ACTIONS": NoEffect("the environment says that"),
+    "run.DISTRIBUTED_TRAINING": NoEffect("add --nproc=N for N processes"),
+    "selection_strategy.elitism": Take("agent.population.elitism", Translator.flag, True),
+    "training.eval_steps": NoEffect("an evaluation plays whole episodes"),
+    "training.learning_delay": NoEffect("the algorithm has no replay memory"),
+    "training.target_score": Take(
+        "agent.population.target_fitness",
+        partial(Translator.number, least=-math.inf),
+        note="training ends when the fittest member reaches it; AgileRL waits for the mean of all "
+        "members' last 10 evaluations, and 100 generations",
+    ),
+}
+"""What becomes of AgileRL's keys; a new one is a row here. A function below reads those that depend
+on others, or on the number of environments."""
 
 
 def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) -> list[str]:
@@ -118,12 +142,12 @@ def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) ->
         return [*translation.identity(), *words]
     made = translation.training()
     if launched_rank() == 0:
-        for line in translation.lines():
+        for line in settings.lines():
             print(line, file=sys.stderr)
     return [*made, *words]  # of two overrides of the same value, the last one wins
 
 
-def algorithm_of(settings: Settings) -> str:
+def algorithm_of(settings: Translator) -> str:
     """Return our name of a file's algorithm.
 
     Raises:
@@ -139,22 +163,19 @@ def algorithm_of(settings: Settings) -> str:
             f"{', '.join(map(str.upper, ALGORITHMS))}."
             f"{did_you_mean(name, [one.upper() for one in ALGORITHMS])}"
         )
-    if settings.flag("algorithm.recurrent"):
-        raise ConfigurationError(
-            f"algorithm.recurrent is true in {settings.file}, but members have no recurrent "
-            "networks. Set it to false, or train a recurrent PPO by envlab train ddppo."
-        )
+    settings.refuse("algorithm.recurrent", RECURRENT)
     return "ddqn" if short == "dqn" and settings.flag("algorithm.double") else short
 
 
-def task_of(settings: Settings, algorithm: str, trust: Trust) -> tuple[str, str]:
+def task_of(settings: Translator, algorithm: str, trust: Trust) -> tuple[str, str]:
     """Return the task of a file's environment, and a line on the difference, if any.
 
     Raises:
         ConfigurationError: If the file names none, contains code, or names a module that is not
             trusted.
     """
-    own = [part for part in ("entrypoint", "path", "wrappers", "config") if _has(settings, part)]
+    parts = ("entrypoint", "path", "wrappers", "config")
+    own = [part for part in parts if settings.given(f"environment.{part}") not in (None, {})]
     name = settings.text("environment.name")
     if own or name is None:
         problem = f"has environment.{own[0]}" if own else "names no environment"
@@ -174,16 +195,11 @@ def task_of(settings: Settings, algorithm: str, trust: Trust) -> tuple[str, str]
     return f"gym:{heir or name}", line
 
 
-def _has(settings: Settings, part: str) -> bool:
-    path = f"environment.{part}"
-    return any(one == path or one.startswith(f"{path}.") for one in settings.unused())
-
-
 @dataclass(kw_only=True)
 class Translation:
     """The translation of a file into words."""
 
-    settings: Settings
+    settings: Translator
     given: argparse.Namespace
     """Flags given along with the file."""
     algorithm: str
@@ -195,22 +211,22 @@ class Translation:
     """Members that a process trains."""
     is_given: bool
     """Whether ``num_envs`` comes from the command line."""
-    words: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    """Our settings, by path."""
     _environment: str | None = None
     """PettingZoo's environment, which the task is given."""
 
     @classmethod
     def of(
-        cls, settings: Settings, given: argparse.Namespace, overrides: Sequence[str]
+        cls, settings: Translator, given: argparse.Namespace, overrides: Sequence[str]
     ) -> Translation:
         """Return the translation of a file under the flags and overrides given with it."""
         algorithm = (given.algorithm or algorithm_of(settings)).lower()
-        size = settings.count("training.pop_size") or 1
+        size = settings.whole("training.pop_size") or 1
         size = given.population_size or _override(overrides, "agent.population.size") or size
         world = read_ranks(given.distributed, os.environ)["world_size"]
         num_own = max(1, size // world) if given.parallel == "members" else size
-        envs = settings.count("environment.num_envs") or NUM_ENVS
+        envs = settings.whole("environment.num_envs") or NUM_ENVS
         all_envs = given.num_envs or _override(overrides, "env.scene.num_envs")
         if given.global_num_envs:
             all_envs = given.global_num_envs // world
@@ -233,175 +249,123 @@ class Translation:
             words.append(f"--task={task}")
             if self.algorithm in SEVERAL:
                 self._environment = self.settings.text("environment.name")
-            self.notes += [line] if line else []
-        self.settings.drop("environment")
-        self.settings.drop("algorithm.name")
+            self.settings.notes += [line] if line else []
+        self.settings.take("environment")
+        self.settings.take("algorithm.name")
         if self.given.algorithm is None:
             words.append(f"--algorithm={self.algorithm}")
         return words
 
     def training(self) -> list[str]:
         """Return all words of the file."""
-        words = self.identity()
+        words, settings = self.identity(), self.settings
+        settings.notes.insert(0, f"{self.size} members with {self.num_envs} environments each")
         if self._environment is not None:
-            self.put("env.kwargs.environment", self._environment)
-        self._population()
-        self._mutations()
-        self._network()
-        if self.algorithm == "ppo":
-            self._ppo()
-        else:
-            self._off_policy()
-        self._numbers()
-        self._selection()
-        self._unused()
-        return [*words, *self.words]
+            self.values["env.kwargs.environment"] = self._environment
+        words += self._population()
+        self.values |= settings.translated(ROWS)
+        self._put("agent.network", network_values(settings))
+        learning = self._ppo() if self.algorithm == "ppo" else self._off_policy()
+        self._put("agent.agent", learning | self._numbers())
+        removed = self._selection()
+        return [*words, *starmap(override, self.values.items()), *removed]
 
-    def lines(self) -> list[str]:
-        """Return the differences from AgileRL, a line each."""
-        head = f"[agilerl] {self.settings.file}: "
-        return [
-            f"{head}{self.size} members with {self.num_envs} environments each",
-            *(head + note for note in self.notes),
-        ]
+    def _put(self, path: str, values: Mapping[str, Any]) -> None:
+        self.values |= {f"{path}.{name}": value for name, value in values.items()}
 
-    def put(self, path: str, value: Any, *, adds: bool = False) -> None:
-        """Add an override."""
-        self.words.append(f"{'++' if adds else ''}{path}={_plain(value)}")
+    def _note(self, text: str) -> None:
+        self.settings.notes.append(text)
 
-    def note(self, text: str) -> None:
-        """Add a line on a difference."""
-        self.notes.append(text)
-
-    def _population(self) -> None:
-        """Translate the population, its tournaments and its budget."""
+    def _population(self) -> list[str]:
+        """Translate the population, its tournaments and its budget; return the budget's flag."""
         settings = self.settings
-        self.put("agent.population.size", self.size)
         if not self.is_given:
-            self.put("env.scene.num_envs", self.num_envs * self.num_own)
-        size = settings.count("selection_strategy.tournament_size") or 2
+            self.values["env.scene.num_envs"] = self.num_envs * self.num_own
+        size = settings.whole("selection_strategy.tournament_size") or 2
         if size > self.size:
-            self.note(f"tournament_size: {size} becomes {self.size}, the whole population")
-        self.put("agent.population.tournament_size", min(size, self.size))
-        self.put("agent.population.elitism", settings.flag("selection_strategy.elitism", True))
+            self._note(f"tournament_size: {size} becomes {self.size}, the whole population")
         if settings.text("selection_strategy.strategy") not in (None, "tournament"):
-            settings.drop("selection_strategy")
-            self.note("selection_strategy: members meet in one population, in tournaments")
-        loops = settings.count("training.eval_loop") or 1
-        self.put("agent.population.eval_episodes", loops * self.num_envs)
-        target = settings.number("training.target_score")
-        if target is not None:
-            self.put("agent.population.target_fitness", target)
-            self.note(
-                f"target_score: training ends when the fittest member reaches {target:g}; AgileRL "
-                "waits for the mean of all members' last 10 evaluations, and 100 generations"
-            )
-        self._budget()
-
-    def _budget(self) -> None:
-        """Translate the steps of each member into frames of all."""
-        settings = self.settings
-        episodes, epochs = (settings.count(f"training.{n}") for n in ("episodes", "evo_epochs"))
-        steps = settings.count("training.max_steps") or 1_000_000
+            settings.take("selection_strategy")
+            self._note("selection_strategy: members meet in one population, in tournaments")
+        loops = settings.whole("training.eval_loop") or 1
+        self.values |= {
+            "agent.population.size": self.size,
+            "agent.population.tournament_size": min(size, self.size),
+            "agent.population.eval_episodes": loops * self.num_envs,
+            "agent.mutations.mutate_elite": True,
+        }
+        episodes, epochs = (settings.whole(f"training.{n}") for n in ("episodes", "evo_epochs"))
+        steps = settings.whole("training.max_steps") or 1_000_000
+        evo_steps = settings.whole("training.evo_steps") or 10_000
         if episodes is not None:
             steps = episodes * EPISODE_STEPS * self.num_envs
-            self.note(
+            evo_steps = (epochs or 5) * EPISODE_STEPS * self.num_envs
+            self._note(
                 f"EPISODES, EVO_EPOCHS: an episode counts {EPISODE_STEPS} steps of each "
                 "environment, as in AgileRL 0.1"
             )
-        if self.given.max_frames is None and self.given.max_iterations is None:
-            self.words.append(f"--max_frames={steps * self.size}")
-        evo_steps = settings.count("training.evo_steps") or 10_000
-        if episodes is not None:
-            evo_steps = (epochs or 5) * EPISODE_STEPS * self.num_envs
         self._generation = max(1, evo_steps // self.num_envs)
+        is_limited = self.given.max_frames is not None or self.given.max_iterations is not None
+        return [] if is_limited else [f"--max_frames={steps * self.size}"]
 
     def _iterations(self, steps: int) -> None:
         """Let a generation last whole iterations of about ``steps`` steps of each environment."""
         count = max(1, round(self._generation / steps))
-        self.put("agent.population.generation_iterations", count)
+        self.values["agent.population.generation_iterations"] = count
         if count * steps != self._generation:
-            self.note(
+            self._note(
                 f"evo_steps: a generation is {count * steps * self.num_envs:,} steps of each "
                 f"member, {count} iterations"
             )
 
-    def _mutations(self) -> None:
-        """Translate the odds of mutations."""
-        names = {
-            "no_mut": "no_mutation",
-            "arch_mut": "architecture",
-            "params_mut": "parameters",
-            "act_mut": "activation",
-            "rl_hp_mut": "rl_hp",
-            "new_layer": "new_layer_prob",
-        }
-        for theirs, ours in names.items():
-            value = self.settings.number(f"mutation.probabilities.{theirs}")
-            if value is not None:
-                self.put(f"agent.mutations.{ours}", value)
-        deviation = self.settings.number("mutation.mutation_sd")
-        if deviation:
-            self.put("agent.mutations.mutation_sd", deviation)
-        self.put("agent.mutations.mutate_elite", True)
-        seed = self.settings.count("mutation.rand_seed")
-        if seed is not None:
-            self.put("agent.seed", seed)
-
-    def _network(self) -> None:
-        """Translate encoder, latent space and head into one row of layers."""
-        values, notes = network_values(self.settings)
-        for name, value in values.items():
-            self.put(f"agent.network.{name}", value)
-        self.notes += notes
-
-    def _ppo(self) -> None:
-        """Translate rollouts and learning."""
+    def _ppo(self) -> dict[str, Any]:
+        """Return the settings of rollouts and learning."""
         settings = self.settings
-        step = settings.count("algorithm.learn_step") or 2048
-        if settings.number("training.episodes") is not None:
+        step = settings.whole("algorithm.learn_step") or 2048
+        if settings.whole("training.episodes") is not None:
             step = EPISODE_STEPS * self.num_envs
         self._rollouts = -(-step // self.num_envs)
-        self.put("agent.agent.rollouts", self._rollouts)
-        size = settings.count("algorithm.batch_size") or 64
-        self.put("agent.agent.mini_batches", self._mini_batches(size))
-        clip = settings.number("algorithm.clip_coef")
-        if clip is not None:
-            self.put("agent.agent.value_clip", clip)
-        self.put("agent.agent.observation_preprocessor", None)
-        self.put("agent.agent.value_preprocessor", None)
-        self.put("agent.agent.time_limit_bootstrap", False)
         self._iterations(self._rollouts)
+        values = {
+            "rollouts": self._rollouts,
+            "mini_batches": self._mini_batches(settings.whole("algorithm.batch_size") or 64),
+            "observation_preprocessor": None,
+            "value_preprocessor": None,
+            "time_limit_bootstrap": False,
+        }
+        clip = settings.number("algorithm.clip_coef")
+        return values if clip is None else values | {"value_clip": clip}
 
     def _mini_batches(self, batch_size: float) -> int:
         return max(1, int(self._rollouts * self.num_envs // max(batch_size, 1)))
 
-    def _off_policy(self) -> None:
-        """Translate memory, exploration and the learning interval."""
-        settings, members = self.settings, self.size
+    def _off_policy(self) -> dict[str, Any]:
+        """Return the settings of exploration and learning; translate the memory."""
+        settings = self.settings
         steps = _divisor_near(self._generation, STEPS_PER_ITERATION)
-        self.put("agent.num_steps_per_env", steps)
+        self.values["agent.num_steps_per_env"] = steps
         self._iterations(steps)
-        size = settings.count("replay_buffer.max_size")
+        size = settings.whole("replay_buffer.max_size")
         if size:
-            self.put("agent.memory.memory_size", size)
-        delay = settings.count("training.learning_delay") or 0
-        delay = max(delay, settings.count("algorithm.batch_size") or 0)
-        self.put("agent.agent.learning_starts", math.ceil(delay / (self.num_envs * members)))
-        step = settings.count("algorithm.learn_step")
+            self.values["agent.memory.memory_size"] = size
+        delay = settings.whole("training.learning_delay") or 0
+        delay = max(delay, settings.whole("algorithm.batch_size") or 0)
+        values = {"learning_starts": math.ceil(delay / (self.num_envs * self.size))}
+        step = settings.whole("algorithm.learn_step")
         if step:
-            self._learn_every(step)
+            values |= self._learn_every(step)
         if self.algorithm in ("dqn", "ddqn"):
-            self._dqn()
+            values |= self._dqn()
         if self.algorithm in NOISY:
-            self._noise()
+            values |= self._noise()
         if self.algorithm in SEVERAL:
-            self.put("agent.agent.grad_norm_clip", 0.0)
+            values |= {"grad_norm_clip": 0.0}
+        return values
 
     @property
     def _is_rare(self) -> bool:
         """Whether a DQN learns less often than every step of its environments."""
-        step = self.settings.count("algorithm.learn_step") or 1
+        step = self.settings.whole("algorithm.learn_step") or 1
         return step > self.num_envs and self.algorithm in ("dqn", "ddqn")
 
     @property
@@ -410,90 +374,74 @@ class Translation:
         has_rate = self.settings.number("algorithm.lr_critic") is not None
         return has_rate and self.algorithm in ("sac", *NOISY)
 
-    def _learn_every(self, step: int) -> None:
+    def _learn_every(self, step: int) -> dict[str, Any]:
         """Translate steps of single environments between two gradient steps."""
         if self._is_rare:
-            self.put("agent.agent.update_interval", step // self.num_envs)
-            self.put("agent.agent.gradient_steps", 1)
-            return
+            return {"update_interval": step // self.num_envs, "gradient_steps": 1}
         if step > self.num_envs:
-            self.note(
+            self._note(
                 f"learn_step: {step} becomes {self.num_envs}, a gradient step for each step of all "
                 "environments of a member: skrl's agents cannot learn less often"
             )
-        self.put("agent.agent.gradient_steps", max(1, self.num_envs // step))
+        return {"gradient_steps": max(1, self.num_envs // step)}
 
-    def _dqn(self) -> None:
-        """Translate the exploration, and take AgileRL's loss."""
-        settings = self.settings
+    def _dqn(self) -> dict[str, Any]:
+        """Return the exploration, and AgileRL's loss."""
+        # Defaults of its loop: 2.9.1's, and 2.0's for the older layout, which alone has a run.
+        ends = (0.01, 0.999) if self.settings.given("run") is None else (0.1, 0.995)
         start, end, decay = (
-            settings.number(f"training.eps_{name}") for name in ("start", "end", "decay")
-        )
-        # Defaults of its loop: 2.9.1's, and 2.0's for the older layout.
-        ends = (0.01, 0.999) if settings.is_manifest else (0.1, 0.995)
-        start, end, decay = (
-            default if value is None else value
-            for value, default in ((start, 1.0), (end, ends[0]), (decay, ends[1]))
+            self.settings.number(f"training.eps_{name}", default)
+            for name, default in (("start", 1.0), ("end", ends[0]), ("decay", ends[1]))
         )
         formula = f"max({end:g}, {start:g} * {decay!r} ** timestep)"
-        self.put("agent.agent.exploration_scheduler", f"'{formula}'")
-        self.put("agent.agent.loss", "mse")
-        self.put("agent.agent.grad_norm_clip", 0.0)
+        return {"exploration_scheduler": formula, "loss": "mse", "grad_norm_clip": 0.0}
 
-    def _noise(self) -> None:
-        """Translate the noise of actions."""
-        settings = self.settings
-        sigma, mean, theta, dt = (
-            default if (value := settings.number(f"algorithm.{name}")) is None else value
-            for name, default in _NOISE.items()
+    def _noise(self) -> dict[str, Any]:
+        """Return the noise of actions."""
+        part = self.settings.part("algorithm")
+        sigma, theta, dt = (
+            part.number(name, default)
+            for name, default in (("expl_noise", 0.1), ("theta", 0.15), ("dt", 0.01))
         )
-        is_process = settings.flag("algorithm.O_U_noise", True)
+        mean = part.number("mean_noise", 0.0, least=-math.inf)
+        is_process = part.flag("O_U_noise", True)
         name, values = exploration_noise(sigma, mean, theta, dt, is_process)
-        self.put("agent.agent.exploration_noise", name)
-        self.put("agent.agent.exploration_noise_kwargs", values, adds=True)
+        return {"exploration_noise": name, "exploration_noise_kwargs": values}
 
-    def _numbers(self) -> None:
-        """Translate the numbers that mean the same in both libraries."""
-        known = EvolutionCfg.of(self.algorithm).agent
-        rate = self.settings.number("algorithm.lr")
-        rate = rate or self.settings.number("algorithm.lr_actor")
-        if rate is not None:
-            self.put("agent.agent.learning_rate", rate)
+    def _numbers(self) -> dict[str, Any]:
+        """Return the numbers that mean the same in both libraries."""
+        part, known = self.settings.part("algorithm"), EvolutionCfg.of(self.algorithm).agent
+        rate = part.number("lr") or part.number("lr_actor")
+        found = {} if rate is None else {"learning_rate": rate}
         if self._has_critics:
-            critic = self.settings.number("algorithm.lr_critic")
-            self.put("agent.agent.critic_learning_rate", critic)
+            found["critic_learning_rate"] = part.number("lr_critic")
         for theirs, ours in PATHS.items():
-            is_read = ours in known and ours != "learning_rate"
-            value = self.settings.number(f"algorithm.{theirs}") if is_read else None
-            if value is not None:
-                whole = isinstance(known[ours], int)
-                self.put(f"agent.agent.{ours}", int(value) if whole else value)
+            if ours in known and theirs != "lr":
+                kind = Translator.whole if isinstance(known[ours], int) else Translator.number
+                found |= part.translated({theirs: Take(ours, kind)})
+        return found
 
-    def _selection(self) -> None:
-        """Translate the hyper-parameters that evolve, and their bounds."""
-        path, ours = "mutation.rl_hp_selection", "agent.mutations.rl_hp_selection"
-        defaults = EvolutionCfg.of(self.algorithm).mutations.rl_hp_selection
-        names = self.settings.names_below(path)
-        if not names:
-            return
+    def _selection(self) -> list[str]:
+        """Translate the hyper-parameters that evolve; return words that remove the others."""
+        ours = "agent.mutations.rl_hp_selection"
+        part = self.settings.part("mutation.rl_hp_selection")
+        names = self.settings.names("mutation.rl_hp_selection")
+        defaults = EvolutionCfg.of(self.algorithm).mutations.rl_hp_selection if names else ()
         found = {}
         for name in names:
-            keys = ("min", "max", "shrink_factor", "grow_factor")
-            low, high, shrink, grow = (self.settings.number(f"{path}.{name}.{k}") for k in keys)
+            low, high = part.number(f"{name}.min"), part.number(f"{name}.max")
+            shrink = part.number(f"{name}.shrink_factor") or 0.8
+            grow = part.number(f"{name}.grow_factor") or 1.2
             if low is None or high is None:
-                raise ConfigurationError(
-                    f"{path}.{name} in {self.settings.file} must have min and max. Add them."
-                )
-            bounds = {"min": low, "max": high, "shrink": shrink or 0.8, "grow": grow or 1.2}
+                raise part.refusal(name, part.given(name), "must have min and max: add them")
+            bounds = {"min": low, "max": high, "shrink": shrink, "grow": grow}
             key = self._evolving(name)
-            if key is None:
-                continue
-            found[key[0]] = self._inverse(name, bounds) if key[1] else self._own(name, bounds)
-        for name, values in found.items():
-            self.put(f"{ours}.{name}", values, adds=True)
-        self.words += [f"~{ours}.{name}" for name in defaults if name not in found]
-        if not found:
-            self.put("agent.mutations.rl_hp", 0.0)
+            if key is not None:
+                found[key[0]] = self._inverse(name, bounds) if key[1] else self._own(name, bounds)
+        self._put(ours, found)
+        if names and not found:
+            self.values["agent.mutations.rl_hp"] = 0.0
+        return [f"~{ours}.{name}" for name in defaults if name not in found]
 
     def _evolving(self, name: str) -> tuple[str, bool] | None:
         """Return our name of a hyper-parameter, and whether it grows when AgileRL's shrinks."""
@@ -508,10 +456,10 @@ class Translation:
         ours = PATHS.get(name)
         if ours is not None and ours in EvolutionCfg.of(self.algorithm).agent:
             return ours, False
-        reason = {
-            "learn_step": "rollouts are equally long for all members",
-        }.get(name, f"{self.algorithm.upper()} has no such number here")
-        self.note(f"rl_hp_selection.{name} does not evolve: {reason}")
+        reason = f"{self.algorithm.upper()} has no such number here"
+        if name == "learn_step":
+            reason = "rollouts are equally long for all members"
+        self._note(f"rl_hp_selection.{name} does not evolve: {reason}")
         return None
 
     def _own(self, name: str, bounds: dict[str, float]) -> dict[str, float]:
@@ -531,19 +479,11 @@ class Translation:
         )
         factors = {"shrink": 1 / bounds["grow"], "grow": 1 / (bounds["shrink"] or 1.0)}
         if name == "learn_step" and bounds["max"] > self.num_envs:
-            self.note(
+            self._note(
                 f"rl_hp_selection.learn_step: its maximum is {self.num_envs}, a gradient step for "
                 "each step of all environments of a member"
             )
         return {"min": low, "max": high, **factors}
-
-    def _unused(self) -> None:
-        """Note settings without effect, and why."""
-        for name in self.settings.unused():
-            if self.settings.is_off(name):
-                continue
-            reason = _NO_EFFECT.get(name, f"{self.algorithm.upper()} here has nothing like it")
-            self.note(f"{name} has no effect: {reason}")
 
 
 def exploration_noise(
@@ -571,14 +511,3 @@ def _divisor_near(total: int, wanted: int) -> int:
     """Return the divisor nearest to a number, or the number, if none is within a factor of two."""
     near = [n for n in range(wanted // 2, 2 * wanted + 1) if total % n == 0]
     return min(near, key=lambda n: abs(n - wanted)) if near else min(total, wanted)
-
-
-def _plain(value: Any) -> str:
-    """Return a value in Hydra's grammar."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{name}:{_plain(part)}" for name, part in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(_plain, value)) + "]"
-    return str(value)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from envlab.config.translator import Translator
 from envlab.errors import did_you_mean
 from envlab_populations.hogwild.cfg import BATCH_NORM, BATCH_RENORM, LAYER_NORM
-from envlab_populations.hogwild.part import Part
 
 _ACTIVATIONS = {
     "ReLU": "relu",
@@ -33,7 +33,9 @@ _CONVOLUTION = {"out_channels": None, "kernel_size": None, "stride": 1, "padding
 """Arguments of torch's convolution that are read, with its defaults."""
 
 
-def read_arc(net: Part, key: str = "arc") -> tuple[list[int | list[int] | str], dict[str, Any]]:
+def read_arc(
+    net: Translator, key: str = "arc"
+) -> tuple[list[int | list[int] | str], dict[str, Any]]:
     """Return the layers of an ``arc`` in the terms of ``NetCfg.layers``, and settings of its norms.
 
     The graph must be a chain. ``Flatten`` changes nothing: images are flat after convolutions, and
@@ -43,7 +45,7 @@ def read_arc(net: Part, key: str = "arc") -> tuple[list[int | list[int] | str], 
         ConfigurationError: Naming the part that is not supported here.
     """
     net.refuse("arc_file", "architectures are read from the spec itself: write it as arc")
-    arc = net.part(key)
+    arc = net.mapping(key)
     modules, graph = arc.get("modules"), arc.get("graph")
     if not isinstance(modules, dict) or not isinstance(graph, dict):
         raise net.refusal(key, arc, "must have modules and a graph")
@@ -64,7 +66,7 @@ def read_arc(net: Part, key: str = "arc") -> tuple[list[int | list[int] | str], 
     return body, norms
 
 
-def _chain(net: Part, graph: Mapping[str, Any]) -> list[Any]:
+def _chain(net: Translator, graph: Mapping[str, Any]) -> list[Any]:
     """Return the names of modules from the graph's input to its output."""
     links, at, order = graph.get("modules"), graph.get("input"), []
     if isinstance(links, dict):
@@ -87,7 +89,7 @@ def _chain(net: Part, graph: Mapping[str, Any]) -> list[Any]:
 
 
 def _add(
-    body: list[int | list[int] | str], norms: dict[str, Any], net: Part, path: str, layer: Any
+    body: list[int | list[int] | str], norms: dict[str, Any], net: Translator, path: str, layer: Any
 ) -> None:
     """Add a layer, given as its name, or as its name and arguments."""
     given = layer if isinstance(layer, dict) else {layer: None} if isinstance(layer, str) else {}
@@ -130,7 +132,9 @@ def _add(
         body.append(_ACTIVATIONS[name])
 
 
-def _norm_settings(net: Part, path: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def _norm_settings(
+    net: Translator, path: str, name: str, arguments: dict[str, Any]
+) -> dict[str, Any]:
     """Return a batch norm's settings in the terms of ``NetCfg``."""
     known = _NORM_DEFAULTS[name]
     values = {**known, **arguments}
@@ -141,7 +145,7 @@ def _norm_settings(net: Part, path: str, name: str, arguments: dict[str, Any]) -
     return {names[key]: value for key, value in values.items()}
 
 
-def _convolution(net: Part, path: str, arguments: dict[str, Any]) -> list[int]:
+def _convolution(net: Translator, path: str, arguments: dict[str, Any]) -> list[int]:
     """Return a convolution in the terms of ``NetCfg.layers``."""
     values = {**_CONVOLUTION, **arguments}
     if set(values) != set(_CONVOLUTION) or any(type(one) is not int for one in values.values()):

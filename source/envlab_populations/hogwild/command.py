@@ -168,8 +168,8 @@ def _train(spec: Spec, flags: argparse.Namespace, *, dev: bool, resumes: Path | 
 
     configure_logging(verbose=flags.verbose)
     plan = make_plan(_checked(spec, flags), dev=dev)
-    for key in plan.without_effect:
-        logger.info("%s has no effect here.", key)
+    for line in plan.report:
+        logger.info("%s.", line)
     try:
         with interruptible() as flag:
             run = run_trial(plan, replace(_options(flags), resumes=resumes), flag)
@@ -219,8 +219,8 @@ def _search(flags: argparse.Namespace, place: str) -> int:
     directory = find_experiment(flags.name, place) if place else None
     spec = spec if directory is None else _saved_spec(directory, flags)
     search = make_search(_checked(spec, flags))
-    for key in search.without_effect:
-        logger.info("%s has no effect here.", key)
+    for line in search.report:
+        logger.info("%s.", line)
     if directory is None:
         from envlab.run.directory import make_directory
 

@@ -16,7 +16,6 @@ from typing import Any
 from optuna import distributions
 
 from envlab.errors import ConfigurationError
-from envlab_populations.hogwild.part import Part
 from envlab_populations.hogwild.spec import Spec, make_spec, set_value
 from envlab_populations.hogwild.translation import Plan, make_plan
 
@@ -37,8 +36,8 @@ class Search:
     reduction_factor: int
     """One in this many trials continues at each rung: after ``grace_period`` frames, and after that
     times each power of this number."""
-    without_effect: tuple[str, ...]
-    """Keys without effect here."""
+    report: tuple[str, ...]
+    """A line for each key without effect here."""
 
     def plan(self, values: Mapping[str, Any]) -> Plan:
         """Return the plan of a trial with some values.
@@ -73,39 +72,34 @@ def make_search(spec: Spec) -> Search:
     """
     if spec.search_error:
         raise ConfigurationError(spec.search_error)
-    meta = Part("meta", spec.meta)
-    num_trials, plan = meta.count("max_trial", None), make_plan(spec)
+    meta, plan = spec.file().part("meta"), make_plan(spec)
+    num_trials = meta.count("max_trial")
     if num_trials is None:
         raise ConfigurationError(
             "meta.max_trial is absent: say how many trials to run, as by -s meta.max_trial=16."
         )
-    resources = Part("meta.search_resources", meta.part("search_resources"))
-    given = meta.part("search_scheduler")
-    scheduler = Part("meta.search_scheduler", given)
-    factor = scheduler.count("reduction_factor", 3, least=2)
+    meta.mapping("search_resources")
+    given = meta.mapping("search_scheduler")
+    resources, scheduler = (meta.part(f"search_{name}") for name in ("resources", "scheduler"))
+    factor = scheduler.whole("reduction_factor", 3, least=2)
     grace = scheduler.count("grace_period", max(1, plan.max_frame // factor**2)) if given else 0
     search = Search(
         spec=spec,
         ranges={key.rpartition("__")[0]: _range(key, value) for key, value in spec.search.items()},
         num_trials=num_trials,
         num_cores=resources.count("cpu", meta.count("max_session", 1)),
-        seed=meta.count("random_seed", 0, least=0),
+        seed=meta.whole("random_seed", 0),
         grace_period=grace,
         reduction_factor=factor,
-        without_effect=(
-            *plan.without_effect,
-            *resources.without_effect(),
-            *scheduler.without_effect(),
-        ),
+        report=(*plan.report, *resources.lines(), *scheduler.lines()),
     )
     for path, one in search.ranges.items():
         for value in _ends(one):
             plan = search.plan({path: value})
-            unread = [key for key in plan.without_effect if key.split()[0] == path]
+            unread = [line for line in plan.report if f": {path} has no effect" in line]
             if unread:
                 raise ConfigurationError(
-                    f"The spec {spec.name!r} searches {path!r}, but nothing here depends on it: "
-                    f"{unread[0]}. Correct the path, or leave it out."
+                    f"The spec searches {path!r}: correct the path, or leave it out. {unread[0]}"
                 )
     return search
 

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from envlab.config import load_yaml
+from envlab.config.translator import Translator, paths, put
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.foreign import bounded_int, read_text
 
@@ -50,6 +51,12 @@ class Spec:
     """Why it cannot be searched, if its ranges are wrong; it can be trained all the same."""
     replaced_env: str | None = None
     """The file's environment, if another one replaces it."""
+
+    def file(self) -> Translator:
+        """Return the spec as what its keys are read from."""
+        values = {"agent": self.agent, "env": self.env, "meta": self.meta}
+        cure = "Change it in the spec, or by -s {key}=VALUE."
+        return Translator(values, peer="slm_lab", file=f"the spec {self.name!r}", cure=cure)
 
     def values(self) -> dict[str, Any]:
         """Return the contents of a file with this spec alone."""
@@ -198,7 +205,7 @@ def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
     Raises:
         ConfigurationError: If there is no such path, with the nearest one.
     """
-    same = [path for path in _paths(values) if path.split(".")[1:][-1:] == [key]]
+    same = [path for path in paths(values) if path.split(".")[1:][-1:] == [key]]
     if len(same) == 1:  # as on SLM-Lab's command line: max_frame=1e6
         key = same[0]
     *folders, last = key.split(".")
@@ -208,13 +215,13 @@ def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
             before = ".".join(folders[: number + 1])
             raise ConfigurationError(
                 f"{where} has no {before!r}, which {key!r} should lie in."
-                f"{did_you_mean(key, _paths(values))}"
+                f"{did_you_mean(key, paths(values))}"
             )
         inner = inner[folder]
     if not folders:
         raise ConfigurationError(
             f"{key!r} is neither a placeholder of the spec nor a path in it, such as "
-            f"meta.max_session.{did_you_mean(key, _paths(values))}"
+            f"meta.max_session.{did_you_mean(key, paths(values))}"
         )
     inner[last] = value
 
@@ -264,17 +271,9 @@ def _without_lists(values: dict[str, Any], where: str) -> dict[str, Any]:
             f"{where} has body.num = {body['num']}, but one body is trained. Set it to 1; "
             "meta.max_session repeats a run."
         )
-    for part in PARTS:
-        if not isinstance(values[part], dict):
-            raise ConfigurationError(
-                f"{where} has {part} = {values[part]!r:.60}, but it must be a dictionary."
-            )
-    for part in ("algorithm", "memory", "net"):
-        inner = values["agent"].setdefault(part, {})
-        if not isinstance(inner, dict):
-            raise ConfigurationError(
-                f"{where} has agent.{part} = {inner!r:.60}, but it must be a dictionary."
-            )
+    file = Translator(values, peer="slm_lab", file=where.replace("The", "the", 1))
+    for key in (*PARTS, "agent.algorithm", "agent.memory", "agent.net"):
+        put(values, key, file.mapping(key))
     return values
 
 
@@ -318,13 +317,6 @@ def _texts(values: Any) -> Iterator[str]:
     elif isinstance(values, dict | list):
         for value in values.values() if isinstance(values, dict) else values:
             yield from _texts(value)
-
-
-def _paths(values: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    for key, value in values.items():
-        yield f"{before}{key}"
-        if isinstance(value, Mapping):
-            yield from _paths(value, f"{before}{key}.")
 
 
 def _ranges(search: Any, where: str) -> dict[str, Sequence[Any]]:

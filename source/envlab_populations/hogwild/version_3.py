@@ -50,7 +50,8 @@ def in_version_4(spec: Spec) -> Spec:
         return spec
     agent, env, meta = (deepcopy(dict(part)) for part in (spec.agent, spec.env, spec.meta))
     algorithm, memory, net = agent["algorithm"], agent["memory"], agent["net"]
-    _budget(env, meta, algorithm)
+    unit = spec.file().choice("meta.max_tick_unit", "total_t", known=UNITS)
+    _budget(env, meta, algorithm, unit)
     if meta.get("distributed") is True:
         meta["distributed"] = "shared"
     meta.pop("resources", None)  # cores of the search
@@ -70,23 +71,21 @@ def in_version_4(spec: Spec) -> Spec:
     return replace(spec, agent=agent, env=env, meta=meta)
 
 
-def _budget(env: dict[str, Any], meta: dict[str, Any], algorithm: dict[str, Any]) -> None:
+def _budget(
+    env: dict[str, Any], meta: dict[str, Any], algorithm: dict[str, Any], unit: str
+) -> None:
     """Replace the budget by ``max_frame``, and schedules in episodes by those in frames."""
-    unit, budget = meta.pop("max_tick_unit", "total_t"), None
+    budget = None
     for key, its_unit in BUDGETS.items():
         if key in env:
             unit, budget = its_unit or unit, env.pop(key)
-    if unit not in UNITS:
-        raise ConfigurationError(
-            f"meta.max_tick_unit is {unit!r}, but must be one of {', '.join(map(repr, UNITS))}. "
-            "Change it in the spec, or by -s meta.max_tick_unit=total_t."
-        )
+    meta.pop("max_tick_unit", None)
     steps = 1 if unit == "total_t" else _steps_of_an_episode(env)
     if isinstance(budget, int | float):
         env.setdefault("max_frame", budget * steps)
     for part in (algorithm, *(algorithm.get(key) or {} for key in SCHEDULES)):
         for key in ("start_step", "end_step", "training_start_step"):
-            if isinstance(part.get(key), int | float):
+            if isinstance(part, dict) and isinstance(part.get(key), int | float):
                 part[key] *= steps
     if unit == "epi":
         logger.warning(

@@ -72,7 +72,9 @@ def test_slmlabs_scheduler_is_asha_and_without_one_no_trial_ends_early():
     assert search_of().grace_period == 0
     search = search_of(search_scheduler={"grace_period": 1e3, "brackets": 1})
     assert (search.grace_period, search.reduction_factor) == (1000, 3)
-    assert search.without_effect == ("meta.search_scheduler.brackets",)
+    assert [line.partition("': ")[2] for line in search.report] == [
+        "meta.search_scheduler.brackets has no effect: nothing here is like it"
+    ]
     assert (search.num_cores, search_of(search_resources={"cpu": 3}).num_cores) == (2, 3)
 
 

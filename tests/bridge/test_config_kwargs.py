@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from envlab.config import compose
-from envlab.config.config_kwargs import overrides_of, read_config_kwargs
 from envlab.errors import ConfigurationError
+from envlab_bridge.config_kwargs import overrides_of, read_config_kwargs
 
 ODD = {
     "apostrophe": "it's",
@@ -62,7 +62,7 @@ def test_what_is_no_json_or_has_no_meaning_is_one_sentence():
         ("nowhere.json", "neither JSON nor a file that can be read"),
         ('{"agents": {"a": 1}}', "'agents', but .* below env and agent. Did you mean agent\\?"),
         ('{"agent": {"a b": 1}}', "'agent.a b', but keys are names"),
-        ('{"agent": {"x": [{"a:b": 1}]}}', "'a:b' in a list"),
+        ('{"agent": {"x": [{"a:b": 1}]}}', "has the key 'a:b', but keys are names"),
     ):
         with pytest.raises(ConfigurationError, match=sentence):
             overrides_of(read_config_kwargs(given))

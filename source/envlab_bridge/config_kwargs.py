@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from envlab.config.translator import override
 from envlab.errors import ConfigurationError, did_you_mean
 
 ROOTS = ("env", "agent")
@@ -102,25 +103,4 @@ def _below(path: str, value: Any) -> list[str]:
         )
     if isinstance(value, dict) and value:
         return [word for key, one in value.items() for word in _below(f"{path}.{key}", one)]
-    return [f"{path}={_text(value)}"]
-
-
-def _text(value: Any) -> str:
-    """Return a value in Hydra's grammar."""
-    if isinstance(value, dict):
-        for key in value:
-            if not _KEY.fullmatch(key):
-                raise ConfigurationError(
-                    f"--config_kwargs has the key {key!r} in a list, but keys are names."
-                )
-        return "{" + ",".join(f"{key}:{_text(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(_text, value)) + "]"
-    if isinstance(value, str):
-        # Backslashes escape only before a quote, or at the end, where a quote follows.
-        escaped = re.sub(r"(\\*)'", r"\1\1\\'", value)
-        escaped = re.sub(r"(\\+)$", r"\1\1", escaped)
-        return f"'{escaped}'"
-    return {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}.get(
-        text := json.dumps(value), text
-    )
+    return [override(path, value)]
