@@ -3,7 +3,8 @@
 It takes a folder of checkouts, by the repositories' names, and fetches nothing. Each script runs
 two iterations with 16 environments on a CPU::
 
-    ISAACLAB_PATH=FOLDER python scripts/documentation/isaac_lab_projects.py ~/projects
+    ISAACLAB_PATH=FOLDER python -m scripts.documentation.isaac_lab_projects ~/projects
+    python -m scripts.documentation.isaac_lab_projects --curve RUN  # of a project's task
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from pathlib import Path
 from envlab.arguments import ArgumentParser
 from envlab.distributed.program import guarded
 from envlab_bridge.outcomes import write
+from scripts.documentation.tasks import draw_curves
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/from_isaac_lab.md"
+IMAGE = PAGE.parent / "images/isaac_lab_project.png"
+CURVES = ("mean_return", "Metrics/lin_vel_error")
 RSL_RL = "scripts/rsl_rl/train.py"
 LONG = "scripts/reinforcement_learning/rsl_rl/train.py"
 PROJECTS = (
@@ -81,9 +85,13 @@ PROJECTS = (
 def main(arguments: Sequence[str]) -> int:
     """Run the scripts and write the table; return the exit code."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("checkouts", type=Path, help="folder of the checkouts")
+    parser.add_argument("checkouts", type=Path, nargs="?", help="folder of the checkouts")
+    parser.add_argument("--curve", type=Path, metavar="RUN", help="only draw that of a run")
     parser.add_argument("--limit_s", type=float, default=400.0, help="time for a project, in s")
     flags = parser.parse_args(arguments)
+    if flags.curve is not None:
+        print(draw_curves(flags.curve, CURVES, IMAGE))
+        return 0
     lines = ["| project | commit | task | what became of it |", "|---|---|---|---|"]
     for name, script, task in PROJECTS:
         folder = flags.checkouts / name.rpartition("/")[2]

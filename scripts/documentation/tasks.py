@@ -100,7 +100,9 @@ def main(arguments: Sequence[str]) -> int:
         for task in [get_task(name) for name in flags.pictures] or pictured():
             print(render(task, flags.steps, flags.policy))
     if flags.curve is not None:
-        print(draw_curve(get_task(flags.curve[0]), Path(flags.curve[1])))
+        task, run = get_task(flags.curve[0]), Path(flags.curve[1])
+        metrics = ["mean_return", *load_yaml(LEARNED).get(task.id, {}).get("metrics", [])]
+        print(draw_curves(run, metrics, IMAGES / f"{task.id}_curve.png"))
     (DOCS / "tasks.md").write_text(page())
     return 0
 
@@ -220,8 +222,8 @@ def render(task: Task, steps: int, run: Path | None = None) -> Path:
     return path
 
 
-def draw_curve(task: Task, run: Path) -> Path:
-    """Draw a run's mean return, and the metric that docs/tasks.yaml names, over frames.
+def draw_curves(run: Path, metrics: Sequence[str], path: Path) -> Path:
+    """Draw metrics of a run over frames, each by itself.
 
     Raises:
         ConfigurationError: If the folder holds no run, or the metric is not recorded.
@@ -232,9 +234,7 @@ def draw_curve(task: Task, run: Path) -> Path:
     records = list(Records(run / METRICS).read())
     if not records:
         raise ConfigurationError(f"{run} has no record in {METRICS}. Give a run directory.")
-    learned = load_yaml(LEARNED).get(task.id, {})
     figure = Figure(figsize=(7, 2.6), layout="constrained")
-    metrics = ["mean_return", *learned.get("metrics", [])]
     axes = figure.subplots(1, len(metrics), squeeze=False)[0]
     for axis, metric in zip(axes, metrics, strict=True):
         points = [
@@ -253,8 +253,7 @@ def draw_curve(task: Task, run: Path) -> Path:
         axis.xaxis.set_major_formatter(EngFormatter(sep=""))
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
-    IMAGES.mkdir(parents=True, exist_ok=True)
-    path = IMAGES / f"{task.id}_curve.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
     return path
 
