@@ -25,6 +25,8 @@ from envlab.doctor.probe import Answer, ask
 from envlab.doctor.report import Finding, under
 from envlab.task import ENTRY_POINT_GROUP
 
+logger = logging.getLogger(__name__)
+
 
 def examine_source() -> tuple[list[Finding], dict[str, Any]]:
     """Report the commit and digests of the files."""
@@ -49,8 +51,6 @@ def source_digests() -> dict[str, str]:
     }
     return code_digests(suites)
 
-
-logger = logging.getLogger(__name__)
 
 Examined = tuple[list[Finding], dict[str, Any]]
 """The lines of a report, and measured values."""

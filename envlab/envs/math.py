@@ -20,7 +20,7 @@ from envlab.envs.distributions import (  # noqa: F401 - Isaac Lab has them in on
     sample_triangle,
     sample_uniform,
 )
-from envlab.envs.projection import (  # noqa: F401  # noqa: F401
+from envlab.envs.projection import (  # noqa: F401
     create_rotation_matrix_from_view,
     make_pose,
     orthogonalize_perspective_depth,

@@ -32,6 +32,8 @@ from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.rsl_rl.recorded_update import RecordedUpdate, obstacle
 from envlab.sim.recording import records_updates
 
+logger = logging.getLogger(__name__)
+
 FUNCTION = "data_augmentation_func"
 TOLERANCE = 1e-5
 """Tolerance of values about 1 that are mirrored twice."""
@@ -97,9 +99,6 @@ def _check_images(function: Augment, name: Any, env: RslRlVecEnvWrapper) -> None
                 f"square to the identity: applied twice, it changes values by {worst:.2g}. Correct "
                 "it, or leave it out for the robot's own."
             )
-
-
-logger = logging.getLogger(__name__)
 
 
 def _filled(value: int, *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:

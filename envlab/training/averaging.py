@@ -28,6 +28,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.gathering import ROOM
 from envlab.learner import Learner
 
+logger = logging.getLogger(__name__)
+
 MEANS = {"running_var": "running_mean", "running_variance": "running_mean", "_var": "_mean"}
 """Names of variances in normalisers, with those of their means: envlab's and rl_games', skrl's,
 rsl_rl's."""
@@ -246,8 +248,6 @@ def _fill(values: list[torch.Tensor], flat: torch.Tensor) -> None:
     for value, part in zip(values, flat.split([one.numel() for one in values]), strict=True):
         value.copy_(part.view(value.shape))
 
-
-logger = logging.getLogger(__name__)
 
 SHARE = 0.2
 """Share of an iteration from which waiting is worth a sentence."""

@@ -22,6 +22,8 @@ from envlab.errors import ConfigurationError
 from envlab.run.checkpoints import Checkpoints
 from envlab.run.event_file import EventFile
 
+logger = logging.getLogger(__name__)
+
 FRAMES = "envlab/frames"
 """A tag logged with each iteration's values, for use as a horizontal axis."""
 ENDED = {
@@ -205,8 +207,6 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
         else:
             yield f"{prefix}{name}", value
 
-
-logger = logging.getLogger(__name__)
 
 SAY_EVERY_S = 60.0
 """How often it is logged that a service does not take values, in seconds."""
