@@ -14,6 +14,7 @@ VALUES: dict[str, Any] = {
     "algorithm": {"gamma": "0.9", "batch": 1e2, "gama": 1, "wandb": True, "off": False},
     "nets": {"actor": {"std": 0.5}, "sizes": [8, 4]},
     "rest": {"a": {"b": 1}},
+    "flat": 5,
 }
 ROWS = {
     "algorithm.gamma": Take("agent.discount", Translator.number, note="counts steps"),
@@ -21,6 +22,7 @@ ROWS = {
     "algorithm.beta": Take("agent.beta", Translator.number, 0.5),
     "algorithm.epochs": Take("agent.epochs", Translator.count),
     "algorithm.wandb": NoEffect("add --logger=wandb"),
+    "flat.inner": NoEffect("it is no part"),
     "nets.*.std": NoEffect("networks have no noise"),
     "nets.sizes": Refuse("networks are fixed here: leave it out", unless=([8, 4],)),
 }
@@ -40,8 +42,9 @@ def test_a_row_takes_a_key_as_a_setting_or_says_why_it_has_no_effect():
         "[peer] a.yaml: algorithm.wandb has no effect: add --logger=wandb",
         "[peer] a.yaml: nets.actor.std has no effect: networks have no noise",
         "[peer] a.yaml: rest has no effect: nothing here is like it",
+        "[peer] a.yaml: flat has no effect: nothing here is like it",
     ]
-    assert file.part("rest").count("a.b") == 1
+    assert file.part("rest").part("a").count("b") == 1
     assert "rest" not in file.report()
     misspelt = file_of({"algorithm": {"gama": 1}})
     misspelt.translated(ROWS)

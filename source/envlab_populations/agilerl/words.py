@@ -399,10 +399,8 @@ class Translation:
     def _noise(self) -> dict[str, Any]:
         """Return the noise of actions."""
         part = self.settings.part("algorithm")
-        sigma, theta, dt = (
-            part.number(name, default)
-            for name, default in (("expl_noise", 0.1), ("theta", 0.15), ("dt", 0.01))
-        )
+        sigma, theta = part.number("expl_noise", 0.1), part.number("theta", 0.15)
+        dt = part.number("dt") or 0.01
         mean = part.number("mean_noise", 0.0, least=-math.inf)
         is_process = part.flag("O_U_noise", True)
         name, values = exploration_noise(sigma, mean, theta, dt, is_process)

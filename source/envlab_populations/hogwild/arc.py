@@ -81,11 +81,8 @@ def _chain(net: Translator, graph: Mapping[str, Any]) -> list[Any]:
         else:
             if order and not left:
                 return order
-    raise net.refusal(
-        "arc.graph",
-        graph,
-        "only a chain is made here: each module has one source, and each leads to the output",
-    )
+    why = "only a chain is made here: each module has one source, and each leads to the output"
+    raise net.refusal("arc.graph", graph, why)
 
 
 def _add(
@@ -98,11 +95,8 @@ def _add(
     name, values = next(iter(given.items()))
     arguments = values or {}
     if name not in _LAYERS:
-        raise net.refusal(
-            path,
-            layer,
-            f"layers must be of {', '.join(_LAYERS)}.{did_you_mean(str(name), _LAYERS)}",
-        )
+        why = f"layers must be of {', '.join(_LAYERS)}.{did_you_mean(str(name), _LAYERS)}"
+        raise net.refusal(path, layer, why)
     if not isinstance(arguments, dict):
         raise net.refusal(f"{path}.{name}", values, "must be a dictionary of its arguments")
     if name == "LazyConv2d":
@@ -116,9 +110,8 @@ def _add(
         body.append(width)
     elif name == "LayerNorm":
         if size is None or arguments not in ({"normalized_shape": n} for n in (size, [size])):
-            raise net.refusal(
-                f"{path}.{name}", arguments, f"must be {{normalized_shape: [{size}]}} after a layer"
-            )
+            why = f"must be {{normalized_shape: [{size}]}} after a layer"
+            raise net.refusal(f"{path}.{name}", arguments, why)
         body.append(LAYER_NORM)
     elif name in _NORMS:
         body.append(_NORMS[name])

@@ -186,11 +186,8 @@ def _body_of_images(net: Translator, activation: str) -> dict[str, Any]:
         raise net.refusal("conv_hid_layers", convolutions, "must be a list of convolutions")
     for layer in convolutions:
         if not _is_convolution(layer):
-            raise net.refusal(
-                "conv_hid_layers",
-                layer,
-                "each must be [output channels, kernel, stride, padding, dilation]",
-            )
+            why = "each must be [output channels, kernel, stride, padding, dilation]"
+            raise net.refusal("conv_hid_layers", layer, why)
     parts = [*convolutions, *_sizes(net, "fc_hid_layers", [])]
     layers = [one for part in parts for one in (part, activation)]
     return {"layers": layers, "pixel_scale": _pixel_scale(net)}
