@@ -43,7 +43,7 @@ _OF_CONFIG = {
 }
 _IN_ONE_LINE = ("observation", "reward", "termination")
 """Functions of envlab.envs.terms, whose first argument is a term."""
-_OBSERVE = ("observations", "root", "height_scan", "model_sensors")
+_OBSERVE = ("observations", "root", "perception")
 """Modules of terms that are observations, whether or not a task uses them."""
 _GIVEN = ("env", "mask", "stream")
 """Parameters that the managers pass."""
