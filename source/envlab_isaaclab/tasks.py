@@ -19,13 +19,13 @@ from gymnasium.envs.registration import EnvSpec
 
 from envlab.config import Override, parse_overrides
 from envlab.envs.cfg import NanGuardCfg
-from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
-from envlab.registry import AGENT_SUFFIX, discover, load_entry_point, register
+from envlab.errors import ConfigurationError, EnvlabError, UnknownTaskError, did_you_mean
+from envlab.registry import AGENT_SUFFIX, discover, register
 from envlab.task import NUMPY
-from envlab_bridge.errors import not_installed
+from envlab_bridge.errors import not_installed, own_line
 from envlab_isaaclab.old_agents import NETWORKS, new_configuration, new_paths
 from envlab_isaaclab.project import REGISTERS, add_packages, modules, registering
-from envlab_isaaclab.settings import settings_of
+from envlab_isaaclab.settings import new_from, settings_of
 
 ENV = "envlab_isaaclab.env:IsaacLabEnv"
 _SECOND = ("critic", "teacher")
@@ -50,7 +50,7 @@ class TaskSettings:
 
     def made(self) -> Any:
         """Return a new object of the task's own class."""
-        return load_entry_point(self._entry_point)()
+        return new_from(self._entry_point)
 
 
 class AgentSettings:
@@ -66,7 +66,7 @@ class AgentSettings:
         Raises:
             ConfigurationError: If it names a network or an algorithm that rsl_rl 5 does not have.
         """
-        made = load_entry_point(self._entry_point)()
+        made = new_from(self._entry_point)
         values: dict[str, Any] = dict(made) if isinstance(made, Mapping) else made.to_dict()
         if "policy" in values:
             values = new_configuration(values)
@@ -166,6 +166,11 @@ def registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
                 importlib.import_module(module)
             except ImportError as error:
                 failures[module] = not_installed(error)
+            except EnvlabError:
+                raise
+            except Exception as error:  # of the project's code, whose other modules may be fine
+                why = " ".join(str(error).split()).rstrip(".")
+                failures[module] = f"{own_line(error)}: {type(error).__name__}: {why}."
     found = {
         name: spec
         for name, spec in gymnasium.registry.items()
