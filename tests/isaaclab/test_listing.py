@@ -61,7 +61,7 @@ def test_a_project_is_listed_by_its_folder(isaaclab: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_modules_that_fail_are_told_of_beside_the_others(isaaclab: Path, tmp_path: Path) -> None:
+def test_code_of_a_project_that_fails_is_a_sentence(isaaclab: Path, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     shutil.copytree(Path(__file__).parent / "project", folder)
     package = folder / "source/small_walker/small_walker"
@@ -84,6 +84,12 @@ def test_modules_that_fail_are_told_of_beside_the_others(isaaclab: Path, tmp_pat
     assert "other.py:2: FileNotFoundError: [Errno 2] No such file" in output
     code, output = run([*command, "--task=Small-Walker-v0"], tmp_path)
     assert code == 0, output[-3000:]
+    (package / "__init__.py").write_text(made.replace("walker_env_cfg:WalkerEnvCfg", "broken:Cfg"))
+    (package / "broken.py").write_text("def Cfg():\n    return None.levels\n")
+    code, output = run([*command, "--task=Small-Walker-v0"], tmp_path)
+    assert code == 2, output[-3000:]
+    assert "small_walker.broken:Cfg cannot be made" in output
+    assert "broken.py:2: AttributeError: 'NoneType' object has no attribute 'levels'." in output
 
 
 def test_a_model_is_ours_or_a_file(tmp_path: Path) -> None:
