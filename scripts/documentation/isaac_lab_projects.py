@@ -36,6 +36,7 @@ PROJECTS = (
     ),
     ("unitreerobotics/unitree_rl_lab", RSL_RL, "Unitree-Go2-Velocity"),
     ("YumaMatsumura/template_isaac_lab", RSL_RL, "Template-Template-Isaac-Lab-v0"),
+    ("YumaMatsumura/go2_isaac_lab", RSL_RL, "Go2-Isaac-Lab-Velocity-Rough-v0"),
     ("AguLeon/rob6323_go2_project", RSL_RL, "Template-Rob6323-Go2-Direct-v0"),
     ("BDX-R/BDX-R-IsaacLab", RSL_RL, "Bdxr-Velocity-Flat-v0"),
     ("DDTRobot/DDT_Lab", RSL_RL, "DDT-Velocity-Flat-D1-v0"),

@@ -10,6 +10,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+# Before mujoco, which with mujoco[usd] gives the symbols of USD's libraries to all that is loaded
+# after them: torch.jit.load then ends with "free(): invalid pointer" (mujoco 4.0.0, torch 2.13).
+import torch  # noqa: F401
+
 from envlab.distributed.ranks import tell
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab_isaaclab import absent, hook, upstream

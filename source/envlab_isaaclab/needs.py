@@ -16,6 +16,7 @@ from gymnasium.envs.registration import EnvSpec
 from envlab.registry import load_entry_point
 from envlab_isaaclab.changes import GAINS
 from envlab_isaaclab.kit import NUCLEUS
+from envlab_isaaclab.settings import new_from
 from envlab_isaaclab.spawn_files import has_model
 
 REFUSED = {
@@ -43,7 +44,7 @@ def needs_of(spec: EnvSpec) -> list[str]:
     """
     try:
         load_entry_point(spec.entry_point)
-        cfg = load_entry_point(spec.kwargs["env_cfg_entry_point"])()
+        cfg = new_from(spec.kwargs["env_cfg_entry_point"])
     except Exception as error:  # of a project's code, which is to be told of and not to end a list
         return [_reason(error)]
     return list(dict.fromkeys(_missing(cfg, set())))

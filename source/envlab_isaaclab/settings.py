@@ -17,6 +17,7 @@ from typing import Any
 from envlab.config.encoding import children, encode, same
 from envlab.config.references import reference_of
 from envlab.errors import ConfigurationError
+from envlab.registry import load_entry_point
 
 _SCALARS = (bool, int, float, str)
 _KEPT = (*_SCALARS, enum.Enum)
@@ -30,6 +31,17 @@ class Group:
     def __reduce__(self) -> Any:  # ranks send each other configurations
         hints = tuple((field.name, field.type) for field in dataclasses.fields(self))  # type: ignore[arg-type]
         return _group, (type(self).__name__, hints, dict(vars(self)))
+
+
+def new_from(entry_point: Any) -> Any:
+    """Return a new configuration of those that a registration names.
+
+    Args:
+        entry_point: A class or a function, which is called, or an object, which is copied; or
+            ``module:name`` of one.
+    """
+    found = load_entry_point(entry_point)
+    return found() if callable(found) else copy.deepcopy(found)
 
 
 def settings_of(cfg: Any, **more: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import logging
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,13 +20,16 @@ from gymnasium.envs.registration import EnvSpec
 
 from envlab.config import Override, parse_overrides
 from envlab.envs.cfg import NanGuardCfg
-from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
-from envlab.registry import AGENT_SUFFIX, discover, load_entry_point, register
+from envlab.errors import ConfigurationError, EnvlabError, UnknownTaskError, did_you_mean
+from envlab.registry import AGENT_SUFFIX, discover, register
 from envlab.task import NUMPY
-from envlab_bridge.errors import not_installed
+from envlab_bridge.errors import not_installed, own_line
 from envlab_isaaclab.old_agents import NETWORKS, new_configuration, new_paths
 from envlab_isaaclab.project import REGISTERS, add_packages, modules, registering
-from envlab_isaaclab.settings import settings_of
+from envlab_isaaclab.refusals import sentence_of
+from envlab_isaaclab.settings import new_from, settings_of
+
+logger = logging.getLogger(f"envlab.{__name__}")
 
 ENV = "envlab_isaaclab.env:IsaacLabEnv"
 _SECOND = ("critic", "teacher")
@@ -49,8 +53,12 @@ class TaskSettings:
         return settings_of(cfg, nan_guard=NanGuardCfg())
 
     def made(self) -> Any:
-        """Return a new object of the task's own class."""
-        return load_entry_point(self._entry_point)()
+        """Return a new object of the task's own class.
+
+        Raises:
+            ConfigurationError: If the project's code fails.
+        """
+        return _made(self._entry_point)
 
 
 class AgentSettings:
@@ -66,7 +74,7 @@ class AgentSettings:
         Raises:
             ConfigurationError: If it names a network or an algorithm that rsl_rl 5 does not have.
         """
-        made = load_entry_point(self._entry_point)()
+        made = _made(self._entry_point)
         values: dict[str, Any] = dict(made) if isinstance(made, Mapping) else made.to_dict()
         if "policy" in values:
             values = new_configuration(values)
@@ -76,6 +84,31 @@ class AgentSettings:
             "experiment_name": values.get("experiment_name") or self._name,
             "obs_groups": observed | (values.get("obs_groups") or {}),
         }
+
+
+def _made(entry_point: Any) -> Any:
+    """Return a new configuration, which the project's code makes."""
+    try:
+        return new_from(entry_point)
+    except EnvlabError:
+        raise
+    except Exception as error:  # of the project's code, in any form
+        logger.debug("Making a configuration failed.", exc_info=True)
+        raise ConfigurationError(
+            sentence_of(error)
+            or f"The project's configuration {_name_of(entry_point)} cannot be made: "
+            f"{_told(error)} Correct the project, or take another of its tasks."
+        ) from error
+
+
+def _name_of(entry_point: Any) -> str:
+    is_named = isinstance(entry_point, str)
+    return entry_point if is_named else getattr(entry_point, "__qualname__", str(type(entry_point)))
+
+
+def _told(error: Exception) -> str:
+    why = " ".join(str(error).split()).rstrip(".")
+    return f"{own_line(error)}: {type(error).__name__}: {why}."
 
 
 def register_task(folder: str, task_id: str) -> str:
@@ -166,6 +199,10 @@ def registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
                 importlib.import_module(module)
             except ImportError as error:
                 failures[module] = not_installed(error)
+            except EnvlabError:
+                raise
+            except Exception as error:  # of the project's code, whose other modules may be fine
+                failures[module] = _told(error)
     found = {
         name: spec
         for name, spec in gymnasium.registry.items()

@@ -16,8 +16,6 @@ from envlab.envs.model_files import read_spec
 from envlab.errors import ConfigurationError
 from envlab_isaaclab import check, old_agents, rsl_rl_3, upstream
 from envlab_isaaclab.fixed_joints import merge_fixed_joints
-from envlab_isaaclab.things import Robot
-from envlab_isaaclab.usd import read_usd
 from tests import launcher
 from tests.isaaclab.scripts import MODULE, run, seen
 from tests.launcher import torchrun
@@ -217,61 +215,6 @@ def test_rl_games_learns_where_this_machine_can(isaaclab: Path, tmp_path: Path) 
     code, output = run(tmp_path, "train.py")
     assert code == 0, output[-3000:]
     assert "MADE" in output
-
-
-USD = """#usda 1.0
-(
-    defaultPrim = "arm"
-    upAxis = "Z"
-    metersPerUnit = 1
-)
-def Xform "arm" (prepend apiSchemas = ["PhysicsArticulationRootAPI"])
-{
-    def Xform "base" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])
-    {
-        float physics:mass = 1
-        float3 physics:diagonalInertia = (0.01, 0.01, 0.01)
-    }
-    def Xform "upper" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])
-    {
-        float physics:mass = 2
-        float3 physics:diagonalInertia = (0.01, 0.01, 0.01)
-    }
-    def PhysicsRevoluteJoint "shoulder"
-    {
-        rel physics:body0 = </arm/base>
-        rel physics:body1 = </arm/upper>
-        uniform token physics:axis = "Y"
-    }
-}
-"""
-
-
-def read(path: Path) -> Robot:
-    pytest.importorskip(
-        "mujoco.usd.MjcPhysics", reason="needs mujoco[usd]: pip install 'mujoco[usd]'"
-    )
-    return read_usd(path)
-
-
-def test_robot_of_a_usd_file_has_its_links_and_joints(tmp_path: Path) -> None:
-    (tmp_path / "arm.usda").write_text(USD)
-    found = read(tmp_path / "arm.usda")
-    assert (found.links(), found.joints()) == (["base", "upper"], ["shoulder"])
-    assert found.spec.compile().body("upper").mass == 2.0
-
-
-def test_usd_file_that_is_no_robot_is_one_sentence(tmp_path: Path) -> None:
-    lost = USD.replace("upAxis", "subLayers = [@./lost.usda@]\n    upAxis")
-    empty = '#usda 1.0\n(\n defaultPrim = "arm"\n)\ndef Xform "arm"\n{\n}\n'
-    for text, told in (
-        (lost, r"its layer .*lost\.usda is missing"),
-        (empty, "nothing in it is a rigid body"),
-        ("#usda 1.0\n", "it has no default prim"),
-    ):
-        (tmp_path / "arm.usda").write_text(text)
-        with pytest.raises(ConfigurationError, match=told):
-            read(tmp_path / "arm.usda")
 
 
 def test_script_for_isaac_lab_1_is_refused(isaaclab: Path, tmp_path: Path) -> None:

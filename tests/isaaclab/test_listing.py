@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
 from pathlib import Path
 
@@ -57,6 +58,38 @@ def test_a_project_is_listed_by_its_folder(isaaclab: Path, tmp_path: Path) -> No
     rows = listed(tmp_path, folder, "small", "nothing")
     assert ["Small-Walker-v0", "rsl_rl"] in rows
     assert rows[-1] == ["No", "task", "of", folder, "matches", "'nothing'."]
+
+
+@pytest.mark.slow
+def test_code_of_a_project_that_fails_is_a_sentence(isaaclab: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(Path(__file__).parent / "project", folder)
+    package = folder / "source/small_walker/small_walker"
+    (package / "other.py").write_text(
+        "from gymnasium import register\nopen('/lost.txt')\n"
+        "register('Other-v0', kwargs={'env_cfg_entry_point': ''})\n"
+    )
+    text = (package / "__init__.py").read_text()
+    made = text.replace('f"{__name__}.walker_env_cfg:WalkerPPORunnerCfg"', "AGENT").replace(
+        "import gymnasium\n", "import gymnasium\nfrom .walker_env_cfg import AGENT\n"
+    )
+    (package / "__init__.py").write_text(made)
+    with (package / "walker_env_cfg.py").open("a") as file:
+        file.write("\nAGENT = WalkerPPORunnerCfg()  # an object in place of a class\n")
+    words = ["train", "rsl_rl", f"--isaaclab={folder}", "--num_envs=4", "--device=cpu"]
+    command = [sys.executable, "-m", "envlab", *words, "--max_iterations=1"]
+    code, output = run([*command, "--task=Other-v0"], tmp_path)
+    assert code == 2, output[-3000:]
+    assert "small_walker.other is not imported" in output
+    assert "other.py:2: FileNotFoundError: [Errno 2] No such file" in output
+    code, output = run([*command, "--task=Small-Walker-v0"], tmp_path)
+    assert code == 0, output[-3000:]
+    (package / "__init__.py").write_text(made.replace("walker_env_cfg:WalkerEnvCfg", "broken:Cfg"))
+    (package / "broken.py").write_text("def Cfg():\n    return None.levels\n")
+    code, output = run([*command, "--task=Small-Walker-v0"], tmp_path)
+    assert code == 2, output[-3000:]
+    assert "small_walker.broken:Cfg cannot be made" in output
+    assert "broken.py:2: AttributeError: 'NoneType' object has no attribute 'levels'." in output
 
 
 def test_a_model_is_ours_or_a_file(tmp_path: Path) -> None:
