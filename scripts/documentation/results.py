@@ -115,7 +115,8 @@ def main(arguments: Sequence[str]) -> int:
     for policy in policies(flags.evaluate) if flags.evaluate else ():
         evaluate(policy, flags.num_episodes)
     for task in flags.pictures:
-        print(animate(next(one for one in policies([task])), flags.skin))
+        first = next(policy for _, policy in cards() if policy.manifest["task"] == task)
+        print(animate(first, flags.skin))
     PAGE.write_text(page())
     return 0
 
