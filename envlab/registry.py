@@ -38,8 +38,6 @@ from envlab.task import (
 if TYPE_CHECKING:  # takes 0.1 s, which --help does not need
     from gymnasium.envs.registration import EnvSpec
 
-    from envlab.envs import BatchedEnv
-
 TERMS = "envlab.envs.mdp"
 """Package of envlab's objects that environment configurations name."""
 CONTENT = "envlab_tasks"
@@ -99,7 +97,7 @@ def list_tasks(keyword: str | None = None) -> list[Task]:
     return sorted(tasks, key=lambda task: task.id)
 
 
-def scripted_policy(task: Task) -> Callable[[BatchedEnv], Any]:
+def scripted_policy(task: Task) -> Callable[[Any], Any]:
     """Return the class of a task's policy by hand: ``Class(env).act()`` returns actions.
 
     Raises:
@@ -113,7 +111,7 @@ def scripted_policy(task: Task) -> Callable[[BatchedEnv], Any]:
             f"{task.id} has no scripted policy; {', '.join(able)} have one. Name one of them, or "
             f"register yours as {keyword}."
         )
-    found: Callable[[BatchedEnv], Any] = load_entry_point(entry_point)
+    found: Callable[[Any], Any] = load_entry_point(entry_point)
     return found
 
 
