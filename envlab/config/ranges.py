@@ -12,7 +12,7 @@ Values in a free-form dict have no annotation; a dataclass above it names their 
 path in a class attribute ``RANGES``. A dataclass checks conditions that are not ranges, such as
 that one value must exceed another, in a method ``check_values(path)``.
 
-What a setting excludes and requires stands there too::
+The annotation also has the settings that a setting excludes and requires::
 
     overlap: Annotated[bool, Excludes("--video --viz", "they show each step")] = False
     viz_port: Annotated[int | None, Range(above=0), Requires("--viz=web")] = flag(...)

@@ -145,8 +145,8 @@ def _attribute(holder: object, name: str, reference: str) -> object:
 def _module_of(module_name: str, name: str, reference: str) -> ModuleType:
     """Import the module of a reference; its own absence is a :class:`ConfigurationError`.
 
-    Files of earlier versions may name modules that have become parts of others. Their packages hold
-    what is public of them (``envlab.envs.mdp``), so that a name is found there.
+    Files of earlier versions may name modules that have become parts of others. Their public names
+    are still names of the package (``envlab.envs.mdp``), where they are found.
     """
     try:
         return importlib.import_module(module_name)

@@ -59,13 +59,13 @@ class Take:
     """Returns the value for a file, a key and the default: a method such as
     :meth:`Translator.number`, or a function; None: the file's value."""
     default: Any = None
-    """Value if the file has none; None: the setting is left out."""
+    """Value if the file has none; None: the setting keeps its own default."""
     note: str = ""
     """How its meaning differs, for the report."""
 
 
 Rows = dict[str, Take | Refuse | NoEffect]
-"""What becomes of keys, by their paths, in which ``*`` stands for any text."""
+"""What becomes of keys, by their paths; ``*`` matches any text."""
 
 
 class Translator:
@@ -80,11 +80,17 @@ class Translator:
     """
 
     def __init__(
-        self, values: Mapping[str, Any], *, peer: str, file: str, cure: str = "Correct it there."
+        self,
+        values: Mapping[str, Any],
+        *,
+        peer: str,
+        file: str,
+        cure: str = "Change the file.",
     ) -> None:
-        """Take a file's values, nested as they are there, and the peer's name for the report.
+        """Take a file's values, nested as in the file, and the peer's name for the report.
 
-        ``cure`` says what to do about a refusal, with ``{key}`` for the key's path.
+        ``cure`` says what to do about a refusal whose reason does not (after a colon), with
+        ``{key}`` for the key's path.
         """
         self.file, self.path, self.notes = file, "", list[str]()
         self._peer, self._cure, self._values = peer, cure, values
@@ -175,8 +181,10 @@ class Translator:
     def refusal(self, key: str, value: Any, why: str) -> ConfigurationError:
         """Return the one sentence on a value that cannot be taken."""
         path, end = self._full(key), "" if why.endswith("?") else "."
-        why = f"{path} in {self.file} is {value!r:.80}, but {why.rstrip('.')}{end}"
-        return ConfigurationError(f"{why} {self._cure.format(key=path)}")
+        cure = "" if ": " in why else f" {self._cure.format(key=path)}"
+        return ConfigurationError(
+            f"{path} in {self.file} is {value!r:.80}, but {why.rstrip('.')}{end}{cure}"
+        )
 
     def translated(self, rows: Rows) -> dict[str, Any]:
         """Return our settings by path, for a table.
@@ -270,7 +278,7 @@ class Translator:
         return value
 
     def _expanded(self, rows: Rows) -> Iterator[tuple[str, Take | Refuse | NoEffect]]:
-        """Yield rows by key, one with ``*`` for each of the file's keys that it stands for."""
+        """Yield rows by key; one with ``*`` for each of the file's keys that it matches."""
         for key, row in rows.items():
             given = fnmatch.filter(paths(self._at(self.path)), key) if "*" in key else [key]
             yield from ((one, row) for one in given)

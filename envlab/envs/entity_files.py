@@ -1,6 +1,7 @@
 """Reading one thing of a scene, with what its configuration changes of it; writing a whole scene.
 
-A thing is a file or a shape. What is written is an MJCF, and its meshes, textures and fields.
+A thing is a file or a shape. A written scene is an MJCF with its meshes, textures and height
+fields.
 """
 
 from __future__ import annotations

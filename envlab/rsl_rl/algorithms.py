@@ -25,7 +25,7 @@ from envlab.envs.mirror import Mirror
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import ConfigurationError
 from envlab.precision import compute_in, settle_precision
-from envlab.rsl_rl._policies import seeing
+from envlab.rsl_rl._joined_update import seeing
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg, RunnerCfg
 from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO

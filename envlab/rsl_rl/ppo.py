@@ -18,7 +18,8 @@ from envlab.distributed.ddp import wrap_actor_critic
 from envlab.distributed.readings import Readings
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs.masks import computed_where
-from envlab.rsl_rl._policies import JoinedUpdate, load_policy
+from envlab.rsl_rl._joined_update import JoinedUpdate
+from envlab.rsl_rl._policies import load_policy
 
 
 class PooledBatches(RolloutStorage):

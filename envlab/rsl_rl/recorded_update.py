@@ -19,7 +19,7 @@ from tensordict import TensorDict
 from torch import nn
 
 from envlab.distributed.readings import Readings
-from envlab.rsl_rl._policies import HIGHEST_RATE, LOWEST_RATE
+from envlab.rsl_rl._joined_update import HIGHEST_RATE, LOWEST_RATE
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.sim.recording import NewGraphs, cuda_graphs, recording_of_updates
 

@@ -1,8 +1,8 @@
-"""What flags name on disk, what its files may name, and settings that exclude each other. No torch.
+"""Checks of the input before torch is loaded.
 
-A configuration, a run or a checkpoint is found. A stranger's file may name code of tasks and
-libraries here, and what the user admits. Settings are flags, overrides, or of a file, whose line is
-named.
+They find the configuration, run or checkpoint that flags name, limit the code that a stranger's
+file may name to that of tasks and libraries and to what the user admits, and refuse settings that
+exclude each other, whether flags, overrides or lines of a file.
 """
 
 from __future__ import annotations

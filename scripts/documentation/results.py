@@ -79,7 +79,7 @@ TAIL = """
 ## What is missing
 
 Some tasks could not be learned in the CPU hours that we had: turning a cube in the hand takes Isaac
-Lab's 600 million frames or more, and so a GPU, and lifting one was learned only from a teacher. A
+Lab's 600 million frames or more, and so a GPU; lifting a cube was learned only from a teacher. A
 policy that fails its task is not shipped: that of
 `Isaac-Franka-Cabinet-Direct-v0` pulls the drawer out by 35 cm, and stops short of the 39 cm that
 end an episode ([tasks.md](tasks.md#isaac-franka-cabinet-direct-v0)).
