@@ -9,7 +9,7 @@ register(
     "franka_cabinet_env:FrankaCabinetEnvCfg",
     "Pull the top drawer of a cabinet out with a Panda, all joints moved alike.",
     env=".franka_cabinet_env:FrankaCabinetEnv",
-    scripted="scripted:CabinetHand",
+    scripted="scripted:PullingHand",
     rsl_rl_distillation="rsl_rl_distillation_cfg",
 )
 
@@ -113,7 +113,6 @@ register(
     "Isaac-Open-Drawer-Franka-v0",
     "open_drawer_env_cfg:FrankaCabinetEnvCfg",
     "Open a cabinet's drawer with a Panda, controlled by joint positions.",
-    scripted="scripted:DrawerHand",
 )
 register(
     OPEN_DRAWER,

@@ -13,7 +13,7 @@ Differs from Isaac Lab 2.3.2:
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 import torch
 
@@ -38,7 +38,6 @@ from envlab.envs.entities import columns, resolve_entity
 from envlab.envs.math import combine_frame_transforms, subtract_frame_transforms
 from envlab.envs.mdp.actions import JointAction
 from envlab.envs.mdp.ik_actions import DifferentialInverseKinematicsAction
-from envlab.envs.vector_env import VectorEnv
 
 ARM = "panda_joint.*"
 FINGERS = "panda_finger_joint.*"
@@ -164,34 +163,25 @@ def gripper() -> mdp.BinaryJointPositionActionCfg:
 
 
 LEAD_M = 0.1
-"""Farthest that a policy by hand has the hand go in a step; beyond it, a lifted cube slips."""
-
-
-class Arm(Protocol):
-    """An arm that goes to poses of its grasp point, in the frame of its topmost body."""
-
-    frame: ControlledFrame
-
-    def actions_to(self, pos: torch.Tensor, quat: torch.Tensor) -> torch.Tensor:
-        """Return actions."""
+"""Farthest that a policy by hand has the hand go in a step; beyond it, a grasp slips."""
 
 
 class Hand:
     """The Panda's grasp point, for policies by hand. Poses are in the frame of its topmost body."""
 
-    def __init__(self, env: VectorEnv, arm: Arm | None = None) -> None:
-        """Look up the arm.
-
-        Args:
-            env: The environment.
-            arm: The arm; None for that of the term ``arm_action``.
-        """
+    def __init__(self, env: ManagerEnv) -> None:
         self.offset: Pose = (
             env.actions.new_tensor([GRASP_POINT.pos]).expand(env.num_envs, -1),
             env.actions.new_tensor([GRASP_POINT.rot]).expand(env.num_envs, -1),
         )
         """Its pose on its body."""
-        self._arm: Arm = arm or _arm_of(env)
+        term = env.action_manager.get_term("arm_action")
+        self._arm: DifferentialInverseKinematicsAction | SwungArm
+        if isinstance(term, DifferentialInverseKinematicsAction):
+            self._arm = term
+        else:
+            assert isinstance(term, JointAction), term
+            self._arm = SwungArm(env, term)
 
     def pose(self) -> Pose:
         """Return its pose."""
@@ -201,24 +191,12 @@ class Hand:
         """Return the pose of the robot's topmost body in the world."""
         return self._arm.frame.root_pose()
 
-    def towards(
-        self, pos: torch.Tensor, quat: torch.Tensor, lead_m: float = LEAD_M
-    ) -> torch.Tensor:
-        """Return actions of the arm towards a pose, at most ``lead_m`` ahead of the hand."""
+    def towards(self, pos: torch.Tensor, quat: torch.Tensor) -> torch.Tensor:
+        """Return actions of the arm towards a pose, which go :data:`LEAD_M` ahead of the hand."""
         now, _ = self.pose()
         way = pos - now
-        share = (lead_m / way.norm(dim=1, keepdim=True).clamp(min=1e-6)).clamp(max=1.0)
+        share = (LEAD_M / way.norm(dim=1, keepdim=True).clamp(min=1e-6)).clamp(max=1.0)
         return self._arm.actions_to(now + share * way, quat)
-
-
-def _arm_of(env: VectorEnv) -> Arm:
-    """Return the arm that the term ``arm_action`` moves."""
-    assert isinstance(env, ManagerEnv), env
-    term = env.action_manager.get_term("arm_action")
-    if isinstance(term, DifferentialInverseKinematicsAction):
-        return term
-    assert isinstance(term, JointAction), term
-    return SwungArm(env, term)
 
 
 class SwungArm:

@@ -130,9 +130,7 @@ class FrankaCabinetEnvCfg(ManagerEnvCfg):
     episode_length_s: float = 8.0
     sim: SimulationCfg = default(
         SimulationCfg(
-            dt=1.0 / 60.0,
-            data_fields=(*franka.HAND_FIELDS, "site_xpos"),
-            model_fields=("geom_friction",),
+            dt=1.0 / 60.0, data_fields=("xquat", "site_xpos"), model_fields=("geom_friction",)
         )
     )
     scene: SceneCfg = default(franka.scene("franka_cabinet"))
