@@ -26,10 +26,13 @@ ALIGNED_M, ALIGNED_RAD = 0.01, 0.1
 """Distance aside and angle off at which the hand may be at the handle."""
 ALONG_M = 0.03
 """Distance along the handle, which is 0.15 m wide, that does not matter."""
-AROUND_M = (0.015, 0.05, 0.012)
+AROUND_M = (0.01, 0.05, 0.012)
 """Largest distances from the handle, in depth, along it and in height, at which fingers close."""
-CLOSED_M = 0.013
-"""Position of a finger below which it touches the handle, whose half is 0.01 m; open: 0.04 m."""
+HELD_M = (0.025, 0.06, 0.025)
+"""Likewise, of a handle that is held; wider, so that a student whose grasp is not exact does not
+let go."""
+CLOSED_M = (0.005, 0.014)
+"""Positions of a finger between which it holds the handle, whose half is 0.01 m; open: 0.04 m."""
 LEAD_M, LEAD_RAD = 0.2, 0.5
 """Farthest that the hand is asked to go and to turn at once; it pulls as far ahead of itself."""
 FINGERS_ACTION = 0.3
@@ -40,9 +43,9 @@ GAIN = 7.0
 """Speed of the targets per displacement of the joints, in 1/s."""
 BRAKE_S = 0.65
 """Displacement that a joint's velocity takes away, in s. Targets follow from positions and
-velocities alone, because no observation has the targets. With a gain g and without a brake, a joint
-of inertia I and damping d swings from g > d / I, 1.6 /s for the shoulder; with a brake b it is
-stable for g (1 - b d / I) < d / I."""
+velocities alone, because no observation has the targets. With a gain g and without a brake, joints
+of inertia I and damping d swing from g > d / I, which is 1.3 /s for the arm at the handle; a brake
+b keeps them stable for g (1 - b d / I) < d / I."""
 
 
 class PullingHand:
@@ -58,7 +61,7 @@ class PullingHand:
         self._drawer = int(model.site_bodyid[handle.id])
         self._offset = new(handle.pos).expand(env.num_envs, 3)
         self._forward = new(FORWARD).expand(env.num_envs, 4)
-        self._around = new(AROUND_M)
+        self._around, self._held = new(AROUND_M), new(HELD_M)
 
     def act(self) -> torch.Tensor:
         """Return actions, ``(num_envs, 9)``."""
@@ -69,11 +72,13 @@ class PullingHand:
         aside = above + (along - ALONG_M).clamp(min=0.0)
         turn = pose_error(pos, quat, pos, self._forward)[:, 3:]
         angle = turn.norm(dim=1)
-        is_around = (away.abs() < self._around).all(dim=1)
-        is_held = is_around & (columns(data.qpos, self._fingers).mean(dim=1) < CLOSED_M)
+        opened = columns(data.qpos, self._fingers).mean(dim=1)
+        is_held = (opened > CLOSED_M[0]) & (opened < CLOSED_M[1])
+        is_held &= (away.abs() < self._held).all(dim=1)
+        closes = is_held | (away.abs() < self._around).all(dim=1)
         before = STEEPNESS * (aside - ALIGNED_M) + PER_RAD * (angle - ALIGNED_RAD).clamp(min=0.0)
         away[:, 0] -= torch.where(is_held, LEAD_M, before.clamp(0.0, BEFORE_M))
-        fingers = torch.where(is_around, -FINGERS_ACTION, FINGERS_ACTION).unsqueeze(1)
+        fingers = torch.where(closes, -FINGERS_ACTION, FINGERS_ACTION).unsqueeze(1)
         return torch.cat((self._steer(pos, away, turn), fingers, fingers), dim=1)
 
     def _steer(self, pos: torch.Tensor, away: torch.Tensor, turn: torch.Tensor) -> torch.Tensor:
