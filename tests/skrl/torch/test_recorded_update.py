@@ -52,6 +52,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "other factors": {
         "learning_rate_scheduler_kwargs": {"kl_factor": 1.2, "lr_factor": 3.0, "max_lr": 2e-3}
     },
+    "a wide band": {"learning_rate_scheduler_kwargs": {"kl_factor": 20.0}},
     "no clipping": {"value_clip": 0.0, "grad_norm_clip": 0.0, "entropy_loss_scale": 0.0},
     "no normalisers": {"observation_preprocessor": None, "value_preprocessor": None},
     "samples drawn twice": {"cfg": {"memory": {"replacement": True}}},
