@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.errors import ConfigurationError
 from envlab.skrl.torch.learner import TorchLearner
 from envlab.skrl.torch.recorded_update import obstacle
 from tests.graphs import capturable_on_a_cpu
@@ -158,12 +157,8 @@ def test_what_cannot_be_recorded_is_named():
     assert obstacle(learner_of().agent) is None
 
 
-def test_a_processor_updates_by_the_library_and_refuses_graphs():
+def test_a_processor_updates_by_the_library():
     assert learner_of().recorded is None
-    with pytest.raises(ConfigurationError, match=r"agent\.graph=on records the updates of a GPU"):
-        learner_of(cfg={"graph": "on"})
-    with pytest.raises(ConfigurationError, match="on PyTorch only: JAX compiles"):
-        learner_of(cfg={"graph": "on", "ml_framework": "jax"})
 
 
 @pytest.mark.slow
