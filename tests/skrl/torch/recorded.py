@@ -88,15 +88,16 @@ def collect(learner: TorchLearner, seed: int) -> None:
     torch.manual_seed(seed)
     for _ in range(NUM_STEPS):
         observations = draw(4)
+        states, next_states = (None if agent.state_space is None else draw(4) for _ in range(2))
         with torch.no_grad():
-            actions, _ = agent.act(observations, None, **WHEN)
+            actions, _ = agent.act(observations, states, **WHEN)
             agent.record_transition(
                 observations=observations,
-                states=None,
+                states=states,
                 actions=actions,
                 rewards=draw(1),
                 next_observations=draw(4),
-                next_states=None,
+                next_states=next_states,
                 terminated=draw(1) > 1.5,
                 truncated=draw(1) > 1.5,
                 infos={},

@@ -17,6 +17,7 @@ from tests.graphs import capturable_on_a_cpu
 from tests.launcher import run, torchrun
 from tests.operations import Operations, Reads
 from tests.skrl.torch.recorded import (
+    SCALER,
     collect,
     in_double,
     learner_of,
@@ -39,9 +40,17 @@ def assert_near(one: TorchLearner, other: TorchLearner, atol: float) -> None:
         torch.testing.assert_close(mine, theirs[name], rtol=0.0, atol=atol)
 
 
+STATES = {"name": "net", "input": "STATES", "layers": [8], "activations": "elu"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "own": {},
     "two networks": {"cfg": {"models": {"separate": True}}},
+    "a critic's own states": {
+        "state_preprocessor": SCALER,
+        "cfg": {
+            "obs_groups": {"states": ["policy"]},
+            "models": {"separate": True, "value": {"network": [STATES]}},
+        },
+    },
     "a fixed rate": {"learning_rate_scheduler": None},
     "a rate that rises to its bound": {"learning_rate_scheduler_kwargs": {"kl_threshold": 10.0}},
     "a rate that falls to its bound": {
