@@ -221,15 +221,16 @@ class Specialists(nn.Module):
         super().__init__()
         self.models = nn.ModuleDict({name: copy.deepcopy(model) for name in names})
         self.is_recurrent = bool(model.is_recurrent)
-        self._fields = fields_of(env)
+        self._env = env
 
     def forward(self, obs: TensorDict) -> torch.Tensor:
         """Return the best actions of each environment's teacher, ``(num_envs, num_actions)``."""
-        numbers = self._fields.numbers().unsqueeze(1)
+        _, names, numbers_of = fields_of(self._env)  # a student also plays where there are none
+        numbers = numbers_of().unsqueeze(1)
         chosen: torch.Tensor | None = None
         for name, model in self.models.items():
             actions = model(obs)
-            is_own = (numbers == self._fields.names.index(name)).to(actions.device)
+            is_own = (numbers == names.index(name)).to(actions.device)
             chosen = actions if chosen is None else torch.where(is_own, actions, chosen)
         assert chosen is not None
         return chosen

@@ -18,6 +18,7 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.rsl_rl.distillation import Specialists, check_teachers
 from tests.learner_contract import digests, timeless_digests
 from tests.rsl_rl.test_recurrent_cnn import POLICIES, WORDS
+from tests.tasks.making import make
 from tests.trained import checkpoint_of, manifest_of, train_in
 
 NAMES = ("gaps", "hurdles", "steps")
@@ -102,6 +103,14 @@ def test_clips_of_one_name_have_no_teachers_of_their_own():
     env = following("g1_squat", "g1_squat")
     with pytest.raises(ConfigurationError, match="clips share a name: g1_squat, g1_squat"):
         check_teachers({"g1_squat": "x.pt"}, env)
+    env.close()
+
+
+def test_a_student_is_built_where_nothing_is_to_be_taught():
+    env = make("Isaac-Cartpole-v0", num_envs=2)
+    teachers = Specialists(Recorder(), NAMES, env)  # as for play elsewhere
+    with pytest.raises(ConfigurationError, match="but this task has none"):
+        teachers(RslRlVecEnvWrapper(env).get_observations())
     env.close()
 
 
