@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from envlab.arguments import ArgumentParser
 from envlab.distributed.ranks import check_num_processes, launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.libraries import Library
+from envlab.libraries import Library, libraries
 from envlab.registry import get_task, load_entry_point
 from envlab.run.pretrained import SELECTOR, fetch, is_remote
 from envlab.training import isaac_lab
@@ -19,6 +19,7 @@ from envlab.training.flags import (
     Flags,
     add_flags,
     check_flags,
+    flag_names,
     flags_of,
     guests_of,
     is_given,
@@ -67,6 +68,12 @@ class TrainingParser(ArgumentParser):
                     "... --distributed."
                 )
             if word.startswith("-"):
+                owners = libraries_with(word.split("=")[0], besides=type(flags))
+                if owners:
+                    raise ConfigurationError(
+                        f"{word.split('=')[0]} is a flag only of {', '.join(owners)}. Leave it "
+                        "out, or choose such a library."
+                    )
                 known = [
                     option
                     for action in self._actions
@@ -94,6 +101,18 @@ class TrainingParser(ArgumentParser):
             quoted = flags.skin.replace("\\", "\\\\").replace("'", "\\'")
             words = [*words, f"env.scene.skin='{quoted}'"]
         return flags, parse_overrides(isaac_lab.translated(words))
+
+
+def libraries_with(flag: str, besides: type) -> list[str]:
+    """Return the names of the libraries that have a flag, as ``--algorithm``, which others lack.
+
+    None if it is a flag of ``besides``, of which another command than this has it.
+    """
+    own = {name: flag_names(flags_of(library)) for name, library in libraries().items()}
+    others = set.union(*own.values()) - set.intersection(*own.values())
+    if issubclass(besides, Flags):
+        others -= flag_names(besides)
+    return [name for name in own if flag.removeprefix("--") in own[name] & others]
 
 
 class FlagsParser(TrainingParser):
