@@ -33,7 +33,7 @@ from envlab.distributed.program import guarded
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 600
-PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|srun|export"
+PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|srun|export|accelerate"
 # Patterns of commands that are not run, and the reasons; the first match counts.
 SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs|--agilerl|_populations.agilerl": "needs a checkout",
@@ -83,6 +83,7 @@ NEEDS_GPU = r"^envlab warm|-m gpu"
 SHORTENED = {
     r"learning/\w+/train\.py|envlab train": ["--max_iterations=1"],
     r"(train\.py|envlab train).* --resume": ["--max_iterations=2"],  # one more than was trained
+    r"demo_online_distributed": ["--max_episodes=1", "--max_steps=20", "--evo_epochs=1"],
     r"evolution/train": ["--num_envs=8", "agent.population.generation_iterations=1"],
     r"(rsl_rl|skrl)/train\.py|envlab train (rsl_rl|skrl)": ["--num_envs=16"],
     r"ddppo .*tutorial": ["--num_envs=4", "env.houses.num_houses=2"],
@@ -151,6 +152,7 @@ class Command:
         if words[:2] == ["envlab", "cluster"]:
             words.insert(3, "--dry_run")
         programs = {"python": [], "envlab": ["-m", "envlab.cli"], "pytest": ["-m", "pytest"]}
+        programs["accelerate"] = ["-m", "accelerate.commands.accelerate_cli"]
         return [sys.executable, *programs[words[0]], *words[1:]]
 
 
