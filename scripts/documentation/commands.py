@@ -33,7 +33,9 @@ from envlab.distributed.program import guarded
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 600
-PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|srun|export|accelerate"
+PROGRAMS = (
+    r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|srun|export|accelerate"
+)
 # Patterns of commands that are not run, and the reasons; the first match counts.
 SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs|--agilerl|_populations.agilerl": "needs a checkout",

@@ -189,9 +189,7 @@ def make_spec(name: str, given: Any, settings: Sequence[str] = (), *, origin: st
     holders = sorted({key for text in _texts(values) for key in _PLACEHOLDER.findall(text)})
     fillings = {key: value for key, value in pairs if key in holders}
     values = _fill(values, _fillings(holders, choices, fillings, where))
-    keys = {
-        set_value(values, key, value, where) for key, value in pairs if key not in holders
-    }
+    keys = {set_value(values, key, value, where) for key, value in pairs if key not in holders}
     search, wrong = {}, ""
     try:
         search = _ranges(values.get("search") or {}, where)
