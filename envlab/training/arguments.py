@@ -68,12 +68,6 @@ class TrainingParser(ArgumentParser):
                     "... --distributed."
                 )
             if word.startswith("-"):
-                owners = libraries_with(word.split("=")[0], besides=type(flags))
-                if owners:
-                    raise ConfigurationError(
-                        f"{word.split('=')[0]} is a flag only of {', '.join(owners)}. Leave it "
-                        "out, or choose such a library."
-                    )
                 known = [
                     option
                     for action in self._actions
@@ -103,15 +97,13 @@ class TrainingParser(ArgumentParser):
         return flags, parse_overrides(isaac_lab.translated(words))
 
 
-def libraries_with(flag: str, besides: type) -> list[str]:
+def libraries_with(flag: str, besides: type[Flags]) -> list[str]:
     """Return the names of the libraries that have a flag, as ``--algorithm``, which others lack.
 
     None if it is a flag of ``besides``, of which another command than this has it.
     """
     own = {name: flag_names(flags_of(library)) for name, library in libraries().items()}
-    others = set.union(*own.values()) - set.intersection(*own.values())
-    if issubclass(besides, Flags):
-        others -= flag_names(besides)
+    others = set.union(*own.values()) - set.intersection(*own.values()) - flag_names(besides)
     return [name for name in own if flag.removeprefix("--") in own[name] & others]
 
 
@@ -126,6 +118,14 @@ class FlagsParser(TrainingParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Flags | None = None
     ) -> tuple[Flags, list[str]]:
+        options = {word.partition("=")[0] for word in args or () if word.startswith("--")}
+        for option in options - self._option_string_actions.keys():
+            # Here, since argparse would first miss a flag that is required, as --task.
+            if owners := libraries_with(option, besides=self._flags):
+                raise ConfigurationError(
+                    f"{option} is a flag only of {', '.join(owners)}. Leave it out, or choose such "
+                    "a library."
+                )
         flags = self._flags(command=self._command) if namespace is None else namespace
         return super().parse_known_args(args, flags)
 
