@@ -103,7 +103,8 @@ def libraries_with(flag: str, besides: type[Flags]) -> list[str]:
     None if it is a flag of ``besides``, of which another command than this has it.
     """
     own = {name: flag_names(flags_of(library)) for name, library in libraries().items()}
-    others = set.union(*own.values()) - set.intersection(*own.values()) - flag_names(besides)
+    first, *rest = own.values()
+    others = first.union(*rest) - first.intersection(*rest) - flag_names(besides)
     return [name for name in own if flag.removeprefix("--") in own[name] & others]
 
 
