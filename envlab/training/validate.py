@@ -330,11 +330,15 @@ def _line(record: Mapping[str, Any]) -> str:
 def judged_in(directory: Path, trained: str) -> str:
     """Return the id of the task's variant for playing, if the run has the task's own settings.
 
-    Settings of the run alone, such as the actions' scale, are not in that variant.
+    Settings of the run alone, such as the actions' scale, are not in that variant. Where policies
+    of the run have been judged, as beside the training of an experiment, their task is the one.
     """
     from envlab.config import load_yaml
     from envlab.training.continuation import listing, task_changes
 
+    for record in Records(directory / FILES["valid"]).read():
+        if how := record.get("how"):
+            return str(how["task"])
     variants = [task.id for task in list_tasks() if task.trained_id == trained != task.id]
     if not variants:
         return trained
