@@ -73,8 +73,8 @@ def test_a_run_with_settings_of_its_own_is_judged_with_them(run: Path, monkeypat
     (run / "params/env.yaml").write_text(yaml.safe_dump(values))
     assert judged_in(run, TASK) == TASK
     # An experiment's file chose the variant, beside the training: later validations follow.
-    how = {"task": variants[1], "num_episodes": 100, "seed": 0, "overrides": []}
-    (run / "validation.jsonl").write_text(json.dumps({"iteration": 2, "how": how}) + "\n")
+    record = {"iteration": 2, "frames": 64, "wall_s": 1.0, "how": {"task": variants[1]}}
+    (run / "validation.jsonl").write_text(json.dumps(record) + "\n")
     assert judged_in(run, TASK) == variants[1]
 
 
