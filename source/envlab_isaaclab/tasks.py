@@ -125,9 +125,10 @@ def register_task(folder: str, task_id: str) -> str:
     found, failures = registered(folder)
     spec = found.get(task_id) or found.get(f"{task_id}-v0")
     if spec is None:
+        own = own_tasks(found)
         raise UnknownTaskError(
-            f"{folder} registers no task {task_id!r}.{did_you_mean(task_id, found)} "
-            + (f"Its tasks are {', '.join(found)}." if len(found) < _MOST_TOLD else "")
+            f"{folder} registers no task {task_id!r}.{did_you_mean(task_id, found)}"
+            + (f" Its tasks are {', '.join(own)}." if len(own) < _MOST_TOLD else "")
             + "".join(f" {sentence}" for sentence in told(failures))
         )
     _register(spec)
@@ -215,6 +216,19 @@ def registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
             "...}). Give the folder of a project's checkout."
         )
     return found, failures
+
+
+def own_tasks(found: dict[str, EnvSpec]) -> dict[str, EnvSpec]:
+    """Return a project's tasks without Isaac Lab's, which are registered as it imports them.
+
+    Of Isaac Lab's own folder, all.
+    """
+    own = {
+        name: spec
+        for name, spec in found.items()
+        if _module_of(spec.kwargs[REGISTERS]).partition(".")[0] != "isaaclab_tasks"
+    }
+    return own or found
 
 
 def _register(spec: EnvSpec) -> None:

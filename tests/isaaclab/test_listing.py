@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 from envlab_isaaclab.skrl_1 import new_agent, new_models
 from envlab_isaaclab.spawn_files import has_model
-from envlab_isaaclab.tasks import told
+from envlab_isaaclab.tasks import own_tasks, told
 from tests.launcher import run
 
 
@@ -58,6 +59,17 @@ def test_a_project_is_listed_by_its_folder(isaaclab: Path, tmp_path: Path) -> No
     rows = listed(tmp_path, folder, "small", "nothing")
     assert ["Small-Walker-v0", "rsl_rl"] in rows
     assert rows[-1] == ["No", "task", "of", folder, "matches", "'nothing'."]
+
+
+def test_isaac_labs_tasks_that_a_project_imports_are_not_listed_as_its_own() -> None:
+    cfgs = {"Isaac-Ant-v0": "isaaclab_tasks.ant.cfg:AntCfg", "Mine-v0": "mine.isaaclab_tasks:Cfg"}
+    found = {
+        name: EnvSpec(id=name, entry_point="x:Env", kwargs={"env_cfg_entry_point": cfg})
+        for name, cfg in cfgs.items()
+    }
+    assert [*own_tasks(found)] == ["Mine-v0"]
+    of_isaac_lab = {"Isaac-Ant-v0": found["Isaac-Ant-v0"]}
+    assert own_tasks(of_isaac_lab) == of_isaac_lab
 
 
 @pytest.mark.slow
