@@ -41,8 +41,9 @@ SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs|--agilerl|_populations.agilerl": "needs a checkout",
     r"-m envlab_isaaclab scripts|isaaclab check (PROJECT|FOLDER)|--isaaclab": "needs a project",
     r"/allenact/|minigrid_tutorial|slm_lab/spec|compare_programs": "needs a checkout",
-    r"\.\.\.|LIBRARY|SPEC|\bRUN\b|\bFILE$|<run>|\b(TASK|PART|FOLDER|MODULE)\b": "not complete",
-    r"Rough-Blind-Unitree-Go2-v0 --resume": "needs a run of two hours",
+    r"\.\.\.|LIBRARY|SPEC|\bRUN\b|\bFILE$|\b(TASK|PART|FOLDER|MODULE)\b": "not complete",
+    r"<(run|student)": "not complete",
+    r"Rough-Blind-Unitree-Go2-v0 --resume|G1 --num_envs=512 --resume": "needs a run of hours",
     # Incomplete commands that a sentence mentions.
     r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab (plot|run)|cluster \w+)$": "not complete",
     r"^envlab (play|export) evolution$|^envlab motion evaluate$": "not complete",

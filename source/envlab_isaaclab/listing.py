@@ -32,7 +32,7 @@ def table(folder: str, keyword: str | None) -> str:
 
         where = folder or str(find().parent)
         found, failures = registered(where)
-        chosen = {name: one for name, one in own_tasks(found).items() if _has(name, keyword)}
+        chosen = {name: one for name, one in own_tasks(where, found).items() if _has(name, keyword)}
         needs = {name: _told(needs_of(one)) for name, one in chosen.items()}
     if not chosen:
         return f"No task of {where} matches {keyword!r}."
